@@ -8,7 +8,10 @@ const ANSWER_MS = 10_000;
 const Held = z.object({ text: z.string().nullish() });
 const Written = z.object({ written: z.boolean() });
 
-/** The texts that a client of the session holds open. Without a client, or an answer of it, the file on disk is used. */
+/**
+ * Reads unsaved editor texts from the session's client. Without a client, or without its answer, the file on disk is
+ * used.
+ */
 export function clientBuffers(sessionId: string, holder: () => Connection | undefined): TextBuffers {
   const ask = async <T>(method: string, params: object, how: { schema: z.ZodType<T>; signal: AbortSignal }) => {
     const { schema, signal } = how;

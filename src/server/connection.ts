@@ -1,7 +1,7 @@
 /**
- * One client: a stream in, a stream out. What it is told waits in its own buffer, so that a slow client slows nobody else:
- * first it does without the words as they arrive, which are repeated in whole messages; one that is hopelessly behind is
- * let go of, and can come back and read what it missed.
+ * One client: an input stream and an output stream. Outgoing messages wait in the client's own buffer, so that a slow
+ * client does not delay others. A slow client first loses message deltas, which whole messages repeat. A client that is
+ * too far behind is disconnected; it can reconnect and read what it missed.
  */
 import type { Readable, Writable } from "node:stream";
 import { RpcError, rpcCodes } from "../protocol/rpc/errors.ts";
@@ -10,15 +10,15 @@ import { type AskOptions, Peer } from "../protocol/rpc/peer.ts";
 import { encodeAnswer, type LargeMessage } from "./large-answer.ts";
 import { Outgoing } from "./outgoing.ts";
 
-/** Who a client is that we started ourselves. */
+/** Identity of an extension, a client that the server started itself. */
 export interface ExtensionIdentity {
   readonly id: string;
   readonly name: string;
-  /** The only one it may know of. */
+  /** The only session that it may access. */
   readonly sessionId: string;
-  /** Whose words count for as much as its own. */
+  /** The trust that it has: the user's or the project's. */
   readonly scope: "user" | "project";
-  /** What a person lets it answer in their place, by the methods that answer it. */
+  /** The methods that a user lets it answer in their place. */
   answers?: ReadonlySet<string>;
   /** The user's answer for each of its factories: the number of agents a run may have, or 0 for a refusal. */
   readonly factories: Map<string, Promise<number>>;
@@ -28,30 +28,30 @@ export interface ConnectionOptions {
   readonly id: string;
   readonly input: Readable;
   readonly output: Writable;
-  /** Set where a client must show that it was invited. */
+  /** The token that a client must present, if set. */
   readonly token?: string;
   readonly extension?: ExtensionIdentity;
   handle(connection: Connection, method: string, params: unknown, signal: AbortSignal): Promise<unknown>;
-  /** Called once, when the token was presented. Throws when there is no room for another client. */
+  /** Called once, when the token was presented. Throws if there is no room for another client. */
   onAdmitted?(connection: Connection): void;
   onClose(connection: Connection): void;
-  /** For people: why a client was let go of. */
+  /** Reports to the user why a client was disconnected. */
   onTrouble(message: string, connection: Connection): void;
   readonly limits?: Partial<ConnectionLimits>;
 }
 
 interface ConnectionLimits {
-  /** Beyond this much unread, what is repeated later anyway is left out. */
+  /** Above this number of unread bytes, messages that are repeated later are dropped. */
   readonly slowBytes: number;
-  /** Beyond this much unread, the client is let go of. */
+  /** Above this number of unread bytes, the client is disconnected. */
   readonly lostBytes: number;
-  /** How long a message that has begun may stand still. */
+  /** How long a partly received message may stall. */
   readonly stallMs: number;
-  /** How long a client may read nothing of an answer that is sent piece by piece. */
+  /** How long a client may leave a streamed response unread. */
   readonly unreadMs: number;
-  /** How long a client that must show a token may wait with it. */
+  /** How long a client may take to present a required token. */
   readonly greetingMs: number;
-  /** How many bytes are read before the token was shown, in all. */
+  /** Total number of bytes that are read before the token is presented. */
   readonly greetingBytes: number;
 }
 
@@ -66,7 +66,7 @@ const limits: ConnectionLimits = {
 
 export class Connection {
   readonly id: string;
-  /** Set for an extension: it may do less than a client that a person has started. */
+  /** Set for an extension, which has fewer rights than a client that a user started. */
   readonly extension: ExtensionIdentity | undefined;
   readonly #options: ConnectionOptions;
   readonly #limits: ConnectionLimits;
@@ -77,18 +77,18 @@ export class Connection {
   readonly #outgoing: Outgoing;
   #stall: NodeJS.Timeout | undefined;
   #greeting: NodeJS.Timeout | undefined;
-  /** Bytes read before the token was shown. */
+  /** Bytes read before the token was presented. */
   #greeted = 0;
   #isClosed = false;
-  /** Why it was let go of, where it was. */
+  /** Why the server closed the connection, if it did. */
   closedFor: string | undefined;
-  /** Words left out since the client was last told so, by session. */
+  /** Number of dropped messages since the client was last notified, by session. */
   readonly #leftOut = new Map<string, number>();
-  /** False until a client that needs a token has shown it. */
+  /** False until a required token was presented. */
   isAdmitted: boolean;
-  /** It asked to be told figures of every session. */
+  /** Whether it asked for telemetry of every session. */
   wantsTelemetry = false;
-  /** Kinds of tasks that it understands. */
+  /** Task kinds that it supports. */
   taskKinds: ReadonlySet<string> = new Set();
 
   constructor(options: ConnectionOptions) {
@@ -109,7 +109,7 @@ export class Connection {
       handle: (method, params, signal) => options.handle(this, method, params, signal),
     });
     if (!this.isAdmitted) {
-      // After a pause of this process, what arrived in time is read first.
+      // After this process was suspended, data that arrived in time is read first.
       this.#greeting = setTimeout(() => setImmediate(() => this.#requireGreeting()), this.#limits.greetingMs);
     }
     this.#input.on("data", (chunk: Buffer) => this.#read(chunk));
@@ -126,7 +126,7 @@ export class Connection {
     return this.#options.token;
   }
 
-  /** Called when the token was presented; throws when there is no room for another client. */
+  /** Called when the token was presented. Throws if there is no room for another client. */
   admit(): void {
     if (this.isAdmitted) return;
     this.#options.onAdmitted?.(this);
@@ -134,7 +134,7 @@ export class Connection {
     clearTimeout(this.#greeting);
   }
 
-  /** Asks the client; rejects when it fails, is late or goes away. */
+  /** Sends a request to the client. Rejects if it fails, times out or disconnects. */
   ask(method: string, params: object, options?: AskOptions): Promise<unknown> {
     return this.#peer.ask(method, params, options);
   }
@@ -143,7 +143,7 @@ export class Connection {
     this.#peer.notify(method, params);
   }
 
-  /** An event that all clients of a session are told, made into bytes once for all of them. */
+  /** Sends an event that all clients of a session receive. It is encoded once for all of them. */
   tell(frame: Uint8Array, about: { readonly sessionId: string; readonly isRepeatedLater: boolean }): void {
     if (about.isRepeatedLater && this.#outgoing.unread > this.#limits.slowBytes) {
       this.#leftOut.set(about.sessionId, (this.#leftOut.get(about.sessionId) ?? 0) + 1);
@@ -152,17 +152,17 @@ export class Connection {
     this.#write(frame);
   }
 
-  /** Something to know that is out of date soon: who is behind does without it, unless it `mustArrive`. */
+  /** Sends a short-lived notification. A slow client does not receive it unless it `mustArrive`. */
   hint(frame: Uint8Array, { mustArrive }: { readonly mustArrive: boolean }): void {
     if (mustArrive || this.#outgoing.unread <= this.#limits.slowBytes) this.#write(frame);
   }
 
-  /** Who has gone while it was kept waiting has left already, and would never leave again. */
+  /** Throws if the client disconnected while it waited: its `onClose` has run and will not run again. */
   requireThere(): void {
     if (this.#isClosed) throw new RpcError(rpcCodes.refused, "The client has gone.");
   }
 
-  /** `why` is said to people; without it the client left by itself. */
+  /** Closes the connection. `why` is reported to the user; omit it if the client left by itself. */
   close(why?: string): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
@@ -197,7 +197,9 @@ export class Connection {
     }
   }
 
-  /** Reads as much as a stranger may send. Returns the rest, which is read only if the token was in it. */
+  /**
+   * Reads up to the limit for clients without a token. Returns the rest, which is read only if the token was presented.
+   */
   #readGreeting(chunk: Buffer): Buffer {
     const allowed = chunk.subarray(0, this.#limits.greetingBytes - this.#greeted);
     this.#greeted += allowed.length;

@@ -1,4 +1,4 @@
-/** Events of the contract that follow from other events. The log does without them; clients receive them as they arise. */
+/** Events of the protocol that follow from other events. They are not logged; clients receive them as they arise. */
 import type { EventData, EventType, SessionEvent } from "../protocol/event.ts";
 import { modelName } from "../session/model-selection.ts";
 import type { Session } from "../session/session.ts";
@@ -27,7 +27,7 @@ export class DerivedEvents {
     this.#send = send;
   }
 
-  /** Call with every event, after clients were sent it. */
+  /** Call with every event after it was sent to clients. */
   follow(event: SessionEvent): void {
     switch (event.type) {
       case "subagent.started":
@@ -54,7 +54,7 @@ export class DerivedEvents {
     }
   }
 
-  /** Call after the session was opened again: it may have other MCP servers. */
+  /** Call after the session was reopened: its MCP servers may differ. */
   reopened(): void {
     const names = new Set(
       this.#session()
@@ -72,7 +72,7 @@ export class DerivedEvents {
     const { modelSelection } = this.#session().settings;
     const model = data.model ?? (modelSelection && modelName(modelSelection.current));
     if (model === undefined) return;
-    // Agents of a factory answer once; all others can be written to.
+    // Agents of a factory answer once. All others accept further messages.
     const multiTurn = data.factoryRunId === undefined;
     this.#send({ type: "subagent.configured", data: { model, multiTurn }, ...(agentId !== undefined && { agentId }) });
   }

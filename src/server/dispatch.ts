@@ -1,4 +1,6 @@
-/** From a request to its method: what is unknown, what is wrong and what is a defect are three different answers. */
+/**
+ * Maps a request to its method. Unknown methods, invalid parameters and internal errors give three different responses.
+ */
 import type * as z from "zod";
 import { ModelError } from "../model/model-error.ts";
 import { TroupeError, withHint } from "../protocol/errors.ts";
@@ -18,13 +20,13 @@ export class Dispatcher {
     this.#methods = methods;
   }
 
-  /** The method and what it was given, checked. */
+  /** Returns the method and its validated parameters. */
   find(name: string, params: unknown): Dispatched {
     const method = Object.hasOwn(this.#methods, name) ? this.#methods[name] : undefined;
     if (!method) throw new RpcError(rpcCodes.methodNotFound, `Unhandled method ${name}`);
     const schema = this.#schemas.get(name) ?? method.params();
     this.#schemas.set(name, schema);
-    // Some clients put the one object into a list, also where there is none.
+    // Some clients wrap the parameter object in an array, or send an empty array.
     const given = Array.isArray(params) && params.length <= 1 ? params[0] : params;
     const checked = schema.safeParse(given ?? {});
     if (checked.success) return { method, params: checked.data };
@@ -42,7 +44,7 @@ function wrongParts(error: z.ZodError): string {
   return [...parts.slice(0, MAX_PARTS), ...(rest > 0 ? [`and ${rest} more`] : [])].join("; ");
 }
 
-/** What a client is told of a failure, in the words of the contract. */
+/** Converts a failure to the protocol's error response. */
 export function answerTo(name: string, error: unknown, onDefect: (error: unknown) => void): RpcError {
   if (error instanceof RpcError) return error;
   const told = (text: string, kind: string): RpcError =>

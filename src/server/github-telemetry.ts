@@ -1,7 +1,7 @@
 /**
- * What happens in a session as figures, for clients that asked for them (`gitHubTelemetry.event`). They are told that client
- * and nobody else: troupe sends no such figures anywhere. Nothing of what anyone wrote is in them: no prompts, answers,
- * arguments, paths or messages of errors, and of tools only the names of our own.
+ * Session telemetry for clients that asked for it (`gitHubTelemetry.event`). It is sent to these clients only: troupe
+ * sends none of it elsewhere. It contains no content: no prompts, answers, arguments, paths or error messages, and only
+ * the names of built-in tools.
  */
 import { release } from "node:os";
 import type { EventOf, EventType, SessionEvent } from "../protocol/event.ts";
@@ -18,7 +18,7 @@ interface Figures {
   readonly metrics?: Readonly<Record<string, number | undefined>>;
 }
 
-/** The session that figures are told of. */
+/** The session that the telemetry is about. */
 interface Told {
   readonly session: Session;
   readonly clients: Pick<Clients, "wantsTelemetry">;
@@ -31,12 +31,15 @@ type Reader<T extends EventType> = (
   telemetry: GithubTelemetry,
 ) => Figures | undefined;
 
-/** One for a session. */
+/** One instance per session. */
 export class GithubTelemetry {
-  /** Calls under way, by id. */
+  /** Running calls, by id. */
   readonly calls = new Map<string, { readonly name: string; readonly startedAt: number }>();
 
-  /** To whoever asked for it; a session with a provider of its own, or that says no, has none. */
+  /**
+   * Sends an event's telemetry to clients that asked for it. Sessions with their own provider, or that opted out, send
+   * none.
+   */
   tell(event: SessionEvent, of: Told, connections: Iterable<Connection>): void {
     const { session, clients, options } = of;
     if (options.enableSessionTelemetry === false || options.provider !== undefined) return;
@@ -47,9 +50,9 @@ export class GithubTelemetry {
     if (frame) for (const connection of wanting) connection.hint(frame, { mustArrive: false });
   }
 
-  /** The notification for an event; undefined where there is nothing to count. */
+  /** Returns the notification for an event, or undefined if the event has no telemetry. */
   #frame(event: SessionEvent, session: Session): Uint8Array | undefined {
-    // The table ties a reader to its type; the compiler cannot follow that through a look-up.
+    // The table pairs each reader with its event type; the compiler cannot infer that from a look-up.
     const read = readers[event.type] as Reader<EventType> | undefined;
     const figures = read?.(event, session, this);
     if (!figures) return undefined;
@@ -71,7 +74,7 @@ export class GithubTelemetry {
   }
 }
 
-/** A call whose end never comes must not be kept for ever. */
+/** Bounds the number of calls that never end. */
 const MAX_CALLS = 1000;
 
 const readers: { readonly [T in EventType]?: Reader<T> } = {
@@ -146,7 +149,7 @@ const readers: { readonly [T in EventType]?: Reader<T> } = {
   abort: ({ data }) => ({ kind: "abort", properties: { reason: data.reason } }),
 };
 
-/** A kind of error is one of our words, never a sentence. */
+/** Error kinds are identifiers of this program. Free text becomes "other". */
 const wordOf = (text: string): string => (/^[a-z_]{1,40}$/.test(text) ? text : "other");
 
 function present<T>(values: Readonly<Record<string, T>>): [string, Exclude<T, undefined>][] {

@@ -1,4 +1,4 @@
-/** The sessions that are open and the clients attached to each. Opens a session once, however many clients ask for it. */
+/** The open sessions and the clients attached to each. Opens a session once, however many clients ask for it. */
 import type { Readable, Writable } from "node:stream";
 import { TroupeError } from "../protocol/errors.ts";
 import { encodeFrame } from "../protocol/rpc/frame.ts";
@@ -28,28 +28,28 @@ import { warnWithoutEffect } from "./sessions/unused-options.ts";
 
 export interface HubOptions extends Pick<LiveSessionOptions, "beforeClose"> {
   readonly runtime: Runtime;
-  /** What the command line says of every session. */
+  /** Command-line options that apply to every session. */
   readonly defaults: Omit<SessionRequest, "cwd">;
   readonly cwd: string;
-  /** A session that nobody has used for so long is closed. */
+  /** An unused session is closed after this time. */
   readonly idleMs?: number;
-  /** Lets the program of an extension in as a client. */
+  /** Accepts the process of an extension as a client. */
   acceptExtension(streams: { input: Readable; output: Writable }, identity: ExtensionIdentity): Connection;
 }
 
 type LifecycleType = "session.created" | "session.updated" | "session.deleted";
 
-/** A session without clients is kept in memory this long, for them to come back to. */
+/** How long a session without clients stays in memory, so that they can return. */
 const DETACHED_MS = 30 * 60_000;
 const LOOK_MS = 500;
-/** How long another process may take to let go of a session it does nothing with. */
+/** How long another process may take to release a session that it does not use. */
 const PATIENCE_MS = 5_000;
 
 export class Hub {
   readonly tunnel = new ModelTunnel();
-  /** The client that keeps the sessions, where one does. */
+  /** The client that stores the sessions, if one does. */
   readonly keeper = new SessionKeeper();
-  /** Folders of plugins that clients give for all sessions opened from then on: those a program comes with, and others. */
+  /** Plugin folders that clients set for all sessions opened later: bundled with a program, and additional ones. */
   readonly plugins: { builtin: readonly string[]; additional: readonly string[] } = { builtin: [], additional: [] };
   readonly #options: HubOptions;
   readonly #connections = new Set<Connection>();
@@ -67,7 +67,7 @@ export class Hub {
     this.#connections.add(connection);
   }
 
-  /** What it was attached to stays open, for it or another to come back to. */
+  /** Sessions of the client stay open, so that it or another client can return. */
   disconnect(connection: Connection): void {
     this.#connections.delete(connection);
     this.tunnel.forget(connection);
@@ -93,7 +93,7 @@ export class Hub {
   async create(connection: Connection, params: CreateParams): Promise<object> {
     requireServable(params);
     const sessionId = params.sessionId ?? crypto.randomUUID();
-    // A client that chooses an id twice means the same session.
+    // A client that chooses an existing id means that session.
     const isKept = this.#live.has(sessionId) || this.#opening.has(sessionId) || (await this.#isKept(sessionId));
     if (isKept) return this.resume(connection, { ...params, sessionId });
     const live = await this.#open(sessionId, { connection, params }, (request) =>
@@ -120,7 +120,7 @@ export class Hub {
     return described(live);
   }
 
-  /** As `resume`, for a program that this server has started. */
+  /** Like `resume`, for a process that this server started. */
   async joinExtension(connection: Connection, params: ResumeParams, signal: AbortSignal): Promise<object> {
     const live = this.require(params.sessionId);
     await live.reopening;
@@ -140,14 +140,14 @@ export class Hub {
     }
   }
 
-  /** The program of an extension has let go of us. */
+  /** Call when the process of an extension disconnected. */
   extensionGone(connection: Connection): void {
     const live = this.#live.get(connection.extension?.sessionId ?? "");
     live?.leave(connection);
     void live?.extensions.left(connection);
   }
 
-  /** Whoever comes to a session that others left finds its open requests, or has them ended. */
+  /** Joins an open session. `continuePendingWork` decides if requests left pending are repeated or cancelled. */
   async #rejoin(live: LiveSession, connection: Connection, params: ResumeParams): Promise<object> {
     const { continuePendingWork = false } = params;
     const sessionWasActive = live.clients.attached.length > 0;
@@ -170,8 +170,8 @@ export class Hub {
   }
 
   /**
-   * Other options for an open session. Most of them are what it is made with, so it is made anew; that it was is told as
-   * `resumed` says. False when nothing is different. A session at work goes on as it is, and its clients are told.
+   * Changes options of an open session by reopening it; `resumed` sets how that is announced. Returns false if nothing
+   * changed, or if the session is busy: it then keeps its options and warns its clients.
    */
   async reconfigure(
     live: LiveSession,
@@ -189,7 +189,7 @@ export class Hub {
       return false;
     }
     await this.#reopen(live, options, resumed).catch(async (error: unknown) => {
-      // It is closed and could not be made anew; what it kept is there to be resumed.
+      // It is closed and could not be reopened. It can be resumed from its log.
       this.#live.delete(live.id);
       await live.extensions.close();
       throw error;
@@ -198,7 +198,7 @@ export class Hub {
     return true;
   }
 
-  /** From the process that has it now, if it lets go. */
+  /** Reopens it here, if the process that has it now releases it. */
   async takeBack(live: LiveSession): Promise<void> {
     await (live.reopening ?? this.#reopen(live, live.options, "silent"));
   }
@@ -215,7 +215,7 @@ export class Hub {
     });
   }
 
-  /** This client has done with the session; the last one closes it. */
+  /** Detaches this client. The last client closes the session. */
   async leave(connection: Connection, sessionId: string): Promise<void> {
     const live = this.#live.get(sessionId);
     if (!live) return;
@@ -224,12 +224,12 @@ export class Hub {
     else live.leave(connection);
   }
 
-  /** Work stops and what waits for an answer is cancelled; the session can be resumed. */
+  /** Stops work and cancels pending requests. The session can be resumed. */
   async suspend(live: LiveSession): Promise<void> {
     await this.#close(live, { pending: "Session suspended" });
   }
 
-  /** Ends it for all its clients; what it kept stays. */
+  /** Closes it for all its clients. Its stored data stays. */
   async shutDown(live: LiveSession, reason: CloseReason): Promise<void> {
     await this.#close(live, reason);
   }
@@ -250,13 +250,13 @@ export class Hub {
     return this.#live.has(sessionId) || this.#opening.has(sessionId);
   }
 
-  /** Closes it in memory for all its clients; what it kept stays. */
+  /** Closes it in memory for all its clients. Its stored data stays. */
   async closeSession(sessionId: string): Promise<void> {
     const live = this.#live.get(sessionId);
     if (live) await this.#close(live);
   }
 
-  /** Closes every session; none is opened after. */
+  /** Closes every session. No session can be opened afterwards. */
   async close(): Promise<void> {
     this.#isClosing = true;
     clearInterval(this.#look);
@@ -264,7 +264,7 @@ export class Hub {
     await this.#closeAll();
   }
 
-  /** From now on a client keeps the sessions of this server; it must be asked for before there are any. */
+  /** Stores the sessions of this server with a client. Throws if a session is open already. */
   async keepWith(connection: Connection, place: KeptPlace): Promise<void> {
     if (this.#live.size > 0 || this.#opening.size > 0) {
       throw new TroupeError(
@@ -276,7 +276,7 @@ export class Hub {
     await this.#options.runtime.keepSessionsWith(this.keeper.provider(place));
   }
 
-  /** What nobody keeps any more cannot go on. */
+  /** Closes sessions whose storage client disconnected. */
   async #closeUnkept(): Promise<void> {
     const message =
       "The client that keeps this session has left. The session is closed; resume it when the client is back.";
@@ -315,7 +315,7 @@ export class Hub {
       live.options = options;
       live.trace = traceOf(by.params);
       this.#live.set(sessionId, live);
-      // It may have gone while its session was made.
+      // The client may have disconnected while its session was created.
       if (by.connection.isClosed) clients.leave(by.connection);
       await live.listen();
       warnWithoutEffect(session, by.params);
@@ -359,7 +359,7 @@ export class Hub {
       if (connection.isAdmitted) connection.hint(frame, { mustArrive: type !== "session.updated" });
   }
 
-  /** Looks after sessions that nobody uses, while there are any. */
+  /** Starts the timer that closes unused sessions, while there are sessions. */
   #watch(): void {
     if (this.#look !== undefined || this.#isClosing) return;
     this.#look = setInterval(() => this.#closeUnused(), LOOK_MS);
@@ -371,7 +371,7 @@ export class Hub {
     return this.#options.runtime.handOver.isAskedFor(live.session.settings.log);
   }
 
-  /** What is at work here stays here. */
+  /** Hands an idle session over to another process. A busy one stays. */
   async #letGo(live: LiveSession): Promise<void> {
     const { handOver } = this.#options.runtime;
     const { log } = live.session.settings;

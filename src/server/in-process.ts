@@ -6,19 +6,19 @@ import type { OwnProgram } from "./leave-consolidation.ts";
 import { Server } from "./server.ts";
 
 export interface InProcessOptions extends RuntimeOptions {
-  /** Where sessions work that name no folder; the current one unless told. */
+  /** Working directory of sessions that name none. Default: the current directory. */
   readonly cwd?: string;
-  /** What holds for every session. */
+  /** Defaults for every session. */
   readonly defaults?: Omit<SessionRequest, "cwd">;
   /** The command that starts troupe; see `ServerOptions`. */
   readonly program?: OwnProgram | undefined;
-  /** For people; nothing is said unless told. */
+  /** Receives messages for the user. Default: they are discarded. */
   readonly say?: (message: string) => void;
 }
 
 /**
- * A server inside this process, for `createClient({ connection: inProcess(…) })`: the same frames as over a pipe, so that a
- * program behaves the same in both places. Every client has a server of its own; they share what is on disk.
+ * A server inside this process, for `createClient({ connection: inProcess(…) })`. It uses the same frames as a pipe, so
+ * that a program behaves the same in both cases. Every client has its own server; the servers share the data on disk.
  */
 export function inProcess(options: InProcessOptions) {
   return {

@@ -1,2 +1,2 @@
-/** The entry `troupe/server`: a server inside a program of your own. */
+/** The entry point `troupe/server`: a server inside your own program. */
 export { type InProcessOptions, inProcess } from "./in-process.ts";

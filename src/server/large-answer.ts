@@ -1,28 +1,28 @@
 /**
- * Answers that are too large for one buffer. They are encoded piece by piece while the client reads, so that neither the
- * length of a string nor the memory of this process bounds the history of a session.
+ * Responses that are too large for one buffer. They are encoded in pieces while the client reads, so that neither the
+ * maximum string length nor memory bounds the history of a session.
  */
 import { setImmediate as nextTask } from "node:timers/promises";
 import { RpcError, rpcCodes } from "../protocol/rpc/errors.ts";
 import { encodeFrame } from "../protocol/rpc/frame.ts";
 
-/** One message, whose length is known before its bytes are. */
+/** One message. Its length is known before its bytes are encoded. */
 export interface LargeMessage {
-  /** The bytes of the header and the body. Throws an `RpcError` when no client could read them. */
+  /** The bytes of the header and the body. Throws an `RpcError` if the message is too large for any client. */
   pieces(): AsyncGenerator<Uint8Array, void>;
-  /** The answer to send in place of a message that nothing was sent of. */
+  /** The error response to send instead, if nothing was sent yet. */
   refusal(error: unknown): Uint8Array;
 }
 
-/** Answers up to this size are sent at once. */
+/** Responses up to this size are sent at once. */
 const SMALL_BYTES = 1024 * 1024;
-/** A list with more members than this is encoded member by member. */
+/** A list with more items than this is encoded item by item. */
 const LONG_LIST = 500;
 const PIECE_CHARACTERS = 256 * 1024;
-/** No program on Node can hold a longer message as text. */
+/** No Node program can hold a longer message as a string. */
 const MAX_BYTES = 500 * 1024 * 1024;
 
-/** Encodes an answer: as the bytes of a frame, or as a message to be sent piece by piece. */
+/** Encodes a response: as the bytes of a frame, or as a message to be sent in pieces. */
 export function encodeAnswer(answer: Readonly<Record<string, unknown>>): Uint8Array | LargeMessage {
   const refusal = (error: unknown): Uint8Array =>
     encodeFrame({ jsonrpc: "2.0", id: answer.id, error: wireError(error) });
@@ -63,7 +63,7 @@ async function* piecesOf(answer: Readonly<Record<string, unknown>>): AsyncGenera
   if (length !== 0) throw new Error("The answer changed while it was sent.");
 }
 
-/** The text of the message in pieces of a useful size. */
+/** Yields the text of the message in pieces of a useful size. */
 function* gathered(message: unknown): Generator<string, void> {
   let text = "";
   for (const part of textOf(message, LIST_DEPTH)) {
@@ -75,10 +75,10 @@ function* gathered(message: unknown): Generator<string, void> {
   if (text !== "") yield text;
 }
 
-/** Lists lie in the message's `result`, or in a member of it. */
+/** Lists are in the message's `result`, or in a member of it. */
 const LIST_DEPTH = 3;
 
-/** The same text as `JSON.stringify` gives, in parts. */
+/** Yields the same text as `JSON.stringify`, in parts. */
 function* textOf(value: unknown, depth: number): Generator<string, void> {
   if (depth === 0 || typeof value !== "object" || value === null || "toJSON" in value) {
     yield JSON.stringify(value) ?? "null";

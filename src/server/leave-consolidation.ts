@@ -1,11 +1,11 @@
-/** A session that closes leaves a process behind that consolidates its learnings, where the context board is on. */
+/** Starts a process that consolidates the learnings of a session that closes, if the context board is on. */
 import { modelReference } from "../session/model-selection.ts";
 import type { LiveSession } from "./sessions/live-session.ts";
 
-/** The program and the arguments before those of troupe. */
+/** The program and the arguments that precede those of troupe. */
 export type OwnProgram = readonly [string, ...string[]];
 
-/** Resolves when the process runs or it is clear that none will. Never rejects. */
+/** Resolves when the process runs or cannot be started. Never rejects. */
 export async function leaveConsolidation(
   live: LiveSession,
   how: { readonly program: OwnProgram; readonly environment: Readonly<Record<string, string | undefined>> },
@@ -18,7 +18,7 @@ export async function leaveConsolidation(
     ...how,
     session,
     model: modelReference(session.settings.model),
-    // The process has no providers of a client, and must not send the session to another one.
+    // The process has no access to a client's providers, and must not send the session to another provider.
     ...((provider ?? providers ?? models) !== undefined && { modelOfClient: true }),
   });
 }

@@ -4,13 +4,13 @@ import type { LargeMessage } from "./large-answer.ts";
 
 export interface OutgoingOptions {
   readonly output: Writable;
-  /** How long a client may read nothing of a large answer. */
+  /** How long a client may leave a large response unread. */
   readonly stallMs: number;
-  /** The client cannot be sent anything more. */
+  /** Called when nothing more can be sent to the client. */
   onLost(why: string): void;
 }
 
-/** The messages for one client, in order. What follows a large answer waits until that was sent. */
+/** The messages for one client, in order. Messages after a large response wait until it was sent. */
 export class Outgoing {
   readonly #options: OutgoingOptions;
   readonly #ended = new AbortController();
@@ -22,7 +22,7 @@ export class Outgoing {
     this.#options = options;
   }
 
-  /** Bytes that wait for the client. A large answer counts only with what was encoded of it. */
+  /** Number of bytes that wait for the client. A large response counts only with its encoded part. */
   get unread(): number {
     return this.#options.output.writableLength + this.#waitingBytes;
   }
@@ -70,7 +70,7 @@ export class Outgoing {
         await this.#send(piece);
       }
     } catch (error) {
-      if (hasBegun) throw error; // the client cannot make sense of what follows
+      if (hasBegun) throw error; // the client cannot parse what follows a partial message
       await this.#send(message.refusal(error));
     }
   }

@@ -4,18 +4,17 @@ import type { HubOptions } from "./hub.ts";
 import type { OwnProgram } from "./leave-consolidation.ts";
 
 export interface ServerOptions extends Omit<HubOptions, "acceptExtension" | "beforeClose"> {
-  /** The command that starts troupe. With it, a session that closes may leave a consolidation of its board behind. */
+  /** The command that starts troupe. With it, a session that closes may start a process that consolidates its board. */
   readonly program?: OwnProgram | undefined;
-  /** What this process sees, as the runtime was given it. */
+  /** The environment of this process, as the runtime received it. */
   readonly environment: Readonly<Record<string, string | undefined>>;
-  /** For people, on stderr. */
+  /** Writes a message for the user to stderr. */
   say(message: string): void;
 }
 
-/** What methods may use of the server as a whole. */
 export interface ServerParts {
   readonly runtime: Runtime;
   readonly options: ServerOptions;
-  /** Ends every session and answers nothing more. */
+  /** Closes every session. No request is answered afterwards. */
   shutDown(): Promise<void>;
 }

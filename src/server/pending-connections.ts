@@ -1,20 +1,21 @@
 /**
- * Connections that have not presented the connection token yet. They have slots of their own, so that strangers can never take
- * the slots of clients. When the slots are taken, the oldest connections are closed: whoever opens many only evicts itself.
+ * Connections that have not presented the connection token yet. They have separate slots, so that they never take the
+ * slots of clients. When the slots are full, the oldest connections are closed: a program that opens many evicts its
+ * own.
  */
 import type { Connection } from "./connection.ts";
 
-/** More are closed, the oldest first, when they have had the time that any client needs. */
+/** Above this number, the oldest connections that had enough time to present a token are closed. */
 const MAX_PENDING = 64;
 const PATIENCE_MS = 500;
-/** More are closed at once. */
+/** Above this number, connections are closed immediately. */
 const MAX_BURST = 512;
 const LOOK_MS = 50;
-/** One report in this time, however many connections are closed. */
+/** At most one report in this time, however many connections are closed. */
 const REPORT_MS = 60_000;
 
 export class PendingConnections {
-  /** Since when each of them waits, the oldest first. */
+  /** The time each connection was opened, the oldest first. */
   readonly #pending = new Map<Connection, number>();
   readonly #say: (message: string) => void;
   #reportedAt = Number.NEGATIVE_INFINITY;
@@ -30,7 +31,8 @@ export class PendingConnections {
     if (this.#pending.size > MAX_PENDING) this.#look ??= setInterval(() => this.#trim(), LOOK_MS).unref();
     if (this.#pending.size <= MAX_BURST || this.#isTrimming) return;
     this.#isTrimming = true;
-    // The event loop accepts a burst before it reads a byte. After one more poll, a client that was quick is no longer pending.
+    // The event loop accepts a burst before it reads a byte. After one more poll, a client that was quick is no longer
+    // pending.
     setImmediate(() => setImmediate(() => this.#trim()));
   }
 
@@ -42,7 +44,7 @@ export class PendingConnections {
     for (const connection of [...this.#pending.keys()]) connection.close();
   }
 
-  /** Strangers decide how often this happens, so it is reported once a minute. */
+  /** Unknown programs decide how often this happens, so it is reported once a minute. */
   report(message: string): void {
     if (performance.now() - this.#reportedAt < REPORT_MS) return;
     this.#reportedAt = performance.now();

@@ -1,10 +1,10 @@
-/** How clients reach a server: over our own stdin and stdout, or over a port of this machine alone. */
+/** Serves clients over stdin and stdout, or over a loopback port. */
 import { createServer, type Server as NetServer, type Socket } from "node:net";
 import { deferred } from "../lib/deferred.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { Server } from "./server.ts";
 
-/** Until stdin ends. */
+/** Resolves when stdin ends. */
 export async function serveStdio(server: Server): Promise<void> {
   const gone = deferred<void>();
   server.onLastGone = gone.resolve;
@@ -14,13 +14,13 @@ export async function serveStdio(server: Server): Promise<void> {
 
 export interface Listening {
   readonly port: number;
-  /** Resolves when the server was shut down and the last client has gone. */
+  /** Resolves when the server was shut down and the last client has disconnected. */
   readonly ended: Promise<void>;
-  /** Takes no new clients. */
+  /** Accepts no new clients. */
   close(): void;
 }
 
-/** Both loopback addresses where there are two: clients ask for `localhost`. */
+/** Listens on both loopback addresses if there are two: clients connect to `localhost`. */
 export async function serveTcp(
   server: Server,
   options: { port: number; token: string | undefined },
@@ -34,7 +34,7 @@ export async function serveTcp(
   const first = await listen("127.0.0.1", options.port, accept);
   const address = first.address();
   const port = typeof address === "object" && address ? address.port : options.port;
-  // Another program may have this port on the other address; clients that try both find us all the same.
+  // Another program may use this port on the other address. Clients that try both still connect.
   const second = await listen("::1", port, accept).catch(() => undefined);
   const ended = deferred<void>();
   server.onLastGone = () => {

@@ -1,6 +1,7 @@
 /**
- * The runtime for programs: JSON-RPC over a pipe or a local port, in the contract of the SDK. A method is an entry in a file
- * of `methods/`; `hub` knows the sessions and who is attached, `connection` one client, `dispatch` how to answer.
+ * The server folder: the runtime for programs, as JSON-RPC over a pipe or a local port, in the protocol of the SDK. A
+ * method is an entry in a file of `methods/`. `hub` holds the sessions and their clients, `connection` is one client,
+ * `dispatch` maps requests to methods.
  */
 
 import type { Readable, Writable } from "node:stream";
@@ -15,7 +16,7 @@ import { methods } from "./methods/list.ts";
 import type { ServerOptions, ServerParts } from "./parts.ts";
 import { PendingConnections } from "./pending-connections.ts";
 
-/** What may be asked before a client has shown its token. */
+/** Methods that a client may call before it has presented its token. */
 const greetings = new Set(["connect"]);
 const MAX_CONNECTIONS = 64;
 
@@ -27,7 +28,7 @@ export class Server implements ServerParts {
   readonly #pending: PendingConnections;
   #shutDown: Promise<void> | undefined;
   #connected = 0;
-  /** Told when the last client has gone. */
+  /** Called when the last client has disconnected. */
   onLastGone: () => void = () => undefined;
 
   constructor(options: ServerOptions) {
@@ -38,7 +39,7 @@ export class Server implements ServerParts {
     this.#hub = new Hub({
       ...options,
       beforeClose: async (live) => {
-        // A process of its own cannot read a session that a client keeps.
+        // A separate process cannot read a session that a client stores.
         if (program && !this.#hub.keeper.isHeld) await leaveConsolidation(live, { program, environment });
       },
       acceptExtension: (streams, extension) =>
@@ -55,8 +56,8 @@ export class Server implements ServerParts {
   }
 
   /**
-   * With a token, the connection is a client from the moment it presents it; when there are too many clients, it is told so
-   * then. Without a token, returns undefined when there are too many clients.
+   * Accepts a connection. With a token, it becomes a client when it presents the token, and is refused then if there
+   * are too many clients. Without a token, returns undefined if there are too many clients.
    */
   accept(streams: { input: Readable; output: Writable; token?: string }): Connection | undefined {
     if (streams.token === undefined && this.#isFull) return undefined;
@@ -96,12 +97,12 @@ export class Server implements ServerParts {
   }
 
   shutDown(): Promise<void> {
-    // Whoever asked for it may end us as soon as it is answered.
+    // The client that requested it may end this process as soon as it has the response.
     this.#shutDown ??= this.#hub.close().then(() => this.runtime.flush());
     return this.#shutDown;
   }
 
-  /** After `shutDown`: lets go of the clients and of what the process holds. */
+  /** Call after `shutDown`: closes the connections and releases the resources of the process. */
   async close(): Promise<void> {
     await this.shutDown();
     this.#pending.closeAll();

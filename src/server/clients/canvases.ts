@@ -1,7 +1,7 @@
 /**
- * The canvases of a session: what its clients can show beside the conversation, and what is open of it. Each belongs to the
- * client that declared it, and whatever concerns it is asked of that client. When a client goes, its canvases go; those of a
- * client that gave itself a lasting name are opened again when it is back, also in a session that is resumed.
+ * The canvases of a session: panels that its clients can show beside the conversation, and the open ones. Each canvas
+ * belongs to the client that declared it, and requests about it go to that client. When a client leaves, its canvases
+ * close. Canvases of a client with a lasting name reopen when it returns, also in a resumed session.
  */
 import * as z from "zod";
 import type { Json } from "../../lib/json.ts";
@@ -23,7 +23,7 @@ export interface CanvasDeclaration {
 export type DeclaredCanvas = EventData<"session.canvas.registry_changed">["canvases"][number];
 export type OpenCanvas = EventData<"session.canvas.opened">;
 
-/** Who brings canvases: without a lasting name of its own, this connection. */
+/** The provider of canvases. A client without a lasting name is identified by its connection. */
 export interface CanvasProvider {
   readonly id: string;
   readonly name?: string | undefined;
@@ -31,7 +31,7 @@ export interface CanvasProvider {
 
 export interface CanvasWish {
   readonly canvasId: string;
-  /** Says whose, where several clients have one of this name. */
+  /** Selects the client when several have a canvas of this name. */
   readonly extensionId?: string | undefined;
   readonly instanceId: string;
   readonly input?: Json | undefined;
@@ -48,7 +48,7 @@ interface Brought {
   readonly canvas: DeclaredCanvas;
 }
 
-/** Names that a client cannot give itself: they last as long as a connection. */
+/** Prefix that a client cannot give itself. Such ids last as long as a connection. */
 const OF_CONNECTION = "connection:";
 const OPEN_MS = 60_000;
 const ACTION_MS = 10 * 60_000;
@@ -59,7 +59,7 @@ export class Canvases {
   readonly #options: { readonly sessionId: string; isRendered(): boolean };
   readonly #brought = new Map<string, Brought>();
   readonly #open = new Map<string, OpenCanvas>();
-  /** Open before, and no client is here that has them. */
+  /** Canvases that were open and whose client is not connected. */
   readonly #away = new Map<string, EventData<"session.canvas.recorded">>();
   readonly #reopening = new Set<string>();
   #session: Session | undefined;
@@ -76,13 +76,15 @@ export class Canvases {
     return [...this.#open.values()];
   }
 
-  /** The name of the extension that shows it, where it is one. */
+  /**
+   * Returns the name of the extension that shows the canvas, or undefined if a client that is no extension shows it.
+   */
   extensionOf(instanceId: string): string | undefined {
     const open = this.#open.get(instanceId);
     return open && this.#brought.get(keyOf(open))?.connection.extension?.name;
   }
 
-  /** The first time, what was open when the session was closed is looked up. */
+  /** Binds the session. The first call loads the canvases that were open when the session was closed. */
   serve(session: Session): void {
     const isFirst = this.#session === undefined;
     this.#session = session;
@@ -96,7 +98,7 @@ export class Canvases {
     void this.#openAgain();
   }
 
-  /** All canvases of this client; it had none, or others, before. */
+  /** Replaces all canvases of this client. */
   declare(connection: Connection, canvases: readonly CanvasDeclaration[], named: CanvasProvider | undefined): void {
     const before = JSON.stringify(this.declared);
     const { id: extensionId, name } = named && isLasting(named.id) ? named : { id: `${OF_CONNECTION}${connection.id}` };
@@ -117,7 +119,7 @@ export class Canvases {
     this.#tell(before);
   }
 
-  /** What a client says was open when it last saw the session. */
+  /** Adds canvases that a client reports as open when it last saw the session. */
   remember(open: readonly OpenCanvas[]): void {
     for (const { instanceId, extensionId, canvasId, title, input } of open) {
       if (this.#open.has(instanceId) || this.#away.has(instanceId) || !isLasting(extensionId)) continue;
@@ -127,7 +129,7 @@ export class Canvases {
     void this.#openAgain();
   }
 
-  /** One that is open already is brought to the front: its client is asked again. */
+  /** Opens a canvas. If it is open already, its client is asked again, which brings it to the front. */
   async show(wish: CanvasWish, signal: AbortSignal): Promise<OpenCanvas> {
     const { instanceId, input } = wish;
     const { connection, canvas } = this.#find(wish);
@@ -151,7 +153,7 @@ export class Canvases {
     this.#away.delete(instanceId);
     this.#open.set(instanceId, open);
     await this.#session?.say("session.canvas.opened", open);
-    // It may have gone while this was written.
+    // The client may have disconnected during the write.
     if (connection.isClosed) this.withdraw(connection);
     return open;
   }
@@ -170,7 +172,7 @@ export class Canvases {
     return z.json().parse(answer ?? null);
   }
 
-  /** Closed whatever its client says to that. */
+  /** Closes the canvas, also if its client fails to answer. */
   async close(instanceId: string, signal: AbortSignal): Promise<void> {
     const { extensionId, canvasId } = this.#open.get(instanceId) ?? this.#requireKnown(instanceId);
     const whose = { instanceId, extensionId, canvasId };
@@ -222,7 +224,7 @@ export class Canvases {
       const { instanceId, extensionId, canvasId, title, input } = open;
       const whose = { instanceId, extensionId, canvasId };
       this.#open.delete(instanceId);
-      // What lasts as long as its connection is not looked for in the log, so its end need not stand there.
+      // Canvases that last as long as their connection are not restored from the log, so their end is not logged.
       if (!isLasting(extensionId)) void this.#session?.say("session.canvas.closed", whose);
       else {
         const kept = { ...(title !== undefined && { title }), ...(input !== undefined && { input }) };
@@ -232,7 +234,7 @@ export class Canvases {
     }
   }
 
-  /** What waited for its client, now that it may be here. Who cannot open it leaves it waiting. */
+  /** Reopens canvases whose client may be connected now. A canvas that cannot be opened stays pending. */
   async #openAgain(): Promise<void> {
     if (!this.#session) return;
     for (const { instanceId, extensionId, canvasId, input } of [...this.#away.values()]) {
@@ -252,7 +254,7 @@ export class Canvases {
     if (JSON.stringify(canvases) !== before) void this.#session?.say("session.canvas.registry_changed", { canvases });
   }
 
-  /** What a client says to it is its own word, not an answer of ours. */
+  /** Asks the client. Its error is passed on as the client's own, not as an error of the server. */
   async #ask(
     connection: Connection,
     method: string,

@@ -1,6 +1,6 @@
 /**
- * Commands in the hands of clients: those that a client brings and runs, and those that were queued to be run when the agent
- * is done. What nobody knows is offered to whoever is interested.
+ * Commands of clients: those that a client provides and runs, and those queued until the agent is idle. Unknown
+ * commands are offered to clients that registered an interest.
  */
 import { type Deferred, deferred } from "../../lib/deferred.ts";
 import { TroupeError } from "../../protocol/errors.ts";
@@ -13,16 +13,16 @@ export interface QueuedCommand {
   readonly command: string;
 }
 
-/** What a client says of a command that it was offered. */
+/** A client's answer to a command that it was offered. */
 export interface QueuedAnswer {
   readonly handled: boolean;
   readonly stopProcessingQueue?: boolean | undefined;
 }
 
-/** A command is a person's wish; nobody waits for it longer than this. */
+/** Timeout for a command that a user started. */
 const TIMEOUT_MS = 60 * 60 * 1000;
 const MAX_QUEUED = 1000;
-/** Commands whose prompts a client has not sent yet, or may send again. */
+/** Maximum number of commands whose prompts a client has not sent yet, or may send again. */
 const MAX_INVOKED = 20;
 
 type Prompted = Extract<Typed, { kind: "prompt" }>;
@@ -30,7 +30,7 @@ type Prompted = Extract<Typed, { kind: "prompt" }>;
 export class ClientCommands {
   readonly #session: Session;
   readonly #clients: Clients;
-  /** Whether someone deals with commands that nobody knows. */
+  /** Whether a client handles unknown commands. */
   readonly #isOffered: () => boolean;
   readonly #pending = new Map<string, Deferred<string | undefined>>();
   readonly #offered = new Map<string, Deferred<QueuedAnswer>>();
@@ -49,7 +49,7 @@ export class ClientCommands {
     return this.#queue;
   }
 
-  /** Runs a command of a client's there. Resolves with what went wrong, if something did. */
+  /** Runs a command in the client that provides it. Resolves with the error text, or undefined on success. */
   async run(commandName: string, args: string): Promise<string | undefined> {
     if (!this.#clients.withCommand(commandName)) {
       throw new TroupeError("usage", `Unknown command: ${commandName}`, { hint: "No client of the session has it." });
@@ -65,7 +65,7 @@ export class ClientCommands {
     this.#pending.get(requestId)?.resolve(error);
   }
 
-  /** Runs it when the agent is done with what it has. */
+  /** Queues a command to run when the agent is idle. */
   enqueue(command: string): void {
     if (this.#queue.length >= MAX_QUEUED) throw new TroupeError("limit", `${MAX_QUEUED} commands wait already.`);
     this.#queue.push({ id: crypto.randomUUID(), command });
@@ -75,14 +75,14 @@ export class ClientCommands {
     });
   }
 
-  /** False when it does not wait, or no longer. */
+  /** Returns false if the command is not queued. */
   withdraw(id: string): boolean {
     const place = this.#queue.findIndex((one) => one.id === id);
     if (place >= 0) this.#queue.splice(place, 1);
     return place >= 0;
   }
 
-  /** False when nobody waits for it. */
+  /** Returns false if no request with this id is pending. */
   respond(requestId: string, answer: QueuedAnswer): boolean {
     const offered = this.#offered.get(requestId);
     offered?.resolve(answer);
@@ -124,14 +124,14 @@ export class ClientCommands {
     else this.say(read.text);
   }
 
-  /** Announces what a command answered where no request returns it. */
+  /** Announces a command's output when no request returns it. */
   say(message: string): void {
     void this.#session.say("session.info", { infoType: "command", message });
   }
 
   /**
-   * Runs a command for a client that sends the prompt itself. The limits, agents and gate of the command apply to the message
-   * that begins with this prompt: see `invoked`.
+   * Runs a command for a client that sends the prompt itself. The limits, agents and gate of the command apply to the
+   * message that begins with this prompt: see `invoked`.
    */
   async invoke(text: string): Promise<Typed> {
     const read = await this.#read(text);
@@ -139,7 +139,7 @@ export class ClientCommands {
     return read;
   }
 
-  /** Returns the invoked command whose prompt a message begins with. A client may append data, and may send it twice. */
+  /** Returns the invoked command whose prompt a message begins with. A client may append data and may send it twice. */
   invoked(prompt: string): Prompted | undefined {
     return this.#invoked.find((read) => prompt.startsWith(read.prompt));
   }

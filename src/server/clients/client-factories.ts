@@ -1,11 +1,11 @@
-/** The factories that the extensions of a session bring: they come and go with them. */
+/** The factories that a session's extensions provide. They are removed when their extension leaves. */
 import * as z from "zod";
 import type { Factory, FactoryMeta, FactorySource } from "../../factories/ports.ts";
 import type { Json } from "../../lib/json.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import type { Connection } from "../connection.ts";
 
-/** A body may take its time; limits of the run end it sooner. */
+/** Timeout for the body of a factory. The limits of a run end it sooner. */
 const EXECUTE_MS = 24 * 60 * 60 * 1000;
 const ABORT_MS = 5_000;
 
@@ -45,7 +45,7 @@ export class ClientFactories implements FactorySource {
     this.#sessionId = sessionId;
   }
 
-  /** Throws when one of this name is another's, and then changes nothing. */
+  /** Throws, and changes nothing, if another client has a factory of this name. */
   declare(connection: Connection, given: { readonly [F in Family]?: readonly FactoryMeta[] | undefined }): void {
     const metas = [...(given.factory ?? []), ...(given.workflow ?? [])];
     for (const { name } of metas) {
@@ -86,7 +86,7 @@ export class ClientFactories implements FactorySource {
       },
       abort(execution) {
         const asked = connection.ask(callbacks[family].abort, { sessionId, ...execution }, { timeoutMs: ABORT_MS });
-        // A body that does not listen is no longer listened to either.
+        // A failed abort request is ignored: the result of the body is no longer used.
         asked.catch(() => undefined);
       },
     };

@@ -1,4 +1,4 @@
-/** Notes of clients about a session: a small table of texts beside its log. */
+/** Metadata that clients store for a session: a small table of strings beside its log. */
 import { join } from "node:path";
 import * as z from "zod";
 import { nodeDisk, replaceFile } from "../../lib/node/disk.ts";
@@ -18,7 +18,7 @@ export interface MetadataChange {
   readonly set: Readonly<Record<string, string>>;
 }
 
-/** Returns an empty table when nothing was noted. Throws when the file is damaged. */
+/** Returns an empty table if none is stored. Throws if the file is damaged. */
 export async function readClientMetadata(folder: string): Promise<ClientMetadata> {
   const bytes = await readRegular(join(folder, FILE), MAX_FILE_BYTES).catch(() => undefined);
   if (bytes === undefined) return {};

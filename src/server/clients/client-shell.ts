@@ -1,7 +1,7 @@
 /**
- * Commands that a person or a program runs through a session's server. Nobody is asked, since whoever asks is who would be
- * asked. What a person typed runs as if they had typed it elsewhere; what a program starts is contained like the agent's own
- * commands. Both end with the session.
+ * Commands that a user or a program runs through a session's server. They need no permission, since the caller would be
+ * the one to grant it. A command that a user typed runs without a sandbox. A command that a program starts is sandboxed
+ * like the agent's own commands. Both end with the session.
  */
 import { TroupeError } from "../../protocol/errors.ts";
 import type { Session } from "../../session/session.ts";
@@ -16,7 +16,7 @@ export interface UserCommandResult {
   readonly error?: string;
 }
 
-/** A command of a person's may take this long before it is stopped. */
+/** Timeout for a command that a user typed. */
 const MAX_MS = 60 * 60_000;
 const MAX_OUTPUT_CHARACTERS = 100_000;
 
@@ -31,7 +31,7 @@ export class ClientShell {
     this.#session = session;
   }
 
-  /** Starts it and returns at once; `onExit` is told its code. */
+  /** Starts the command and returns immediately. `onExit` receives its exit code. */
   async exec(
     request: { readonly command: string; readonly cwd?: string; readonly timeoutMs?: number },
     onExit: (processId: string, exitCode: number | null) => void,
@@ -59,7 +59,7 @@ export class ClientShell {
     return true;
   }
 
-  /** To its end; `cancel` with the same id stops it. */
+  /** Runs the command until it ends. `cancel` with the same id stops it. */
   async run(requestId: string, command: string): Promise<UserCommandResult> {
     const { settings, end } = this.#session();
     const toolCallId = settings.stamp.id("call");

@@ -1,6 +1,6 @@
 /**
- * Tasks that clients run themselves and show beside the session's agents. They are kept in memory while the session is open.
- * A task whose client leaves is orphaned until a client registers it again.
+ * Tasks that clients run themselves and show beside the session's agents. They are held in memory while the session is
+ * open. A task whose client leaves is orphaned until a client registers it again.
  */
 import * as z from "zod";
 import type { Json } from "../../lib/json.ts";
@@ -75,7 +75,7 @@ export class ClientTasks {
     this.#onChange = onChange;
   }
 
-  /** Registers a task, or takes over one that its client left. Throws when the task is another client's. */
+  /** Registers a task, or takes over an orphaned one. Throws if the task belongs to another client. */
   register(connection: Connection, wish: TaskRegistration): { task: object; created: boolean; reclaimed: boolean } {
     const known = [...this.#tasks.values()].find(({ clientTaskId }) => clientTaskId === wish.clientTaskId);
     if (!known || isEnded(known)) return { task: this.#create(connection, wish), created: true, reclaimed: false };
@@ -112,7 +112,7 @@ export class ClientTasks {
     this.#tasks.delete(ended.id);
   }
 
-  /** Applies updates in the order of their sequence: a repeated or late one changes nothing. */
+  /** Applies updates in the order of their sequence. A repeated or late update changes nothing. */
   update(
     connection: Connection,
     { id, sequence, update }: { id: string; sequence: number; update: TaskUpdate },
@@ -127,7 +127,7 @@ export class ClientTasks {
     return { task: infoOf(task), applied: true, duplicate: false };
   }
 
-  /** Asks the client to cancel. Returns false for unknown tasks, and where the client cannot or does not. */
+  /** Asks the client to cancel. Returns false for unknown tasks, and if the client cannot or does not cancel. */
   async cancel(id: string, reason: "cancel_requested" | "session_shutdown" = "cancel_requested"): Promise<boolean> {
     const task = this.#tasks.get(id);
     if (!task || !canCancel(task)) return false;
@@ -138,7 +138,7 @@ export class ClientTasks {
     return Cancelled.safeParse(answer).data?.cancelled ?? false;
   }
 
-  /** Forgets a task that has ended or was left. */
+  /** Removes a task that has ended or is orphaned. */
   remove(id: string): boolean {
     const task = this.#tasks.get(id);
     if (!task || !(isEnded(task) || task.status === "orphaned")) return false;
@@ -165,7 +165,7 @@ export class ClientTasks {
     };
   }
 
-  /** Its tasks wait for another client. */
+  /** Orphans the tasks of a client that disconnected. */
   left(connection: Connection): void {
     for (const task of this.#tasks.values()) {
       if (task.connection !== connection || isEnded(task)) continue;
@@ -173,7 +173,7 @@ export class ClientTasks {
     }
   }
 
-  /** The session closes: clients stop what nobody will see the end of. */
+  /** Asks clients to cancel their open tasks, since the session closes. */
   async close(): Promise<void> {
     const open = [...this.#tasks.values()].filter(canCancel);
     await Promise.allSettled(open.map(({ id }) => this.cancel(id, "session_shutdown")));

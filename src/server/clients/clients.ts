@@ -1,6 +1,6 @@
 /**
- * The clients of one session, and what each brings along: tools, commands, hooks, someone to ask. It is there before the
- * session is, and outlives every one of them: what a client brought goes when it goes, what waits for an answer stays.
+ * The clients of one session, and what each provides: tools, commands, hooks, answers to requests. It exists before the
+ * session and outlives every client. When a client leaves, what it provided is removed; pending requests stay.
  */
 import * as z from "zod";
 import { quoted, wrapped } from "../../lib/quoting.ts";
@@ -16,7 +16,7 @@ import { extensionsWord } from "../extensions/extension-rights.ts";
 import { type CanvasDeclaration, Canvases, type CanvasProvider, type OpenCanvas } from "./canvases.ts";
 import { ClientFactories } from "./client-factories.ts";
 
-/** What a client says of itself when it opens a session; what is left out stays as it was. */
+/** The declarations of a client when it opens a session. Omitted fields stay unchanged. */
 export interface ClientProfile {
   readonly tools?: readonly ExternalToolDefinition[] | undefined;
   readonly commands?: readonly ClientCommand[] | undefined;
@@ -25,22 +25,22 @@ export interface ClientProfile {
   readonly requestElicitation: boolean;
   readonly requestExitPlanMode: boolean;
   readonly requestAutoModeSwitch: boolean;
-  /** It holds texts open that may not be saved. */
+  /** Whether it holds editor texts that may not be saved. */
   readonly holdsTexts: boolean;
-  /** Whether it is told the words of agents as they arrive. */
+  /** Whether it receives the message deltas of subagents. */
   readonly subAgentDeltas: boolean;
-  /** It is asked for tokens of its providers before each request to them. */
+  /** Whether it is asked for tokens of its providers before each request to them. */
   readonly givesTokens: boolean;
-  /** It is told figures of this session. */
+  /** Whether it receives telemetry of this session. */
   readonly wantsTelemetry: boolean;
-  /** It writes sections of the system prompt itself. */
+  /** Whether it rewrites sections of the system prompt. */
   readonly transforms: boolean;
   readonly canvases?: readonly CanvasDeclaration[] | undefined;
-  /** The lasting name under which it brings canvases. */
+  /** The lasting name under which it provides canvases. */
   readonly canvasProvider?: CanvasProvider | undefined;
-  /** It shows canvases to a person, so the agent may open them. */
+  /** Whether it shows canvases to a user, so that the agent may open them. */
   readonly rendersCanvases: boolean;
-  /** What it says was open when it last saw the session. */
+  /** The canvases that it reports as open when it last saw the session. */
   readonly openCanvases?: readonly OpenCanvas[] | undefined;
 }
 
@@ -52,7 +52,7 @@ export interface ClientCommand {
 interface Client {
   profile: ClientProfile;
   listener: HookListener;
-  /** How to take back what it answers. */
+  /** Callbacks that detach its request handlers. */
   detach: (() => void)[];
 }
 
@@ -63,7 +63,7 @@ export class Clients {
   readonly #tools = new ExternalTools();
   readonly #clients = new Map<Connection, Client>();
   #session: Session | undefined;
-  /** Until those who are about to join have joined, in bounded time. */
+  /** Resolves, in bounded time, when clients that are about to join have joined. */
   ready: (signal: AbortSignal) => Promise<void> = async () => undefined;
   #told: Told = { commands: "[]", elicitation: false, canvases: false };
 
@@ -73,7 +73,7 @@ export class Clients {
     this.canvases = new Canvases({ sessionId, isRendered: () => this.rendersCanvases });
   }
 
-  /** What the session is made with. */
+  /** The client-provided parts that the session is created with. */
   get program(): SessionProgram {
     return {
       tools: this.#tools,
@@ -89,12 +89,12 @@ export class Clients {
     return [...this.#clients.keys()];
   }
 
-  /** Those that somebody has started: a session is not kept open for its own extensions. */
+  /** Connections that are no extensions. A session does not stay open for its own extensions. */
   get attached(): readonly Connection[] {
     return this.connections.filter(({ extension }) => !extension);
   }
 
-  /** Whoever is to be told of an event; `isAgentDelta` for parts of what an agent says. */
+  /** Returns the clients that receive an event. `isAgentDelta` marks message deltas of subagents. */
   listeners(isAgentDelta: boolean): readonly Connection[] {
     const entries = [...this.#clients];
     const meant = isAgentDelta ? entries.filter(([, { profile }]) => profile.subAgentDeltas) : entries;
@@ -110,7 +110,7 @@ export class Clients {
     return [...byName.values()];
   }
 
-  /** Who has this command, the one that came last first. */
+  /** Returns the client that provides this command; the latest one wins. */
   withCommand(name: string): Connection | undefined {
     const entries = [...this.#clients].reverse();
     return entries.find(([, { profile }]) => profile.commands?.some((command) => command.name === name))?.[0];
@@ -120,7 +120,7 @@ export class Clients {
     return this.#all.some(({ profile }) => profile.requestElicitation);
   }
 
-  /** An extension holds none: it would forge files. */
+  /** The latest client that holds editor texts. Extensions are excluded: they could forge file contents. */
   get #textHolder(): Connection | undefined {
     return [...this.#clients].findLast(([{ extension }, { profile }]) => profile.holdsTexts && !extension)?.[0];
   }
@@ -129,7 +129,7 @@ export class Clients {
     return this.#all.some(({ profile }) => profile.rendersCanvases);
   }
 
-  /** From here on the session has whatever its clients bring. What waits for an answer may always wait. */
+  /** Connects the session to its clients. Requests that need an answer may wait from now on. */
   serve(session: Session): void {
     this.#session = session;
     session.attach({ kinds: ["permission", "external_tool"] });
@@ -138,12 +138,12 @@ export class Clients {
     this.#told = this.#state();
   }
 
-  /** Throws when a tool of this name is another client's, and then changes nothing. */
+  /** Throws, and changes nothing, if another client has a tool of this name. */
   join(connection: Connection, profile: ClientProfile): void {
     const known = this.#clients.get(connection);
     const { extension } = connection;
     if (profile.tools) this.#tools.offer(connection.id, profile.tools, extension && { extension: extension.name });
-    // Whatever waits for them was asked of an earlier program of it, which nobody will hear of again.
+    // Pending calls of these tools went to an earlier process of the extension, which will not answer.
     if (extension && !known) this.#giveUp((profile.tools ?? []).map(({ name }) => name));
     for (const detach of known?.detach ?? []) detach();
     const { commands = known?.profile.commands, canvases, canvasProvider, openCanvases = [] } = profile;
@@ -156,8 +156,8 @@ export class Clients {
   }
 
   /**
-   * Replaces the tools of one client. Throws when a tool of this name is another client's, and then changes nothing. The
-   * agent hears which tools are gone.
+   * Replaces the tools of one client. Throws, and changes nothing, if another client has a tool of this name. The agent
+   * is notified of removed tools.
    */
   setTools(connection: Connection, tools: readonly ExternalToolDefinition[]): void {
     const { extension } = connection;
@@ -166,7 +166,7 @@ export class Clients {
     this.#tellGone(before.filter((name) => !this.#tools.has(name)));
   }
 
-  /** False when it was not there. The agent hears which tools it has no longer. */
+  /** Returns false if the client had not joined. The agent is notified of removed tools. */
   leave(connection: Connection): boolean {
     const client = this.#clients.get(connection);
     if (!client) return false;
@@ -175,27 +175,27 @@ export class Clients {
     this.canvases.withdraw(connection);
     this.factories.withdraw(connection);
     const gone = this.#tools.withdraw(connection.id);
-    // A client may come back and answer; the program of an extension is another one then.
+    // A client may return and answer. An extension returns as a new process, which cannot.
     if (connection.extension) this.#giveUp(gone);
     this.#tellGone(gone);
     this.#tellChanges();
     return true;
   }
 
-  /** A tool that somebody has brought back before the agent reads the notice is not mentioned. */
+  /** Skips tools that were provided again before the agent reads the notice. */
   #tellGone(names: readonly string[]): void {
     for (const name of names) {
       this.#session?.notify(goneNotice(name), { wakes: false, take: () => !this.#tools.has(name) });
     }
   }
 
-  /** Whether this open request is a call of one of its tools. */
+  /** Whether this pending request is a call of one of the client's tools. */
   isAskedFor(connection: Connection, requestId: string): boolean {
     const request = this.#session?.requests.pending("external_tool").find((one) => one.requestId === requestId);
     return request?.kind === "external_tool" && this.#tools.isOf(connection.id, request.toolName);
   }
 
-  /** Ends what waits for these tools. */
+  /** Ends pending calls of these tools. */
   #giveUp(tools: readonly string[]): void {
     const { requests } = this.#session ?? {};
     for (const request of requests?.pending("external_tool") ?? []) {
@@ -204,7 +204,7 @@ export class Clients {
     }
   }
 
-  /** For one request to a provider that a client has brought; nothing of it is kept. */
+  /** Gets a token for one request to a provider of a client. The token is not stored. */
   async token(providerName: string): Promise<string> {
     const [connection] = [...this.#clients].reverse().find(([, { profile }]) => profile.givesTokens) ?? [];
     if (!connection) throw new TroupeError("provider", `The client that has the token of ${providerName} has left.`);
@@ -243,7 +243,10 @@ export class Clients {
     return answerers.map((answerer) => session.attach(answerer));
   }
 
-  /** Who cannot be reached or answers nonsense leaves the sections as they are, and that is said. */
+  /**
+   * Lets a client rewrite the system prompt. If it fails or its answer is invalid, the sections stay unchanged and a
+   * warning is issued.
+   */
   async #transform(sections: Record<string, string>): Promise<Record<string, string>> {
     const [connection] = [...this.#clients].reverse().find(([, { profile }]) => profile.transforms) ?? [];
     if (!connection) return {};
@@ -266,7 +269,7 @@ export class Clients {
     return { commands: JSON.stringify(commands), elicitation, canvases };
   }
 
-  /** The agent's tools for canvases are there while someone has canvases and someone shows them. */
+  /** Returns the agent's canvas tools while one client has canvases and one shows them. */
   #canvasTools(): ReturnType<typeof canvasTools> {
     const { canvases } = this;
     if (!this.rendersCanvases || canvases.declared.length === 0) return [];
@@ -297,7 +300,7 @@ export class Clients {
   }
 }
 
-/** What of the clients others are told. */
+/** The state last announced to clients. */
 interface Told {
   readonly commands: string;
   readonly elicitation: boolean;

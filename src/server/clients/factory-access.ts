@@ -1,6 +1,6 @@
 /**
- * A run of a factory starts agents, which costs money. A client that a person has started may do that, and so may an extension
- * of the person's own. An extension that a project brings asks first.
+ * Access to factory runs. A run starts agents, which costs money. Clients that a user started and the user's own
+ * extensions may start one. An extension of a project must ask first.
  */
 import { DEFAULT_TOTAL_AGENTS } from "../../factories/attempt.ts";
 import type { RunLimits } from "../../factories/run-fold.ts";
@@ -9,14 +9,14 @@ import { permitAside } from "../../session/requests/permit-aside.ts";
 import type { SessionCall } from "../methods/method.ts";
 
 /**
- * Asks once for each factory, and again when a run may have more agents than were agreed to. A no is final until the
- * extension is started again. Throws where a person says no.
+ * Asks once for each factory, and again if a run may have more agents than approved. A refusal lasts until the
+ * extension is restarted. Throws if the user refuses.
  */
 export async function requireFactoryAccess(
   { connection: { extension }, session, signal }: Pick<SessionCall, "connection" | "session" | "signal">,
   run: { readonly factoryName: string; readonly limits: RunLimits },
 ): Promise<void> {
-  // By where it comes from: a program that answers for a folder has agreed to run its code, not to pay for it.
+  // Checks the origin: trust in a folder covers running its code, not paying for it.
   if (!extension?.id.startsWith("project:")) return;
   const { factoryName, limits } = run;
   const { maxTotalSubagents: wanted = DEFAULT_TOTAL_AGENTS } = limits;

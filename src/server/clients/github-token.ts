@@ -1,4 +1,4 @@
-/** Tokens of GitHub that a client acquires for its session on demand, and renews before they expire. */
+/** GitHub tokens that a client acquires for its session on demand. They are renewed before they expire. */
 import * as z from "zod";
 import { TroupeError } from "../../protocol/errors.ts";
 import type { Connection } from "../connection.ts";
@@ -7,7 +7,7 @@ import type { CreateParams } from "../sessions/session-options.ts";
 
 const ACQUIRE_MS = 60_000;
 const HOST = "github.com";
-/** A token is renewed when this part of its life is over. */
+/** Fraction of a token's lifetime after which it is renewed. */
 const RENEW_AFTER = 0.8;
 const MIN_RENEW_MS = 5_000;
 const MAX_RENEW_MS = 24 * 60 * 60 * 1000;
@@ -23,8 +23,8 @@ interface Provider {
 }
 
 /**
- * Opens a session with a token from its client, where the client registered a provider. Throws when the client cancels or
- * cannot be asked: a session without the identity it was meant to have is not opened.
+ * Opens a session with a token from its client, if the client registered a provider. Throws if the client cancels or
+ * cannot be reached: a session is not opened without its intended identity.
  */
 export async function openWithToken<P extends CreateParams>(
   { hub, connection }: { hub: Hub; connection: Connection },
@@ -63,7 +63,7 @@ async function acquire(
   return { token: accessToken, expiresIn };
 }
 
-/** A session at work keeps its token until it rests: options change only then. */
+/** Schedules the renewal of a token. A busy session is retried until it is idle, since options change only then. */
 function renewLater(hub: Hub, sessionId: string, what: { provider: Provider; expiresIn: number }): void {
   const { provider, expiresIn } = what;
   const wait = Math.min(Math.max(expiresIn * 1000 * RENEW_AFTER, MIN_RENEW_MS), MAX_RENEW_MS);

@@ -1,4 +1,4 @@
-/** Who wants which events: some are made only where somebody will deal with them. */
+/** The event types that clients registered for. Some events are sent only if a client handles them. */
 import type { Connection } from "../connection.ts";
 
 export class Interests {
@@ -10,7 +10,7 @@ export class Interests {
     this.#onChange = onChange;
   }
 
-  /** The handle to release it by. */
+  /** Returns the handle that releases the interest. */
   register(eventType: string, connection: Connection): string {
     const handle = `interest-${++this.#count}`;
     this.#held.set(handle, { eventType, connection });
@@ -18,14 +18,14 @@ export class Interests {
     return handle;
   }
 
-  /** Can be done again; false when there was nothing to release. */
+  /** Returns false if the handle is unknown. Safe to call again. */
   release(handle: string): boolean {
     const wasHeld = this.#held.delete(handle);
     this.#onChange();
     return wasHeld;
   }
 
-  /** Those of a client that has gone. */
+  /** Removes the interests of a client that disconnected. */
   forget(connection: Connection): void {
     for (const [handle, held] of this.#held) if (held.connection === connection) this.#held.delete(handle);
     this.#onChange();

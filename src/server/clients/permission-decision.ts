@@ -1,4 +1,4 @@
-/** What a client decides about a permission, in the words in which the session records it. */
+/** Converts a client's permission decision to the form that the session records. */
 import * as z from "zod";
 import { isObject } from "../../lib/json.ts";
 import { TroupeError } from "../../protocol/errors.ts";
@@ -8,7 +8,7 @@ import type { PermissionRequest } from "../../session/requests/requests.ts";
 type Result = z.infer<typeof PermissionResult>;
 type Approval = Extract<Result, { kind: "approved-for-session" }>["approval"];
 
-/** Throws for what is no decision, so that a slip of a client never counts as one. */
+/** Throws for an invalid decision, so that a client's mistake never counts as approval. */
 export function permissionResult(
   decision: { readonly kind: string },
   asked: PermissionRequest,
@@ -19,7 +19,7 @@ export function permissionResult(
       return { kind: "approved" };
     case "approve-for-session": {
       const approval = shownTo(asked, givenApproval(decision)) ?? usualApproval(asked);
-      // What cannot be remembered is approved this time.
+      // Without a rule to remember, the approval covers this request only.
       return approval ? completed({ kind: "approved-for-session", approval }) : { kind: "approved" };
     }
     case "approve-for-location":
@@ -29,7 +29,7 @@ export function permissionResult(
         approval: shownTo(asked, givenApproval(decision)),
       });
     case "approve-permanently": {
-      // Addresses become settings (`allowedAddress`); of anything else, what is approved is approved in this place.
+      // Addresses become settings (`allowedAddress`). Any other approval applies to this location.
       const approval = usualApproval(asked);
       if (!approval) return { kind: "approved" };
       return completed({ kind: "approved-for-location", approval, locationKey: place.locationKey() });
@@ -43,7 +43,7 @@ export function permissionResult(
   }
 }
 
-/** An address that this decision allows beyond the one request. */
+/** Returns the address that this decision allows beyond the one request, if any. */
 export function allowedAddress(
   decision: { readonly kind: string },
   asked: PermissionRequest,
@@ -64,13 +64,13 @@ function completed(result: object): Result {
 const givenApproval = (decision: object): unknown =>
   z.object({ approval: z.unknown().optional() }).parse(decision).approval;
 
-/** The wire has no word for what an extension may do: an answer is about what was shown with the question. */
+/** The wire has no field for an extension's capabilities: the answer applies to those shown with the request. */
 function shownTo(asked: PermissionRequest, approval: unknown): unknown {
   if (asked.kind !== "extension-permission-access" || !isObject(approval)) return approval;
   return approval.kind === asked.kind ? { ...approval, capabilities: asked.capabilities } : approval;
 }
 
-/** What "for this session" means where the client does not say. */
+/** Returns the approval that "for this session" means if the client does not specify one. */
 function usualApproval(asked: PermissionRequest): Approval | undefined {
   if (asked.canOfferSessionApproval === false) return undefined;
   switch (asked.kind) {

@@ -1,6 +1,6 @@
 import type { PermissionRequest } from "../../session/requests/requests.ts";
 
-/** A permission as it is put to a person: for a command its programs in place of what was found in it. */
+/** Returns a permission request as shown to a user: for a command, its programs instead of the parsed details. */
 export function promptRequest(request: PermissionRequest): object {
   if (request.kind !== "shell") return request;
   const { fullCommandText, intention, commands, canOfferSessionApproval, warning, toolCallId } = request;

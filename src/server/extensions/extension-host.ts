@@ -1,6 +1,6 @@
 /**
- * The extensions of one session: each is started, joins as a client, and ends with the session. What becomes of one is told,
- * and touches no other.
+ * The extensions of one session. Each is started, joins as a client, and ends with the session. The state of each is
+ * announced, and a failure does not affect the others.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import { type Deferred, deferred } from "../../lib/deferred.ts";
@@ -22,13 +22,13 @@ export interface ExtensionEntry {
 }
 
 export interface ExtensionHostPorts {
-  /** Of the session as it is now; undefined where nobody has asked for extensions. */
+  /** Returns the port of the current session, or undefined if extensions were not requested. */
   port(): ExtensionPort | undefined;
-  /** Lets its program in as a client. */
+  /** Accepts its process as a client. */
   accept(program: Pick<Program, "input" | "output">, extension: Found): Connection;
-  /** How a client wants it started, where one has a say. */
+  /** Returns how a client wants it started, if a client decides that. */
   profile(extension: Found): Promise<ExtensionProfile | undefined>;
-  /** All of them, as they are now. */
+  /** Called with all extensions in their current state. */
   onChange(extensions: readonly ExtensionEntry[]): void;
   warn(message: string): void;
 }
@@ -38,27 +38,27 @@ interface Entry {
   status: Status;
   program?: Program;
   connection?: Connection;
-  /** Resolves when it has joined or will not. */
+  /** Resolves when it has joined or failed to. */
   settled: Deferred<void>;
   joining?: NodeJS.Timeout;
 }
 
-/** From its start until it says who it is. */
+/** Timeout from its start until it identifies itself. */
 const JOIN_MS = 30_000;
-/** A message waits no longer than this for extensions that are about to join. */
+/** Maximum time a message waits for extensions that are about to join. */
 const PATIENCE_MS = 10_000;
 
-/** For last words to arrive. */
+/** Time for the last output to arrive. */
 const HEARING_MS = 500;
 
 export class ExtensionHost {
   readonly #ports: ExtensionHostPorts;
   readonly #entries = new Map<string, Entry>();
-  /** What somebody said of one by its id, for this session. */
+  /** Extensions that were enabled or disabled for this session, by id. */
   readonly #switched = new Map<string, boolean>();
   #place: string | undefined;
   #work: Promise<void> = Promise.resolve();
-  /** Programs that were given up and are not gone yet. */
+  /** Processes that were abandoned and have not exited yet. */
   readonly #ending = new Set<Promise<void>>();
   #isClosed = false;
 
@@ -77,7 +77,7 @@ export class ExtensionHost {
     return this.#ports.port() !== undefined;
   }
 
-  /** The session was opened, or made anew: where it is another place they are started anew. */
+  /** Call when the session was opened or reopened. If its location changed, the extensions are restarted. */
   sync(): void {
     const place = this.#ports.port()?.place;
     if (place === this.#place) return;
@@ -85,7 +85,7 @@ export class ExtensionHost {
     void this.#inTurn(() => this.#reload());
   }
 
-  /** Until each has joined or failed; no longer than anyone should wait for that, and for each that long but once. */
+  /** Resolves when each has joined or failed. The wait is bounded, and each extension causes it only once. */
   async ready(signal: AbortSignal): Promise<void> {
     if (!this.isAvailable) return;
     const late = deferred<void>();
@@ -118,7 +118,7 @@ export class ExtensionHost {
     });
   }
 
-  /** As it is now: what was approved when it was found may have become something else. */
+  /** Looks it up again: its files may have changed since it was approved. */
   async #startAgain(id: string): Promise<void> {
     const found = (await this.#ports.port()?.find({ again: true }))?.find((one) => one.id === id);
     if (!found) throw unknown(id);
@@ -127,7 +127,7 @@ export class ExtensionHost {
     await this.#start(entry);
   }
 
-  /** It is a client from here on, and what it brought is there. */
+  /** Call when it has joined as a client and its tools are registered. */
   joined(connection: Connection): void {
     const entry = this.#of(connection);
     if (entry?.status !== "starting") return;
@@ -136,12 +136,12 @@ export class ExtensionHost {
     this.#tell();
   }
 
-  /** It has said who it is; from here on others may keep it waiting. */
+  /** Call when it has identified itself. From now on the join timeout does not apply. */
   asked(connection: Connection): void {
     clearTimeout(this.#of(connection)?.joining);
   }
 
-  /** It was not let in, and may hear why. */
+  /** Call when it was refused. It is ended after a short delay, so that it can read the reason. */
   refused(connection: Connection, why: string): void {
     const entry = this.#of(connection);
     if (!entry) return;
@@ -149,7 +149,7 @@ export class ExtensionHost {
     entry.joining = setTimeout(() => this.#fail(entry, why), HEARING_MS);
   }
 
-  /** Its connection is closed: by us, who say why, or because its program ended. */
+  /** Call when its connection closed: the server closed it, with a reason, or its process ended. */
   async left(connection: Connection): Promise<void> {
     const entry = this.#of(connection);
     if (!entry) return;
@@ -240,7 +240,7 @@ export class ExtensionHost {
     });
   }
 
-  /** One thing at a time; what fails keeps nobody else from their turn. */
+  /** Runs one operation at a time. A failure does not block the next one. */
   #inTurn(work: () => Promise<void>): Promise<void> {
     const done = this.#work.then(work);
     this.#work = done.catch((error: unknown) => {
@@ -252,7 +252,7 @@ export class ExtensionHost {
 
 const MAX_WORDS = 300;
 
-/** What a program that broke off says of why stands above where it was. */
+/** Returns the error line from a crashed process's output, which precedes the stack trace. */
 function telling(words: string): string {
   const error = words.match(/^(?:Uncaught )?[A-Za-z]*Error\b.*$/gm)?.at(-1);
   return error ?? words.slice(-MAX_WORDS);

@@ -1,4 +1,7 @@
-/** How an extension joins its session: with what a client may bring, and with a person's word for what goes beyond. */
+/**
+ * Joins an extension to its session. It may provide what a client may provide; anything beyond that needs the user's
+ * approval.
+ */
 import { TroupeError } from "../../protocol/errors.ts";
 import { permitAside } from "../../session/requests/permit-aside.ts";
 import type { Session } from "../../session/session.ts";
@@ -8,12 +11,12 @@ import { clientProfile, optionsOf, type ResumeParams } from "../sessions/session
 import { warnWithoutEffect } from "../sessions/unused-options.ts";
 import { answersOf } from "./extension-rights.ts";
 
-/** What it may answer with beside what every client is answered. */
+/** Fields added to the response that every client receives. */
 export interface JoinGrant {
   readonly grantedEnvironmentVariables?: Readonly<Record<string, string>>;
 }
 
-/** Throws where a person says no; then nothing of it has come in. Nobody is asked any longer once `gone` aborts. */
+/** Throws if the user refuses; nothing of the extension is registered then. Aborting `gone` withdraws the question. */
 export async function admitExtension(
   session: Session,
   { extension }: Connection,
@@ -40,7 +43,7 @@ export async function admitExtension(
   return { profile: { ...clientProfile(params), ...own }, grant };
 }
 
-/** What is a client's to decide and not an extension's, in words for people. */
+/** Describes for the user the requested capabilities that a client may have and an extension may not. */
 function capabilitiesOf(params: ResumeParams, { settings }: Session): string[] {
   const { tools = [] } = params;
   // A tool of the same name takes the place of a built-in one, whether or not the extension says so.

@@ -2,7 +2,7 @@ import * as z from "zod";
 import type { ExtensionProfile } from "../../session/session-options.ts";
 import type { Connection } from "../connection.ts";
 
-/** A client that takes longer than this has failed. */
+/** Timeout for the client's answer. */
 const ANSWER_MS = 15_000;
 
 interface Extension {
@@ -12,7 +12,7 @@ interface Extension {
   readonly source: string;
 }
 
-/** The client that says how extensions are started, where one wants to: it knows runtimes that we do not. */
+/** The client that decides how extensions are started, if there is one: it knows runtimes that the server does not. */
 export class ExtensionLauncher {
   #provider: Connection | undefined;
 
@@ -24,7 +24,7 @@ export class ExtensionLauncher {
     if (this.#provider === connection) this.#provider = undefined;
   }
 
-  /** Undefined where it is started as usual. Rejects when the client fails to say. */
+  /** Returns undefined for the default start. Rejects if the client fails to answer. */
   async profile({ id, name, path: modulePath, source }: Extension): Promise<ExtensionProfile | undefined> {
     const params = { id, name, modulePath, source };
     const answer = await this.#provider?.ask("extensionLaunchProvider.resolve", params, { timeoutMs: ANSWER_MS });

@@ -1,7 +1,7 @@
 /**
- * What an extension may ask of the server: less than a client that a person has started. It has one session, sees of it what
- * it hears of it anyway, says and brings what a client may bring; it changes neither permissions nor what the session is made
- * of, runs no command outside of itself, and knows of no other session.
+ * The methods that an extension may call: fewer than a client that a user started. It has one session and sees the
+ * events that it receives anyway. It may send messages and provide what a client may provide. It may not change
+ * permissions or session options, run commands through the server, or access other sessions.
  */
 import { isObject } from "../../lib/json.ts";
 import { RpcError, rpcCodes } from "../../protocol/rpc/errors.ts";
@@ -52,7 +52,7 @@ const ofSession: ReadonlySet<string> = new Set([
   "session.metadata.contextInfo",
 ]);
 
-/** What a client can offer to answer in a person's place: an extension does where the person agrees, and not otherwise. */
+/** Requests that a client can offer to answer for the user. An extension may answer them only if the user agrees. */
 const inPlaceOfPerson = [
   {
     asked: "requestPermission",
@@ -85,10 +85,10 @@ const answering: ReadonlySet<string> = new Set(inPlaceOfPerson.map(({ method }) 
 
 type Offers = { readonly [K in (typeof inPlaceOfPerson)[number]["asked"]]?: boolean | undefined };
 
-/** Which of these it offers. */
+/** Returns the requests that it offers to answer. */
 export const answersOf = (offers: Offers) => inPlaceOfPerson.filter(({ asked }) => offers[asked] === true);
 
-/** Throws where an extension asks for more than it may. Whoever is none may ask for anything. */
+/** Throws if an extension calls a method that it may not call. Other clients may call every method. */
 export function requireRight({ extension }: Connection, method: string, params: unknown): void {
   if (!extension || ofServer.has(method)) return;
   const refuse = (why: string): never => {
@@ -104,7 +104,7 @@ export function requireRight({ extension }: Connection, method: string, params: 
   }
 }
 
-/** What counts of what a hook of an extension says: it can refuse what extensions want, and agree to none of it. */
+/** Filters the result of an extension's hook: it may deny permission requests of extensions, but not allow them. */
 export function extensionsWord(
   said: unknown,
   { hookType, input }: { readonly hookType: string; readonly input: Readonly<Record<string, unknown>> },

@@ -1,4 +1,4 @@
-/** GitHub accounts as a session's client manages them. Tokens are kept in memory for as long as the server runs. */
+/** GitHub accounts that a session's client manages. Tokens are held in memory while the server runs. */
 import * as z from "zod";
 import type { Account, Github } from "../../model/github/github.ts";
 import { TroupeError } from "../../protocol/errors.ts";

@@ -1,4 +1,4 @@
-/** Connectors of a hosted account. This server has none: they are listed as unavailable, and connecting is refused. */
+/** Connectors of a hosted account. This server has none: it lists them as unavailable and refuses to connect. */
 import { TroupeError } from "../../protocol/errors.ts";
 import { type MethodTable, nothing, sessionMethod } from "./method.ts";
 

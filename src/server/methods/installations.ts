@@ -1,4 +1,6 @@
-/** Catalogs and installations of MCP servers and skills. This server has none, and says so in the contract's own form. */
+/**
+ * Catalogs and installations of MCP servers and skills. This server has none, and reports that in the protocol's form.
+ */
 import * as z from "zod";
 import { type MethodTable, method } from "./method.ts";
 

@@ -1,4 +1,4 @@
-/** Every method of the server. A resource is a file; a new one is a line here. */
+/** Every method of the server. Each resource is a file in this folder; a new one needs one line here. */
 
 import { accountsMethods } from "./accounts.ts";
 import { agentMethods } from "./agents/agent.ts";

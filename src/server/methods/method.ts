@@ -1,4 +1,4 @@
-/** What a method of the server is: a schema for what comes in, and a function. */
+/** Defines a method of the server: a schema for its parameters, and a function. */
 import * as z from "zod";
 import type { Session } from "../../session/session.ts";
 import type { Connection } from "../connection.ts";
@@ -6,12 +6,12 @@ import type { Hub } from "../hub.ts";
 import type { ServerParts } from "../parts.ts";
 import type { LiveSession } from "../sessions/live-session.ts";
 
-/** What a method may use, beside what it was given. */
+/** Context that a method receives beside its parameters. */
 export interface Call {
   readonly server: ServerParts;
   readonly hub: Hub;
   readonly connection: Connection;
-  /** Aborts when the client cancels the request or goes away. */
+  /** Aborts when the client cancels the request or disconnects. */
   readonly signal: AbortSignal;
 }
 
@@ -21,9 +21,9 @@ export interface SessionCall extends Call {
 }
 
 export interface Method {
-  /** Built when the method is first called; a server that is asked little pays little. */
+  /** Called when the method is first used, so that unused schemas cost nothing. */
   params(): z.ZodType;
-  /** What it returns is the result; `undefined` is told as `null`. */
+  /** Returns the result. `undefined` is sent as `null`. */
   run(params: unknown, call: Call): unknown;
 }
 
@@ -31,11 +31,11 @@ export type MethodTable = Readonly<Record<string, Method>>;
 
 /** A method of the server as a whole. */
 export function method<S extends z.ZodType>(params: () => S, run: (params: z.infer<S>, call: Call) => unknown): Method {
-  // The params were parsed by this very schema.
+  // The params were parsed with this schema.
   return { params, run: (given, call) => run(given as z.infer<S>, call) };
 }
 
-/** A method of one session: `sessionId` is among its params, and the session must be open in this server. */
+/** A method of one session. `sessionId` is among its params, and the session must be open in this server. */
 export function sessionMethod<S extends Readonly<Record<string, z.ZodType>>>(
   shape: () => S,
   run: (params: z.infer<z.ZodObject<S>>, call: SessionCall) => unknown,

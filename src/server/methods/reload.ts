@@ -1,8 +1,10 @@
-/** Loads again from disk everything a session is made with: instructions, plugins, MCP servers, hooks, agents, skills. */
+/**
+ * Reloads everything a session is created with from disk: instructions, plugins, MCP servers, hooks, agents, skills.
+ */
 import { TroupeError } from "../../protocol/errors.ts";
 import { type MethodTable, nothing, type SessionCall, sessionMethod } from "./method.ts";
 
-/** The session is closed and opened again with the same options and clients. */
+/** Closes the session and reopens it with the same options and clients. */
 async function reload({ hub, live }: SessionCall): Promise<void> {
   if (live.isBusy) {
     throw new TroupeError("usage", "The session is at work, so nothing was loaded again.", {

@@ -1,4 +1,4 @@
-/** Methods of other hosts' parts. Each answers in a form its callers handle, and changes nothing. */
+/** Methods of other hosts. Each responds in a form that callers handle, and changes nothing. */
 import * as z from "zod";
 import { providerList } from "../../model/providers/list.ts";
 import { TroupeError } from "../../protocol/errors.ts";

@@ -1,8 +1,8 @@
 import { deferred } from "../../lib/deferred.ts";
 
-/** What a client has taken to the network and has not finished yet. */
+/** A request that a client forwards and has not finished. */
 export interface Carried {
-  /** False when it has begun already. */
+  /** Returns false if the response has already begun. */
   begin(head: ResponseHead): boolean;
   /** Resolves when there is room for more. */
   add(part: ResponsePart): Promise<void>;
@@ -22,7 +22,7 @@ export interface ResponsePart {
   readonly error?: { readonly message: string } | undefined;
 }
 
-/** Replies that have no body. */
+/** Statuses of responses without a body. */
 const BODILESS = new Set([204, 205, 304]);
 
 /** A request over HTTP. */
@@ -48,7 +48,7 @@ export class CarriedRequest implements Carried {
   }
 
   async add({ data, binary, end }: ResponsePart): Promise<void> {
-    // Who reads no more has cancelled; that is not the client's trouble.
+    // A write fails if the reader cancelled, which is no error of the client.
     if (data !== "") await this.#writer.write(Buffer.from(data, binary ? "base64" : "utf8")).catch(() => undefined);
     if (end) await this.#writer.close().catch(() => undefined);
   }

@@ -2,17 +2,17 @@ import { type Deferred, deferred } from "../../lib/deferred.ts";
 import type { ModelSocket } from "../../model/wire/transport/socket.ts";
 import type { Carried, ResponseHead, ResponsePart } from "./carried-request.ts";
 
-/** A WebSocket that a client holds: each piece that goes through it is one message. */
+/** A WebSocket that a client holds. Each part is one message. */
 export class CarriedSocket implements Carried, ModelSocket {
-  /** Whose it is. */
+  /** The session that uses it. */
   readonly sessionId: string | undefined;
   readonly #client: Pick<ModelSocket, "send" | "close">;
   readonly #opened = deferred<void>();
   #hasBegun = false;
-  /** What came and was not read yet, each with what its sender waits for. */
+  /** Received messages that were not read yet. `taken` resolves their sender's wait. */
   readonly #messages: { readonly text: string; readonly taken: Deferred<void> }[] = [];
   #reader: Deferred<string | undefined> | undefined;
-  /** Once set, nothing more comes; with a reason where it broke. */
+  /** Set when the socket has ended. It has a reason if the socket failed. */
   #end: { readonly reason?: unknown } | undefined;
 
   constructor(sessionId: string | undefined, client: Pick<ModelSocket, "send" | "close">) {

@@ -1,4 +1,4 @@
-/** What a client may say of the models of a session it opens, and what the runtime makes of it. */
+/** Model options that a client may set for a session, and their conversion for the runtime. */
 import * as z from "zod";
 import { GivenModel, GivenProvider, ModelCapabilities, NamedProvider } from "../../model/given-providers.ts";
 import type { SessionRequest } from "../../runtime/session-request.ts";
@@ -20,7 +20,7 @@ export const modelParams = () =>
   });
 type ModelParams = z.infer<ReturnType<typeof modelParams>>;
 
-/** `getToken` is asked before each request to a provider that says so. */
+/** `getToken` is called before each request to a provider that needs it. */
 export function modelRequest(
   params: ModelParams,
   getToken: (providerName: string) => Promise<string>,
@@ -30,7 +30,7 @@ export function modelRequest(
   const credits = params.sessionLimits?.maxAiCredits;
   const brings = provider !== undefined || providers !== undefined || models !== undefined;
   return {
-    // A client that does not watch the words arrive waits for the whole reply.
+    // A client that does not stream receives the whole reply.
     replies: "whole",
     datesPrompts: true,
     ...(brings && { providers: { provider, providers, models, getToken } }),

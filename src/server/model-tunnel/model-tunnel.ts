@@ -1,6 +1,7 @@
 /**
- * Model requests that a client carries: it is told each request, and tells the reply piece by piece. One client of the process
- * does this for all; while it is away such requests fail, because nobody else was asked to reach the network.
+ * Model requests that a client forwards to the network. It receives each request and returns the response in parts. One
+ * client does this for the whole process. While it is disconnected such requests fail, because no other route was
+ * approved.
  */
 import type { RequestOrigin } from "../../model/provider.ts";
 import type { ModelFetch } from "../../model/wire/place.ts";
@@ -10,9 +11,9 @@ import type { Connection } from "../connection.ts";
 import { type Carried, CarriedRequest, type ResponseHead, type ResponsePart } from "./carried-request.ts";
 import { CarriedSocket } from "./carried-socket.ts";
 
-/** A client that takes longer to take a request than this will not take it. */
+/** Timeout for the client to accept a request. */
 const TAKE_MS = 30_000;
-/** Nor will one that has opened no WebSocket by then. */
+/** Timeout for the client to open a WebSocket. */
 const OPEN_MS = 30_000;
 
 interface Head {
@@ -27,7 +28,7 @@ export class ModelTunnel {
   #holder: Connection | undefined;
   readonly #carried = new Map<string, Carried>();
 
-  /** Whether requests go this way: from the first client that asked for it on. */
+  /** Whether requests use the tunnel. True from the first client that asked for it. */
   isUsed = false;
 
   hold(connection: Connection): void {
@@ -38,14 +39,14 @@ export class ModelTunnel {
     this.isUsed = true;
   }
 
-  /** What it carried breaks off. */
+  /** Fails the requests that this client forwarded. */
   forget(connection: Connection): void {
     if (this.#holder !== connection) return;
     this.#holder = undefined;
     for (const [requestId] of this.#carried) this.#fail(requestId, new TypeError(GONE));
   }
 
-  /** The session is closed: its WebSockets are of no more use. */
+  /** Closes the WebSockets of a session that was closed. */
   release(sessionId: string): void {
     for (const one of [...this.#carried.values()]) {
       if (one instanceof CarriedSocket && one.sessionId === sessionId) one.close("done");
@@ -108,12 +109,12 @@ export class ModelTunnel {
     }
   };
 
-  /** False when nobody waits for it. */
+  /** Returns false if no request with this id is pending. */
   begin(requestId: string, head: ResponseHead): boolean {
     return this.#carried.get(requestId)?.begin(head) ?? false;
   }
 
-  /** Resolves when there is room for more; false when nobody waits for it. */
+  /** Resolves when there is room for more. Returns false if no request with this id is pending. */
   async add(requestId: string, part: ResponsePart): Promise<boolean> {
     const carried = this.#carried.get(requestId);
     if (!carried) return false;

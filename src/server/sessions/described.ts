@@ -1,9 +1,9 @@
-/** What clients are told of a session as a whole. */
+/** Descriptions of a session that clients receive. */
 import type { SessionEvent } from "../../protocol/event.ts";
 import type { LiveSession } from "./live-session.ts";
 import { folderOf } from "./session-files.ts";
 
-/** When they open it. */
+/** The description in the response that opens the session. */
 export function described({ session, clients, extensions }: LiveSession): object {
   return {
     sessionId: session.id,
@@ -20,7 +20,7 @@ export function described({ session, clients, extensions }: LiveSession): object
   };
 }
 
-/** When it changes. */
+/** The metadata in notifications of a change. */
 export function lifecycleMetadata(events: readonly SessionEvent[], title: string | undefined): object | undefined {
   const [first, last] = [events[0], events.at(-1)];
   if (!first || !last) return undefined;

@@ -1,12 +1,12 @@
 /**
- * The events that clients of a session were told of, in order, for clients that ask page by page. Stored events are read
- * from the session when they are asked for; only ephemeral ones are held here, up to a limit.
+ * The events that clients of a session received, in order, for clients that poll. Stored events are read from the
+ * session on request. Only ephemeral events are held here, up to a limit.
  */
 import type { SessionEvent } from "../../protocol/event.ts";
 
 /**
- * A place between two events: every stored event up to number `kept` and every ephemeral one up to number `passing` lies
- * before it. Numbers only grow, also when a session is rewound.
+ * A position between two events: every stored event up to number `kept` and every ephemeral one up to number `passing`
+ * precedes it. Numbers only grow, also when a session is rewound.
  */
 export interface Cursor {
   readonly kept: number;
@@ -14,7 +14,7 @@ export interface Cursor {
 }
 
 export interface WindowQuery {
-  /** Returns events after this place, or before it when reading backward. Default: the first or the last event. */
+  /** Returns events after this position, or before it when reading backward. Default: the first or the last event. */
   readonly from?: Cursor;
   readonly max: number;
   /** A page ends before the event that would make its JSON longer than this, but holds at least one event. */
@@ -52,10 +52,10 @@ interface Item {
   readonly event: SessionEvent;
 }
 
-/** Ephemeral events beyond this many are forgotten, the oldest first. */
+/** Maximum number of ephemeral events. The oldest are dropped first. */
 const MAX_PASSING = 2_000;
 const CHUNK_EVENTS = 500;
-/** A page looks at no more stored events than this; the client goes on with the next page. */
+/** Maximum number of stored events that one page examines. The client continues with the next page. */
 const MAX_LOOKED_AT = 10_000;
 
 /** Collects events up to a number and a size. */
@@ -81,11 +81,11 @@ class Page {
 
 export class EventWindow {
   readonly #read: ReadStored;
-  /** In the order of their numbers. What a rewind took out of view is not among them. */
+  /** Ordered by their numbers. Events that a rewind removed are not included. */
   #runs: Run[] = [];
   #passing: Passing[] = [];
   #last: Cursor = { kept: 0, passing: 0 };
-  /** Changes with each rewind: positions mean something else then. */
+  /** Changes with each rewind, since positions then refer to other events. */
   #rewinds = 0;
   readonly #waiters = new Set<() => void>();
 
@@ -93,18 +93,18 @@ export class EventWindow {
     this.#read = read;
   }
 
-  /** The place after the newest event. */
+  /** The position after the newest event. */
   get last(): Cursor {
     return this.#last;
   }
 
-  /** Begins with the stored events that were there before anyone listened. */
+  /** Adds the stored events that existed before the first listener. */
   begin(count: number): void {
     if (count > 0) this.#runs = [{ number: 1, position: 0, count }];
     this.#last = { kept: count, passing: 0 };
   }
 
-  /** `position`: of a stored event in the session's log. */
+  /** `position`: the position of a stored event in the session's log. */
   add(event: SessionEvent, position: number): void {
     if (event.ephemeral) this.#addPassing(event);
     else this.#addKept(position);
@@ -181,7 +181,7 @@ export class EventWindow {
     return { events, cursor, hasMore: true };
   }
 
-  /** Stored events with numbers above `after`, up to `to`. */
+  /** Returns stored events with numbers above `after`, up to `to`. */
   async #kept(after: number, to: number): Promise<Item[]> {
     const items: Item[] = [];
     for (const { number, position, count } of this.#runs) {
@@ -206,7 +206,7 @@ export class EventWindow {
     this.#last = { ...this.#last, kept };
   }
 
-  /** A rewind took everything from this position on out of view, with what was only told about it. */
+  /** Removes everything from this position on after a rewind, including ephemeral events about it. */
   #cutTo(position: number): void {
     if (this.#runs.length > 0) this.#rewinds++;
     this.#runs = this.#runs
@@ -225,7 +225,7 @@ export class EventWindow {
   }
 }
 
-/** In the order they were told. */
+/** Merges both lists in the order in which clients received the events. */
 function merged(kept: readonly Item[], passing: readonly Passing[]): Item[] {
   const items = passing.map(({ number, kept: before, event }) => ({
     cursor: { kept: before, passing: number },

@@ -1,4 +1,7 @@
-/** A session that is open in this server, and how its clients hear of it. */
+/**
+ * This folder holds the server's side of sessions: their events, options, files and diffs. A live session is one that
+ * is open in this server. It sends the session's events to its clients.
+ */
 import { deferred } from "../../lib/deferred.ts";
 import type { TraceContext } from "../../lib/trace-context.ts";
 import type { GithubStatus } from "../../model/github/github.ts";
@@ -25,15 +28,15 @@ import type { OptionsOfSession } from "./session-options.ts";
 export interface LiveSessionOptions {
   /** Called before the session is closed for good. Must not reject. */
   readonly beforeClose?: ((live: LiveSession) => Promise<void>) | undefined;
-  /** Told after every event that is kept. */
+  /** Called after every stored event. */
   onKept(live: LiveSession): void;
-  /** Told of every event that its clients are told of. */
+  /** Called for every event that is sent to clients. */
   onTold(event: SessionEvent): void;
-  /** How its extensions get in. */
+  /** Callbacks that start extensions and accept them as clients. */
   readonly extensions: Pick<ExtensionHostPorts, "accept" | "profile">;
 }
 
-/** Parts of what comes whole later. */
+/** Deltas of messages that are sent whole later. */
 const repeatedLater: ReadonlySet<EventType> = new Set<EventType>([
   "assistant.message_delta",
   "assistant.reasoning_delta",
@@ -49,7 +52,7 @@ const gatedRequests = [
 
 export class LiveSession {
   #session: Session;
-  /** What was told, for clients that ask. */
+  /** The sent events, for clients that poll. */
   readonly window = new EventWindow((from, to) => this.#session.past.read(from, to));
   readonly interests = new Interests(() => this.#attend());
   readonly telemetry = new GithubTelemetry();
@@ -61,34 +64,34 @@ export class LiveSession {
   readonly tasks: ClientTasks;
   /** Sampling requests of MCP servers that clients have run, by the ids the clients chose. */
   readonly samplings = new Map<string, AbortController>();
-  /** Commands that people run beside the agent. */
+  /** Commands that users run beside the agent. */
   readonly shell = new ClientShell(() => this.#session);
-  /** Of this opening: places in `window` mean nothing in another. */
+  /** Id of this opening. Positions in `window` are valid only for it. */
   readonly openedAs = crypto.randomUUID();
   readonly clients: Clients;
-  /** Programs that join it by themselves. */
+  /** Extensions, which join it as clients. */
   readonly extensions: ExtensionHost;
   #commands: ClientCommands;
-  /** What a client that shows apps of MCP servers says of itself. */
+  /** The context of a client that shows apps of MCP servers. */
   appsContext: Readonly<Record<string, unknown>> = {};
-  /** What its clients have said of it so far. */
+  /** The options that its clients have set so far. */
   options: OptionsOfSession = {};
-  /** The trace in which it was last opened, for messages that come with none. */
+  /** The trace in which it was last opened, for messages without one. */
   trace: TraceContext | undefined;
-  /** What a client says of agents; it holds for the session however often it is made anew. */
+  /** Subagent options of a client. They stay when the session is reopened. */
   #subagents: GivenSubagents | undefined;
-  /** Who a client says the session is on GitHub, where it does not leave that to us. */
+  /** The GitHub identity that a client set for the session, if any. */
   identity: GithubStatus | undefined;
-  /** Set while it is made anew with other options: nothing is asked of it meanwhile. */
+  /** Set while the session is reopened with other options. No request reaches it meanwhile. */
   reopening: Promise<void> | undefined;
   readonly #options: LiveSessionOptions;
   #touchedAt = performance.now();
   #stopListening: (() => void) | undefined;
-  /** What is asked because a client wants to hear of it, and how to say that none does any longer. */
+  /** Request kinds that are enabled because a client registered an interest, with callbacks that disable them. */
   readonly #attended = new Map<RequestKind, () => void>();
   #isReopening = false;
   #isParked = false;
-  /** How many stored events clients have heard, or could have; undefined before anyone listens. */
+  /** Number of stored events that clients have received or could have; undefined before the first listener. */
   #known: number | undefined;
 
   constructor(session: Session, clients: Clients, options: LiveSessionOptions) {
@@ -129,12 +132,12 @@ export class LiveSession {
     return this.#commands;
   }
 
-  /** True while another process has it; the next request takes it back. */
+  /** True while another process has it. The next request reopens it here. */
   get isParked(): boolean {
     return this.#isParked;
   }
 
-  /** Lets another process have it. Its clients stay. */
+  /** Releases it to another process. Its clients stay attached. */
   async park(): Promise<void> {
     this.#isParked = true;
     await this.#closeQuietly();
@@ -150,7 +153,7 @@ export class LiveSession {
     this.#known = this.session.past.count;
   }
 
-  /** The same session, closed and made anew. Its clients stay, and hear how it goes on. */
+  /** Closes and reopens the same session. Its clients stay attached and receive the events that follow. */
   async reopen(make: () => Promise<Session>): Promise<void> {
     await this.#closeQuietly();
     this.#session = await make();
@@ -165,7 +168,7 @@ export class LiveSession {
     this.extensions.sync();
   }
 
-  /** Some things are asked only where a client wants to hear of it: tokens for MCP servers, more credits. */
+  /** Enables request kinds that need an interested client: tokens for MCP servers, more credits. */
   #attend(): void {
     for (const [eventType, kind] of gatedRequests) {
       const isWanted = this.interests.has(eventType);
@@ -195,7 +198,7 @@ export class LiveSession {
     return this.session.id;
   }
 
-  /** Since when nobody has asked anything of it, and nothing has happened in it. */
+  /** The time of the last request or event. */
   get touchedAt(): number {
     return this.#touchedAt;
   }
@@ -204,26 +207,26 @@ export class LiveSession {
     this.#touchedAt = performance.now();
   }
 
-  /** Whether closing it now would cut something off. */
+  /** Whether closing it now would interrupt work. */
   get isBusy(): boolean {
     const { session } = this;
     if (session.settings.surroundings?.factories?.isBusy) return true;
     return session.isWorking || session.isPending || session.requests.pending().length > 0;
   }
 
-  /** From its first event in this process on, whoever is attached is told everything. Resolves after that first one. */
+  /** Sends every event of this process, from the first on, to attached clients. Resolves after the first event. */
   async listen(): Promise<void> {
     const { past } = this.session;
     const begun = deferred<void>();
     if (this.#known === undefined) this.window.begin(past.inherited);
-    // Another process may have written to it while it was closed here.
+    // Another process may have written events while the session was closed here.
     const known = this.#known ?? past.inherited;
     const missed = known < past.inherited ? await past.read(known, past.inherited) : [];
     for (const [index, event] of missed.entries()) this.#tellNew(event, known + index, begun.resolve);
     const hear = (event: SessionEvent): void => this.#tellNew(event, this.session.past.toldCount, begun.resolve);
     let position = past.inherited;
     let isReplayed = false;
-    // Events that were told before anyone listened are replayed; their positions follow from their order.
+    // Events from before the first listener are replayed. Their positions follow from their order.
     this.#stopListening = this.session.follow((event) => {
       if (isReplayed || event.ephemeral) hear(event);
       else this.#tellNew(event, position++, begun.resolve);
@@ -238,7 +241,7 @@ export class LiveSession {
     if (event.type === "session.session_limits_changed") {
       this.options = { ...this.options, sessionLimits: event.data.sessionLimits };
     }
-    // A client that hears of an end would leave a session that goes on.
+    // A client that receives the shutdown event would leave a session that continues.
     if (this.#isReopening && event.type === "session.shutdown") return;
     onBegun();
     this.touch();
@@ -248,7 +251,7 @@ export class LiveSession {
     if (!event.ephemeral) this.#options.onKept(this);
   }
 
-  /** This client hears no more of it. */
+  /** Detaches this client. */
   leave(connection: Connection): void {
     this.touch();
     this.interests.forget(connection);
@@ -256,14 +259,14 @@ export class LiveSession {
     this.clients.leave(connection);
   }
 
-  /** Events that clients have been told of, or could have been: what comes later comes by notification, once. */
+  /** Returns the events that clients have received or could have. Later events arrive once, by notification. */
   async toldEvents(): Promise<SessionEvent[]> {
     const events: SessionEvent[] = [];
     for await (const event of eventsOf(this.session)) events.push(event);
     return events;
   }
 
-  /** A line of a client's for all who watch. Resolves with the id of its event once they have been told. */
+  /** Sends a client's log line to all clients. Resolves with the id of its event when they have received it. */
   async log(given: string, options: { level: "info" | "warning" | "error"; ephemeral: boolean }): Promise<string> {
     const { session } = this;
     const message = session.settings.redactor?.text(given) ?? given;
@@ -285,7 +288,7 @@ export class LiveSession {
   }
 
   broadcast(event: SessionEvent): void {
-    // Clients take the last answer they hear for the answer to their message; a sidekick answers nobody.
+    // Clients take the last answer as the answer to their message. A sidekick's message is no answer.
     if (event.type === "assistant.message" && isSidekickId(event.agentId)) return;
     const isPart = repeatedLater.has(event.type);
     const connections = this.clients.listeners(isPart && event.agentId !== undefined);
@@ -300,7 +303,7 @@ export class LiveSession {
     this.broadcast({ ...this.#passing(type, data), ...(agentId !== undefined && { agentId }) });
   }
 
-  /** An event for one client alone: what the others have been told before. */
+  /** Sends an event to one client, which missed it when the others received it. */
   tell(connection: Connection, type: EventType, data: object): void {
     const params = { sessionId: this.id, event: this.#passing(type, data) };
     connection.tell(encodeFrame({ jsonrpc: "2.0", method: "session.event", params }), {
@@ -309,13 +312,13 @@ export class LiveSession {
     });
   }
 
-  /** An event that is not the session's own, and is kept nowhere. */
+  /** Creates an event that is not stored. */
   #passing(type: EventType, data: object): SessionEvent {
     const event = { id: crypto.randomUUID(), timestamp: new Date().toISOString(), ephemeral: true, type, data };
     return { ...event, parentId: this.session.events.at(-1)?.id ?? null } as SessionEvent;
   }
 
-  /** Closes it in memory; what it kept stays. Clients hear its last words. */
+  /** Closes it in memory. Its stored data stays. Clients receive its last events. */
   async close(reason?: CloseReason): Promise<void> {
     this.commands.close();
     await this.tasks.close();

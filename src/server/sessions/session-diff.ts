@@ -1,4 +1,4 @@
-/** What a session has changed since it began, in the form in which `workspace-diff` tells what git finds different. */
+/** The changes that a session made since it began, in the form that `workspace-diff` uses for git. */
 import { isAbsolute, relative, sep } from "node:path";
 import { type ChangedFile, changedFiles } from "../../checkpoints/code-changes.ts";
 import type { FileHistory } from "../../checkpoints/file-history.ts";
@@ -12,7 +12,7 @@ interface History {
   readonly fileHistory?: Pick<FileHistory, "checkpoints">;
 }
 
-/** Undefined where nothing is kept of what files were. */
+/** Returns undefined if the session has no file history. */
 export async function sessionDiff(
   session: { readonly settings: Pick<Session["settings"], "context"> & History },
   { ignoreWhitespace }: { readonly ignoreWhitespace: boolean },
@@ -48,7 +48,7 @@ async function changeOf({ path: whole, before, now }: ChangedFile, place: Place)
   const options = { ...COMPARE, ignoreWhitespace: place.ignoreWhitespace };
   const patch = structuredPatch(path, path, old, made, undefined, undefined, options);
   if (!patch) return { path, changeType, diff: head, isTruncated: true };
-  if (patch.hunks.length === 0 && changeType === "modified") return undefined; // only white space
+  if (patch.hunks.length === 0 && changeType === "modified") return undefined; // only white space differs
   const names = `--- ${changeType === "added" ? "/dev/null" : `a/${path}`}\n+++ ${changeType === "deleted" ? "/dev/null" : `b/${path}`}\n`;
   return {
     path,

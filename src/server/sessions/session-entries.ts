@@ -1,4 +1,4 @@
-/** Folders and names among a session's files, as clients change them. */
+/** Creates, renames and removes entries among a session's files for clients. */
 import type * as fs from "node:fs";
 import {
   makeSharedFolder,
@@ -22,7 +22,7 @@ export async function makeFolder(session: Session, path: string, recursive: bool
   await makeSharedFolder(filesFolderOf(session), path, { recursive }).catch(refused(path));
 }
 
-/** Throws when there is no such entry, unless `force` is set. */
+/** Throws if there is no such entry, unless `force` is set. */
 export async function removeEntry(
   session: Session,
   path: string,
@@ -39,7 +39,7 @@ export async function renameEntry(session: Session, from: string, to: string): P
   await renameSharedEntry(filesFolderOf(session), { from, to }).catch(refused(from));
 }
 
-/** Files that a client keeps are that client's to change. */
+/** Throws for files that a client stores: only that client may change them. */
 function requireHere(session: Session, path: string): void {
   requireInside(session, path);
   if (!session.settings.log.elsewhere) return;

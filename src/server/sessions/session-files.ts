@@ -1,4 +1,7 @@
-/** Files of a session that its clients may read and write: its plan, and what is in `files/` of its folder; nowhere else. */
+/**
+ * Files of a session that its clients may read and write: its plan, and `files/` in its folder. Other paths are
+ * refused.
+ */
 import { readdir, readFile } from "node:fs/promises";
 import { join, posix, resolve, sep } from "node:path";
 import { isInside, PathError } from "../../lib/node/paths.ts";
@@ -11,12 +14,12 @@ const MAX_FILES = 10_000;
 const PLAN = "plan.md";
 const OBJECTIVE = "autopilot-objective.md";
 
-/** Where the session is kept, by the name its keeper gives it. */
+/** Returns the session's folder. If a client stores the session, this is the client's name for it. */
 export function folderOf({ settings: { log } }: Session): string {
   return log.elsewhere?.directory ?? log.directory;
 }
 
-/** A file by the path that clients are told. */
+/** Returns the path under which clients know a file. */
 export function sessionFilePath(session: Session, path: string): string {
   return elsewhereOf(session)?.nameOf(nameThere(path)) ?? join(filesFolderOf(session), path);
 }
@@ -34,7 +37,7 @@ export async function readSessionFile(session: Session, path: string): Promise<s
   return content;
 }
 
-/** Undefined when there is none. */
+/** Returns undefined if there is none. */
 export const readPlan = (session: Session): Promise<string | undefined> => readIfThere(session, PLAN);
 export const writePlan = (session: Session, content: string): Promise<{ isNew: boolean }> =>
   writeSessionFile(session, PLAN, content);
@@ -46,7 +49,7 @@ export const writeObjective = (session: Session, content: string): Promise<{ isN
   writeSessionFile(session, OBJECTIVE, content);
 export const removeObjective = (session: Session): Promise<boolean> => removeFile(session, OBJECTIVE);
 
-/** Whether there was one. */
+/** Returns whether there was a plan. */
 export const removePlan = (session: Session): Promise<boolean> => removeFile(session, PLAN);
 
 async function removeFile(session: Session, name: string): Promise<boolean> {
@@ -57,7 +60,9 @@ async function removeFile(session: Session, name: string): Promise<boolean> {
   return isThere ?? isGone;
 }
 
-/** Whole or not at all. Returns whether the file was there before. A file that a client keeps is here too, for the agents. */
+/**
+ * Writes a file atomically. Returns whether it is new. A file that a client stores is written here too, for the agents.
+ */
 export async function writeSessionFile(session: Session, path: string, content: string): Promise<{ isNew: boolean }> {
   if (Buffer.byteLength(content) > MAX_BYTES) {
     throw new TroupeError("limit", `At most ${MAX_BYTES} bytes are written to a file of a session.`);
@@ -70,14 +75,14 @@ export async function writeSessionFile(session: Session, path: string, content: 
   return { isNew: isNewThere ?? isNew };
 }
 
-/** Summaries of what was said, by number. */
+/** Returns the summaries of compactions, by number. */
 export async function listCheckpoints(
   session: Session,
 ): Promise<{ number: number; title: string; filename: string; content: string }[]> {
   const { directory, elsewhere } = session.settings.log;
   const folder = join(directory, "checkpoints");
   const names = elsewhere ? await elsewhere.list("checkpoints") : await readdir(folder).catch(() => []);
-  // Those of summaries that were taken back are kept, and not listed.
+  // Summaries that a rewind removed stay stored, but are not listed.
   const inView = new Set(
     session.events.flatMap(({ type, data }) => (type === "session.compaction_complete" ? [data.checkpointNumber] : [])),
   );
@@ -95,7 +100,7 @@ export async function listCheckpoints(
 
 const elsewhereOf = (session: Session) => session.settings.log.elsewhere;
 export const filesFolderOf = (session: Session): string => join(session.settings.log.directory, "files");
-/** The contract has the plan beside the log. */
+/** In the protocol, the plan is beside the log. */
 const nameThere = (path: string): string => {
   const plain = posix.normalize(path.split(sep).join("/"));
   return plain === PLAN ? plain : `files/${plain}`;
@@ -109,7 +114,7 @@ async function readIfThere(session: Session, path: string): Promise<string | und
   return found?.toString("utf8");
 }
 
-/** By its words alone; links are left to `shared-folder.ts`. */
+/** Checks the path as text only. Links are checked in `shared-folder.ts`. */
 export function requireInside(session: Session, path: string): void {
   const folder = filesFolderOf(session);
   const place = resolve(folder, path);
@@ -119,7 +124,7 @@ export function requireInside(session: Session, path: string): void {
 const outside = (path: string): TroupeError =>
   new TroupeError("usage", `${path} is outside the workspace files directory of the session.`);
 
-/** Commands of the agent can put links, pipes and devices into the folder; none of them is opened. */
+/** Commands of the agent can put links, pipes and devices into the folder. None of them is opened. */
 export function refused(path: string): (error: unknown) => never {
   return (error) => {
     if (!(error instanceof PathError)) throw error;

@@ -1,6 +1,6 @@
 /**
- * The client that keeps the sessions of this server: every file of theirs is read and written by asking it. While it is away
- * no session can be opened; the same or another client may take its place.
+ * The client that stores the sessions of this server: all their files are read and written through it. While it is
+ * disconnected no session can be opened. The same or another client may replace it.
  */
 import { statSync } from "node:fs";
 import { parse } from "node:path";
@@ -16,7 +16,7 @@ export interface KeptPlace {
   readonly hasSqlite: boolean;
 }
 
-/** A client that takes longer than this has failed. */
+/** Timeout for the client's answer. */
 const ANSWER_MS = 30_000;
 const PRIVATE_FILE = 0o600;
 const PRIVATE_FOLDER = 0o700;
@@ -37,14 +37,14 @@ export class SessionKeeper {
     this.#place = place;
   }
 
-  /** True when it was the one. */
+  /** Returns true if it was the storage client. */
   forget(connection: Connection): boolean {
     if (this.#holder !== connection) return false;
     this.#holder = undefined;
     return true;
   }
 
-  /** Where sessions work that do not say it; undefined when it is no folder of this machine, or all of it. */
+  /** Default working directory. Undefined if it is no folder of this machine, or a file system root. */
   get initialCwd(): string | undefined {
     const path = this.#place?.initialCwd;
     if (path === undefined || parse(path).root === path) return undefined;
@@ -132,7 +132,7 @@ function answers() {
     lastInsertRowid: z.number().optional(),
   });
   return {
-    /** Nothing, or what went wrong. */
+    /** Empty, or the error. */
     done: failing,
     content: z.object({ content: z.string(), error: failing }),
     stat: z.object({ isFile: z.boolean(), size: z.number(), mtime: z.string(), error: failing }),
@@ -173,5 +173,5 @@ function failOn(
   if (error) throw new Error(`the client that keeps the session answered for ${path}: ${error.message ?? error.code}`);
 }
 
-/** Names of a client are put into paths here. */
+/** Names from a client become parts of paths here. */
 const isPlainName = (name: string): boolean => name !== "" && name !== "." && name !== ".." && !/[\\/\0]/.test(name);

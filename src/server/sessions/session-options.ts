@@ -1,4 +1,4 @@
-/** What a client may say of a session it opens, and what the runtime makes of it. */
+/** Options that a client may set for a session, and their conversion for the runtime. */
 import { resolve } from "node:path";
 import * as z from "zod";
 import { SystemMessageConfig } from "../../context/system-message.ts";
@@ -43,7 +43,7 @@ const CanvasDeclaration = () =>
       .exactOptional(),
   });
 
-/** What belongs to the client that says it. */
+/** Options that apply to the client that sets them. */
 const ofClient = () => ({
   tools: z.array(ToolDefinition()).optional(),
   commands: z.array(z.object({ name: z.string().min(1), description: z.string().optional() })).optional(),
@@ -51,11 +51,11 @@ const ofClient = () => ({
   requestPermission: z.boolean().optional(),
   requestUserInput: z.boolean().optional(),
   requestElicitation: z.boolean().optional(),
-  /** The client acquires tokens of GitHub for the session on demand, under this name. */
+  /** The client acquires GitHub tokens for the session on demand, under this name. */
   gitHubTokenProviderRegistrationId: z.string().min(1).max(200).optional(),
   requestExitPlanMode: z.boolean().optional(),
   requestAutoModeSwitch: z.boolean().optional(),
-  /** The client holds texts open: it is asked `textBuffer.read` and `textBuffer.write`. */
+  /** The client holds editor texts: it receives `textBuffer.read` and `textBuffer.write` requests. */
   requestTextBuffers: z.boolean().optional(),
   includeSubAgentStreamingEvents: z.boolean().optional(),
   enableGitHubTelemetryForwarding: z.boolean().optional(),
@@ -65,7 +65,7 @@ const ofClient = () => ({
   extensionInfo: z.object({ source: z.string().min(1).max(100), name: z.string().min(1).max(100) }).optional(),
 });
 
-/** What belongs to the session, for all its clients. */
+/** Options of the session, for all its clients. */
 export const sessionOptions = () => ({
   ...modelParams().shape,
   streaming: z.boolean().optional(),
@@ -73,7 +73,7 @@ export const sessionOptions = () => ({
   systemMessage: SystemMessageConfig.optional(),
   workingDirectory: z.string().optional(),
   additionalDirectories: names(),
-  // The Go SDK sends null for a list that nobody has set.
+  // The Go SDK sends null for a list that is not set.
   availableTools: z.array(z.string()).nullish(),
   excludedTools: names(),
   toolSearch: z.object({ enabled: z.boolean().optional(), deferThreshold: z.number().optional() }).optional(),
@@ -125,14 +125,14 @@ export const sessionOptions = () => ({
   extensionSdkPath: z.string().optional(),
 });
 
-/** Policy that cannot be held, and places that are not ours: who asks for these is told no, not ignored. */
+/** Policies that cannot be enforced, and remote locations. Setting one is an error and never ignored. */
 const refused = () => ({
   managedSettings: z.unknown().optional(),
   enableManagedSettings: z.boolean().optional(),
   cloud: z.unknown().optional(),
 });
 
-/** The trace that a client works in, with what it asks for. */
+/** The trace context of a client's request. */
 export const traceParams = () => ({ traceparent: z.string().optional(), tracestate: z.string().optional() });
 
 export function traceOf(params: z.infer<z.ZodObject<ReturnType<typeof traceParams>>>): TraceContext | undefined {
@@ -164,7 +164,7 @@ export const resumeParams = () =>
   });
 export type ResumeParams = z.infer<ReturnType<typeof resumeParams>>;
 
-/** The options of a session alone, those that are said; later ones replace earlier ones. */
+/** The session options that are set. Later ones replace earlier ones. */
 export type OptionsOfSession = Partial<z.infer<z.ZodObject<ReturnType<typeof sessionOptions>>>>;
 
 export function optionsOf(params: OptionsOfSession): OptionsOfSession {
@@ -185,7 +185,7 @@ export function requireServable({ managedSettings, enableManagedSettings, cloud 
   }
 }
 
-/** The contract's own limit where a client does not say. */
+/** The protocol's default limit. */
 const LARGE_OUTPUT_BYTES = 51_200;
 
 export function sessionRequest(options: OptionsOfSession, defaults: SessionRequest): SessionRequest {
@@ -200,7 +200,7 @@ export function sessionRequest(options: OptionsOfSession, defaults: SessionReque
     }),
     cwd,
     streaming,
-    // Clients decide about everything that no rule decides, reading included.
+    // Clients decide about everything that no rule decides, including reads.
     permissions: { askReads: true, ...defaults.permissions },
     paths: pathsOf(options, { ...defaults, cwd }),
     toolChoice: toolChoiceOf(options, defaults),
@@ -302,7 +302,7 @@ export function clientProfile(params: CreateParams | ResumeParams): ClientProfil
   };
 }
 
-/** Without the members that are undefined. */
+/** Returns a copy without undefined members. */
 function defined<T extends object>(value: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
   return Object.fromEntries(Object.entries(value).filter(([, member]) => member !== undefined)) as {
     [K in keyof T]?: Exclude<T[K], undefined>;

@@ -1,10 +1,10 @@
-/** Options of a session that have no effect here. Clients that set one get a warning that says what to do instead. */
+/** Options of a session that have no effect here. Clients that set one receive a warning with an alternative. */
 import * as z from "zod";
 import type { Session } from "../../session/session.ts";
 
 interface UnusedOption {
   readonly schema: () => z.ZodType;
-  /** True when the value asks for something this server does not do. */
+  /** True if the value requests something that this server does not do. */
   isMissed(value: unknown): boolean;
   warning(value: unknown): string;
 }
@@ -22,8 +22,8 @@ const anything = (): z.ZodType => z.unknown().optional();
 const says = (text: string) => (): string => text;
 
 /**
- * Left out: options that ask for what this server does anyway. These are `customAgentsLocalOnly`, `envValueMode: "direct"`,
- * `enableFileChangeTracking`, `skipEmbeddingRetrieval` and `refreshCustomInstructions`.
+ * Options that request the only behaviour of this server are omitted. These are `customAgentsLocalOnly`, `envValueMode:
+ * "direct"`, `enableFileChangeTracking`, `skipEmbeddingRetrieval` and `refreshCustomInstructions`.
  */
 const unusedOptions = {
   configDir: {
@@ -108,7 +108,9 @@ const unusedOptions = {
 export const unusedParams = (): { readonly [K in keyof typeof unusedOptions]: z.ZodOptional<z.ZodType> } =>
   Object.fromEntries(Object.entries(unusedOptions).map(([name, { schema }]) => [name, schema().optional()])) as never;
 
-/** Emits one `session.warning` for each option that was set and has no effect. Every path that takes options calls it. */
+/**
+ * Emits one `session.warning` for each option that was set and has no effect. Call it wherever options are accepted.
+ */
 export function warnWithoutEffect(session: Pick<Session, "warn">, params: Readonly<Record<string, unknown>>): void {
   const capi = params.capi as { autoTier?: unknown } | undefined;
   const given = { ...params, autoTier: params.autoTier ?? capi?.autoTier };

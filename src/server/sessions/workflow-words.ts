@@ -1,8 +1,8 @@
-/** SDK 1.0.15 calls factories workflows: the same answers, events and errors under other names. */
+/** Renames factories to workflows for SDK 1.0.15: the same responses, events and errors under other names. */
 import { isObject } from "../../lib/json.ts";
 import { RpcError } from "../../protocol/rpc/errors.ts";
 
-/** Renames the members of an answer about runs. Values that factories produce stay as they are. */
+/** Renames the members of a response about runs. Values that factories produce stay unchanged. */
 export function inWorkflowWords(answer: unknown): unknown {
   if (!isObject(answer)) return answer;
   const { factoryName, failure, terminal, run, runs, ...rest } = answer;

@@ -1,4 +1,4 @@
-/** What is different in the repository a session works in, as git tells it. Nothing is changed to find out. */
+/** The git diff of the repository a session works in. Computing it changes nothing. */
 import { runGit } from "../../lib/node/git.ts";
 import { readShared } from "../../lib/node/shared-folder.ts";
 
@@ -17,7 +17,7 @@ export interface WorkspaceDiff {
   readonly mode: DiffMode;
   readonly changes: readonly Change[];
   readonly baseBranch?: string;
-  /** Set when there is no branch to compare with, or nothing is known of the session's changes. */
+  /** Set if there is no branch to compare with, or the session's changes are unknown. */
   readonly isFallback: boolean;
   readonly unavailableReason?: "file-change-tracking-disabled";
 }
@@ -26,7 +26,10 @@ const MAX_DIFF_CHARACTERS = 200_000;
 const MAX_CHANGES = 2_000;
 const MAX_UNTRACKED_BYTES = 1024 * 1024;
 
-/** `branch` compares with where the branch began; without one to compare with, and for `session` here, it is `unstaged`. */
+/**
+ * `branch` compares with the commit at which the branch began. Without such a commit, and for `session`, `unstaged` is
+ * used.
+ */
 export async function workspaceDiff(
   cwd: string,
   wish: { readonly mode: DiffMode; readonly ignoreWhitespace: boolean; readonly signal: AbortSignal },
@@ -56,7 +59,7 @@ export async function workspaceDiff(
 
 type Git = (args: readonly string[]) => ReturnType<typeof runGit>;
 
-/** The branch that others are made from, and the commit at which this one left it. */
+/** Returns the default branch, and the commit at which the current branch left it. */
 async function branchedFrom(git: Git): Promise<{ branch: string; commit: string } | undefined> {
   const named = (await git(["rev-parse", "--abbrev-ref", "origin/HEAD"])).stdout.trim();
   for (const branch of [named, "origin/main", "origin/master", "main", "master"]) {
@@ -67,7 +70,7 @@ async function branchedFrom(git: Git): Promise<{ branch: string; commit: string 
   return undefined;
 }
 
-/** Git tells the names and the patches in the same order. */
+/** Git prints the names and the patches in the same order. */
 function changesOf(names: string, patch: string): Change[] {
   const fields = names.split("\0");
   const patches = patch === "" ? [] : patch.split(/^(?=diff --git )/m);
@@ -97,7 +100,7 @@ export function clipped(diff: string | undefined): Pick<Change, "diff" | "isTrun
   return { diff: diff.slice(0, MAX_DIFF_CHARACTERS), isTruncated: true };
 }
 
-/** Git has nothing to compare it with: all of it is new. */
+/** Git has nothing to compare it with: the whole file is new. */
 async function untracked(root: string, path: string): Promise<Change> {
   const content = await readShared(root, path, MAX_UNTRACKED_BYTES).catch(() => undefined);
   if (!content) return { path, changeType: "added", diff: "", isTruncated: true };

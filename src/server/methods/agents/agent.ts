@@ -1,4 +1,4 @@
-/** Who leads a session, and who could. */
+/** Methods about agents, tools, skills and extensions. This file: the main agent, and agents that could replace it. */
 import * as z from "zod";
 import { TroupeError } from "../../../protocol/errors.ts";
 import type { Session } from "../../../session/session.ts";
@@ -51,7 +51,7 @@ function currentOf(session: Session): object | undefined {
   return definition ? describedAgent(definition, { includePrompt: false }) : { id: name, name, displayName: name };
 }
 
-/** In the words of the contract, where a program's own agents have no place of their own. */
+/** Returns an agent in the form of the protocol, which has no source for a program's own agents. */
 export function describedAgent(definition: Definition, { includePrompt }: { includePrompt: boolean }): object {
   const { id, name, displayName, description, source, userInvocable, tools, models, skills, mcpServers, path, prompt } =
     definition;

@@ -1,4 +1,4 @@
-/** What clients show beside the conversation; see `../../clients/canvases.ts`. */
+/** Canvases that clients show beside the conversation; see `../../clients/canvases.ts`. */
 import * as z from "zod";
 import { type MethodTable, nothing, sessionMethod } from "../method.ts";
 

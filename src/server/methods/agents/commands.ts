@@ -1,4 +1,4 @@
-/** Commands that people type with a slash: ours, skills, and those that clients bring. */
+/** Slash commands: built-in commands, skills, and commands that clients provide. */
 import * as z from "zod";
 import { GivenAttachment } from "../../../protocol/define-event.ts";
 import { TroupeError } from "../../../protocol/errors.ts";
@@ -43,7 +43,7 @@ export const commandMethods: MethodTable = {
       return { kind: "agent-prompt", prompt, displayPrompt, ...(mode && { mode }) };
     },
   ),
-  // Ours, unknown to the contract: runs what a user typed, and sends the message that a command makes.
+  // An extension of the protocol: runs a user's input, and sends the message that a command produces.
   "session.commands.submit": sessionMethod(
     () => ({
       text: z.string().min(1),
@@ -91,7 +91,7 @@ export const commandMethods: MethodTable = {
   ),
 };
 
-/** The command of a client that the text calls. Commands of ours come first. */
+/** Returns the client command that the text calls. Built-in commands take precedence. */
 async function clientCommand(
   text: string,
   { session, live }: SessionCall,

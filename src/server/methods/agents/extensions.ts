@@ -1,4 +1,4 @@
-/** Programs that join sessions by themselves: those of a session, and those of the person. */
+/** Extensions of a session, and extensions of the user. */
 import * as z from "zod";
 import { Attachment } from "../../../protocol/define-event.ts";
 import { TroupeError } from "../../../protocol/errors.ts";
@@ -14,7 +14,7 @@ export const extensionsMethods: MethodTable = {
   "session.extensions.enable": sessionMethod(byId, ({ id }, { live }) => live.extensions.setEnabled(id, true)),
   "session.extensions.disable": sessionMethod(byId, ({ id }, { live }) => live.extensions.setEnabled(id, false)),
   "session.extensions.reload": sessionMethod(nothing, (_, { live }) => live.extensions.reload()),
-  // The clients that show the session to a user put them into the next message.
+  // The clients that show the session to a user add them to the next message.
   "session.extensions.sendAttachmentsToMessage": sessionMethod(
     () => ({ attachments: z.array(Attachment).min(1).max(100) }),
     ({ attachments }, { connection, live }) => {
@@ -55,7 +55,7 @@ function disabledIds(call: Call): string[] {
   return Array.isArray(value) ? value.map(String) : [];
 }
 
-/** For sessions to come; those that are open have their own. */
+/** Stores the setting for future sessions. Open sessions have their own state. */
 async function remember(ids: readonly string[], call: Call): Promise<void> {
   await changeOwnSettings(placeOf(call), { disabledExtensions: ids.length > 0 ? [...ids] : null });
 }

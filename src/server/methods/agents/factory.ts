@@ -1,4 +1,4 @@
-/** Runs of factories: started, taken up and looked at by clients; what their bodies ask for comes from extensions. */
+/** Factory runs. Clients start, resume and inspect them; extensions make the requests of their bodies. */
 import * as z from "zod";
 import type { Factories } from "../../../factories/factories.ts";
 import type { GivenLimits } from "../../../factories/limits.ts";
@@ -124,7 +124,7 @@ async function resumed(
   return factories.resume(id, limits, how);
 }
 
-/** What cannot be done is told with the word that programs know it by. */
+/** Converts failures to the error codes that programs expect. */
 async function answered<T>({ session }: SessionCall, work: (factories: Factories) => T | Promise<T>): Promise<T> {
   const factories = await session.settings.surroundings?.factories?.open();
   if (!factories) throw new TroupeError("usage", "Factories are switched off here.", { hint: "AGENT_FACTORIES=on" });

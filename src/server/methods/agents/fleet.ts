@@ -1,4 +1,4 @@
-/** A fleet: the work of a prompt, cut into parts that agents take. */
+/** A fleet: the work of a prompt, divided among agents. */
 import * as z from "zod";
 import { fleetMessage, sendOn } from "../../../runtime/submit.ts";
 import { type MethodTable, sessionMethod } from "../method.ts";

@@ -1,4 +1,4 @@
-/** Plugins and marketplaces of the person, from folders of this machine. */
+/** The user's plugins and marketplaces, from folders of this machine. */
 import { isAbsolute, resolve } from "node:path";
 import * as z from "zod";
 import { TroupeError } from "../../../protocol/errors.ts";
@@ -95,7 +95,7 @@ const admin: MethodTable = {
   ),
 };
 
-/** Names under which SDK 1.0.15 asks for the same of one session. */
+/** Names under which SDK 1.0.15 offers the same methods for one session. */
 const ofSession = [
   ...["install", "uninstall", "update", "enable", "disable"],
   ...["list", "add", "remove", "browse", "refresh"].map((name) => `marketplaces.${name}`),
@@ -133,7 +133,7 @@ function told({ name, marketplace, directSourceId, version, enabled }: Installed
   };
 }
 
-/** What cannot be updated stays as it is, and the others go on. */
+/** A plugin that cannot be updated stays unchanged, and the others are still updated. */
 async function updateAll(admin: PluginsAdmin): Promise<object[]> {
   const results: object[] = [];
   for (const { name, marketplace, directSourceId } of admin.list()) {
@@ -153,7 +153,7 @@ async function updateAll(admin: PluginsAdmin): Promise<object[]> {
   return results;
 }
 
-/** They are read anew whenever they are asked for; here it is said which of them can be. */
+/** Marketplaces are read on every request, so this only reports which of them are readable. */
 function refreshed(admin: PluginsAdmin, wanted: string | undefined): object[] {
   const all = wanted === undefined ? admin.marketplaces().map(({ name }) => name) : [wanted];
   return all.map((name) => {

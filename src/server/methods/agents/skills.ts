@@ -31,7 +31,7 @@ export const skillsMethods: MethodTable = {
     await surroundingsOf(session).reloadSkills();
     return { warnings: [], errors: [] };
   }),
-  "session.skills.ensureLoaded": sessionMethod(nothing, () => undefined), // they are looked for when a session is opened
+  "session.skills.ensureLoaded": sessionMethod(nothing, () => undefined), // skills are loaded when a session is opened
   "session.instructions.getSources": sessionMethod(nothing, (_, { session }) => ({
     sources: surroundingsOf(session)
       .instructions()
@@ -66,7 +66,7 @@ export function surroundingsOf(session: Session): NonNullable<Session["settings"
   return surroundings;
 }
 
-/** Each the last time it was used, with the turn of the main agent in which that was. */
+/** Returns the last use of each skill, with the main agent's turn in which it was used. */
 async function invokedIn(session: Session): Promise<object[]> {
   const invoked = new Map<string, object>();
   let turn = 0;

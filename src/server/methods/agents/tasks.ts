@@ -1,4 +1,4 @@
-/** The agents that work for a session's main agent, and its commands in the background. */
+/** The subagents of a session's main agent, and its background commands. */
 import * as z from "zod";
 import type { Json } from "../../../lib/json.ts";
 import { TroupeError } from "../../../protocol/errors.ts";
@@ -33,7 +33,7 @@ export const tasksMethods: MethodTable = {
     tasks: [
       ...(session.tasks?.list() ?? []).map((task) => agentInfo(session, task.id)),
       ...shellInfos(session),
-      // Clients before SDK 1.0.14 know agents and shells alone.
+      // Clients before SDK 1.0.14 support only agents and shells.
       ...(connection.taskKinds.has("client") ? live.tasks.list() : []),
     ],
   })),
@@ -108,7 +108,7 @@ export const tasksMethods: MethodTable = {
 
 type Tasks = NonNullable<Session["tasks"]>;
 
-/** True when it could be done; false for an id that nobody has, or where it is too late. */
+/** Returns false for an unknown id, and if it is too late. */
 async function attempt(session: Session, id: string, act: (tasks: Tasks) => Promise<unknown>): Promise<boolean> {
   if (!session.tasks?.get(id)) return false;
   return (await act(session.tasks)) !== false;
@@ -125,7 +125,7 @@ interface AgentInfo {
   readonly [field: string]: unknown;
 }
 
-/** A task in the words of the contract. */
+/** Returns a task in the form of the protocol. */
 function agentInfo(session: Session, id: string): AgentInfo {
   const record = session.tasks?.get(id);
   if (!record) throw new TroupeError("usage", `There is no agent "${id}".`);
@@ -180,7 +180,7 @@ function progressOf(session: Session, id: string): object | null {
   };
 }
 
-/** The agent that a call of the main agent waits for. */
+/** Returns the agent that a call of the main agent waits for. */
 function promotable(session: Session): { task?: AgentInfo } {
   const waiting = session.tasks
     ?.list({ includeEnded: false })

@@ -1,4 +1,4 @@
-/** The tools there are, of the server and of a session. */
+/** The tools of the server and of a session. */
 import * as z from "zod";
 import { TroupeError } from "../../../protocol/errors.ts";
 import type { Session } from "../../../session/session.ts";
@@ -42,7 +42,7 @@ export const toolsMethods: MethodTable = {
     await session.settings.offer.ready?.(signal);
     return {};
   }),
-  // Before the first turn a session has offered nothing to anybody.
+  // Before the first turn, no tools were offered to a model.
   "session.tools.getCurrentMetadata": sessionMethod(nothing, (_, { session }) => ({
     tools: hadTurn(session) ? session.settings.offer.tools.map(metadataOf) : null,
   })),
@@ -58,7 +58,7 @@ export const toolsMethods: MethodTable = {
 const ofAgent = () =>
   z.object({ model: z.string().min(1).max(200).exactOptional(), effortLevel: z.string().max(40).exactOptional() });
 
-/** Some clients name agents beside the rest instead of in `agents`. */
+/** Some clients put agents beside the other fields instead of into `agents`. */
 const Subagents = () =>
   z
     .object({
@@ -91,7 +91,7 @@ function descriptorOf({ name, description, parameters, terminal }: Tool): object
   };
 }
 
-/** Throws when a call of the session has the id already: an event about one would be taken for the other. */
+/** Throws if a call of the session has this id: events of the two calls would be ambiguous. */
 function newCallId(session: Session, wanted: string | undefined): string {
   if (wanted === undefined) return session.settings.stamp.id("call");
   const isUsed = session.events.some(
@@ -107,7 +107,7 @@ function newCallId(session: Session, wanted: string | undefined): string {
 
 const resultTypes: Readonly<Record<string, string>> = { denied: "denied", rejected: "rejected", timeout: "timeout" };
 
-/** The end of a requested call in the words of the wire. */
+/** Returns the result of a requested call in the form of the wire. */
 function resultOf({ data, value }: Awaited<ReturnType<Session["callTool"]>>, session: Session): object {
   const clean = (text: string): string => session.settings.redactor?.text(text) ?? text;
   if (!data.success) {

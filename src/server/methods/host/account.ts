@@ -1,4 +1,6 @@
-/** Who someone is on GitHub, and what that gives them. Asked only where the environment says where GitHub is. */
+/**
+ * The user's GitHub identity and its entitlements. GitHub is contacted only if the environment configures its address.
+ */
 import * as z from "zod";
 import type { Github, GithubStatus, SignIn } from "../../../model/github/github.ts";
 import { TroupeError } from "../../../protocol/errors.ts";
@@ -12,7 +14,7 @@ export const accountMethods: MethodTable = {
     const { plan: _, ...status } = (await (await githubOf(call))?.status()) ?? signedOut;
     return status;
   }),
-  // With an account its models come first; those that are configured here need none.
+  // The account's models come first. Models that are configured locally need no account.
   "models.list": method(byToken, async ({ gitHubToken }, call) => {
     const identity = await call.server.runtime.github.identityOf(gitHubToken);
     const rows = await call.server.runtime.models.forSession({ identity }).list();
@@ -35,7 +37,7 @@ export const accountMethods: MethodTable = {
       token,
     }));
   }),
-  // Kept for as long as the server runs: nothing of an account is written anywhere.
+  // Held in memory while the server runs. Account data is never written to disk.
   "account.login": method(
     () => z.object({ host: z.string(), login: z.string().optional(), token: z.string().min(1) }),
     async ({ host, token }, call) => {
@@ -71,7 +73,7 @@ const Credentials = z.object({
   copilotUser: z.looseObject({ login: z.string().optional(), copilot_plan: z.string().optional() }).optional(),
 });
 
-/** A client that says who it is is believed: nothing is decided by it here. */
+/** The client's identity is trusted: no decision here depends on it. */
 function statusOf({ type, host, login, copilotUser }: z.infer<typeof Credentials>): GithubStatus {
   const name = login ?? copilotUser?.login;
   return {

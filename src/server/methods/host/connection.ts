@@ -1,11 +1,11 @@
-/** Who talks to whom: the handshake, signs of life, the end. */
+/** Methods about the server, its machine and the user. This file: the handshake, pings and the shutdown. */
 import { createHash, timingSafeEqual } from "node:crypto";
 import * as z from "zod";
 import { RpcError, rpcCodes } from "../../../protocol/rpc/errors.ts";
 import { version } from "../../../runtime/version.ts";
 import { type MethodTable, method, noParams } from "../method.ts";
 
-/** The version of the contract with clients. */
+/** The version of the protocol. */
 const PROTOCOL_VERSION = 3;
 
 export const connectionMethods: MethodTable = {
@@ -40,7 +40,7 @@ export const connectionMethods: MethodTable = {
   }),
 };
 
-/** Takes as long whatever is wrong. */
+/** Compares in constant time. */
 function isSame(given: string, expected: string): boolean {
   const digest = (text: string): Buffer => createHash("sha256").update(text).digest();
   return timingSafeEqual(digest(given), digest(expected));

@@ -1,4 +1,4 @@
-/** What could be used, without a session: skills, agents, instructions and MCP servers of folders and of the person. */
+/** Skills, agents, instructions and MCP servers of folders and of the user, listed without a session. */
 import { join } from "node:path";
 import * as z from "zod";
 import {
@@ -174,7 +174,7 @@ export const discoverMethods: MethodTable = {
   ),
   "mcp.config.enable": method(names, ({ names: given }, call) => ownServers(placeOf(call)).setEnabled(given, true)),
   "mcp.config.disable": method(names, ({ names: given }, call) => ownServers(placeOf(call)).setEnabled(given, false)),
-  "mcp.config.reload": method(noParams, () => undefined), // read anew whenever it is asked for
+  "mcp.config.reload": method(noParams, () => undefined), // read on every request
 };
 
 function serverEntry() {
@@ -222,7 +222,7 @@ function distinct<T>(items: readonly T[], key: (item: T) => string): T[] {
 
 type Hook = Awaited<ReturnType<typeof discoverIn>>["hooks"][number];
 
-/** A hook that is found would run: one of a folder that nobody trusts is not found. */
+/** A listed hook would run. Hooks of untrusted folders are not listed. */
 function hookInfo({ point, source }: Hook, folder: string) {
   const { file, index, owner, plugin, scope } = source;
   const origin = plugin ? "plugin" : scope === "policy" ? "policy" : owner === "project" ? "repository" : "user";

@@ -1,6 +1,6 @@
 /**
- * Apps of MCP servers, for clients that show them. An app is a page of a server, and reaches the tools of that server
- * alone. Where a client has not said that it shows apps, or the flag `MCP_APPS` is off, there are none.
+ * Apps of MCP servers, for clients that show them. An app is a page of a server, and can call the tools of that server
+ * only. Apps are unavailable if the client did not declare support, or if the flag `MCP_APPS` is off.
  */
 import * as z from "zod";
 import type { Json } from "../../../lib/json.ts";
@@ -61,7 +61,7 @@ export const mcpAppsMethods: MethodTable = {
   ),
 };
 
-/** What apps may do, for the one that asks. */
+/** Returns the operations that apps may use. */
 function appsOf(
   session: Session,
   { serverName, originServerName = serverName, uri }: { serverName: string; originServerName?: string; uri?: string },

@@ -1,4 +1,4 @@
-/** The MCP servers of a session. Nothing is started before it is needed, but asking for the list is needing it. */
+/** The MCP servers of a session. Servers start when they are needed; listing them counts as a need. */
 import * as z from "zod";
 import { TroupeError } from "../../../protocol/errors.ts";
 import { executeSampling } from "../../../session/requests/mcp-answers.ts";
@@ -10,7 +10,7 @@ const byServer = () => ({ serverName: z.string() });
 
 const withConfig = () => ({ ...byServer(), config: z.unknown().optional() });
 
-/** Servers are configured when a session is opened: a new one passes the same checks there. */
+/** Servers are configured when a session is opened. A new one must pass the same checks there. */
 function requireKnownConfig(config: unknown): void {
   if (config === undefined || config === null) return;
   throw new TroupeError("usage", "A server cannot be given another configuration while its session is open.", {
@@ -22,7 +22,7 @@ export const mcpMethods: MethodTable = {
   "session.mcp.list": sessionMethod(nothing, async (_, { session }) => {
     const mcp = portOf(session);
     await mcp?.opened();
-    // Whoever looks again sees how far it has come; also of one whose tools are known from before.
+    // A later list shows the progress, also for a server whose tools are cached.
     mcp
       ?.ready(session.end.signal)
       .then(() => Promise.allSettled(mcp.servers.filter(isPending).map((one) => one.definitions(session.end.signal))))
@@ -68,7 +68,7 @@ export const mcpMethods: MethodTable = {
     () => ({ serverName: z.string().optional() }),
     ({ serverName }, { session }) => portOf(session)?.askAgain(serverName),
   ),
-  // Tokens are answered with session.mcp.oauth.handlePendingRequest; nothing waits under other ids.
+  // Tokens are sent with session.mcp.oauth.handlePendingRequest. No request is pending under other ids.
   "session.mcp.oauth.respond": sessionMethod(
     () => ({ requestId: z.string() }),
     () => ({ success: false }),
@@ -152,7 +152,7 @@ export const mcpMethods: MethodTable = {
       const server = remoteServerOf(session, serverName);
       port.askAgain(serverName);
       if (forceReauth) await server.reconnect();
-      await server.definitions(signal); // whoever has to be asked for a token is asked on the way
+      await server.definitions(signal); // requests a token from the client if the server needs one
       return {};
     },
   ),
@@ -191,7 +191,7 @@ function remoteServerOf(session: Session, name: string): Server {
   throw new TroupeError("usage", `MCP server '${name}' is not a remote server: there is nowhere to sign in.`);
 }
 
-/** The answer of the server itself decides: a request that was accepted with a token does not prove that it needs one. */
+/** The server's own response decides: a request accepted with a token does not prove that the server needs one. */
 function probeResult({ statusCode, headers, hadToken, challenge }: Awaited<ReturnType<Server["probe"]>>): object {
   const httpResponse = { statusCode, headers };
   if (statusCode < 400) return { status: hadToken ? "authenticated" : "no-auth-required", httpResponse };

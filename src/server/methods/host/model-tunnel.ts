@@ -1,4 +1,4 @@
-/** Model requests that a client carries; see `../../model-tunnel/model-tunnel.ts`. */
+/** Model requests that a client forwards; see `../../model-tunnel/model-tunnel.ts`. */
 import * as z from "zod";
 import { type MethodTable, method, noParams } from "../method.ts";
 

@@ -1,4 +1,4 @@
-/** The model of a session: which it is, which it could be, and providers that join. */
+/** The model of a session: the current one, the available ones, and providers that are added. */
 import * as z from "zod";
 import { GivenModel, ModelCapabilities, NamedProvider } from "../../../model/given-providers.ts";
 import type { ModelRow } from "../../../model/list-models.ts";
@@ -38,7 +38,7 @@ export const modelMethods: MethodTable = {
         source: "sdk",
         ...(modelCapabilities && { capabilities: modelCapabilities }),
       });
-      // So that it is the same when the session is made anew.
+      // Keeps the model when the session is reopened.
       live.options = { ...live.options, model: modelId, ...change, ...(modelCapabilities && { modelCapabilities }) };
       return { modelId: modelName(seat.current), ...(session.isWorking && { deferred: true }) };
     },
@@ -122,10 +122,10 @@ function seatOf(session: Session): ModelSelection {
   return modelSelection;
 }
 
-/** Where nobody says how much a model takes, as everywhere else. */
+/** Context window of models that do not declare one; the same default as elsewhere. */
 const ASSUMED_WINDOW = 128_000;
 
-/** A model in the words of the wire. */
+/** Returns a model in the form of the wire. */
 export function modelInfo({ id, name, contextWindow, maxOutputTokens, vision }: ModelRow): object {
   return {
     id,

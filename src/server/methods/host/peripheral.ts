@@ -1,4 +1,7 @@
-/** Parts of the contract that belong to other hosts: each says that it is not here, in a form its callers handle. */
+/**
+ * Methods of the protocol that belong to other hosts. Each reports that it is unavailable, in a form that callers
+ * handle.
+ */
 import * as z from "zod";
 import type { EventData } from "../../../protocol/event.ts";
 import { askSideQuestion } from "../../../session/turn/side-question.ts";

@@ -1,4 +1,4 @@
-/** What a session may do without asking, as its client decides. */
+/** The permissions that a session's client grants without a request. */
 import * as z from "zod";
 import type { Session } from "../../../session/session.ts";
 import { surroundingsOf } from "../agents/skills.ts";
@@ -46,7 +46,7 @@ export const permissionsMethods: MethodTable = {
   "session.permissions.setApproveAll": sessionMethod(enabled, (params, { session }) => ({
     success: allowAll(session, params.enabled),
   })),
-  // The words of SDK 1.0.11 for the two methods below.
+  // The names that SDK 1.0.11 uses for the two methods below.
   "session.permissions.setAllowAll": sessionMethod(
     () => ({ mode: z.enum(["off", "on", "auto"]).optional(), enabled: z.boolean().optional() }),
     ({ mode, enabled: wanted = mode === "on" }, { session }) => {
@@ -58,7 +58,7 @@ export const permissionsMethods: MethodTable = {
   "session.permissions.setMode": sessionMethod(
     () => ({ mode: z.enum(["manual", "assisted", "allow-all"]) }),
     ({ mode }, { session }) => {
-      // Nobody here judges in a person's place: what would be assisted is asked.
+      // No assistant decides for the user: the assisted mode is refused and requests are asked.
       const success = mode !== "assisted" && allowAll(session, mode === "allow-all");
       return { success, mode: modeOf(session) };
     },
@@ -72,7 +72,7 @@ export const permissionsMethods: MethodTable = {
       removeAll: z.boolean().default(false),
     }),
     ({ scope, add, remove, removeAll }, { session }) => {
-      if (scope === "location") return { success: false }; // approvals of a place are made by answers to requests
+      if (scope === "location") return { success: false }; // approvals of a location are made by answers to requests
       const rules = rulesOf(session);
       if (removeAll) rules.removeRules("all");
       rules.removeRules(remove);
@@ -82,7 +82,7 @@ export const permissionsMethods: MethodTable = {
   ),
   "session.permissions.setRequired": sessionMethod(
     () => ({ required: z.boolean() }),
-    () => done, // what no rule decides is always asked
+    () => done, // requests that no rule decides are always asked
   ),
   "session.permissions.resetSessionApprovals": sessionMethod(
     () => ({ includeLocation: z.boolean().default(false) }),
@@ -153,7 +153,7 @@ const allowAllState = (session: Session) => {
   return { enabled: allowsAll, mode: allowsAll ? "on" : "off" };
 };
 
-/** Returns false where the user's settings rule it out. Clients are told of a change. */
+/** Returns false if the user's settings forbid it. Clients are notified of a change. */
 function allowAll(session: Session, isWanted: boolean): boolean {
   const rules = rulesOf(session);
   const before = rules.allowsAll;

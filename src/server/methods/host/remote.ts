@@ -1,4 +1,4 @@
-/** What this server does not do: answers that a client can handle. */
+/** Features that this server does not have: responses that a client can handle. */
 import * as z from "zod";
 import { TroupeError } from "../../../protocol/errors.ts";
 import { type MethodTable, method, noParams, nothing, sessionMethod } from "../method.ts";

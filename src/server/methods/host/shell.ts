@@ -1,4 +1,4 @@
-/** Commands that a person runs beside the agent. */
+/** Commands that a user runs beside the agent. */
 import * as z from "zod";
 import { type MethodTable, sessionMethod } from "../method.ts";
 

@@ -1,4 +1,4 @@
-/** What belongs to the person: settings, and secrets that must not be shown. */
+/** The user's settings, and secrets that must not be shown. */
 import * as z from "zod";
 import { changeOwnSettings, readOwnSettings } from "../../../runtime/workspace/discovery.ts";
 import { type Call, type MethodTable, method, noParams } from "../method.ts";
@@ -14,7 +14,7 @@ export const userMethods: MethodTable = {
       return { shadowedKeys: [] };
     },
   ),
-  "user.settings.reload": method(noParams, () => undefined), // read anew whenever it is asked for
+  "user.settings.reload": method(noParams, () => undefined), // read on every request
   "secrets.addFilterValues": method(
     () => z.object({ values: z.array(z.string()).max(1000) }),
     ({ values }, { server }) => {

@@ -1,4 +1,4 @@
-/** Binary results of tools, which the log names by their hash. Ours, unknown to the contract. */
+/** Binary tool results, which the log names by their hash. An extension of the protocol. */
 import * as z from "zod";
 import { TroupeError } from "../../../protocol/errors.ts";
 import { type MethodTable, sessionMethod } from "../method.ts";

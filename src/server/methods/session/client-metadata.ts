@@ -1,4 +1,4 @@
-/** Notes of clients about sessions, and events of sessions that are not open. */
+/** Metadata that clients store for sessions, and events of sessions that are not open. */
 import { join } from "node:path";
 import * as z from "zod";
 import { TroupeError } from "../../../protocol/errors.ts";
@@ -65,7 +65,10 @@ async function eventsOf(sessionId: string, { hub, server }: Call): Promise<reado
   return (await server.runtime.store.read(sessionId)).events;
 }
 
-/** A cursor is the id of the last event that was read. One that is not in the log any more has expired. */
+/**
+ * Returns one page. A cursor is the id of the last event that was read. It has expired if the log no longer has that
+ * event.
+ */
 function pageOf(
   events: readonly { readonly id: string }[],
   { cursor, max, direction }: { cursor?: string | undefined; max: number; direction: "forward" | "backward" },

@@ -1,4 +1,4 @@
-/** Events for clients that ask instead of listening, page by page, waiting for what is still to come. */
+/** Events for clients that poll. Returns pages, and can wait for new events. */
 import * as z from "zod";
 import type { SessionEvent } from "../../../protocol/event.ts";
 import type { Connection } from "../../connection.ts";
@@ -40,7 +40,7 @@ export const eventLogMethods: MethodTable = {
         const cursorStatus = params.cursor !== undefined && from === undefined ? "expired" : "ok";
         return { events, cursor: cursorOf(live, cursor), cursorStatus, hasMore };
       }
-      // Something may have been told while the page was read.
+      // An event may have been added while the page was read.
       if (live.window.last === last) await live.window.next(left, signal);
     }
   }),
@@ -61,7 +61,7 @@ export const eventLogMethods: MethodTable = {
   ),
 };
 
-/** Whoever brings tokens is asked for those that somebody waits for, and for those that others did not have. */
+/** Asks a client that provides tokens for all pending ones, and again for those that other clients did not have. */
 function askForTokens(live: LiveSession, connection: Connection): void {
   const { session } = live;
   for (const request of session.requests.pending("mcp_oauth")) {
@@ -73,7 +73,7 @@ function askForTokens(live: LiveSession, connection: Connection): void {
 
 const cursorOf = (live: LiveSession, { kept, passing }: Cursor): string => `${live.openedAs}|${kept}|${passing}`;
 
-/** Undefined for none, and for one of an earlier opening of the session: reading then starts from the beginning. */
+/** Returns undefined without a cursor, and for a cursor of an earlier opening: reading then starts at the beginning. */
 function cursorIn(live: LiveSession, cursor: string | undefined): Cursor | undefined {
   const [opening, kept, passing] = cursor?.split("|") ?? [];
   return opening === live.openedAs ? { kept: Number(kept), passing: Number(passing) } : undefined;

@@ -1,4 +1,4 @@
-/** The conversation of a session: shortened, taken back, gone on with elsewhere. */
+/** The conversation of a session: compaction, handoff summary, clearing and rewind. */
 import * as z from "zod";
 import { TroupeError } from "../../../protocol/errors.ts";
 import type { Session } from "../../../session/session.ts";
@@ -72,7 +72,7 @@ export const historyMethods: MethodTable = {
   ),
 };
 
-/** What the last compaction made of the conversation; nothing has been lost before the first, and after a new beginning. */
+/** Returns the summary of the last compaction. It is empty before the first one, and after a new beginning. */
 function lastSummary(session: Session): string {
   const last = session.events.findLast(
     ({ type, data }) => type === "session.context_cleared" || (type === "session.compaction_complete" && data.success),

@@ -1,4 +1,4 @@
-/** Sessions on disk as a whole: finding, measuring, closing and deleting them. */
+/** Stored sessions: finding, measuring, closing and deleting them. */
 import { readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
 import * as z from "zod";
@@ -88,7 +88,7 @@ export const keptSessionsMethods: MethodTable = {
       };
     },
   ),
-  // A session has its board before its eyes only while it is open.
+  // The board of a session is available only while the session is open.
   "sessions.getBoardEntryCount": method(byId, async ({ sessionId }, { hub }) => {
     const board = hub.find(sessionId)?.session.settings.surroundings?.board;
     return board ? { count: await board.count() } : {};

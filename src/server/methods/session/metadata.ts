@@ -1,4 +1,4 @@
-/** What a session is at this moment: where, on which model, how full, how busy. */
+/** The current state of a session: its directory, model, context usage and activity. */
 import { realpath, stat } from "node:fs/promises";
 import { resolve } from "node:path";
 import * as z from "zod";
@@ -53,7 +53,7 @@ export const metadataMethods: MethodTable = {
   "session.metadata.recordContextChange": sessionMethod(
     () => ({ context: WorkingDirectory }),
     async ({ context }, { session }) => {
-      // Where the session works is its own to say.
+      // A client cannot change the session's working directory.
       const { cwd } = session.settings;
       if ((await realOr(context.cwd)) === (await realOr(cwd))) await session.say("session.context_changed", context);
       return {};

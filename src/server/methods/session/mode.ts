@@ -1,4 +1,4 @@
-/** How far the agent of a session goes by itself. */
+/** The mode of a session: how autonomously its agent works. */
 import * as z from "zod";
 import { type MethodTable, nothing, sessionMethod } from "../method.ts";
 

@@ -1,4 +1,4 @@
-/** What a session is called: by a person, or by its first words. */
+/** The name of a session: chosen by the user, or taken from its first message. */
 import * as z from "zod";
 import { TroupeError } from "../../../protocol/errors.ts";
 import { type MethodTable, nothing, sessionMethod } from "../method.ts";
@@ -14,7 +14,7 @@ export const nameMethods: MethodTable = {
       await session.rename(name.trim().slice(0, MAX_NAME_CHARACTERS));
     },
   ),
-  // Only where nobody has chosen a name.
+  // Has an effect only if the user has not chosen a name.
   "session.name.setAuto": sessionMethod(
     () => ({ summary: z.string() }),
     async ({ summary }, { session }) => {

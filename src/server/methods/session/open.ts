@@ -1,4 +1,4 @@
-/** Opening a session by what is known of it: nothing, its id, the beginning of its id, or where it was. */
+/** Opens a session: a new one, or one found by its id, a prefix of its id, or its location. */
 import * as z from "zod";
 import { TroupeError } from "../../../protocol/errors.ts";
 import { openWithToken } from "../../clients/github-token.ts";

@@ -1,4 +1,4 @@
-/** Answers to what a session has asked its clients: the first one counts. */
+/** Answers to a session's requests to its clients. The first answer counts. */
 import * as z from "zod";
 import type { Json } from "../../../lib/json.ts";
 import { TroupeError } from "../../../protocol/errors.ts";
@@ -21,13 +21,13 @@ const TokenAnswer = () =>
     z.object({ kind: z.literal("cancelled") }),
   ]);
 
-/** It holds in this session; whoever asks next time is asked again. */
+/** Warns that the approval applies to this session only, because it could not be stored. */
 function notKept(session: Session, error: unknown): void {
   const why = error instanceof Error ? error.message : String(error);
   session.warn("permissions", `What was approved permanently could not be written to the settings: ${why}`);
 }
 
-/** A number that is missing, or adds nothing, would only be asked for again. */
+/** A missing number, or one that adds nothing, would only cause another request. */
 const LimitsAnswer = () =>
   z.discriminatedUnion("action", [
     z.object({ action: z.literal("add"), additionalAiCredits: z.number().positive() }),
@@ -36,7 +36,7 @@ const LimitsAnswer = () =>
     z.object({ action: z.literal("cancel") }),
   ]);
 
-/** Decisions that outlive a session are a person's own. */
+/** Decisions that outlive a session. Only the user may make them. */
 const FOR_GOOD: ReadonlySet<string> = new Set(["approve-for-location", "approved-for-location", "approve-permanently"]);
 
 export const pendingMethods: MethodTable = {
@@ -57,7 +57,7 @@ export const pendingMethods: MethodTable = {
       }
       const asked = session.requests.pending("permission").find((request) => request.requestId === id);
       if (asked?.kind !== "permission") return { success: false };
-      // Told again to a client that has nobody to ask, a request waits for one that has.
+      // If the request was repeated to a client without a user, it keeps waiting for a client that has one.
       if (result.kind === "user-not-available" && session.requests.wasReminded(id)) return { success: false };
       const { surroundings, cwd } = session.settings;
       const locationKey = (): string => surroundings?.permissions.locate(cwd).locationKey ?? cwd;
@@ -130,7 +130,7 @@ export const pendingMethods: MethodTable = {
       success: session.requests.answer("mcp_oauth", id, result) === "accepted",
     }),
   ),
-  // Nothing here asks this way; whoever answers is told that nobody waits.
+  // The server never sends this request, so an answer finds none pending.
   "session.ui.handlePendingAutoModeSwitch": sessionMethod(
     () => ({ requestId, response: z.enum(["yes", "yes_always", "no"]) }),
     () => ({ success: false }),

@@ -1,4 +1,4 @@
-/** The plan of a session, and its list of things to do. */
+/** The plan of a session, and its to-do list. */
 import * as z from "zod";
 import { planPath, readPlan, removePlan, writePlan } from "../../sessions/session-files.ts";
 import { type MethodTable, nothing, sessionMethod } from "../method.ts";

@@ -1,4 +1,4 @@
-/** What waits until the agent is done: messages, then commands. */
+/** The queue of a session: messages, then commands, that wait until the agent is idle. */
 import * as z from "zod";
 import { GivenAttachment } from "../../../protocol/define-event.ts";
 import { type MethodTable, nothing, sessionMethod } from "../method.ts";
@@ -73,7 +73,7 @@ export const queueMethods: MethodTable = {
     () => ({ paused: z.boolean() }),
     ({ paused }, { session }) => session.queue.editor.setPaused(paused),
   ),
-  // A message that is being answered is not withdrawn: that would take its events out of the log.
+  // A message that is being answered cannot be withdrawn: that would remove its events from the log.
   "session.queue.withdrawMessage": sessionMethod(byMessage, async ({ messageId, expectedPrompt }, { session }) => {
     const { queued, steering } = session.queue.waiting;
     const message = [...queued, ...steering].find((one) => one.messageId === messageId);

@@ -1,4 +1,4 @@
-/** Prompts that a session sends itself later. */
+/** Scheduled prompts, which a session sends itself later. */
 import * as z from "zod";
 import type { Session } from "../../../session/session.ts";
 import { type MethodTable, nothing, sessionMethod } from "../method.ts";

@@ -37,7 +37,7 @@ const forAll = () => ({
   responseFormat: ResponseFormat().exactOptional(),
   /** Origin of the message, when no user typed it. */
   source: z.string().max(200).exactOptional(),
-  /** True: answers when the session is idle again. */
+  /** True: responds when the session is idle again. */
   wait: z.boolean().default(false),
   ...traceParams(),
 });
@@ -92,7 +92,7 @@ async function send(items: readonly Item[], how: ForAll, call: SessionCall): Pro
     }
     const { mode: _, ...queued } = shared;
     const message: SendOptions = {
-      // The rules of a command hold for an answer of its own, so its message never steers another answer.
+      // A command's rules apply to a turn of its own, so its message never steers another turn.
       ...(command ? { ...queued, ...command.message } : { ...shared, prompt }),
       answering: { ...command?.message.answering, ...shared.answering },
       ...(displayPrompt !== undefined && { displayPrompt }),
@@ -107,31 +107,34 @@ async function send(items: readonly Item[], how: ForAll, call: SessionCall): Pro
 type CommandMessage = { kind: "said"; text: string } | { kind: "message"; message: SendOptions };
 
 /**
- * Returns what a message comes to that calls a command: by its name, or with the prompt that `session.commands.invoke` has
- * returned. Undefined for an ordinary prompt.
+ * Returns the message of a command that the prompt calls: by its name, or with a prompt that `session.commands.invoke`
+ * returned. Returns undefined for an ordinary prompt.
  */
 async function commandOf(prompt: string, { session, live }: SessionCall): Promise<CommandMessage | undefined> {
   const invoked = live.commands.invoked(prompt);
-  // The client chooses the mode for a prompt that it was given.
+  // The client chooses the mode for a prompt that it received from `session.commands.invoke`.
   if (invoked) return { kind: "message", message: await invoked.message(() => prompt) };
   const read = await readTyped(session, prompt, "program");
   if (read?.kind !== "prompt") return read;
   return { kind: "message", message: await sendingOf(session, read) };
 }
 
-/** Tells clients what a command answered, and that nothing follows. Returns an id in place of a message's. */
+/** Notifies clients of a command's output, and that nothing follows. Returns an id in place of a message id. */
 function announce(text: string, { session, live }: SessionCall): string {
   live.commands.say(text);
   if (!session.isWorking) void session.say("session.idle", {});
   return crypto.randomUUID();
 }
 
-/** A message of the user's is one without a source. */
+/** Returns undefined for messages of the user, which have no source. */
 
 const sourceOf = (source: string | undefined): string | undefined =>
   source === undefined || source === "" || source === "user" ? undefined : source;
 
-/** A message of an extension is a prompt: it chooses no mode, runs no command and reaches no files of the user. */
+/**
+ * Throws unless an extension's message is a plain prompt: it may not choose a mode, run a command or attach the user's
+ * files.
+ */
 function requireExtensionMay({ connection }: SessionCall, wish: ForAll & { readonly attaches: boolean }): void {
   const { extension } = connection;
   if (!extension) return;

@@ -1,4 +1,4 @@
-/** One session: opening it, stopping its work, leaving it. */
+/** Methods about one session and its conversation. This file: opening, stopping and leaving a session. */
 import * as z from "zod";
 import { openWithToken } from "../../clients/github-token.ts";
 import { createParams, resumeParams } from "../../sessions/session-options.ts";
@@ -26,7 +26,7 @@ export const sessionMethods: MethodTable = {
   }),
   "session.getMessages": sessionMethod(nothing, async (_, { live }) => ({ events: await live.toldEvents() })),
   "session.destroy": leave,
-  // The same since SDK 1.0.13.
+  // The name since SDK 1.0.13.
   "session.detach": leave,
   "session.shutdown": sessionMethod(
     () => ({ type: z.enum(["routine", "error"]).default("routine"), reason: z.string().optional() }),

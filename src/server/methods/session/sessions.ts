@@ -1,4 +1,4 @@
-/** All sessions that are kept, open or not. */
+/** All stored sessions, open or not. */
 import * as z from "zod";
 import type { Runtime } from "../../../runtime/runtime.ts";
 import { type MethodTable, method, noParams } from "../method.ts";
@@ -37,10 +37,10 @@ export const sessionsMethods: MethodTable = {
   })),
 };
 
-/** One that nobody has said anything in is nothing to come back to. */
+/** Excludes sessions without any message: there is nothing to resume. */
 const hadActivity = ({ title, turns }: SessionSummary): boolean => title !== undefined || turns > 0;
 
-/** Whether a session belongs to the place that was asked for. */
+/** Whether a session belongs to the requested location. */
 export function fits(summary: SessionSummary, filter: z.infer<typeof Filter> | undefined): boolean {
   return Object.entries(filter ?? {}).every(
     ([name, value]) => value === undefined || summary[name as keyof z.infer<typeof Filter>] === value,

@@ -1,4 +1,4 @@
-/** What a session has used so far. */
+/** The usage of a session so far. */
 import { codeChanges } from "../../../checkpoints/code-changes.ts";
 import { nanoCredits } from "../../../session/budget/credits.ts";
 import { tallyOf } from "../../../session/compaction/condense.ts";

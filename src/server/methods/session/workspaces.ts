@@ -1,4 +1,4 @@
-/** The folder a session keeps beside its log: files, checkpoints, what was pasted. */
+/** The folder that a session has beside its log: files, checkpoints, pasted content. */
 import * as z from "zod";
 import { TroupeError } from "../../../protocol/errors.ts";
 import type { Session } from "../../../session/session.ts";
@@ -56,7 +56,7 @@ export const workspacesMethods: MethodTable = {
     if (deleted) await session.say("session.autopilot_objective_changed", { operation: "delete" });
     return { deleted };
   }),
-  // Summaries are made by compaction alone: each stands for a part of the conversation.
+  // Only compaction creates summaries: each replaces a part of the conversation.
   "session.workspaces.addSummary": sessionMethod(
     () => ({ title: z.string(), content: z.string() }),
     () => {
@@ -130,7 +130,7 @@ export const workspacesMethods: MethodTable = {
   ),
 };
 
-/** In the words of the file that lists read. */
+/** Returns the workspace in the form of the file that lists read. */
 export function workspaceOf(session: Session): object {
   const { context } = session.settings;
   const { cwd, gitRoot, repository, branch } = context;
