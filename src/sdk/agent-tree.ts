@@ -4,7 +4,7 @@ import type { AgentView } from "../view/view.ts";
 
 export interface AgentNode {
   readonly id: string;
-  /** Who started it; absent for those of the main agent. */
+  /** The agent that started it. Absent for agents of the main agent. */
   readonly parentId?: string;
   readonly toolCallId: string;
   readonly name: string;
@@ -14,7 +14,7 @@ export interface AgentNode {
   error?: string;
   startedAt?: Date;
   endedAt?: Date;
-  /** What it did last, and how much it has used. */
+  /** Its last tool and its usage. */
   lastTool?: string;
   toolCalls: number;
   tokens: number;
@@ -22,8 +22,8 @@ export interface AgentNode {
 }
 
 /**
- * The agents of a session, folded from its events: give it every event, in order, live or from `getEvents`. Reading it
- * costs nothing, and the same events give the same tree.
+ * The agents of a session, computed from its events. Pass every event in order, live or from `getEvents`. The same
+ * events give the same tree.
  */
 export class AgentTree {
   readonly roots: AgentNode[] = [];
@@ -38,10 +38,10 @@ export class AgentTree {
     return [...this.#nodes.values()];
   }
 
-  /** Returns the agent that the event is about, if it is about one. */
+  /** Returns the agent that the event is about, or undefined. */
   apply(event: SessionEvent): AgentNode | undefined {
     const agent = this.#folded.apply(event);
-    // Only the agents are of interest: transcripts would grow for nobody.
+    // Discards transcripts, which would grow unused: only the agents are needed.
     this.#folded.drain(event.agentId);
     if (!agent || agent.kind === "main" || agent.kind === "sidekick") return undefined;
     const node = this.#nodes.get(agent.id) ?? this.#add(agent);

@@ -6,15 +6,18 @@ import { transformsOf } from "./to-wire.ts";
 export type Request = (method: string, params: Readonly<Record<string, unknown>>) => Promise<unknown>;
 
 /**
- * Answers what a session asks of this program: calls of its tools, permissions, forms, commands (told by events, any
- * client may answer) and what is asked of this client alone. A handler that throws is an answer too.
+ * Answers a session's requests to this program: tool calls, permissions, forms and commands (sent as events that any
+ * client may answer), and requests to this client alone. An error that a handler throws is sent as the answer.
  */
 export class Answers {
   readonly #sessionId: string;
   readonly #config: SessionConfig & ResumeConfig;
   readonly #request: Request;
   readonly #transforms;
-  /** Permissions that wait for another client, as this one has no handler: what is asked for, by request. */
+  /**
+   * Descriptions of pending permission requests that this client leaves to others, since it has no handler. By request
+   * id.
+   */
   readonly #unanswered = new Map<string, string>();
 
   constructor(parts: { sessionId: string; config: SessionConfig & ResumeConfig; request: Request }) {
@@ -24,15 +27,17 @@ export class Answers {
     this.#transforms = transformsOf(parts.config.systemMessage);
   }
 
-  /** What is asked for by the first permission that this client leaves to others and that is not decided yet. */
+  /** The first pending permission request that this client leaves to others. */
   get unanswered(): string | undefined {
     return [...this.#unanswered.values()][0];
   }
 
-  /** Looks at every event; never rejects and never waits. What could not be delivered, the server holds as pending. */
+  /**
+   * Handles every event. Never rejects and never waits. Answers that could not be delivered stay pending in the server.
+   */
   hear(event: SessionEvent): void {
     const answer = this.#answerTo(event);
-    answer?.catch(() => undefined); // the session or the connection is gone: there is nobody left to tell
+    answer?.catch(() => undefined); // the session or the connection is gone: the answer cannot be sent
   }
 
   #answerTo(event: SessionEvent): Promise<unknown> | undefined {
@@ -55,7 +60,7 @@ export class Answers {
 
   async #runTool({ data }: EventOf<"external_tool.requested">): Promise<void> {
     const tool = this.#config.tools?.find(({ name }) => name === data.toolName);
-    if (!tool) return; // another client's
+    if (!tool) return; // it belongs to another client
     const { requestId, toolCallId, toolName } = data;
     const invocation = { sessionId: this.#sessionId, toolCallId, toolName, arguments: data.arguments };
     const answer = await tool.run(data.arguments, invocation).then(
@@ -91,7 +96,7 @@ export class Answers {
   async #runCommand({ data }: EventOf<"command.execute">): Promise<void> {
     const { requestId, commandName, command, args } = data;
     const handler = this.#config.commands?.find(({ name }) => name === commandName)?.handler;
-    if (!handler) return; // another client's
+    if (!handler) return; // it belongs to another client
     const run = async () => handler({ command, args, sessionId: this.#sessionId });
     const failed = await run().then(
       () => ({}),
@@ -100,7 +105,7 @@ export class Answers {
     await this.#request("session.commands.handlePendingCommand", { requestId, ...failed });
   }
 
-  /** What is asked of this client alone, by method. */
+  /** Handlers of requests to this client alone, by method. */
   readonly requests: Readonly<Record<string, (params: never) => Promise<unknown>>> = {
     "hooks.invoke": async (call: { hookType: string; input: Readonly<Record<string, unknown>> }) => {
       const output = await invokeHook(this.#config.hooks, { ...call, sessionId: this.#sessionId });

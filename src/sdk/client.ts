@@ -11,13 +11,13 @@ import type { Connection, Transport } from "./transport.ts";
 import { Wire } from "./wire.ts";
 
 export interface ClientOptions {
-  /** How to reach a server; a troupe of its own unless told. */
+  /** How to reach a server. Default: a new troupe process. */
   readonly connection?: Connection;
-  /** The folder the server works in; the current one unless told. */
+  /** The server's working directory. Default: the current directory. */
   readonly workingDirectory?: string;
-  /** What the server's process sees; this process's environment unless told. */
+  /** The environment of the server's process. Default: this process's environment. */
   readonly environment?: Readonly<Record<string, string | undefined>>;
-  /** Where sessions are kept; `TROUPE_HOME` unless told. */
+  /** The folder of stored sessions. Default: `TROUPE_HOME`. */
   readonly home?: string;
   readonly logLevel?: "none" | "error" | "warning" | "info" | "debug" | "all";
 }
@@ -44,7 +44,7 @@ export interface Lifecycle {
 const PROTOCOL_VERSION = 3;
 const GREETING_MS = 30_000;
 const SHUTDOWN_MS = 10_000;
-/** One connection to a server, and the sessions this program holds through it. */
+/** One connection to a server, and the sessions that this program holds through it. */
 export class Client {
   readonly #options: ClientOptions;
   readonly #sessions = new Map<string, ClientSession>();
@@ -57,7 +57,7 @@ export class Client {
     this.#options = options;
   }
 
-  /** Connects. Called by everything that needs it; calling it yourself says early what is wrong. */
+  /** Connects. Other methods call it as needed; call it yourself to get connection errors early. */
   start(): Promise<void> {
     this.#starting ??= this.#start();
     return this.#starting;
@@ -107,7 +107,7 @@ export class Client {
     return this.#openSession("session.create", config.sessionId, config);
   }
 
-  /** Takes up a session that was left, or joins one that is open, beside whoever holds it. */
+  /** Resumes a closed session, or joins an open one beside its other clients. */
   async resumeSession(sessionId: string, config: ResumeConfig = {}): Promise<ClientSession> {
     return this.#openSession("session.resume", sessionId, config);
   }
@@ -144,18 +144,18 @@ export class Client {
     return session;
   }
 
-  /** Calls any method of the contract. */
+  /** Calls any method of the protocol. */
   async request(method: string, params: Readonly<Record<string, unknown>> = {}): Promise<unknown> {
     if (this.#whyEnded) throw this.#whyEnded;
     await this.start();
     if (!this.#live) throw this.#whyEnded ?? new Error("The client was stopped.");
     return this.#live.wire.ask(method, params).catch((error: unknown) => {
-      // A wire that is gone rejects what is pending; why it is gone is what the caller needs to know.
+      // A closed connection rejects pending requests. The reason it closed is more useful to the caller.
       throw this.#whyEnded ?? error;
     });
   }
 
-  /** Methods that belong to no session, by their names. */
+  /** Server methods that belong to no session, by name. */
   readonly rpc: Rpc<ServerRpc> = rpcOf<ServerRpc>("", (method, params) => this.request(method, params));
 
   async listSessions(
@@ -178,15 +178,18 @@ export class Client {
     this.#sessions.get(sessionId)?.end(new Error(`Session ${sessionId} was deleted.`));
   }
 
-  /** Hears when sessions of the server, of any client, are made, changed and deleted. */
+  /**
+   * Calls the listener when any session of the server is created, changed or deleted. Returns a function that removes
+   * it.
+   */
   onLifecycle(listener: (event: Lifecycle) => void): () => void {
     this.#lifecycle.add(listener);
     return () => void this.#lifecycle.delete(listener);
   }
 
   /**
-   * Lets go of every session, then of the server; one of its own is shut down, and nothing of it is left when this
-   * resolves. Returns what went wrong on the way, if anything did. Can be called again.
+   * Leaves every session and disconnects. A server process that this client started is shut down and has exited when
+   * this resolves. Returns the errors on the way. Can be called again.
    */
   async stop(): Promise<readonly Error[]> {
     const live = this.#live;
@@ -203,7 +206,7 @@ export class Client {
     return errors;
   }
 
-  /** Ends everything at once, without a word. */
+  /** Ends everything immediately, without notifying the server. */
   forceStop(): void {
     const live = this.#live;
     this.#over(new Error("The client was stopped."));
@@ -214,7 +217,7 @@ export class Client {
     await this.stop();
   }
 
-  /** What the server asks of a session's program. */
+  /** Answers the server's requests to a session's program. */
   async #answer(method: string, params: unknown): Promise<unknown> {
     const { sessionId } = params as { sessionId?: string };
     const session = this.#sessions.get(sessionId ?? "");

@@ -5,10 +5,10 @@ import type { SessionHooks } from "./hooks.ts";
 type Where = { readonly sessionId: string };
 type Later<T> = T | Promise<T>;
 
-/** What a call would do; `kind` tells which fields there are. */
+/** The requested access. `kind` determines the other fields. */
 export type PermissionRequest = EventData<"permission.requested">["permissionRequest"];
 
-/** What a program says to a request. `no-result` leaves it for another client of the session. */
+/** A program's answer to a permission request. `no-result` leaves it to another client of the session. */
 export type PermissionDecision =
   | { readonly kind: "approve-once" }
   | { readonly kind: "approve-for-session"; readonly approval?: unknown; readonly domain?: string }
@@ -20,11 +20,11 @@ export type PermissionDecision =
 
 export type PermissionHandler = (
   request: PermissionRequest,
-  /** `agentId`: the agent whose call it is; absent for the main agent. */
+  /** `agentId`: the agent that made the call. Absent for the main agent. */
   invocation: Where & { readonly agentId?: string },
 ) => Later<PermissionDecision>;
 
-/** Says yes to everything, each time anew. For programs that trust the model with this machine, and for tests. */
+/** Approves every request once. For programs that trust the model with this machine, and for tests. */
 export const approveAll: PermissionHandler = () => ({ kind: "approve-once" });
 
 export interface CustomAgent {
@@ -35,7 +35,7 @@ export interface CustomAgent {
   /** Absent or null: all tools of the session. */
   readonly tools?: readonly string[] | null;
   readonly mcpServers?: Readonly<Record<string, McpServer>>;
-  /** False: only on request, never by the model's own choice. */
+  /** False: used only on request, never by the model's own choice. */
   readonly infer?: boolean;
   readonly skills?: readonly string[];
   readonly model?: string;
@@ -68,13 +68,13 @@ interface ProviderPlace {
   readonly baseUrl: string;
   readonly apiKey?: string;
   readonly bearerToken?: string;
-  /** Asked before each request; nothing is kept. */
+  /** Called before each request. The token is not stored. */
   readonly bearerTokenProvider?: (request: { readonly providerName: string } & Where) => Later<string>;
   readonly azure?: { readonly apiVersion?: string };
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** One model server for the whole session. */
+/** One model provider for the whole session. */
 export interface Provider extends ProviderPlace {
   readonly modelId?: string;
   readonly wireModel?: string;
@@ -105,7 +105,7 @@ export type SystemMessage =
   | {
       readonly mode: "customize";
       readonly content?: string;
-      /** A function is given the section's text and returns the new one. */
+      /** A function receives the section's text and returns the new one. */
       readonly sections?: Readonly<
         Record<string, { readonly action: SectionAction | SectionTransform; readonly content?: string }>
       >;
@@ -122,9 +122,9 @@ export interface ElicitationRequest {
   readonly requestedSchema?: unknown;
   readonly mode?: string;
   readonly url?: string;
-  /** The MCP server that asks, where one does. */
+  /** The MCP server that asks, if one does. */
   readonly elicitationSource?: string;
-  /** The call of the agent on whose behalf it asks. */
+  /** The agent's call that caused the request. */
   readonly toolCallId?: string;
 }
 export interface ExitPlanRequest {
@@ -139,10 +139,10 @@ export interface SlashCommand {
   readonly handler: (call: { readonly command: string; readonly args: string } & Where) => Later<void>;
 }
 
-/** What a session is to be. Everything has a default. */
+/** Options of a session. All are optional. */
 export interface SessionConfig {
   readonly sessionId?: string;
-  /** Named to model servers in the User-Agent. */
+  /** Sent to model providers in the User-Agent. */
   readonly clientName?: string;
   readonly model?: string;
   readonly reasoningEffort?: ReasoningEffort;
@@ -151,7 +151,7 @@ export interface SessionConfig {
   readonly models?: readonly ProviderModel[];
   readonly workingDirectory?: string;
   readonly additionalDirectories?: readonly string[];
-  /** Ask for words as they arrive: `assistant.message_delta` and its like. */
+  /** True: sends deltas such as `assistant.message_delta`. */
   readonly streaming?: boolean;
 
   readonly tools?: readonly ClientTool[];
@@ -164,10 +164,10 @@ export interface SessionConfig {
 
   readonly customAgents?: readonly CustomAgent[];
   readonly customAgentsLocalOnly?: boolean;
-  /** Hides tools from the default agent. Agents that list them, or have no `tools` list, have them. */
+  /** Hides tools from the default agent. Agents that list them, or that have no `tools` list, still have them. */
   readonly defaultAgent?: { readonly excludedTools?: readonly string[] };
   readonly excludedBuiltinAgents?: readonly string[];
-  /** The agent that leads from the first message on. */
+  /** The main agent from the first message on. */
   readonly agent?: string;
 
   readonly systemMessage?: SystemMessage;
@@ -175,7 +175,7 @@ export interface SessionConfig {
   readonly disabledSkills?: readonly string[];
   readonly pluginDirectories?: readonly string[];
   readonly instructionDirectories?: readonly string[];
-  /** True: use what the folder and the person have configured. */
+  /** True: uses the configuration of the folder and of the user. */
   readonly enableConfigDiscovery?: boolean;
   readonly memory?: { readonly enabled: boolean };
   readonly infiniteSessions?: {
@@ -204,20 +204,20 @@ export interface SessionConfig {
     request: { readonly errorCode?: string; readonly retryAfterSeconds?: number },
     invocation: Where,
   ) => Later<"yes" | "yes_always" | "no">;
-  /** Texts that this program holds open, saved or not. File tools use them in place of the files. Paths are real paths. */
+  /** Editor texts of this program, saved or not. File tools use them instead of the files. Paths are real paths. */
   readonly textBuffers?: TextBuffers;
-  /** Hears every event from the very first one on. */
+  /** Called for every event from the first one on. */
   readonly onEvent?: (event: SessionEvent) => void;
 }
 
 export interface TextBuffers {
-  /** Undefined: the file on disk is used. */
+  /** Returns undefined to use the file on disk. */
   read(path: string): Later<string | undefined>;
-  /** Writes the file, where its text was not saved. False: it is written on disk. */
+  /** Replaces a text that may not be saved. Return false to write the file on disk. */
   write(path: string, text: string): Later<boolean>;
 }
 
 export interface ResumeConfig extends Omit<SessionConfig, "sessionId"> {
-  /** True: what was asked and not answered when the last client left can still be answered. */
+  /** True: requests that were pending when the last client left can still be answered. */
   readonly continuePendingWork?: boolean;
 }

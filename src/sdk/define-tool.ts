@@ -1,16 +1,16 @@
 import * as z from "zod";
 import type { Json } from "../lib/json.ts";
 
-/** What a handler is told beside its arguments. */
+/** Context that a handler receives beside its arguments. */
 export interface ToolInvocation {
   readonly sessionId: string;
   readonly toolCallId: string;
   readonly toolName: string;
-  /** As the model gave them, before any check. */
+  /** The model's arguments, before validation. */
   readonly arguments: unknown;
 }
 
-/** What a tool may answer in full; a plain string or any JSON value is a success. */
+/** The full form of a tool result. A plain string or any JSON value counts as success. */
 export interface ToolResultObject {
   readonly textResultForLlm: string;
   readonly resultType: "success" | "failure" | "rejected" | "denied" | "timeout";
@@ -25,24 +25,26 @@ export interface ToolResultObject {
   readonly toolTelemetry?: Readonly<Record<string, unknown>>;
 }
 
-/** A tool that this program runs and every agent of its session may be offered. */
+/** A tool that this program runs and that every agent of its session may use. */
 export interface ClientTool {
   readonly name: string;
   readonly description?: string;
   /** JSON schema of the arguments, as the model sees it. */
   readonly parameters?: Readonly<Record<string, unknown>>;
   readonly overridesBuiltInTool?: boolean;
-  /** True: nobody is asked before it runs. */
+  /** True: it runs without a permission request. */
   readonly skipPermission?: boolean;
   /** True: a success ends the turn without another model call. */
   readonly isTerminal?: boolean;
-  /** Checks the arguments, then runs. What it throws is a failure that the model hears of without its text. */
+  /**
+   * Validates the arguments, then runs the tool. If it throws, the model receives a failure without the error's text.
+   */
   run(args: unknown, invocation: ToolInvocation): Promise<string | ToolResultObject>;
 }
 
 interface ToolDefinition<P> {
   readonly description?: string;
-  /** A zod schema, which checks and types the arguments, or a JSON schema, which the model is only shown. */
+  /** A zod schema, which validates and types the arguments, or a JSON schema, which is only shown to the model. */
   readonly parameters?: P;
   readonly handler: (
     args: P extends z.ZodType ? z.infer<P> : never,
@@ -53,9 +55,9 @@ interface ToolDefinition<P> {
   readonly isTerminal?: boolean;
 }
 
-/** A tool from a schema and a handler whose arguments have the schema's type. */
+/** Defines a tool from a schema and a handler whose arguments have the schema's type. */
 export function defineTool<P extends z.ZodType>(name: string, definition: ToolDefinition<P>): ClientTool;
-/** The same with a JSON schema, or none: the handler says what it expects. */
+/** Defines a tool with a JSON schema, or none. The handler declares the type that it expects. */
 export function defineTool<T = unknown>(
   name: string,
   definition: Omit<ToolDefinition<never>, "parameters" | "handler"> & {
@@ -96,7 +98,7 @@ function invalid(name: string, error: z.ZodError): ToolResultObject {
   return { textResultForLlm: text, resultType: "failure", error: text };
 }
 
-/** What came back, as the wire takes it. */
+/** Converts a handler's return value to the form of the wire. */
 function resultOf(value: unknown): string | ToolResultObject {
   if (typeof value === "string") return value;
   if (value === undefined || value === null) return "";

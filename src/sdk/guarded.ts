@@ -1,4 +1,4 @@
-/** Runs a listener of the program: what it throws is its own defect, told as a warning of the process. */
+/** Runs a listener of the program. An error that it throws becomes a process warning. */
 export function guarded(run: () => void): void {
   try {
     run();

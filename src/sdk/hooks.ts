@@ -6,7 +6,7 @@ interface Common {
   readonly workingDirectory: string;
 }
 
-/** Every point of a session at which a program may listen and, where the answer says so, have a say. */
+/** The hook points of a session. A program is called at each, and may influence it if the point has an output. */
 export interface HookPoints {
   sessionStart: {
     input: Common & { readonly source: "startup" | "resume" | "new"; readonly initialPrompt?: string };
@@ -88,10 +88,10 @@ type Handler<P extends keyof HookPoints> = (
   invocation: { readonly sessionId: string },
 ) => Answer<P> | Promise<Answer<P>>;
 
-/** `onPreToolUse` and its like. */
+/** `onPreToolUse` and so on. */
 export type SessionHooks = { readonly [P in keyof HookPoints as `on${Capitalize<P>}`]?: Handler<P> };
 
-/** Runs the handler for a point, if there is one. Dates and names are as a program likes them, not as the wire has them. */
+/** Runs the handler for a point, if there is one. Converts dates and names from the wire's form. */
 export async function invokeHook(
   hooks: SessionHooks | undefined,
   call: { readonly sessionId: string; readonly hookType: string; readonly input: Readonly<Record<string, unknown>> },
@@ -113,7 +113,7 @@ export async function invokeHook(
   );
 }
 
-/** Arguments travel as text on some servers. */
+/** Some servers send arguments as text. */
 function parsed(value: unknown): unknown {
   if (typeof value !== "string") return value;
   try {

@@ -1,4 +1,4 @@
-/** The entry `troupe/sdk`: drive troupe from a program. */
+/** The entry point `troupe/sdk`: use troupe from a program. */
 
 export type { EventData, EventOf, EventType, SessionEvent } from "../protocol/event.ts";
 export { type PermissionText, permissionText } from "../protocol/permission-text.ts";

@@ -1,6 +1,6 @@
 import type { Request } from "./answers.ts";
 
-/** A method of the contract: what it takes and what it answers. */
+/** A method of the protocol: its parameters and its result. */
 interface Method<P, R> {
   readonly params: P;
   readonly result: R;
@@ -51,7 +51,7 @@ interface TaskEntry {
 }
 type Mode = "interactive" | "plan" | "autopilot";
 
-/** The methods of a session that programs use most, typed. The rest is there by name: `session.request`. */
+/** The most used methods of a session, typed. All others can be called by name: `session.request`. */
 export interface SessionRpc {
   "agent.list": Method<{ includeBuiltInAgents?: boolean }, { agents: readonly AgentEntry[] }>;
   "agent.getCurrent": Method<None, { agent: AgentEntry | null }>;
@@ -89,7 +89,7 @@ export interface SessionRpc {
   "usage.getMetrics": Method<None, Readonly<Record<string, unknown>>>;
 }
 
-/** The same for what belongs to no session. */
+/** The most used methods that belong to no session. */
 export interface ServerRpc {
   ping: Method<{ message?: string }, { message: string; timestamp: string; protocolVersion: number }>;
   "models.list": Method<None, { models: readonly { id: string; name: string }[] }>;

@@ -10,27 +10,27 @@ import { type Rpc, rpcOf, type SessionRpc } from "./rpc.ts";
 export interface MessageOptions {
   readonly prompt: string;
   readonly attachments?: readonly Attachment[];
-  /** `enqueue` (default): after what is under way; `immediate`: steer it. */
+  /** `enqueue` (default): after the current turn. `immediate`: steers the current turn. */
   readonly mode?: "enqueue" | "immediate";
   readonly agentMode?: "interactive" | "plan" | "autopilot";
-  /** Sent along with the model requests of this message. */
+  /** Headers for the model requests of this message. */
   readonly requestHeaders?: Readonly<Record<string, string>>;
 }
 
 export interface WaitOptions {
-  /** How long, in milliseconds; 30 minutes unless told. Giving up waiting stops nothing. */
+  /** Timeout in milliseconds. Default: 30 minutes. A timeout ends the wait, not the work. */
   readonly timeout?: number;
   readonly signal?: AbortSignal;
 }
 
-/** Everything that goes with text that a user typed. */
+/** Options for text that a user typed. */
 export interface SubmitOptions extends WaitOptions {
-  /** Text that is appended to the prompt and is never read as a command. */
+  /** Text that is appended to the prompt and is never parsed as a command. */
   readonly data?: string;
   readonly attachments?: readonly Attachment[];
 }
 
-/** A command answers with a text of its own, or has the agent answer. */
+/** A command returns its own text, or makes the agent answer. */
 export type Submitted =
   | { readonly kind: "said"; readonly text: string }
   | { readonly kind: "answered"; readonly message?: EventOf<"assistant.message"> };
@@ -42,15 +42,15 @@ interface EventPage {
   readonly hasMore: boolean;
 }
 
-/** How often `getEvents` begins anew for a session that is rewound meanwhile. */
+/** How often `getEvents` starts again if the session is rewound meanwhile. */
 const MAX_READINGS = 5;
 
 const WAIT_MS = 30 * 60_000;
 
-/** A session as a program sees it. Everything it does happens in the server; here are its words and its events. */
+/** A session as a program sees it. The work happens in the server; this class sends requests and receives events. */
 export class ClientSession {
   readonly sessionId: string;
-  /** The agents at work, kept up to date with the events. */
+  /** The session's agents, updated with every event. */
   readonly agents = new AgentTree();
   readonly #request: Request;
   readonly #answers: Answers;
@@ -59,7 +59,7 @@ export class ClientSession {
   #workspacePath: string | undefined;
   #ended: Error | undefined;
 
-  /** Made by a `Client` only; it is there before the server knows of it, so that no event is missed. */
+  /** Only a `Client` creates it, before the server knows the session, so that no event is missed. */
   constructor(parts: {
     sessionId: string | undefined;
     config: SessionConfig & ResumeConfig;
@@ -78,15 +78,15 @@ export class ClientSession {
     this.rpc = rpcOf<SessionRpc>("session", this.#request);
   }
 
-  /** Every method of a session by its name: `session.rpc.agent.select({ name })` calls `session.agent.select`. */
+  /** Every method of a session by name: `session.rpc.agent.select({ name })` calls `session.agent.select`. */
   readonly rpc: Rpc<SessionRpc>;
 
-  /** The session's own folder, where the server has one. */
+  /** The session's own folder, if the server has one. */
   get workspacePath(): string | undefined {
     return this.#workspacePath;
   }
 
-  /** Hears events of one type, or all of them, until the returned function is called. */
+  /** Subscribes to events of one type, or to all. Returns a function that unsubscribes. */
   on<T extends EventType>(type: T, listener: (event: EventOf<T>) => void): () => void;
   on(listener: (event: SessionEvent) => void): () => void;
   on(typeOrListener: EventType | ((event: SessionEvent) => void), typed?: (event: never) => void): () => void {
@@ -100,7 +100,7 @@ export class ClientSession {
     return () => void this.#listeners.delete(listener);
   }
 
-  /** Resolves with the id of the message once it is on disk; it will be answered. */
+  /** Resolves with the message id once the message is on disk. It will be answered. */
   async send(message: string | MessageOptions): Promise<string> {
     const options = typeof message === "string" ? { prompt: message } : message;
     const { messageId } = (await this.#request("session.send", { ...options })) as { messageId: string };
@@ -108,9 +108,9 @@ export class ClientSession {
   }
 
   /**
-   * Sends, waits until the session is idle (agents in the background included) and returns the main agent's last
-   * message, or nothing when it had none. Rejects with what the session said went wrong, when the time is over, or when
-   * the session or its connection ends.
+   * Sends a message and waits until the session is idle, background agents included. Returns the main agent's last
+   * message, or undefined if it had none. Rejects with the session's error, on a timeout, and if the session or its
+   * connection ends.
    */
   async sendAndWait(
     message: string | MessageOptions,
@@ -124,7 +124,7 @@ export class ClientSession {
   }
 
   /**
-   * Runs text as a user typed it: a slash command, a skill by its name, or a prompt. Waits like `sendAndWait` where the
+   * Runs text as if a user typed it: a slash command, a skill by its name, or a prompt. Waits like `sendAndWait` if the
    * agent answers. Rejects for a command that does not exist.
    */
   async submit(text: string, options: SubmitOptions = {}): Promise<Submitted> {
@@ -140,7 +140,7 @@ export class ClientSession {
     return said === undefined ? { kind: "answered", ...(message && { message }) } : { kind: "said", text: said };
   }
 
-  /** `start` resolves with "sent" once a message is accepted, or with "over" when there is nothing to wait for. */
+  /** `start` resolves with "sent" when a message is accepted, or with "over" if there is nothing to wait for. */
   async #untilIdle(
     { timeout = WAIT_MS, signal }: WaitOptions,
     start: () => Promise<"sent" | "over">,
@@ -161,7 +161,7 @@ export class ClientSession {
       const onAbort = (): void => fail(signal?.reason);
       const timer = setTimeout(() => fail(new Error(this.#lateText(timeout))), timeout);
       const unsubscribe = this.on((event) => {
-        // What came before the message was taken belongs to another one.
+        // Events before the message was accepted belong to another message.
         if (!isAccepted || event.agentId !== undefined) return;
         if (event.type === "assistant.message") last = event;
         if (event.type === "session.error") error = new Error(event.data.message);
@@ -176,7 +176,7 @@ export class ClientSession {
     });
   }
 
-  /** Most who wait in vain wait for a question that nobody was there to answer. */
+  /** A common cause of a timeout is a permission request that no client answers. */
   #lateText(timeout: number): string {
     const late = `The session was not idle after ${timeout} ms.`;
     const kind = this.#answers.unanswered;
@@ -184,7 +184,7 @@ export class ClientSession {
     return `${late} It waits for a permission (${kind}), and this client has no onPermissionRequest.`;
   }
 
-  /** The events kept so far, in order. They are read page by page, so a history may have any size. */
+  /** Returns the stored events, in order. They are read in pages, so a history may have any size. */
   async getEvents(): Promise<SessionEvent[]> {
     for (let reading = 1; reading <= MAX_READINGS; reading++) {
       const events = await this.#readEvents();
@@ -193,7 +193,7 @@ export class ClientSession {
     throw new Error(`The session was rewound ${MAX_READINGS} times while its events were read. Try again.`);
   }
 
-  /** Returns undefined when a rewind took back events of an earlier page meanwhile. */
+  /** Returns undefined if a rewind removed events of an earlier page meanwhile. */
   async #readEvents(): Promise<SessionEvent[] | undefined> {
     const events: SessionEvent[] = [];
     const read = (query: Readonly<Record<string, unknown>>): Promise<EventPage> =>
@@ -211,7 +211,7 @@ export class ClientSession {
     }
   }
 
-  /** Stops the turn that is under way; the session stays usable. */
+  /** Stops the current turn. The session stays usable. */
   async abort(): Promise<void> {
     await this.#request("session.abort", {});
   }
@@ -220,7 +220,7 @@ export class ClientSession {
     await this.#request("session.model.switchTo", { modelId, ...options });
   }
 
-  /** Leaves a line in the session's log for whoever watches. */
+  /** Adds a line to the session's log for all its clients. */
   async log(
     message: string,
     options: { readonly level?: "info" | "warning" | "error"; readonly ephemeral?: boolean } = {},
@@ -233,7 +233,7 @@ export class ClientSession {
     return this.#request(method, params);
   }
 
-  /** Lets go of the session. When nobody else holds it, it ends; what it has written stays and can be resumed. */
+  /** Leaves the session. It is closed if no other client holds it. Its stored data stays and it can be resumed. */
   async disconnect(): Promise<void> {
     if (this.#ended) return;
     await this.#request("session.destroy", {});
@@ -246,26 +246,26 @@ export class ClientSession {
 
   readonly #waiters = new Set<(why: Error) => void>();
 
-  /** For the client: what came over the wire. */
+  /** For the client: an event arrived. */
   hear(event: SessionEvent): void {
     this.agents.apply(event);
     for (const listener of [...this.#listeners]) guarded(() => listener(event));
     this.#answers.hear(event);
   }
 
-  /** For the client: what is asked of this session's program. */
+  /** For the client: handles a request to this session's program. */
   answer(method: string, params: never): Promise<unknown> {
     const handler = Object.hasOwn(this.#answers.requests, method) ? this.#answers.requests[method] : undefined;
     if (!handler) return Promise.reject(new RpcError(rpcCodes.methodNotFound, `Unhandled method ${method}`));
     return handler(params);
   }
 
-  /** For the client: the server has made it. */
+  /** For the client: the server has opened the session. */
   opened(result: { readonly workspacePath?: string }): void {
     this.#workspacePath = result.workspacePath;
   }
 
-  /** For the client: from now on nothing more comes. Whoever waits is told why. */
+  /** For the client: ends the session. Pending waits reject with this error. */
   end(why: Error): void {
     if (this.#ended) return;
     this.#ended = why;

@@ -7,16 +7,16 @@ import type { Connection, Transport } from "./transport.ts";
 export interface SpawnOptions {
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly workingDirectory?: string;
-  /** What the server is told beside `--headless --stdio`. */
+  /** Arguments for the server beside `--headless --stdio`. */
   readonly flags: readonly string[];
 }
 
-/** How long a server may take to end by itself once its input is closed, before it is killed. */
+/** How long a server may take to exit after its input is closed, before it is killed. */
 const GRACE_MS = 5_000;
-/** The last words of a server that are kept for errors. */
+/** Number of characters of a server's stderr that are stored for errors. */
 const STDERR_CHARACTERS = 4_000;
 
-/** Starts a server that lives for this client. */
+/** Starts a server that lives as long as this client. */
 export function spawnServer(connection: Extract<Connection, { kind: "stdio" }>, options: SpawnOptions): Transport {
   const path = connection.path ?? fileURLToPath(new URL("../../bin/troupe.js", import.meta.url));
   const args = [...(connection.args ?? []), "--headless", "--no-auto-update", ...options.flags, "--stdio"];
@@ -33,7 +33,7 @@ export function spawnServer(connection: Extract<Connection, { kind: "stdio" }>, 
     child.once("error", (error) => resolve(`The server ${path} could not be started: ${error.message}`));
     child.once("close", (code, signal) => resolve(endText({ code, signal, said: lastWords() })));
   });
-  // A server that is gone breaks the pipe; that is told by `ended`.
+  // A write fails if the server has exited, which `ended` reports.
   child.stdin.on("error", () => undefined);
   return {
     input: child.stdout,
@@ -50,7 +50,7 @@ export function spawnServer(connection: Extract<Connection, { kind: "stdio" }>, 
   };
 }
 
-/** What Node would say of these names the wrong thing: itself, or a line of its own. */
+/** Throws for a missing program or folder. Node's own errors for these are misleading. */
 function checkPlace(program: string | undefined, folder: string | undefined): void {
   if (folder !== undefined && !existsSync(folder)) {
     throw new Error(`The server could not be started: there is no folder ${folder} to work in.`);

@@ -3,7 +3,7 @@ import type { Connection, Transport } from "./transport.ts";
 
 const CONNECT_MS = 10_000;
 
-/** Joins a server that runs already; leaving does not end it. */
+/** Connects to a running server. Disconnecting does not end it. */
 export async function joinServer(connection: Extract<Connection, { kind: "tcp" }>): Promise<Transport> {
   const { port, host = "localhost", token } = connection;
   const socket = connect({ port, host, noDelay: true });

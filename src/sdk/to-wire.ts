@@ -1,6 +1,6 @@
 import type { ResumeConfig, SectionTransform, SessionConfig, SystemMessage } from "./config.ts";
 
-/** What `session.create` and `session.resume` are sent: functions stay here, and flags say that they are here. */
+/** Returns the params of `session.create` and `session.resume`. Functions are replaced by flags that say they exist. */
 export function toWire(config: SessionConfig & ResumeConfig): Record<string, unknown> {
   const {
     tools,
@@ -52,7 +52,7 @@ function systemOnWire(message: SystemMessage): unknown {
   return { ...message, sections: Object.fromEntries(sections) };
 }
 
-/** The functions among the sections of a system message, by section. */
+/** Returns the functions among the sections of a system message, by section. */
 export function transformsOf(message: SystemMessage | undefined): ReadonlyMap<string, SectionTransform> {
   const found = new Map<string, SectionTransform>();
   if (message?.mode !== "customize") return found;

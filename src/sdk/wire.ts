@@ -7,10 +7,10 @@ export interface WireHandlers {
   hear(method: string, params: unknown): void;
 }
 
-/** A server's messages reach a program in the order they were sent, each after what its forerunner set off. */
+/** Limits for messages of a server. */
 const limits = { bytes: 256 * 1024 * 1024, depth: 256, marks: 50_000_000 };
 
-/** The client's side of a conversation with a server. */
+/** The client's side of a connection to a server. */
 export class Wire {
   readonly #peer: Peer;
   #frames: Frame[] = [];
@@ -28,12 +28,12 @@ export class Wire {
       try {
         this.#frames.push(...reader.read(chunk));
       } catch {
-        transport.kill(); // what comes is no message: the end is told by the transport
+        transport.kill(); // the input is no message; the transport reports the end
         return;
       }
       if (!this.#isDelivering) void this.#deliver();
     });
-    // Errors of a pipe are told by its end.
+    // The stream's end reports the error.
     input.on("error", () => undefined);
     output.on("error", () => undefined);
   }
@@ -48,8 +48,8 @@ export class Wire {
   }
 
   /**
-   * One by one: whoever waits for an answer goes on before the next message is heard, so that "after the answer" means the
-   * same here as on the wire.
+   * Delivers messages one by one: code that waits for a response continues before the next message is handled. So the
+   * order in the program is the order on the wire.
    */
   async #deliver(): Promise<void> {
     this.#isDelivering = true;
