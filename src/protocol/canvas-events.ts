@@ -1,4 +1,4 @@
-/** Canvases: what clients show beside the conversation, opened by other clients or by the agent. */
+/** Canvases, which clients show beside the conversation. Other clients or the agent open them. */
 import * as z from "zod";
 import { ephemeral, event, JsonValue, text } from "./define-event.ts";
 
@@ -31,9 +31,9 @@ export const canvasEvents = [
   event("session.canvas.registry_changed", () => z.object({ canvases: z.array(Declared) }), ephemeral),
   event("session.canvas.opened", () => OpenCanvas, ephemeral),
   event("session.canvas.closed", () => z.object(whose), ephemeral),
-  /** Its client is away and may come back; `session.canvas.opened` follows then. */
+  /** Its client disconnected and may return; `session.canvas.opened` follows then. */
   event("session.canvas.unavailable", () => z.object(whose), ephemeral),
-  /** What is needed to open it again in a session that is resumed, until `session.canvas.removed`. */
+  /** The data to reopen it in a resumed session, until `session.canvas.removed`. */
   event("session.canvas.recorded", () =>
     z.object({ ...whose, title: text.exactOptional(), input: JsonValue.exactOptional() }),
   ),

@@ -8,7 +8,7 @@ const Location = z.discriminatedUnion("type", [
   z.object({ type: z.literal("block"), startBlock: index, endBlock: index }),
 ]);
 
-/** What an answer rests on: parts of its text, each with the places that support it. */
+/** The sources of an answer: parts of its text, each with the passages that support it. */
 export const Citations = z.object({
   sources: z.array(
     z.object({

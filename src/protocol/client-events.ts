@@ -1,4 +1,4 @@
-/** What changes with the clients of a session, and what is asked of them beside `request-events`. */
+/** Changes to the clients of a session, and requests to them beside `request-events`. */
 import * as z from "zod";
 import { count, ephemeral, event, text } from "./define-event.ts";
 
@@ -7,7 +7,7 @@ const Command = z.object({ name: text, description: text.exactOptional() });
 const PermissionMode = z.enum(["manual", "assisted", "allow-all"]);
 
 export const clientEvents = [
-  /** In the words of SDK 1.0.14 and of SDK 1.0.11. */
+  /** The fields of SDK 1.0.14 and of SDK 1.0.11. */
   event("session.permissions_changed", () =>
     z.object({
       mode: PermissionMode,
@@ -59,7 +59,7 @@ export const clientEvents = [
   event("session.session_limits_changed", () =>
     z.object({ sessionLimits: z.object({ maxAiCredits: count.exactOptional() }).nullable() }),
   ),
-  /** What the session has cost so far, in billionths of a credit; said only where it is known. */
+  /** The session's cost so far, in billionths of a credit. Emitted only if it is known. */
   event("session.usage_checkpoint", () => z.object({ totalNanoAiu: count })),
   event(
     "auto_mode_switch.requested",

@@ -1,4 +1,4 @@
-/** How full the context of an agent is, and what was done about it. */
+/** The context usage of an agent, and the steps that reduce it. */
 import * as z from "zod";
 import { barrier, count, ephemeral, event, text } from "./define-event.ts";
 
@@ -34,8 +34,8 @@ export const contextEvents = [
     }),
   ),
   /**
-   * With `success`, the first `messagesRemoved + 1` messages of the conversation are one from here on, made of what the
-   * user said in them and of `summaryContent`. Everything needed for that is in this one event.
+   * With `success`, the first `messagesRemoved + 1` messages of the conversation become one message. It consists of the
+   * user's messages among them and of `summaryContent`. This event contains all data needed for that.
    */
   event(
     "session.compaction_complete",
@@ -70,15 +70,15 @@ export const contextEvents = [
       }),
     barrier,
   ),
-  /** The main agent starts afresh: what was said so far stays in the log, and its model is not shown it any more. */
+  /** The main agent starts afresh: earlier messages stay in the log, but its model no longer sees them. */
   event(
     "session.context_cleared",
     () => z.object({ messagesCleared: count, initialMessage: text.exactOptional() }),
     barrier,
   ),
-  /** History was taken back to before an event. */
+  /** History was rewound to before an event. */
   event("session.snapshot_rewind", () => z.object({ upToEventId: text, eventsRemoved: count }), ephemeral),
-  /** A request was made to fit by leaving out parts of it. The conversation itself is as it was. */
+  /** Parts of a request were dropped to make it fit. The conversation itself is unchanged. */
   event("session.truncation", () =>
     z.object({
       performedBy: text,

@@ -1,4 +1,4 @@
-/** What the tables of events are made with. */
+/** Helpers that the event tables are built with. */
 import * as z from "zod";
 import type { Json } from "../lib/json.ts";
 
@@ -7,13 +7,13 @@ export const text = z.string();
 export const count = z.number();
 
 interface EventOptions {
-  /** Shown, never stored: absent from the log and from replay. */
+  /** Sent to listeners, never stored: absent from the log and from replay. */
   ephemeral?: boolean;
-  /** Synced to disk before anyone is told. */
+  /** Synced to disk before listeners receive it. */
   barrier?: boolean;
 }
 
-/** The schema is built when something is checked against it; a run that checks nothing pays nothing. */
+/** Defines an event. Its schema is built on first validation, so that unused schemas cost nothing. */
 export function event<const T extends string, D extends z.ZodType>(type: T, data: () => D, options: EventOptions = {}) {
   return { type, data: z.lazy(data), ephemeral: options.ephemeral ?? false, barrier: options.barrier ?? false };
 }
@@ -64,13 +64,13 @@ const GithubReference = z.object({
   url: text,
 });
 
-/** What a user attached to a message. Every field given by a client is kept. */
+/** A user's attachment to a message. Every field that a client sets is stored. */
 export const Attachment = z.discriminatedUnion("type", [File, Directory, Selection, Blob, GithubReference]);
 export type Attachment = z.infer<typeof Attachment>;
 
 const unnamed = { displayName: text.exactOptional() };
 
-/** As a client gives it: a name is made from the path where there is none. */
+/** An attachment as a client sends it. A missing name is derived from the path. */
 export const GivenAttachment = z.discriminatedUnion("type", [
   File.extend(unnamed),
   Directory.extend(unnamed),

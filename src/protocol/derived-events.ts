@@ -1,4 +1,4 @@
-/** Events that follow from others, or from a call of a client. Only clients of the server receive them; none is stored. */
+/** Events that follow from others, or from a client's call. Only clients of the server receive them; none is stored. */
 import * as z from "zod";
 import { Attachment, count, ephemeral, event, text } from "./define-event.ts";
 

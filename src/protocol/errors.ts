@@ -1,6 +1,6 @@
 /**
- * A failure someone can act on. `message` is one line that says what happened, `hint` what to do about it;
- * anything thrown that is not one of these is a bug and is reported with its stack.
+ * An error that the user can fix. `message` is one line that says what happened, `hint` says what to do about it. Any
+ * other thrown error is a bug and is reported with its stack.
  */
 export class TroupeError extends Error {
   override readonly name = "TroupeError";
@@ -17,7 +17,7 @@ export class TroupeError extends Error {
 /** Each kind has its own exit code: see `cli/exit-codes.ts`. */
 export type ErrorKind = "usage" | "configuration" | "provider" | "storage" | "limit" | "interrupted" | "failed";
 
-/** A sentence, then what to do about it. */
+/** Joins a sentence and its hint. */
 export function withHint(message: string, hint: string | undefined): string {
   if (!hint) return message;
   const sentence = message.replace(/[.\s]+$/, "");

@@ -1,4 +1,7 @@
-/** How each event is kept, by its type. The build puts the result in the place of this file: a start reads no table. */
+/**
+ * How each event type is stored. The build replaces this file with its result, so that a start does not evaluate the
+ * tables.
+ */
 import { eventDefinitions } from "./event.ts";
 
 export const eventKinds: Readonly<Record<string, { readonly ephemeral: boolean; readonly barrier: boolean }>> =

@@ -1,7 +1,7 @@
 /**
- * The one vocabulary of troupe. What is emitted, stored, sent to clients and drawn on a screen is the same object,
- * in the shape that the wire uses; adding an event is one line in this table. What the wire does not know is ours
- * alone and has the prefix `troupe.`.
+ * The protocol folder: the events, errors and requests that all parts of troupe share. An event that is emitted,
+ * stored, sent to clients and displayed is the same object, in the shape of the wire. A new event is one line in this
+ * table. Events that the wire does not define have the prefix `troupe.`.
  */
 import * as z from "zod";
 import { canvasEvents } from "./canvas-events.ts";
@@ -27,7 +27,7 @@ export const ToolRequest = z.object({
   type: z.enum(["function", "custom"]).exactOptional(),
 });
 
-/** A binary kept beside the log, named by its hash, so that a line of the log stays a line. */
+/** A binary stored beside the log and named by its hash, so that a log line stays short. */
 const BinaryReference = z.object({
   type: z.enum(["image", "resource"]),
   assetId: text,
@@ -52,12 +52,12 @@ export type WorkingDirectory = z.infer<typeof WorkingDirectory>;
 const SessionLimits = z.object({ maxAiCredits: count.exactOptional() });
 const Summary = z.enum(["none", "concise", "detailed"]);
 
-/** A step that may solve the problem, for clients that offer it as a button. */
+/** A step that may solve the problem. Clients can offer it as a button. */
 const Remediation = z.enum(["sign_in", "switch_account"]);
 const ModelChangeSource = z.enum(["model_command", "model_picker", "startup", "agent", "automatic", "sdk"]);
 export type ModelChangeSource = z.infer<typeof ModelChangeSource>;
 
-/** Everything that can happen in a session. */
+/** All events of a session. */
 export const eventDefinitions = [
   event("session.start", () =>
     z.object({
@@ -99,7 +99,7 @@ export const eventDefinitions = [
         message: text,
         errorCode: text.exactOptional(),
         statusCode: count.exactOptional(),
-        /** Another model of the same provider might go on. */
+        /** Another model of the same provider might work. */
         eligibleForAutoSwitch: z.boolean().exactOptional(),
         stack: text.exactOptional(),
         url: text.exactOptional(),
@@ -185,7 +185,7 @@ export const eventDefinitions = [
     ephemeral,
   ),
   event("assistant.streaming_delta", () => z.object({ totalResponseSizeBytes: count }), ephemeral),
-  /** Kept with the message it led to. */
+  /** Also stored with the message that it led to. */
   event("assistant.reasoning", () => z.object({ reasoningId: text, content: text }), ephemeral),
   event(
     "assistant.message",
@@ -197,7 +197,7 @@ export const eventDefinitions = [
         turnId: text.exactOptional(),
         interactionId: text.exactOptional(),
         model: text.exactOptional(),
-        /** Id of the message that started the run: as `send` returned it, the same for each reply of the run. */
+        /** Id of the message that started the run, as `send` returned it. It is the same for each reply of the run. */
         originatingMessageId: text.exactOptional(),
         outputTokens: count.exactOptional(),
         citations: Citations.exactOptional(),
@@ -250,7 +250,7 @@ export const eventDefinitions = [
       }),
     ephemeral,
   ),
-  /** The end of a model call, however it ended. Retries belong to the call, their pauses do not. */
+  /** The end of a model call, successful or not. Its duration includes retries, but not the pauses between them. */
   event(
     "model.call_finished",
     () =>
@@ -277,7 +277,7 @@ export const eventDefinitions = [
       }),
     barrier,
   ),
-  /** A person ran it: what follows with the same id is no answer to the model. */
+  /** A user ran it: later events with the same id are no answer to the model. */
   event("tool.user_requested", () =>
     z.object({ toolCallId: text, toolName: text, arguments: JsonValue.exactOptional() }),
   ),
@@ -332,7 +332,7 @@ export interface Envelope {
   id: string;
   /** ISO 8601. */
   timestamp: string;
-  /** The previous persisted event of the session; null only for the first. */
+  /** The previous stored event of the session; null only for the first. */
   parentId: string | null;
   /** Present only on events of a subagent. */
   agentId?: string;
@@ -343,13 +343,13 @@ export type EventOf<T extends EventType> = Envelope & { type: T; data: EventData
 export type SessionEvent = { [T in EventType]: EventOf<T> }[EventType];
 
 /**
- * Says that something happened. Events are ordered by the call; the promise resolves once the event is as durable
- * as its kind demands (synced for barriers, written for the rest), and listeners hear of it no earlier. It may be left
- * unawaited where a later event is awaited: once a write has failed, every later one fails too.
+ * Emits an event. Events are ordered by the call. The promise resolves when the event is as durable as its kind
+ * demands: synced for barriers, written for the rest. Listeners receive it no earlier. A caller that awaits a later
+ * event need not await this one: after a failed write, every later write fails too.
  */
 export type Emit = <T extends EventType>(type: T, data: EventData<T>) => Promise<void>;
 
-/** Checks one event from outside against the table; the message names the field that is wrong. */
+/** Validates one external event against the table. The error names the invalid field. */
 export function checkEvent(value: unknown): { ok: true; event: SessionEvent } | { ok: false; error: string } {
   const envelope = EnvelopeSchema.safeParse(value);
   if (!envelope.success) return { ok: false, error: z.prettifyError(envelope.error) };

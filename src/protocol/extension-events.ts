@@ -1,4 +1,4 @@
-/** What hooks, skills, MCP servers and notices to the agent say of themselves. */
+/** Events of hooks, skills, MCP servers and notices to the agent. */
 import * as z from "zod";
 import { barrier, count, ephemeral, event, JsonValue, text } from "./define-event.ts";
 
@@ -18,7 +18,7 @@ const ToolInterface = z.object({
   visibility: z.array(z.enum(["model", "app"])).exactOptional(),
 });
 
-/** Why the agent is told something nobody typed. */
+/** The reason for a notice that no user typed. */
 const NotificationKind = z.discriminatedUnion("type", [
   z.object({
     type: z.literal("agent_completed"),
@@ -171,6 +171,6 @@ export const extensionEvents = [
   event("mcp.tools.list_changed", () => z.object({ serverName: text }), ephemeral),
   event("mcp.resources.list_changed", () => z.object({ serverName: text }), ephemeral),
   event("mcp.prompts.list_changed", () => z.object({ serverName: text }), ephemeral),
-  /** Said to the agent as a message of the user's role, though nobody typed it. Stored before anyone is told. */
+  /** A notice to the agent, sent with the user role although no user typed it. Stored before listeners receive it. */
   event("system.notification", () => z.object({ content: text, kind: NotificationKind }), barrier),
 ] as const;

@@ -1,4 +1,4 @@
-/** What cannot be done about a run, with the word by which programs tell it apart from others. */
+/** A failed operation on a run, with the code by which programs distinguish it. */
 export class FactoryError extends Error {
   override readonly name = "FactoryError";
   readonly code: FactoryErrorCode;

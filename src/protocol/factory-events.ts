@@ -1,9 +1,12 @@
-/** Runs of factories, workflows that extensions bring: what the wire is told of them, and what the log must know to go on. */
+/**
+ * Runs of factories, which are workflows that extensions provide: the events of the wire, and the log records needed to
+ * resume a run.
+ */
 import * as z from "zod";
 import { barrier, count, ephemeral, event, JsonValue, text } from "./define-event.ts";
 
 const Status = z.enum(["completed", "halted", "paused", "cancelled", "error"]);
-/** The one that paused a run: a client, or the run itself at a checkpoint. */
+/** The source of a pause: a client, or the run itself at a checkpoint. */
 const PauseInfo = z.discriminatedUnion("type", [
   z.object({ type: z.literal("user") }),
   z.object({ type: z.literal("checkpoint"), key: text }),
@@ -34,7 +37,7 @@ const Failure = z.discriminatedUnion("type", [
 ]);
 
 export const factoryEvents = [
-  /** Something about a run is other than it was: whoever shows it reads it again. */
+  /** A run has changed: clients that show it must read it again. */
   event("factory.run_updated", () => z.object({ runId: text, revision: count }), ephemeral),
   event("factory.run_started", () => z.object({ runId: text, factoryName: text, attempt: count }), ephemeral),
   event("factory.run_settled", () => Settled, ephemeral),
@@ -43,7 +46,7 @@ export const factoryEvents = [
   event("workflow.run_started", () => z.object({ runId: text, workflowName: text, attempt: count }), ephemeral),
   event("workflow.run_settled", () => Settled, ephemeral),
 
-  /** A run exists from here on. What it was asked for is here whole, so that it can be taken up by its id alone. */
+  /** A run was created. The event contains the whole request, so that the run can be resumed by its id alone. */
   event(
     "troupe.factory_run",
     () =>
@@ -57,20 +60,20 @@ export const factoryEvents = [
       }),
     barrier,
   ),
-  /** It is executed, for the first time or again; with these limits. */
+  /** A run starts or resumes, with these limits. */
   event("troupe.factory_attempt", () => z.object({ runId: text, attempt: count, limits: Limits }), barrier),
   event("troupe.factory_progress", () =>
     z.object({ runId: text, lines: z.array(z.object({ kind: z.enum(["log", "phase"]), text })) }),
   ),
-  /** What a step came to: it is not taken again. */
+  /** The result of a step, which is not executed again. */
   event("troupe.factory_step", () => z.object({ runId: text, stepId: text, result: JsonValue }), barrier),
-  /** An agent works for it; what becomes of that one is told by its own events. */
+  /** An agent works for the run. Its outcome is in its own events. */
   event(
     "troupe.factory_agent",
     () => z.object({ runId: text, agentId: text, toolCallId: text, label: text, requestedModel: text.exactOptional() }),
     barrier,
   ),
-  /** What a call for an agent came to: the same call is not made again. */
+  /** The result of an agent call. The same call is not made again. */
   event("troupe.factory_answer", () => z.object({ runId: text, callId: text, result: JsonValue }), barrier),
   event(
     "troupe.factory_end",
@@ -78,7 +81,7 @@ export const factoryEvents = [
       z.object({
         runId: text,
         status: Status,
-        /** Of this attempt alone. */
+        /** The time of this attempt only. */
         activeMs: count,
         result: JsonValue.exactOptional(),
         error: text.exactOptional(),

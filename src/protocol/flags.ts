@@ -1,13 +1,13 @@
 /**
- * What is optional. A new flag is one line here, one in docs/guides/flags.md, and a probe in test/features/flags.test.ts
- * that shows what it switches.
+ * Feature flags. A new flag is one line here, one in docs/guides/flags.md, and a probe in test/features/flags.test.ts
+ * that shows its effect.
  */
 import { nearest } from "../lib/text.ts";
 
 interface FlagDefinition {
-  /** Unless someone says otherwise. */
+  /** The state if nothing else sets it. */
   readonly default: "on" | "off";
-  /** What is there while it is on. */
+  /** The features that it enables. */
   readonly gates: string;
 }
 
@@ -37,20 +37,23 @@ export const flagDefinitions = {
 
 export type Flag = keyof typeof flagDefinitions;
 
-/** Those that are on. */
+/** The enabled flags. */
 export type Flags = ReadonlySet<Flag>;
 
 export const flagNames = Object.keys(flagDefinitions) as Flag[];
 
 export interface FlagSources {
-  /** `enabledFeatureFlags` of a person's settings. */
+  /** `enabledFeatureFlags` of the user's settings. */
   readonly settings?: Readonly<Record<string, boolean>>;
   readonly environment: Readonly<Record<string, string | undefined>>;
-  /** By the embedding program. */
+  /** Set by the embedding program. */
   readonly program?: Readonly<Partial<Record<Flag, boolean>>>;
 }
 
-/** Later ones win: what is built in, settings, the list in the environment, a variable of its own, the program. */
+/**
+ * Resolves flags. Later sources win: defaults, settings, the list in the environment, the flag's own variable, the
+ * program.
+ */
 export function flagsFrom({ settings = {}, environment, program = {} }: FlagSources): {
   readonly flags: Flags;
   readonly notices: readonly string[];
@@ -67,7 +70,7 @@ export function flagsFrom({ settings = {}, environment, program = {} }: FlagSour
   return { flags: new Set(flags), notices };
 }
 
-/** Whether whoever starts troupe, or embeds it, has switched a flag on by its name; settings do not count. */
+/** Whether the environment or the embedding program enabled a flag by its name. Settings do not count. */
 export function isNamed(flag: Flag, { environment, program = {} }: Omit<FlagSources, "settings">): boolean {
   return (
     program[flag] ??
@@ -86,7 +89,10 @@ function listIn(environment: FlagSources["environment"]): string[] {
   return LISTS.flatMap((name) => (environment[name] ?? "").split(",").map((flag) => flag.trim())).filter(Boolean);
 }
 
-/** By its own name, or with our prefix in the place of another: TROUPE_MULTI_TURN_AGENTS, TROUPE_SUBCONSCIOUS. */
+/**
+ * Reads the flag's variable: its own name, or with our prefix in place of another (TROUPE_MULTI_TURN_AGENTS,
+ * TROUPE_SUBCONSCIOUS).
+ */
 function ownVariable(
   flag: Flag,
   environment: FlagSources["environment"],

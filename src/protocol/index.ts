@@ -1,4 +1,4 @@
-/** The entry `troupe/protocol`: the contract, without the runtime. */
+/** The entry point `troupe/protocol`: the protocol without the runtime. */
 export * from "./errors.ts";
 export * from "./event.ts";
 export * from "./event-kind.ts";

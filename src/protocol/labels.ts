@@ -1,4 +1,4 @@
-/** Names of roles and states for people, by language. A new language is one entry; a missing key does not compile. */
+/** Display names of roles and states, by language. A new language is one entry; a missing key does not compile. */
 const english = {
   "role.scout": "Scout",
   "role.review": "Review",
@@ -52,19 +52,19 @@ export const languages: Readonly<Record<"en" | "de" | "ru", Labels>> = {
   },
 };
 
-/** The labels of `TROUPE_LANGUAGE` (`de`, `de_DE.UTF-8`); English unless it names a language that is known. */
+/** Returns the labels of `TROUPE_LANGUAGE` (`de`, `de_DE.UTF-8`), or English if the language is unknown. */
 export function labelsFor(environment: Readonly<Record<string, string | undefined>>): Labels {
   const [, language = "en"] = /^([a-z]{2})(?![a-z])/i.exec(environment.TROUPE_LANGUAGE?.toLowerCase() ?? "") ?? [];
   return Object.hasOwn(languages, language) ? languages[language as keyof typeof languages] : english;
 }
 
-/** The state in words; one without a label stays as it is. */
+/** Returns the display name of a state, or the state itself if it has none. */
 export function statusLabel(status: string, labels: Labels): string {
   const key = `status.${status}`;
   return Object.hasOwn(labels, key) ? labels[key as LabelKey] : status;
 }
 
-/** The name of a worker: that of its role in the language, or the title it was given. The number stays. */
+/** Returns a worker's display name: its translated role, or its title. The number stays. */
 export function workerLabel(title: string, role: string, labels: Labels): string {
   const key = `role.${role}`;
   if (!Object.hasOwn(english, key)) return title;

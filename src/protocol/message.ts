@@ -1,6 +1,6 @@
 import type { Json } from "../lib/json.ts";
 
-/** What a model is shown. Computed from the log, never stored. */
+/** A message that a model receives. Computed from the log, never stored. */
 export type Message = UserMessage | AssistantMessage | ToolMessage;
 
 export interface UserMessage {
@@ -25,23 +25,23 @@ export interface ToolMessage {
   readonly images?: readonly Image[];
 }
 
-/** A call as the model asked for it. */
+/** A call as the model requested it. */
 export interface ToolCall {
   readonly toolCallId: string;
   readonly name: string;
   readonly arguments: Json;
-  /** Set when the argument text was not JSON: the call is answered with this and never run. */
+  /** Set if the arguments were not valid JSON: the call fails with this text and never runs. */
   readonly argumentsError?: string;
 }
 
-/** Reasoning of one reply. `opaque` goes back only over the wire named by `wireField`. */
+/** Reasoning of one reply. `opaque` is sent back only over the wire named by `wireField`. */
 export interface Reasoning {
   readonly text?: string;
   readonly opaque?: string;
   readonly wireField?: string;
 }
 
-/** A file that a model reads by itself, such as a PDF. */
+/** A file that a model reads itself, such as a PDF. */
 export interface Document {
   readonly mimeType: string;
   /** Base64. */

@@ -1,28 +1,28 @@
-/** Events that the wire does not know: ours alone, with the prefix `troupe.`. */
+/** Events that the wire does not define, with the prefix `troupe.`. */
 import * as z from "zod";
 import { Attachment, barrier, count, ephemeral, event, JsonValue, Tokens, text } from "./define-event.ts";
 
 export const ownEvents = [
-  /** What one model call used and cost; kept, so that totals survive a kill. `costUsd` null = price unknown. */
+  /** The usage and cost of one model call. Stored, so that totals survive a kill. `costUsd` null = price unknown. */
   event("troupe.usage", () =>
     Tokens.extend({
       turnId: text,
       provider: text,
       model: text,
-      /** Web searches that the provider made; absent when it made none. */
+      /** Web searches that the provider made. Absent if it made none. */
       webSearches: count.exactOptional(),
       costUsd: count.nullable(),
       durationMs: count,
       /** Requests sent for this call. Their sum over a log is the number of requests that the session sent. */
       attempts: count,
       estimated: z.boolean().exactOptional(),
-      /** Only in snapshots: the number of calls that this event stands for. */
+      /** Only in snapshots: the number of calls that this event replaces. */
       calls: count.exactOptional(),
     }),
   ),
   /**
-   * The state of one agent, in place of the events that led to it. It exists in snapshots and in memory only: no log has
-   * it, and no listener is told of it.
+   * The state of one agent, which replaces the events that led to it. It exists in snapshots and in memory only: it is
+   * in no log, and listeners never receive it.
    */
   event("troupe.agent_state", () =>
     z.object({
@@ -36,13 +36,13 @@ export const ownEvents = [
           recentActivity: z.array(z.object({ message: text, timestamp: count })),
         })
         .exactOptional(),
-      /** Counts of events that are not in the list any more. */
+      /** Counts of events that are no longer in the list. */
       dropped: z.object({ turns: count, userMessages: count, ofPerson: count }),
     }),
   ),
-  /** Text of a reply that broke off and was asked for again; kept for people, never shown to the model. */
+  /** Text of a reply that broke off and was requested again. Stored for users, never sent to the model. */
   event("troupe.partial_message", () => z.object({ turnId: text, messageId: text, content: text, reason: text })),
-  /** A message accepted while the agent was busy: from here on it is not lost, whenever its turn comes. */
+  /** A message accepted while the agent was busy. From here on it is durable until it is answered. */
   event(
     "troupe.message_queued",
     () =>
@@ -54,7 +54,7 @@ export const ownEvents = [
         source: text.exactOptional(),
         attachments: z.array(Attachment).exactOptional(),
         agentMode: z.enum(["interactive", "plan", "autopilot", "shell"]).exactOptional(),
-        /** The rules of the command that made the message: its only tools, its agents, and what it must have done. */
+        /** The rules of the command that made the message: its only tools, its agents, and its completion gate. */
         rules: z
           .object({
             tools: z.array(text).exactOptional(),
@@ -70,13 +70,16 @@ export const ownEvents = [
       }),
     barrier,
   ),
-  /** A hook changed what a call asks for, before it ran: the model sees the call as it was run. */
+  /** A hook changed the arguments of a call before it ran. The model sees the changed call. */
   event("troupe.call_changed", () => z.object({ toolCallId: text, arguments: JsonValue })),
-  /** A call waits for the answer to a question that is told to clients and not kept: how to find it again. */
+  /**
+   * A call waits for the answer to a question that is sent to clients but not stored. This event identifies it after a
+   * restart.
+   */
   event("troupe.question", () =>
     z.object({ requestId: text, kind: z.enum(["user_input", "exit_plan_mode"]), toolCallId: text }),
   ),
-  /** A model was chosen for the session, or another way to use it: how to find it again. */
+  /** A model or its settings were chosen for the session. This event restores the choice on resume. */
   event("troupe.model_chosen", () =>
     z.object({
       reference: text,
@@ -85,26 +88,26 @@ export const ownEvents = [
     }),
   ),
   event("troupe.message_withdrawn", () => z.object({ messageId: text }), barrier),
-  /** A model call failed and is tried again after a wait, for those who watch. */
+  /** A model call failed and is retried after a delay. */
   event(
     "troupe.retry",
     () => z.object({ attempt: count, delayMs: count, reason: text, statusCode: count.exactOptional() }),
     ephemeral,
   ),
-  /** A model call is held back before it is sent: by a rate limit, an outage, or too many calls at the same time. */
+  /** A model call is held back before it is sent: by a rate limit, an outage, or too many concurrent calls. */
   event(
     "troupe.model_wait",
     () =>
       z.object({
         reason: z.enum(["rate_limit", "outage", "concurrency"]),
-        /** Calls that are held back, this one included. */
+        /** Number of calls that are held back, including this one. */
         waiting: count,
-        /** Until the next try; absent while that depends on other calls. */
+        /** Time until the next try. Absent while that depends on other calls. */
         delayMs: count.exactOptional(),
       }),
     ephemeral,
   ),
-  /** A call waits for a file that another agent is changing, or no longer does (`isOver`). */
+  /** A call waits for a file that another agent is changing, or no longer waits (`isOver`). */
   event(
     "troupe.lock_wait",
     () => z.object({ toolCallId: text, path: text, holder: text, isOver: z.boolean() }),
@@ -116,7 +119,7 @@ export const ownEvents = [
     () => z.object({ limit: z.enum(["turns", "tokens", "cost"]), allowed: count, used: count, message: text }),
     barrier,
   ),
-  /** What a call wanted to touch was allowed or denied, by what, and why. */
+  /** An access was allowed or denied, with the rule and the reason. */
   event(
     "troupe.permission",
     () =>
@@ -131,11 +134,11 @@ export const ownEvents = [
       }),
     barrier,
   ),
-  /** What a coordinated worker is at, for those who watch. */
+  /** The current step of a coordinated worker. */
   event("troupe.subagent_step", () =>
     z.object({ stepId: text, title: text, status: text, note: text.exactOptional() }),
   ),
-  /** Damage found in this log on open: what was lost, and where its bytes were put. */
+  /** Damage that was found in this log on open: the lost part, and the file that holds its bytes. */
   event(
     "troupe.log_damage",
     () =>
@@ -153,23 +156,23 @@ export const ownEvents = [
       }),
     barrier,
   ),
-  /** The memory that the session has: the store of the facts and their number. */
+  /** The memory of the session: the store of the facts and their number. */
   event("troupe.memory_recalled", () =>
     z.object({ store: z.enum(["local", "repository-file", "service", "injected"]), count }),
   ),
-  /** What became of a consolidation of the context board: its change can be taken back by its number. */
+  /** The result of a consolidation of the context board. Its change can be undone by its number. */
   event(
     "troupe.consolidation",
     () =>
       z.object({
         outcome: z.enum(["applied", "unchanged", "refused", "dropped"]),
         change: count.exactOptional(),
-        /** Whose learnings they are. */
+        /** The session that the learnings come from. */
         sessionId: text,
         added: z.array(text),
         replaced: z.array(text),
         pruned: z.array(text),
-        /** Of these, what had to go to make room. */
+        /** The entries among these that were removed to make room. */
         prunedByRule: z.array(text),
         reason: text.exactOptional(),
       }),
@@ -186,23 +189,23 @@ export const ownEvents = [
       }),
     barrier,
   ),
-  /** `auto`: a title that somebody found for it; a person's name for it beats it. */
+  /** `auto`: a generated title. A name that the user chose takes precedence. */
   /**
-   * From here on the log reads as if nothing had been said from `upToEventId` on; with `restores`, as it read before
-   * that other rewind. What is out of view stays in the log. See `src/store/log/rewound.ts`.
+   * A rewind: the log is read as if it ended before `upToEventId`. With `restores`, it is read as before that other
+   * rewind. Hidden events stay in the log. See `src/store/log/rewound.ts`.
    */
   event(
     "troupe.rewound",
     () =>
       z.object({
         upToEventId: text,
-        /** The last one that stays. */
+        /** The last event that stays. */
         lastEventId: text.exactOptional(),
         eventsRemoved: count,
         restores: text.exactOptional(),
-        /** The files it brings back, by the name under which `checkpoints/` has the changes. */
+        /** The files that it restores, by the name under which `checkpoints/` has the changes. */
         files: text.exactOptional(),
-        /** Prompts that were due or cancelled since are not scheduled again. */
+        /** Prompts that were due or cancelled since then are not scheduled again. */
         endedSchedules: z.array(count).exactOptional(),
       }),
     barrier,

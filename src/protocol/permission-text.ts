@@ -1,10 +1,10 @@
 /**
- * A permission request in words, for the person who decides. Every client shows this text or builds on the same facts. It
+ * A permission request as text, for the user who decides. Every client shows this text or builds on the same facts. It
  * follows three rules:
- * - The danger comes first: a command that leaves the sandbox looks like no other one.
- * - Nothing that a model or a server wrote can hide, imitate or push away a part of the text. It stands in fences (the text
- *   is Markdown), with invisible characters named, and what is left out is counted.
- * - An answer for longer than this once is offered only where it can be given.
+ * - The danger comes first: a command that leaves the sandbox looks like no other.
+ * - Text of a model or a server cannot hide, imitate or displace a part of this text. It is in fences (the text is
+ * Markdown), with invisible characters named and omitted parts counted.
+ * - A lasting approval is offered only if it can be given.
  */
 import type { Json } from "../lib/json.ts";
 import { bounded, counted, visible, visibleLine } from "../lib/visible.ts";
@@ -16,15 +16,15 @@ type Of<K extends PermissionRequest["kind"]> = Extract<PermissionRequest, { kind
 export interface PermissionText {
   /** One short line. */
   readonly title: string;
-  /** All a person needs to know, as Markdown. */
+  /** All facts that the user needs, as Markdown. */
   readonly text: string;
-  /** Whether "for this session" can be answered. */
+  /** Whether "for this session" is a valid answer. */
   readonly canAllowForSession: boolean;
 }
 
-/** Longer commands are not shown whole, and so can never be approved for another time. Shorter ones are also analysed. */
+/** Longer commands are not shown whole, so they can be approved only once. Shorter ones are also analysed. */
 export const MAX_SHOWN_COMMAND = 65_536;
-/** Names of invisible characters take room. */
+/** Allows for the names of invisible characters. */
 const MAX_COMMAND_TEXT = 2 * MAX_SHOWN_COMMAND;
 const MAX_SHOWN_DIFF = 32_000;
 const MAX_SHOWN_ARGUMENTS = 16_000;
@@ -32,7 +32,7 @@ const MAX_SHOWN_DESCRIPTION = 20_000;
 const MAX_SHOWN_TEXT = 4_000;
 const MAX_SHOWN_NAME = 200;
 const MAX_TITLE = 120;
-/** Shorter ones are seen at a glance. */
+/** Shorter commands need no length. */
 const LONG_COMMAND = 200;
 
 export function permissionText(request: PermissionRequest): PermissionText {
@@ -124,7 +124,7 @@ function warningOf(warning = ""): string | undefined {
   return rest === "" ? undefined : `Warning: ${visible(rest)}`;
 }
 
-/** Said first, and in the same words everywhere. */
+/** Shown first, and with the same text everywhere. */
 export const OUTSIDE = "Runs OUTSIDE the sandbox: with all your rights, on all your files, with the whole network.";
 
 const lengthOf = (text: string): string => (text.length > LONG_COMMAND ? ` (${counted(text.length)} characters)` : "");
@@ -181,7 +181,7 @@ function memory(request: Of<"memory">): Described {
   return { title: `${verb}: ${fact}`, lines, canAllow: true };
 }
 
-/** The model's own words about it, which are no fact. */
+/** The model's own description, which is not a fact. */
 function reason({ intention }: { readonly intention: string }): string | undefined {
   return intention.trim() === "" ? undefined : block("The model says", intention);
 }
@@ -194,7 +194,7 @@ function args(given: Json | undefined): string | undefined {
 
 const list = (names: readonly string[]): string => names.map((name) => `- ${code(name)}`).join("\n");
 
-/** Text of others, in a fence that it cannot close. */
+/** Untrusted text, in a fence that it cannot close. */
 function block(label: string, text: string | undefined, most = MAX_SHOWN_TEXT): string | undefined {
   if (text === undefined || text === "") return undefined;
   const shown = bounded(visible(text), most);
@@ -203,7 +203,7 @@ function block(label: string, text: string | undefined, most = MAX_SHOWN_TEXT): 
   return `${label}:\n${fence}\n${shown}\n${fence}`;
 }
 
-/** A name of others within a line. */
+/** An untrusted name within a line. */
 const code = (name: string): string => `\`${bounded(visibleLine(name), MAX_SHOWN_NAME).replaceAll("`", "'")}\``;
 
 const shortened = (title: string): string => bounded(visibleLine(title), MAX_TITLE);

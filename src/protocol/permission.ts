@@ -1,4 +1,4 @@
-/** What a call wants to do, in the words of the permission rules and of the wire's permission requests. */
+/** The access that a call requests, in the terms of the permission rules and of the wire's permission requests. */
 import type { Json } from "../lib/json.ts";
 
 export type Access =
@@ -6,10 +6,10 @@ export type Access =
   | {
       readonly kind: "write";
       readonly path: string;
-      /** As the caller named it, where links lead elsewhere. */
+      /** The path as the caller wrote it, if links lead elsewhere. */
       readonly written?: string;
       readonly intention: string;
-      /** What would change, as a unified diff, bounded. */
+      /** The change as a unified diff, bounded in size. */
       readonly diff: string;
     }
   | {
@@ -17,26 +17,29 @@ export type Access =
       readonly command: string;
       readonly cwd: string;
       readonly intention: string;
-      /** The running shell it is given to; that may be in another folder by now. */
+      /** The running shell that receives it. Its directory may have changed. */
       readonly shellId?: string;
       /** It asks to leave the sandbox. */
       readonly unsandboxed?: boolean;
     }
   | { readonly kind: "url"; readonly url: string; readonly intention: string }
-  /** Leaving the sandbox: asked for beside the command itself, and only a person can say yes. */
+  /** Leaving the sandbox. Requested beside the command itself; only the user can approve it. */
   | { readonly kind: "sandbox-off"; readonly command: string; readonly intention: string }
   | {
       readonly kind: "mcp";
       readonly serverName: string;
       readonly toolName: string;
       readonly toolTitle: string;
-      /** The server's words, whole: the model gets less of them. */
+      /** The server's full description; the model receives less of it. */
       readonly toolDescription?: string;
       readonly args?: Json;
-      /** Known to change nothing, as reading a resource is. The hint of a server about its own tool does not count. */
+      /**
+       * True only for known read-only access, such as reading a resource. A server's hint about its own tool does not
+       * count.
+       */
       readonly readOnly: boolean;
     }
-  /** A model call that a server asks for; `args` holds its prompt, bounded, for the user to review. */
+  /** A model call that a server requests. `args` holds its prompt, bounded, for the user to review. */
   | { readonly kind: "mcp-sampling"; readonly serverName: string; readonly args?: Json }
   | {
       readonly kind: "memory";
@@ -53,15 +56,15 @@ export type Access =
       readonly toolDescription: string;
       readonly args?: Json;
     }
-  /** A hook wants a person to look at the call. */
+  /** A hook wants the user to review the call. */
   | { readonly kind: "hook"; readonly toolName: string; readonly toolArgs?: Json; readonly hookMessage?: string }
-  /** An extension wants to do what only a client that a person started may: see `server/extension-join.ts`. */
+  /** An extension requests capabilities of a client that a user started: see `server/extensions/extension-join.ts`. */
   | {
       readonly kind: "extension-permission-access";
       readonly extensionName: string;
       readonly capabilities: readonly string[];
     }
-  /** An extension asks for variables that it was not given. Their values are nowhere in this. */
+  /** An extension requests environment variables that it was not given. Their values are not included. */
   | {
       readonly kind: "extension-env-access";
       readonly extensionName: string;

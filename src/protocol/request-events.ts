@@ -1,10 +1,10 @@
-/** Questions to someone outside, and their ends: what the broker in `session/` says. */
+/** Requests to clients and their results, as the broker in `session/` emits them. */
 import * as z from "zod";
 import { barrier, ephemeral, event, JsonValue, nothing, text } from "./define-event.ts";
 
 const PlanAction = z.enum(["exit_only", "interactive", "autopilot", "autopilot_fleet"]);
 const toolCallId = text.exactOptional();
-/** Ours, unknown to the wire: false when the answer can only hold once. */
+/** An extension of the wire. False if the answer can apply only once. */
 const once = { canOfferSessionApproval: z.literal(false).exactOptional() };
 const PermissionRequest = z.discriminatedUnion("kind", [
   z.object({
@@ -27,7 +27,7 @@ const PermissionRequest = z.discriminatedUnion("kind", [
     diff: text,
     intention: text,
     canOfferSessionApproval: z.boolean(),
-    /** As the model named the file, where links lead from there to `fileName`. */
+    /** The path as the model wrote it, if links lead from there to `fileName`. */
     namedAs: text.exactOptional(),
     toolCallId,
   }),
@@ -37,7 +37,7 @@ const PermissionRequest = z.discriminatedUnion("kind", [
     serverName: text,
     toolName: text,
     toolTitle: text,
-    /** The server's words, whole. */
+    /** The server's full description. */
     toolDescription: text.exactOptional(),
     args: JsonValue.exactOptional(),
     readOnly: z.boolean(),
@@ -108,7 +108,7 @@ const SessionApproval = z.discriminatedUnion("kind", [
   }),
   z.object({ kind: z.literal("extension-env-access"), extensionName: text, environmentVariables: z.array(text) }),
 ]);
-/** How a request for a permission ended. */
+/** The result of a permission request. */
 export const PermissionResult = z.discriminatedUnion("kind", [
   z.object({ kind: z.literal("approved") }),
   z.object({ kind: z.literal("approved-for-session"), approval: SessionApproval }),

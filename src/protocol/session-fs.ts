@@ -1,36 +1,39 @@
 /**
- * Sessions that a client keeps: the files of each, and a database, reached by asking it. What is promised of durability is
- * then the client's promise; a call resolves when the client has answered.
+ * Sessions that a client stores: their files and a database, accessed by requests to it. Durability is then up to the
+ * client. A call resolves when the client has answered.
  */
 
-/** Files of sessions by whole texts. Each session has a tree of its own, so the same path means another file in another one. */
+/**
+ * Files of sessions, read and written as whole texts. Each session has its own tree: the same path is another file in
+ * another session.
+ */
 export interface FileProvider {
-  /** Where a session's files lie in its tree. */
+  /** The folder of a session's files in its tree. */
   readonly folder: string;
   readonly conventions: "posix" | "windows";
-  /** Undefined when there is no such file. */
+  /** Returns undefined if there is no such file. */
   read(sessionId: string, path: string): Promise<string | undefined>;
   write(sessionId: string, path: string, content: string): Promise<void>;
-  /** Makes the file when there is none. */
+  /** Creates the file if it does not exist. */
   append(sessionId: string, path: string, content: string): Promise<void>;
-  /** Undefined when there is nothing. */
+  /** Returns undefined if there is no such entry. */
   stat(sessionId: string, path: string): Promise<ProvidedEntry | undefined>;
-  /** With those above it; content when it is there already. */
+  /** Creates the folder and its parents. Does nothing if it exists. */
   makeFolder(sessionId: string, path: string): Promise<void>;
-  /** Empty when there is no such folder. */
+  /** Returns an empty list if there is no such folder. */
   list(sessionId: string, path: string): Promise<readonly { readonly name: string; readonly isFolder: boolean }[]>;
-  /** A file, or a folder with what is in it. Content when there is nothing. */
+  /** Removes a file, or a folder with its contents. Does nothing if there is no such entry. */
   remove(sessionId: string, path: string): Promise<void>;
-  /** What lies at `to` is replaced. */
+  /** Replaces the entry at `to`. */
   rename(sessionId: string, from: string, to: string): Promise<void>;
-  /** Left out: sessions have their databases here. */
+  /** If absent, the databases of sessions are stored locally. */
   readonly sqlite?: SqliteProvider;
 }
 
 export interface ProvidedEntry {
   readonly isFile: boolean;
   readonly size: number;
-  /** As the provider writes it. */
+  /** In the provider's format. */
   readonly modified: string;
 }
 
@@ -50,12 +53,12 @@ export interface SqliteRows {
 
 export interface SqliteProvider {
   query(sessionId: string, statement: SqliteStatement, signal?: AbortSignal): Promise<SqliteRows>;
-  /** All of them or none. */
+  /** Applies all statements or none. */
   transaction(
     sessionId: string,
     statements: readonly SqliteStatement[],
     signal?: AbortSignal,
   ): Promise<readonly SqliteRows[]>;
-  /** Whether the session has a database already; asking makes none. */
+  /** Whether the session has a database. Does not create one. */
   exists(sessionId: string): Promise<boolean>;
 }

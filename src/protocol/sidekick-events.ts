@@ -1,14 +1,14 @@
-/** Agents that start by themselves beside the main one, and what they leave in its inbox. */
+/** Sidekicks, which start by themselves beside the main agent, and their entries in its inbox. */
 import * as z from "zod";
 import { barrier, count, event, text } from "./define-event.ts";
 
 export const sidekickEvents = [
-  /** Something happened for which the sidekick starts; one that is at work is told of it instead. */
+  /** A trigger for the sidekick occurred. It starts, or is notified if it is already running. */
   event("troupe.sidekick_triggered", () =>
     z.object({
       name: text,
       trigger: z.enum(["user.message", "session.context_changed"]),
-      /** The event that did it. */
+      /** The event that triggered it. */
       triggerId: text,
       model: text.exactOptional(),
     }),
@@ -16,13 +16,13 @@ export const sidekickEvents = [
   event("troupe.sidekick_ended", () =>
     z.object({
       name: text,
-      /** `superseded`: something newer happened. `interrupted`: its process ended. */
+      /** `superseded`: a newer trigger occurred. `interrupted`: its process ended. */
       reason: z.enum(["finished", "superseded", "stopped", "limit", "error", "interrupted"]),
       sent: count,
       error: text.exactOptional(),
     }),
   ),
-  /** Stored before its sender is told that it was sent, and the main agent is notified of it. */
+  /** Stored before its sender receives the confirmation and before the main agent is notified. */
   event(
     "troupe.inbox_entry",
     () =>

@@ -1,4 +1,4 @@
-/** Agents that work for the main agent, as the wire tells of them and as the log must know them. */
+/** Agents that work for the main agent: the events of the wire, and the records of the log. */
 import * as z from "zod";
 import { barrier, count, ephemeral, event, JsonValue, text } from "./define-event.ts";
 
@@ -19,7 +19,7 @@ export const taskEvents = [
       factoryRunId: text.exactOptional(),
       agentType: text.exactOptional(),
       executionMode: z.enum(["sync", "background"]).exactOptional(),
-      /** The agent that started it, when it was not the main agent. */
+      /** The agent that started it, if it was not the main agent. */
       parentId: text.exactOptional(),
     }),
   ),
@@ -52,7 +52,7 @@ export const taskEvents = [
   ),
   event("session.background_tasks_changed", () => z.object({}), ephemeral),
 
-  /** A task exists from here on, and will have exactly one end. Stored before anything of it runs. */
+  /** A task was created, and will have exactly one end. Stored before any part of it runs. */
   event(
     "troupe.task_created",
     () =>
@@ -69,7 +69,7 @@ export const taskEvents = [
         depth: count,
         multiTurn: z.boolean(),
         model: text.exactOptional(),
-        /** What it may use; null = everything its parent may. */
+        /** The tools that it may use; null = all tools of its parent. */
         tools: z.array(text).nullable(),
         /** Shares of its parent's limits. */
         limits: z
@@ -83,12 +83,12 @@ export const taskEvents = [
         worktree: text.exactOptional(),
         outputSchema: z.record(text, JsonValue).exactOptional(),
         reasoningEffort: text.exactOptional(),
-        /** It works for this run of a factory, which hears of its end; the main agent does not. */
+        /** It works for this factory run, which is notified of its end instead of the main agent. */
         factoryRunId: text.exactOptional(),
       }),
     barrier,
   ),
-  /** Stored before anyone is told. A result too large for a line is in the session's files. */
+  /** Stored before listeners receive it. A result too large for a line is in the session's files. */
   event(
     "troupe.task_state",
     () =>
@@ -97,7 +97,7 @@ export const taskEvents = [
         from: TaskStatus.nullable(),
         to: TaskStatus,
         reason: TaskReason.exactOptional(),
-        /** The number of the turn that ended with this, and what it answered. */
+        /** The number of the turn that ended with this state, and its answer. */
         turn: count.exactOptional(),
         response: text.exactOptional(),
         responseFile: text.exactOptional(),
@@ -111,11 +111,11 @@ export const taskEvents = [
     () => z.object({ taskId: text, messageId: text, content: text, from: text.exactOptional() }),
     barrier,
   ),
-  /** It stands in a request that the agent's model was sent. */
+  /** The message is in a request that was sent to the agent's model. */
   event("troupe.task_message_delivered", () => z.object({ taskId: text, messageIds: z.array(text) }), barrier),
   /**
-   * The parent has heard of this state, by a notice in a request, or by reading it before. A read names its call: if
-   * that call does not succeed in the end, nothing was heard.
+   * The parent has received this state, by a notice in a request or by reading it before. A read names its call: if
+   * that call fails in the end, the state counts as not received.
    */
   event(
     "troupe.task_notice_delivered",

@@ -1,4 +1,4 @@
-/** What clients change of a session beside its conversation. */
+/** Changes that clients make to a session beside its conversation. */
 import * as z from "zod";
 import { event, text } from "./define-event.ts";
 

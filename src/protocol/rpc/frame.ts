@@ -1,6 +1,7 @@
 /**
- * Messages on a stream of bytes: `Content-Length: <bytes>`, an empty line, and so many bytes of JSON. The reader holds no
- * more than one message, refuses what would take too long to build before it builds it, and goes on behind what it refused.
+ * Messages on a byte stream: `Content-Length: <bytes>`, an empty line, and that many bytes of JSON. The reader holds at
+ * most one message. It refuses a message that would be too expensive to parse before it parses it, and continues after
+ * it.
  */
 import { isHeavierThan, parseJson, prototypeKeyIn } from "../../lib/json.ts";
 import { RpcError, rpcCodes } from "./errors.ts";
@@ -8,25 +9,28 @@ import { RpcError, rpcCodes } from "./errors.ts";
 export interface FrameLimits {
   readonly bytes: number;
   readonly depth: number;
-  /** Commas, colons and opening brackets: what a value is built of. */
+  /** Maximum number of commas, colons and opening brackets, which bounds the number of values. */
   readonly marks: number;
 }
 
-/** Blobs travel inside messages, so a message may be long; it may not have more members than one of 1 MiB could have. */
+/**
+ * Blobs are sent inside messages, so a message may be long. It may have only as many members as one of 1 MiB could
+ * have.
+ */
 const frameLimits: FrameLimits = { bytes: 32 * 1024 * 1024, depth: 64, marks: 350_000 };
 
 export type Frame =
   | { readonly kind: "message"; readonly value: unknown }
-  /** `id` as far as it could be told without building the message. */
+  /** `id` if it could be read without parsing the message. */
   | { readonly kind: "refused"; readonly id: number | string | null; readonly error: RpcError };
 
 const MAX_HEADER_BYTES = 4096;
-/** Enough of a refused message to tell which request it was. */
+/** Enough bytes of a refused message to find its request id. */
 const HEAD_BYTES = 512;
-/** A refused message is read to its end and forgotten, unless there is no end to it. */
+/** A refused message is read to its end and discarded, up to this size. */
 const MAX_SKIPPED_BYTES = 1024 * 1024 * 1024;
 
-/** What is not a message at all: the stream cannot be used any more. */
+/** The input is not a message. The stream cannot be used any more. */
 export class FramingError extends Error {
   override readonly name = "FramingError";
 }
@@ -60,7 +64,7 @@ export class FrameReader {
     return this.#body !== undefined || this.#header.length > 0;
   }
 
-  /** Whole messages, in order. Throws a `FramingError`, after which the reader is of no use. */
+  /** Yields whole messages, in order. Throws a `FramingError`, after which the reader must not be used. */
   *read(chunk: Uint8Array): Generator<Frame> {
     for (let at = 0; at < chunk.byteLength || this.#body?.length === this.#body?.read; ) {
       if (!this.#body) {
@@ -89,7 +93,7 @@ export class FrameReader {
         this.#body = { length, chunks: [], read: 0, isSkipped: length > this.#limits.bytes };
         return at + 1;
       }
-      // A browser or another stranger is recognised by its first line, before it can say more.
+      // Rejects a browser or another foreign protocol by its first line, before it can send more.
       if (chunk[at] === LINE_FEED) requireHeaderLine(String.fromCharCode(...this.#header));
     }
     return chunk.byteLength;
@@ -121,7 +125,7 @@ const LINE_FEED = 10;
 const SUSPECT = /__proto__|constructor|prototype|\\u/;
 
 function refusal(head: string, error: RpcError): Frame {
-  // Members of a request come in this order from every client we know; others get an answer without an id.
+  // All known clients send the members in this order. Others receive a response without an id.
   const [, id] = /^\s*\{\s*"jsonrpc"\s*:\s*"2\.0"\s*,\s*"id"\s*:\s*(\d{1,15}|"[^"\\]{1,100}")\s*,/.exec(head) ?? [];
   return { kind: "refused", id: id === undefined ? null : JSON.parse(id), error };
 }

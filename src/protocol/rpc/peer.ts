@@ -1,6 +1,7 @@
 /**
- * One side of a JSON-RPC 2.0 conversation, whatever carries it: answers requests side by side, asks its own, and is told of
- * its end. Requests in both directions may be under way at once, so that a handler can ask back before it answers.
+ * JSON-RPC 2.0 for the server, the SDK and editors. A peer is one side of a connection, independent of its transport.
+ * It answers requests concurrently and sends its own. Requests in both directions may be pending at once, so that a
+ * handler can send a request before it answers.
  */
 import { type Deferred, deferred } from "../../lib/deferred.ts";
 import { isObject, type Json } from "../../lib/json.ts";
@@ -9,11 +10,11 @@ import type { Frame } from "./frame.ts";
 
 export interface PeerOptions {
   send(message: object): void;
-  /** Answers a request; what it throws becomes the error of the answer, `RpcError` as it is. */
+  /** Answers a request. A thrown error becomes the error response; an `RpcError` is sent unchanged. */
   handle(method: string, params: unknown, signal: AbortSignal): Promise<unknown>;
   onNotification?(method: string, params: unknown): void;
   readonly maxInFlight?: number;
-  /** The notification that gives up a request: `$/cancelRequest` with `id`, as most protocols have it, unless told. */
+  /** The notification that cancels a request. Default: `$/cancelRequest` with `id`, as in most protocols. */
   readonly cancellation?: { readonly method: string; readonly idField: string };
 }
 
@@ -25,7 +26,7 @@ export interface AskOptions {
 type Id = number | string;
 
 const MAX_IN_FLIGHT = 1000;
-/** Whoever asks for longer says so; nobody waits for ever. */
+/** Default timeout of a request. */
 const TIMEOUT_MS = 24 * 60 * 60 * 1000;
 
 export class Peer {
@@ -39,7 +40,7 @@ export class Peer {
     this.#options = options;
   }
 
-  /** How many requests of the other side are being answered. */
+  /** Number of requests of the other side that are being answered. */
   get inFlight(): number {
     return this.#answering.size;
   }
@@ -57,11 +58,11 @@ export class Peer {
     if (typeof method === "string" && id === undefined) this.#hear(method, message.params);
     else if (typeof method === "string" && isId) void this.#serve(id, method, message.params);
     else if (method === undefined && isId) this.#settle(id, message);
-    // Without an id it could not read something of ours; nobody waits for that.
+    // An error without an id is about a message that the other side could not parse. No request waits for it.
     else if (method !== undefined || id !== null) this.#complain("The id of a request is a number or a string.");
   }
 
-  /** Rejects with an `RpcError` when the other side does, when it is too late, and when the conversation ends. */
+  /** Rejects with an `RpcError` if the other side fails, on a timeout, and when the connection ends. */
   async ask(method: string, params: object, options: AskOptions = {}): Promise<unknown> {
     if (this.#closed) throw this.#closed;
     const { signal, timeoutMs = TIMEOUT_MS } = options;
@@ -92,7 +93,7 @@ export class Peer {
     if (!this.#closed) this.#options.send({ jsonrpc: "2.0", method, params });
   }
 
-  /** What is under way ends: our questions with an error, theirs by their signal. */
+  /** Ends pending requests: our own with an error, those of the other side by their signal. */
   close(reason: string): void {
     if (this.#closed) return;
     this.#closed = new RpcError(rpcCodes.refused, reason);
@@ -141,7 +142,7 @@ export class Peer {
 
   #settle(id: Id, message: Readonly<Record<string, unknown>>): void {
     const answer = this.#asked.get(id);
-    if (!answer) return; // too late, or a slip of the other side
+    if (!answer) return; // too late, or an error of the other side
     if (!isObject(message.error)) {
       answer.resolve(message.result);
       return;
