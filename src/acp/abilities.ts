@@ -8,9 +8,9 @@ export interface Abilities {
   readonly addresses: boolean;
   readonly notices: boolean;
   readonly compaction: boolean;
-  /** Agents are sessions of their own. A draft of the protocol. */
+  /** Each agent has a session of its own. A draft of the protocol. */
   readonly subagents: boolean;
-  /** It reads files with the changes that are not saved, `fs/read_text_file`. */
+  /** It reads files with their unsaved changes, `fs/read_text_file`. */
   readonly readsFiles: boolean;
   /** It writes files, `fs/write_text_file`. */
   readonly writesFiles: boolean;
@@ -29,7 +29,7 @@ export const noAbilities: Abilities = {
   terminalOutput: false,
 };
 
-/** Any object says yes; absent and null say no. */
+/** Any object means supported; absent and null mean unsupported. */
 const isOffered = (value: unknown): boolean => typeof value === "object" && value !== null;
 
 export function abilitiesOf({ clientCapabilities: client }: InitializeParams): Abilities {

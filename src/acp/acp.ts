@@ -1,6 +1,7 @@
 /**
- * For editors: the Agent Client Protocol, version 1, JSON-RPC in lines on stdin and stdout. It is a client like every other
- * surface: requests of an editor become calls of `sdk`, and events of a session become updates for the editor.
+ * The ACP folder: the Agent Client Protocol for editors, version 1, JSON-RPC in lines on stdin and stdout. It is a
+ * client like every other surface: an editor's requests become calls of `sdk`, and a session's events become updates
+ * for the editor.
  */
 import type { Readable, Writable } from "node:stream";
 import type { AgentCapabilities } from "@agentclientprotocol/sdk/unstable";
@@ -31,15 +32,15 @@ export interface AcpOptions {
   readonly input: Readable;
   readonly output: Writable;
   readonly version: string;
-  /** For people, on stderr. */
+  /** Writes a message for the user to stderr. */
   say(message: string): void;
 }
 
 const PROTOCOL_VERSION = 1;
-/** A line that is longer is no message of an editor. */
+/** Maximum length of a message. */
 const MAX_LINE_CHARACTERS = 64 * 1024 * 1024;
 
-/** Serves one editor until it goes away. Its sessions are let go of then, and stay to be loaded again. */
+/** Serves one editor until it disconnects. Its sessions are closed then, and can be loaded again. */
 export async function serveEditor(options: AcpOptions): Promise<void> {
   const { client, input, output, say } = options;
   const sessions = new Map<string, EditorSession>();
@@ -79,7 +80,7 @@ const agentCapabilities: AgentCapabilities = {
   loadSession: true,
   promptCapabilities: { image: true, embeddedContext: true },
   mcpCapabilities: { http: true, sse: true },
-  // `fork` is a draft of the protocol; editors that do not know it leave it alone.
+  // `fork` is a draft of the protocol; editors that do not support it ignore it.
   sessionCapabilities: { list: {}, resume: {}, close: {}, delete: {}, fork: {}, additionalDirectories: {} },
 };
 
@@ -92,12 +93,12 @@ function editorMethods(options: AcpOptions, sessions: Map<string, EditorSession>
     if (!session) throw noSession(sessionId);
     return session;
   };
-  /** Returns what an editor is answered. It is told more once it has the answer. */
+  /** Returns the response to the editor. Further updates follow after the response. */
   const opened = async (session: EditorSession) => {
     sessions.get(session.sessionId)?.leave();
     sessions.set(session.sessionId, session);
     const state = await session.state();
-    setImmediate(() => session.show().catch(() => undefined)); // fails only where the session is gone
+    setImmediate(() => session.show().catch(() => undefined)); // fails only if the session is gone
     return state;
   };
   return {
@@ -174,7 +175,7 @@ function parsed<S extends z.ZodType>(schema: S, params: unknown): z.infer<S> {
   throw new RpcError(rpcCodes.invalidParams, `The request cannot be read: ${z.prettifyError(result.error)}`);
 }
 
-/** Half of a surrogate pair, from a text that was cut, is an error to the JSON readers of most editors. */
+/** Most JSON readers of editors reject half of a surrogate pair, which remains when a text is cut. */
 const wellFormed = (_: string, value: unknown): unknown =>
   typeof value === "string" && LONE_SURROGATE.test(value) ? value.replace(LONE_SURROGATES, "\ufffd") : value;
 const LONE_SURROGATE = /[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/;

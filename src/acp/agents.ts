@@ -10,14 +10,14 @@ export interface Stage {
   readonly sessionId: string;
   /** The agent's working directory. */
   readonly cwd: string;
-  /** Absent for the main agent, and where the agent has a session of its own. */
+  /** Absent for the main agent, and for an agent with a session of its own. */
   readonly agent?: AgentNode;
   idOf(toolCallId: string): string;
 }
 
 /**
- * The agents that work for the main one, as an editor shows them. Editors with the draft of subagents get a session for each
- * agent. All others see the agents' calls among those of the main agent, with the agent's name.
+ * The subagents as an editor shows them. Editors that support the subagents draft get a session for each agent. All
+ * others see the agents' calls among those of the main agent, with the agent's name.
  */
 export class EditorAgents {
   readonly #sessionId: string;
@@ -38,7 +38,7 @@ export class EditorAgents {
     this.#haveSessions = parts.haveSessions;
   }
 
-  /** Returns the updates about the agents themselves. Every event must be given, in order. */
+  /** Returns the updates about the agents themselves. Pass every event in order. */
   apply(event: SessionEvent): readonly Update[] {
     this.#locate(event);
     const changed = this.#tree.apply(event);
@@ -50,32 +50,32 @@ export class EditorAgents {
     return [...updates, ...this.#message({ taskId, messageId: `${taskId}-prompt`, content })];
   }
 
-  /** Undefined for agents that the user did not ask for. */
+  /** Returns undefined for agents that the user did not ask for. */
   stageOf(agentId: string | undefined): Stage | undefined {
     if (agentId === undefined) return { sessionId: this.#sessionId, cwd: this.#cwd, idOf: (id) => id };
     const agent = this.#tree.get(agentId);
     if (!agent || this.#notAgents.has(agentId)) return undefined;
     const cwd = this.#folders.get(agentId) ?? this.#cwd;
     if (this.#haveSessions) return { sessionId: this.#sessionOf(agentId), cwd, idOf: (id) => id };
-    // Models number their calls: those of two agents may have the same id.
+    // Models number their calls, so calls of two agents may have the same id.
     return { sessionId: this.#sessionId, cwd, agent, idOf: (id) => `${agentId}:${id}` };
   }
 
-  /** The agent that has this session. */
+  /** Returns the agent that has this session. */
   agentOf(sessionId: string): string | undefined {
     const prefix = this.#sessionOf("");
     const id = sessionId.startsWith(prefix) ? sessionId.slice(prefix.length) : undefined;
     return id !== undefined && this.#haveSessions && this.#tree.get(id) ? id : undefined;
   }
 
-  /** The agent waits for the user, or no longer does. */
+  /** Records whether the agent waits for the user, and returns the updates. */
   waits(agentId: string | undefined, isWaiting: boolean): readonly Update[] {
     const agent = agentId === undefined ? undefined : this.#tree.get(agentId);
     if (!agent || !this.#haveSessions) return [];
     return this.#told(agent, isWaiting ? { state: "requires_action" } : stateOf(agent));
   }
 
-  /** Learns where agents work, and which tasks are none of agents. */
+  /** Records the agents' working directories, and the tasks that are no agents. */
   #locate({ type, data }: SessionEvent): void {
     if (type === "session.start" || type === "session.resume") {
       const { gitRoot, cwd } = data.context ?? {};

@@ -7,10 +7,10 @@ const HOW =
   "Set the key in the environment of the agent, for example ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY, or write " +
   "providers.json, and start the agent again.";
 
-/** troupe signs in to nothing itself: it uses keys that the user has given it. */
+/** troupe has no sign-in of its own: it uses keys that the user has configured. */
 export const authMethods: AuthMethod[] = [{ id: "provider-key", name: "Key of a model provider", description: HOW }];
 
-/** Resolves when a provider answers with the key it was given. The understudy needs none, and does not count. */
+/** Resolves if a provider accepts its key. The understudy needs no key, and does not count. */
 export async function authenticate(client: Client, methodId: string): Promise<void> {
   if (!authMethods.some(({ id }) => id === methodId))
     throw new RpcError(rpcCodes.invalidParams, `There is no way "${methodId}" to sign in.`);

@@ -57,7 +57,7 @@ export class ConfigOptions {
     this.#chosen = { id: value, calledBySession: (await rpc.model.getCurrent()).modelId };
   }
 
-  /** The current model is among the options, also where its provider does not list it. */
+  /** The current model is among the options, even if its provider does not list it. */
   async #modelOption(current: string | undefined): Promise<SessionConfigOption[]> {
     if (current === undefined) return [];
     this.#models ??= (await this.#session.rpc.model.list()).list;
@@ -68,7 +68,7 @@ export class ConfigOptions {
     return [{ type: "select", id: "model", name: "Model", category: "model", currentValue, options }];
   }
 
-  /** A session may call its model by a shorter name than the list does. */
+  /** A session may use a shorter name for its model than the list. */
   #idOf(current: string): string | undefined {
     if (this.#chosen?.calledBySession === current) return this.#chosen.id;
     const models = this.#models ?? [];

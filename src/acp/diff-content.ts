@@ -5,7 +5,7 @@ export interface FileChanges {
   /** One for each hunk. */
   readonly diffs: readonly Diff[];
   readonly locations: readonly ToolCallLocation[];
-  /** False where a part of the diff was cut off or holds no text. */
+  /** False if a part of the diff was cut off or is not text. */
   readonly isWhole: boolean;
 }
 
@@ -18,7 +18,7 @@ interface Hunk {
 const HUNK = /^@@ -\d+(?:,(\d+))? \+(\d+)(?:,(\d+))? @@/;
 const NO_NEWLINE = "\\ No newline at end of file";
 
-/** Reads a unified diff as troupe's tools write it: paths are absolute, or relative to `cwd`. */
+/** Parses a unified diff as troupe's tools write it. Paths are absolute, or relative to `cwd`. */
 export function fileChanges(diff: string, cwd: string): FileChanges {
   const lines = diff.split("\n");
   const diffs: Diff[] = [];
@@ -52,7 +52,7 @@ function fileOf(before: string, after: string, cwd: string): { path: string; isN
   return { path: isAbsolute(name) ? name : resolve(cwd, name), isNew: before === "/dev/null" };
 }
 
-/** The counts of the header say which lines belong to it. */
+/** The counts in the header determine which lines belong to the hunk. */
 function readHunk(lines: readonly string[], at: number): { readonly hunk: Hunk | undefined; readonly next: number } {
   const [, oldCount = "1", line = "1", newCount = "1"] = HUNK.exec(lines[at] ?? "") ?? [];
   let [oldLeft, newLeft] = [Number(oldCount), Number(newCount)];
@@ -62,7 +62,7 @@ function readHunk(lines: readonly string[], at: number): { readonly hunk: Hunk |
   for (; oldLeft > 0 || newLeft > 0 || lines[next] === NO_NEWLINE; next++) {
     const text = lines[next];
     if (text === NO_NEWLINE) {
-      // It speaks of the line before it.
+      // The marker refers to the line before it.
       const mark = lines[next - 1]?.[0];
       if (mark !== "+") before.cutEnd();
       if (mark !== "-") after.cutEnd();

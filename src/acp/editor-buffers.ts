@@ -5,7 +5,10 @@ import type { Abilities } from "./abilities.ts";
 
 const ANSWER_MS = 8_000;
 
-/** The texts of the files that an editor has open. A file that it cannot read or write rejects, and the file on disk is used. */
+/**
+ * The texts of the files that an editor has open. Rejects if the editor cannot read or write a file; the file on disk
+ * is used then.
+ */
 export function editorBuffers(
   sessionId: string,
   { peer, abilities }: { readonly peer: Peer; readonly abilities: Abilities },

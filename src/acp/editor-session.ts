@@ -26,11 +26,11 @@ export interface EditorParts {
   readonly abilities: Abilities;
 }
 
-/** Longer than any turn; every wait has an end. */
+/** Timeout longer than any turn, so that every wait ends. */
 const PROMPT_MS = 24 * 60 * 60_000;
 const MAX_IMAGE_BYTES = 8 * 1024 * 1024;
 
-/** One session of an editor: prompts in, updates and questions out. */
+/** One session of an editor. It accepts prompts, and sends updates and questions. */
 export class EditorSession {
   readonly sessionId: string;
   readonly #parts: EditorParts;
@@ -46,7 +46,7 @@ export class EditorSession {
   #isCancelled = false;
   #limit: "max_turn_requests" | "max_tokens" | undefined;
 
-  /** The error of the turn, where a provider does not accept the key. */
+  /** The error of the turn, if a provider rejected the key. */
   #refusedKey: string | undefined;
 
   static async create(parts: EditorParts, place: Place): Promise<EditorSession> {
@@ -56,7 +56,7 @@ export class EditorSession {
     return session;
   }
 
-  /** Opens a session that exists. Its past is not shown: see `replay`. */
+  /** Opens an existing session. Its history is not shown: see `replay`. */
   static async resume(parts: EditorParts, place: Place & { readonly sessionId: string }): Promise<EditorSession> {
     const session = new EditorSession(parts, place, place.sessionId);
     session.#open(await parts.client.resumeSession(place.sessionId, session.#config(place)));
@@ -125,7 +125,7 @@ export class EditorSession {
     return this.#isCancelled ? "cancelled" : (this.#limit ?? "end_turn");
   }
 
-  /** A command answers in the conversation, also when it is not known or cannot be carried out now. */
+  /** Runs a command. Its output goes to the conversation, also if it is unknown or cannot run now. */
   async #run(command: string, options: SubmitOptions): Promise<void> {
     try {
       const submitted = await this.#session.submit(command, options);
@@ -145,7 +145,7 @@ export class EditorSession {
       return;
     }
     this.#isCancelled = true;
-    // Prompts that wait would be answered next.
+    // Queued prompts would be answered next.
     const cleared = this.#prompts > 1 ? this.#session.rpc.queue.clear().catch(gone) : Promise.resolve();
     cleared.then(() => this.#session.abort()).catch(gone);
     this.#session.rpc.history.abortManualCompaction().catch(gone);
@@ -157,19 +157,19 @@ export class EditorSession {
     return sessionId === this.sessionId || this.#updates.agents.agentOf(sessionId) !== undefined;
   }
 
-  /** Stops what is under way and lets go of the session. It can be opened again. */
+  /** Stops the current work and disconnects. The session can be opened again. */
   async close(): Promise<void> {
     this.cancel();
     await this.#session.disconnect();
   }
 
-  /** The editor has opened the session again: prompts of this opening end. */
+  /** Call when the editor has opened the session again: prompts of this opening end. */
   leave(): void {
     this.#questions.cancel();
     this.#session.end(new Error(`Session ${this.sessionId} was opened again.`));
   }
 
-  /** Shows the past of the session. Events that are heard meanwhile wait. */
+  /** Shows the session's history. Events that arrive meanwhile are queued. */
   async replay(): Promise<void> {
     const past = await this.#session.getEvents();
     const updates = past.flatMap((event) => this.#updates.of(event, "replay"));
@@ -180,7 +180,7 @@ export class EditorSession {
     await this.#settled();
   }
 
-  /** Without its past, a session still has a cost. */
+  /** Loads the cost so far of a session whose history is not shown. */
   async recallCost(): Promise<void> {
     const { modelMetrics = {} } = (await this.#session.rpc.usage.getMetrics()) as {
       modelMetrics?: Readonly<Record<string, { readonly requests?: { readonly cost?: number } }>>;
@@ -188,7 +188,7 @@ export class EditorSession {
     for (const { requests } of Object.values(modelMetrics)) this.#updates.facts.addCost(requests?.cost ?? 0);
   }
 
-  /** The editor knows the session from here on. */
+  /** Sends queued events: from here on the editor knows the session. */
   async show(): Promise<void> {
     const held = this.#held ?? [];
     this.#held = undefined;
@@ -222,7 +222,7 @@ export class EditorSession {
     if (this.#opened) this.#after(event);
   }
 
-  /** Remembers why the turn may end early. A reply that was cut off counts only where no other follows. */
+  /** Records why the turn may end early. A truncated reply counts only if no other reply follows. */
   #limited({ type, data }: SessionEvent): void {
     if (type === "troupe.limit_reached") this.#limit = "max_turn_requests";
     else if (type === "session.warning" && data.warningType === "output_limit") this.#limit = "max_tokens";
@@ -230,7 +230,7 @@ export class EditorSession {
     else if (type === "assistant.turn_start" && this.#limit === "max_tokens") this.#limit = undefined;
   }
 
-  /** Reads the facts that an event only announces. */
+  /** Loads the data that an event only announces. */
   #after(event: SessionEvent): void {
     switch (event.type) {
       case "session.todos_changed":
@@ -240,7 +240,7 @@ export class EditorSession {
         this.#later(this.#showConfig());
         break;
       case "session.mode_changed":
-        // The session has the mode only after it has told of it.
+        // The session changes its mode only after this event.
         this.#later(this.#showConfig(event.data.newMode));
         break;
       case "session.skills_loaded":
@@ -250,7 +250,7 @@ export class EditorSession {
     }
   }
 
-  /** The context of a session that was left is known before its next model call. */
+  /** Shows the context usage of a resumed session before its next model call. */
   async #showContext(): Promise<void> {
     const { contextAttribution: context } = await this.#session.rpc.metadata.getContextAttribution();
     if (!context) return;
@@ -283,7 +283,7 @@ export class EditorSession {
     const { commands } = await this.#session.rpc.commands.list();
     const byName = new Map<string, AvailableCommand>();
     for (const { name, description, input } of commands) {
-      // Skills may have blanks in their names, and are typed without.
+      // Skill names may contain spaces, but are typed without.
       const typed = name.toLowerCase().replace(/\s+/g, "-");
       if (!byName.has(typed)) byName.set(typed, { name: typed, description, ...(input && { input }) });
     }
@@ -325,7 +325,7 @@ export class EditorSession {
     this.#tell([{ sessionId, update }]);
   }
 
-  /** The turn is not over before it is done. What fails is left out: the session may be gone. */
+  /** Adds work that must finish before the turn ends. Failures are ignored: the session may be gone. */
   #later(work: Promise<void>): void {
     const done = work.catch(() => undefined).finally(() => this.#underWay.delete(done));
     this.#underWay.add(done);
@@ -336,7 +336,7 @@ export class EditorSession {
   }
 }
 
-/** The user can fix it: the command does not exist, or cannot run now. */
+/** An error that the user can fix: the command does not exist, or cannot run now. */
 const isRefusal = (error: unknown): error is RpcError =>
   error instanceof RpcError && isObject(error.data) && (error.data.kind === "usage" || error.data.kind === "failed");
 

@@ -7,14 +7,14 @@ const NOT_FOUND = -32002;
 
 const AUTHENTICATION = "authentication";
 
-/** No provider of models takes a key that troupe has. Editors show their ways to sign in. */
+/** No model provider accepts a configured key. Editors then show their ways to sign in. */
 export const authRequired = (message: string): RpcError =>
   new RpcError(AUTH_REQUIRED, message, { kind: AUTHENTICATION });
 
 export const noSession = (sessionId: string): RpcError =>
   new RpcError(NOT_FOUND, `There is no session ${sessionId}.`, { kind: "session" });
 
-/** An error of the session's server in the codes and words for editors, for which -32000 means that a key is missing. */
+/** Converts an error of the session's server to the codes for editors, for which -32000 means that a key is missing. */
 export function editorError(error: unknown): unknown {
   if (!(error instanceof RpcError)) return error;
   const kind = isObject(error.data) ? error.data.kind : undefined;
@@ -22,5 +22,5 @@ export function editorError(error: unknown): unknown {
   return new RpcError(code, plainMessage(error), error.data);
 }
 
-/** Without the name of the method that failed, which the user has not called. */
+/** Removes the name of the failed method, which the user did not call. */
 export const plainMessage = ({ message }: Error): string => message.replace(/^Request \S+ failed with message: /, "");

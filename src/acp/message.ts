@@ -5,13 +5,13 @@ import type { Attachment } from "../protocol/event.ts";
 import { RpcError, rpcCodes } from "../protocol/rpc/errors.ts";
 import type { Block } from "./params.ts";
 
-/** A prompt of an editor, as a session takes it. */
+/** An editor's prompt in the form that a session accepts. */
 export interface EditorMessage {
-  /** The words of the user, and the quotes among them, in order. */
+  /** The user's text and the quotes in it, in order. */
   readonly prompt: string;
-  /** The words of the user alone, where they begin with a slash and may be a command. */
+  /** The user's text without quotes, if it begins with a slash and may be a command. */
   readonly command: string | undefined;
-  /** The quotes alone. */
+  /** Only the quotes. */
   readonly quotes: string;
   readonly attachments: readonly Attachment[];
 }
@@ -19,7 +19,10 @@ export interface EditorMessage {
 const MAX_URI_CHARACTERS = 4096;
 const NO_AUDIO = "troupe cannot listen to audio. Send the words as text.";
 
-/** Text is the prompt; everything an editor quotes or links is data, and says where it is from. Throws for audio. */
+/**
+ * Converts an editor's blocks. Text is the prompt. Quotes and links are data, marked with their source. Throws for
+ * audio.
+ */
 export function messageOf(blocks: readonly Block[]): EditorMessage {
   const parts: { readonly text: string; readonly isTyped: boolean }[] = [];
   const attachments: Attachment[] = [];
@@ -56,7 +59,7 @@ function dataOf(block: Exclude<Block, { type: "text" }>): string | Attachment {
   }
 }
 
-/** An address that is no file: data, whatever it says. */
+/** A link that is no file is data, whatever it contains. */
 const linked = ({ uri, name }: { uri: string; name: string }): string =>
   wrapped("linked_resource", { name }, clip(quoted(uri).replace(/\s+/g, " "), MAX_URI_CHARACTERS));
 

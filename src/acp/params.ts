@@ -74,5 +74,5 @@ export const promptParams = () => sessionParams().extend({ prompt: z.array(Block
 export const modeParams = () => sessionParams().extend({ modeId: z.string() });
 export const configParams = () => sessionParams().extend({ configId: z.string(), value: z.unknown() });
 
-/** The working directory of a session, and the MCP servers that the editor brings. */
+/** The working directory of a session, and the MCP servers that the editor provides. */
 export type Place = z.infer<ReturnType<typeof newParams>>;

@@ -18,13 +18,13 @@ const choices: readonly Choice[] = [
   { option: { optionId: "reject", name: "Reject", kind: "reject_once" }, decision: { kind: "reject" } },
 ];
 
-/** The answers that can be given to this request. */
+/** Returns the possible answers to this request. */
 export function choicesFor(request: PermissionRequest): readonly Choice[] {
   const { canAllowForSession } = permissionText(request);
   return canAllowForSession ? choices : choices.filter(({ option }) => option.kind !== "allow_always");
 }
 
-/** A request as an editor shows it. The whole request goes with it, its kind included, for editors that show more. */
+/** Returns a request as an editor shows it. It includes the whole request with its kind, for editors that show more. */
 export function askedFor(
   request: PermissionRequest,
   { toolCallId, cwd }: { readonly toolCallId: string; readonly cwd: string },
@@ -37,7 +37,7 @@ export function askedFor(
       kind: kinds[request.kind],
       status: "pending",
       rawInput: request,
-      // The words come first: they name what a diff would hide.
+      // The text comes first: it names what a diff would hide.
       content: [textContent(text), ...diffsOf(request, cwd)],
     },
     options: choicesFor(request).map(({ option }) => option),
@@ -50,7 +50,7 @@ function diffsOf(request: PermissionRequest, cwd: string): ToolCallContent[] {
   return fileChanges(request.diff, cwd).diffs.map((diff) => ({ type: "diff", ...diff }));
 }
 
-/** The editor's word for each kind. */
+/** The editor's tool kind for each permission kind. */
 const kinds: Readonly<Record<PermissionRequest["kind"], ToolKind>> = {
   shell: "execute",
   write: "edit",

@@ -25,18 +25,18 @@ export interface QuestionParts {
   tell(updates: readonly Update[]): void;
 }
 
-/** Asks the user of the editor on behalf of a session. A question that the user does not answer rejects. */
+/** Asks the editor's user on behalf of a session. A question that the user does not answer rejects. */
 export class Questions {
   readonly #parts: QuestionParts;
   #stop = new AbortController();
-  /** Addresses that the user has opened, and the calls that wait for it. */
+  /** URLs that the user has opened, and the calls that wait for them. */
   readonly #visits = new Map<string, string>();
 
   constructor(parts: QuestionParts) {
     this.#parts = parts;
   }
 
-  /** Takes back the questions that are open. */
+  /** Cancels the open questions. */
   cancel(): void {
     this.#stop.abort(new Error("The turn was cancelled."));
     this.#stop = new AbortController();
@@ -57,7 +57,7 @@ export class Questions {
     }
   }
 
-  /** A form where the editor has forms, else the choices as options. Free text needs a form. */
+  /** Shows a form if the editor supports forms, otherwise the choices as options. Free text needs a form. */
   async userInput(request: UserInputRequest): Promise<{ answer: string; wasFreeform: boolean }> {
     const { question, choices = [] } = request;
     const call = await this.#parts.updates.openCall("ask_user", (input) => input.question === question);
@@ -114,7 +114,7 @@ export class Questions {
     return { action, ...(content && { content }) };
   }
 
-  /** The call is over, and with it the visit that it waited for. */
+  /** The call has ended, and with it the URL visit that it waited for. */
   ended(toolCallId: string): void {
     for (const [elicitationId, waiting] of this.#visits) {
       if (waiting !== toolCallId) continue;
@@ -143,7 +143,7 @@ export class Questions {
     return chosen ? { approved: true, selectedAction: chosen.optionId } : { approved: false };
   }
 
-  /** Rejects where the user closes the question without a choice. */
+  /** Rejects if the user closes the question without a choice. */
   async #choose(
     question: { readonly toolCall: ToolCallUpdate; readonly options: readonly PermissionOption[] },
     sessionId = this.#parts.sessionId,
@@ -181,7 +181,7 @@ const formAnswer = () =>
     content: z.record(z.string(), z.unknown()).nullish(),
   });
 
-/** A field to choose in, a field for words, or both. */
+/** Returns a schema with a field for the choice, a field for text, or both. */
 function answerSchema(choices: readonly string[], allowFreeform: boolean): ElicitationSchema {
   const words = { type: "string" as const, title: choices.length > 0 ? "Or in your own words" : "Answer" };
   const choice = { type: "string" as const, title: "Answer", enum: [...new Set(choices)] };

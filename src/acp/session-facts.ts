@@ -16,25 +16,25 @@ export class SessionFacts {
     this.#abilities = abilities;
   }
 
-  /** Adds what the session has cost before its events were heard. */
+  /** Adds the cost from before the first received event. */
   addCost(costUsd: number | null): void {
     this.#costUsd = this.#costUsd === undefined || costUsd === null ? undefined : this.#costUsd + costUsd;
   }
 
-  /** The size of the context, as it is known before the next model call. */
+  /** Sets the context usage that is known before the next model call. */
   context(used: number, size: number): readonly SessionUpdate[] {
     this.#context = { used, size };
     return this.#usage();
   }
 
-  /** The title, where it is new. */
+  /** Returns an update if the title is new. */
   named(title: string, updatedAt?: string): readonly SessionUpdate[] {
     if (title === this.#title) return [];
     this.#title = title;
     return [{ sessionUpdate: "session_info_update", title, ...(updatedAt !== undefined && { updatedAt }) }];
   }
 
-  /** Updates for an event of any agent. `isLive` is false for events of a log that is shown again. */
+  /** Returns the updates for an event of any agent. `isLive` is false for events of a replayed log. */
   of(event: SessionEvent, isLive: boolean): readonly SessionUpdate[] {
     if (event.type === "troupe.usage") return this.#spent(event, isLive);
     if (event.agentId !== undefined) return [];
@@ -61,7 +61,7 @@ export class SessionFacts {
     }
   }
 
-  /** The context and the cost so far, where they are known. */
+  /** Returns the context usage and the cost so far, if they are known. */
   #usage(): readonly SessionUpdate[] {
     if (!this.#context) return [];
     const cost = this.#costUsd !== undefined && this.#costUsd > 0 && { amount: this.#costUsd, currency: "USD" };

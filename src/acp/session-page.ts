@@ -5,8 +5,8 @@ import type { Client } from "../sdk/client.ts";
 const PAGE = 100;
 
 /**
- * A page of the sessions that can be loaded, the newest first. The cursor names the last session of the page before, so that
- * sessions that are added meanwhile shift nothing.
+ * Returns a page of the sessions that can be loaded, the newest first. The cursor names the last session of the
+ * previous page, so that new sessions do not shift the pages.
  */
 export async function sessionPage(
   client: Client,

@@ -12,11 +12,11 @@ export interface CallPlace {
   readonly terminalOutput: boolean;
 }
 
-/** A call that is under way. */
+/** A running call. */
 export interface OpenCall {
   readonly toolName: string;
   readonly input: Readonly<Record<string, unknown>>;
-  /** The end of the output so far. */
+  /** The last part of the output so far. */
   output: string;
 }
 
@@ -40,7 +40,7 @@ const TITLES: Readonly<Record<string, string>> = {
   update_todo: "Update the plan",
   exit_plan_mode: "Propose the plan",
 };
-/** Their results are Markdown of agents, and no output of programs. */
+/** Tools whose results are Markdown of agents, not program output. */
 const SPEAKING: ReadonlySet<string> = new Set(["task", "read_agent"]);
 const MAX_TITLE_CHARACTERS = 300;
 const MAX_LIVE_CHARACTERS = 16_000;
@@ -68,7 +68,10 @@ export function startedCall(id: string, call: OpenCall, place: CallPlace): ToolC
   };
 }
 
-/** Output while the tool runs. Editors without terminals get the end of it, as content that replaces the former. */
+/**
+ * Returns the update for output of a running tool. Editors without terminals get its last part, which replaces the
+ * previous content.
+ */
 export function printedCall(id: string, call: OpenCall, place: CallPlace, output: string): ToolCallUpdate {
   call.output = `${call.output}${output}`.slice(-MAX_LIVE_CHARACTERS);
   if (hasTerminal(call, place))
@@ -80,7 +83,7 @@ export function progressedCall(id: string, message: string): ToolCallUpdate {
   return { toolCallId: id, content: [textContent(message)] };
 }
 
-/** `call` is undefined where the start was not heard. */
+/** `call` is undefined if its start event was not received. */
 export function endedCall(
   id: string,
   call: OpenCall | undefined,
@@ -106,7 +109,7 @@ function contentOf(output: string, call: OpenCall | undefined): ToolCallContent[
   return [call && SPEAKING.has(call.toolName) ? textContent(output) : fencedContent(output)];
 }
 
-/** The terminal keeps what it was sent; a result without a live output comes whole. */
+/** The terminal keeps the output that it received. A result without live output is sent whole. */
 function endedTerminal(update: ToolCallUpdate, call: OpenCall, output: string): ToolCallUpdate {
   const { toolCallId: terminal_id } = update;
   const [, code] = /<exited with exit code (\d+)>\s*$/.exec(output) ?? [];

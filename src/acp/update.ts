@@ -4,6 +4,6 @@ import type { SessionUpdate } from "@agentclientprotocol/sdk/unstable";
 export interface Update {
   readonly sessionId: string;
   readonly update: SessionUpdate;
-  /** Images of a tool's result, which are read and added to its content afterwards. */
+  /** Images of a tool's result. They are loaded and added to its content afterwards. */
   readonly images?: readonly { readonly assetId: string; readonly mimeType: string; readonly byteLength: number }[];
 }

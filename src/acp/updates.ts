@@ -26,19 +26,19 @@ export interface AskingCall {
   readonly sessionId: string;
 }
 
-/** `replay`: an event of a log that is shown again. */
+/** `replay`: an event of a replayed log. */
 type How = "live" | "replay";
 
 /**
- * Translates the events of a session to updates for an editor. It remembers what the protocol wants repeated, or never twice:
- * every event must be given once, in order.
+ * Converts the events of a session to updates for an editor. It stores state that the protocol wants repeated, or never
+ * sent twice. Pass every event once, in order.
  */
 export class Updates {
   readonly agents: EditorAgents;
   readonly facts: SessionFacts;
   readonly #sessionId: string;
   readonly #terminalOutput: boolean;
-  /** Calls that are under way, by their ids for the editor. */
+  /** Running calls, by their ids for the editor. */
   readonly #calls = new Map<string, { readonly call: OpenCall; readonly ownId: string; readonly sessionId: string }>();
   /** Called after each start of a call. */
   readonly #onStart = new Set<() => void>();
@@ -54,8 +54,8 @@ export class Updates {
   }
 
   /**
-   * Resolves with the latest open call of a tool, for questions that do not name their call. A question may overtake the
-   * event that its call has started; the event is waited for, in bounded time.
+   * Resolves with the latest running call of a tool, for questions that do not name their call. A question may arrive
+   * before the start event of its call; the wait for that event is bounded.
    */
   async openCall(
     toolName: string,
@@ -80,7 +80,7 @@ export class Updates {
     });
   }
 
-  /** The open call that an event of the session calls so. */
+  /** Returns the running call that has this id in the session's events. */
   callOf(ownId: string): AskingCall | undefined {
     const found = [...this.#calls].findLast(([id, call]) => call.ownId === ownId || id === ownId);
     return found && { toolCallId: found[0], sessionId: found[1].sessionId };
@@ -93,7 +93,7 @@ export class Updates {
     return [
       ...about,
       ...(stage ? this.#ofCall(event, stage) : []),
-      // Words of an agent without a session of its own are not the answer.
+      // Text of an agent without its own session is not part of the answer.
       ...(stage && !stage.agent ? addressed(stage.sessionId, this.#ofWords(event, how)) : []),
       ...addressed(this.#sessionId, facts),
     ];
@@ -129,7 +129,7 @@ export class Updates {
     }
   }
 
-  /** A message of a log, or of a model that does not stream, has not arrived in parts. */
+  /** Sends a message whole if it was not streamed: it comes from a log, or from a model that does not stream. */
   #whole({ data }: EventOf<"assistant.message">, how: How): readonly SessionUpdate[] {
     const { messageId, content, reasoningText = "" } = data;
     const updates: SessionUpdate[] = [];
@@ -199,7 +199,7 @@ export class Updates {
 const addressed = (sessionId: string, updates: readonly SessionUpdate[]): readonly Update[] =>
   updates.map((update) => ({ sessionId, update }));
 
-/** A user's message with the files that were attached to it. */
+/** Returns a user's message with its attached files. */
 function userBlocks({ content, attachments = [] }: EventData<"user.message">): ContentBlock[] {
   const links = attachments.flatMap((attachment): ContentBlock[] => {
     if (attachment.type !== "file" && attachment.type !== "directory") return [];
