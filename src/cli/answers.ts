@@ -1,4 +1,4 @@
-/** The main agent's answers on stdout: as they arrive on a terminal, whole elsewhere. */
+/** Writes the main agent's answers to stdout: streamed on a terminal, whole elsewhere. */
 import { sanitise } from "../lib/text.ts";
 import type { SessionEvent } from "../protocol/event.ts";
 import { Markdown, renderMarkdown } from "./markdown.ts";
@@ -6,13 +6,13 @@ import type { Output } from "./output/output.ts";
 import type { Progress } from "./output/progress.ts";
 
 export interface Answers {
-  /** Shows what the main agent says, as far as it is shown while it arrives. */
+  /** Shows the main agent's text as far as it can be shown while it arrives. */
   show(event: SessionEvent): void;
   /** Writes an answer that was not shown yet. */
   answer(text: string): void;
 }
 
-/** Into a pipe or file, exactly as the model said it. */
+/** Writes to a pipe or file exactly the model's text. */
 export const wholeAnswers = (out: Output): Answers => ({ show: () => undefined, answer: (text) => out.answer(text) });
 
 /** A message that is being shown. */
@@ -23,7 +23,10 @@ interface Shown {
   text: string;
 }
 
-/** On a terminal. Without colours the text stays as it is, except for characters that could drive the terminal. */
+/**
+ * Writes to a terminal. Without colours the text stays unchanged, except for characters that could control the
+ * terminal.
+ */
 export function liveAnswers(how: {
   out: Pick<Output, "text">;
   bar: Pick<Progress, "pause">;
@@ -57,7 +60,7 @@ export function liveAnswers(how: {
           return add(event.data.messageId, event.data.deltaContent);
         case "assistant.message": {
           const { content } = event.data;
-          // What was streamed and then changed by a hook, or not streamed at all, is written whole at the end.
+          // Text that a hook changed after streaming, or that was not streamed, is written whole at the end.
           shown = current?.text === content ? content : undefined;
           return finish();
         }
@@ -79,7 +82,9 @@ export function liveAnswers(how: {
   };
 }
 
-/** Plain text up to the last blank: an escape sequence that arrives in two parts must not reach the terminal. */
+/**
+ * Releases plain text up to the last space: an escape sequence that arrives in two parts must not reach the terminal.
+ */
 class Lines {
   #pending = "";
   #last = "\n";

@@ -18,15 +18,15 @@ interface ApprovalTerminal {
 interface ApprovalOptions {
   readonly terminal: ApprovalTerminal;
   readonly bar: Pick<Progress, "pause">;
-  /** Shared with others that ask at the same terminal. */
+  /** Shared with other code that asks at the same terminal. */
   readonly turns?: TerminalTurns;
 }
 
 const nothing = (): void => undefined;
 
 /**
- * Answers the permission requests of the session, one after the other, with what is typed. The end of the input leaves a
- * request to the rules, which then deny it. Returns how to stop.
+ * Answers the permission requests of the session with typed input, one after the other. At the end of the input,
+ * requests are left to the rules, which deny them. Returns a function that stops it.
  */
 export function askForApproval(
   session: Session,
@@ -60,7 +60,7 @@ async function answerTo(session: Session, asked: PermissionRequest, decision: De
   return permissionResult(decision, asked, { locationKey });
 }
 
-/** Undefined when nobody answers any more. */
+/** Returns undefined if the input has ended or the request is over. */
 async function typedDecision(
   asked: PermissionRequest,
   { input, output }: ApprovalTerminal,
@@ -89,7 +89,7 @@ async function typedDecision(
   }
 }
 
-/** Text after a no is told to the model. */
+/** Text after a no is sent to the model. */
 function decisionOf(
   typed: string,
   asked: PermissionRequest,

@@ -4,17 +4,19 @@ import { TroupeError } from "../protocol/errors.ts";
 import { options } from "./options.ts";
 
 export interface Arguments {
-  /** Words that are no flags: a subcommand and what follows it. */
+  /** Arguments that are no flags: a subcommand and its arguments. */
   readonly words: readonly string[];
   text(name: string): string | undefined;
   list(name: string): readonly string[];
   has(name: string): boolean;
-  /** A number above zero, with `count` also zero; anything else is a usage error that names the flag. */
+  /**
+   * Returns a number above zero; with `count` also zero. Throws a usage error that names the flag for anything else.
+   */
   amount(name: string, kind: "whole" | "any" | "count"): number | undefined;
   choice<const C extends string>(name: string, choices: readonly C[]): C | undefined;
 }
 
-/** Parses the command line. Unknown flags fail with the nearest known one. */
+/** Parses the command line. Throws for unknown flags, with the nearest known one as a hint. */
 export function parse(argv: readonly string[]): Arguments {
   const { values, positionals, tokens } = parseArgs({
     args: [...argv],
@@ -92,7 +94,10 @@ const AMOUNTS = {
 const isFlag = (value: string | undefined): boolean =>
   options.some(({ name, short }) => value === `--${name}` || value === `-${short}`);
 
-/** True when the user wants data: `--json` and `--output-format json` mean the same to every command that prints a result. */
+/**
+ * True if the user wants data. `--json` and `--output-format json` mean the same for every command that prints a
+ * result.
+ */
 export const wantsJson = (given: Arguments): boolean =>
   given.has("json") || given.choice("output-format", ["text", "json"]) === "json";
 
@@ -100,13 +105,15 @@ export const usage = (message: string, hint = "See `troupe --help`."): TroupeErr
   new TroupeError("usage", message, { hint });
 
 function unknownFlag(flag: string): TroupeError {
-  // What loosens the reins is never offered by mistake.
+  // Flags that loosen permissions are never suggested for a typing error.
   const names = options.filter(({ group }) => group !== "Permissions").map(({ name }) => name);
   const close = nearest(flag.replace(/^-+/, ""), names);
   return usage(`Unknown flag ${flag}.${close ? ` Did you mean --${close}?` : ""}`);
 }
 
-/** `a, b(c, d)` is two rules: commas inside parentheses belong to the rule, to the end where one is never closed. */
+/**
+ * `a, b(c, d)` is two rules: commas inside parentheses belong to the rule. An unclosed parenthesis extends to the end.
+ */
 function splitRules(list: string): string[] {
   const rules = [""];
   let depth = 0;

@@ -13,6 +13,6 @@ function askOnTerminal(question: string): Promise<boolean> {
   });
 }
 
-/** How to ask the user; without `ask` when there is no terminal. */
+/** Returns `ask` if there is a terminal, otherwise an empty object. */
 export const terminalAsk = (): { readonly ask?: (question: string) => Promise<boolean> } =>
   process.stdin.isTTY && process.stderr.isTTY ? { ask: askOnTerminal } : {};

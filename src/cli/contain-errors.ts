@@ -3,12 +3,12 @@ import { exitCodes } from "./exit-codes.ts";
 import { say, sayLines } from "./output/say.ts";
 
 /**
- * Reports errors that no code handled, instead of letting Node end the process with every session in it.
+ * Reports unhandled errors, instead of letting Node end the process with every session in it.
  *
- * - A rejection without a handler is reported, and the process goes on.
- * - An exception outside of any promise is reported too. A server goes on: its other sessions are not concerned. A command
- *   ends, because it may wait for something that never comes.
- * - More than `MOST_PER_MINUTE` of them end the process: something fails in a loop.
+ * - A rejection without a handler is reported, and the process continues.
+ * - An exception outside of any promise is reported too. A server continues: its other sessions are not affected.
+ * A command ends, because it may wait for something that never happens.
+ * - More than `MOST_PER_MINUTE` errors end the process: something fails in a loop.
  */
 export function containErrors({ isServer }: { readonly isServer: boolean }): void {
   const times: number[] = [];

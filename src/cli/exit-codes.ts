@@ -3,7 +3,7 @@ import type { ErrorKind } from "../protocol/errors.ts";
 import type { Verdict } from "../session/modes/autopilot.ts";
 import type { Outcome } from "../session/session.ts";
 
-/** What the process tells its caller. Part of the contract: never renumber. */
+/** The exit codes of the process. They are part of the public interface: never renumber them. */
 export const exitCodes = {
   done: 0,
   failed: 1,
@@ -29,7 +29,7 @@ const ofError: Record<ErrorKind, ExitCode> = {
 
 export const exitCodeOfError = (kind: ErrorKind): ExitCode => ofError[kind];
 
-/** A rejected key has a code of its own: trying again cannot help. */
+/** A rejected key has its own code: a retry cannot help. */
 export function exitCodeOfModelError(kind: ModelError["kind"]): ExitCode {
   if (kind === "internal") return exitCodes.failed;
   return kind === "authentication" ? exitCodes.authentication : exitCodes.provider;

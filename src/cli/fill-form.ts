@@ -9,10 +9,10 @@ type Form = Extract<AnyRequest, { kind: "elicitation" }>;
 type Filled = Answers["elicitation"];
 type Value = string | number | boolean | string[];
 
-/** Writes a question and reads one line; undefined at the end of the input or when nobody answers in time. */
+/** Writes a question and reads one line. Returns undefined at the end of the input and on a timeout. */
 export type AskLine = (question: string) => Promise<string | undefined>;
 
-/** Questions at one terminal: the next one waits for the last. */
+/** Serialises questions at one terminal. */
 export interface TerminalTurns {
   last: Promise<void>;
 }
@@ -20,13 +20,13 @@ export interface TerminalTurns {
 export interface FormTerminal {
   readonly input: NodeJS.ReadableStream;
   readonly output: NodeJS.WritableStream;
-  /** Takes live lines off the screen; returns how to bring them back. */
+  /** Hides live lines on the screen. Returns a function that shows them again. */
   pause(): () => void;
-  /** Shared with others that ask at the same terminal. */
+  /** Shared with other code that asks at the same terminal. */
   readonly turns?: TerminalTurns;
 }
 
-/** One form at a time; the others wait. */
+/** Shows one form at a time; the others wait. */
 export function terminalForms({ input, output, pause, turns = { last: Promise.resolve() } }: FormTerminal): Answerer {
   const nothing = (): void => undefined;
   const ask = async (request: Form, signal: AbortSignal): Promise<Filled | undefined> => {
@@ -34,7 +34,7 @@ export function terminalForms({ input, output, pause, turns = { last: Promise.re
     const resume = pause();
     const lines = createInterface({ input, output });
     const stop = (): void => lines.close();
-    // The terminal is in raw mode: Ctrl+C comes as a key and must still reach the program.
+    // The terminal is in raw mode: Ctrl+C arrives as a key and must still reach the program.
     lines.once("SIGINT", () => {
       stop();
       process.kill(process.pid, "SIGINT");
@@ -72,7 +72,7 @@ function lineOf(lines: ReturnType<typeof createInterface>, question: string): Pr
 
 const MAX_TRIES = 3;
 
-/** The server's words are shown on lines of their own, under a line of ours that says whose they are. */
+/** Shows the server's text on separate lines, under a line of ours that names the server. */
 export async function fillForm(request: Form, ask: AskLine): Promise<Filled> {
   const { message, elicitationSource = "a program", mode, url, requestedSchema } = request;
   const head = `\nThe MCP server ${elicitationSource} asks (empty line: default; Ctrl+D: cancel):\n  ${indented(message)}\n`;
@@ -122,7 +122,7 @@ async function askField(what: Field, ask: AskLine): Promise<{ given: Value | und
   return "cancel";
 }
 
-/** Undefined when the words do not fit the field. */
+/** Returns undefined if the text is no valid value for the field. */
 function parsedValue(words: string, field: Field["field"], choices: readonly string[]): Value | undefined {
   if (field.type === "boolean") {
     if (/^(y(es)?|true)$/i.test(words)) return true;
@@ -141,7 +141,7 @@ function parsedValue(words: string, field: Field["field"], choices: readonly str
   return words;
 }
 
-/** The values of `enum`, or of `const` in `oneOf` and `anyOf`, of the field or of its items. */
+/** Returns the values of `enum`, or of `const` in `oneOf` and `anyOf`, of the field or of its items. */
 function choicesOf(field: Field["field"]): string[] {
   const source = isObject(field.items) ? field.items : field;
   if (Array.isArray(source.enum)) return source.enum.map(String);

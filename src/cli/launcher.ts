@@ -1,3 +1,4 @@
+/** The functions that `bin/troupe.js` passes in. */
 import type { FirstFrame } from "../terminal/first-frame.ts";
 
 /** What `bin/troupe.js` hands over. */
@@ -8,7 +9,7 @@ export interface Launcher {
   importModule(specifier: string): Promise<unknown>;
 }
 
-/** The command that started this process, without its arguments. */
+/** Returns the command that started this process, without its arguments. */
 export function ownProgram(): readonly [string, string] | undefined {
   const [program, script] = process.argv;
   return program === undefined || script === undefined ? undefined : [program, script];

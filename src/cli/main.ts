@@ -1,6 +1,6 @@
 /**
- * The command line. Only what a command needs is loaded: this file decides which, prints errors in one line, and
- * turns everything that can happen into an exit code.
+ * The command line. This folder parses arguments, runs one command (`commands/`) and prints its result (`output/`).
+ * This file loads only what the command needs, prints errors in one line, and converts every outcome to an exit code.
  */
 
 import { nearest, sanitise } from "../lib/text.ts";
@@ -20,8 +20,8 @@ import { pluginFolders } from "./plugin-folders.ts";
 import { onInterrupt } from "./signals.ts";
 
 export async function main(launcher: Launcher): Promise<void> {
-  // Node leaves without a word when nothing but a promise is left; a wait of ours always ends with a word.
-  // A reader that went away is no crash: whoever writes looks at it where it matters.
+  // Keeps the event loop alive: Node exits silently when only a promise is pending.
+  // A reader that disconnected must not crash the process: code that writes checks for it.
   for (const stream of [process.stdout, process.stderr]) stream.on("error", () => undefined);
   const awake = setInterval(() => undefined, 2 ** 30);
   process.exitCode = await command(process.argv.slice(2), launcher).catch(report);
@@ -82,7 +82,7 @@ async function command(argv: readonly string[], launcher: Launcher): Promise<Exi
   }
 }
 
-/** What belongs to a server does nothing elsewhere, and a server is given its prompts by its clients. */
+/** Throws for server flags without a server, and for a prompt with a server, whose clients send the prompts. */
 function checkServing(given: Arguments): void {
   const [server, other] = ["acp", "headless"].filter((name) => given.has(name));
   if (other) throw usage(`Use either --${server} or --${other}.`);
@@ -171,10 +171,10 @@ async function print(text: string): Promise<ExitCode> {
   return exitCodes.done;
 }
 
-/** What people can act on is one line; a defect shows its stack, because somebody must mend it. */
+/** Reports an error that the user can fix in one line. Any other error is a bug and is reported with its stack. */
 function report(error: unknown): ExitCode {
   if (error instanceof TroupeError) {
-    if (error.kind !== "interrupted") say(withHint(error.message, error.hint)); // who interrupts knows
+    if (error.kind !== "interrupted") say(withHint(error.message, error.hint)); // the user knows about the interruption
     return exitCodeOfError(error.kind);
   }
   if (error instanceof ModelError) {
@@ -191,7 +191,7 @@ function report(error: unknown): ExitCode {
   return exitCodes.failed;
 }
 
-/** What the disk refuses is for the person to mend, not a defect. */
+/** Returns the message for a file system error, which the user can fix, or undefined for other errors. */
 function fileTrouble(error: unknown): string | undefined {
   const { code = "", path, syscall = "" } = error instanceof Error ? (error as NodeJS.ErrnoException) : {};
   const reason = refusals.get(code);

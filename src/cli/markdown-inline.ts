@@ -2,7 +2,7 @@
 import { sanitise } from "../lib/text.ts";
 import { columnsOf } from "./output/columns.ts";
 
-/** Select Graphic Rendition: how a style begins and ends. */
+/** Select Graphic Rendition codes that begin and end a style. */
 export type Style = readonly [on: number, off: number];
 export const BOLD: Style = [1, 22];
 export const DIM: Style = [2, 22];
@@ -22,7 +22,7 @@ export function styled(text: string, styles: readonly Style[]): string {
   return `\u001b[${codes(0)}m${text}\u001b[${codes(1)}m`;
 }
 
-/** The alternatives are tried in this order at each place; none spans lines. */
+/** The alternatives are tried in this order at each position; none spans lines. */
 const INLINE = new RegExp(
   [
     "\\\\(?<escaped>[!-/:-@[-`{-~])",
@@ -40,10 +40,10 @@ const INLINE = new RegExp(
 );
 
 const MAX_DEPTH = 4;
-/** Longer lines are no prose, and backtracking in them costs time. */
+/** Longer lines are no prose, and backtracking in them is slow. */
 const MAX_INLINE_CHARACTERS = 4_000;
 
-/** Text from outside in, styled text that can drive no terminal out. */
+/** Parses untrusted text into styled spans that cannot control the terminal. */
 export function spansIn(text: string, styles: readonly Style[] = [], depth = 0): Span[] {
   const clean = depth === 0 ? sanitise(text) : text;
   if (clean.length > MAX_INLINE_CHARACTERS || depth > MAX_DEPTH) return [{ text: clean, styles }];
@@ -76,14 +76,14 @@ function matched(
   return spansIn(italic ?? "", [...styles, ITALIC], depth);
 }
 
-/** The target is always shown: a label can promise anything. */
+/** The target is always shown: a label can claim anything. */
 function link(label: string, target: string, styles: readonly Style[], depth: number): readonly Span[] {
   if (label === "" || label === target) return [{ text: target, styles: [...styles, UNDERLINE] }];
   const shown = target === "" ? [] : [{ text: ` (${target})`, styles: [...styles, DIM] }];
   return [...spansIn(label, [...styles, UNDERLINE], depth), ...shown];
 }
 
-/** Writes words one after the other and begins a new line before one that does not fit. */
+/** Writes words one after another, and begins a new line before a word that does not fit. */
 export class Wrap {
   readonly #width: number;
   readonly #indent: string;
@@ -91,7 +91,7 @@ export class Wrap {
   #blanks = "";
   #hasWord = false;
 
-  /** `first`: what the line begins with; `indent`: what the lines after it begin with. */
+  /** `first`: the columns used at the start of the line. `indent`: the prefix of the lines after it. */
   constructor(how: { width: number; first: number; indent: string }) {
     this.#width = how.width;
     this.#indent = how.indent;
@@ -123,10 +123,10 @@ export class Wrap {
   }
 }
 
-/** An unfinished line is looked at this many words back: it is looked at again with every word that arrives. */
+/** Maximum number of words to look back in an unfinished line. The check is repeated with every word that arrives. */
 const MAX_LOOKS = 8;
 
-/** How much of an unfinished line can be shown: up to a blank where no emphasis, code or link is open. */
+/** Returns how much of an unfinished line can be shown: up to a space where no emphasis, code or link is open. */
 export function shownUpTo(line: string): number {
   let end = line.search(/\s\S*$/);
   for (let looks = 0; end > 0 && looks < MAX_LOOKS; looks++) {

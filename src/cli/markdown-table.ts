@@ -1,4 +1,4 @@
-/** Tables of Markdown in columns that fit the terminal. */
+/** Renders Markdown tables in columns that fit the terminal. */
 
 import { BOLD, DIM, type Span, spansIn, styled, Wrap } from "./markdown-inline.ts";
 import { columnsOf } from "./output/columns.ts";
@@ -8,7 +8,7 @@ const GAP = " │ ";
 
 export const isTableRow = (line: string): boolean => /^\s*\|.*\|\s*$/.test(line);
 
-/** The table; undefined when the lines are none, or when it has more columns than there is room for. */
+/** Returns the table, or undefined if the lines are no table or it has too many columns for the width. */
 export function tableText(lines: readonly string[], width: number): string | undefined {
   const [head, rule, ...body] = lines.map(cellsOf);
   if (head === undefined || rule === undefined || !rule.every((cell) => /^:?-+:?$/.test(cell))) return undefined;
@@ -50,7 +50,7 @@ function cellsOf(line: string): string[] {
   return [...cells, cell.trim()];
 }
 
-/** The widest columns give way first. */
+/** The widest columns shrink first. */
 function fitted(natural: readonly number[], room: number): readonly number[] {
   let most = Math.max(...natural);
   const total = (): number => natural.reduce((sum, width) => sum + Math.min(width, most), 0);

@@ -1,6 +1,6 @@
 /**
- * Markdown on a terminal, while it arrives. Everything from outside is sanitised, so the only escape sequences in the result
- * are styles written here. Code keeps its lines and blanks; other text is wrapped at words.
+ * Renders Markdown on a terminal while it arrives. All text is sanitised, so the only escape sequences in the result
+ * are styles written here. Code keeps its lines and spaces; other text is wrapped at words.
  */
 import { sanitise } from "../lib/text.ts";
 import { BOLD, DIM, type Style, shownUpTo, spansIn, styled, UNDERLINE, Wrap } from "./markdown-inline.ts";
@@ -8,7 +8,7 @@ import { isTableRow, tableText } from "./markdown-table.ts";
 import { columnsOf } from "./output/columns.ts";
 
 const MAX_TABLE_ROWS = 500;
-/** An unfinished line of this length is shown as it is. */
+/** An unfinished line of this length is shown unchanged. */
 const MAX_PENDING = 2_000;
 
 export class Markdown {
@@ -23,7 +23,7 @@ export class Markdown {
     this.#width = () => Math.max(20, how.width());
   }
 
-  /** Takes the next characters of the text; returns what can be shown of it. */
+  /** Adds the next characters. Returns the part that can be shown. */
   push(text: string): string {
     this.#pending += text.replace(/\r\n?/g, "\n");
     let out = "";
@@ -77,7 +77,7 @@ export class Markdown {
     return `${`    ${sanitise(indent)}`.trimEnd()}\n`;
   }
 
-  /** The part of an unfinished line that its end cannot change. */
+  /** Returns the part of an unfinished line that the rest of the line cannot change. */
   #partial(): string {
     const pending = this.#pending;
     if (this.#fence || pending === "") return "";
@@ -121,17 +121,17 @@ const isClosing = (line: string, { marker }: Fence): boolean => {
 };
 
 interface Block {
-  /** What the line begins with, and how wide that is. */
+  /** The start of the line, and its width. */
   readonly prefix: string;
   readonly columns: number;
-  /** What the next lines begin with when it is wrapped. */
+  /** The prefix of the following lines if it is wrapped. */
   readonly indent: string;
   readonly rest: string;
   readonly styles: readonly Style[];
 }
 
 const ITEM = /^(?<blanks>\s*)(?<marker>[-*+]|\d{1,9}[.)])\s+(?<task>\[[ xX]\]\s+)?(?<rest>\S.*)?$/;
-/** Unfinished lines that can only become text or an item of a list. */
+/** Unfinished lines that can only become text or a list item. */
 const BEGINS_TEXT = /^\s*(?:[\p{L}\p{N}("'“„¿¡]|\*\*[^\s*]|`[^`]|(?:[-*+]|\d{1,9}[.)])\s+[^\s*_-]).*\s/u;
 const IS_ITEM_START = /^\s*(?:[-*+]|\d{1,9}[.)]?)\s*(?:\[[ xX]?\]?\s*)?$/;
 
@@ -163,7 +163,7 @@ function plainBlock(rest: string, prefix: string, indent: string): Block {
 
 const rule = (width: number): string => "─".repeat(Math.min(width, 60));
 
-/** A whole text at once. */
+/** Renders a whole text at once. */
 export function renderMarkdown(text: string, width: number): string {
   const markdown = new Markdown({ width: () => width });
   return markdown.push(text) + markdown.end();

@@ -1,11 +1,11 @@
-/** Every flag of `troupe`, once: the parser, the help text and the "did you mean" all read this table. */
+/** Every flag of `troupe`, defined once. The parser, the help text and the suggestions read this table. */
 export interface Option {
   readonly name: string;
   readonly short?: string;
-  /** What the value is called in the help text; absent for a switch. */
+  /** The name of the value in the help text. Absent for a switch. */
   readonly value?: string;
   readonly multiple?: boolean;
-  /** Commas belong to the value; without it they separate several. */
+  /** Commas are part of the value. Without it they separate several values. */
   readonly verbatim?: boolean;
   readonly help: string;
   readonly group:

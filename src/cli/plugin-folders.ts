@@ -1,7 +1,7 @@
 import { statSync } from "node:fs";
 import { type Arguments, usage } from "./args.ts";
 
-/** The folders of `--plugin-dir`. Throws for one that does not exist: it was typed for this run. */
+/** Returns the folders of `--plugin-dir`. Throws if one does not exist. */
 export function pluginFolders(given: Arguments): readonly string[] {
   const folders = given.list("plugin-dir");
   for (const folder of folders) {

@@ -21,7 +21,7 @@ import { onInterrupt } from "./signals.ts";
 import { fitsPrompt, readPiped, spillPiped, withPiped } from "./stdin.ts";
 import { unmergedTasks, worktreesFolder } from "./unmerged.ts";
 
-/** `troupe -p`: one prompt, one answer. stdout carries the answer (or the events) and nothing else. */
+/** `troupe -p`: one prompt, one answer. stdout carries only the answer (or the events). */
 export async function promptCommand(given: Arguments, launcher: Launcher): Promise<ExitCode> {
   const format = wantsJson(given) ? "json" : "text";
   const silent = given.has("silent");
@@ -33,7 +33,7 @@ export async function promptCommand(given: Arguments, launcher: Launcher): Promi
   const bar = progressOf(given, { waitMs, stdoutIsBusy: format === "json" });
   const session = await openSession(runtime, given, request);
   const stopAsking = await attachTerminal(given, session, bar);
-  // A reader that went away wants nothing more, of agents in the background neither.
+  // If the reader disconnected, the session and its background agents stop.
   const out = output(process.stdout, () => void session.close());
   const answers = answersOf(out, bar, format);
   let isInterrupted = false;
@@ -57,14 +57,14 @@ export async function promptCommand(given: Arguments, launcher: Launcher): Promi
     const unmerged = silent ? [] : await unmergedTasks(worktreesFolder(runtime.home, session.id));
     for (const line of finalLines({ session, outcome, verdict, unmerged, silent })) sayLines(line);
     await share(given, runtime, session);
-    // Work that was cut off is no detail, unless that is what was asked for.
+    // Interrupted work is reported even with --silent, unless the wait was disabled.
     const why = whyLeft({ isInterrupted: isInterrupted || outcome.kind === "aborted", waitMs });
     if (!silent || waitMs > 0) for (const line of leftLines(left, { session, why })) say(line);
     return out.failure ? unwritten(out.failure) : exitCode;
   } finally {
     stopAsking();
     removeInterrupt();
-    // Why it could not be closed was told above, or something else is on its way to be.
+    // The reason for a failed close was reported above, or another error is being thrown.
     await session.close().catch(() => undefined);
     if (isEmpty(session)) await runtime.store.remove(session.id).catch(() => undefined);
     await runtime.close();
@@ -96,7 +96,7 @@ async function attachTerminal(given: Arguments, session: Session, bar: Progress)
     const { terminalForms } = await import("./fill-form.ts");
     stops.push(session.attach(terminalForms({ input, output, turns, pause: () => bar.pause() })));
   }
-  // Autopilot works without anyone.
+  // Autopilot works without a user.
   if (session.modes.current !== "autopilot") {
     const { askForApproval } = await import("./approvals.ts");
     stops.push(askForApproval(session, { terminal: { input, output }, bar, turns }));
@@ -106,31 +106,31 @@ async function attachTerminal(given: Arguments, session: Session, bar: Progress)
   };
 }
 
-/** True for a new session in which nothing was said or chosen: a command has answered from what is known, or does not exist. */
+/** True for a new session without messages or choices: a command printed its own output, or does not exist. */
 const isEmpty = ({ inherited, events }: Session): boolean =>
   inherited === 0 && !events.some(({ type }) => KEPT.test(type));
 
 const KEPT =
   /^(?:user\.|assistant\.|tool\.|session\.(?:mode_changed|error|schedule)|subagent\.|troupe\.(?:schedule|task|rewound))/;
 
-/** A process that an ending session left behind works on what that one learned. */
+/** Adapts the request of a process that a closing session started to consolidate its learnings. */
 async function asChild(request: SessionRequest): Promise<SessionRequest> {
   if (!process.env.TROUPE_DETACHED_PARENT_SESSION_ID) return request;
   return (await import("../runtime/knowledge/consolidate.ts")).detachedRequest(process.env, request);
 }
 
-/** An agent that ends with `task_complete` often has said all there. */
+/** An agent that ends with `task_complete` often puts its whole answer there. */
 const summaryOf = (verdict: Verdict | undefined): string =>
   verdict && "summary" in verdict ? (verdict.summary ?? "") : "";
 
-/** An answer nobody got is no success. */
+/** Returns the exit code for an answer that could not be written. */
 function unwritten(failure: NodeJS.ErrnoException): ExitCode {
   if (failure.code === "EPIPE") return exitCodes.interrupted;
   say(`the answer could not be written to stdout: ${failure.message}`);
   return exitCodes.failed;
 }
 
-/** What stopped the run may also stop the last words; then the run's own failure is the one to tell. */
+/** The cause of a failed run may also make the close fail. The run's own failure is then reported. */
 async function closeAfter(session: Session, outcome: Outcome): Promise<void> {
   if (outcome.kind !== "failed") return session.close();
   await session.close({ error: outcome.error.message }).catch(() => undefined);
@@ -147,7 +147,7 @@ async function run(what: {
 }): Promise<{ outcome: Outcome; verdict?: Verdict; said?: string }> {
   const { session, prompt, format, bar, out, answers } = what;
   const deltas = what.given.choice("stream", ["on", "off"]) === "on";
-  // A mistyped command prints nothing on stdout, so events wait until the command is known to exist.
+  // A mistyped command prints nothing on stdout, so events are held until the command is known to exist.
   let held: object[] | undefined = prompt.how.isTyped && prompt.text.trimStart().startsWith("/") ? [] : undefined;
   const release = (): void => {
     for (const event of held ?? []) out.line(event);
@@ -164,7 +164,7 @@ async function run(what: {
     const result = await submit(session, prompt.text, { ...prompt.how, ...autopilotOptions(what.given) });
     release();
     if (result.kind === "answered") return result;
-    // A command has answered by itself.
+    // The command printed its own output.
     return { outcome: { kind: "done", answer: result.text }, said: result.text };
   } catch (cause) {
     if (cause instanceof TroupeError && cause.kind === "usage") throw cause;
@@ -178,13 +178,13 @@ function autopilotOptions(given: Arguments): AutopilotOptions {
   return { ...(check !== undefined && { check }), ...(maxContinues !== undefined && { maxContinues }) };
 }
 
-/** What was typed, and what came with it. */
+/** The typed prompt and its data. */
 interface Prompt {
   readonly text: string;
   readonly how: Pick<SubmitOptions, "withData" | "isTyped">;
 }
 
-/** What the flags of a session ask for. */
+/** Converts the flags to a session request. */
 export function sessionRequest(given: Arguments, format: "text" | "json"): SessionRequest {
   const turns = given.amount("max-turns", "whole");
   const tokens = given.amount("max-tokens", "whole");
@@ -238,7 +238,7 @@ function modeOf(given: Arguments): Pick<SessionRequest, "mode"> {
   return { mode: initialMode({ ...flags, ...(mode !== undefined && { mode }) }) };
 }
 
-/** How long a server that holds a session and does nothing with it has to let go of it. */
+/** How long a server may take to release a session that it does not use. */
 const PATIENCE_MS = 2_000;
 
 async function openSession(runtime: Runtime, given: Arguments, request: SessionRequest): Promise<Session> {
@@ -263,7 +263,7 @@ async function openSession(runtime: Runtime, given: Arguments, request: SessionR
   return runtime.createSession({ ...request, ...(sessionId !== undefined && { sessionId }) });
 }
 
-/** Warns when a resumed session belongs to another project: its tools now work in this folder. */
+/** Warns if a resumed session belongs to another project: its tools now work in this folder. */
 async function sayMove({ store }: Runtime, sessionId: string, given: Arguments): Promise<void> {
   const { workingDirectory } = await import("../context/working-directory.ts");
   const here = workingDirectory(process.cwd());
@@ -272,7 +272,7 @@ async function sayMove({ store }: Runtime, sessionId: string, given: Arguments):
   say(`session ${sessionId} worked in ${summary.cwd}; it goes on in ${here.cwd}`);
 }
 
-/** The prompt as it was typed, and what was piped in. */
+/** The typed prompt and the piped input. */
 interface Input {
   readonly typed: string | undefined;
   readonly piped: Buffer | undefined;
@@ -294,7 +294,7 @@ async function readInput(given: Arguments, silent: boolean): Promise<Input> {
   return { typed, piped: bytes };
 }
 
-/** Piped input is data: with a prompt it goes along, alone it is the prompt, and it is never read as a command. */
+/** Piped input is data. With a prompt it is appended; alone it is the prompt. It is never parsed as a command. */
 async function promptOf({ typed, piped }: Input, folder: string): Promise<Prompt> {
   const data = piped && (fitsPrompt(piped) || folder === "" ? piped.toString("utf8") : await spillPiped(piped, folder));
   const withData = (text: string): string => (data === undefined || typed === undefined ? text : withPiped(text, data));

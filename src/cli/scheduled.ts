@@ -3,7 +3,9 @@ import type { Session } from "../session/session.ts";
 import type { Answers } from "./answers.ts";
 import { say } from "./output/say.ts";
 
-/** Where nobody can type again, a prompt that schedules others stays until they are done, or until it is interrupted. */
+/**
+ * Waits until scheduled prompts are done or the command is interrupted. In prompt mode no later input could run them.
+ */
 export async function whileScheduled(
   session: Session,
   how: { answers: Answers; format: "text" | "json"; silent: boolean },

@@ -1,4 +1,4 @@
-/** `--share <file>`: the session as a file, for people (Markdown) or programs (JSON lines). */
+/** `--share <file>`: writes the session to a file, for users (Markdown) or programs (JSON lines). */
 import { resolve } from "node:path";
 import { nodeDisk, replaceFile } from "../lib/node/disk.ts";
 import { clip, fenced, plural } from "../lib/text.ts";
@@ -9,7 +9,7 @@ import type { Runtime } from "../runtime/runtime.ts";
 const MAX_RESULT_CHARACTERS = 2000;
 const MAX_ARGUMENT_CHARACTERS = 500;
 
-/** Writes the log of a closed session. Events hold no secrets: they were taken out when the events were made. */
+/** Writes the log of a closed session. Events contain no secrets: they are redacted when they are created. */
 export async function shareSession(store: Runtime["store"], sessionId: string, file: string): Promise<void> {
   const events: SessionEvent[] = [];
   for await (const event of store.events(sessionId)) events.push(event);

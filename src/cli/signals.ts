@@ -2,7 +2,9 @@ import { exitCodes } from "./exit-codes.ts";
 
 const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 
-/** The first signal asks to stop cleanly; the second one does not ask. Returns how to undo it. */
+/**
+ * Calls `stop` on the first signal. The second signal ends the process. Returns a function that removes the handler.
+ */
 export function onInterrupt(stop: () => void): () => void {
   let asked = false;
   const handle = (): void => {

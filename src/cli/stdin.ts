@@ -7,7 +7,7 @@ import { quoted, wrapped } from "../lib/quoting.ts";
 import { TroupeError } from "../protocol/errors.ts";
 
 const MAX_BYTES = 10 * 1024 * 1024;
-/** A pipe that nobody writes to must not hold the prompt for ever. */
+/** How long to wait for the first byte: a silent pipe must not block the prompt. */
 const FIRST_BYTE_MS = 3_000;
 
 export type Piped =
@@ -16,12 +16,12 @@ export type Piped =
   | { readonly kind: "data"; readonly bytes: Buffer };
 
 /**
- * What was piped in. `patient` waits for the end however long it takes; otherwise a pipe that stays silent for three
- * seconds counts as not used.
+ * Reads piped input. `patient` waits for the end without a limit; otherwise a pipe that is silent for three seconds
+ * counts as unused.
  */
 export async function readPiped({ patient }: { patient: boolean }): Promise<Piped> {
   if (!isPiped()) return { kind: "none" };
-  const { stdin } = process; // to name it makes a stream
+  const { stdin } = process; // accessing it creates a stream
   const chunks: Buffer[] = [];
   let size = 0;
   const silent = await new Promise<boolean>((resolve, reject) => {
@@ -51,16 +51,16 @@ export async function readPiped({ patient }: { patient: boolean }): Promise<Pipe
   return bytes.length < 4096 && bytes.toString("utf8").trim() === "" ? { kind: "none" } : { kind: "data", bytes };
 }
 
-/** More than this goes into a file: about 16,000 tokens. */
+/** Larger input goes into a file: about 16,000 tokens. */
 const MAX_INLINE_BYTES = 64 * 1024;
 const SHOWN_CHARACTERS = 4_000;
 
-/** True for input that a prompt can hold. */
+/** True for input that fits into a prompt. */
 export const fitsPrompt = (bytes: Buffer): boolean => bytes.length <= MAX_INLINE_BYTES && !isBinary(bytes);
 
 const isBinary = (bytes: Buffer): boolean => bytes.includes(0) || !isUtf8(bytes);
 
-/** Stores input that a prompt cannot hold, and returns what the model is told instead of it. */
+/** Stores input that does not fit into a prompt, and returns a description for the model. */
 export async function spillPiped(bytes: Buffer, folder: string): Promise<string> {
   const binary = isBinary(bytes);
   const path = join(folder, `piped-input-${randomUUID().slice(0, 8)}.${binary ? "bin" : "txt"}`);

@@ -2,11 +2,10 @@ import { existsSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { nodeDisk } from "../lib/node/disk.ts";
 
-/** The folder of a session's worktrees. */
 export const worktreesFolder = (home: string, sessionId: string): string =>
   join(home, "session-state", sessionId, "worktrees");
 
-/** Returns the agents whose worktree holds work that was not merged. */
+/** Returns the agents whose worktree holds unmerged work. */
 export async function unmergedTasks(folder: string): Promise<readonly string[]> {
   if (!existsSync(folder)) return [];
   const [{ allRecords }, { unmergedWork }] = await Promise.all([
@@ -15,7 +14,7 @@ export async function unmergedTasks(folder: string): Promise<readonly string[]> 
   ]);
   const unmerged: string[] = [];
   for (const record of await allRecords(folder)) {
-    // One that never came to be, or whose repository is gone, has nothing that could be merged.
+    // A worktree that was never created, or whose repository is gone, has nothing to merge.
     if (record.state !== "ready" || !statSync(record.common, { throwIfNoEntry: false })?.isDirectory()) continue;
     const { ahead, files } = await unmergedWork(record, { folder, disk: nodeDisk });
     if (ahead > 0 || files.length > 0) unmerged.push(record.taskId);

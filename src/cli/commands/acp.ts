@@ -9,7 +9,7 @@ import { sayLines } from "../output/say.ts";
 import { sessionRequest } from "../prompt-mode.ts";
 import { onInterrupt } from "../signals.ts";
 
-/** `troupe --acp`: an agent for editors. stdout carries messages and nothing else. */
+/** `troupe --acp`: an agent for editors. stdout carries only messages. */
 export async function acpCommand(given: Arguments, launcher: Launcher): Promise<ExitCode> {
   for (const name of ["log", "info", "debug", "dir", "table"] as const) console[name] = console.error;
   const { cwd, ...defaults } = sessionRequest(given, "json");

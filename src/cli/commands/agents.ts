@@ -20,15 +20,15 @@ const HELP = `Usage:
 `;
 
 export interface AgentsSurroundings {
-  /** As a session here would have them. */
+  /** The agents that a session in this folder would have. */
   readonly sources: AgentSources;
   readonly disk: Disk;
   print(text: string): void | Promise<void>;
-  /** One line for people, beside the answer. */
+  /** Writes one line for the user, separate from the result. */
   say(text: string): void;
 }
 
-/** `troupe agents`: who can be given work here, and whether their files are sound. */
+/** `troupe agents`: lists the agents that are available here, and checks their files. */
 export async function agentsCommand(given: Arguments, around: AgentsSurroundings): Promise<ExitCode> {
   const [, verb = "list", ...names] = given.words;
   const run = Object.hasOwn(verbs, verb) ? verbs[verb] : undefined;

@@ -12,7 +12,7 @@ import { say } from "../output/say.ts";
 import { onInterrupt } from "../signals.ts";
 import type { BoardRequest } from "./board.ts";
 
-/** `troupe board consolidate`: what a session taught, put on the board now, with a person looking on. */
+/** `troupe board consolidate`: consolidates the learnings of a session on the board now, while the user watches. */
 export async function boardConsolidate({ given, words, launcher, board }: BoardRequest): Promise<ExitCode> {
   if (words.length > 0) throw usage("It is: troupe board consolidate [--session <id|name>] [--model <model>]");
   if (given.text("branch") !== undefined || given.text("repository") !== undefined) {
@@ -43,7 +43,9 @@ export async function boardConsolidate({ given, words, launcher, board }: BoardR
   }
 }
 
-/** The session must be of this place: what it taught belongs on the board of its own folder. */
+/**
+ * Returns the session to consolidate. It must belong to this folder, since its learnings belong on the folder's board.
+ */
 async function wanted(given: Arguments, { store }: Runtime): Promise<string> {
   const here = workingDirectory(process.cwd());
   const name = given.text("session");

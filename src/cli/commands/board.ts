@@ -24,7 +24,7 @@ const HELP = `Usage:
   --json                                 for list and changes (one JSON array), show and consolidate (one JSON object)
 `;
 
-/** `troupe board`: the context board in the hands of the person whose work it is about. */
+/** `troupe board`: lets the user read and change the context board. */
 export async function boardCommand(given: Arguments, launcher: Launcher): Promise<ExitCode> {
   const [, verb = "list", ...words] = given.words;
   const run = Object.hasOwn(verbs, verb) ? verbs[verb as keyof typeof verbs] : undefined;
@@ -63,7 +63,7 @@ const verbs: Record<string, (request: Request) => Promise<ExitCode | undefined>>
 
 const PERSON = "person";
 
-/** What changes a board: no agent does this through its shell. */
+/** Verbs that change a board. Agents may not run them through their shell. */
 const deciding = new Set(["add", "prune", "restore", "consolidate"]);
 
 function refuseToAgents(): void {
@@ -116,7 +116,7 @@ async function add({ given, words, board }: Request): Promise<undefined> {
 
 const MAX_DERIVED = 120;
 
-/** Where nobody said what a note is about, its beginning does. */
+/** Returns the first sentence of a note, as its default subject. */
 function firstSentence(text: string): string {
   const [sentence = ""] = text.split(/(?<=[.!?])\s/);
   return sentence.length <= MAX_DERIVED ? sentence : `${sentence.slice(0, MAX_DERIVED - 1)}…`;
@@ -180,7 +180,7 @@ function single(words: readonly string[], form: string): string {
   return word;
 }
 
-/** By name; where both an agent and the user have one of it, by source as well. */
+/** Finds a note by name, and also by source if both an agent and the user have one of that name. */
 async function find({ given, board }: Pick<Request, "given" | "board">, name: string) {
   const src: BoardSource | undefined = given.choice("src", boardSources);
   const rows = await board.rows();

@@ -11,7 +11,7 @@ import { type Arguments, usage, wantsJson } from "../args.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { jsonList, write } from "../output/output.ts";
 
-/** `troupe diff`: the files that a session changed, as they were before its first change and as they are now. */
+/** `troupe diff`: compares the files that a session changed, before its first change and now. */
 export async function diffCommand(given: Arguments): Promise<ExitCode> {
   const [, word, ...more] = given.words;
   const wanted = word ?? given.text("session");

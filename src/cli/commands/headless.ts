@@ -15,7 +15,7 @@ import { say, sayLines } from "../output/say.ts";
 import { sessionRequest } from "../prompt-mode.ts";
 import { onInterrupt } from "../signals.ts";
 
-/** `troupe --headless`: sessions for client programs. With `--stdio` stdout carries messages and nothing else. */
+/** `troupe --headless`: sessions for client programs. With `--stdio`, stdout carries only messages. */
 export async function headlessCommand(given: Arguments, launcher: Launcher): Promise<ExitCode> {
   const isStdio = given.has("stdio");
   const port = portOf(given);
@@ -55,7 +55,7 @@ export async function headlessCommand(given: Arguments, launcher: Launcher): Pro
       const forgetToken = told ? await tellToken(runtime.home, listening.port, secret) : undefined;
       await write(`troupe server listening on port ${listening.port}\n`);
       await Promise.race([listening.ended, interrupted, ...(isOwned ? [whenLeftAlone(server)] : [])]);
-      await forgetToken?.(); // while the port is ours: whoever has it next writes a file of its own
+      await forgetToken?.(); // while this process has the port: the next owner writes its own file
       listening.close();
     }
   } finally {
@@ -71,8 +71,8 @@ function portOf(given: Arguments): number | undefined {
 }
 
 /**
- * A program that starts a server with a token and reads its stdout owns it. When it is gone, without having been able to stop
- * the server, and no other client is there either, the server ends.
+ * Resolves when the server is orphaned. A program that starts a server with a token and reads its stdout owns it. If
+ * the owner exited without stopping the server, and no other client is connected, the server ends.
  */
 async function whenLeftAlone(server: Server): Promise<void> {
   const { ppid } = process;
@@ -94,7 +94,7 @@ function isPipe(descriptor: number): boolean {
   return file.isFIFO() || file.isSocket();
 }
 
-/** Whatever prints by itself prints for people. */
+/** Redirects console output to stderr, since stdout carries only messages. */
 function keepStdoutClean(): void {
   for (const name of ["log", "info", "debug", "dir", "table"] as const) console[name] = console.error;
 }
@@ -111,8 +111,8 @@ const MIN_TOKEN_LENGTH = 16;
 const MIN_OWNED_LENGTH = 8;
 
 /**
- * Throws for a token that can be guessed: a port is open to every program of this machine. A token that looks like
- * ordinary text cannot be masked in what a session writes, so it counts as weak too.
+ * Throws for a token that can be guessed: every program of this machine can reach a port. A token that looks like
+ * ordinary text cannot be masked in a session's output, so it counts as weak too.
  */
 function refuseWeak(token: string, { isOwned }: { isOwned: boolean }): void {
   if (token.length >= MIN_TOKEN_LENGTH && !isOrdinary(token)) return;
@@ -124,7 +124,10 @@ function refuseWeak(token: string, { isOwned }: { isOwned: boolean }): void {
   say(`warning: COPILOT_CONNECTION_TOKEN is weak: it should have ${need}. ${hint}`);
 }
 
-/** A port of this machine is open to everyone on it; who may read this file may come in. Returns what takes it away. */
+/**
+ * Writes the token to a private file: users who can read it may connect to the port. Returns a function that removes
+ * it.
+ */
 async function tellToken(home: string, port: number, token: string): Promise<() => Promise<void>> {
   const folder = join(home, "server");
   const path = join(folder, `${port}.token`);

@@ -18,7 +18,7 @@ const HELP = `Usage:
 
 type Entry = KeptSidekicks["entries"][number];
 
-/** `troupe inbox`: what agents that nobody started had to say. */
+/** `troupe inbox`: reads the messages of sidekicks. */
 export async function inboxCommand(given: Arguments, launcher: Launcher): Promise<ExitCode> {
   const [, verb = "list", ...words] = given.words;
   if (verb === "help") {
@@ -65,7 +65,7 @@ function entryLines(entries: readonly Entry[]): string {
   );
 }
 
-/** For `troupe tasks list --all`: what each of them did, and what it used. */
+/** For `troupe tasks list --all`: one line per sidekick run, with its result and usage. */
 export function runLines(runs: readonly KeptRun[]): string {
   return inColumns(
     runs.map(({ id, state, turns, tokens, costUsd, sent, error }) => [

@@ -165,7 +165,7 @@ const shown = (session: SessionView) => ({
   structuredContent: { ...session },
 });
 
-/** Tells a client that wants it how far the session is, so that its own time limit begins anew. */
+/** Reports progress to a client that asked for it, so that the client's own timeout starts again. */
 function reportProgress(look: () => SessionView, { mcpReq }: Context): () => void {
   const progressToken = mcpReq._meta?.progressToken;
   if (progressToken === undefined) return () => undefined;

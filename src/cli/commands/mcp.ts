@@ -29,13 +29,13 @@ Values may name variables: --header 'Authorization: Bearer \${TOKEN}' keeps the 
 A client secret for login is read from TROUPE_MCP_CLIENT_SECRET.
 `;
 
-/** What the command needs of the runtime. */
+/** The parts of the runtime that the command needs. */
 export interface McpAdministration {
   readonly file: string;
   list(): Promise<readonly ServerView[]>;
   notices(): readonly string[];
   add(name: string, entry: object): Promise<void>;
-  /** False when the server is not one of the user's own. */
+  /** Returns false if the server is not one of the user's own. */
   remove(name: string): Promise<boolean>;
   setEnabled(name: string, enabled: boolean): Promise<void>;
   check(name: string): Promise<{ readonly status: string; readonly error?: string }>;
@@ -74,11 +74,11 @@ export interface McpSurroundings {
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly signal: AbortSignal;
   print(text: string): void;
-  /** One line for people, beside the answer. */
+  /** Writes one line for the user, separate from the result. */
   say(text: string): void;
 }
 
-/** `troupe mcp`: which servers there are, and what a person decided about them. */
+/** `troupe mcp`: lists the servers and changes the user's decisions about them. */
 export async function mcpCommand(given: Arguments, around: McpSurroundings): Promise<ExitCode> {
   const [, verb = "list", name = "", ...rest] = given.words;
   const run = Object.hasOwn(verbs, verb) ? verbs[verb] : undefined;
@@ -183,7 +183,7 @@ function entryOf(given: Arguments, rest: readonly string[]): object {
   return { type: transport, url: first, ...(headers && { headers }), ...common };
 }
 
-/** What is wrong is said without the value, which may be a secret. */
+/** Throws without quoting the value, which may be a secret. */
 function pairs(given: readonly string[], separator: string, shape: string): Record<string, string> | undefined {
   if (given.length === 0) return undefined;
   return Object.fromEntries(

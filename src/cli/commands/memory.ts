@@ -48,16 +48,16 @@ export interface MemorySurroundings {
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly cwd: string;
   readonly stateRoot: string;
-  /** Whether a person trusts this folder: then all clones of a repository share their facts. */
+  /** Whether the user trusts this folder: then all clones of a repository share their facts. */
   readonly isTrusted: boolean;
-  /** Sessions of prompt mode are told nothing that is remembered, unless a flag says otherwise. */
+  /** True if sessions of prompt mode get no remembered facts. */
   readonly isOff?: boolean;
-  /** Where sessions keep their facts instead, when the settings say so. */
+  /** The service that stores the facts instead, if the settings name one. */
   readonly service?: string;
   readonly ports: MemoryPorts;
   print(text: string): Promise<void>;
   say(text: string): void;
-  /** Undefined when nobody can be asked. */
+  /** Undefined if no user can be asked. */
   readonly ask?: (question: string) => Promise<boolean>;
 }
 
@@ -84,7 +84,7 @@ const surroundings = (): MemorySurroundings => {
   };
 };
 
-/** `troupe memory`: what is kept between sessions, in the hands of the person it is about. */
+/** `troupe memory`: lets the user read and change the facts that are stored between sessions. */
 export async function memoryCommand(given: Arguments, around: MemorySurroundings = surroundings()): Promise<ExitCode> {
   const [, verb = "list", ...words] = given.words;
   const run = Object.hasOwn(verbs, verb) ? verbs[verb as keyof typeof verbs] : undefined;
@@ -92,7 +92,7 @@ export async function memoryCommand(given: Arguments, around: MemorySurroundings
   if (deciding.has(verb)) refuseToAgents(around.environment);
   const scope = given.choice("scope", memoryScopes);
   const memory = openLocalMemory(around);
-  // A session may have had the trust that this command has not: a person sees what it kept all the same.
+  // A session may have had the trust that this command lacks. The user still sees the facts that it stored.
   const all = openLocalMemory({ ...around, isTrusted: true }).journals;
   const journals = all.filter((journal) => scope === undefined || journal.scope === scope);
   await run({ given, words, scope, memory, journals, around });
@@ -104,14 +104,14 @@ interface Request {
   readonly words: readonly string[];
   readonly scope: MemoryScope | undefined;
   readonly memory: LocalMemory;
-  /** Those of the scope that was asked for. */
+  /** The journals of the requested scope. */
   readonly journals: readonly Journal[];
   readonly around: MemorySurroundings;
 }
 
 const verbs = { list, show, add, edit, accept, remove, export: exportAll, import: importFile, undo, help };
 
-/** What makes a fact count, or not: no agent does this through its shell. */
+/** Verbs that change which facts count. Agents may not run them through their shell. */
 const deciding = new Set(["add", "edit", "accept", "remove", "import", "undo"]);
 const SHELL_MARK = "TROUPE_SHELL";
 
@@ -230,12 +230,12 @@ async function remove({ given, words, journals, around }: Request): Promise<void
   if (given.has("purge")) await sayTraces([...wordings], around);
 }
 
-/** Also those it had before it was edited. */
+/** Returns all wordings of a fact, including those before it was edited. */
 function wordingsOf({ journal, fact }: { journal: Journal; fact: Fact }): string[] {
   return [fact, ...historyOf(fact.id, journal.read()).flatMap((entry) => entry.fact ?? [])].map((one) => one.fact);
 }
 
-/** Logs of sessions are evidence of what was done, so they are named and not rewritten. */
+/** Names the repository file and the session logs that still contain the text. Logs are never rewritten. */
 async function sayTraces(words: readonly string[], { stateRoot, cwd, say }: MemorySurroundings): Promise<void> {
   const { gitRoot } = workingDirectory(cwd);
   if (gitRoot !== undefined && factsInRepository(gitRoot).some((fact) => words.includes(fact)))
@@ -298,7 +298,7 @@ function readFacts(journal: Journal, { say }: Pick<MemorySurroundings, "say">): 
 
 const SHORTEST_PREFIX = 4;
 
-/** By the id or, where it is enough, the beginning of it. */
+/** Finds a fact by its id, or by an unambiguous prefix of it. */
 function find(journals: readonly Journal[], id: string): { journal: Journal; fact: Fact } {
   const all = journals.flatMap((journal) => [...journal.read().facts.values()].map((fact) => ({ journal, fact })));
   const exact = all.find(({ fact }) => fact.id === id);
@@ -309,7 +309,7 @@ function find(journals: readonly Journal[], id: string): { journal: Journal; fac
   throw new TroupeError("usage", problem, { hint: "See: troupe memory list" });
 }
 
-/** A number of days, or `never`; undefined when nothing was said. */
+/** Returns the expiry date, null for `never`, or undefined if the flag is absent. */
 function expiry(given: Arguments, { ports }: MemorySurroundings): string | null | undefined {
   if (given.text("expires") === "never") return null;
   const days = given.amount("expires", "whole");

@@ -5,7 +5,7 @@ import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import type { Launcher } from "../launcher.ts";
 import { jsonList, write } from "../output/output.ts";
 
-/** `troupe models`: what can be used now, and what the rest is waiting for. */
+/** `troupe models`: lists the usable models, and what the others still need. */
 export async function modelsCommand(given: Arguments, launcher: Launcher): Promise<ExitCode> {
   if (given.words.length > 1)
     throw usage(`troupe models takes no words, so what is "${given.words.slice(1).join(" ")}"?`);

@@ -30,7 +30,7 @@ const FORK_HELP = `Usage:
   --session <id|name>                another session than the last one of this folder; it may be at work
 `;
 
-/** `troupe rewind`: a conversation as it was before a message, and the files if wanted. */
+/** `troupe rewind`: rewinds a conversation to before a message, and optionally the files. */
 export async function rewindCommand(given: Arguments): Promise<ExitCode> {
   if (given.words[1] === "help") return print(HELP);
   if (given.words.length > 1) throw usage("troupe rewind takes no words; name the message with --to.");
@@ -46,7 +46,7 @@ export async function rewindCommand(given: Arguments): Promise<ExitCode> {
   }
 }
 
-/** `troupe fork`: a second session from the first. */
+/** `troupe fork`: creates a second session from the first. */
 export async function forkCommand(given: Arguments): Promise<ExitCode> {
   if (given.words[1] === "help") return print(FORK_HELP);
   if (given.words.length > 1) throw usage("troupe fork takes no words; name the message with --at.");
@@ -105,7 +105,7 @@ async function pointsOf({ home, store }: Runtime, sessionId: string): Promise<re
   }
 }
 
-/** A message by its number in the list; anything else is the id of an event. */
+/** Returns the event of a message number in the list. Other text is an event id. */
 function eventOf(wanted: string, points: readonly RewindPoint[]): string {
   if (!/^\d{1,6}$/.test(wanted)) return wanted;
   const point = points[Number(wanted) - 1];

@@ -21,7 +21,7 @@ const HELP = `Usage:
   --json                             one JSON array: a session each, with its best places
 `;
 
-/** `troupe search`: where it was said, and how to go on there. */
+/** `troupe search`: finds text in sessions, and shows how to resume them. */
 export async function searchCommand(given: Arguments, words: readonly string[]): Promise<ExitCode> {
   if (words.length === 1 && words[0] === "help") {
     await write(HELP);
@@ -40,7 +40,7 @@ export async function searchCommand(given: Arguments, words: readonly string[]):
   }
 }
 
-/** `troupe sessions reindex`: the index is made anew from the logs. */
+/** `troupe sessions reindex`: rebuilds the index from the logs. */
 export async function reindexCommand(runtime: Runtime): Promise<ExitCode> {
   try {
     const { changed, failed } = await runtime.past.reindex();
@@ -65,7 +65,7 @@ function queryOf(given: Arguments, words: string): Query {
   };
 }
 
-/** The repository by its name on GitHub; without one, the sessions of its folder. */
+/** Selects the repository by its GitHub name, or else the sessions of its folder. */
 function thisRepository(): Pick<Query, "repository" | "cwd"> {
   const { repository, gitRoot, cwd } = workingDirectory(process.cwd());
   return repository === undefined ? { cwd: gitRoot ?? cwd } : { repository };
@@ -80,7 +80,7 @@ function timeOf(since: string): string {
   return new Date(time).toISOString();
 }
 
-/** A session with its best places. */
+/** A session with its best matches. */
 type FoundSession = Omit<Found, keyof Place> & { readonly places: readonly Place[] };
 type Place = Pick<Found, "source" | "number" | "snippet" | "timestamp">;
 

@@ -1,4 +1,6 @@
-/** The sessions that an MCP client runs through `troupe mcp serve`: started, continued, watched and stopped by id. */
+/**
+ * The sessions that an MCP client runs through `troupe mcp serve`. It starts, continues, watches and stops them by id.
+ */
 import { realpathSync } from "node:fs";
 import { isAbsolute, resolve, sep } from "node:path";
 import { clip } from "../../lib/text.ts";
@@ -9,7 +11,7 @@ import type { ClientSession } from "../../sdk/session.ts";
 
 export interface ServedOptions {
   readonly client: Client;
-  /** The folder of sessions that name none. */
+  /** The working directory of sessions that name none. */
   readonly cwd: string;
   /** Folders in which a session may work; "all" for any. */
   readonly folders: readonly string[] | "all";
@@ -24,7 +26,7 @@ export interface StartWish {
   readonly name?: string | undefined;
 }
 
-/** A session as its client is shown it. */
+/** A session as its client sees it. */
 export interface SessionView {
   readonly sessionId: string;
   readonly status: "working" | "idle" | "failed";
@@ -33,7 +35,7 @@ export interface SessionView {
   /** The main agent's last message since the last prompt. */
   readonly answer?: string;
   readonly error?: string;
-  /** The tool that was started last, while the session works. */
+  /** The last tool that was started, while the session is working. */
   readonly activity?: string;
   /** Tool calls that were denied since the last prompt. */
   readonly denied?: string[];
@@ -58,14 +60,14 @@ const MAX_DENIED = 20;
 export class ServedSessions {
   readonly #options: ServedOptions;
   readonly #sessions = new Map<string, Served>();
-  /** Sessions being opened; they count for the limit. */
+  /** Number of sessions that are being opened. They count for the limit. */
   #opening = 0;
 
   constructor(options: ServedOptions) {
     this.#options = options;
   }
 
-  /** Throws a `TroupeError` when the folder is not allowed, the limit is reached or the session cannot be opened. */
+  /** Throws a `TroupeError` if the folder is not allowed, the limit is reached or the session cannot be opened. */
   async start({ prompt, cwd: wanted, model, agent, name }: StartWish): Promise<SessionView> {
     const { client } = this.#options;
     const cwd = this.#folder(wanted);
@@ -104,7 +106,7 @@ export class ServedSessions {
     });
   }
 
-  /** Resolves when the session no longer works or the time is over. Waiting stops nothing. */
+  /** Resolves when the session stops working or the time is over. A timeout stops nothing. */
   async wait(
     sessionId: string,
     { timeoutMs, signal }: { timeoutMs: number; signal: AbortSignal },
@@ -125,7 +127,7 @@ export class ServedSessions {
     return viewOf(served);
   }
 
-  /** Stops the work that is under way. With `close` the session is given up too; it stays on disk. */
+  /** Stops the current work. With `close`, also closes the session, which stays on disk. */
   async stop(sessionId: string, { close }: { close: boolean }): Promise<SessionView> {
     const served = this.#find(sessionId);
     if (served.status === "working") await served.session.abort();
@@ -184,7 +186,7 @@ export class ServedSessions {
     );
   }
 
-  /** The caller may be more restricted than this program: it chooses among the folders of the command, not any. */
+  /** Returns the requested folder if the command allows it. The caller may be more restricted than this program. */
   #folder(wanted: string | undefined): string {
     const { cwd, folders } = this.#options;
     const path = wanted === undefined ? cwd : isAbsolute(wanted) ? wanted : resolve(cwd, wanted);

@@ -9,8 +9,8 @@ import { removeWorktree } from "../../worktrees/worktree-remove.ts";
 import { unmergedTasks, worktreesFolder } from "../unmerged.ts";
 
 /**
- * Removes a session with all it has put anywhere: its files, its part of the index, and the worktrees and branches of its agents in the
- * repository. Work that was not merged is only thrown away by force; else nothing changes.
+ * Removes a session with all its data: its files, its part of the index, and the worktrees and branches of its agents
+ * in the repository. Throws, and changes nothing, if there is unmerged work and `force` is not set.
  */
 export async function deleteSession(what: Wish): Promise<void> {
   const { runtime, sessionId } = what;
@@ -26,11 +26,11 @@ interface Wish {
   readonly force: boolean;
 }
 
-/** Under the lock of the session, so that no agent is at work in what is taken away. */
+/** Runs under the session's lock, so that no agent works in the removed worktrees. */
 async function discardAll({ runtime, sessionId, force }: Wish, folder: string): Promise<void> {
   const log = await runtime.store.open(sessionId);
   try {
-    if (log.heldBy) return; // removing the session says who has it
+    if (log.heldBy) return; // removing the session then reports its holder
     await recoverMerges({ folder, disk: nodeDisk });
     if (!force) refuseUnmerged(await unmergedTasks(folder), sessionId);
     for (const record of await allRecords(folder)) await removeWorktree(record, { folder, disk: nodeDisk });

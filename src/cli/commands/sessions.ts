@@ -26,7 +26,7 @@ const HELP = `Usage:
   --json                             for list and search: one JSON array
 `;
 
-/** `troupe sessions`: what is kept, and how to get it out or rid of it. */
+/** `troupe sessions`: lists, shows, exports and deletes stored sessions. */
 export async function sessionsCommand(given: Arguments): Promise<ExitCode> {
   const [, verb = "list", ...wanted] = given.words;
   const runtime = createRuntime({ environment: process.env });
@@ -88,10 +88,10 @@ async function listText(runtime: Runtime, given: Arguments): Promise<string> {
   return `${rows.join("\n")}\n`;
 }
 
-/** Text is written when there is this much of it. */
+/** Text is written in pieces of about this size. */
 const SHOWN_CHARACTERS = 64 * 1024;
 
-/** A very long session is shown from its last compaction on, unless all of it is wanted. */
+/** Shows a session. A very long one is shown from its last compaction on, unless `all` is set. */
 async function showSession({ store }: Runtime, sessionId: string, { all }: { all: boolean }): Promise<void> {
   const recent = all ? undefined : await store.recent(sessionId, isMainCompaction);
   if (!recent) return show(store.events(sessionId));
@@ -105,7 +105,7 @@ async function showSession({ store }: Runtime, sessionId: string, { all }: { all
 
 const isMainCompaction = (event: SessionEvent): boolean => event.agentId === undefined && isCompaction(event);
 
-/** The conversation as a person reads it, however long it is. */
+/** Writes the conversation in readable form. Its length is not limited. */
 async function show(events: Iterable<SessionEvent> | AsyncIterable<SessionEvent>): Promise<void> {
   let text = "";
   let isFirst = true;

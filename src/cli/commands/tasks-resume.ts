@@ -12,10 +12,10 @@ import { onInterrupt } from "../signals.ts";
 import { oneTask, type TasksCall } from "./tasks.ts";
 
 const DEFAULT_MESSAGE = "Go on where you were interrupted.";
-/** No command waits for an agent longer than this; it can be resumed again. */
+/** Timeout for one agent. It can be resumed again. */
 const MAX_WAIT_MS = 24 * 60 * 60 * 1000;
 
-/** Goes on with one agent. The main agent sleeps meanwhile, and hears of the answer when it is next spoken to. */
+/** Resumes one agent. The main agent stays idle, and receives the result with its next message. */
 export async function resumeTask(call: TasksCall): Promise<ExitCode> {
   const { given, words, runtime, sessionId } = call;
   const [word, message = DEFAULT_MESSAGE, ...more] = words;
@@ -72,7 +72,7 @@ async function answerOf(session: Session, id: string, message: string): Promise<
   };
 }
 
-/** Whether it was the provider that failed the agent, and not the agent or we. */
+/** Records whether the provider caused the agent's failure. */
 function failuresOf(id: string) {
   let failed = false;
   return {

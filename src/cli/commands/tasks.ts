@@ -29,7 +29,7 @@ const HELP = `Usage:
   --json                                for list (one JSON array) and show (one JSON object)
 `;
 
-/** `troupe tasks`: the agents of a session, also when nobody works with it. */
+/** `troupe tasks`: the agents of a session, whether it is open or not. */
 export async function tasksCommand(given: Arguments, launcher: Launcher): Promise<ExitCode> {
   const [, verb = "list", ...words] = given.words;
   if (verb === "help") {
@@ -51,7 +51,7 @@ export async function tasksCommand(given: Arguments, launcher: Launcher): Promis
 
 export interface TasksCall {
   readonly given: Arguments;
-  /** What follows the verb. */
+  /** The arguments after the verb. */
   readonly words: readonly string[];
   readonly runtime: Runtime;
   readonly sessionId: string;
@@ -113,7 +113,7 @@ function table(tasks: readonly KeptTask[], now: number): string {
 
 const isEnded = ({ status }: KeptTask): boolean => ["completed", "failed", "cancelled"].includes(status);
 
-/** The reason where the state alone does not say it. */
+/** Returns the state, with the reason if the state alone does not imply it. */
 function stateText({ status, reason }: KeptTask): string {
   const told = { completed: "finished", failed: "error", cancelled: "stopped" } as const;
   if (reason === undefined || (status in told && told[status as keyof typeof told] === reason)) return status;
@@ -168,7 +168,7 @@ async function stop({ given, words, runtime, sessionId }: TasksCall): Promise<Ex
   return exitCodes.done;
 }
 
-/** What becomes of the work an agent did in a worktree of its own. */
+/** Merges, shows or discards the work of an agent in its own worktree. */
 async function worktree({ given, words, runtime, sessionId }: TasksCall): Promise<ExitCode> {
   const [, verb = ""] = given.words;
   const taskId = await oneTask({ words, runtime, sessionId, verb });
@@ -183,7 +183,7 @@ async function worktree({ given, words, runtime, sessionId }: TasksCall): Promis
   const printed: Promise<void>[] = [];
   const print = (text: string): void => void printed.push(write(text));
   const wish = { folder: join(directory, "worktrees"), taskId, print, stateRoot: stateRoot(process.env) };
-  // A command of an agent may merge what its agent may write, and no more.
+  // A command of an agent may merge only files that the agent may write.
   const isAgent = process.env.TROUPE_SHELL !== undefined;
   const consent = isAgent ? {} : { force: given.has("force"), ...terminalAsk() };
   try {
@@ -196,7 +196,7 @@ async function worktree({ given, words, runtime, sessionId }: TasksCall): Promis
   }
 }
 
-/** The id of the one agent a person names. */
+/** Returns the id of the one agent that the user named. */
 export async function oneTask(what: {
   words: readonly string[];
   runtime: Runtime;

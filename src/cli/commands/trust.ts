@@ -36,7 +36,7 @@ export interface TrustSurroundings {
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly cwd: string;
   print(text: string): Promise<void>;
-  /** Undefined when nobody can be asked. */
+  /** Undefined if no user can be asked. */
   readonly ask?: (question: string) => Promise<boolean>;
 }
 
@@ -50,12 +50,12 @@ const surroundings = (): TrustSurroundings => ({
 const collected = (folder: string): Promise<readonly PinnedItem[]> =>
   executableItems(folder, { stateRoot: stateRoot(process.env), environment: process.env });
 
-/** Trust is a matter of whole repositories: a hook at the root runs in all of its folders. */
+/** Trust applies to whole repositories: a hook at the root runs in all of its folders. */
 function workspaceOf(folder: string): string {
   return workingDirectory(folder).gitRoot ?? folder;
 }
 
-/** `troupe trust`: nothing of a folder is trusted that was not shown whole. */
+/** `troupe trust`: records trust in a folder. Only items that were shown in full are trusted. */
 export async function trustCommand(
   given: Arguments,
   collect: (folder: string) => Promise<readonly PinnedItem[]> = collected,
@@ -132,7 +132,7 @@ const MARKS: Record<ItemTrust, string> = {
   untrusted: "new",
 };
 
-/** Every line of an item has a mark before it, so that no item can look like our own words. */
+/** Every line of an item has a mark before it, so that no item can imitate our own text. */
 function itemsText(folder: string, items: readonly PinnedItem[], check: (item: PinnedItem) => ItemTrust): string {
   if (items.length === 0) return sanitise(`Nothing in ${folder} could run or decide anything by itself yet.\n`);
   const shown = items.map((item) => {

@@ -35,7 +35,7 @@ const surroundings = (): UndoSurroundings => ({
   print: (text) => void process.stdout.write(text),
 });
 
-/** `troupe undo`: files as they were before the agent changed or deleted them. */
+/** `troupe undo`: restores files to the state before the agent changed or deleted them. */
 export async function undoCommand(given: Arguments, around: UndoSurroundings = surroundings()): Promise<ExitCode> {
   const { environment, cwd } = around;
   const print = (text: string): ExitCode => {

@@ -1,4 +1,4 @@
-/** `troupe tasks merge|diff|discard <task>`: what becomes of the work that an agent did in a worktree of its own. */
+/** `troupe tasks merge|diff|discard <task>`: merges, shows or discards the work of an agent in its own worktree. */
 import { nodeDisk } from "../../lib/node/disk.ts";
 import { plural, sanitise } from "../../lib/text.ts";
 import { TroupeError } from "../../protocol/errors.ts";
@@ -23,14 +23,14 @@ export async function diffTask(wish: WorktreeWish): Promise<ExitCode> {
   return exitCodes.done;
 }
 
-/** A merge that did not happen is an error with its own sentence; nothing has changed then. */
+/** Throws if the merge did not happen; nothing has changed then. */
 export async function mergeTask(
   wish: WorktreeWish & {
     readonly as?: MergeKind;
     readonly description?: string;
     /** Merges protected names too. */
     readonly force?: boolean;
-    /** Undefined when there is no terminal. */
+    /** Undefined if there is no terminal. */
     readonly ask?: (question: string) => Promise<boolean>;
   },
 ): Promise<ExitCode> {

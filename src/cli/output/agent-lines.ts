@@ -1,20 +1,22 @@
-/** What happens to agents, as plain lines. */
+/** Reports changes of agents as plain lines. */
 import { clip, plural } from "../../lib/text.ts";
 import type { Block } from "../../view/blocks.ts";
 import { isBusy } from "../../view/draft.ts";
 import type { AgentView } from "../../view/view.ts";
 import { clipColumns } from "./columns.ts";
 
-/** The members of an agent whose change is worth a line. */
+/** The fields of an agent whose change is worth a line. */
 export type Before = Pick<AgentView, "status" | "lastTool" | "card">;
 
 export const beforeOf = ({ status, lastTool, card }: AgentView): Before => ({ status, lastTool, card });
 
-/** Returns lines for the changes of agents. The start of an agent is told once, however many messages it answers. */
+/**
+ * Returns lines for the changes of agents. The start of an agent is reported once, however many messages it answers.
+ */
 export class AgentLines {
   readonly #started = new Set<string>();
 
-  /** `before` is undefined for an agent that is new. */
+  /** `before` is undefined for a new agent. */
   linesOf(agent: AgentView, before: Before | undefined): string[] {
     const hasBegun = agent.status === "running" && before?.status !== "running";
     if (!hasBegun || this.#started.has(agent.id)) return changes(agent, before);
@@ -74,7 +76,7 @@ export interface BlockLine {
   readonly text: string;
 }
 
-/** Blocks that a user should know of as they come, as lines. A denial that a warning has told of is not told twice. */
+/** Returns lines for blocks that a user should see immediately. A denial that a warning reported is not repeated. */
 export class BlockLines {
   readonly #told: string[] = [];
 

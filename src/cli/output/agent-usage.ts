@@ -3,12 +3,12 @@ import type { AgentUsage } from "../../session/turn/run-totals.ts";
 
 const MAX_NAMED = 6;
 
-/** `2 agents: scout 2, helper 1`; those that did most come first where not all can be named. */
+/** Returns `2 agents: scout 2, helper 1`. If not all fit, the most active agents are named. */
 export function turnsText(agents: readonly AgentUsage[]): string {
   return `${plural(agents.length, "agent")}: ${named(agents, ({ turns }) => String(turns))}`;
 }
 
-/** What each of them cost, where that is known and not nothing. */
+/** Returns the cost of each agent, if it is known and above zero. */
 export function costText(agents: readonly AgentUsage[]): string {
   const paid = agents.filter(({ costUsd }) => costUsd !== null && costUsd > 0);
   return named(paid, ({ costUsd }) => `$${(costUsd ?? 0).toFixed(4)}`);

@@ -1,4 +1,4 @@
-/** The board as people read it. Whatever stands on it stays on its own lines, and drives no terminal. */
+/** Formats the board for users. Each entry stays on its own lines and cannot control the terminal. */
 import {
   type BoardChange,
   type BoardEntry,
@@ -48,7 +48,7 @@ export function changeList(changes: readonly BoardChange[]): string {
     .join("");
 }
 
-/** Line by line what went away and what came. */
+/** Returns the removed and added lines. */
 export function changeText({ rows }: Pick<BoardChange, "rows">): string {
   return rows
     .map(({ before, after }) => {

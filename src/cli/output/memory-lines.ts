@@ -1,4 +1,4 @@
-/** Facts as people read them. Whatever a fact says, it stays on its own line. */
+/** Formats facts for users. Each fact stays on its own line, whatever it contains. */
 import type { HistoryEntry } from "../../context/memory/fold.ts";
 import { type Fact, isCurrent } from "../../context/memory/memory.ts";
 import { clip, plural, sanitiseLine } from "../../lib/text.ts";

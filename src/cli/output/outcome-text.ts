@@ -6,12 +6,12 @@ import type { Outcome, Session } from "../../session/session.ts";
 import type { ExitCode } from "../exit-codes.ts";
 import { costText, turnsText } from "./agent-usage.ts";
 
-/** The last line of JSON output: what became of the prompt, and what it used. */
+/** Returns the last line of JSON output: the outcome of the prompt, and its usage. */
 export function resultLine(what: {
   session: Session;
   outcome: Outcome;
   verdict?: Verdict | undefined;
-  /** Agents that were not waited for any longer. */
+  /** Agents that were still working when the wait ended. */
   left: readonly string[];
   exitCode: ExitCode;
 }): object {
@@ -34,12 +34,12 @@ export function resultLine(what: {
   };
 }
 
-/** What stderr says at the end: why it did not work out, what was used, how to go on. */
+/** Returns the last lines for stderr: the failure, the usage, and how to continue. */
 export function finalLines(what: {
   session: Session;
   outcome: Outcome;
   verdict?: Verdict | undefined;
-  /** Agents whose worktree holds work that was not merged. */
+  /** Agents whose worktree holds unmerged work. */
   unmerged: readonly string[];
   silent: boolean;
 }): string[] {
@@ -51,7 +51,7 @@ export function finalLines(what: {
   return [...trouble, ...news, ...resume];
 }
 
-/** Files that this session changed, where this run did something. Known once the session is closed. */
+/** Returns the files that this session changed, if this run did something. Known once the session is closed. */
 function changes({ events, inherited, settings }: Session): string[] {
   const own = events.slice(inherited);
   const end = own.findLast(({ type }) => type === "session.shutdown");
@@ -67,7 +67,7 @@ function changes({ events, inherited, settings }: Session): string[] {
 
 const MAX_FILES_NAMED = 4;
 
-/** Work that nobody has in the working tree yet. */
+/** Returns a hint about work that is not in the working tree yet. */
 function worktrees({ id }: Session, unmerged: readonly string[]): string[] {
   const [first, ...others] = unmerged;
   if (first === undefined) return [];
@@ -76,12 +76,12 @@ function worktrees({ id }: Session, unmerged: readonly string[]): string[] {
   return [`the work of ${who} is in a worktree and not merged: ${commands.join(" · ")}`];
 }
 
-/** Facts that nobody was shown wait for a person. */
+/** Returns a hint about proposed facts that the user has not seen. */
 function proposals({ run: { proposals: count } }: Session): string[] {
   return count === 0 ? [] : [`${plural(count, "fact")} proposed to be remembered: troupe memory list`];
 }
 
-/** Bad news is told in any case. */
+/** Bad news is printed even with `silent`. */
 function judgement(session: Session, verdict: Verdict | undefined, { silent }: { silent: boolean }): string[] {
   if (verdict === undefined || verdict.kind === "aborted" || (verdict.kind === "complete" && silent)) return [];
   if (verdict.kind === "left" || session.modes.current === "autopilot") return [`autopilot: ${verdictText(verdict)}`];
@@ -111,7 +111,7 @@ function isDefect(outcome: Extract<Outcome, { error: Error }>): boolean {
   return outcome.kind === "error" ? outcome.error.kind === "internal" : !(outcome.error instanceof TroupeError);
 }
 
-/** The stack of what went wrong first. */
+/** Returns the stack of the first error. */
 function defectText(error: Error): string {
   const cause = error.cause instanceof Error ? error.cause : error;
   return `this is a defect in troupe, please report it:\n${cause.stack ?? cause.message}`;
@@ -130,7 +130,7 @@ function usageLine(session: Session): string {
   return `${plural(calls, "turn")}${who}, ${spent}${by}, session ${session.id}`;
 }
 
-/** The model that the main agent called last in this run. */
+/** Returns the model that the main agent called last in this run. */
 function answeringModel({ events, inherited }: Session): string | undefined {
   const last = events
     .slice(inherited)

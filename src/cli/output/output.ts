@@ -1,15 +1,18 @@
 import { sanitise } from "../../lib/text.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 
-/** stdout as a contract: answers and JSON lines, whole, and a clear sign when nobody reads any more. */
+/**
+ * This folder formats results and progress. `Output` writes answers and JSON lines to stdout, whole, and reports when
+ * the reader has disconnected.
+ */
 export interface Output {
   answer(text: string): void;
-  /** Text that is safe to write as it is. */
+  /** Writes text that is already safe for a terminal. */
   text(text: string): void;
   line(value: object): void;
-  /** Why nothing more can be written, once that is so; `EPIPE` when the reader went away. */
+  /** The error after which nothing more can be written; `EPIPE` if the reader disconnected. */
   readonly failure: NodeJS.ErrnoException | undefined;
-  /** Everything said so far has been taken, or could not be. */
+  /** Resolves when all output was written or has failed. */
   flushed(): Promise<void>;
 }
 
@@ -23,7 +26,7 @@ export function output(stdout: NodeJS.WriteStream, onFailure: () => void): Outpu
     if (!failure) stdout.write(text);
   };
   return {
-    /** Into a pipe or file exactly as the model said it; on a terminal without what could drive it. */
+    /** Writes exactly the model's text to a pipe or file; on a terminal without control characters. */
     answer(text) {
       const shown = stdout.isTTY ? sanitise(text) : text;
       write(shown.endsWith("\n") ? shown : `${shown}\n`);
@@ -41,7 +44,7 @@ export function output(stdout: NodeJS.WriteStream, onFailure: () => void): Outpu
   };
 }
 
-/** A reader that has seen enough ends the command quietly; any other failure is told. */
+/** Rejects with kind "interrupted", which prints nothing, if the reader disconnected; otherwise with "failed". */
 export function write(text: string): Promise<void> {
   return new Promise((resolve, reject) => {
     process.stdout.write(text, (error) => {
@@ -53,13 +56,13 @@ export function write(text: string): Promise<void> {
   });
 }
 
-/** A list as one JSON array with an element per line; `[]` when it is empty. */
+/** Returns a list as one JSON array with an element per line; `[]` if it is empty. */
 export function jsonList(values: readonly object[], stdout: { readonly isTTY?: boolean } = process.stdout): string {
   if (values.length === 0) return "[]\n";
   return `[\n${values.map((value) => `  ${jsonLine(value, stdout)}`).join(",\n")}\n]\n`;
 }
 
-/** One line of JSON; on a terminal without the characters that drive it, which JSON leaves as they are. */
+/** Returns one line of JSON; on a terminal without control characters, which JSON leaves unescaped. */
 export function jsonLine(value: unknown, stdout: { readonly isTTY?: boolean }): string {
   const text = JSON.stringify(value);
   if (!stdout.isTTY) return text;

@@ -11,11 +11,11 @@ import { seconds, treeLines } from "./tree-lines.ts";
 
 export interface Progress {
   show(event: SessionEvent): void;
-  /** Takes in what an earlier process did, without showing it. */
+  /** Applies an event of an earlier process, without showing it. */
   recall(event: SessionEvent): void;
-  /** Writes nothing until the returned function is called: someone is asked a question. */
+  /** Suspends output while a question is asked. Returns a function that resumes it. */
   pause(): () => void;
-  /** Takes the live lines away for good, so that what follows starts on a clean one. */
+  /** Removes the live lines permanently, so that later output starts on a clean line. */
   stop(): void;
 }
 
@@ -24,21 +24,21 @@ const levels: readonly LogLevel[] = ["none", "error", "warning", "info", "debug"
 
 export interface ProgressOptions {
   readonly stderr: Terminal;
-  /** Live lines can be drawn there. */
+  /** Whether live lines can be drawn. */
   readonly live: boolean;
   readonly colour: boolean;
-  /** Names of roles and states; English unless given. */
+  /** Names of roles and states. Default: English. */
   readonly labels?: Labels;
   readonly silent: boolean;
   readonly level: LogLevel;
-  /** How long a session that is done waits for its agents; 0 = not at all. */
+  /** How long an idle session waits for its agents; 0 = not at all. */
   readonly waitMs: number;
   now(): number;
 }
 
 const MAX_ROWS = 12;
 
-/** What the user sees on stderr while agents work: a live tree on a terminal, plain lines elsewhere. */
+/** Shows progress on stderr while agents work: a live tree on a terminal, plain lines elsewhere. */
 export function progress(options: ProgressOptions): Progress {
   const { stderr, silent, level, now } = options;
   const live = options.live && !silent;
@@ -63,7 +63,7 @@ export function progress(options: ProgressOptions): Progress {
     return treeLines(main, view, { now: now(), width, rows, colour, ...(labels && { labels }) });
   };
   const drawn = live ? screen({ terminal: stderr, now, lines }) : undefined;
-  // The seconds go on while the model thinks: a line that stands still looks like a program that does.
+  // Redraws every second while the model works, so that the program does not look frozen.
   const ticking = drawn && setInterval(() => redraw(), 1_000);
   ticking?.unref();
   const held: string[] = [];
@@ -106,7 +106,7 @@ export function progress(options: ProgressOptions): Progress {
       if (told && wanted(told.level)) line(told.text);
     }
   };
-  /** A wait for a model that has just begun. */
+  /** Reports a wait for a model that has just begun. */
   const showWait = (agent: AgentView, before: AgentView["modelWait"]): void => {
     const { modelWait: wait } = agent;
     if (!wait || wait === before || wait.attempt === undefined || !wanted("warning")) return;
@@ -155,7 +155,7 @@ export function progress(options: ProgressOptions): Progress {
   };
 }
 
-/** What the main agent is at; empty when nothing is known of it. */
+/** Returns the main agent's current activity; empty if it is unknown. */
 function doingOf({ main }: View): string {
   if (main.turns === 0) return "";
   const running = [...main.tools.values()].at(-1);

@@ -1,6 +1,6 @@
 import { sanitise } from "../../lib/text.ts";
 
-/** One line for people, on stderr: whatever it quotes cannot drive the terminal or pass for another line. */
+/** Writes one line for the user to stderr. Quoted text cannot control the terminal or imitate another line. */
 export function say(text: string): void {
   process.stderr.write(
     `troupe: ${sanitise(text)
@@ -9,7 +9,7 @@ export function say(text: string): void {
   );
 }
 
-/** As `say`, for what needs its lines: the stack of a defect. */
+/** Like `say`, for text with several lines, such as a stack. */
 export function sayLines(text: string): void {
   process.stderr.write(`troupe: ${sanitise(text).trimEnd()}\n`);
 }

@@ -7,18 +7,18 @@ export interface Terminal {
   readonly rows?: number;
 }
 
-/** How long what agents do is collected before it is drawn, and how far apart such drawings are: no eye follows more. */
+/** How long changes are collected before a redraw, and the minimum time between redraws. */
 const COLLECT_MS = 50;
 const MIN_REDRAW_MS = 100;
 
-/** Lines at the bottom of a terminal that are drawn over and over, and taken away before anything else is written. */
+/** Lines at the bottom of a terminal that are redrawn, and removed before anything else is written. */
 export interface Screen {
-  /** Something changed that must be seen at once; nothing is written where it looks the same. */
+  /** Redraws immediately. Writes nothing if the lines look the same. */
   change(): void;
-  /** One of many things changed: drawn together with what else changes in these milliseconds. */
+  /** Redraws soon, together with other changes. */
   collect(): void;
   clear(): void;
-  /** For good. */
+  /** Stops redrawing permanently. */
   stop(): void;
 }
 
@@ -30,7 +30,7 @@ export function screen(options: { terminal: Terminal; now: () => number; lines: 
   let waiting: NodeJS.Timeout | undefined;
   let stopped = false;
 
-  // A terminal that became narrower has broken our lines: they take more rows now.
+  // A terminal that became narrower has wrapped our lines: they take more rows now.
   const erase = (): string => {
     if (widths.length === 0) return "";
     const columns = Math.max(1, terminal.columns ?? 80);
@@ -46,7 +46,7 @@ export function screen(options: { terminal: Terminal; now: () => number; lines: 
     const next = lines();
     const text = next.join("\n");
     if (text === shown) return;
-    // In one write, so that nothing flickers.
+    // One write, so that nothing flickers.
     terminal.write(`${erase()}${text}`);
     shown = text;
     widths = next.map((line) => columnsOf(withoutColour(line)));

@@ -1,4 +1,4 @@
-/** Draws the agents of a view as lines of a terminal, never more or wider than asked. */
+/** Draws the agents of a view as terminal lines, within the given width and number of rows. */
 import { plural, sanitiseLine } from "../../lib/text.ts";
 import { type Labels, labelsFor, statusLabel, workerLabel } from "../../protocol/labels.ts";
 import { agentRows, groupText, isCurrentWorker, type Row } from "../../view/agent-rows.ts";
@@ -13,13 +13,13 @@ export interface Drawing {
   readonly width: number;
   readonly rows: number;
   readonly colour: boolean;
-  /** English unless given. */
+  /** Default: English. */
   readonly labels?: Labels;
 }
 
 const english = labelsFor({});
 
-/** The lines of a terminal: the main agent, those at work, and how many are done. */
+/** Returns the lines: the main agent, the working agents, and the number of finished ones. */
 export function treeLines(main: string, view: View, drawing: Drawing): string[] {
   const all = agentRows(view, ({ kind, isPast }) => kind !== "sidekick" && !isPast);
   const shown = chosen(all, view, drawing.rows - 2);
@@ -32,7 +32,10 @@ export function treeLines(main: string, view: View, drawing: Drawing): string[] 
     .map((segments) => paint(segments, drawing));
 }
 
-/** Agents at work first; idle ones, and the results of workers, as far as there is room. Others that ended are only counted. */
+/**
+ * Chooses the agents to draw: working agents first, then idle ones and results of workers if there is room. Others that
+ * ended are only counted.
+ */
 function chosen(all: readonly Row[], view: View, room: number): readonly Row[] {
   const isLiving = (agent: AgentView): boolean => isBusy(agent) || agent.status === "idle";
   const wishes = [(agent: AgentView) => isLiving(agent) || isCurrentWorker(view, agent), isLiving, isBusy];
@@ -64,7 +67,7 @@ function branchOf(rows: readonly Row[], index: number): string {
   return `${rails.join("")}${goesOn(rows, index, depth) ? "├ " : "└ "}`;
 }
 
-/** Whether a later row hangs on the same rail. */
+/** Whether a later row continues the same tree line. */
 function goesOn(rows: readonly Row[], index: number, level: number): boolean {
   for (const { depth } of rows.slice(index + 1)) {
     if (depth < level) return false;
@@ -107,21 +110,21 @@ function agentLine(agent: AgentView, { view, drawing, branch }: Placed): Segment
   ];
   const left = drawing.width - head.reduce((sum, { text }) => sum + columnsOf(sanitiseLine(text)), 0);
   const numbers = numbersOf(agent, left - MIN_TOOL_COLUMNS - 3);
-  // A long command must not push the costs from the screen.
+  // A long command must not push the costs off the screen.
   const room = Math.max(MIN_TOOL_COLUMNS, left - columnsOf(numbers) - 3);
   const tool = isBusy(agent) ? clipColumns(agent.lastTool?.title ?? "", MAX_TOOL_COLUMNS) : "";
   const told = doing([result?.summary ?? "", tool, agent.intent], room);
   return [...head, { text: `${told}${numbers}`, style: "dim" }];
 }
 
-/** Every agent has a line of its own, so the chain stops at the next agent. */
+/** Every agent has its own line, so the chain of waits stops at the next agent. */
 function ownWait(view: View, agent: AgentView): string {
   const awaited = waitedFor(view, agent);
   if (awaited.length > 0) return awaited.map(({ id }) => id).join(", ");
   return waitText(waitChain(view, agent.id).filter(({ kind }) => kind !== "tool"));
 }
 
-/** Tokens and cost; the number of tools only where that fits, too. */
+/** Returns tokens and cost, and the number of tool calls if it fits. */
 function numbersOf({ spent }: AgentView, room: number): string {
   const { tools, inputTokens, outputTokens, costUsd, isCostKnown } = spent;
   const tokens = inputTokens + outputTokens;
@@ -133,7 +136,7 @@ function numbersOf({ spent }: AgentView, room: number): string {
   return columnsOf(`${count}${price}`) <= room ? `${count}${price}` : price;
 }
 
-/** The first of these that is not empty, and those after it that still fit. */
+/** Returns the first text that is not empty, and those after it that still fit. */
 function doing(texts: readonly string[], room: number): string {
   let left = room;
   let all = "";
@@ -151,7 +154,7 @@ const MAX_TOOL_COLUMNS = 100;
 
 const codes = { plain: "", name: "1", good: "32", wait: "33", dim: "2" } as const;
 
-/** Text of others cannot drive the terminal, and no line is wider than the screen, so that it can be drawn over. */
+/** Untrusted text cannot control the terminal. No line exceeds the width, so that it can be redrawn. */
 function paint(segments: readonly Segment[], { width, colour }: Drawing): string {
   let left = width;
   let line = "";

@@ -10,7 +10,7 @@ type Environment = Readonly<Record<string, string | undefined>>;
 const DEFAULT_WAIT_SECONDS = 600;
 const MAX_WAIT_SECONDS = 7 * 24 * 60 * 60;
 
-/** How long a prompt that is answered waits for agents in the background. 0 = not at all. */
+/** How long prompt mode waits for background agents after the answer. 0 = not at all. */
 export function agentWaitMs(environment: Environment): number {
   const name = environment.TROUPE_TASK_WAIT_TIMEOUT_SECONDS
     ? "TROUPE_TASK_WAIT_TIMEOUT_SECONDS"
@@ -22,10 +22,10 @@ export function agentWaitMs(environment: Environment): number {
   return Math.min(seconds, MAX_WAIT_SECONDS) * 1000;
 }
 
-/** Progress on stderr as the flags and the terminal want it. */
+/** Creates the progress display that the flags and the terminal call for. */
 export function progressOf(given: Arguments, how: { waitMs: number; stdoutIsBusy?: boolean }): Progress {
   const { stderr, stdout, env } = process;
-  // Lines of JSON on the same screen would be written into the drawing.
+  // JSON lines on the same terminal would be written into the drawing.
   const isShared = how.stdoutIsBusy === true && stdout.isTTY === true;
   return progress({
     stderr,
@@ -39,7 +39,7 @@ export function progressOf(given: Arguments, how: { waitMs: number; stdoutIsBusy
   });
 }
 
-/** Shows what happens from now on; a resumed session's past was shown when it happened. */
+/** Shows events from now on. Earlier events of a resumed session were shown before. */
 export function watch(session: Session, bar: Progress, each: (event: SessionEvent) => void = () => undefined): void {
   const past = new Set(session.events.slice(0, session.inherited));
   session.follow((event) => {
@@ -49,27 +49,30 @@ export function watch(session: Session, bar: Progress, each: (event: SessionEven
   });
 }
 
-/** Agents that work, or wait for a place, at the moment. */
+/** Returns the agents that are working or queued. */
 export function busyAgents(session: Session): readonly string[] {
   return (session.tasks?.list({ includeEnded: false }) ?? []).flatMap(({ id, status }) =>
     status === "running" || status === "queued" ? [id] : [],
   );
 }
 
-/** Why agents were left at work. */
+/** Returns why the wait for agents ended. */
 export function whyLeft(end: { readonly isInterrupted: boolean; readonly waitMs: number }): string {
   if (end.isInterrupted) return "interrupted";
   return `${end.waitMs === 0 ? "not waited for" : `not done after ${end.waitMs / 1000} s of waiting`}, and cut off`;
 }
 
-/** Lines about agents that were not waited for any longer. Call it for a closed session, which knows who can go on. */
+/**
+ * Returns lines about agents that were still working when the wait ended. Call it for a closed session, which knows
+ * which of them can be resumed.
+ */
 export function leftLines(
   left: readonly string[],
   what: { session: Pick<Session, "id" | "tasks">; why: string },
 ): string[] {
   const { session, why } = what;
   if (left.length === 0) return [];
-  // Those that a call waited for ended with it.
+  // Agents that a call waited for ended with the call.
   const resumable = left.find((id) => session.tasks?.view(id)?.status === "idle");
   const more = left.length > MAX_NAMED ? ` and ${left.length - MAX_NAMED} more` : "";
   return [
