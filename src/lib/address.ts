@@ -1,6 +1,6 @@
 /**
- * Which addresses are on the public Internet. Everything that leads back into this machine, its network or the cloud it
- * runs in is named, in every notation it can be written in; what nobody has given out counts as reserved.
+ * Classifies network addresses. Every address that leads back into this machine, its network or its cloud is
+ * recognised, in every notation. Unassigned addresses count as reserved.
  */
 
 export type AddressKind =
@@ -18,32 +18,34 @@ export type AddressKind =
   | "tunnel"
   | "none";
 
-/** Text that is no address is of the kind "none". */
+/** Returns "none" for text that is no address. */
 export function addressKind(address: string): AddressKind {
   const bytes = parseAddress(address);
   if (bytes === undefined) return "none";
   return bytes.length === 4 ? kindOfV4(bytes) : kindOfV6(bytes);
 }
 
-/** Why this address must not be dialled, or undefined when it is a public one. Text that is no address is refused. */
+/**
+ * Returns why this address must not be connected to, or undefined if it is public. Text that is no address is refused.
+ */
 export function refusalOf(address: string, { allowLocalhost = false } = {}): string | undefined {
   const kind = addressKind(address);
   return kind === "public" || (allowLocalhost && kind === "loopback") ? undefined : words[kind];
 }
 
-/** Why this name must not be resolved, or undefined when what it leads to decides. */
+/** Returns why this name must not be resolved, or undefined if its addresses decide. */
 export function refusalOfName(host: string, { allowLocalhost = false } = {}): string | undefined {
   if (isLocalName(host)) return allowLocalhost ? undefined : "a name of this machine";
   return metadataNames.has(bareName(host)) ? "a name of cloud metadata" : undefined;
 }
 
-/** Names that mean this machine whatever a resolver says. */
+/** Names that mean this machine, whatever a resolver returns. */
 export function isLocalName(host: string): boolean {
   const name = bareName(host);
   return name === "localhost" || name.endsWith(".localhost");
 }
 
-/** The gateway of a network without IPv4 leads to the address inside; it can be public. */
+/** The gateway of a network without IPv4 leads to the embedded address, which can be public. */
 export function isTranslated(address: string): boolean {
   const bytes = parseAddress(address);
   return bytes?.length === 16 && isIn(bytes, NAT64);
@@ -68,7 +70,7 @@ const metadataNames = new Set(["metadata.google.internal", "metadata.goog", "ins
 
 const bareName = (host: string): string => host.toLowerCase().replace(/\.+$/, "");
 
-/** The bytes of an address as a resolver or `URL` writes it: four or sixteen. */
+/** Returns the four or sixteen bytes of an address as a resolver or `URL` writes it. */
 export function parseAddress(text: string): readonly number[] | undefined {
   const bare = text.replace(/^\[(.*)\]$/, "$1").replace(/%.*$/, "");
   return bare.includes(":") ? parseV6(bare) : parseV4(bare);
@@ -128,7 +130,7 @@ const v4Ranges: readonly Range[] = [
   [[240], 4, "reserved"],
 ];
 
-/** Inside the only block that is given out for the public Internet (2000::/3). Teredo is in the first. */
+/** Ranges inside the only block assigned to the public Internet (2000::/3). Teredo is in the first. */
 const v6Ranges: readonly Range[] = [
   [[0x20, 0x01, 0x00], 23, "reserved"],
   [[0x20, 0x01, 0x0d, 0xb8], 32, "reserved"],
@@ -136,12 +138,12 @@ const v6Ranges: readonly Range[] = [
   [[0x3f, 0xff, 0x00], 20, "reserved"],
 ];
 
-/** Outside of it. */
+/** Ranges outside of that block. */
 const v6Named: readonly Range[] = [
   [Array<number>(16).fill(0), 128, "unspecified"],
   [[...Array<number>(15).fill(0), 1], 128, "loopback"],
   [[...Array<number>(10).fill(0), 0xff, 0xff], 96, "mapped"],
-  // Of two clouds; among private ones, which a person may allow.
+  // Metadata addresses of two clouds. They are among private addresses, which a user may allow.
   [[0xfd, 0x00, 0x0e, 0xc2], 32, "metadata"],
   [[0xfd, 0x20, 0x00, 0xce], 32, "metadata"],
   [[0xfc], 7, "private"],
@@ -149,7 +151,7 @@ const v6Named: readonly Range[] = [
   [[0xff], 8, "multicast"],
 ];
 
-/** Networks without IPv4 reach the old Internet through this prefix, so what it carries decides. */
+/** Networks without IPv4 reach IPv4 addresses through this prefix, so the embedded address decides. */
 const NAT64: Range = [[0x00, 0x64, 0xff, 0x9b, 0, 0, 0, 0, 0, 0, 0, 0], 96, "translated"];
 
 function kindOfV4(bytes: readonly number[]): AddressKind {

@@ -1,20 +1,20 @@
-/** The block of YAML between two lines of `---` at the top of a Markdown file. The file may come from anyone. */
+/** Parses the YAML block between two lines of `---` at the top of a Markdown file. The file is untrusted. */
 import { isObject } from "./json.ts";
 
 export interface Frontmatter {
-  /** Plain values without prototype keys or cycles. Empty when there is no block, or when it cannot be read. */
+  /** Plain values without prototype keys or cycles. Empty if there is no block, or if it is invalid. */
   readonly data: Record<string, unknown>;
-  /** What follows the block; the whole text when there is none. */
+  /** The text after the block; the whole text if there is no block. */
   readonly body: string;
-  /** Why a block could not be read; the line is that of the file, from 1. */
+  /** Why a block is invalid. The line is that of the file, from 1. */
   readonly problem?: { readonly line: number; readonly message: string };
 }
 
-/** Reading hostile YAML of this size takes a tenth of a second; its time grows with the square. */
+/** Parsing hostile YAML of this size takes a tenth of a second; the time grows with the square. */
 const MAX_CHARACTERS = 16 * 1024;
 const MAX_ALIASES = 32;
 const MAX_DEPTH = 16;
-/** Far more than a person writes; see `nestsTooDeep`. */
+/** Far more than a user writes; see `nestsTooDeep`. */
 const MAX_INDENTATION = 100;
 const MAX_INDICATORS_IN_LINE = 50;
 const MAX_BRACKETS = 32;
@@ -22,7 +22,7 @@ const MAX_VALUES = 5_000;
 const MAX_MESSAGE_CHARACTERS = 200;
 const REFUSED_KEYS = new Set(["__proto__", "constructor", "prototype"]);
 
-/** Never throws, whatever the text is. YAML is loaded only when there is a block to read. */
+/** Never throws, whatever the text is. YAML is loaded only if there is a block. */
 export async function parseFrontmatter(text: string): Promise<Frontmatter> {
   const opening = /^\ufeff?---[ \t]*\r?\n/.exec(text)?.[0];
   if (opening === undefined) return { data: {}, body: text };
@@ -47,8 +47,8 @@ function unread(body: string, line: number, message: string): Frontmatter {
 }
 
 /**
- * The YAML reader goes down by recursion, and a stack that runs out inside a regular expression ends the process: no
- * catch helps. So what could lead it deep is refused by its looks, before.
+ * The YAML parser is recursive, and a stack overflow inside a regular expression ends the process: it cannot be caught.
+ * So text that could nest deeply is refused before it is parsed.
  */
 function nestsTooDeep(block: string): boolean {
   let brackets = 0;
@@ -79,7 +79,7 @@ async function parseYaml(block: string): Promise<Parsed> {
   }
 }
 
-/** Throws on what no honest file has: nesting or aliases without end, and keys that reach prototypes. */
+/** Throws for content that no honest file has: excessive nesting or aliases, and prototype keys. */
 function plainCopy(value: unknown, at: { depth: number; left: { values: number } }): unknown {
   if (at.depth > MAX_DEPTH) throw new Error(`The frontmatter is nested more than ${MAX_DEPTH} levels deep.`);
   if (at.left.values-- <= 0) throw new Error(`The frontmatter holds more than ${MAX_VALUES} values.`);
@@ -95,8 +95,8 @@ function plainCopy(value: unknown, at: { depth: number; left: { values: number }
 }
 
 /**
- * People write `applyTo: **\/*.ts` and `description: Use when: asked`, which is not YAML. Where the strict reading
- * failed, values that are one line, that of their key, are taken as the text they are.
+ * Users write `applyTo: **\/*.ts` and `description: Use when: asked`, which is not YAML. If strict parsing failed,
+ * values on the same line as their key are read as plain text.
  */
 function quotePlainValues(block: string): string {
   return block.replace(

@@ -1,10 +1,13 @@
-/** Glob patterns, matched in time that grows with pattern times path: a pattern cannot make the program hang. */
+/**
+ * Glob patterns. The matching time is bounded by pattern length times path length, so a pattern cannot hang the
+ * program.
+ */
 
 const MAX_PATTERN_CHARACTERS = 1000;
 const MAX_ALTERNATIVES = 256;
 const SPECIAL = /[*?[\]{}\\]/;
 
-/** A pattern that asks for too much. */
+/** A pattern that exceeds a limit. */
 export class GlobPatternError extends Error {
   override readonly name = "GlobPatternError";
 }
@@ -19,7 +22,7 @@ export function splitBase(pattern: string): { base: string; pattern: string } {
   return { base: base === "" && pattern.startsWith("/") ? "/" : base, pattern: rest === "" ? "**" : rest };
 }
 
-/** A test for paths with `/` between their names. A pattern that ends in `/` means everything below. */
+/** Returns a test for paths with `/` as separator. A pattern that ends in `/` matches everything below. */
 export function globMatcher(pattern: string): (path: string) => boolean {
   if (pattern.length > MAX_PATTERN_CHARACTERS) {
     throw new GlobPatternError(`A glob pattern can have at most ${MAX_PATTERN_CHARACTERS} characters.`);
@@ -50,7 +53,7 @@ function matchesPath(segments: readonly Segment[], names: readonly string[][]): 
   });
 }
 
-/** Only the last star ever needs to take more, so there is no backtracking beyond it. */
+/** Only the last star ever needs to match more, so there is no backtracking beyond it. */
 function matchesWithStar<P, V>(
   pattern: readonly P[],
   values: readonly V[],
@@ -101,7 +104,7 @@ function parseSegment(segment: string): Token[] {
   return tokens;
 }
 
-/** `[a-z]`, `[!a]` or `[^a]`; undefined when the bracket is never closed and so stands for itself. */
+/** Parses `[a-z]`, `[!a]` or `[^a]`. Returns undefined if the bracket is not closed: it is then literal. */
 function parseSet(characters: readonly string[], open: number): { token: Token; last: number } | undefined {
   const negated = ["!", "^"].includes(characters[open + 1] ?? "");
   const first = open + (negated ? 2 : 1);
@@ -129,7 +132,7 @@ function expandBraces(pattern: string): string[] {
   return heads.flatMap((head) => tails.map((tail) => pattern.slice(0, open) + head + tail));
 }
 
-/** The first complete pair of braces with what stands between its commas; unclosed ones stand for themselves. */
+/** Returns the first complete pair of braces and its alternatives. Unclosed braces are literal. */
 function firstBraces(pattern: string): { open: number; close: number; options: string[] } | undefined {
   let depth = 0;
   let open = -1;

@@ -1,7 +1,7 @@
 /** Any value that survives a JSON round trip unchanged. */
 export type Json = string | number | boolean | null | Json[] | { [key: string]: Json };
 
-/** Parses text that may be anything; the caller decides what a failure means. */
+/** Parses untrusted text. The caller decides what a failure means. */
 export function parseJson(text: string): { ok: true; value: Json } | { ok: false; error: string } {
   try {
     return { ok: true, value: JSON.parse(text) };
@@ -10,7 +10,10 @@ export function parseJson(text: string): { ok: true; value: Json } | { ok: false
   }
 }
 
-/** " (line 3)", to go after "is not JSON"; empty where there is one line alone, or the parser does not tell the place. */
+/**
+ * Returns " (line 3)", to append to "is not JSON". Empty for a single line, or if the parser does not report the
+ * position.
+ */
 export function jsonTroublePlace(text: string): string {
   if (!text.trim().includes("\n")) return "";
   const parsed = parseJson(text);
@@ -22,7 +25,7 @@ function troubleOffset(text: string, error: string): number | undefined {
   const position = /at position (\d+)/.exec(error)?.[1];
   if (position !== undefined) return Number(position);
   if (error.includes("end of JSON input")) return text.trimEnd().length;
-  // Else the engine quotes the text around the place, ten characters on each side where there are as many.
+  // Otherwise the engine quotes the text around the position, up to ten characters on each side.
   const [, before, quote = "", after] = /, (\.{3})?"(.*?)"(\.{3})? is not valid JSON$/s.exec(error) ?? [];
   const start = quote === "" ? -1 : text.indexOf(quote);
   if (start < 0 || start !== text.lastIndexOf(quote)) return undefined;
@@ -34,17 +37,17 @@ export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Names that mean something else than a member once a value is copied: refused in JSON from outside. */
+/** Names that are not plain members once a value is copied: refused in untrusted JSON. */
 export const prototypeKeys: ReadonlySet<string> = new Set(["__proto__", "constructor", "prototype"]);
 
-/** Whether JSON text is nested more than `depth` levels, counted before anything is built of it. */
+/** Whether JSON text is nested more than `depth` levels. Counts before parsing. */
 export function isDeeperThan(text: string, depth: number): boolean {
   return isHeavierThan(text, { depth, marks: Number.POSITIVE_INFINITY });
 }
 
 /**
- * Whether building a value of JSON text would take more than its caller allows: levels of nesting, or `marks`, the commas,
- * colons and opening brackets outside strings. Those cost time and memory; a long string alone costs next to nothing.
+ * Whether parsing JSON text would exceed the caller's limits: levels of nesting, or `marks`, the commas, colons and
+ * opening brackets outside strings. Those cost time and memory; a long string alone is cheap.
  */
 export function isHeavierThan(text: string, limits: { readonly depth: number; readonly marks: number }): boolean {
   let open = 0;
@@ -64,7 +67,7 @@ export function isHeavierThan(text: string, limits: { readonly depth: number; re
   return false;
 }
 
-/** The first of `prototypeKeys` that is a key anywhere in a parsed value. */
+/** Returns the first of `prototypeKeys` that is a key anywhere in a parsed value. */
 export function prototypeKeyIn(value: unknown): string | undefined {
   if (Array.isArray(value)) return firstFound(value);
   if (!isObject(value)) return undefined;
@@ -79,7 +82,7 @@ function firstFound(values: readonly unknown[]): string | undefined {
   return undefined;
 }
 
-/** Where the string that starts at `start` ends; the end of the text if it never does. */
+/** Returns the end of the string that starts at `start`; the end of the text if it is not closed. */
 function endOfString(text: string, start: number): number {
   let at = text.indexOf('"', start + 1);
   while (at !== -1) {

@@ -1,14 +1,14 @@
 /**
- * Names in a workspace that run code or change rules later. File tools, merges of worktrees and the sandbox all take
- * them from here. The first three lists hold in every folder of a workspace, not only at its top.
+ * Names in a workspace that run code or change rules later. File tools, merges of worktrees and the sandbox all use
+ * these lists. The first three lists apply in every folder of a workspace, not only at its top.
  */
 
-/** Folders that are protected with everything in them, besides `.git`. */
+/** Folders that are protected with their contents, besides `.git`. */
 export const PROTECTED_FOLDERS: readonly string[] = [".troupe", ".vscode", ".idea"];
 
 export const PROTECTED_FILES: readonly string[] = [".mcp.json", ".envrc", ".gitmodules"];
 
-/** Folders of which only these entries are protected, each with everything in it. The rest stays writable. */
+/** Folders of which only these entries are protected, each with its contents. The rest stays writable. */
 export const PROTECTED_PARTS: Readonly<Record<string, readonly string[]>> = {
   ".github": ["hooks", "copilot", "extensions", "mcp.json"],
   ".claude": ["hooks", "settings.json", "settings.local.json"],
@@ -18,6 +18,6 @@ export const PROTECTED_PARTS: Readonly<Record<string, readonly string[]>> = {
 export const GIT_INTERNALS = {
   folders: ["hooks"],
   files: ["config", "config.worktree", "info/attributes"],
-  /** In the git folder of a linked worktree: they say which repository it belongs to. */
+  /** In the git folder of a linked worktree: they determine its repository. */
   linkedFiles: ["commondir", "gitdir", "config.worktree"],
 } as const;

@@ -1,11 +1,11 @@
 /**
- * Text of others inside what a model reads: between tags of ours, which it can neither open, close nor imitate.
- * `wrapped` makes every frame, and `quoted` prepares the text that stands in one.
+ * Untrusted text inside a model's input: between our tags, which the text can neither open, close nor imitate.
+ * `wrapped` makes every frame, and `quoted` prepares its text.
  */
 import { summarySections } from "./summary-sections.ts";
 import { clip, sanitise, sanitiseLine } from "./text.ts";
 
-/** Tags that mark who speaks. A frame with a tag that is not listed here does not compile. */
+/** Tags that mark the source of a text. A frame with a tag that is not listed here does not compile. */
 export const frameTags = [
   "agent_instructions",
   "agent_message",
@@ -46,11 +46,11 @@ export const frameTags = [
 ] as const;
 export type FrameTag = (typeof frameTags)[number];
 
-/** Tags that mean something inside a summary, or in the request for one, and nowhere else. */
+/** Tags with a meaning only inside a summary, or in the request for one. */
 export const summaryTags = [...summarySections, "agents", "focus", "plan", "skills", "todos"] as const;
 export type SummaryTag = (typeof summaryTags)[number];
 
-/** Puts text between tags. The caller has quoted the text; attributes are escaped here. */
+/** Puts text between tags. The caller must have quoted the text; attributes are escaped here. */
 export function wrapped(
   tag: FrameTag | SummaryTag,
   attributes: Readonly<Record<string, string | undefined>>,
@@ -74,29 +74,31 @@ function attribute(value: string): string {
     .replaceAll(">", "&gt;");
 }
 
-/** Returns the text with hidden characters made visible and every tag of ours encoded. Quoting twice changes nothing. */
+/**
+ * Returns the text with hidden characters made visible and every tag of ours encoded. Quoting twice changes nothing.
+ */
 export function quoted(text: string): string {
   return withoutTags(sanitise(text));
 }
 
-/** As `quoted`, for text inside a summary: the tags of its sections are encoded too. */
+/** Like `quoted`, for text inside a summary: the tags of its sections are encoded too. */
 export function quotedInSummary(text: string): string {
   return encoded(sanitise(text), inSummary);
 }
 
-/** As `quoted`, for text whose hidden characters must stay as they are. */
+/** Like `quoted`, for text whose hidden characters must stay unchanged. */
 export function withoutTags(text: string): string {
   return encoded(text, inFrames);
 }
 
-/** Returns the same JSON value with the tags in its texts and member names encoded. */
+/** Returns the same JSON value with the tags in its strings and member names encoded. */
 export function quotedJson<T extends object>(value: T): T {
   return JSON.parse(withoutTags(JSON.stringify(value)));
 }
 
 const MAX_LINE_CHARACTERS = 300;
 
-/** Returns the text on one line, cut where it gets long, without tags or quotation marks. */
+/** Returns the text on one line, truncated, without tags or quotation marks. */
 export function quotedLine(text: string): string {
   return clip(sanitiseLine(text).replace(/\s+/g, " "), MAX_LINE_CHARACTERS)
     .replaceAll("&", "&amp;")
@@ -106,7 +108,7 @@ export function quotedLine(text: string): string {
 }
 
 interface Lexicon {
-  /** The names without separators; true: only the whole word counts, because it is an ordinary word. */
+  /** The names without separators. True: only the whole word counts, because it is an ordinary word. */
   readonly names: ReadonlyMap<string, boolean>;
   readonly beginnings: ReadonlySet<string>;
 }
@@ -122,14 +124,14 @@ function lexicon(tags: readonly string[]): Lexicon {
   return { names, beginnings: new Set(beginnings) };
 }
 
-/** `<` and characters that a reader takes for it. */
+/** `<` and characters that a reader may take for it. */
 const OPENER = "[<\\u02c2\\u1438\\u2039\\u226e\\u227a\\u2329\\u276e\\u27e8\\u3008\\ufe64\\uff1c]";
-/** Stands for one hidden character after `sanitise`. */
+/** Replaces one hidden character after `sanitise`. */
 const MARK = "<U\\+[0-9A-F]{4,6}>";
-/** Begins at every opener once, except where it is part of a mark. */
+/** Matches every opener once, except where it is part of a mark. */
 const CANDIDATE = new RegExp(`${MARK}|(${OPENER})`, "g");
 
-/** Takes time in proportion to the text: what is skipped after one opener holds no other. */
+/** Linear in the length of the text: the part skipped after one opener contains no other. */
 function encoded(text: string, known: Lexicon): string {
   return text.replace(CANDIDATE, (found: string, opener: string | undefined, at: number) =>
     opener !== undefined && SKIPPED.some((skipped) => namesTag(text, at + 1, { skipped, known })) ? "&lt;" : found,
@@ -138,7 +140,9 @@ function encoded(text: string, known: Lexicon): string {
 
 /** Skipped anywhere in a tag: white space, slashes, separators, hidden and combining characters. */
 const NOISE = `${MARK}|[\\s/\\\\_\\-\\p{M}\\p{C}\\p{Z}\\p{Pc}\\p{Pd}\\p{Default_Ignorable_Code_Point}\\u2044\\u2215\\u29f8\\uff0f\\uff3c]`;
-/** In JSON white space is escaped; elsewhere the same two characters are a backslash and a letter. So both are tried. */
+/**
+ * In JSON white space is escaped; elsewhere the same two characters are a backslash and a letter. So both are tried.
+ */
 const ESCAPES = "\\\\(?:[bfnrt]|u[0-9a-fA-F]{4})";
 const SKIPPED = [new RegExp(`(?:${NOISE})+`, "uy"), new RegExp(`(?:${ESCAPES}|${NOISE})+`, "uy")];
 

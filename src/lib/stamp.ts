@@ -1,15 +1,12 @@
-/**
- * Identity and time come in as arguments, so that a test run is repeatable to the byte
- * and a wait of two minutes takes no time at all.
- */
+/** Ids and time are passed in, so that a test run is repeatable to the byte and a wait of two minutes takes no time. */
 export interface Stamp {
-  /** A new unique id. The prefix is a hint for readable test ids; real ids are UUIDs. */
+  /** Returns a new unique id. The prefix is a hint for readable test ids; real ids are UUIDs. */
   id(prefix: string): string;
-  /** Wall clock in milliseconds; may jump. Only for what people read. */
+  /** Wall clock in milliseconds; may jump. Use it only for display. */
   now(): number;
-  /** Never goes back. For durations, back-off and time-outs. */
+  /** Monotonic clock in milliseconds. Use it for durations, back-off and timeouts. */
   monotonic(): number;
-  /** Resolves after `milliseconds`, rejects with the signal's reason as soon as it aborts. */
+  /** Resolves after `milliseconds`. Rejects with the signal's reason as soon as it aborts. */
   sleep(milliseconds: number, signal?: AbortSignal): Promise<void>;
 }
 

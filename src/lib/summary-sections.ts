@@ -9,10 +9,10 @@ const SUMMARY_SECTIONS = [
 ] as const;
 export type SummarySection = (typeof SUMMARY_SECTIONS)[number];
 
-/** Of the summary of a conversation, in their order. */
+/** The sections of a conversation summary, in order. */
 export const summarySections: readonly SummarySection[] = SUMMARY_SECTIONS;
 
-/** The sections of a summary. A text that broke off has what there is of its last one. */
+/** Returns the sections of a summary. A truncated text has a part of its last one. */
 export function sectionsOf(text: string): Partial<Record<SummarySection, string>> {
   const found: Partial<Record<SummarySection, string>> = {};
   for (const name of SUMMARY_SECTIONS) {

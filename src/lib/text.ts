@@ -1,4 +1,9 @@
-/** The candidate most like `wanted`, if any is close enough to be a likely slip of the finger. */
+/**
+ * This folder holds helpers that know nothing of agents or sessions. `node/` has those that use Node's APIs, `redact/`
+ * removes secrets from text.
+ */
+
+/** Returns the candidate most like `wanted`, if one is close enough to be a likely typing error. */
 export function nearest(wanted: string, candidates: Iterable<string>): string | undefined {
   let best: string | undefined;
   let bestDistance = Math.max(1, Math.floor(wanted.length / 3)) + 1;
@@ -12,7 +17,7 @@ export function nearest(wanted: string, candidates: Iterable<string>): string | 
   return best;
 }
 
-/** Insertions, deletions, changes and swaps of neighbours between the two; `limit` when there are as many or more. */
+/** Returns the number of insertions, deletions, changes and swaps of neighbours between the two, at most `limit`. */
 function editDistance(a: string, b: string, limit: number): number {
   if (Math.abs(a.length - b.length) >= limit) return limit;
   let older: number[] = [];
@@ -31,19 +36,19 @@ function editDistance(a: string, b: string, limit: number): number {
   return row[b.length] ?? limit;
 }
 
-/** At most `maxCharacters`, cut at a code point, with a mark that something is missing. */
+/** Returns at most `maxCharacters`, cut at a code point, with a mark for the missing part. */
 export function clip(text: string, maxCharacters: number, mark = "…"): string {
   if (text.length <= maxCharacters) return text;
   return `${firstCharacters(text, Math.max(0, maxCharacters - mark.length))}${mark}`;
 }
 
-/** The first characters without splitting a surrogate pair. */
+/** Returns the first characters without splitting a surrogate pair. */
 export function firstCharacters(text: string, count: number): string {
   const last = text.charCodeAt(count - 1);
   return text.slice(0, last >= 0xd800 && last <= 0xdbff ? count - 1 : count);
 }
 
-/** Text in a Markdown fence that it cannot close. */
+/** Returns text in a Markdown fence that it cannot close. */
 export function fenced(text: string): string {
   let longest = 2;
   for (const [run] of text.matchAll(/`+/g)) longest = Math.max(longest, run.length);
@@ -57,9 +62,9 @@ export function plural(count: number, noun: string): string {
 }
 
 /**
- * Makes text from outside safe to show on a terminal: escape sequences and control characters are dropped, the target of
- * a link is shown, characters that hide or reorder text are made visible. New lines and tabs stay. What is removed cannot
- * leave behind what would have to be removed: doing it twice is doing it once.
+ * Makes untrusted text safe to show on a terminal. Escape sequences and control characters are dropped, the target of a
+ * link is shown, and characters that hide or reorder text are made visible. New lines and tabs stay. The result
+ * contains nothing to remove: a second call changes nothing.
  */
 export function sanitise(text: string): string {
   if (!NOT_PLAIN.test(text) || !HARMFUL.test(text)) return text;
@@ -72,8 +77,8 @@ export function sanitise(text: string): string {
 }
 
 /**
- * As `sanitise`, but nothing is dropped: escape sequences and control characters become visible too. For text that a
- * person decides about, where every character may be part of what runs.
+ * Like `sanitise`, but nothing is dropped: escape sequences and control characters become visible too. For text that a
+ * user decides about, where every character may be part of what runs.
  */
 export function visible(text: string): string {
   const shown = (character: string): string =>
@@ -81,28 +86,29 @@ export function visible(text: string): string {
   return sanitise(text.replace(new RegExp(`[${CONTROL}]`, "g"), shown));
 }
 
-/** As `sanitise`, for what is shown within one line: names, paths, titles. */
+/** Like `sanitise`, for text within one line: names, paths, titles. */
 export function sanitiseLine(text: string): string {
   return sanitise(text).replace(/[\n\t]+/g, " ");
 }
 
 const NOT_PLAIN = /[^\n\t -~]/;
-/** Zero width, reordering, tags, fillers, selectors that carry data: nothing a reader could see. */
+/** Zero width, reordering, tags, fillers, selectors that carry data: characters that a reader cannot see. */
 const HIDDEN =
   "\\u00ad\\u034f\\u061c\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180f\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u206f\\u3164\\ufe00-\\ufe0d\\ufeff\\uffa0\\ufff0-\\ufffb\\ufffe\\uffff";
 const CONTROL = "\\u0000-\\u0008\\u000b-\\u001f\\u007f-\\u009f";
-/** Whether there may be anything to do; any character beyond the first plane is looked at closer. */
+/** A quick check whether there may be anything to do. Any character beyond the first plane needs a closer check. */
 const HARMFUL = new RegExp(`[${CONTROL}${HIDDEN}\\ufe0e\\ufe0f\\ud800-\\udfff]`);
 const HARMFUL_PART = new RegExp(
   [
-    // Strings for the terminal (OSC, DCS, SOS, PM, APC) up to their end; without one on the line, only the introducer goes.
+    // Terminal strings (OSC, DCS, SOS, PM, APC) up to their end; without an end on the line, only the introducer is
+    // dropped.
     "(?:\\u001b[\\]PX^_]|[\\u0090\\u0098\\u009d-\\u009f])[^\\u0000-\\u001f\\u007f-\\u009f]{0,8192}(?:\\u0007|\\u001b\\\\|\\u009c)",
     "\\u001b[\\]PX^_]",
     "(?:\\u001b\\[|\\u009b)[0-?]{0,256}[ -/]{0,16}[@-~]?",
     "\\u001b[ -/]{0,16}[0-~]?",
     `[${CONTROL}]`,
     `[${HIDDEN}\\u{d800}-\\u{dfff}\\u{1bca0}-\\u{1bca3}\\u{1d173}-\\u{1d17a}\\u{e0000}-\\u{e0fff}]`,
-    // After a pictograph they choose how it looks; elsewhere they can carry data.
+    // After a pictograph they select its form; elsewhere they can carry data.
     "(?<!\\p{Extended_Pictographic})[\\ufe0e\\ufe0f]",
   ].join("|"),
   "gu",

@@ -1,6 +1,6 @@
 /**
- * How many tokens a text is, without the model's own tokeniser: an estimate that is put right by what providers
- * report. English and code have about four characters to a token; other scripts have one and a half.
+ * Estimates the number of tokens of a text without the model's tokeniser. The reports of providers correct the
+ * estimate. English and code have about four characters to a token; other scripts have one and a half.
  */
 const ASCII_PER_TOKEN = 4;
 const OTHERS_PER_TOKEN = 1.5;
@@ -11,24 +11,24 @@ export function estimateTokens(text: string): number {
   return Math.ceil((text.length - others) / ASCII_PER_TOKEN + others / OTHERS_PER_TOKEN);
 }
 
-/** Beyond these a report says more about the report than about the estimate. */
+/** Bounds of the factor: reports outside of them are not plausible. */
 const LEAST = 0.5;
 const MOST = 3;
-/** How much the newest report weighs. */
+/** The weight of the newest report. */
 const WEIGHT = 0.5;
-/** Below this a few tokens of framing would be taken for a habit of the model. */
+/** Below this, a few tokens of framing would distort the factor. */
 const MIN_COMPARED_TOKENS = 200;
 
-/** What models made of our estimates, model by model. */
+/** Correction factors of the estimates, by model. */
 export class Calibration {
   readonly #factors = new Map<string, number>();
 
-  /** The estimate, as this model would count. */
+  /** Returns the estimate, corrected for this model. */
   corrected(model: string, estimate: number): number {
     return Math.ceil(estimate * (this.#factors.get(model) ?? 1));
   }
 
-  /** A provider has said how many tokens a request had that we had estimated. Reports of nothing teach nothing. */
+  /** Adds a provider's report for a request that was estimated. Empty reports are ignored. */
   learn(model: string, what: { readonly estimate: number; readonly reported: number }): void {
     const { estimate, reported } = what;
     if (estimate < MIN_COMPARED_TOKENS || !(reported > 0)) return;

@@ -1,4 +1,4 @@
-/** W3C trace context: which span of which trace something belongs to, as programs tell each other. */
+/** W3C trace context: the span and the trace that something belongs to, as programs exchange it. */
 export interface TraceContext {
   readonly traceparent: string;
   readonly tracestate?: string;
@@ -8,7 +8,7 @@ export interface SpanContext {
   /** 32 and 16 hexadecimal digits. */
   readonly traceId: string;
   readonly spanId: string;
-  /** False: whoever began the trace does not want it recorded. */
+  /** False: the trace must not be recorded. */
   readonly sampled: boolean;
   readonly state?: string;
 }
@@ -16,7 +16,7 @@ export interface SpanContext {
 const FORM = /^(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(?:$|-)/;
 const MAX_CHARACTERS = 512;
 
-/** Undefined for what is no trace context: then it is as if none was given. */
+/** Returns undefined for an invalid trace context, which counts as absent. */
 export function readTraceContext({ traceparent, tracestate }: Partial<TraceContext>): SpanContext | undefined {
   if (traceparent === undefined || traceparent.length > MAX_CHARACTERS) return undefined;
   const [, traceId, spanId, flags] = FORM.exec(traceparent) ?? [];

@@ -1,4 +1,4 @@
-/** Whoever takes no notice of an abort is left behind, and this is taken instead. */
+/** Returns the result of `work`, or of `instead` when the signal aborts. Work that ignores the abort is abandoned. */
 export function untilAborted<T>(work: Promise<T>, signal: AbortSignal, instead: () => T): Promise<T> {
   return new Promise((resolve, reject) => {
     const giveUp = (): void => resolve(instead());

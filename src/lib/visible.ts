@@ -1,20 +1,23 @@
 /**
- * Text from outside as a person must see it before they decide about it. Nothing is removed: what cannot be seen is named,
- * and what would push the rest out of sight is counted. Unlike `sanitise`, which is for reading.
+ * Shows untrusted text to a user who must decide about it. Nothing is removed: invisible characters are named, and
+ * padding that would push the rest out of sight is counted. `sanitise`, in contrast, is for reading.
  */
 
-/** Everything that takes no ink or moves other ink: controls, format and private characters, fillers, spaces but the usual one. */
+/**
+ * All invisible characters and those that move others: controls, format and private characters, fillers, and spaces
+ * except the usual one.
+ */
 const UNSEEN = /[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800]|(?! )\p{Zs}/u;
 const UNSEEN_EACH = new RegExp(`(?!\\n)(?:${UNSEEN.source})`, "gu");
-/** The same one again and again. */
+/** A run of the same invisible character. */
 const REPEATED = new RegExp(`((?![\\n\\t])(?:${UNSEEN.source}))\\1{4,}`, "gu");
 /** Marks that are stacked on one letter until they cover the lines around it. */
 const STACKED = /\p{M}{3,}/gu;
-/** More than a script is indented by. */
+/** More than the indentation of a script. */
 const BLANKS = /[ \t]{17,}|\t{9,}/g;
 const NEW_LINES = /\n(?:[ \t]*\n){3,}/g;
 
-/** Invisible characters are written as `<U+200B>`, long runs of blanks as `··· 2,000 spaces ···`. New lines stay. */
+/** Writes invisible characters as `<U+200B>` and long runs of blanks as `··· 2,000 spaces ···`. New lines stay. */
 export function visible(text: string): string {
   return text
     .replace(NEW_LINES, (run) => `\n··· ${counted(lineFeeds(run) - 1)} empty lines ···\n`)
@@ -24,23 +27,23 @@ export function visible(text: string): string {
     .replace(UNSEEN_EACH, (character) => (character === "\t" ? "\t" : named(character)));
 }
 
-/** As `visible`, within one line: new lines are shown as `⏎`. */
+/** Like `visible`, within one line: new lines are shown as `⏎`. */
 export function visibleLine(text: string): string {
   return visible(text)
     .replace(/\s*\n\s*/g, " ⏎ ")
     .replaceAll("\t", " ");
 }
 
-/** Characters that `visible` would name, without new lines and tabs. */
+/** Returns the number of characters that `visible` would name, without new lines and tabs. */
 export function unseenCharacters(text: string): number {
   return (text.match(UNSEEN_EACH) ?? []).filter((one) => one !== "\t").length;
 }
 
-/** At most about `most` characters: the beginning and the end, with what is left out between them counted. */
+/** Returns at most about `most` characters: the beginning and the end, with the number of omitted ones between them. */
 export function bounded(text: string, most: number): string {
   if (text.length <= most) return text;
   const half = Math.floor(most / 2);
-  // A pair that is cut in two would be shown as two broken characters.
+  // A surrogate pair that is cut would be shown as two broken characters.
   const head = text.slice(0, half).replace(/[\ud800-\udbff]$/, "");
   const tail = text.slice(-half).replace(/^[\udc00-\udfff]/, "");
   const hidden = text.length - head.length - tail.length;

@@ -1,4 +1,6 @@
-/** What a child process gets to see of our environment: only what is named here, so a new secret is out by itself. */
+/**
+ * The environment of child processes. Only the variables named here are passed, so new secrets are excluded by default.
+ */
 
 const PASSED = new Set(["PATH", "HOME", "LANG", "LANGUAGE", "TERM", "TZ", "USER", "LOGNAME", "SHELL", "TMPDIR"]);
 const SECRET_WORD =
@@ -8,9 +10,9 @@ const SECRET_ENDING = /(KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS?
 const MAX_VALUE_CHARACTERS = 100_000;
 
 export interface EnvironmentAdditions {
-  /** Further names to copy from the parent. A name that looks like a secret is never copied, listed or not. */
+  /** Further names to copy from the parent. A name that looks like a secret is never copied, even if listed. */
   readonly names?: readonly string[];
-  /** Set as they are; for what troupe or the user's own settings decide. */
+  /** Set unchanged; for values that troupe or the user's own settings decide. */
   readonly values?: Readonly<Record<string, string>>;
 }
 
@@ -27,14 +29,14 @@ export function childEnvironment(
   return { ...environment, ...additions.values };
 }
 
-/** True for names that usually hold something a child must not have. */
+/** True for names that usually hold a secret. */
 export function looksSecret(name: string): boolean {
   return !FOLDERS.has(name) && (SECRET_WORD.test(name) || SECRET_ENDING.test(name));
 }
 
 /**
- * True for variables that act on the loader or on `/bin/sh`. A project must not set them: they would decide what the
- * program that builds the sandbox does, before there is a sandbox.
+ * True for variables that affect the loader or `/bin/sh`. A project must not set them: they would control the program
+ * that builds the sandbox, before there is a sandbox.
  */
 export function steersLauncher(name: string): boolean {
   return LAUNCHER_VARIABLE.test(name);
@@ -43,7 +45,7 @@ export function steersLauncher(name: string): boolean {
 const LAUNCHER_VARIABLE =
   /^(LD_|DYLD_|GLIBC_|MALLOC_|BASH_|GCONV_PATH$|LOCPATH$|NLSPATH$|ENV$|SHELLOPTS$|BASHOPTS$|PS4$|IFS$)/;
 
-/** Where a shell is and was: no passwords, whatever they end in. */
+/** The current and the previous folder of a shell are no passwords, despite their endings. */
 const FOLDERS: ReadonlySet<string> = new Set(["PWD", "OLDPWD"]);
 
 /** A value that begins like this is an exported shell function: code, not data. */

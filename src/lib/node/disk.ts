@@ -1,35 +1,36 @@
 /**
- * The one seam through which troupe changes anything on disk. Tests put another implementation in its place that
- * fails, tears, delays or kills the process at operation N. Reading does not go through it.
+ * This folder holds helpers that use Node's APIs: files, processes, git. `Disk` is the interface through which troupe
+ * writes files. Tests replace it with implementations that fail, tear, delay or kill the process at operation N. Reads
+ * do not use it, nor do folders that tools create, `remove-tree.ts` and the files of the sandbox.
  */
 import * as fs from "node:fs";
 import { dirname } from "node:path";
 import { removeTree } from "./remove-tree.ts";
 
-/** Handles are plain file descriptors: what the kernel has accepted survives the death of the process. */
+/** Handles are plain file descriptors: data that the kernel accepted survives the death of the process. */
 export interface Disk {
-  /** Makes the folder and its parents, each with mode 0700 whatever the umask; content when it is there already. */
+  /** Creates the folder and its parents, each with mode 0700 whatever the umask. Does nothing if it exists. */
   mkdir(path: string): Promise<void>;
-  /** Opens for appending; creates the file with mode 0600 when missing. */
+  /** Opens for appending. Creates the file with mode 0600 if it is missing. */
   openAppend(path: string): Promise<number>;
-  /** Fails with EEXIST when the file is there already. */
+  /** Fails with EEXIST if the file exists. */
   openExclusive(path: string): Promise<number>;
-  /** Writes all of it, or throws; what was written before the failure stays written. */
+  /** Writes all of it, or throws; data written before the failure stays written. */
   write(fd: number, data: Uint8Array): Promise<void>;
-  /** After this resolves, what was written survives a power cut. */
+  /** After this resolves, written data survives a power cut. */
   sync(fd: number): Promise<void>;
-  /** So that a new or renamed file is still there after a power cut. */
+  /** Makes a new or renamed file survive a power cut. */
   syncDirectory(path: string): Promise<void>;
   truncate(path: string, length: number): Promise<void>;
-  /** Gives a file that is not empty a new time of change, by the clock of its file system. */
+  /** Updates the modification time of a non-empty file, by the clock of its file system. */
   touch(path: string): Promise<void>;
   rename(from: string, to: string): Promise<void>;
-  /** A second name for a file. Fails with EEXIST when `to` is there already, so that exactly one of many succeeds. */
+  /** Creates a hard link. Fails with EEXIST if `to` exists, so that exactly one of many callers succeeds. */
   link(from: string, to: string): Promise<void>;
-  /** Its owner may run the file from now on. */
+  /** Makes the file executable for its owner. */
   makeRunnable(path: string): Promise<void>;
   unlink(path: string): Promise<void>;
-  /** Removes a file, or a folder with everything in it, without following links. A missing path is fine. */
+  /** Removes a file, or a folder with its contents, without following links. A missing path is no error. */
   remove(path: string): Promise<void>;
   close(fd: number): Promise<void>;
 }
@@ -62,7 +63,7 @@ export const nodeDisk: Disk = {
   close: (fd) => done((callback) => fs.close(fd, callback)),
 };
 
-/** Replaces a small file whole: readers see the old content or the new, never a mixture. */
+/** Replaces a small file atomically: readers see the old content or the new, never a mixture. */
 export async function replaceFile(disk: Disk, path: string, content: string | Uint8Array): Promise<void> {
   const temporary = `${path}.${process.pid}.${Math.random().toString(36).slice(2, 10)}.tmp`;
   const bytes = typeof content === "string" ? Buffer.from(content) : content;
@@ -75,7 +76,7 @@ export async function replaceFile(disk: Disk, path: string, content: string | Ui
   }
 }
 
-/** Fails with EEXIST when the file is there already; its content is synced when this resolves. */
+/** Fails with EEXIST if the file exists. Its content is synced when this resolves. */
 export async function writeNewFile(
   disk: Disk,
   path: string,
@@ -90,7 +91,9 @@ export async function writeNewFile(
   }
 }
 
-/** Takes access to a folder from everyone but its owner. False when that failed, as for a folder of another user. */
+/**
+ * Removes access to a folder for everyone but its owner. Returns false if that failed, as for a folder of another user.
+ */
 export function makePrivate(path: string): boolean {
   try {
     fs.chmodSync(path, DIRECTORY_MODE);
@@ -119,7 +122,7 @@ async function makeDirectory(path: string, parents: "missing" | "made" = "missin
     const code = (error as NodeJS.ErrnoException).code;
     const isThere = code !== "ENOENT" && fs.statSync(path, { throwIfNoEntry: false })?.isDirectory();
     if (isThere) return;
-    // Some file systems say ENOENT whatever is there: having made the parents, we do not ask twice.
+    // Some file systems always report ENOENT: after the parents were created, the operation is not repeated again.
     if (code !== "ENOENT" || dirname(path) === path || parents === "made") throw error;
     await makeDirectory(dirname(path));
     await makeDirectory(path, "made");

@@ -1,7 +1,8 @@
 /**
- * One process at a time reads, changes and replaces a small file of the user. Held for milliseconds, waited for with an
- * end, and never lost with its owner: who makes `<lock>.after-<token>` first, and then still finds the dead lock in
- * place, renames its claim over it. Tokens never come back, so a slow process cannot remove a lock it did not see.
+ * Lets one process at a time read, change and replace a small file of the user. The lock is held for milliseconds, the
+ * wait is bounded, and a dead owner does not block it. A successor creates `<lock>.after-<token>` first; if the dead
+ * lock is still in place then, it renames its claim over it. Tokens are never reused, so a slow process cannot remove a
+ * lock that it did not see.
  */
 import { readFile, stat } from "node:fs/promises";
 import { hostname } from "node:os";
@@ -12,10 +13,10 @@ import { type Disk, writeNewFile } from "./disk.ts";
 import { isSameProcess, startTime } from "./process-identity.ts";
 
 export interface FileLockOptions {
-  /** The file that is changed; the lock is `<path>.lock`. */
+  /** The file that is changed. The lock is `<path>.lock`. */
   readonly path: string;
   readonly disk: Disk;
-  /** What is thrown when the wait is over: `TroupeError`, which this folder does not know. */
+  /** The error class thrown when the wait is over: `TroupeError`, which this folder must not import. */
   readonly Failure: new (
     kind: "storage",
     message: string,
@@ -26,7 +27,7 @@ export interface FileLockOptions {
 }
 
 const MAX_WAIT_MS = 15_000;
-/** Nobody needs the lock for this long, so an owner that cannot be judged does not keep it for ever. */
+/** The lock is never needed for this long, so an owner whose state is unknown loses it after this time. */
 const STALE_MS = 30_000;
 const MAX_CLAIMS = 50;
 const MAX_LOCK_BYTES = 4096;
@@ -38,14 +39,14 @@ export async function withFileLock<T>(options: FileLockOptions, work: () => Prom
   try {
     return await work();
   } finally {
-    // What was done stays done; a lock that cannot be taken away is succeeded when it is old.
+    // The work is done. A lock that cannot be removed is replaced when it is stale.
     await release(options.disk, path, token).catch(() => undefined);
   }
 }
 
 interface Attempt {
   readonly path: string;
-  /** Holds what the lock will hold. */
+  /** The file with the content of the future lock. */
   readonly own: string;
   readonly token: string;
   readonly disk: Disk;
@@ -84,7 +85,7 @@ async function takes(attempt: Attempt): Promise<boolean> {
   return false;
 }
 
-/** Puts our claim in the place of the dead lock, unless somebody changed anything meanwhile. */
+/** Replaces the dead lock with our claim, unless something changed meanwhile. */
 async function succeed({ path, disk }: Attempt, claim: string, dead: readonly { path: string; token: string }[]) {
   try {
     for (const former of dead) {
@@ -94,7 +95,7 @@ async function succeed({ path, disk }: Attempt, claim: string, dead: readonly { 
     }
     await disk.rename(claim, path);
   } catch (error) {
-    // A claim that stays behind would keep everyone out for as long as this process lives.
+    // A remaining claim would block everyone while this process lives.
     await disk.unlink(claim).catch(() => undefined);
     throw error;
   }
@@ -102,7 +103,7 @@ async function succeed({ path, disk }: Attempt, claim: string, dead: readonly { 
   return true;
 }
 
-/** Makes the lock appear whole; false when there is one already. */
+/** Creates the lock with its whole content. Returns false if there is one already. */
 async function publish({ disk, own }: Attempt, target: string): Promise<boolean> {
   try {
     await disk.link(own, target).catch(async (error: unknown) => {
@@ -122,12 +123,14 @@ async function release(disk: Disk, path: string, token: string): Promise<void> {
 
 interface Holder {
   readonly token: string;
-  /** Undefined when it cannot be told, as for a lock that is just being written. */
+  /** Undefined if it cannot be determined, as for a lock that is being written. */
   readonly process: { readonly pid: number; readonly started: string; readonly host: string } | undefined;
   readonly since: number;
 }
 
-/** Undefined also for what is no file: nobody can take its place, and the wait ends with its name. */
+/**
+ * Returns undefined also if the path is no file: it cannot be replaced, and the wait ends with an error that names it.
+ */
 async function readHolder(path: string): Promise<Holder | undefined> {
   try {
     const found = await stat(path);
@@ -148,7 +151,7 @@ async function readHolder(path: string): Promise<Holder | undefined> {
   }
 }
 
-/** Of a process on another machine only time tells. */
+/** The state of a process on another machine is unknown: only the age of its lock counts. */
 async function isAlive({ process: owner, since }: Holder): Promise<boolean> {
   if (Date.now() - since > STALE_MS) return false;
   if (owner === undefined || owner.host !== hostname()) return true;

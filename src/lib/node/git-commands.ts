@@ -1,9 +1,12 @@
-/** What the runtime itself may ask git: questions only, each with the flags that keep git from starting programs. */
+/**
+ * The git commands that the runtime itself may run: read-only ones, each with the flags that keep git from starting
+ * programs.
+ */
 
 interface GitCommand {
-  /** Follows the name of the command. */
+  /** Inserted after the name of the command. */
   readonly flags?: readonly string[];
-  /** Where the command can also change things: what has to come first. */
+  /** The allowed first arguments of a command that can also change things. */
   readonly only?: readonly string[];
 }
 
@@ -34,7 +37,7 @@ const commands: Readonly<Record<string, GitCommand>> = {
 
 export const gitCommandNames: readonly string[] = Object.keys(commands);
 
-/** Flags that start a program, write a file, look outside of the repository or step into another one. */
+/** Flags that start a program, write a file, read outside of the repository or enter another one. */
 const REFUSED: readonly string[] = [
   ...["--output", "--ext-diff", "--textconv", "--filters", "--no-index", "--exec", "--upload-pack", "--verbose"],
   ...["--open-files-in-pager", "--recurse-submodules", "--submodule", "--ignore-submodules", "--show-signature"],
@@ -42,7 +45,7 @@ const REFUSED: readonly string[] = [
 ];
 const ALSO_FLAGS = new Set(["--text", "--no"]);
 
-/** The whole argument list for git, or a sentence that says why not. */
+/** Returns the complete arguments for git, or an error sentence. */
 export function gitArguments(given: readonly string[]): { ok: true; args: string[] } | { ok: false; error: string } {
   const [name = "", ...rest] = given;
   const command = Object.hasOwn(commands, name) ? commands[name] : undefined;
@@ -59,7 +62,7 @@ export function gitArguments(given: readonly string[]): { ok: true; args: string
   return { ok: true, args: ["--no-pager", "--no-optional-locks", name, ...own, ...rest] };
 }
 
-/** Git takes the beginning of a long flag for the whole. */
+/** Git accepts a prefix of a long flag. */
 function isRefused(flag: string, command: GitCommand): boolean {
   const [name = ""] = flag.split("=");
   if (!name.startsWith("--")) return /^-(?:O|v)/.test(name) || (command.only !== undefined && name !== "-z");

@@ -1,14 +1,14 @@
 /**
- * Git that changes a repository on our own behalf, as neutral as `git.ts`: no hook, filter, driver or signing program
- * runs. The repository is always named, never looked for, so that a file in a folder cannot lead us to another one.
+ * Runs git commands that change a repository, as safely as `git.ts`: no hook, filter, driver or signing program runs.
+ * The repository is always named, never searched for, so that a file in a folder cannot lead to another one.
  */
 import { type Neutral, neutralise, runNeutral } from "./git.ts";
 
 export interface GitPlace {
-  /** Of this work tree; for a linked one `<repository>/.git/worktrees/<name>`. */
+  /** The git folder of this work tree; for a linked one `<repository>/.git/worktrees/<name>`. */
   readonly gitDir: string;
   readonly workTree: string;
-  /** Looked up before; each command looks it up when it is missing. */
+  /** The result of an earlier lookup. If absent, each command looks it up. */
   readonly neutral?: Neutral;
 }
 
@@ -20,16 +20,16 @@ export interface GitWriteOptions {
   readonly signal?: AbortSignal | undefined;
   readonly timeoutMs?: number;
   readonly maxBytes?: number;
-  /** Whether more than `maxBytes` is a failure, or the beginning will do. */
+  /** Whether output above `maxBytes` is a failure or is truncated. */
   readonly whenTooMuch?: "fail" | "cut";
-  /** Exit codes that are an answer; 0 unless told. */
+  /** Exit codes that count as success. Default: 0. */
   readonly accept?: readonly number[];
 }
 
 export interface Identity {
   readonly name: string;
   readonly email: string;
-  /** For commits that nobody sees and that must come out the same each time. */
+  /** A fixed date, for internal commits that must be identical each time. */
   readonly date?: string;
 }
 
@@ -46,7 +46,7 @@ export class GitFailure extends Error {
 const TIMEOUT_MS = 120_000;
 const MAX_COMPLAINT_CHARACTERS = 500;
 
-/** What git printed. Throws `GitFailure` when it did not end well. */
+/** Returns git's output. Throws `GitFailure` if git failed. */
 export async function gitAt(
   place: GitPlace,
   args: readonly string[],
@@ -73,16 +73,16 @@ export async function gitAt(
   throw new GitFailure(said || `git ${args[0]} failed with ${reply.code}`, "refused");
 }
 
-/** The same place, made ready for several commands in a row. */
+/** Returns the same place, prepared for several commands in a row. */
 export async function preparedPlace({ gitDir, workTree }: GitPlace): Promise<GitPlace> {
   const place: GitPlace = { gitDir, workTree };
   const neutral = await neutralise({ cwd: workTree, environment: variables(place) });
-  return "program" in neutral ? { ...place, neutral } : place; // the next command says what is wrong
+  return "program" in neutral ? { ...place, neutral } : place; // the next command reports the error
 }
 
 const variables = ({ gitDir, workTree }: GitPlace) => ({ GIT_DIR: gitDir, GIT_WORK_TREE: workTree });
 
-/** Line ends that do not survive a round trip are the person's matter, not a reason to stop. */
+/** Line endings that do not survive a round trip are the user's concern and no reason to fail. */
 const SETTINGS = ["-c", "core.safecrlf=false", "-c", "core.splitIndex=false"];
 
 function identityVariables({ name, email, date }: Identity): Record<string, string> {

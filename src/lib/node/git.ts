@@ -1,7 +1,7 @@
 /**
- * Git for the runtime's own questions about a repository that someone else may have prepared: its configuration can name
- * programs to run in a dozen places, and none of them runs. Our own overrides stand above every file of the repository,
- * drivers with names of their own are looked up first and switched off, and nothing is ever fetched.
+ * Runs read-only git commands in an untrusted repository. Its configuration can name programs to run in a dozen
+ * settings, and none of them runs. Our overrides take precedence over every file of the repository. Drivers with custom
+ * names are looked up first and disabled. Nothing is ever fetched.
  */
 import type { ChildProcess } from "node:child_process";
 import { accessSync, constants, realpathSync, statSync } from "node:fs";
@@ -16,26 +16,26 @@ export interface GitOptions {
   readonly cwd: string;
   readonly signal?: AbortSignal;
   readonly timeoutMs?: number;
-  /** Of output and of complaints, each. */
+  /** Limit for stdout and for stderr, each. */
   readonly maxBytes?: number;
 }
 
 export interface GitReply {
-  /** Null when git did not come to its end. */
+  /** Null if git did not exit normally. */
   readonly code: number | null;
   readonly stdout: string;
   readonly stderr: string;
-  /** Set when we ended it; `stdout` is then only a beginning. */
+  /** Set if we ended it; `stdout` is then incomplete. */
   readonly stopped?: "time" | "size" | "abort";
 }
 
 const TIMEOUT_MS = 10_000;
 const MAX_BYTES = 8 * 1024 * 1024;
-/** A program that ends may leave its output open with someone else; we do not wait for that one. */
+/** A process may exit while another one holds its output open. The wait for that is bounded. */
 const CLOSE_WAIT_MS = 200;
 const MAX_DRIVERS = 1000;
 const PATH = "/usr/bin:/bin:/usr/sbin:/sbin";
-/** Never from PATH: a workspace could put its own program there. A program inside the workspace is refused in any case. */
+/** Never uses PATH: a workspace could put its own program there. A program inside the workspace is always refused. */
 export function gitPlaces(environment: NodeJS.ProcessEnv, home: string): readonly string[] {
   const { CONDA_PREFIX: conda } = environment;
   return [
@@ -53,7 +53,7 @@ export function gitPlaces(environment: NodeJS.ProcessEnv, home: string): readonl
   ].map((folder) => join(folder, "git"));
 }
 
-/** Asks git something. Throws only for a command that is not a question; all else is in the reply. */
+/** Runs a read-only git command. Throws only for a command that is not read-only; other failures are in the reply. */
 export async function runGit(args: readonly string[], options: GitOptions): Promise<GitReply> {
   const wanted = gitArguments(args);
   if (!wanted.ok) throw new Error(wanted.error);
@@ -61,29 +61,29 @@ export async function runGit(args: readonly string[], options: GitOptions): Prom
 }
 
 export interface NeutralOptions extends GitOptions {
-  /** Stands above what we set ourselves: which repository, which index, whose name. */
+  /** Takes precedence over our own variables: repository, index, identity. */
   readonly environment?: Readonly<Record<string, string>>;
   readonly input?: string;
 }
 
-/** What it takes to start git in one place so that it starts nothing else. */
+/** The data needed to start git in one place so that it starts no other program. */
 export interface Neutral {
   readonly program: string;
   readonly overrides: readonly Override[];
-  /** As the repository has them, our own overrides included. */
+  /** The repository's settings, including our overrides. */
   readonly settings: readonly Override[];
 }
 
 /**
- * Any command, with everything that could start a program switched off. For `git-write.ts`; others ask by `runGit`.
- * Who runs several in the same place may look up what is to be switched off once, with `neutralise`.
+ * Runs any command, with everything that could start a program disabled. For `git-write.ts`; other code uses `runGit`.
+ * For several commands in the same place, call `neutralise` once and pass its result.
  */
 export async function runNeutral(args: readonly string[], options: NeutralOptions, known?: Neutral): Promise<GitReply> {
   const neutral = known ?? (await neutralise(options));
   return "program" in neutral ? start({ ...neutral, args, options }) : neutral;
 }
 
-/** Or the reply that says why git cannot be made harmless here. */
+/** Returns a reply with the error if git cannot be made safe here. */
 export async function neutralise(options: NeutralOptions): Promise<Neutral | GitReply> {
   const program = findGit(options.cwd);
   if (program === undefined)
@@ -96,7 +96,7 @@ export async function neutralise(options: NeutralOptions): Promise<Neutral | Git
     overrides: fixedOverrides,
     options: quiet,
   });
-  if (listing.code !== 0) return { ...listing, stdout: "" }; // what is not known cannot be switched off
+  if (listing.code !== 0) return { ...listing, stdout: "" }; // unknown settings cannot be disabled
   const settings = parseSettings(listing.stdout);
   const drivers = driverOverrides(settings);
   if (drivers.length > MAX_DRIVERS) return failed(128, "the configuration of this repository names too many drivers");
@@ -141,7 +141,7 @@ const fixedOverrides: readonly Override[] = [
   ["gc.auto", "0"],
 ];
 
-/** Drivers that files choose by attributes, and hooks by name: their names are only in the configuration. */
+/** Drivers that files select by attributes, and hooks by name: their names are only in the configuration. */
 function driverOverrides(settings: readonly Override[]): Override[] {
   const overrides = new Map<string, string>();
   for (const [name] of settings) {
@@ -158,7 +158,7 @@ function driverOverrides(settings: readonly Override[]): Override[] {
   return [...overrides];
 }
 
-/** As `git config --null --list` prints them: name, line break, value. */
+/** Parses the output of `git config --null --list`: name, line break, value. */
 function parseSettings(listing: string): Override[] {
   return listing
     .split("\0")
@@ -169,7 +169,7 @@ function parseSettings(listing: string): Override[] {
     });
 }
 
-/** A folder that is said to be the work tree has to say so too, as every submodule and linked work tree does. */
+/** A folder named as the work tree must confirm it, as every submodule and linked work tree does. */
 async function ownsWorktree(what: Omit<GitRequest, "args">): Promise<boolean> {
   const reply = await start({ ...what, args: ["rev-parse", "--show-toplevel", "--absolute-git-dir"] });
   const [top = "", gitFolder = ""] = reply.stdout.split("\n");
@@ -185,8 +185,8 @@ async function ownsWorktree(what: Omit<GitRequest, "args">): Promise<boolean> {
 }
 
 /**
- * Variables for commands of an agent, with which git starts no program that the repository around `cwd` names. Diffs by
- * external programs become plain ones. Where that cannot be made sure, git finds no repository.
+ * Returns variables for an agent's commands, with which git starts no program that the repository around `cwd` names.
+ * Diffs by external programs become plain ones. If that cannot be guaranteed, git finds no repository.
  */
 export async function neutralVariables(cwd: string): Promise<Record<string, string>> {
   const neutral = await neutralise({ cwd });
@@ -211,7 +211,7 @@ function diffOverrides(settings: readonly Override[]): Override[] {
   });
 }
 
-/** Git steps into a submodule with another process, which does not know our overrides. */
+/** Git runs a separate process for a submodule, which does not know our overrides. */
 function submoduleOverrides(settings: readonly Override[]): Override[] {
   const names = settings.flatMap(([name]) => /^submodule\.(.+)\.[a-z]+$/is.exec(name)?.[1] ?? []);
   return [...new Set(names)].map((name) => [`submodule.${name}.ignore`, "all"]);
@@ -231,7 +231,7 @@ async function start({ program, args, overrides, options }: GitRequest): Promise
   const env = { ...gitEnvironment(overrides), ...options.environment };
   return new Promise((done) => {
     const child = spawn(program, args, { cwd, env, detached: true, stdio: ["pipe", "pipe", "pipe"] });
-    child.stdin.on("error", () => undefined); // it may end without reading all of it
+    child.stdin.on("error", () => undefined); // it may exit without reading all of it
     child.stdin.end(input);
     let stopped: GitReply["stopped"];
     const stop = (reason: NonNullable<GitReply["stopped"]>): void => {
@@ -251,7 +251,8 @@ async function start({ program, args, overrides, options }: GitRequest): Promise
     };
     child.once("error", (error) => finish(null, error.message));
     child.once("close", (code) => finish(code));
-    // Whoever inherited the pipes may hold them for ever. What git wrote is in them, and on a busy machine still unread.
+    // A process that inherited the pipes may hold them forever. Git's output is in them, and may still be unread on a
+    // busy machine.
     const letGo = (before: number): void => {
       const now = stdout.size() + stderr.size();
       if (now > before && stopped === undefined) return void setImmediate(letGo, now);
@@ -277,7 +278,7 @@ const QUIET = {
   SSH_ASKPASS: "false",
 } as const;
 
-/** Nothing of ours that could be read, nothing of git's that could be set, and our overrides. */
+/** Returns an environment without our secrets and without git's own variables, plus our overrides. */
 function gitEnvironment(overrides: readonly Override[]): Record<string, string> {
   return {
     ...childEnvironment(process.env),
@@ -299,12 +300,12 @@ function configVariables(overrides: readonly Override[]): Record<string, string>
   return { GIT_CONFIG_COUNT: String(overrides.length), ...Object.fromEntries(entries) };
 }
 
-/** Keeps the first bytes; says so when there are more. */
+/** Stores the first bytes, and reports if there are more. */
 function collect(
   stream: NodeJS.ReadableStream,
   maxBytes: number,
   onTooMuch: () => void,
-): { text(): string /** Of everything that came. */; size(): number } {
+): { text(): string /** Total number of received bytes. */; size(): number } {
   const chunks: Buffer[] = [];
   let room = maxBytes;
   stream.on("data", (chunk: Buffer) => {
@@ -312,7 +313,7 @@ function collect(
     room -= chunk.length;
     if (room < 0) onTooMuch();
   });
-  stream.on("error", () => undefined); // a pipe that breaks has said all it had to say
+  stream.on("error", () => undefined); // a broken pipe has no more output
   return { text: () => Buffer.concat(chunks).toString("utf8"), size: () => maxBytes - room };
 }
 
@@ -321,7 +322,7 @@ function killGroup(child: ChildProcess): void {
   try {
     process.kill(-child.pid, "SIGKILL");
   } catch {
-    child.kill("SIGKILL"); // the group is gone already
+    child.kill("SIGKILL"); // the process group has already ended
   }
 }
 

@@ -1,7 +1,7 @@
 import { networkInterfaces } from "node:os";
 import { parseAddress } from "../address.ts";
 
-/** All addresses of this machine, as they are now. */
+/** Returns all current addresses of this machine. */
 function ownAddresses(): string[] {
   return Object.values(networkInterfaces()).flatMap((list) => list?.map(({ address }) => address) ?? []);
 }
@@ -12,5 +12,5 @@ export function isOwnAddress(address: string, own: readonly string[] = ownAddres
   return wanted !== undefined && own.some((one) => bytesOf(one) === wanted);
 }
 
-/** Link-local addresses carry the name of an interface, which is no part of the address. */
+/** Link-local addresses carry the name of an interface, which is not part of the address. */
 const bytesOf = (address: string): string | undefined => parseAddress(address.replace(/%.*$/, ""))?.join(".");

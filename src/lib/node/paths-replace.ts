@@ -42,7 +42,7 @@ export async function replace({ content, mode, stat, folder, leaf, disk, asked }
   }
 }
 
-/** The last look before a change: the folder is where it was, and its entry is the one that was looked at. */
+/** The last check before a change: the folder has not moved, and its entry is the one that was checked. */
 export async function refuseIfChanged(
   folder: Folder,
   leaf: string,
@@ -108,7 +108,7 @@ export async function found(path: string): Promise<fs.Stats | undefined> {
   });
 }
 
-/** Who may not give files away keeps their own. */
+/** Restores the owner of the file. A user without that permission keeps it as their own. */
 async function keepOwner(fd: number, { uid, gid }: fs.Stats): Promise<void> {
   const now = fs.fstatSync(fd);
   if (now.uid === uid && now.gid === gid) return;

@@ -1,8 +1,8 @@
 /**
- * The one way tools change files. A place is found as in `paths.ts` – the folder is opened, its real path compared
- * with the allowed roots – and from then on everything happens through that folder's descriptor: a temporary file
- * beside the old one, synced, then renamed over it. Readers see the old content or the new, never a mixture, and
- * whoever swaps a folder or a file for a link gains nothing.
+ * The only way in which tools change files. A place is found as in `paths.ts`: the folder is opened and its real path
+ * is compared with the allowed roots. All later steps use that folder's descriptor: a temporary file beside the old one
+ * is synced, then renamed over it. Readers see the old content or the new, never a mixture. Replacing a folder or a
+ * file with a link has no effect.
  */
 import * as fs from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
@@ -23,27 +23,27 @@ import { codeOf, found, readWhole, refuseIfChanged, replace, writeFailure } from
 
 export interface WriteScope extends PathScope {
   readonly disk?: Disk;
-  /** Why nothing may be written at this real path, whatever the roots say; undefined when it may. */
+  /** Returns why nothing may be written at this real path, regardless of the roots; undefined if it may. */
   readonly refuses?: (realPath: string) => string | undefined;
 }
 
-/** A name in an open folder, where a file is or could be. The caller closes it. */
+/** A name in an open folder, where a file exists or could be created. The caller closes it. */
 export interface Place {
-  /** Absolute, in the caller's words: links are not resolved. */
+  /** Absolute, as the caller wrote it: links are not resolved. */
   readonly path: string;
-  /** Where a write lands. */
+  /** The real path of a write. */
   readonly realPath: string;
-  /** What was there when the place was opened; undefined when nothing was. */
+  /** The entry when the place was opened; undefined if there was none. */
   readonly stat: fs.Stats | undefined;
-  /** Folders that a write makes first, the outermost first. */
+  /** Folders that a write creates first, the outermost first. */
   readonly missingFolders: readonly string[];
-  /** The whole content of the file. */
+  /** Returns the whole content of the file. */
   read(maxBytes: number): Promise<Buffer>;
-  /** Replaces or creates the file whole. Fails when something else is there than was when the place was opened. */
+  /** Replaces or creates the file atomically. Fails if the entry has changed since the place was opened. */
   write(content: Uint8Array, options?: { mode?: number }): Promise<fs.Stats>;
   /** Removes the file, the link or the empty folder. */
   remove(): Promise<void>;
-  /** A folder with this mode; one that is there only gets the mode. */
+  /** Creates a folder with this mode. An existing one only gets the mode. */
   makeFolder(mode: number): Promise<void>;
   makeLink(target: string): Promise<void>;
   close(): Promise<void>;
@@ -51,7 +51,9 @@ export interface Place {
 
 const NEW_FOLDER_MODE = 0o777;
 
-/** The place of a regular file, or of one that could be made. Links are followed while every step stays inside. */
+/**
+ * Opens the place of a regular file, or of one that could be created. Links are followed while every step stays inside.
+ */
 export async function openForWriting(path: string, scope: WriteScope): Promise<Place> {
   const asked = absolutePath(path, scope.cwd);
   let target = asked;
@@ -74,7 +76,7 @@ export async function openForWriting(path: string, scope: WriteScope): Promise<P
   throw new PathError("invalid", asked, `Path ${asked} leads through more than ${MAX_LINK_HOPS} symbolic links.`);
 }
 
-/** The place of whatever has this name: a link itself, not what it points to. Reading a link gives its target. */
+/** Opens the place of the entry itself: a link, not its target. Reading a link returns its target. */
 export async function openAsIs(path: string, scope: WriteScope, asked = path): Promise<Place> {
   const target = absolutePath(path, scope.cwd);
   const open = scope.openFolder ?? openFolderByDescriptor;
@@ -96,7 +98,7 @@ export async function openAsIs(path: string, scope: WriteScope, asked = path): P
   }
 }
 
-/** Takes away folders that were made for a file, as far as they are empty; the outermost comes first. */
+/** Removes folders that were created for a file, if they are empty. The outermost comes first in the list. */
 export async function removeEmptyFolders(folders: readonly string[], scope: WriteScope): Promise<void> {
   for (const folder of [...folders].reverse()) {
     const place = await openAsIs(folder, scope).catch(() => undefined);
@@ -107,7 +109,7 @@ export async function removeEmptyFolders(folders: readonly string[], scope: Writ
 
 type Open = (path: string) => Promise<Folder>;
 
-/** The innermost folder of the path that exists, and the names below it that do not. */
+/** Returns the innermost existing folder of the path, and the missing names below it. */
 async function nearestFolder(
   path: string,
   { open, asked }: { open: Open; asked: string },
@@ -123,7 +125,7 @@ async function nearestFolder(
       continue;
     }
     const [next] = missing;
-    // A name that is there and yet could not be opened is a link to nothing: who writes through it goes elsewhere.
+    // An existing name that could not be opened is a dangling link: a write through it would land elsewhere.
     const blocking = next === undefined ? undefined : await found(folder.child(next));
     if (blocking === undefined) return { folder, missing };
     await folder.close();

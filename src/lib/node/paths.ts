@@ -1,7 +1,7 @@
 /**
- * The one way tools reach files. A path is never checked and then opened by name: its folder is opened first, the
- * folder's real path is compared with the allowed roots, and the last name is opened through that descriptor without
- * following links. Whoever swaps a folder for a link in between changes a name nobody looks at any more.
+ * The only way in which tools open files. A path is never checked and then opened by name. Its folder is opened first,
+ * and the folder's real path is compared with the allowed roots. The last name is opened through that descriptor
+ * without following links. Replacing a folder with a link meanwhile has no effect, since its name is no longer used.
  */
 import * as fs from "node:fs";
 import { basename, dirname, join, resolve, sep } from "node:path";
@@ -10,7 +10,7 @@ export interface PathScope {
   readonly cwd: string;
   /** Allowed folders as real paths. Empty = no limit. */
   readonly roots: readonly string[];
-  /** How folders are opened; left out, the safest way this system offers. */
+  /** How folders are opened. Default: the safest way that this system offers. */
   readonly openFolder?: OpenFolder;
 }
 
@@ -29,14 +29,14 @@ export class PathError extends Error {
   }
 }
 
-/** Something inside the roots, held open. The caller closes `handle`. */
+/** An entry inside the roots, held open. The caller closes `handle`. */
 export interface Opened {
-  /** Absolute, in the caller's words: links are not resolved. */
+  /** Absolute, as the caller wrote it: links are not resolved. */
   readonly path: string;
   readonly kind: "file" | "directory";
   readonly handle: fs.promises.FileHandle;
   readonly stat: fs.Stats;
-  /** Leads to exactly this object for as long as `handle` is open, whatever happens to its name. */
+  /** Refers to exactly this object while `handle` is open, whatever happens to its name. */
   readonly pinnedPath: string;
 }
 
@@ -57,7 +57,7 @@ export async function openForReading(path: string, options: PathScope & { maxByt
   throw new PathError("too-large", opened.path, `${opened.path} has ${sizes}.`);
 }
 
-/** Finds a file or directory of any size; links are followed as long as every step stays inside the roots. */
+/** Opens a file or directory of any size. Links are followed while every step stays inside the roots. */
 export async function resolveInside(path: string, scope: PathScope): Promise<Opened> {
   const asked = absolutePath(path, scope.cwd);
   let target = asked;
@@ -73,7 +73,7 @@ export async function resolveInside(path: string, scope: PathScope): Promise<Ope
   throw new PathError("invalid", asked, `Path ${asked} leads through more than ${MAX_LINK_HOPS} symbolic links.`);
 }
 
-/** The names in an opened directory, sorted; `complete` is false when there were too many to read. */
+/** Returns the names in an opened directory, sorted. `complete` is false if there were too many to read. */
 export async function readDirectory(opened: Opened): Promise<{ names: string[]; complete: boolean }> {
   const names: string[] = [];
   let complete = true;
@@ -86,12 +86,12 @@ export async function readDirectory(opened: Opened): Promise<{ names: string[]; 
   return { names: names.sort(), complete };
 }
 
-/** True when `path` is a root or lies below one; `/work-evil` is not below `/work`. */
+/** True if `path` is a root or lies below one; `/work-evil` is not below `/work`. */
 export function isInside(path: string, roots: readonly string[]): boolean {
   return roots.some((root) => path === root || path.startsWith(root.endsWith(sep) ? root : `${root}${sep}`));
 }
 
-/** The opened target of one step, or the path a symbolic link there points to. */
+/** Returns the opened target of one step, or the target path of a symbolic link there. */
 async function openStep(target: string, asked: string, scope: PathScope): Promise<Opened | string> {
   const folder = await (scope.openFolder ?? openFolderByDescriptor)(dirname(target));
   try {
@@ -99,7 +99,7 @@ async function openStep(target: string, asked: string, scope: PathScope): Promis
     const realPath = join(folder.realPath, leaf);
     refuseUnlessAllowed(realPath, asked, scope);
     const leafPath = folder.child(leaf);
-    // Opening a pipe can already wake the process at its other end, so look before opening.
+    // Opening a pipe can already wake the process at its other end, so check before opening.
     const before = await fs.promises.lstat(leafPath);
     if (before.isSymbolicLink()) return resolve(folder.realPath, await fs.promises.readlink(leafPath));
     kindOf(before, asked);
@@ -121,20 +121,22 @@ async function openStep(target: string, asked: string, scope: PathScope): Promis
 /** An open folder whose real path is known. */
 export interface Folder {
   readonly realPath: string;
-  /** A path that names `leaf` in this very folder. */
+  /** Returns a path that names `leaf` in exactly this folder. */
   child(leaf: string): string;
-  /** A path for a descriptor that was opened at `realPath`. */
+  /** Returns a path for a descriptor that was opened at `realPath`. */
   pin(fd: number, realPath: string): string;
-  /** Throws when the opened `stat` may not be what `leaf` in this folder named. */
+  /** Throws if the opened `stat` may not be what `leaf` in this folder named. */
   confirm(leaf: string, stat: fs.Stats): Promise<void>;
-  /** False when the folder is no longer where it was opened. */
+  /** False if the folder has moved since it was opened. */
   inPlace(): Promise<boolean>;
   close(): Promise<void>;
 }
 
 export type OpenFolder = (path: string) => Promise<Folder>;
 
-/** Linux: the kernel tells the real path of a descriptor and opens names relative to it, so nothing can be swapped. */
+/**
+ * Linux: the kernel reports the real path of a descriptor and opens names relative to it, so nothing can be replaced.
+ */
 export async function openFolderByDescriptor(path: string): Promise<Folder> {
   if (process.platform !== "linux") return openFolderByName(path);
   const handle = await fs.promises.open(path, O_RDONLY | O_DIRECTORY | O_NONBLOCK);
@@ -155,8 +157,8 @@ export async function openFolderByDescriptor(path: string): Promise<Folder> {
 }
 
 /**
- * Elsewhere: open by real path, then make sure, more than once, that the names still mean what was opened. This
- * narrows the gap in which a swap goes unseen; only descriptors close it.
+ * Other systems: opens by real path, then checks more than once that the names still refer to what was opened. This
+ * narrows the window for an unnoticed replacement; only descriptors close it.
  */
 export async function openFolderByName(path: string): Promise<Folder> {
   const realPath = await fs.promises.realpath(path);
@@ -225,7 +227,7 @@ export function kindOf(stat: fs.Stats, path: string): "file" | "directory" {
   throw new PathError("special", path, `Path ${path} is ${kind}; only files and folders can be opened.`);
 }
 
-/** What the caller is told. Nothing is said about paths outside the roots, not even whether they exist. */
+/** Converts an error for the caller. It reveals nothing about paths outside the roots, not even whether they exist. */
 export async function explain(
   error: unknown,
   { asked, target, scope }: { asked: string; target: string; scope: PathScope },

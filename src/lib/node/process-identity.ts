@@ -1,8 +1,8 @@
 import { readFileSync, readlinkSync } from "node:fs";
 
 /**
- * When a process began, in the words of the operating system: with the pid it names a process for all time.
- * Undefined when there is no such process, empty when the system does not say.
+ * Returns the start time of a process, in the operating system's format. With the pid it identifies a process forever.
+ * Returns undefined if there is no such process, and an empty text if the system does not report it.
  */
 export async function startTime(pid: number): Promise<string | undefined> {
   if (!exists(pid)) return undefined;
@@ -16,7 +16,7 @@ export async function isSameProcess(pid: number, started: string): Promise<boole
   return now !== undefined && (now === "" || started === "" || now === started);
 }
 
-/** Differs after every start of the machine; empty where the system does not say. */
+/** Returns an id that changes with every boot; empty if the system does not report it. */
 export function bootId(): string {
   try {
     return readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim();
@@ -25,7 +25,7 @@ export function bootId(): string {
   }
 }
 
-/** The pid name space of this process: a pid means nothing in another one. Empty where the system does not say. */
+/** Returns the pid namespace of this process: a pid is valid only within it. Empty if the system does not report it. */
 export function pidNamespace(): string {
   try {
     return readlinkSync("/proc/self/ns/pid");
@@ -35,8 +35,8 @@ export function pidNamespace(): string {
 }
 
 /**
- * The same for Linux, at once; elsewhere no process is found. Field 22 of /proc/<pid>/stat, where the name in field 2
- * may hold spaces and brackets. A zombie no longer runs.
+ * Like `startTime`, synchronously and for Linux only; elsewhere no process is found. Reads field 22 of
+ * /proc/<pid>/stat; the name in field 2 may contain spaces and brackets. A zombie counts as ended.
  */
 export function startTicks(pid: number): string | undefined {
   try {

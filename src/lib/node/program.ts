@@ -1,18 +1,21 @@
 /**
- * How parts that start programs (hooks, MCP servers) get them started safely: whoever puts the parts together decides
- * about sandbox, environment and limits; the part spawns what it is given back.
+ * How components that start programs (hooks, MCP servers) start them safely. The composition root decides about
+ * sandbox, environment and limits; the component spawns the result.
  */
 export interface ProgramRequest {
   readonly program: string;
   readonly arguments: readonly string[];
   readonly cwd: string;
-  /** All the program gets to see, apart from what the profile itself needs. */
+  /** The whole environment of the program, apart from what the profile itself needs. */
   readonly environment: Readonly<Record<string, string>>;
-  /** Whose words decided what runs: a project's programs are contained, a person's own are not. */
+  /** The configuration that decided what runs. A project's programs are sandboxed, the user's own are not. */
   readonly scope: "user" | "project";
   /** Files and folders it needs, which the sandbox would hide if they are installed in a temporary folder. */
   readonly readable?: readonly string[];
-  /** All that a project's program can reach, in the notation of `host-rule.ts`; a person's own is not limited. */
+  /**
+   * All hosts that a project's program can reach, in the notation of `host-rule.ts`. The user's own programs are not
+   * limited.
+   */
   readonly hosts: readonly string[];
 }
 
@@ -20,13 +23,13 @@ export interface PreparedProgram {
   readonly program: string;
   readonly arguments: readonly string[];
   readonly environment: Readonly<Record<string, string>>;
-  /** Set when it will run less contained than asked for; to be shown. */
+  /** Set if it will run with less isolation than requested. Must be shown. */
   readonly warning?: string;
-  /** To be called when it runs, in a process group of its own: then it ends also when we are killed. */
+  /** Call it when the program runs, in its own process group. The program then also ends if we are killed. */
   started?(pid: number): void;
-  /** To be called once, when the program has ended or could not be started. */
+  /** Call it once, when the program has ended or could not be started. */
   release(): Promise<void>;
 }
 
-/** Rejects when the program must not run without containment and there is none. Spawn the result without a shell. */
+/** Rejects if the program must not run without a sandbox and there is none. Spawn the result without a shell. */
 export type PrepareProgram = (request: ProgramRequest) => Promise<PreparedProgram>;

@@ -1,20 +1,20 @@
 /**
- * Removes a folder with everything in it, also while a command is still changing it. Each folder is opened without
- * following links and emptied through its descriptor, so a folder that is replaced by a link meanwhile leads nowhere.
+ * Removes a folder with its contents, also while a command is changing it. Each folder is opened without following
+ * links and emptied through its descriptor, so replacing a folder with a link meanwhile has no effect.
  */
 import * as fs from "node:fs";
 
 const { O_RDONLY, O_DIRECTORY = 0, O_NOFOLLOW = 0, O_NONBLOCK = 0 } = fs.constants;
 /** Every level holds a descriptor. Folders below this level are moved up to the first one. */
 const MAX_DEPTH = 64;
-/** A command that makes new entries all the time does not keep us here for ever. */
+/** Bounds the work if a command creates new entries all the time. */
 const MAX_ROUNDS = 10_000;
 
-/** Missing paths are fine. A link is removed itself. */
+/** A missing path is no error. A link is removed itself. */
 export async function removeTree(path: string): Promise<void> {
   if (process.platform !== "linux" || !fs.existsSync("/proc/self/fd"))
     return fs.promises.rm(path, { recursive: true, force: true });
-  // Of an empty folder nothing has to be opened.
+  // An empty folder need not be opened.
   if (await removedEmpty(path)) return;
   const folder = await openFolder(path);
   if (folder === undefined) return removeEntry(path);
@@ -29,7 +29,7 @@ export async function removeTree(path: string): Promise<void> {
 type Folder = fs.promises.FileHandle;
 
 async function empty(folder: Folder, { top, depth }: { top: Folder; depth: number }): Promise<void> {
-  // Moving folders up adds names to the first level, so that one is read until nothing is left.
+  // Moving folders up adds names to the first level, so that one is read until it is empty.
   for (let round = 0, again = true; again && round < MAX_ROUNDS; round++) {
     again = false;
     for (const entry of await fs.promises.readdir(pinned(folder), { encoding: "buffer", withFileTypes: true })) {
@@ -60,7 +60,7 @@ const removedEmpty = (path: string): Promise<boolean> =>
     (error: unknown) => codeOf(error) === "ENOENT",
   );
 
-/** Undefined when there is no folder of this name. */
+/** Returns undefined if there is no folder of this name. */
 async function openFolder(path: string | Buffer): Promise<Folder | undefined> {
   try {
     return await fs.promises.open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK);

@@ -1,4 +1,4 @@
-/** Bytes that say nothing to whoever has not the key: AES-256-GCM, and a key in a file of its own. */
+/** Encrypts bytes with AES-256-GCM and a key in a file of its own. */
 import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { dirname } from "node:path";
@@ -6,7 +6,10 @@ import { type Disk, writeNewFile } from "./disk.ts";
 
 export interface Seal {
   close(bytes: Uint8Array): Buffer;
-  /** What was never sealed is given back as it is; undefined for what another key has sealed, or what is damaged. */
+  /**
+   * Returns bytes that were never sealed unchanged. Returns undefined for bytes sealed with another key, and for
+   * damaged ones.
+   */
   open(bytes: Buffer): Buffer | undefined;
 }
 
@@ -15,7 +18,7 @@ const KEY_BYTES = 32;
 const IV_BYTES = 12;
 const TAG_BYTES = 16;
 
-/** The key is made when there is none. */
+/** Creates the key if there is none. */
 export async function keyedSeal(options: { readonly path: string; readonly disk: Disk }): Promise<Seal> {
   const key = (await readKey(options.path)) ?? (await makeKey(options));
   return {
@@ -53,7 +56,7 @@ async function readKey(path: string): Promise<Buffer | undefined> {
   );
 }
 
-/** Whole or not at all; of several who make one, all use the first. */
+/** Creates the key file atomically. If several processes create one, all use the first. */
 async function makeKey({ path, disk }: { readonly path: string; readonly disk: Disk }): Promise<Buffer> {
   const temporary = `${path}.${process.pid}.${randomBytes(4).toString("hex")}.tmp`;
   const key = randomBytes(KEY_BYTES);

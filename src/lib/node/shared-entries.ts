@@ -1,6 +1,6 @@
 /**
- * Looks at, makes, removes and renames entries of a folder that sandboxed commands can change: see `shared-folder.ts`. The
- * last name of a path is never followed, and the folder that holds it must lie inside.
+ * Inspects, creates, removes and renames entries of a folder that sandboxed commands can change: see
+ * `shared-folder.ts`. The last name of a path is never followed, and its folder must lie inside.
  */
 import type * as fs from "node:fs";
 import { type Disk, nodeDisk } from "./disk.ts";
@@ -10,7 +10,7 @@ import { rootOf } from "./shared-folder.ts";
 
 const FOLDER_MODE = 0o700;
 
-/** Returns what has this name, a link itself; `undefined` when nothing has. */
+/** Returns the entry of this name, a link itself; `undefined` if there is none. */
 export async function statSharedEntry(folder: string, path: string): Promise<fs.Stats | undefined> {
   const root = await rootOf(folder).catch(() => undefined);
   if (root === undefined) return undefined;
@@ -19,7 +19,7 @@ export async function statSharedEntry(folder: string, path: string): Promise<fs.
   return place.stat;
 }
 
-/** Makes a folder. Throws when something else has its name, or when its parent is missing and `recursive` is not set. */
+/** Creates a folder. Throws if another entry has its name, or if its parent is missing and `recursive` is not set. */
 export async function makeSharedFolder(
   folder: string,
   path: string,
@@ -58,7 +58,7 @@ export async function removeSharedEntry(
   return true;
 }
 
-/** Gives an entry another name, in the same folder or another one. What has the new name already stays: it throws. */
+/** Renames an entry, in the same folder or to another one. Throws if the new name exists. */
 export async function renameSharedEntry(
   folder: string,
   names: { readonly from: string; readonly to: string },

@@ -1,7 +1,7 @@
 /**
  * Reads and writes files in a folder that sandboxed commands or file tools can change, such as `files/` of a session.
- * Nothing in such a folder is trusted: a name may be a link, a pipe, a device or a second name of another file, and may
- * be replaced at any moment. Every access goes through the descriptor of an open folder, see `paths.ts`.
+ * Nothing in such a folder is trusted: a name may be a link, a pipe, a device or a hard link, and may be replaced at
+ * any moment. Every access goes through the descriptor of an open folder, see `paths.ts`.
  */
 import * as fs from "node:fs";
 import { basename, dirname, join, relative, sep } from "node:path";
@@ -27,7 +27,7 @@ export async function readShared(folder: string, path: string, maxBytes: number)
   }
 }
 
-/** Like `readShared`, in pieces, but throws for a missing file. Ends at the size that the file had when it was opened. */
+/** Like `readShared`, in pieces, but throws for a missing file. Ends at the size that the file had on opening. */
 export async function* readSharedPieces(folder: string, path: string, maxBytes: number): AsyncGenerator<Buffer> {
   const opened = await openShared(folder, path, maxBytes);
   if (opened === undefined) throw new PathError("missing", path, `There is no file ${path} in ${folder}.`);
@@ -56,8 +56,8 @@ export async function readRegular(path: string, maxBytes: number): Promise<Buffe
 }
 
 /**
- * Creates or replaces a file whole, with mode 0600, and makes the folders on the way to it.
- * Throws a `PathError` where `openForWriting` does. With `onlyNew` an existing entry is left alone.
+ * Creates or replaces a file atomically, with mode 0600, and creates the folders on the way to it.
+ * Throws a `PathError` where `openForWriting` does. With `onlyNew` an existing entry is left unchanged.
  */
 export async function writeShared(
   folder: string,
@@ -76,7 +76,7 @@ export async function writeShared(
   }
 }
 
-/** Removes a file or a link, never what a link leads to. Returns whether there was one. */
+/** Removes a file or a link, never the target of a link. Returns whether there was one. */
 export async function removeShared(folder: string, path: string, disk: Disk = nodeDisk): Promise<boolean> {
   const root = await rootOf(folder).catch(ignoreMissing);
   if (root === undefined) return false;
@@ -96,7 +96,10 @@ export interface SharedFile {
   readonly stat: fs.Stats;
 }
 
-/** Returns the regular files below the folder, sorted by path. Links are not followed. Entries beyond the limits are left out. */
+/**
+ * Returns the regular files below the folder, sorted by path. Links are not followed. Entries beyond the limits are
+ * omitted.
+ */
 export async function filesInShared(
   folder: string,
   options: { maxFiles: number; maxDepth?: number; leavesOut?(path: string): boolean },
@@ -144,7 +147,7 @@ async function openShared(folder: string, path: string, maxBytes: number): Promi
   }
 }
 
-/** The folder itself must be a folder: a link in its place would move everything below it elsewhere. */
+/** The folder itself must not be a link, which would move everything below it elsewhere. */
 export async function rootOf(folder: string): Promise<string> {
   const root = join(await fs.promises.realpath(dirname(folder)), basename(folder));
   if (!(await fs.promises.lstat(root)).isDirectory()) {

@@ -1,20 +1,20 @@
-/** Reading small files that others may have put there: bounded, regular files only, and never out of a folder. */
+/** Reads small untrusted files: bounded, regular files only, and never outside of a folder. */
 import * as fs from "node:fs";
 import { isInside } from "./paths.ts";
 
 export type SmallFile =
   | { readonly kind: "missing" }
-  /** Something is there that is not to be used; `reason` goes on after "it". */
+  /** The entry must not be used. `reason` continues a sentence after "it". */
   | { readonly kind: "refused"; readonly reason: string }
   | { readonly kind: "text"; readonly text: string; readonly realPath: string; readonly stat: fs.Stats };
 
 export interface SmallFileLimits {
   readonly maxBytes: number;
-  /** A real path: links are followed only as far as they stay below it. */
+  /** A real path: links are followed only while they stay below it. */
   readonly below?: string;
 }
 
-/** The whole text. A folder in the place of the file counts as missing, as does a file in the place of its folder. */
+/** Returns the whole text. A folder in place of the file counts as missing, as does a file in place of its folder. */
 export function readSmallFile(path: string, limits: SmallFileLimits): SmallFile {
   const start = readStart(path, limits);
   if (start.kind === "missing") return start;
@@ -31,7 +31,7 @@ export function readSmallFile(path: string, limits: SmallFileLimits): SmallFile 
   }
 }
 
-/** The whole text, whatever its bytes; undefined when it is missing or not to be used. */
+/** Returns the whole text, whatever its bytes; undefined if it is missing or must not be used. */
 export function smallText(path: string, maxBytes: number): string | undefined {
   const start = readStart(path, { maxBytes });
   return start.kind === "read" && start.size <= maxBytes ? start.bytes.toString("utf8") : undefined;
@@ -45,7 +45,7 @@ export type FileStart =
   | {
       readonly kind: "read";
       readonly bytes: Buffer;
-      /** Of the whole file; more than `maxBytes` when it goes on after `bytes`. */
+      /** Size of the whole file; more than `maxBytes` if it continues after `bytes`. */
       readonly size: number;
       readonly realPath: string;
       readonly stat: fs.Stats;
@@ -54,12 +54,12 @@ export type FileStart =
 const { O_RDONLY, O_NONBLOCK = 0, O_NOCTTY = 0 } = fs.constants;
 
 /**
- * The first `maxBytes` of a regular file. What was opened is what is checked. Synchronous, because it stands on the way
- * to the first prompt, where hundreds of small files must cost milliseconds.
+ * Returns the first `maxBytes` of a regular file. Checks the opened file itself. Synchronous, because it runs before
+ * the first prompt, where hundreds of small files must take milliseconds.
  */
 export function readStart(path: string, limits: SmallFileLimits): FileStart {
   try {
-    // A missing file costs this and nothing more. Opening a pipe could already wake its other end, so look first.
+    // The only cost of a missing file. Opening a pipe could already wake its other end, so check first.
     const before = fs.statSync(path, { throwIfNoEntry: false });
     if (before === undefined || before.isDirectory()) return { kind: "missing" };
     if (!before.isFile()) return { kind: "special" };
@@ -85,7 +85,7 @@ function readOpened(fd: number, path: string, { maxBytes, below }: SmallFileLimi
   return { kind: "read", bytes: found.subarray(0, maxBytes), size, realPath, stat };
 }
 
-/** Some files have more to say than their size, and some grow while they are read. */
+/** Some files have more content than their reported size, and some grow while they are read. */
 function readAll(fd: number, { expected, maxBytes }: { expected: number; maxBytes: number }): Buffer {
   let bytes = Buffer.allocUnsafe(Math.min(expected + 1, maxBytes));
   let length = 0;
@@ -97,7 +97,7 @@ function readAll(fd: number, { expected, maxBytes }: { expected: number; maxByte
   }
 }
 
-/** Of the opened file itself where the system tells, so that nobody can swap a link in between. */
+/** Returns the path of the opened file itself if the system reports it, so that no link can be swapped in between. */
 function realPathOf(fd: number, path: string): string {
   if (process.platform !== "linux") return fs.realpathSync.native(path);
   try {

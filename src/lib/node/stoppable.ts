@@ -1,6 +1,8 @@
 import { setMaxListeners } from "node:events";
 
-/** Everything a run starts listens to it; how many that are is the model's choice, and no leak. */
+/**
+ * Creates a controller without a listener limit: the model decides how many calls of a run listen, so many are no leak.
+ */
 export function stoppable(): AbortController {
   const controller = new AbortController();
   setMaxListeners(0, controller.signal);

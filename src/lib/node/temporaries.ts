@@ -1,6 +1,6 @@
 /**
- * Files that a write makes beside the file it replaces. Their names say which process made them, so that what a killed
- * process left can be told from what a living one is about to rename.
+ * Temporary files that a write creates beside the file it replaces. Their names identify the process, so that files of
+ * a killed process can be told from those that a running one is about to rename.
  */
 import { createHash, randomBytes } from "node:crypto";
 import { lstat, readdir } from "node:fs/promises";
@@ -9,19 +9,19 @@ import { type Disk, nodeDisk } from "./disk.ts";
 import { bootId, pidNamespace, startTicks } from "./process-identity.ts";
 
 const NAMED = /^\.troupe-([0-9a-z]+)_([0-9a-z]*)_([0-9a-f]{8})_[0-9a-f]{12}\.tmp$/;
-/** As older versions called them. */
+/** The names that older versions used. */
 const UNNAMED = /^\.troupe-[0-9a-z]{12}\.tmp$/;
-/** A file whose process cannot be looked up is left behind when it is older than this. */
+/** A file whose process cannot be looked up counts as abandoned after this time. */
 const MAX_AGE_MS = 60_000;
 
-/** A new name in the folder of the file that is to be replaced. */
+/** Returns a new name for the folder of the file to replace. */
 export function temporaryName(): string {
   const started = startTicks(process.pid) ?? "";
   const owner = [process.pid.toString(36), started && Number(started).toString(36), place()].join("_");
   return `.troupe-${owner}_${randomBytes(6).toString("hex")}.tmp`;
 }
 
-/** Takes away what writes that were killed have left in a folder. */
+/** Removes temporary files of killed writes from a folder. */
 export async function sweepTemporaries(folder: string, disk: Disk = nodeDisk): Promise<void> {
   const names = await readdir(folder).catch(() => []);
   for (const name of names.filter((candidate) => NAMED.test(candidate) || UNNAMED.test(candidate))) {
@@ -31,7 +31,7 @@ export async function sweepTemporaries(folder: string, disk: Disk = nodeDisk): P
   }
 }
 
-/** Takes away what `replaceFile` has left below a folder that nobody else writes now. */
+/** Removes temporary files of `replaceFile` below a folder that no other process is writing. */
 export async function sweepReplacements(folder: string, disk: Disk): Promise<void> {
   const entries = await readdir(folder, { withFileTypes: true }).catch(() => []);
   for (const entry of entries) {
@@ -41,7 +41,7 @@ export async function sweepReplacements(folder: string, disk: Disk): Promise<voi
   }
 }
 
-/** `replaceFile` names its files so. */
+/** The names that `replaceFile` uses. */
 export const REPLACEMENT = /\.\d+\.[0-9a-z]{1,8}\.tmp$/;
 
 function isLeftBehind(name: string, changedAt: number): boolean {
@@ -52,7 +52,7 @@ function isLeftBehind(name: string, changedAt: number): boolean {
   return Date.now() - changedAt > MAX_AGE_MS;
 }
 
-/** The same for all processes that can look up each other's pids. */
+/** Returns the same id in all processes that can look up each other's pids. */
 function place(): string {
   return createHash("sha256").update(`${bootId()} ${pidNamespace()}`).digest("hex").slice(0, 8);
 }

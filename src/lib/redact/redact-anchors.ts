@@ -1,12 +1,12 @@
 /**
- * Finds where one of many strings may begin, in one pass: every four characters of the text are one number, and a small
- * table tells whether an anchor begins with these. Letters count whatever their case, rare characters as one; a hit is a
- * hint that the caller checks.
+ * Finds possible starts of many strings in one pass. Every four characters of the text form a number, and a small table
+ * says whether an anchor begins with them. Case is ignored, and rare characters share one class. A hit is a hint that
+ * the caller must check.
  */
 export interface AnchorSet {
-  /** Says where an anchor may begin, and which. */
+  /** Reports possible starts of anchors. */
   scan(text: string, onHit: (anchor: number, start: number) => void): void;
-  /** How many characters at the end may be the beginning of an anchor; at most three. */
+  /** Returns how many characters at the end may be the beginning of an anchor; at most three. */
   openEnd(text: string): number;
 }
 
@@ -19,7 +19,7 @@ const TABLE_BITS = 17;
 const SPREAD = 0x9e3779b1;
 const TOLD_APART = "abcdefghijklmnopqrstuvwxyz0123456789_-./:~=$+%@!#&*()[]{} \\\"'";
 
-/** Anchors need three characters at least. */
+/** Anchors need at least three characters. */
 export function createAnchorSet(anchors: readonly string[]): AnchorSet {
   const classes = characterClasses();
   const table = new Uint8Array(2 ** TABLE_BITS);
@@ -34,7 +34,7 @@ export function createAnchorSet(anchors: readonly string[]): AnchorSet {
       table[placeOf(gram)] = 1;
       continue;
     }
-    // Whatever may follow it.
+    // Any character may follow it.
     byThree.add(gram, index);
     for (let kind = 0; kind < CLASSES; kind++) table[placeOf(gram | kind)] = 1;
   }
@@ -79,7 +79,7 @@ function characterClasses(): Uint8Array {
   return classes;
 }
 
-/** The first four characters as a number; with three, nothing for the fourth. */
+/** Returns the first four characters as a number; with three, the fourth is empty. */
 function gramOf(anchor: string, classes: Uint8Array): number {
   let gram = 0;
   for (let at = 0; at < GRAM; at++) {
@@ -89,7 +89,10 @@ function gramOf(anchor: string, classes: Uint8Array): number {
   return gram;
 }
 
-/** Which anchors begin with a number. Nearly always one does, so lists are kept for the others only: a start makes this. */
+/**
+ * The anchors that begin with a number. Usually there is only one, so lists exist only for the others: this is built at
+ * every start.
+ */
 class Beginnings {
   readonly #one = new Map<number, number>();
   readonly #more = new Map<number, number[]>();

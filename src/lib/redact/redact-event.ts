@@ -1,27 +1,27 @@
-/** Takes secrets out of events, where they are made: before the log, the index, clients and the screen. */
+/** Redacts secrets in events when they are created: before the log, the index, clients and the screen. */
 import { isObject } from "../json.ts";
 import type { Redactor } from "./redact.ts";
 import type { HeldText } from "./redact-stream.ts";
 
 /**
- * Members that others compare byte by byte and that nobody reads: ids, kinds, times, names of models. What only looks like
- * a secret is left alone in them where the protocol puts them, never inside what a tool or a client made up; a value that
- * is known to be one goes out of them too.
+ * Members that other code compares byte by byte and that users do not read: ids, kinds, times, model names. In their
+ * protocol position, text that only looks like a secret stays unchanged. In data of a tool or a client it is redacted.
+ * Known secret values are always redacted.
  */
 const EXACT = new Set([
   ...["type", "kind", "role", "mode", "timestamp", "startTime", "resumeTime", "mimeType", "locationKey", "toolName"],
   ...["model", "provider", "selectedModel", "newModel", "previousModel", "currentModel", "reasoningEffort"],
   ...["reasoningWireField", "producer", "copilotVersion", "headCommit"],
 ]);
-/** Made by a provider, for itself; a change would spoil them. */
+/** Data of a provider for its own use; a change would make it invalid. */
 const SEALED = new Set(["reasoningOpaque", "encryptedContent"]);
 const EXACT_ID = /^id$|Ids?$/;
-/** Anything can be in these. */
+/** Members with arbitrary content. */
 const FREE = new Set(["arguments", "args", "content", "requestedSchema", "result", "properties", "structuredContent"]);
 const MEDIA = /^(?:image|audio|video)\//;
 const MAX_DEPTH = 64;
 
-/** The data of one event without secrets; the same object when there were none. */
+/** Returns the data of one event without secrets; the same object if there were none. */
 export function redactEventData<T>(redactor: Redactor, type: string, data: T): T {
   return redactMember(redactor, data, { isFree: type.endsWith(".custom"), depth: 0 }) as T;
 }
@@ -56,14 +56,14 @@ function isResult(key: string, member: unknown): boolean {
   return key === "result" && isObject(member) && (typeof member.content === "string" || "kind" in member);
 }
 
-/** Events that carry a text in pieces: which member has the piece, and which says whose it is. */
+/** Events that carry a text in pieces, with the members that hold the piece and the id of its text. */
 const PIECES: Readonly<Record<string, { piece: string; owner: string }>> = {
   "assistant.message_delta": { piece: "deltaContent", owner: "messageId" },
   "assistant.reasoning_delta": { piece: "deltaContent", owner: "reasoningId" },
   "assistant.tool_call_delta": { piece: "inputDelta", owner: "toolCallId" },
   "tool.execution_partial_result": { piece: "partialOutput", owner: "toolCallId" },
 };
-/** Which pieces are over when one of these comes. */
+/** The piece events that end when one of these arrives. */
 const ENDS: Readonly<Record<string, readonly string[]>> = {
   "assistant.message": ["assistant.message_delta", "assistant.reasoning_delta", "assistant.tool_call_delta"],
   "troupe.partial_message": ["assistant.message_delta", "assistant.reasoning_delta", "assistant.tool_call_delta"],
@@ -79,13 +79,13 @@ interface RedactedEvent {
 
 export interface EventRedactor {
   /**
-   * What to say instead of this event, in order: pieces that were held back and are over now, then the event itself. A
-   * piece of which nothing can be said yet gives nothing.
+   * Returns the events to emit instead of this one, in order: held pieces that are complete now, then the event itself.
+   * Returns nothing for a piece that must be held.
    */
   pass(agentId: string | undefined, type: string, data: object): RedactedEvent[];
 }
 
-/** Remembers the ends of unfinished texts, so one is needed for each session. */
+/** Stores the ends of unfinished texts, so each session needs its own. */
 export function createEventRedactor(redactor: Redactor): EventRedactor {
   const streams = new Map<string, { type: string; agentId: string | undefined; data: object; text: HeldText }>();
 

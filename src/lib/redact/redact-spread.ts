@@ -1,13 +1,16 @@
-/** Finds a value that was cut up and put into several parts of an address or a command. */
+/** Finds a value that was split over several parts of a URL or a command. */
 import { squeezed } from "./redact-values.ts";
 
-/** Four letters or digits in a row are rare enough that all of a value is not made of them by chance. */
+/** Four letters or digits in a row are rare enough that a whole value is not made of them by chance. */
 const MIN_PIECE = 4;
-/** In a longer text chance would find too much. */
+/** A longer text would give too many chance matches. */
 const MAX_CHARACTERS = 8 * 1024;
 const MAX_WORDS = 500;
 
-/** Whether the text holds all of a form (see `squeezedForms`), in pieces of any order or in small words one after another. */
+/**
+ * Whether the text contains a whole form (see `squeezedForms`), in pieces of any order or in short words one after
+ * another.
+ */
 export function holdsPieces(text: string, forms: readonly string[]): boolean {
   if (text.length > MAX_CHARACTERS) return false;
   const bare = squeezed(text);
@@ -19,7 +22,7 @@ export function holdsPieces(text: string, forms: readonly string[]): boolean {
   return forms.some((form) => isTiled(form, bare) || isSpelled(form, words));
 }
 
-/** Whether the form can be laid out with pieces of the text; only the last may be short. */
+/** Whether the form can be tiled with pieces of the text; only the last may be short. */
 function isTiled(form: string, bare: string): boolean {
   let at = 0;
   while (at < form.length) {
@@ -31,7 +34,7 @@ function isTiled(form: string, bare: string): boolean {
   return true;
 }
 
-/** Whether words of the text, in their order and with others between them, spell the form. */
+/** Whether words of the text, in order and with others between them, spell the form. */
 function isSpelled(form: string, words: readonly string[]): boolean {
   let reached = new Set<number>([0]);
   for (const word of words) {

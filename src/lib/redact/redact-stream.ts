@@ -1,29 +1,29 @@
-/** Text that comes in pieces, passed on as soon as it is certain that no secret begins in it. */
+/** Text that arrives in pieces. A part is released as soon as it is certain that no secret begins in it. */
 export interface Stretch {
   start: number;
   end: number;
   name: string;
-  /** Where two meet, the name of the lower one is shown; below zero its value is known. */
+  /** If two overlap, the name of the lower one is shown. Below zero its value is known. */
   rank: number;
 }
 
 export interface HeldText {
-  /** What can be passed on now; the rest waits for the next piece. */
+  /** Returns the text that can be released now; the rest waits for the next piece. */
   push(chunk: string): string;
   end(): string;
 }
 
-/** How far an expression looks back, and beyond its match. */
+/** How far an expression looks before and after its match. */
 const LOOK_BACK = 96;
 const LOOK_AHEAD = 4;
-/** Nothing that is looked for is longer. */
+/** No searched secret is longer. */
 const MAX_HELD = 64 * 1024;
 
 export function holdBack(
   find: (text: string, onOpen: (start: number) => void) => Stretch[],
   replace: (text: string, stretches: readonly Stretch[]) => string,
 ): HeldText {
-  /** Passed on already, kept because what follows may depend on it. */
+  /** Already released, but stored because later text may depend on it. */
   let before = "";
   let held = "";
 

@@ -1,4 +1,4 @@
-/** Values that are known to be secret: which they are, and in what forms they may turn up in a text. */
+/** Known secret values, and the forms in which they may appear in a text. */
 import { looksSecret } from "../node/child-environment.ts";
 
 export interface SecretValue {
@@ -6,25 +6,25 @@ export interface SecretValue {
   readonly value: string;
 }
 
-/** One form of a value, as it is looked for. */
+/** One searched form of a value. */
 export interface Needle {
   readonly text: string;
-  /** Compare without regard to case; `text` is in lower case then. */
+  /** Compare without case; `text` is in lower case then. */
   readonly anyCase: boolean;
-  /** In base64 the last character may depend on what follows; it goes too, with the padding. */
+  /** In base64 the last character may depend on what follows; it is removed too, with the padding. */
   readonly encoded: boolean;
 }
 
 const MIN_LENGTH = 8;
 const MAX_VALUE = 64 * 1024;
-/** Longer values are looked for in pieces. */
+/** Longer values are searched in pieces. */
 const PIECE = 4096;
 const MIN_LINE = 20;
 const ALWAYS_SECRET: readonly string[] = ["GITHUB_TOKEN", "COPILOT_GITHUB_TOKEN", "GH_TOKEN"];
 const URL_WITH_PASSWORD = /^[a-z][a-z0-9+.-]*:\/\/[^\s/:@]*:([^\s/]+)@/i;
 
 /**
- * The values of an environment that nobody may see: of variables that are named like a secret or are listed, and the
+ * Returns the secret values of an environment: of variables that are named like a secret or are listed, and the
  * passwords in URLs of any variable.
  */
 export function secretValuesOf(
@@ -41,7 +41,7 @@ export function secretValuesOf(
   });
 }
 
-/** True for what would turn up in ordinary text too, so that looking for it would do harm and hide nothing. */
+/** True for values that also appear in ordinary text: redacting them would do harm and hide nothing. */
 export function isOrdinary(value: string): boolean {
   if (value.length < MIN_LENGTH || new Set(value).size < 4) return true;
   if (value.length < 20 && /^[A-Za-z]+(?:[ ._/:-][A-Za-z]+)*$/.test(value)) return true;
@@ -53,7 +53,7 @@ export function isOrdinary(value: string): boolean {
   return /^[a-z][a-z0-9+.-]*:\/\/[^@]*$/i.test(value) && value.length < 100 && !/[?=]/.test(value);
 }
 
-/** Whether there is anything to look for in order to find this value. */
+/** Whether there is a searchable form of this value. */
 export function isFindable(value: string): boolean {
   return partsOf(value).length > 0;
 }
@@ -66,8 +66,8 @@ function partsOf(value: string): string[] {
 }
 
 /**
- * Everything to look for in order to find this value; nothing for an ordinary one. `usual` leaves out the rarer encodings,
- * which can only stand in a text that `mayHoldRareForm`.
+ * Returns all forms to search for; none for an ordinary value. `usual` omits the rarer encodings, which can only occur
+ * in a text that `mayHoldRareForm`.
  */
 export function needlesOf(value: string, forms: "usual" | "all"): Needle[] {
   const needles = new Map<string, Needle>();
@@ -78,7 +78,7 @@ export function needlesOf(value: string, forms: "usual" | "all"): Needle[] {
   return [...needles.values()];
 }
 
-/** Escapes of any kind, bytes written apart, or a run of letters and digits that is long enough for base64 or base32. */
+/** Escapes of any kind, separated bytes, or a run of letters and digits that is long enough for base64 or base32. */
 const RARE_FORM =
   /\\[ux]|%(?:25|u)|&#|=[0-9A-Fa-f]{2}|[0-9A-Fa-f]{2}[ :-][0-9A-Fa-f]{2}[ :-]|0x[0-9A-Fa-f]{2},|(?:%[0-9A-Fa-f]{2}){4}|[A-Z2-7]{12}|[A-Za-z0-9+]{16}/;
 
@@ -135,7 +135,7 @@ function base64Forms(bytes: Uint8Array): Needle[] {
     .map((text) => ({ text, anyCase: false, encoded: true }));
 }
 
-/** Every character or byte escaped, as encoders write it who escape all. */
+/** Returns the forms in which every character or byte is escaped. */
 function anyCaseForms(value: string, bytes: Uint8Array): string[] {
   const units = Array.from({ length: value.length }, (_, index) => value.charCodeAt(index));
   const pairs = Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0"));
@@ -170,7 +170,7 @@ const HTML: Readonly<Record<string, string>> = { "&": "&amp;", "<": "&lt;", ">":
 
 const lowerEscapes = (text: string): string => text.replace(/%[0-9A-F]{2}/g, (sign) => sign.toLowerCase());
 
-/** The characters that are the same whatever stands before and after, when the bytes begin `offset` into a group. */
+/** Returns the characters that do not depend on the surrounding bytes, if the bytes begin `offset` into a group. */
 function base64At(bytes: Uint8Array, offset: number): string {
   const shifted = String.fromCharCode(...new Uint8Array(offset), ...bytes);
   const first = [0, 2, 3][offset] ?? 0;
@@ -184,8 +184,8 @@ function hex(bytes: Uint8Array): string {
 const BASE32 = "abcdefghijklmnopqrstuvwxyz234567";
 
 /**
- * What remains of a value, in every form, when only its letters and digits are kept, in lower case: how it could be
- * hidden in a host name or a path.
+ * Returns the letters and digits of a value in every form, in lower case: how it could be hidden in a host name or a
+ * path.
  */
 export function squeezedForms(value: string): string[] {
   if (isOrdinary(value.trim())) return [];

@@ -1,7 +1,7 @@
 /**
- * Takes secrets out of text: values that are known, in every usual encoding, and whatever has the shape of a
- * credential. One pass finds where something may begin; only there is looked closer, so that the cost does not grow with
- * the number of secrets, and no text can make it grow faster than its length.
+ * Redacts secrets in text: known values, in every usual encoding, and everything that has the shape of a credential.
+ * One pass finds possible starts, and only those are checked further. So the cost does not grow with the number of
+ * secrets, and is at most linear in the length of the text.
  */
 import { createAnchorSet } from "./redact-anchors.ts";
 import { holdsPieces } from "./redact-spread.ts";
@@ -20,26 +20,26 @@ import { type SecretPattern, shapePatterns } from "./secret-patterns.ts";
 
 export interface Redactor {
   text(text: string): string;
-  /** Only values that are known, whatever else looks like a secret. */
+  /** Redacts only known values, not text that merely looks like a secret. */
   knownValues(text: string): string;
-  /** Keys and strings, at any depth up to 64; the same object when there was nothing to take out. */
+  /** Redacts keys and strings, at any depth up to 64. Returns the same object if nothing was redacted. */
   json<T>(value: T): T;
-  /** For text that comes in pieces: a secret that is split over them is found too. */
+  /** For text that arrives in pieces: a secret that is split over them is found too. */
   stream(): HeldText;
-  /** From now on this value is secret. An ordinary one (short, a word, a path) is not taken. */
+  /** Adds a secret value. An ordinary one (short, a word, a path) is ignored. */
   add(value: string, name: string): void;
-  /** True when the text carries a known value, in any encoding, also cut up or with other characters strewn in. */
+  /** True if the text contains a known value, in any encoding, also split or with other characters inserted. */
   holdsSecret(text: string): boolean;
-  /** How many known values are looked for. */
+  /** Number of known values that are searched for. */
   readonly count: number;
 }
 
-/** What stands where a secret was. */
+/** The replacement for a secret. */
 export const REDACTED = /\[redacted:[\w.-]{1,64}\]/;
 
 const MAX_DEPTH = 64;
 const TOO_DEEP = "[redacted:nested-too-deep]";
-/** So much of a value is looked for in the first pass. */
+/** Number of characters of a value that the first pass searches for. */
 const ANCHOR_LENGTH = 8;
 const SHORTEST = 4;
 const MAX_DECODINGS = 3;
@@ -49,7 +49,7 @@ type Check =
   | { readonly kind: "pattern"; readonly pattern: SecretPattern; readonly name: string; readonly index: number };
 
 interface Finder {
-  /** In no order, may overlap. `onOpen` hears where something begins that may be a secret when more follows. */
+  /** In no order, may overlap. `onOpen` receives the start of text that may become a secret when more follows. */
   find(text: string, onOpen?: (start: number) => void): Stretch[];
 }
 
@@ -72,7 +72,9 @@ export function createRedactor(options: {
   };
   for (const { value, name } of options.values) add(value, name);
 
-  /** A start looks for the usual forms alone; the rest is built with the first text that may hold another. */
+  /**
+   * At first only the usual forms are searched. The rest is built with the first text that may contain another form.
+   */
   const find: Finder["find"] = (text, onOpen) => {
     const isRare = all !== undefined || (values.size > 0 && (onOpen !== undefined || mayHoldRareForm(text)));
     if (isRare) all ??= createFinder(values, { patterns, forms: "all" });
@@ -118,7 +120,7 @@ function createFinder(
   const anchors = [...checks.keys()];
   const lists = [...checks.values()];
   const anchorSet = createAnchorSet(anchors);
-  // What a pattern has judged once in a text it does not judge again from a later beginning.
+  // A pattern does not check the same part of a text again from a later start.
   const judged = new Int32Array(patterns.length);
 
   return {
@@ -142,7 +144,7 @@ function createFinder(
   };
 }
 
-/** Whether the anchor stands there, as far as the text goes, whatever the case of its letters. */
+/** Whether the anchor is there, as far as the text goes, ignoring case. */
 function isThere(anchor: string, text: string, start: number): boolean {
   const end = Math.min(anchor.length, text.length - start);
   for (let at = 0; at < end; at++)
@@ -170,7 +172,7 @@ function checkValue(check: Check & { kind: "value" }, { text, start, found, onOp
   } else if (onOpen && end > text.length && needle.text.startsWith(same)) onOpen(start);
 }
 
-/** Returns up to where the text has been judged. */
+/** Returns the position up to which the text has been checked. */
 function checkPattern(check: Check & { kind: "pattern" }, { text, start, found, onOpen }: Place): number {
   const { match, open, accept, id } = check.pattern;
   match.lastIndex = start;
@@ -184,13 +186,13 @@ function checkPattern(check: Check & { kind: "pattern" }, { text, start, found, 
   const lead = hit[1] ?? "";
   const accepted = accept?.(hit[0].slice(lead.length), lead) ?? true;
   if (accepted) found.push({ start: start + lead.length, end, name: id, rank: check.index });
-  // One that keeps its lead may find another lead inside, and what follows that one reaches further.
+  // A match that keeps its lead may contain another lead, and the text after that one may extend further.
   return lead === "" ? end : start;
 }
 
 const isKnown = ({ rank }: Stretch): boolean => rank < 0;
 
-/** In order, without overlaps. */
+/** Returns the stretches in order, without overlaps. */
 function merged(found: Stretch[]): Stretch[] {
   if (found.length < 2) return found;
   found.sort((one, other) => one.start - other.start || other.end - one.end);
@@ -259,7 +261,7 @@ function percentDecoded(text: string): string {
   });
 }
 
-/** A name can come from anywhere; the mark has to stay a mark. */
+/** A name is untrusted; the mark must stay well-formed. */
 function label(name: string): string {
   return name.replace(/[^\w.-]/g, "_").slice(0, 64) || "secret";
 }

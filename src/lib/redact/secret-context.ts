@@ -1,11 +1,11 @@
-/** Credentials that are told by what stands around them: key blocks, URLs, headers, assignments. */
+/** Credentials that are recognised by their context: key blocks, URLs, headers, assignments. */
 import { hasBasicCredentials, isPlaceholder, looksGenerated, looksScrambled } from "./secret-likeness.ts";
 import type { SecretPattern } from "./secret-patterns.ts";
 
 const KEY_BEGIN = "-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----";
 /** Up to the next line of dashes, so that no text is read twice. */
 const KEY_BODY = "(?:[^-]|-(?!----)){0,16384}";
-/** What may stand before a line of a key: line breaks, also escaped ones, and the marks of diffs and numbered lines. */
+/** Text that may precede a line of a key: line breaks, also escaped ones, and the marks of diffs and numbered lines. */
 const KEY_MARGIN = String.raw`(?:\s|\\[nrt]|[>+|"',]|\d{1,6}[.:|])`;
 const KEY_LINES = `(?:${KEY_MARGIN}{0,40}[A-Za-z0-9+/]{32,16384}={0,2}){1,400}(?:${KEY_MARGIN}{0,40}[A-Za-z0-9+/]{1,31}={0,2})?`;
 
@@ -66,7 +66,7 @@ const QUOTE = "\\\\{0,3}[\"'`]";
 const VALUE = "[^\\s\"'`<>(){}\\[\\],;&|\\\\]";
 const TYPE = "(?::[ \\t]?[A-Za-z]{1,12}[ \\t]?(?==))?";
 const IS = `(?:${QUOTE})?\\]?[ \\t]{0,8}${TYPE}(?:=>|:=|={1,3}|!={1,2}|:)[ \\t]{0,8}(?:[rbuf]{0,2}(?:${QUOTE}){1,2})?`;
-/** As far as one may have got in `IS` and the value after it. */
+/** Matches a partial `IS` and the value after it. */
 const IS_OPEN = `(?:${QUOTE}|\\\\{1,3})?\\]?[ \\t]{0,8}(?::[ \\t]?[A-Za-z]{0,12}[ \\t]?)?(?:[:=!>]{1,3}[ \\t]{0,8}[rbuf]{0,2}(?:${QUOTE}|\\\\{1,3}){0,2}${VALUE}{0,256})?`;
 const AFTER_FLAG = "[ \\t]{1,4}[\"']?(?<=--[\\w-]{0,60}[ \\t]{1,4}[\"']?)";
 const IN_TAG = `>(?=${VALUE}{6,256}</)`;
@@ -79,7 +79,7 @@ const assignment: SecretPattern = {
   accept: (secret, lead) => (/["'`]$/.test(lead) ? looksScrambled(secret) : looksGenerated(secret)),
 };
 
-/** Makers whose keys have no shape of their own. */
+/** Vendors whose keys have no distinctive shape. */
 const vendors: readonly string[] = [
   ...["algolia", "assemblyai", "asana", "bugsnag", "cloudflare", "codecov", "cohere", "datadog", "dd_api", "dd_app"],
   ...["deepgram", "dropbox", "fastly", "fireworks", "heroku", "linkedin", "mailchimp", "mailgun", "mistral", "netlify"],
@@ -107,7 +107,7 @@ export const contextPatterns: readonly SecretPattern[] = [
 
 const SECRET_KEY = new RegExp(KEYWORD, "i");
 
-/** Whether a member of an object is named like a secret and holds what looks like one. */
+/** Whether a member of an object is named like a secret and its value looks like one. */
 export function isSecretMember(key: string, value: string): boolean {
   return value.length >= 8 && value.length <= 256 && SECRET_KEY.test(key) && !/\s/.test(value) && looksGenerated(value);
 }

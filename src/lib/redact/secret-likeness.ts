@@ -1,4 +1,4 @@
-/** Tells what a machine made up from what a person wrote, as well as one can without knowing either. */
+/** Heuristics that distinguish generated text from text that a human wrote. */
 
 const PLACEHOLDER =
   /^(?:\$|%|\{|\[|<|\*|#|@|\.|~|…|x{3,}|0{6,}|1234|abcd?e?f?g?h?$|your|my[-_]|some[-_]|the[-_]|example|sample|dummy|fake|placeholder|change|redacted|hidden|none|null|undefined|true|false|todo|process\.|os\.|env[.:]|config\.|this\.|self\.|vault:|secret:|ref:|https?:|file:)/i;
@@ -7,11 +7,14 @@ const PLACEHOLDER_WORDS = new Set(
     " ",
   ),
 );
-/** A word as it stands in a name: `token`, `Token`, `HTTP` before `Server`. Read in one way only, so it costs no time. */
+/**
+ * A word as it appears in a name: `token`, `Token`, `HTTP` before `Server`. There is only one way to match it, so there
+ * is no backtracking.
+ */
 const WORD = "(?:[A-Z]?[a-z]{2,}(?![a-z])|[A-Z]+(?=[A-Z][a-z]|[^A-Za-z]|$))";
 const PIECE = `(?:(?:${WORD}\\$?\\d{0,4}(?!\\d)){1,12}|\\d{1,4}(?!\\d)|[A-Za-z]\\d{0,3})`;
 const IDENTIFIER = "[A-Za-z_$][\\w$]*";
-/** Code, not data: `config.auth.token2`, `get_token_v2`, `readToken2`, `AES-256-GCM`, `2024-01-01T10:00:00`, `v1.2.3`. */
+/** Code: `config.auth.token2`, `get_token_v2`, `readToken2`, `AES-256-GCM`, `2024-01-01T10:00:00`, `v1.2.3`. */
 const CODE = new RegExp(
   [
     `^${IDENTIFIER}(?:[.:]{1,2}${IDENTIFIER})+[?!]?$`,
@@ -23,7 +26,7 @@ const CODE = new RegExp(
 );
 const MAX_CODE_LENGTH = 80;
 
-/** Letters and digits mixed as no person writes them. */
+/** True for letters and digits mixed as no human writes them. */
 export function looksGenerated(value: string): boolean {
   if (/^(?=.{0,40}[a-f])[0-9a-f]{32,64}$/i.test(value)) return new Set(value).size >= 7;
   const share = changes(value) / (value.length - 1);
@@ -32,7 +35,7 @@ export function looksGenerated(value: string): boolean {
   return new Set(value).size >= 7 && ((value.length >= 20 && share >= 0.4) || !isCode(value));
 }
 
-/** As `looksGenerated`, for what stands between quotes and so cannot be the name of a variable: digits are not needed. */
+/** Like `looksGenerated`, for quoted text, which cannot be the name of a variable: digits are not needed. */
 export function looksScrambled(value: string): boolean {
   if (looksGenerated(value)) return true;
   if (value.length < 16 || !/^[A-Za-z_-]+$/.test(value) || isPlaceholder(value) || isCode(value)) return false;
@@ -43,7 +46,7 @@ export function isPlaceholder(value: string): boolean {
   return PLACEHOLDER.test(value) || PLACEHOLDER_WORDS.has(value.toLowerCase()) || new Set(value).size <= 2;
 }
 
-/** What a header for basic authentication holds: `name:password`. */
+/** Whether it decodes to the content of a basic authentication header: `name:password`. */
 export function hasBasicCredentials(encoded: string): boolean {
   if (encoded.length % 4 !== 0) return false;
   try {
@@ -57,13 +60,13 @@ function isCode(value: string): boolean {
   return value.length <= MAX_CODE_LENGTH && CODE.test(value);
 }
 
-/** Segments like those of files, not a string of base64 that happens to have slashes. */
+/** True for segments like those of files, not for base64 that happens to contain slashes. */
 function isPath(value: string): boolean {
   if (!value.includes("/") || /[+=]/.test(value)) return false;
   return value.split("/").every((segment) => segment.length < 4 || changes(segment) <= segment.length * 0.3);
 }
 
-/** How often a character is of another kind than the one before. */
+/** Returns how often a character is of another kind than the one before. */
 function changes(value: string): number {
   let total = 0;
   for (let at = 1; at < value.length; at++) {

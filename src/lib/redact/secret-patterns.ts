@@ -1,16 +1,16 @@
 /**
- * Shapes of credentials that can be told by themselves. Adding one is a line in the table. What needs its surroundings
- * to be told (headers, URLs, assignments) is in `secret-context.ts`.
+ * Credentials that are recognised by their own shape. Adding one is a line in the table. Credentials that need their
+ * context (headers, URLs, assignments) are in `secret-context.ts`.
  */
 export interface SecretPattern {
   readonly id: string;
-  /** A match begins with one of these; letters count whatever their case here, the expressions decide. */
+  /** A match begins with one of these. Case is ignored here; the expressions decide. */
   readonly anchors: readonly string[];
-  /** Sticky. What group 1 holds stays readable, the rest of the match goes. */
+  /** Sticky. Group 1 stays readable, the rest of the match is redacted. */
   readonly match: RegExp;
-  /** Sticky, up to the end: what may become a match when more text follows. */
+  /** Sticky, up to the end: text that may become a match when more follows. */
   readonly open: RegExp;
-  /** Has the last word about the part that would go. */
+  /** The final decision about the part to redact. */
   accept?(secret: string, lead: string): boolean;
 }
 
@@ -19,10 +19,10 @@ const MAX_LENGTH = 600;
 const WORD = "[A-Za-z0-9_-]";
 const LETTERS = "[A-Za-z0-9]";
 const HEX = "[0-9a-f]";
-/** Where a word begins, also right after an escape in JSON, a URL or a terminal. */
+/** The beginning of a word, also right after an escape in JSON, a URL or a terminal. */
 const START = String.raw`(?<=^|[^A-Za-z0-9_]|\\[nrtbfv0]|%[0-9A-Fa-f]{2}|\\u[0-9A-Fa-f]{4}|\u001b\[[0-9;]{0,12}m)`;
 
-/** `prefix` and then at least `least` of `body`. */
+/** `prefix`, then at least `least` characters of `body`. */
 type TokenRow = readonly [id: string, prefix: string, body: string, least: number];
 
 const tokens: readonly TokenRow[] = [
@@ -131,7 +131,7 @@ const tokens: readonly TokenRow[] = [
   ["age-secret-key", "AGE-SECRET-KEY-1", "[A-Z0-9]", 58],
 ];
 
-/** Those of more than a prefix and one kind of characters. */
+/** Credentials with more structure than a prefix and one kind of characters. */
 const shapes: readonly (readonly [id: string, anchors: readonly string[], match: string])[] = [
   ["aws-access-key-id", ["AKIA", "ASIA", "ABIA", "ACCA"], "(?<![A-Z0-9])A[KSBC][IC]A[A-Z2-7]{16}(?![A-Z0-9])"],
   [
@@ -161,7 +161,7 @@ const shapes: readonly (readonly [id: string, anchors: readonly string[], match:
   ["twitter-bearer", ["AAAAAAAAAAAAAAAAAAAA"], "(?<![A-Za-z0-9+/])A{20,30}[A-Za-z0-9%]{60,150}"],
 ];
 
-/** How the base64 of three digits begins: the id at the head of a Discord token is a number. */
+/** Returns how the base64 of three digits begins: a Discord token starts with a numeric id. */
 function encodedDigits(): string[] {
   const first = ["MD", "MT", "Mj", "Mz", "ND", "NT", "Nj", "Nz", "OD", "OT"];
   return first.flatMap((pair) =>
@@ -169,7 +169,7 @@ function encodedDigits(): string[] {
   );
 }
 
-/** Prefixes that are also ordinary letters inside words: they count only where a word begins. */
+/** Prefixes that are also ordinary letters inside words: they count only at the beginning of a word. */
 const needsStart =
   /^(?:sk-|sk_|r8_|hf_|cio|oy2|key-|dapi|EAAA|LTAI|ABSK|ATBB|hv[sbr]\.|v1\.0-|1\/\/0|pul-|xai-|secret_|glc_)/;
 
@@ -197,7 +197,7 @@ function shapePattern([id, anchors, match]: (typeof shapes)[number]): SecretPatt
   });
 }
 
-/** Most are never asked: each is made when its anchor is met. */
+/** Most are never used, so each expression is built when its anchor is first found. */
 function withExpressions(
   row: Omit<SecretPattern, "match" | "open"> & { match(): string; open(): string },
 ): SecretPattern {
@@ -216,7 +216,7 @@ function withExpressions(
   };
 }
 
-/** Not `xxxxxxxx`, `00000000` or dots: what stands in examples. */
+/** False for `xxxxxxxx`, `00000000` or dots, as in examples. */
 function isVaried(body: string): boolean {
   return new Set(body.slice(0, 200)).size >= 6;
 }
