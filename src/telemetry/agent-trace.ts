@@ -1,4 +1,4 @@
-/** One agent of a session, as its spans tell of it: what it was asked, which models it called, how it ended. */
+/** The spans of one agent of a session: its input, its model calls and its result. */
 import type { SpanContext } from "../lib/trace-context.ts";
 import type { EventData } from "../protocol/event.ts";
 import { assistantSaid, type SaidMessage, saidAs } from "./content.ts";
@@ -25,14 +25,14 @@ interface Invocation {
   turns: number;
   inputTokens: number;
   outputTokens: number;
-  /** Null when the price of a call is not known. */
+  /** Null if the price of a call is unknown. */
   costUsd: number | null;
   model: string | undefined;
   finishReason: string | undefined;
   error: string | undefined;
 }
 
-/** A model call that has ended; what it said follows in an event of its own. */
+/** A model call that has ended. Its message follows in a separate event. */
 interface EndedCall {
   readonly usage: Usage;
   readonly end: number;
@@ -42,7 +42,7 @@ interface EndedCall {
   readonly inputs: readonly SaidMessage[];
 }
 
-/** A run that goes wrong over and over is told with so many events. */
+/** Maximum number of events on one span. */
 const MAX_EVENTS = 128;
 const MAX_INPUTS = 64;
 
@@ -51,7 +51,7 @@ export class AgentTrace {
   readonly #id: string | undefined;
   name: string;
   #invocation: Invocation | undefined;
-  /** Of the last run, for what it leads to. */
+  /** The context of the last run, for spans that follow from it. */
   #lastContext: SpanContext | undefined;
   #call: EndedCall | undefined;
   #timing: Partial<EventData<"assistant.usage">> = {};
@@ -59,7 +59,7 @@ export class AgentTrace {
   #lastFailure: string | undefined;
   #inputs: SaidMessage[] = [];
   #system: string | undefined;
-  /** What happened before the run began that it belongs to. */
+  /** Events before the run that they belong to began. */
   #early: SpanEvent[] = [];
 
   constructor(ports: TracePorts, agent: { readonly id: string | undefined; readonly name: string }) {
@@ -68,7 +68,7 @@ export class AgentTrace {
     this.name = agent.name;
   }
 
-  /** Of the run that is under way. */
+  /** The context of the current run. */
   get context(): SpanContext | undefined {
     return this.#invocation?.context;
   }
@@ -97,7 +97,7 @@ export class AgentTrace {
     if (events.length < MAX_EVENTS) events.push({ name, time, attributes });
   }
 
-  /** Something the next model call will be shown. */
+  /** Records a message that the next model call will contain. */
   told(message: SaidMessage): void {
     if (!this.#ports.captureContent) return;
     this.#inputs.push(message);
@@ -138,7 +138,7 @@ export class AgentTrace {
     this.#finishCall(message);
   }
 
-  /** Ends the run that is under way, if one is. */
+  /** Ends the current run, if there is one. */
   end(time: number): void {
     this.#finishCall(undefined);
     const run = this.#invocation;
@@ -246,7 +246,7 @@ export function failing(attributes: Attributes, error: string | undefined): Attr
 
 export const seconds = (milliseconds: number): number => milliseconds / 1000;
 
-/** Our reasons in the words of the conventions. */
+/** Maps finish reasons to the names of the conventions. */
 function finishReason(reason: string | undefined): string | undefined {
   const words: Readonly<Record<string, string>> = { tool_calls: "tool_call" };
   return reason === undefined ? undefined : (words[reason] ?? reason);

@@ -1,4 +1,7 @@
-/** What was said, in the form of the GenAI conventions. Told only where a person asked for it; secrets are out already. */
+/**
+ * Message content in the form of the GenAI conventions. It is exported only if the user enabled it; secrets are already
+ * redacted.
+ */
 import type { Json } from "../lib/json.ts";
 import { clip } from "../lib/text.ts";
 import type { EventData } from "../protocol/event.ts";
@@ -41,7 +44,7 @@ export function assistantSaid(message: EventData<"assistant.message">, finishRea
   };
 }
 
-/** As one value; where it is too much, the oldest are left out. */
+/** Returns the messages as one JSON value. If they are too long, the oldest are dropped. */
 export function saidAs(messages: readonly SaidMessage[]): string {
   const kept: string[] = [];
   let characters = 0;

@@ -1,4 +1,4 @@
-/** A line of JSON for each span and each metric, for people with grep and jq and for programs that read them. */
+/** Writes one JSON line for each span and each metric, for grep, jq and other programs. */
 import { dirname } from "node:path";
 import type { Disk } from "../lib/node/disk.ts";
 import type { Metric } from "./metrics.ts";
@@ -10,7 +10,7 @@ export function fileExporter({ path, disk, source }: { path: string; disk: Disk;
   const write = async (entries: readonly object[]): Promise<void> => {
     opening ??= open(path, disk);
     const fd = await opening.catch((error: unknown) => {
-      opening = undefined; // the next ones try again
+      opening = undefined; // the next export tries again
       throw error;
     });
     await disk.write(fd, Buffer.from(entries.map((entry) => `${JSON.stringify(entry)}\n`).join("")));

@@ -1,11 +1,14 @@
-/** What is counted and measured, summed up in the process, so that telling it costs the same however much happens. */
+/**
+ * Counters and histograms, aggregated in the process, so that the cost of an export does not depend on the number of
+ * events.
+ */
 import type { Attributes } from "./span.ts";
 
 interface Instrument {
   readonly name: string;
   readonly unit: string;
   readonly description: string;
-  /** Upper bounds of the buckets; left out for what is only counted. */
+  /** Upper bounds of the buckets. Omitted for counters. */
   readonly bounds?: readonly number[];
 }
 
@@ -14,7 +17,7 @@ const LONG_SECONDS = [...SECONDS, 163.84, 327.68, 655.36, 1310.72];
 const TOKENS = Array.from({ length: 14 }, (_, power) => 4 ** power);
 const TURNS = [1, 2, 4, 8, 16, 32, 64, 128, 256];
 
-/** Names of the GenAI conventions where they have one, and those that clients of the contract know for the rest. */
+/** Names of the GenAI conventions if they define one; otherwise names that clients of the protocol know. */
 const instruments = {
   operationDuration: {
     name: "gen_ai.client.operation.duration",
@@ -80,13 +83,13 @@ export interface Point {
 
 export interface Metric {
   readonly instrument: Instrument;
-  /** Everything since `start`, not since the last time. */
+  /** The values are cumulative since `start`. */
   readonly start: number;
   readonly time: number;
   readonly points: readonly Point[];
 }
 
-/** Names of models and tools are few; whoever makes up more shares one point. */
+/** Maximum number of points. Further attribute sets share one overflow point. */
 const MAX_POINTS = 1_000;
 const OVERFLOW: Attributes = { "otel.metric.overflow": true };
 
@@ -113,7 +116,7 @@ export class Meter {
     point.buckets[bucket] = (point.buckets[bucket] ?? 0) + 1;
   }
 
-  /** Undefined when nothing was added since it was last asked. */
+  /** Returns undefined if nothing was added since the last call. */
   take(time: number): readonly Metric[] | undefined {
     if (!this.#isChanged) return undefined;
     this.#isChanged = false;

@@ -1,4 +1,7 @@
-/** Tells a receiver over HTTP. What may pass is tried again a few times, within bounds; redirects are not followed. */
+/**
+ * Exports to a receiver over HTTP. Temporary failures are retried a few times, within bounds. Redirects are not
+ * followed.
+ */
 import type { IncomingMessage } from "node:http";
 import type { Stamp } from "../lib/stamp.ts";
 import { metricRequest, traceRequest } from "./otlp-json.ts";
@@ -48,7 +51,7 @@ async function insist(address: string, body: Buffer, options: PostOptions): Prom
   }
 }
 
-/** Undefined when it was taken; without a pause there is no use in trying again. */
+/** Returns undefined if the receiver accepted it. A failure without a pause must not be retried. */
 async function post(
   address: string,
   body: Buffer,
@@ -67,7 +70,7 @@ async function post(
     sent.once("error", reject);
     sent.end(body);
   });
-  response.resume(); // what it says beside its status is of no use to anyone
+  response.resume(); // the response body is not used
   const status = response.statusCode ?? 0;
   if (status >= 200 && status < 300) return undefined;
   const problem = `it answered with status ${status}`;

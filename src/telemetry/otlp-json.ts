@@ -1,10 +1,10 @@
-/** Spans and metrics in the form of OTLP, as its JSON spells it. */
+/** Converts spans and metrics to OTLP's JSON encoding. */
 import type { Metric, Point } from "./metrics.ts";
 import type { Attributes, AttributeValue, Source, Span, SpanEvent } from "./span.ts";
 
 const KINDS = { internal: 1, client: 3 } as const;
 const ERROR = 2;
-/** Everything since the start, not since the last time. */
+/** Aggregation temporality: values since the start, not since the last export. */
 const CUMULATIVE = 2;
 
 export function traceRequest(spans: readonly Span[], { resource, scope }: Source): object {
@@ -71,5 +71,5 @@ function anyValue(value: AttributeValue): object {
   return { arrayValue: { values: value.map((one) => ({ stringValue: one })) } };
 }
 
-/** As text: it is more than a number holds. */
+/** Returns text: the value exceeds the precision of a number. */
 const nanoseconds = (milliseconds: number): string => (BigInt(Math.round(milliseconds)) * 1_000_000n).toString();

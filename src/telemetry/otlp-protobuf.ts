@@ -1,6 +1,6 @@
-/** The same requests as bytes: what `otlp-json` makes, written by the field numbers of OTLP's protocol buffers. */
+/** Encodes the requests that `otlp-json` makes as bytes, by the field numbers of OTLP's protocol buffers. */
 type Kind = "text" | "bytes" | "enum" | "bool" | "int64" | "fixed64" | "fixed32" | "double" | "fixed64s" | "doubles";
-/** A number and how it is written, or what it consists of. */
+/** A field number with its encoding, or with the shape of its message. */
 type Field = readonly [number: number, kind: Kind | Shape];
 type Shape = { readonly [name: string]: Field };
 

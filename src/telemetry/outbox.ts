@@ -1,15 +1,15 @@
 /**
- * What waits to be told to one receiver. It never keeps anyone waiting and never grows beyond its bounds: what does not
- * fit, and what a receiver would not take, is dropped, counted, and said once.
+ * The export queue of one receiver. It never blocks callers and never exceeds its bounds. Items that do not fit, and
+ * items that the receiver refuses, are dropped, counted and reported once.
  */
 import { untilAborted } from "../lib/until-aborted.ts";
 import type { Metric } from "./metrics.ts";
 import { type Span, sizeOf } from "./span.ts";
 
 export interface Exporter {
-  /** For people. */
+  /** The name shown to users. */
   readonly name: string;
-  /** Rejects when it could not be told; what was tried again by then is up to it. */
+  /** Rejects if the export failed. Retries are up to the exporter. */
   spans(spans: readonly Span[], signal: AbortSignal): Promise<void>;
   metrics(metrics: readonly Metric[], signal: AbortSignal): Promise<void>;
   close(): Promise<void>;
@@ -18,7 +18,7 @@ export interface Exporter {
 interface OutboxOptions {
   readonly exporter: Exporter;
   readonly delayMs: number;
-  /** Something was lost; told once. */
+  /** Called once when data was lost. */
   onTrouble(message: string): void;
 }
 
@@ -57,12 +57,12 @@ export class Outbox {
     else this.#timer ??= setTimeout(() => void this.flush(), this.#options.delayMs).unref();
   }
 
-  /** Newer ones say everything that older ones said. */
+  /** Replaces earlier metrics: newer values include them. */
   measure(metrics: readonly Metric[]): void {
     this.#metrics = metrics;
   }
 
-  /** Resolves when all that waits now was told or given up. Never rejects. */
+  /** Resolves when everything queued now was exported or dropped. Never rejects. */
   flush(): Promise<void> {
     clearTimeout(this.#timer);
     this.#timer = undefined;
@@ -70,7 +70,7 @@ export class Outbox {
     return this.#sending;
   }
 
-  /** The last chance: what is not told by then is lost. */
+  /** Exports the rest. Data that is not exported within the time is lost. */
   async close(withinMs: number): Promise<void> {
     const timer = setTimeout(() => this.#stop.abort(), withinMs);
     await this.flush();

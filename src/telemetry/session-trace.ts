@@ -1,7 +1,7 @@
 /**
- * Follows the events of one session and makes spans of them: a run of an agent is `invoke_agent`, below it each model
- * call is `chat` and each call of a tool `execute_tool`; the run of a subagent lies below the call that started it. It
- * only listens: what it does not understand it leaves out, and nothing waits for it.
+ * Converts the events of one session to spans. A run of an agent is `invoke_agent`; below it, each model call is `chat`
+ * and each tool call `execute_tool`. The run of a subagent is below the call that started it. It only listens: it
+ * ignores unknown events, and nothing waits for it.
  */
 import { readTraceContext, type SpanContext, type TraceContext, writeTraceContext } from "../lib/trace-context.ts";
 import type { EventOf, EventType, SessionEvent } from "../protocol/event.ts";
@@ -12,12 +12,12 @@ import { type Attributes, childOf } from "./span.ts";
 interface OpenCall {
   readonly context: SpanContext;
   readonly parentSpanId: string | undefined;
-  /** Set when it has begun. */
+  /** Set when the call has started. */
   started?: EventOf<"tool.execution_start">;
 }
 
 const MAIN_NAME = "troupe";
-/** Of what lives as long as the session the oldest are forgotten. */
+/** Maximum number of entries that last as long as the session. The oldest are dropped. */
 const MAX_REMEMBERED = 10_000;
 
 export class SessionTrace {
@@ -25,7 +25,7 @@ export class SessionTrace {
   readonly #main: AgentTrace;
   readonly #agents = new Map<string, AgentTrace>();
   readonly #calls = new Map<string, OpenCall>();
-  /** Where the runs of a task belong: below the call that started it. */
+  /** The parent spans of tasks: the calls that started them. */
   readonly #parents = new Map<string, SpanContext>();
   readonly #expected = new Map<string, SpanContext>();
 
@@ -34,13 +34,13 @@ export class SessionTrace {
     this.#main = new AgentTrace(ports, { id: undefined, name: MAIN_NAME });
   }
 
-  /** The answer to this message belongs to a trace of the client's. */
+  /** Puts the answer to this message into a client's trace. */
   expect(messageId: string, given: TraceContext): void {
     const context = readTraceContext(given);
     if (context) remember(this.#expected, messageId, context);
   }
 
-  /** For whoever runs a call of a tool elsewhere, also before its start was told. */
+  /** Returns the trace context for a tool call that runs elsewhere, also before its start event. */
   ofCall(toolCallId: string, agentId: string | undefined): TraceContext | undefined {
     if (!this.#agentOf(agentId).context) return undefined;
     return writeTraceContext(this.#callOf(toolCallId, agentId).context);
@@ -51,7 +51,7 @@ export class SessionTrace {
     if (handler) handler(this.#hearing(event), event);
   }
 
-  /** What has no end by now has none to come. */
+  /** Ends all open spans. No further events are expected. */
   close(time: number): void {
     for (const agent of this.#agents.values()) agent.end(time);
     this.#main.end(time);
@@ -138,7 +138,7 @@ export class SessionTrace {
   }
 }
 
-/** What a handler may use: the agent whose event it is, and the session around it. */
+/** Context of a handler: the agent that the event belongs to, and its session. */
 interface Hearing {
   readonly time: number;
   readonly agent: AgentTrace;
@@ -147,7 +147,7 @@ interface Hearing {
   readonly captureContent: boolean;
   readonly meter: TracePorts["meter"];
   takeExpected(messageId: string): SpanContext | undefined;
-  /** The trace of an agent that was heard of before. */
+  /** Returns the trace of an agent that had an event before. */
   known(agentId: string): AgentTrace | undefined;
   parentOf(taskId: string): SpanContext | undefined;
   created(task: EventOf<"troupe.task_created">["data"]): void;
@@ -161,14 +161,14 @@ type Handlers = { readonly [T in EventType]?: (hearing: Hearing, event: EventOf<
 
 const handlers: Handlers = {
   "user.message": ({ agent, isMain, time, takeExpected }, { data }) => {
-    // A message to one who works, and what hooks say, belong to what is under way.
+    // Messages to a busy agent and messages of hooks belong to the current run.
     if (isMain && (data.delivery === "idle" || data.delivery === "queued")) {
       agent.begin(time, takeExpected(data.interactionId ?? ""));
     }
     agent.told(userSaid(data));
   },
   "system.notification": ({ agent, isMain, time }, { data }) => {
-    // It woke the agent: what it does now goes on from what it did.
+    // The notice woke the agent: the new run continues the trace of the last one.
     if (isMain && !agent.context) agent.begin(time, agent.lastContext);
     agent.told(noticeSaid(data.content));
   },
@@ -189,7 +189,7 @@ const handlers: Handlers = {
   "session.error": ({ agent }, { data }) => agent.fail(data.errorType),
 
   "troupe.task_created": ({ created }, { data }) => created(data),
-  // An agent can rest between two messages: each run of it has a span of its own.
+  // An agent can be idle between two messages. Each of its runs has its own span.
   "troupe.task_state": ({ known, time, parentOf, main }, { data: { taskId, to, reason } }) => {
     const agent = known(taskId);
     if (to === "running" && agent && !agent.context) agent.begin(time, parentOf(taskId) ?? main.context);
@@ -197,7 +197,7 @@ const handlers: Handlers = {
     if (to === "failed" || (to === "idle" && reason === "error")) agent?.fail("failed");
     agent?.end(time);
   },
-  // Those of an agent at work for another name that agent, and not the one that leads.
+  // Events of a subagent name that subagent, not the main agent.
   "subagent.selected": ({ main, isMain }, { data }) => {
     if (isMain) main.name = data.agentName;
   },

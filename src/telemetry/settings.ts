@@ -1,4 +1,6 @@
-/** What a person or a program wants told, and to whom: read from the environment of the process and nowhere else. */
+/**
+ * Telemetry settings: what is exported, and to which receiver. They are read only from the environment of the process.
+ */
 import { resolve } from "node:path";
 import type { Attributes } from "./span.ts";
 
@@ -13,21 +15,21 @@ export interface OtlpSettings {
 }
 
 export interface TelemetrySettings {
-  /** A file that gets a line of JSON for each span and metric. */
+  /** A file that receives one JSON line for each span and metric. */
   readonly file?: string;
   readonly otlp?: OtlpSettings;
   readonly scopeName: string;
   readonly resource: Attributes;
-  /** Whether prompts, answers, arguments and results are told, too. */
+  /** Whether prompts, answers, arguments and results are exported. */
   readonly captureContent: boolean;
   readonly spanDelayMs: number;
   readonly metricDelayMs: number;
 }
 
-/** `refused`: it was asked for in a way that cannot be done; why. */
+/** `refused`: the reason why the requested settings cannot be used. */
 export type Wanted = { readonly refused: string } | TelemetrySettings;
 
-/** Cheap, for every start: nothing else of this folder is loaded unless it is true. */
+/** Cheap, for every start: the rest of this folder is loaded only if it returns true. */
 export function isTelemetryWanted(environment: Environment): boolean {
   const enabled = own(environment, "TROUPE_OTEL_ENABLED");
   if (isFalse(enabled) || isTrue(environment.OTEL_SDK_DISABLED)) return false;
@@ -43,7 +45,7 @@ export function telemetrySettings(environment: Environment, cwd: string): Wanted
   }
   const path = own(environment, "TROUPE_OTEL_FILE_EXPORTER_PATH");
   if (type === "file" && !path) return { refused: "no file is named; set TROUPE_OTEL_FILE_EXPORTER_PATH" };
-  // Where no kind is asked for, a file that is named is meant, and so is a receiver.
+  // Without a type, a named file and a configured receiver are both used. With neither, OTLP is used.
   const wantsOtlp = type ? type === "otlp-http" : !path || endpoints(environment).some(Boolean);
   const otlp = wantsOtlp ? otlpSettings(environment) : undefined;
   if (otlp && "refused" in otlp) return otlp;
@@ -58,7 +60,7 @@ export function telemetrySettings(environment: Environment, cwd: string): Wanted
   };
 }
 
-/** Clients of the contract know them under its own prefix. */
+/** Clients of the protocol set the variables under its own prefix. */
 function own(environment: Environment, name: `TROUPE_OTEL_${string}`): string | undefined {
   return environment[name] || environment[name.replace("TROUPE_", "COPILOT_")] || undefined;
 }
@@ -93,7 +95,7 @@ function otlpSettings(environment: Environment): OtlpSettings | { readonly refus
   };
 }
 
-/** It is said to people and kept with the session. */
+/** Removes credentials and query: the address is shown to users and stored with the session. */
 const withoutSignIn = (address: string): string => address.replace(/[^/@]*@/, "…@").replace(/[?#].*$/s, "?…");
 
 function isHttp(address: string): boolean {
@@ -105,7 +107,7 @@ function resourceOf(environment: Environment): Attributes {
   return { ...given, "service.name": environment.OTEL_SERVICE_NAME || given["service.name"] || "troupe" };
 }
 
-/** "key=value,other=value", with what is special written as in an address. */
+/** Parses "key=value,other=value" with percent-encoding. */
 function pairs(text: string | undefined): Record<string, string> {
   const found: Record<string, string> = {};
   for (const pair of (text ?? "").split(",")) {

@@ -1,7 +1,7 @@
 /**
- * OpenTelemetry for whoever asked for it: traces and metrics of sessions, made from the events that everybody hears
- * (`session-trace`), kept in bounded memory (`outbox`, `metrics`) and told to a file or over OTLP. Nothing of this is
- * loaded otherwise, no session waits for it, and what goes wrong with it is a warning.
+ * The telemetry folder: OpenTelemetry traces and metrics of sessions, for users who enabled it. They are made from
+ * session events (`session-trace`), held in bounded memory (`outbox`, `metrics`) and exported to a file or over OTLP.
+ * The folder is not loaded otherwise. No session waits for it, and its failures are warnings.
  */
 import type { Disk } from "../lib/node/disk.ts";
 import type { Stamp } from "../lib/stamp.ts";
@@ -19,12 +19,12 @@ interface TelemetryOptions {
   readonly version: string;
   readonly disk: Disk;
   readonly stamp: Stamp;
-  /** Something is lost; for people, once for each receiver. */
+  /** Called when data was lost, once for each receiver. */
   onTrouble(message: string): void;
   readonly newId?: NewId;
 }
 
-/** As much of a session as is needed to follow it. */
+/** The part of a session that is needed to follow it. */
 interface Followed {
   readonly id: string;
   subscribe(listener: (event: SessionEvent) => void): () => void;
@@ -51,7 +51,7 @@ export class Telemetry {
     this.#timer = setInterval(() => void this.flush(), metricDelayMs).unref();
   }
 
-  /** For a session to be: contexts are asked of it before the session itself is there to be followed. */
+  /** Creates the trace of a session. Its contexts are needed before the session exists. */
   traceOf(sessionId: string): SessionTrace {
     const { settings, newId = randomId } = this.#options;
     const { captureContent } = settings;
@@ -64,7 +64,7 @@ export class Telemetry {
     session.subscribe((event) => trace.hear(event));
   }
 
-  /** The session is over; what it said is sent while others go on. */
+  /** Ends the trace of a session and exports its data while other sessions continue. */
   ended(trace: SessionTrace): void {
     trace.close(this.#options.stamp.now());
     this.#traces.delete(trace);
@@ -77,7 +77,7 @@ export class Telemetry {
     await Promise.all(this.#outboxes.map((outbox) => outbox.flush()));
   }
 
-  /** Whatever receivers do, it takes no longer. */
+  /** Returns within this time, also if receivers do not respond. */
   async close(withinMs: number): Promise<void> {
     clearInterval(this.#timer);
     for (const trace of [...this.#traces]) this.ended(trace);
