@@ -1,32 +1,32 @@
-/** Disks that misbehave on purpose, so that what is promised about storage can be tried at every single operation. */
+/** Disks that fail on purpose, so that storage guarantees can be tested at every single operation. */
 import type { Disk } from "../lib/node/disk.ts";
 
 export type Operation = keyof Disk;
 
 export type Fault =
-  /** Once, or from then on until `plan.healed`. */
+  /** Fails once, or from then on until `plan.healed`. */
   | { readonly kind: "fail"; readonly code: string; readonly lasting?: boolean }
-  /** Of a write only the first bytes arrive. `share` is the part of it, 0 to 1. Other operations just end. */
+  /** Only the first bytes of a write arrive. `share` is their fraction, 0 to 1. Other operations just end. */
   | { readonly kind: "tear"; readonly share: number; readonly end: "fail" | "kill"; readonly code?: string }
   | { readonly kind: "delay"; readonly milliseconds: number }
-  /** The process dies right before or right after the operation. */
+  /** The process dies immediately before or after the operation. */
   | { readonly kind: "kill"; readonly when: "before" | "after" };
 
 export interface FaultPlan {
-  /** The number of the operation that goes wrong; the first is 1. */
+  /** The number of the operation that fails; the first is 1. */
   readonly at: number;
   readonly fault: Fault;
-  /** Counts only these; all of them when left out. */
+  /** Counts only these operations. Default: all. */
   readonly operations?: readonly Operation[];
-  /** Ends the process. Another function lets a test see it instead. */
+  /** Ends the process. A test can replace it. */
   readonly kill?: () => void;
   /** Set by the disk: whether the operation was reached. */
   fired?: boolean;
-  /** Set by a test: a lasting fault is over. */
+  /** Set by a test: ends a lasting fault. */
   healed?: boolean;
 }
 
-/** Behaves as `inner` until operation number `plan.at`, and then as the plan says. */
+/** Behaves like `inner` until operation number `plan.at`, and then follows the plan. */
 export function faultDisk(inner: Disk, plan: FaultPlan): Disk {
   let count = 0;
   return wrapDisk(inner, async (operation, run, tear) => {
@@ -42,7 +42,7 @@ export function faultDisk(inner: Disk, plan: FaultPlan): Disk {
   });
 }
 
-/** How many operations an action takes, and which. */
+/** Records the operations of an action. */
 export function countOperations(inner: Disk): { disk: Disk; operations: Operation[] } {
   const operations: Operation[] = [];
   const disk = wrapDisk(inner, (operation, run) => {
@@ -52,7 +52,7 @@ export function countOperations(inner: Disk): { disk: Disk; operations: Operatio
   return { disk, operations };
 }
 
-/** Every operation of a disk through one function. */
+/** Routes every operation of a disk through one function. */
 function wrapDisk(inner: Disk, around: Around): Disk {
   const plain = <A extends unknown[], T>(operation: Operation, call: (...values: A) => Promise<T>) => {
     return (...values: A): Promise<T> => around(operation, () => call(...values), nothing);
@@ -70,7 +70,7 @@ function wrapDisk(inner: Disk, around: Around): Disk {
     sync: plain("sync", inner.sync),
     syncDirectory: plain("syncDirectory", inner.syncDirectory),
     truncate: plain("truncate", inner.truncate),
-    touch: inner.touch, // by a clock, so it is no step of anything
+    touch: inner.touch, // called by a timer, so it is not counted
     rename: plain("rename", inner.rename),
     link: plain("link", inner.link),
     makeRunnable: plain("makeRunnable", inner.makeRunnable),
@@ -95,7 +95,7 @@ interface Strike<T> {
 async function strike<T>({ operation, fault, run, tear, kill }: Strike<T>): Promise<T> {
   switch (fault.kind) {
     case "fail":
-      // A descriptor is gone even when closing it reports an error.
+      // A descriptor is closed even if closing it reports an error.
       if (operation === "close") await run();
       throw systemError(fault.code, operation);
     case "tear":
@@ -112,7 +112,7 @@ async function strike<T>({ operation, fault, run, tear, kill }: Strike<T>): Prom
   }
 }
 
-/** A full disk stops what needs space; a broken one everything but closing. */
+/** A full disk fails operations that need space; a broken one fails all but closing. */
 function isHit(operation: Operation, code: string): boolean {
   if (operation === "close") return false;
   return code !== "ENOSPC" || !["truncate", "unlink", "remove", "rename"].includes(operation);

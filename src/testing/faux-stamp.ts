@@ -1,16 +1,16 @@
-/** Clocks for tests: one that needs no care, and one that stands still until it is told to move. */
+/** Clocks for tests: an automatic one, and one that moves only when the test advances it. */
 import type { Stamp } from "../lib/stamp.ts";
 
 export interface FauxStampOptions {
-  /** What the first `now()` returns; the start of 2026 unless told. */
+  /** The first value of `now()`. Default: the start of 2026. */
   readonly start?: number;
-  /** How far each `now()` moves the wall clock: a second unless told. */
+  /** How far each `now()` moves the wall clock. Default: one second. */
   readonly tickMs?: number;
 }
 
 /**
- * Ids count per prefix (`evt-1`, `evt-2`), each `now()` is a tick later than the last, and a sleep passes at once and
- * moves both clocks by its length. For code that races a sleep against something else take `virtualClock`.
+ * Ids count per prefix (`evt-1`, `evt-2`), and each `now()` is a tick later than the last. A sleep passes at once and
+ * moves both clocks by its length. For code that races a sleep against something else use `virtualClock`.
  */
 export function fauxStamp(options: FauxStampOptions = {}): Stamp {
   const tickMs = options.tickMs ?? 1000;
@@ -33,19 +33,25 @@ export function fauxStamp(options: FauxStampOptions = {}): Stamp {
 }
 
 export interface VirtualClock extends Stamp {
-  /** Sleeps that have not passed yet, the next one first. */
+  /** Pending sleeps, the next one first. */
   readonly pending: readonly PendingSleep[];
-  /** Moves time on, waking sleepers in the order they are due; sleeps begun meanwhile count when they fall within. */
+  /**
+   * Moves time forward and wakes sleepers in the order they are due. Includes sleeps that begin meanwhile and fall
+   * within.
+   */
   advance(milliseconds: number): Promise<void>;
-  /** Moves time on until nobody sleeps. Throws after `maxSleeps`, as a loop that always sleeps again would never end. */
+  /**
+   * Moves time forward until no sleep is pending. Throws after `maxSleeps`, since a loop that always sleeps again would
+   * never end.
+   */
   runAll(maxSleeps?: number): Promise<void>;
-  /** Resolves once this many are asleep; rejects after `withinMs` of real time. */
+  /** Resolves when this many sleeps are pending. Rejects after `withinMs` of real time. */
   untilAsleep(count?: number, withinMs?: number): Promise<void>;
 }
 
 export interface PendingSleep {
   readonly milliseconds: number;
-  /** On the clock that never goes back. */
+  /** On the monotonic clock. */
   readonly dueMs: number;
 }
 
@@ -53,7 +59,7 @@ interface Sleeper extends PendingSleep {
   wake(): void;
 }
 
-/** Time that moves only by `advance` and `runAll`. `now()` starts with 2026 and keeps step with `monotonic()`. */
+/** Time moves only by `advance` and `runAll`. `now()` starts with 2026 and advances with `monotonic()`. */
 export function virtualClock(options: { readonly start?: number } = {}): VirtualClock {
   const start = options.start ?? START;
   const sleepers: Sleeper[] = [];
@@ -141,7 +147,7 @@ function countingIds(): Stamp["id"] {
   };
 }
 
-/** Lets everything that is ready run, so that who was woken can begin the next sleep before time moves on. */
+/** Runs everything that is ready, so that woken code can begin its next sleep before time moves on. */
 function settle(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }

@@ -1,4 +1,4 @@
-/** Sends one scripted reply over HTTP, byte by byte where a fault wants it. */
+/** Sends one scripted reply over HTTP, byte by byte if a fault requires it. */
 import type { ServerResponse } from "node:http";
 import type { Stamp } from "../lib/stamp.ts";
 import { type Moves, playMoves, settledOrAborted } from "../model/faux/faux-step.ts";
@@ -21,11 +21,11 @@ export interface Sending {
   readonly number: number;
   readonly faults: Faults;
   readonly stamp: Stamp;
-  /** Aborts when the connection is gone, whoever ended it. */
+  /** Aborts when the connection has ended, on either side. */
   readonly signal: AbortSignal;
 }
 
-/** Resolves when the response has ended, whichever way. Throws when a fault that was asked for had no chance. */
+/** Resolves when the response has ended in any way. Throws if a requested fault could not occur. */
 export async function sendReply(moves: Moves, sending: Sending): Promise<void> {
   if (moves.some(({ type }) => type === "retry"))
     throw new Error('model server: a "retry" cannot be sent over HTTP; script the failure and then the next call');
@@ -51,7 +51,7 @@ export function sendStatus(error: WireError, sending: Sending, headers: Record<s
   return sendBody({ status: error.status, contentType: "application/json", headers, frames: once(text) }, sending);
 }
 
-/** What a kind of error is on the wire: a status, or what the network would have done. */
+/** Sends an error kind as a status, or as the network failure that it stands for. */
 async function sendFailure(error: ModelError, sending: Sending): Promise<void> {
   if (error.kind === "timeout") await settledOrAborted(undefined, sending.signal);
   if (error.kind === "network") return hangUp(sending.response);
@@ -86,7 +86,7 @@ async function* streamed(moves: Moves, sending: Sending): AsyncGenerator<Frame> 
   }
 }
 
-/** The reply as one body; half of it when the script breaks off. */
+/** Returns the reply as one body; half of it if the script breaks off. */
 async function whole(moves: Moves, sending: Sending): Promise<Frames | "failed"> {
   const encoder = sending.wire.encoder(headOf(moves, sending));
   const seen = new Set<string>();
@@ -160,7 +160,7 @@ async function sendBody(outgoing: Outgoing, sending: Sending): Promise<void> {
   }
 }
 
-/** Stalls and cuts where the faults say. */
+/** Stalls and cuts at the positions of the faults. */
 async function* placed(frames: Frames, sending: Sending, fired: Set<keyof Faults>): AsyncGenerator<AnyFrame> {
   const { faults, signal } = sending;
   let sent = 0;
@@ -196,7 +196,7 @@ interface BodyWriter {
   end(): Promise<void>;
 }
 
-/** Drips, and drops the connection at the byte the faults name. */
+/** Drips, and drops the connection at the byte that the faults name. */
 function bodyWriter({ response, faults, stamp, signal }: Sending, fired: Set<keyof Faults>): BodyWriter {
   let left = typeof faults.drop === "number" ? faults.drop : Number.POSITIVE_INFINITY;
   const drop = (): Promise<void> => {
@@ -242,13 +242,13 @@ async function sendPings(everyMs: number, { response, stamp, signal }: Sending):
   }
 }
 
-/** Before the headers the client sees a reset; later, a body that ends without its end. */
+/** Before the headers the client sees a reset; later, an incomplete body. */
 async function hangUp(response: ServerResponse): Promise<void> {
   if (!response.headersSent) {
     response.socket?.resetAndDestroy();
     return;
   }
-  // What was written in this turn of the event loop leaves at its end.
+  // Data written in this turn of the event loop is sent at its end.
   await new Promise((resolve) => setImmediate(resolve));
   response.socket?.destroy();
 }

@@ -1,6 +1,6 @@
 /**
- * `troupe/testing`: everything to test agents offline and repeatably — a scripted model, the same behind a real HTTP
- * server with faults, clocks that obey, folders that vanish, and assertions on what happened.
+ * `troupe/testing`: tools to test agents offline and repeatably. It has a scripted model, the same model behind a real
+ * HTTP server with faults, controllable clocks, temporary folders, and assertions on events.
  */
 export * from "../model/faux/faux-model.ts";
 export {

@@ -1,6 +1,6 @@
 /**
  * A model behind a real HTTP server on the loopback: OpenAI chat completions, OpenAI responses and Anthropic messages,
- * streamed or not as the request asks. It plays the same steps as the faux model, with faults of the wire on top.
+ * streamed or not as the request asks. It plays the same steps as the faux model, with network faults added.
  */
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -16,18 +16,18 @@ import { responsesWire } from "./wire/responses-wire.ts";
 import { openaiError, type TestWire } from "./wire/wire.ts";
 
 export interface ModelServerOptions {
-  /** What to answer, one step for each call: the steps of a faux model, `withFaults`, `httpStatus`, `rawBytes`. */
+  /** The replies, one step for each call: the steps of a faux model, `withFaults`, `httpStatus`, `rawBytes`. */
   readonly steps?: readonly HttpStep[];
   /** A plan from `httpPlan` that several servers share. */
   readonly plan?: HttpPlan;
-  /** Decides for every call, without end. */
+  /** Decides the reply to every call, without a limit. */
   readonly handler?: (request: RecordedRequest) => HttpPlay | Promise<HttpPlay>;
-  /** What GET /models lists; "faux-model" unless told. */
+  /** The models that GET /models lists. Default: "faux-model". */
   readonly models?: readonly string[];
-  /** A port to listen on; any free one unless told. */
+  /** The port to listen on. Default: any free one. */
   readonly port?: number;
   readonly stamp?: Stamp;
-  /** How many requests are kept; older ones are let go. 10,000 unless told. */
+  /** Number of requests to record; older ones are dropped. Default: 10,000. */
   readonly keepRequests?: number;
 }
 
@@ -38,10 +38,10 @@ export interface RecordedRequest {
   readonly path: string;
   readonly headers: IncomingHttpHeaders;
   readonly body: Json | undefined;
-  /** Milliseconds on the server's clock that never goes back. */
+  /** Milliseconds on the server's monotonic clock. */
   readonly atMs: number;
   readonly wire: TestWire["name"] | undefined;
-  /** What was asked of the model, in the terms of the provider port. */
+  /** The request to the model, in the terms of the provider port. */
   readonly request: ModelRequest | undefined;
 }
 
@@ -52,15 +52,15 @@ export interface ModelServer extends AsyncDisposable {
   readonly baseUrl: string;
   readonly port: number;
   readonly requests: readonly RecordedRequest[];
-  /** Throws for a step that was not used, a call without a step, and a fault that never came about. */
+  /** Throws for an unused step, a call without a step, and a fault that never occurred. */
   assertSpent(): void;
-  /** Breaks all connections; resolves when the port is free. */
+  /** Breaks all connections. Resolves when the port is free. */
   close(): Promise<void>;
 }
 
 export type HttpPlan = Plan<HttpPlay>;
 
-/** Steps that several servers play together: each call, to whichever of them, takes the next. */
+/** Steps that several servers share: each call to any of them takes the next. */
 export function httpPlan(...steps: readonly HttpStep[]): HttpPlan {
   return makePlan({ owner: "model server", steps, number: numberHttpCalls });
 }
@@ -70,7 +70,7 @@ export async function modelServer(options: ModelServerOptions): Promise<ModelSer
   const desk = makeDesk(options, plan);
   const server = createServer((incoming, response) => {
     handle(incoming, response, desk).catch((error: unknown) => {
-      // A client that left before its request was whole is no problem of the script.
+      // A client that disconnected before its request was complete is no problem of the script.
       if (incoming.complete) desk.problems.push(messageOf(error));
       response.destroy();
     });
@@ -102,10 +102,10 @@ export async function modelServer(options: ModelServerOptions): Promise<ModelSer
   };
 }
 
-/** What the requests of one server have in common. */
+/** State shared by the requests of one server. */
 interface Desk {
   readonly requests: RecordedRequest[];
-  /** What the owner of the script must hear of. */
+  /** Problems that `assertSpent` reports. */
   readonly problems: string[];
   readonly models: readonly string[];
   readonly stamp: Stamp;
@@ -153,7 +153,7 @@ async function handle(incoming: IncomingMessage, response: ServerResponse, desk:
     if (signal.aborted) return;
     const message = messageOf(error);
     desk.problems.push(message);
-    // A bad request, so that no client tries again what the script does not know.
+    // A bad request, so that clients do not retry a call that the script does not know.
     if (!response.headersSent) await sendStatus({ message, status: 400, code: "unexpected_call" }, sending);
   }
 }
@@ -224,7 +224,7 @@ function answerOther(
   return sendJson(response, 404, openaiError({ message, status: 404 }));
 }
 
-/** Both families' fields at once, so that either kind of client finds its own. */
+/** Contains the fields of both API families, so that either kind of client finds its own. */
 function listedModel(id: string): object {
   const created = Date.UTC(2026, 0, 1);
   return {

@@ -1,7 +1,7 @@
 /**
- * What a power cut would leave behind. Everything is done on the inner disk as usual; beside it is kept what was synced,
- * so that at any moment a folder can be laid out as it might look after the power came back: synced content and synced
- * names are there for sure, of the rest an arbitrary part.
+ * Simulates the state after a power cut. All operations run on the inner disk, and synced data is recorded separately.
+ * So at any moment a folder can be laid out as it might look after the cut: synced content and synced names are
+ * present, and an arbitrary part of the rest.
  */
 import * as fs from "node:fs";
 import { dirname, join, relative } from "node:path";
@@ -14,14 +14,14 @@ interface Node {
 type Names = Map<string, Node>;
 
 export interface PowerLossDisk extends Disk {
-  /** Lays out below `target` what might have survived of `root`. `random` gives numbers from 0 up to 1. */
+  /** Writes below `target` what might have survived of `root`. `random` gives numbers from 0 up to 1. */
   layOut(root: string, target: string, random: () => number): void;
 }
 
 export function powerLossDisk(inner: Disk): PowerLossDisk {
   const current: Names = new Map();
   const durable: Names = new Map();
-  /** Changes of names that no directory sync has settled yet, in their order. */
+  /** Name changes that no directory sync has persisted yet, in order. */
   let pending: { folder: string; apply(names: Names): void }[] = [];
   const open = new Map<number, Node>();
 
@@ -109,7 +109,10 @@ export function powerLossDisk(inner: Disk): PowerLossDisk {
   };
 }
 
-/** All of what was not synced, none, a first part, or a first part and then nulls where the length arrived alone. */
+/**
+ * Returns all unsynced content, none, a first part, or a first part followed by nulls where only the length was
+ * persisted.
+ */
 function survivingContent({ current, synced }: Node, random: () => number): Buffer {
   const isLonger = current.length >= synced.length && current.subarray(0, synced.length).equals(synced);
   if (!isLonger) return random() < 0.5 ? synced : current;

@@ -1,4 +1,4 @@
-/** Steps from a recorded session: the same replies again, without the model that gave them. */
+/** Steps from a recorded session: the same replies again, without the original model. */
 import type { Json } from "../lib/json.ts";
 import { forAgent, type PlainStep, type Step } from "../model/faux/faux-plan.ts";
 import { calls, type Moves, says, thinks, together } from "../model/faux/faux-step.ts";
@@ -7,13 +7,13 @@ import type { EventOf, SessionEvent } from "../protocol/event.ts";
 
 export interface ReplayOptions {
   /**
-   * Which requests are an agent's, by the id its events carry. Agents of a recording that are left out take the shared
-   * steps in the order of the log, as the main agent does.
+   * Assigns requests to agents, by the id in their events. Omitted agents of a recording take the shared steps in log
+   * order, like the main agent.
    */
   readonly agents?: Readonly<Record<string, string | ((request: ModelRequest) => boolean)>>;
 }
 
-/** One step for each reply in the log, with text, reasoning and calls as they were, ids included. */
+/** Returns one step for each reply in the log, with the same text, reasoning and calls, ids included. */
 export function replaySteps(events: Iterable<SessionEvent>, options: ReplayOptions = {}): Step[] {
   const shared: Moves[] = [];
   const byAgent = new Map<string, PlainStep[]>();

@@ -1,6 +1,6 @@
 /**
- * What happened, as lines a person can read: `root user.message`, `call_task_1 tool.execution_start`. The assertions
- * throw plain errors, so they work in any test runner.
+ * Events as readable lines: `root user.message`, `call_task_1 tool.execution_start`. The assertions throw plain errors,
+ * so they work in any test runner.
  */
 import type { SessionEvent } from "../protocol/event.ts";
 import { isEphemeral, isKnownType } from "../protocol/event-kind.ts";
@@ -9,7 +9,7 @@ import { isEphemeral, isKnownType } from "../protocol/event-kind.ts";
 export type StoryEvent = Pick<SessionEvent, "agentId" | "ephemeral"> & { readonly type: string };
 
 export interface StoryOptions {
-  /** Shown-only events, such as deltas, are left out unless this is "included". */
+  /** Ephemeral events, such as deltas, are omitted unless this is "included". */
   readonly ephemeral?: "included" | "left out";
 }
 
@@ -17,7 +17,7 @@ export function story(events: Iterable<StoryEvent>, options: StoryOptions = {}):
   return [...events].filter((event) => options.ephemeral === "included" || isKept(event)).map(line);
 }
 
-/** The same, told agent by agent: for agents side by side, whose events may interleave in any order. */
+/** Returns the lines by agent, for concurrent agents whose events may interleave in any order. */
 export function storyByAgent(events: Iterable<StoryEvent>, options: StoryOptions = {}): Record<string, string[]> {
   const told: Record<string, string[]> = {};
   for (const event of events) {
@@ -29,7 +29,7 @@ export function storyByAgent(events: Iterable<StoryEvent>, options: StoryOptions
   return told;
 }
 
-/** Exactly these lines. Fails with a diff. */
+/** Expects exactly these lines. Throws with a diff. */
 export function expectStory(
   events: Iterable<StoryEvent>,
   expected: readonly string[],
@@ -41,8 +41,8 @@ export function expectStory(
 }
 
 /**
- * These events happened in this order, whatever came between. A line without an agent (`tool.execution_start`) or
- * with `*` for it stands for any agent. Ephemeral events are looked at too.
+ * Expects these events in this order, with any others between them. A line without an agent (`tool.execution_start`),
+ * or with `*` for it, matches any agent. Ephemeral events are included.
  */
 export function expectOrder(events: Iterable<StoryEvent>, expected: readonly string[]): void {
   const actual = story(events, { ephemeral: "included" });
@@ -60,7 +60,7 @@ export function expectOrder(events: Iterable<StoryEvent>, expected: readonly str
   }
 }
 
-/** None of these happened; same patterns as `expectOrder`. */
+/** Expects that none of these happened. Same patterns as `expectOrder`. */
 export function expectNever(events: Iterable<StoryEvent>, unwanted: readonly string[]): void {
   const actual = story(events, { ephemeral: "included" });
   const bad = unwanted.filter((pattern) => actual.some((text) => matches(text, pattern)));
@@ -68,7 +68,7 @@ export function expectNever(events: Iterable<StoryEvent>, unwanted: readonly str
     throw new Error(`${bad.map((text) => `"${text}"`).join(", ")} happened:\n  ${actual.join("\n  ")}`);
 }
 
-/** Every tool call that started was completed once, and none was completed without a start. */
+/** Expects that every started tool call was completed once, and that none was completed without a start. */
 export function expectPaired(events: Iterable<SessionEvent>): void {
   const open = new Set<string>();
   const problems: string[] = [];
@@ -99,7 +99,7 @@ function matches(actual: string, pattern: string): boolean {
 
 const MAX_DIFFERENCE_CELLS = 4_000_000;
 
-/** Line by line along the longest common subsequence; very long stories are cut down to the first difference. */
+/** Returns a diff along the longest common subsequence. For very long stories, only the first difference. */
 function difference(expected: readonly string[], actual: readonly string[]): string[] {
   if (expected.length * actual.length > MAX_DIFFERENCE_CELLS) {
     const first = expected.findIndex((text, index) => text !== actual[index]);
@@ -122,7 +122,7 @@ function difference(expected: readonly string[], actual: readonly string[]): str
   return lines;
 }
 
-/** `lengths[i][j]`: how many lines the rest of both, from i and from j, have in common. */
+/** `lengths[i][j]`: the number of lines that the rests from i and from j have in common. */
 function commonLengths(expected: readonly string[], actual: readonly string[]): number[][] {
   const lengths = Array.from({ length: expected.length + 1 }, () => new Array<number>(actual.length + 1).fill(0));
   for (let i = expected.length - 1; i >= 0; i--) {

@@ -1,6 +1,6 @@
 /**
- * Says what is wrong with the agents of a session, from nothing but its log. It shares no code with the registry, so
- * that a mistake there cannot hide here.
+ * Checks the agents of a session, using only its log. It shares no code with the registry, so that a bug there cannot
+ * hide here.
  */
 import type { EventData, EventOf, EventType, SessionEvent } from "../protocol/event.ts";
 
@@ -8,15 +8,19 @@ export interface Violation {
   readonly rule: TaskRule;
   readonly taskId: string;
   readonly message: string;
-  /** The event by which it shows; none for what is missing at the end. */
+  /** The event that shows the violation. Absent if something is missing at the end. */
   readonly eventId?: string;
 }
 
 /**
- * `one-end`: one end for each, by steps that exist, in one process. `heard-once`: each rest is heard by its parent once.
- * `words`: success means words. `no-remains`: who ended does nothing more and leaves nobody behind. `rights`: no more
- * than the parent may. `accounts`: what was used belongs to someone and was allowed. `places`: no more at work than
- * there are places, and the longest-waiting first. `messages`: what was accepted is told once.
+ * - `one-end`: each task has one end, by valid transitions, in one process.
+ * - `heard-once`: the parent is notified once of each rest.
+ * - `words`: a success has an answer.
+ * - `no-remains`: an ended agent does nothing more and leaves no agents behind.
+ * - `rights`: an agent has no more rights than its parent.
+ * - `accounts`: all usage belongs to an agent and was allowed.
+ * - `places`: no more agents work than there are slots, and the longest-waiting starts first.
+ * - `messages`: an accepted message is delivered once.
  */
 export type TaskRule =
   | "one-end"
@@ -30,11 +34,11 @@ export type TaskRule =
 
 export interface CheckTasksOptions {
   readonly maxConcurrency?: number;
-  /** The session is at rest: nobody may be at work, and nothing may be left unheard. */
+  /** The session is idle: no agent may be working, and no notice may be undelivered. */
   readonly settled?: boolean;
 }
 
-/** Empty when all is well. */
+/** Returns an empty list if there is no violation. */
 export function checkTasks(events: Iterable<SessionEvent>, options: CheckTasksOptions = {}): Violation[] {
   const checker = new TaskChecker(options);
   for (const event of events) checker.check(event);
@@ -52,14 +56,14 @@ interface Seen {
   readonly tools: ReadonlySet<string> | null;
   status: Status;
   mode: "sync" | "background";
-  /** It was at work when its process ended. */
+  /** It was working when its process ended. */
   isCutOff: boolean;
   hasWords: boolean;
   turns: number;
   heard: "nothing to hear" | "due" | "said" | "confirmed";
   heardBy: "notice" | "read" | undefined;
   readBy: string | undefined;
-  /** When it got in line. */
+  /** Its position in the queue. */
   place: number;
   overtakenBy: string | undefined;
   readonly unread: Set<string>;
@@ -83,7 +87,7 @@ class TaskChecker {
   readonly violations: Violation[] = [];
   readonly #options: CheckTasksOptions;
   readonly #tasks = new Map<string, Seen>();
-  /** Agents that start by themselves: no tasks, but what they use is theirs. */
+  /** Agents that start by themselves: they are no tasks, but have their own usage. */
   readonly #sidekicks = new Set<string>();
   #event: SessionEvent | undefined;
   #places = 0;
@@ -244,7 +248,7 @@ class TaskChecker {
     }
   }
 
-  /** Who waits for a child at work has lent it its place. */
+  /** An agent that waits for a working child has lent it its slot. */
   #checkPlaces(starting: Seen): void {
     const { maxConcurrency = Number.POSITIVE_INFINITY } = this.#options;
     const id = starting.created.taskId;
@@ -260,7 +264,7 @@ class TaskChecker {
     }
   }
 
-  /** Something was said or done by an agent. */
+  /** An agent sent a message or did something. */
   #acts({ agentId, type }: SessionEvent): void {
     const task = agentId === undefined ? undefined : this.#tasks.get(agentId);
     if (!task || agentId === undefined) return;
@@ -298,7 +302,7 @@ class TaskChecker {
     task.readBy = toolCallId;
   }
 
-  /** The answer of a call that started or read an agent tells its parent, unless it was cut off. */
+  /** The result of a call that started or read an agent notifies its parent, unless the call was cut off. */
   #callEnded({ agentId, data }: EventOf<"tool.execution_complete">): void {
     const wasCutOff = CUT_OFF_CODES.includes(data.error?.code ?? "");
     for (const task of this.#tasks.values()) {

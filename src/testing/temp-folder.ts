@@ -2,23 +2,23 @@ import { mkdir, mkdtemp, readdir, readFile, realpath, rm, writeFile } from "node
 import { tmpdir } from "node:os";
 import { dirname, isAbsolute, join, relative, resolve, sep } from "node:path";
 
-/** Relative paths with `/`, each with the content of its file. */
+/** File contents by relative path with `/`. */
 export type FileTree = Readonly<Record<string, string | Uint8Array>>;
 
 export interface TempFolder extends AsyncDisposable {
   /** Absolute and free of symbolic links. */
   readonly path: string;
-  /** Absolute path of something inside; throws when it would be outside. */
+  /** Returns the absolute path of an entry inside. Throws for paths outside. */
   at(path: string): string;
   /** Writes files, with the folders they need. */
   files(tree: FileTree): Promise<void>;
   read(path: string): Promise<string>;
-  /** Every file below as text, for whole-tree asserts. */
+  /** Returns every file below as text, for whole-tree assertions. */
   tree(): Promise<Record<string, string>>;
   remove(): Promise<void>;
 }
 
-/** A folder of its own for one test, gone at the end of the block: `await using folder = await tempFolder()`. */
+/** Creates a folder for one test. It is removed at the end of the block: `await using folder = await tempFolder()`. */
 export async function tempFolder(tree: FileTree = {}): Promise<TempFolder> {
   const path = await realpath(await mkdtemp(join(tmpdir(), "troupe-")));
   const remove = (): Promise<void> => rm(path, { recursive: true, force: true, maxRetries: 5, retryDelay: 20 });

@@ -14,7 +14,7 @@ import {
   textOf,
 } from "./wire.ts";
 
-/** OpenAI chat completions, as most providers speak it. */
+/** OpenAI chat completions, which most providers support. */
 export const chatWire: TestWire = {
   name: "chat",
   readRequest(body) {
@@ -142,7 +142,7 @@ function readMessage(message: Body): Message {
   return { role: "assistant", content, calls };
 }
 
-/** Argument text as a value; text that is not JSON stays text. */
+/** Parses argument text. Text that is not JSON stays text. */
 export function jsonOrText(text: string): Json {
   const parsed = parseJson(text);
   return parsed.ok ? parsed.value : text;

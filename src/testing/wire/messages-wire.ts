@@ -158,7 +158,7 @@ function stopReason(end: ModelEnd): string {
   return end.stop === "tools" ? "tool_use" : end.stop === "length" ? "max_tokens" : "end_turn";
 }
 
-/** This API counts cached tokens apart from the rest of the input. */
+/** This API counts cached tokens separately from the rest of the input. */
 function usageOf(usage: Usage = noUsage): object {
   return {
     input_tokens: usage.inputTokens - usage.cacheReadTokens - usage.cacheWriteTokens,
@@ -186,7 +186,7 @@ const errorTypes: Readonly<Record<number, string>> = {
   529: "overloaded_error",
 };
 
-/** One message of this API may hold several of ours: tool results travel inside a user message. */
+/** One message of this API may hold several of ours: tool results are sent inside a user message. */
 function readMessage(message: Body): Message[] {
   const parts =
     typeof message.content === "string" ? [{ type: "text", text: message.content }] : objects(message.content);

@@ -129,7 +129,7 @@ class ResponsesEncoder implements Encoder {
     return this.#items.find((item) => item.type === "function_call" && item.callId === toolCallId);
   }
 
-  /** The text or reasoning that is being written, begun if need be. */
+  /** Returns the current text or reasoning item, and starts one if needed. */
   #current(type: "message" | "reasoning"): { item: Item; frames: Frame[] } {
     const last = this.#items.at(-1);
     if (last?.type === type && last.open) return { item: last, frames: [] };

@@ -1,6 +1,6 @@
 /**
- * How the model server speaks: one file per API. An encoder turns the events of a scripted reply into the frames of a
- * stream and, from the same events, into the whole body of a reply that was not asked for as a stream.
+ * The wire formats of the model server: one file per API. An encoder converts the events of a scripted reply to the
+ * frames of a stream. For a reply that is not streamed, it converts the same events to the whole body.
  */
 import { isObject } from "../../lib/json.ts";
 import type { ModelError } from "../../model/model-error.ts";
@@ -9,14 +9,14 @@ import type { ToolCall } from "../../protocol/message.ts";
 
 export interface TestWire {
   readonly name: "chat" | "responses" | "messages";
-  /** What a request in this API's own terms asks of the model. */
+  /** Converts a request of this API to a model request. */
   readRequest(body: Body): ModelRequest;
   encoder(head: ReplyHead): Encoder;
-  /** The body of an answer with an error status. */
+  /** Returns the body of a response with an error status. */
   errorBody(error: WireError): object;
 }
 
-/** Known before the first event goes out. */
+/** Known before the first event is sent. */
 export interface ReplyHead {
   readonly number: number;
   readonly model: string;
@@ -24,11 +24,11 @@ export interface ReplyHead {
   readonly created: number;
   readonly body: Body;
   readonly usage?: Usage;
-  /** Reasoning only the provider can read. */
+  /** Reasoning that only the provider can read. */
   readonly opaque?: string;
 }
 
-/** A piece of the stream, and what it is part of, so that a fault can be placed. */
+/** A piece of the stream, and the part that it belongs to, so that a fault can be placed. */
 export interface Frame {
   readonly data: string;
   readonly at: "start" | "text" | "reasoning" | "call" | "arguments" | "finish";
@@ -56,7 +56,7 @@ export interface WireError {
 
 export type Body = Readonly<Record<string, unknown>>;
 
-/** Frames for one event. `seen` holds the calls whose argument text is already on its way. */
+/** Returns the frames for one event. `seen` holds the calls whose arguments have begun. */
 export function encodeEvent(encoder: Encoder, event: ModelEvent, seen: Set<string>): Frame[] {
   switch (event.type) {
     case "text":
@@ -91,7 +91,7 @@ export function encodeEvent(encoder: Encoder, event: ModelEvent, seen: Set<strin
   }
 }
 
-/** Errors that have no status of their own are told as a bad request, which nobody tries again. */
+/** Errors without a status become a bad request, which clients do not retry. */
 export function wireError(error: ModelError, status = error.statusCode ?? 400): WireError {
   const code = error.code ?? (error.kind === "context_length" ? "context_length_exceeded" : undefined);
   return { message: error.message, status, ...(code !== undefined && { code }) };
@@ -101,13 +101,13 @@ export function serverSentEvent(type: string, data: object): string {
   return `event: ${type}\ndata: ${JSON.stringify(data)}\n\n`;
 }
 
-/** OpenAI's words for an error, used by both of its APIs. */
+/** Returns an error in OpenAI's format, used by both of its APIs. */
 export function openaiError({ message, status, code }: WireError): object {
   const type = status === 429 ? "rate_limit_error" : status >= 500 ? "server_error" : "invalid_request_error";
   return { error: { message, type, param: null, code: code ?? null } };
 }
 
-/** Text of a content field, which is a string or a list of parts. */
+/** Returns the text of a content field, which is a string or a list of parts. */
 export function textOf(content: unknown): string {
   if (typeof content === "string") return content;
   return objects(content)
@@ -140,7 +140,7 @@ function argumentText(call: ToolCall): string {
     : JSON.stringify(call.arguments);
 }
 
-/** Argument text always comes in pieces, so that there is a middle in which to stop. */
+/** Argument text is always sent in pieces, so that a fault can occur between them. */
 function inThree(text: string): string[] {
   const size = Math.max(1, Math.ceil(text.length / 3));
   return [text.slice(0, size), text.slice(size, 2 * size), text.slice(2 * size)].filter((piece) => piece !== "");
