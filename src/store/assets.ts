@@ -1,3 +1,5 @@
+/** Stores assets by hash and large texts by number in a session's folder, and reads them back. */
+
 import { createHash } from "node:crypto";
 import { readdir } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
@@ -10,7 +12,7 @@ const MAX_FILE_BYTES = 64 * 1024 * 1024;
 const MAX_NAMES = 100_000;
 const ASSET_ID = /^sha256:([0-9a-f]{64})$/;
 
-/** Keeps the bytes in `folder` under their hash; the same bytes are kept once, whatever their extension. */
+/** Stores the bytes in `folder` under their hash. The same bytes are stored once, whatever their extension. */
 export async function writeAsset(
   disk: Disk,
   folder: string,
@@ -45,19 +47,19 @@ export async function readAsset({ records, files }: RecordFolders, assetId: stri
 }
 
 /**
- * Returns the text that was stored under this path, or `undefined` if it is gone. Only the last two names of the path
- * count: whatever a log says, nothing outside the session's own folders is read.
+ * Returns the text that was stored under this path, or `undefined` if it is gone. Uses only the last two names of the
+ * path, so that no path in a log leads outside the session's own folders.
  */
 export async function readNumbered({ records, files }: RecordFolders, path: string): Promise<string | undefined> {
   const isOld = basename(dirname(path)) === basename(files);
   return (await readIfSafe(isOld ? files : records, basename(path)))?.toString("utf8");
 }
 
-/** A name that leads elsewhere, or is not a regular file, counts as missing. */
+/** Returns `undefined` for a name outside the folder, a file that is not a regular file, and a failed read. */
 const readIfSafe = (folder: string, name: string): Promise<Buffer | undefined> =>
   readShared(folder, name, MAX_FILE_BYTES).catch(() => undefined);
 
-/** Keeps a text under a name of its own, numbered in the order of the calls, and returns its path. */
+/** Stores a text under a new name, numbered in the order of the calls, and returns its path. */
 export async function writeNumbered(
   disk: Disk,
   folder: string,
@@ -84,7 +86,7 @@ export function nameAsset(data: Uint8Array): { assetId: string; hash: string } {
   return { assetId: `sha256:${hash}`, hash };
 }
 
-/** A file name on every system, whatever is asked for. */
+/** Returns a name that is a valid file name on every system. */
 export function cleanName(name: string): string {
   return (
     name

@@ -1,6 +1,4 @@
-/** Damage found in a log. */
-
-/** One place in a log that could not be used. The bytes are kept, the rest of the log is usable. */
+/** One part of a log that cannot be used. The bytes stay on disk, and the rest of the log is usable. */
 export interface Damage {
   readonly kind: "torn_tail" | "null_bytes" | "checksum" | "not_json" | "joined" | "sequence" | "too_long";
   /** 1-based line of the file. */

@@ -1,6 +1,6 @@
 /**
- * A second session from what the first one holds. Its folder is built out of sight and appears in one step, so there is
- * never half of one. Contents that nobody changes are shared by a second name where the file system can.
+ * Forks a session. The new folder is built under a hidden name and renamed in one step, so a partial fork is never
+ * visible. Files that never change are hard-linked where the file system allows it.
  */
 import { readdirSync, statSync } from "node:fs";
 import { dirname, join, sep } from "node:path";
@@ -32,23 +32,23 @@ export interface SessionFork {
   readonly copies: readonly ForkCopy[];
 }
 
-/** A file of the old folder that the new one has too. */
+/** A file of the source folder to copy into the fork. */
 export interface ForkCopy {
-  /** Relative to the folder of the session. */
+  /** Relative to the session's folder. */
   readonly path: string;
-  /** `shared`: nobody ever changes it. `database`: copied as a whole that holds together. */
+  /** `shared`: never changes, so it is linked. `database`: copied as one consistent snapshot. `own`: copied. */
   readonly kind: "own" | "shared" | "database";
-  /** What the new one has in its place. */
+  /** Replaces the content of the source file. */
   readonly content?: string;
 }
 
 const BUILDING = ".forking-";
-/** What a process that died was building, this old, is nobody's. */
+/** Age after which an unfinished fork is deleted: its process is assumed dead. */
 const STALE_MS = 60 * 60 * 1000;
 
 export async function forkFolder(what: {
   readonly disk: Disk;
-  /** Of all sessions. */
+  /** The parent folder of all sessions. */
   readonly folder: string;
   readonly from: string;
   readonly fork: SessionFork;
@@ -82,7 +82,7 @@ export async function forkFolder(what: {
   }
 }
 
-/** Copies the bytes of the source where its log allows that, and event by event otherwise. */
+/** Copies the bytes of the source log if possible, and its events one by one otherwise. */
 async function writeLog(disk: Disk, to: LogPaths, { source, fork, folders, snapshots }: LogCopy): Promise<void> {
   try {
     let end: ForkEnd | undefined;
@@ -105,7 +105,7 @@ interface LogCopy {
   readonly snapshots?: SnapshotRules;
 }
 
-/** Gives the fork the snapshot of its source, so that its first opening does not read its whole log. */
+/** Writes a snapshot for the fork from its source's snapshot, so that the first open does not read the whole log. */
 async function forkSnapshot(
   disk: Disk,
   to: LogPaths,
@@ -124,7 +124,7 @@ async function forkSnapshot(
 }
 
 interface Copying extends ForkCopy {
-  /** The folder of the old session. */
+  /** The folder of the source session. */
   readonly source: string;
   readonly to: string;
 }
@@ -143,8 +143,8 @@ async function copyFile(disk: Disk, copy: Copying): Promise<void> {
 }
 
 /**
- * Commands may still write in the folder. A file that was deleted since it was listed, or replaced by something that
- * is not a regular file, is left out.
+ * Copies a file that commands may still be writing. Skips a file that was deleted since it was listed, or replaced by
+ * something that is not a regular file.
  */
 async function copyShared(disk: Disk, { source, path, to }: Copying): Promise<void> {
   const [top = "", ...below] = path.split(sep);
@@ -157,10 +157,10 @@ async function copyShared(disk: Disk, { source, path, to }: Copying): Promise<vo
   }
 }
 
-/** Somebody may be writing it. */
+/** Copies through SQLite, because another connection may be writing the database. */
 async function copyDatabase(disk: Disk, from: string, to: string): Promise<void> {
   const { DatabaseSync } = await import("@photostructure/sqlite");
-  await disk.close(await disk.openAppend(to)); // SQLite would give it whatever mode the umask says
+  await disk.close(await disk.openAppend(to)); // creates the file first: SQLite would use the umask's mode
   const database = new DatabaseSync(from, { readOnly: true, timeout: 2000 });
   try {
     database.exec(`VACUUM INTO '${to.replaceAll("'", "''")}'`);

@@ -1,39 +1,42 @@
-/** The events of a fork: those of its source up to a place, changed where the fork differs, then its own. */
+/**
+ * The events of a fork: the source's events up to a position, with the fork's changes, followed by the fork's own
+ * events.
+ */
 import { crc32 } from "node:zlib";
 import type { SessionEvent } from "../protocol/event.ts";
 import { encodeLine, type Link, noRecord, relinkLine, renumberedLine } from "./log/line.ts";
 import { eventIn, idIn, type ScannedLine, type ScannedPiece, scanPieces } from "./log-scan.ts";
 
 export interface ForkedEvents {
-  /** Number of events in view that are copied or left out, from the first on. */
+  /** Number of events in view, from the first, that are copied or dropped. */
   readonly count: number;
-  /** The types that `change` looks at; events of all other types are copied as they are. */
+  /** The types that are passed to `change`. Events of all other types are copied unchanged. */
   readonly changedTypes: ReadonlySet<string>;
-  /** The event in the fork; undefined leaves it out. */
+  /** Returns the event for the fork, or `undefined` to drop it. */
   change(event: SessionEvent): SessionEvent | undefined;
-  /** The fork's own events, after the copied ones. */
+  /** The fork's own events. They follow the copied ones. */
   readonly added: readonly SessionEvent[];
 }
 
-/** The folders of both sessions: events that name the old one name the new one in the fork. */
+/** The folders of both sessions. Paths of `source` in events become paths of `target`. */
 export interface ForkFolders {
   readonly source: string;
   readonly target: string;
 }
 
-/** Where the log of the fork ends. */
+/** The end of the fork's log. */
 export interface ForkEnd {
   readonly length: number;
   readonly checksum: number;
   readonly last: Link;
 }
 
-/** Applies the changes to events one by one and chains them. */
+/** Applies the changes to one event at a time and updates the parent ids. */
 export class ForkedChain {
   readonly #changes: Pick<ForkedEvents, "changedTypes" | "change">;
   readonly #old: string;
   readonly #own: string;
-  /** The last copied event, once another one was left out: it is the parent of the next. */
+  /** The parent id for the next event, set after an event was dropped. */
   #parentId: string | null | undefined;
 
   constructor(changes: Pick<ForkedEvents, "changedTypes" | "change">, { source, target }: ForkFolders) {
@@ -41,12 +44,12 @@ export class ForkedChain {
     [this.#old, this.#own] = [source, target].map((path) => JSON.stringify(path).slice(1, -1)) as [string, string];
   }
 
-  /** A part of the JSON of all events that are changed by their content. */
+  /** Text that occurs in the JSON of every event that names the source folder. */
   get needle(): string {
     return this.#old;
   }
 
-  /** True when the next event must pass through `next`, whatever it is. */
+  /** True when the next event must pass through `next`, because the event before it was dropped. */
   get isBroken(): boolean {
     return this.#parentId !== undefined;
   }
@@ -55,7 +58,7 @@ export class ForkedChain {
     return this.#changes.changedTypes.has(type);
   }
 
-  /** The event as the fork has it; undefined when it is left out. */
+  /** Returns the event for the fork, or `undefined` if it is dropped. */
   next(event: SessionEvent): SessionEvent | undefined {
     const changed = this.isChanged(event.type) ? this.#changes.change(event) : event;
     if (!changed) {
@@ -69,7 +72,7 @@ export class ForkedChain {
   }
 }
 
-/** All events of a fork that is held in memory. */
+/** Returns all events of a fork in memory. */
 export function forkedEvents(view: readonly SessionEvent[], fork: ForkedEvents): SessionEvent[] {
   const kept = view.slice(0, fork.count).flatMap((event) => {
     return fork.changedTypes.has(event.type) ? (fork.change(event) ?? []) : event;
@@ -77,14 +80,14 @@ export function forkedEvents(view: readonly SessionEvent[], fork: ForkedEvents):
   return chained([...kept, ...fork.added], null);
 }
 
-/** Each event is the parent of the next one. */
+/** Makes each event the parent of the next one. The first gets `before` as parent. */
 export function chained(events: readonly SessionEvent[], before: string | null): SessionEvent[] {
   return events.map((event, index) => ({ ...event, parentId: events[index - 1]?.id ?? before }));
 }
 
 const OUTPUT_BYTES = 1024 * 1024;
 
-/** Lines of a fork from events that were parsed: for logs that are damaged or were rewound. */
+/** Yields the fork's lines from parsed events. Used for logs with damage or rewinds. */
 export async function* linesFromEvents(
   events: Iterable<SessionEvent> | AsyncIterable<SessionEvent>,
   fork: ForkedEvents,
@@ -94,7 +97,7 @@ export async function* linesFromEvents(
   let [last, left, parentId] = [noRecord, fork.count, null as string | null];
   let [pieces, bytes]: [Buffer[], number] = [[], 0];
   const add = (event: SessionEvent): void => {
-    // Rewinds leave gaps in the chain of the source.
+    // Set anew, because rewinds leave gaps in the source's parent chain.
     const line = encodeLine({ ...event, parentId }, last);
     [last, parentId] = [line.link, event.id];
     pieces.push(line.bytes);
@@ -113,8 +116,8 @@ export async function* linesFromEvents(
 }
 
 /**
- * Lines of a fork from the bytes of the source. Only events that change are parsed. Throws `IrregularLog`, possibly after
- * some pieces. `onEnd` is called before the last piece.
+ * Yields the fork's lines from the bytes of the source, and parses only events that change. Calls `onEnd` before the
+ * last piece. Throws `IrregularLog`, possibly after some pieces.
  */
 export async function* linesFromBytes(
   path: string,
@@ -153,16 +156,16 @@ class ByteCopy {
     return this.#last;
   }
 
-  /** The lines of the piece in the fork. Lines that only get another predecessor are changed where they are. */
+  /** Returns the piece's lines for the fork. Lines that only get another predecessor are changed in place. */
   piece(piece: ScannedPiece): Buffer {
     const { bytes } = piece;
     const namesFolder = bytes.includes(this.#needle);
     const parts: Buffer[] = [];
-    /** Where the run of lines begins and ends that stay where they are. */
+    /** Start and end of the current run of lines that stay in place. */
     let [from, to] = [0, 0];
     let unread: ScannedLine | undefined;
     for (const line of piece.lines()) {
-      // The rest is read too: a rewind in it would change what is in view before the place.
+      // Keeps scanning after the last copied event: a rewind further on makes the log irregular.
       if (this.#left === 0) continue;
       this.#left--;
       const { start, end, trailer, type } = line;

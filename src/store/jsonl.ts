@@ -1,14 +1,14 @@
 /**
- * Sessions as plain files:
+ * The `Store` on disk. Sessions are plain files:
  *
- *   <root>/session-state/<id>/events.jsonl     the log, the truth
- *                             lock             who writes it
- *                             workspace.yaml   what lists show
- *                             snapshot.json    what the beginning of a long log amounts to
- *                             records/         assets by their hash, large outputs by number, logs of commands
- *                             files/           what agents and their commands write, with plan.md; never trusted
- *                             damaged/         bytes cut off a log that was torn, by their position
- *                             session.db, checkpoints/   kept by other parts
+ *   <root>/session-state/<id>/events.jsonl     the log, the source of truth
+ *                             lock             identifies the writing process
+ *                             workspace.yaml   the summary for session lists
+ *                             snapshot.json    the condensed beginning of a long log
+ *                             records/         assets by hash, large outputs by number, logs of commands
+ *                             files/           files written by agents and their commands, with plan.md; never trusted
+ *                             damaged/         bytes cut off a torn log, by position
+ *                             session.db, checkpoints/   written by other folders of src
  *
  * Folders have mode 0700, files 0600.
  */
@@ -34,10 +34,10 @@ export interface JsonlStoreOptions {
   readonly root: string;
   readonly disk: Disk;
   readonly stamp: Stamp;
-  /** In whose name locks are taken. */
+  /** The process id in locks (default: this process). */
   readonly pid?: number;
   readonly limits?: WriterOptions["limits"];
-  /** Without them, opening a session reads its whole log. */
+  /** Without rules, opening a session reads its whole log. */
   readonly snapshots?: SnapshotRules;
 }
 
@@ -133,7 +133,7 @@ export function jsonlStore(options: JsonlStoreOptions): Store {
         const { pid, host, advice: hint } = lock.by;
         throw new TroupeError("storage", `Session ${sessionId} is in use by process ${pid} on ${host}.`, { hint });
       }
-      // Out of sight in one step, so that no half of a session is ever listed.
+      // Renames the folder first, so that a partly deleted session is never listed.
       const doomed = join(folder, `.removed-${token}`);
       await context.disk.rename(directory, doomed).catch(failTo("delete the session"));
       await lock.release();
@@ -142,7 +142,9 @@ export function jsonlStore(options: JsonlStoreOptions): Store {
   };
 }
 
-/** A session exists once its log holds something; a folder alone is what a process left that died before that. */
+/**
+ * Returns `undefined` for an empty log: a process that died before its first append leaves a folder without a session.
+ */
 function findLog(path: string): Stats | undefined {
   try {
     const found = statSync(path, { throwIfNoEntry: false });
@@ -154,7 +156,7 @@ function findLog(path: string): Stats | undefined {
 
 const revisionOf = ({ size, mtimeMs }: Stats): string => `${size}-${mtimeMs}`;
 
-/** A root that several people share holds sessions of others too. */
+/** Excludes other users' sessions in a shared root. */
 function isOwn({ uid }: Stats): boolean {
   const own = process.geteuid?.();
   return own === undefined || uid === own;

@@ -1,15 +1,16 @@
 /**
- * One writer per session, also across crashes. A lock is a file that appears whole (by a hard link, which exactly one
- * of many processes can make) and names its process so that nobody can mistake another one with the same pid for it.
+ * Ensures one writer per session, also across crashes. A lock is a file that is published by a hard link, so it appears
+ * complete and only one process succeeds. It identifies its process by more than the pid, because pids are reused.
  *
- * A lock of a dead process is succeeded, never deleted: who makes `lock.after-<token>` first, and then still finds the
- * dead lock in place, has the right to rename its claim over it. Tokens never come back, so a slow process that acts on
- * what it saw long ago finds another token in place and withdraws. A claim whose process died is succeeded the same way.
+ * The lock of a dead process is succeeded, never deleted. A successor creates `lock.after-<token>`. If the dead lock is
+ * then still in place, the successor renames its claim over it. Tokens are never reused, so a slow process that acts on
+ * an old observation finds another token and withdraws. A claim whose process died is succeeded the same way.
  *
- * A pid says something only inside its pid name space, on one boot of one machine. For holders elsewhere (in another
- * container, on another machine) the time of the lock file counts: its holder renews it every `BEAT_MS`, and one that was
- * not renewed for `SILENCE_MS` belongs to a dead process. Times are compared with those of a file written by us, so only
- * the clock of the file system matters. A holder that stood still for long must ask `isOurs` before it writes.
+ * A pid is meaningful only inside its pid namespace, on one boot of one machine. For holders elsewhere (another
+ * container or machine) the modification time of the lock file decides. The holder renews it every `BEAT_MS`; after
+ * `SILENCE_MS` without renewal the holder counts as dead. Times are compared with those of a file that this process
+ * wrote, so only the file system's clock matters. A holder that was suspended for long must call `isOurs` before it
+ * writes.
  */
 import { readFile, stat } from "node:fs/promises";
 import { hostname } from "node:os";
@@ -22,7 +23,9 @@ import { errorCode } from "./storage-error.ts";
 export type LockResult =
   | {
       readonly kind: "taken";
-      /** False when another process has taken it over, because this one stood still for too long. Cheap while it did not. */
+      /**
+       * Returns false when another process took the lock over because this one was suspended. Cheap while it was not.
+       */
       isOurs(): Promise<boolean>;
       release(): Promise<void>;
     }
@@ -31,7 +34,7 @@ export type LockResult =
 export interface LockHolder {
   readonly pid: number;
   readonly host: string;
-  /** What a person can do about it. */
+  /** How the user can free the lock. */
   readonly advice: string;
 }
 
@@ -39,13 +42,13 @@ export interface LockOptions {
   readonly disk: Disk;
   readonly directory: string;
   readonly pid: number;
-  /** Unique for all time and all processes; the same when one who failed tries again. */
+  /** Unique across all processes and time. A retry after a failure must use the same token. */
   readonly token: string;
-  /** How often the lock is renewed. */
+  /** The renewal interval. */
   readonly beatMs?: number;
 }
 
-/** How often a lock is renewed, and how long one must not have been to count as left behind. */
+/** The renewal interval, and the time without renewal after which a holder counts as dead. */
 const BEAT_MS = 5_000;
 const SILENCE_MS = 20_000;
 
@@ -81,7 +84,7 @@ export async function takeLock(options: LockOptions): Promise<LockResult> {
   return { kind: "held", by: { pid: holder?.pid ?? 0, host: holder?.host ?? mine.host, advice } };
 }
 
-/** Takes away what processes have left that were killed while they took the lock. For whoever has the lock. */
+/** Deletes temporary files of processes that were killed while they took the lock. The caller must hold the lock. */
 export async function sweepLocks(directory: string, names: readonly string[], disk: Disk): Promise<void> {
   for (const name of names.filter((candidate) => /^lock\.[\w-]+\.tmp$/.test(candidate))) {
     const path = join(directory, name);
@@ -96,7 +99,7 @@ export async function sweepLocks(directory: string, names: readonly string[], di
 
 export const LOCK_FILE = "lock";
 const MAX_ATTEMPTS = 50;
-/** Where hard links are missing a lock is for a moment visible before its content is. */
+/** Grace period for an incomplete lock file. Without hard links, a lock is visible briefly before its content is. */
 const UNREADABLE_GRACE_MS = 2000;
 
 interface Attempt {
@@ -113,22 +116,22 @@ interface Holder {
   readonly started: string;
   readonly host: string;
   readonly boot: string;
-  /** The pid name space that `pid` belongs to; empty when it is unknown. */
+  /** The pid namespace of `pid`; empty if unknown. */
   readonly pids: string;
   readonly token: string;
-  /** When the lock was last renewed, by the clock of its file system; undefined for one that is never renewed. */
+  /** Time of the last renewal by the file system's clock. `undefined` for a lock that is never renewed. */
   readonly renewedAt?: number;
-  /** Undefined when the file could be read. */
+  /** Set when the file's content is not a valid lock. */
   readonly unreadableSince?: number;
 }
 
-/** Undefined when the situation changed meanwhile and it is worth another look. */
+/** Returns `undefined` when the state changed in the meantime and the caller should retry. */
 async function attemptLock(attempt: Attempt): Promise<LockResult | undefined> {
   const { path, token } = attempt;
   if (await publish(attempt, path)) return taken(attempt);
   const holders = await readHolders(path);
   if (holders[0]?.token === token) return taken(attempt);
-  // An earlier attempt that failed may have left a claim of our own.
+  // Skips a claim of our own that an earlier failed attempt left.
   const dead = holders.filter((holder) => holder.token !== token);
   const last = dead.at(-1);
   if (!last) return undefined;
@@ -137,7 +140,7 @@ async function attemptLock(attempt: Attempt): Promise<LockResult | undefined> {
   return (await succeed(attempt, dead)) ? taken(attempt) : undefined;
 }
 
-/** Takes the place of the dead holders, unless someone else was faster. */
+/** Replaces the dead holders. Returns false if another process was faster. */
 async function succeed(attempt: Attempt, dead: readonly Holder[]): Promise<boolean> {
   const { disk, path, token } = attempt;
   const claims = dead.map((holder) => claimPath(path, holder));
@@ -146,14 +149,14 @@ async function succeed(attempt: Attempt, dead: readonly Holder[]): Promise<boole
   try {
     const now = (await readHolders(path)).map((holder) => holder.token);
     const isUnchanged = now.join() === [...dead.map((holder) => holder.token), token].join();
-    const last = (await readHolders(path)).at(-2); // it may have been renewed meanwhile
+    const last = (await readHolders(path)).at(-2); // it may have been renewed in the meantime
     if (!isUnchanged || (last && (await whyHeld(last, attempt)) !== undefined)) {
       await disk.unlink(claim);
       return false;
     }
     await disk.rename(claim, path);
   } catch (error) {
-    // A claim that stays behind would keep everyone out for as long as this process lives.
+    // A leftover claim would block all other processes while this process lives.
     await disk.unlink(claim).catch(() => undefined);
     throw error;
   }
@@ -170,13 +173,13 @@ function taken({ disk, path, token, beatMs }: Attempt): LockResult {
     await disk.touch(path);
     seenAt = Date.now();
   };
-  const timer = setInterval(() => void beat().catch(() => undefined), beatMs); // a disk that fails shows at the next write
+  const timer = setInterval(() => void beat().catch(() => undefined), beatMs); // a failing disk shows at the next write
   timer.unref();
   return {
     kind: "taken",
     async isOurs() {
       if (isLost) return false;
-      // By the wall clock, which goes on while a machine sleeps.
+      // Uses the wall clock, which continues while the machine sleeps.
       if (Math.abs(Date.now() - seenAt) < SILENCE_MS / 2) return true;
       isLost = !(await isInPlace());
       if (!isLost) await beat();
@@ -191,7 +194,7 @@ function taken({ disk, path, token, beatMs }: Attempt): LockResult {
 
 const claimPath = (path: string, dead: Holder): string => `${path}.after-${dead.token}`;
 
-/** Makes the lock appear under `target` whole; false when there is one already. */
+/** Publishes the complete lock as `target`. Returns false if the file exists. */
 async function publish({ disk, temporary, content }: Attempt, target: string): Promise<boolean> {
   try {
     await disk.link(temporary, target).catch((error: unknown) => {
@@ -214,7 +217,7 @@ async function writePlain(disk: Disk, path: string, content: Buffer): Promise<vo
   }
 }
 
-/** The lock, then the claim to succeed it, then the claim to succeed that one. */
+/** Returns the lock's holder, then the claim to succeed it, then the claim to succeed that one, and so on. */
 async function readHolders(path: string): Promise<Holder[]> {
   const holders: Holder[] = [];
   let next = await readHolder(path);
@@ -251,7 +254,7 @@ async function readHolder(path: string): Promise<Holder | undefined> {
   }
 }
 
-/** Returns what to do about a lock that is held; undefined for one whose process is gone. */
+/** Returns advice for a held lock, or `undefined` when its process is gone. */
 async function whyHeld(holder: Holder, { path, temporary }: Attempt): Promise<string | undefined> {
   if (holder.unreadableSince !== undefined) {
     return Date.now() - holder.unreadableSince < UNREADABLE_GRACE_MS ? "Try again in a moment." : undefined;
@@ -272,12 +275,12 @@ async function whyHeld(holder: Holder, { path, temporary }: Attempt): Promise<st
   return `It runs in another container or on another machine: end it there. If it was killed, try again ${again}: its lock is free then.`;
 }
 
-/** "elsewhere": its pid cannot be looked up from here. */
+/** Returns "elsewhere" if the pid cannot be looked up from here. */
 function placeOf(holder: Holder): "here" | "earlier boot" | "elsewhere" {
   const boot = bootId();
   const isThisHost = holder.host === hostname();
   if (holder.boot !== "" && boot !== "" && holder.boot !== boot) {
-    // Names of hosts repeat across machines, so a lock that is renewed says more than its name.
+    // Host names repeat across machines, so for a renewed lock the renewal time decides.
     return isThisHost && holder.renewedAt === undefined ? "earlier boot" : "elsewhere";
   }
   const pids = pidNamespace();

@@ -1,7 +1,7 @@
 /**
- * Reads a log line by line and parses only the events that the caller asks for: counting and copying a long log costs
- * about what reading its bytes costs. Works for logs that hold one record per line, in order, without damage and
- * without rewinds; `IrregularLog` is thrown for all others.
+ * Reads a log line by line and parses only the events that the caller asks for. Counting and copying a long log costs
+ * about as much as reading its bytes. Works only for logs with one record per line, in order, without damage and
+ * without rewinds. Throws `IrregularLog` for all others.
  */
 import { open, stat } from "node:fs/promises";
 import { crc32 } from "node:zlib";
@@ -10,10 +10,10 @@ import { decodeLine, type Link, MAX_LINE_BYTES, NEWLINE, noRecord, parseTrailer,
 
 const PIECE_BYTES = 1024 * 1024;
 
-/** The log has to be read event by event. */
+/** Thrown for a log that must be read event by event. */
 export class IrregularLog extends Error {}
 
-/** One line, valid until the next one is read. */
+/** One line. Valid until the next one is read. */
 export interface ScannedLine {
   readonly bytes: Buffer;
   readonly start: number;
@@ -23,16 +23,16 @@ export interface ScannedLine {
   readonly type: string;
 }
 
-/** Lines of a part of the log, and the bytes they stand in. The caller may change the bytes. */
+/** A part of the log. The caller may change the bytes. */
 export interface ScannedPiece {
-  /** All complete lines, with their newlines. */
+  /** All complete lines, including their newlines. */
   readonly bytes: Buffer;
   lines(): Iterable<ScannedLine>;
 }
 
 /**
- * Reads the complete lines that are in the file when it is first opened. Each piece is valid until the next one is asked
- * for. The file is open only while a piece is read, as a caller may never ask for the next one.
+ * Yields the complete lines that the file has when the scan starts. Each piece is valid until the next one is
+ * requested. The file is open only during a read, because a caller may never request the next piece.
  */
 export async function* scanPieces(path: string): AsyncGenerator<ScannedPiece> {
   const { size } = await stat(path);
@@ -62,7 +62,7 @@ export async function* scanPieces(path: string): AsyncGenerator<ScannedPiece> {
     buffer.copy(larger, 0, 0, filled);
     buffer = larger;
   }
-  // A last line without its newline is whole or torn: only the reader of damaged logs can tell.
+  // A last line without its newline may be complete or torn. Only `readLog` can tell.
   if (filled > 0) throw new IrregularLog();
 }
 
@@ -96,7 +96,10 @@ const TYPE = Buffer.from(`,"type":"`);
 const QUOTE = 0x22;
 const BRACE = 0x7b;
 
-/** The type stands before the data. No object may stand before it, as that could hold another type. */
+/**
+ * Returns the event's type without parsing. The type precedes the data. Throws if an object precedes it, as that could
+ * contain another type.
+ */
 function typeOf(bytes: Buffer, start: number, end: number): string {
   const at = bytes.indexOf(TYPE, start);
   if (at === -1 || at > end || bytes.indexOf(BRACE, start + 1) < at) throw new IrregularLog();
@@ -110,35 +113,34 @@ export function eventIn({ bytes, start, end }: ScannedLine): SessionEvent {
   return decoded.event;
 }
 
-/** The id of the event in the line, also after its trailer was changed. */
+/** Returns the id of the line's event, also after its trailer was changed. */
 export function idIn({ bytes, start, trailer }: ScannedLine): string {
   return (JSON.parse(`${bytes.toString("utf8", start, trailer.start)}}`) as SessionEvent).id;
 }
 
-/** True when the event in the line has this id. */
 function hasId({ bytes, start }: ScannedLine, idStart: Buffer): boolean {
   return bytes.compare(idStart, 0, idStart.length, start, start + idStart.length) === 0;
 }
 
-/** The beginning of every line whose event has this id. */
+/** Returns the bytes that begin every line whose event has this id. */
 const idStartOf = (eventId: string): Buffer => Buffer.from(`{"id":${JSON.stringify(eventId)},`);
 
 export interface Scan {
-  /** The types of events to parse; the others are only counted. */
+  /** The event types to parse. Other events are only counted. */
   readonly types: ReadonlySet<string>;
-  /** The scan ends before this event; all events are counted without it. */
+  /** The scan ends before this event. Without it, all events are counted. */
   readonly toEventId?: string;
-  /** Starts a pass over the log; what it returns gets the events. A log that turns out to be irregular takes a second pass. */
+  /** Starts a pass over the log and returns the callback for its events. An irregular log takes a second pass. */
   begin(): (event: SessionEvent) => void;
 }
 
-/** `isFound`: false when there is no event `toEventId` in view. */
+/** `isFound` is false when `toEventId` is not in view. */
 export interface Scanned {
   readonly count: number;
   readonly isFound: boolean;
 }
 
-/** Throws `IrregularLog`, possibly after some events. */
+/** Scans a regular log. Throws `IrregularLog`, possibly after some events. */
 export async function scanLog(path: string, { types, toEventId, begin }: Scan): Promise<Scanned> {
   const onEvent = begin();
   const until = toEventId === undefined ? undefined : idStartOf(toEventId);
@@ -147,7 +149,7 @@ export async function scanLog(path: string, { types, toEventId, begin }: Scan): 
   for await (const piece of scanPieces(path)) {
     for (const line of piece.lines()) {
       isFound ||= until !== undefined && hasId(line, until);
-      // The rest is read too: a rewind in it would change what is in view before the place.
+      // Keeps scanning after the event: a rewind further on makes the log irregular.
       if (isFound) continue;
       count++;
       if (types.has(line.type)) onEvent(eventIn(line));
@@ -156,7 +158,7 @@ export async function scanLog(path: string, { types, toEventId, begin }: Scan): 
   return { count, isFound: isFound || until === undefined };
 }
 
-/** The same for any log, event by event. */
+/** Scans any log, from its parsed events. */
 export async function scanEvents(
   events: Iterable<SessionEvent> | AsyncIterable<SessionEvent>,
   { types, toEventId, begin }: Scan,

@@ -1,3 +1,5 @@
+/** A `Store` in memory. */
+
 import { TroupeError } from "../protocol/errors.ts";
 import type { SessionEvent } from "../protocol/event.ts";
 import { checkSize, cleanExtension, cleanName, nameAsset } from "./assets.ts";
@@ -14,12 +16,12 @@ interface Kept {
   assets: Map<string, { data: Uint8Array; path: string }>;
   files: Map<string, string>;
   changes: number;
-  /** Order of the last append among all sessions. */
+  /** Sequence number of the last append among all sessions. */
   changed: number;
   isHeld: boolean;
 }
 
-/** A store without a disk, for what is built on one. It keeps the same promises as long as the process lives. */
+/** Returns a store without a disk, with the same guarantees while the process lives. */
 export function memoryStore(): Store {
   const sessions = new Map<string, Kept>();
   let clock = 0;
@@ -32,7 +34,7 @@ export function memoryStore(): Store {
   const newestFirst = (): [string, Kept][] =>
     [...sessions].filter(([, kept]) => kept.events.length > 0).sort(([, a], [, b]) => b.changed - a.changed);
 
-  /** Without `held` the session is taken when something is first kept in it. */
+  /** Without `held`, the session is claimed at the first write. */
   function logOf(sessionId: string, content: readonly SessionEvent[], held?: Kept): SessionLog {
     const directory = `/memory/session-state/${sessionId}`;
     const closed = (): TroupeError => new TroupeError("storage", "The session log is closed.");

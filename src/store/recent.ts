@@ -1,20 +1,23 @@
-/** Reads the end of a log backwards, as far as the caller needs it. */
+/** Reads the end of a log backwards, as far as the caller needs. */
 import { type FileHandle, open } from "node:fs/promises";
 import type { SessionEvent } from "../protocol/event.ts";
 import { decodeLine, NEWLINE } from "./log/line.ts";
 
 export interface RecentEvents {
   readonly events: readonly SessionEvent[];
-  /** Number of events in the log before them. */
+  /** Number of events in the log before `events`. */
   readonly before: number;
 }
 
-/** Logs up to this length are read as a whole. */
+/** Shorter logs are not read from their end. */
 const MIN_LOG_BYTES = 16 * 1024 * 1024;
 const FIRST_BYTES = 1024 * 1024;
 const MAX_BYTES = 64 * 1024 * 1024;
 
-/** Returns `undefined` when the log is short, or has damage or a rewind near its end, or no such event there. */
+/**
+ * Returns the events from the last one for which `isStart` is true. Returns `undefined` when the log is short, has
+ * damage or a rewind near its end, or has no such event there.
+ */
 export async function readRecent(
   path: string,
   isStart: (event: SessionEvent) => boolean,
@@ -42,7 +45,7 @@ async function readEnd(file: FileHandle, size: number, length: number): Promise<
   if (bytesRead < length || bytes[length - 1] !== NEWLINE) return undefined;
   const events: SessionEvent[] = [];
   let before = 0;
-  // The first line may be cut off.
+  // The first line may be incomplete.
   for (let start = length === size ? 0 : bytes.indexOf(NEWLINE) + 1; start < length; ) {
     const end = bytes.indexOf(NEWLINE, start);
     const line = decodeLine(bytes, start, end);

@@ -1,3 +1,5 @@
+/** Validates session ids, and the errors for unknown and duplicate ones. */
+
 import { TroupeError } from "../protocol/errors.ts";
 
 const SESSION_ID = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/;

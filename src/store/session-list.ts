@@ -1,11 +1,11 @@
 /**
- * The list of all sessions without reading each one's files: `session-list.json` in the home has the summaries of the last
- * time, with size and time of the files they are from. What has changed since is read again. The file is derived: when it
- * is missing, damaged or of another version, everything is read and it is written anew.
+ * Lists all sessions without reading each one's files. `session-list.json` in the home has the summaries of the last
+ * listing, with size and time of the files they come from. Only changed sessions are read again. The file is derived:
+ * when it is missing, damaged or of another version, all sessions are read and it is rewritten.
  *
- * Whoever writes a session appends to its log before `workspace.yaml`, and holds its lock until both are written. So a log
- * that is as it was when no lock was there has the same summary. Only a file that is edited by hand changes alone: all are
- * looked at in a home of up to 2,000 sessions, and a tenth of them each minute in a larger one.
+ * A writer appends to the log before it writes `workspace.yaml`, and holds the lock until both are written. So a log
+ * that is unchanged since no lock was there has the same summary. Only an edit by hand changes `workspace.yaml` alone.
+ * A home of up to 2,000 sessions checks all of them; a larger one checks a tenth each minute.
  */
 import { readFileSync, type Stats, statSync } from "node:fs";
 import { isObject, parseJson } from "../lib/json.ts";
@@ -16,9 +16,9 @@ import { readSummary, summariseHead } from "./summary.ts";
 
 export const SESSION_LIST_FILE = "session-list.json";
 const VERSION = 1;
-/** Files are looked at without the event loop, which is many times faster, in slices this long. */
+/** Files are checked synchronously, which is many times faster, in slices of this length. */
 const SLICE_MS = 8;
-/** The file is written again when this many sessions had to be read: fewer cost less than writing it. */
+/** The file is rewritten after this many sessions were read. For fewer, writing costs more than it saves. */
 const MIN_CHANGED = 32;
 
 const ALL_LOOKED_AT = 2_000;
@@ -26,9 +26,9 @@ const PARTS = 10;
 const PART_MS = 60_000;
 
 interface Known {
-  /** Size and time of the log. */
+  /** Size and time of the log file. */
   readonly log: string;
-  /** The same of `workspace.yaml`; undefined while a process had the session open, which may write it any moment. */
+  /** Size and time of `workspace.yaml`. `undefined` while a process had the session open and might write it. */
   readonly file: string | undefined;
   readonly summary: SessionSummary;
 }
@@ -44,14 +44,14 @@ export class SessionList {
   readonly #disk: Disk;
   #known: Map<string, Known> | undefined;
 
-  /** `folder`: of all sessions. */
+  /** `folder` is the parent of all session folders. */
   constructor(options: { readonly path: string; readonly folder: string; readonly disk: Disk }) {
     this.#path = options.path;
     this.#folder = options.folder;
     this.#disk = options.disk;
   }
 
-  /** Summaries of these sessions, in this order. */
+  /** Returns the summaries of these sessions, in this order. */
   async summaries(logs: readonly FoundLog[]): Promise<SessionSummary[]> {
     const known = this.#known ?? readKnown(this.#path);
     const now = new Map<string, Known>();
@@ -72,7 +72,7 @@ export class SessionList {
       sliceEnd = performance.now() + SLICE_MS;
     }
     this.#known = now;
-    // Without it, the next list is only slower.
+    // Ignores a failure: the next listing is only slower.
     if (changed >= MIN_CHANGED) await replaceFile(this.#disk, this.#path, encode(now)).catch(() => undefined);
     return [...now.values()].map(({ summary }) => summary);
   }
@@ -83,7 +83,7 @@ export class SessionList {
     const summary =
       (await readSummary(`${place}/workspace.yaml`, sessionId)) ??
       summariseHead(`${place}/events.jsonl`, sessionId, found.mtime);
-    // Looked for last: one that is taken after this writes the log before the summary.
+    // The lock is checked last: a process that takes it later writes the log before the summary.
     const isOpen = statSync(`${place}/${LOCK_FILE}`, { throwIfNoEntry: false }) !== undefined;
     return { log: revisionOf(found), file: isOpen ? undefined : file, summary };
   }
@@ -110,7 +110,7 @@ function readKnown(path: string): Map<string, Known> {
       if (isSummary(summary)) known.set(summary.sessionId, { log, file: file ?? undefined, summary });
     }
   } catch {
-    // Missing, or of another shape: everything is read.
+    // Missing or invalid: everything is read.
   }
   return known;
 }

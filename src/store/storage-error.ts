@@ -1,6 +1,9 @@
 import { TroupeError } from "../protocol/errors.ts";
 
-/** Turns what the operating system said into a failure someone can act on. `action` reads "write the session log". */
+/**
+ * Converts an error of the operating system to a `TroupeError`. `action` completes "cannot …", as in "write the session
+ * log".
+ */
 export function storageError(action: string, error: unknown): TroupeError {
   if (error instanceof TroupeError) return error;
   const code = errorCode(error) ?? "";
@@ -34,7 +37,7 @@ const causes: Record<string, { cause: string; hint: string }> = {
   ENFILE: { cause: "too many files are open on this machine", hint: "Close some programs, then try again." },
 };
 
-/** For `catch`: what went wrong while doing this. */
+/** Returns a `catch` handler that throws the error as a storage error of this action. */
 export const failTo =
   (action: string) =>
   (error: unknown): never => {

@@ -1,6 +1,7 @@
 /**
- * Where sessions are kept. The log is the truth: append-only, one writer per session, and the order of `append` is
- * the order of `events`. Everything else in a session's folder can be rebuilt or done without.
+ * Stores sessions; this folder has the log, its index, and the files beside it. The log is the source of truth:
+ * append-only, one writer per session, and `events` has the order of the `append` calls. Everything else in a session's
+ * folder is derived or dispensable.
  */
 
 import type { SessionEvent } from "../protocol/event.ts";
@@ -12,103 +13,103 @@ import type { Scan, Scanned } from "./log-scan.ts";
 import type { RecentEvents } from "./recent.ts";
 
 export interface Store {
-  /** A log that does not exist yet. Nothing is on disk before its first append. */
+  /** Returns a log for a new session. Nothing is on disk before its first append. */
   create(sessionId: string): Promise<SessionLog>;
-  /** Takes the writer's lock if it is free; otherwise the log opens read-only and says who holds it. */
+  /** Takes the writer's lock if it is free. Otherwise the log opens read-only and `heldBy` names the holder. */
   open(sessionId: string): Promise<SessionLog>;
   list(): Promise<readonly SessionSummary[]>;
-  /** Ids of all sessions, the one written last first, without reading any log. */
+  /** Returns the ids of all sessions without reading any log, most recently written first. */
   ids(): Promise<readonly string[]>;
-  /** The log as it is now, without its lock. While another process writes, its unfinished last line is left out. */
+  /** Returns the current log without taking its lock. Omits an unfinished last line. */
   read(sessionId: string): Promise<View & { readonly damage: readonly Damage[] }>;
   /**
-   * Events in view, oldest first, a page at a time: what a long log costs in memory is a page, unless it is damaged. Places
-   * that cannot be used are reported to `onDamage`.
+   * Yields the events in view, oldest first. Holds only a page in memory, unless the log is damaged. Reports unusable
+   * parts to `onDamage`.
    */
   events(sessionId: string, onDamage?: (damage: readonly Damage[]) => void): AsyncIterable<SessionEvent>;
   /**
-   * The events from the last one on for which `isStart` is true, without reading what comes before them. Undefined when
-   * the log is not long, or only reading all of it tells: then use `events`.
+   * Returns the events from the last one for which `isStart` is true, without reading earlier ones. Returns `undefined`
+   * when the log is short or must be read as a whole: then use `events`.
    */
   recent(sessionId: string, isStart: (event: SessionEvent) => boolean): Promise<RecentEvents | undefined>;
-  /** Counts the events in view and parses only some: cheaper than `events` for a long log. */
+  /** Counts the events in view and parses only some. Cheaper than `events` for a long log. */
   scan(sessionId: string, scan: Scan): Promise<Scanned>;
-  /** Differs whenever the log has changed; undefined when there is no such session. Cheap. */
+  /** Returns a value that changes with the log, or `undefined` if there is no such session. Cheap. */
   revision(sessionId: string): Promise<string | undefined>;
-  /** Those of all sessions of this person, in no order, without reading any log. */
+  /** Returns the revisions of all of this user's sessions, unordered, without reading any log. */
   revisions(): Promise<readonly SessionRevision[]>;
-  /** Makes a session of its own from another, all of it at once. The other may be at work. */
+  /** Creates a new session from another one, atomically. The source may be in use. */
   fork(sessionId: string, fork: SessionFork): Promise<void>;
-  /** Deletes the session and all its files; fails while another process writes it. */
+  /** Deletes the session and all its files. Throws while another process writes it. */
   remove(sessionId: string): Promise<void>;
 }
 
 export interface SessionLog {
   readonly sessionId: string;
-  /** The session's own folder on this machine, for what does not belong in a line of the log. */
+  /** The session's folder on this machine, for data that does not belong in the log. */
   readonly directory: string;
-  /** Set when a client keeps the session: `directory` then has only what is of use on this machine. */
+  /** Set when a client stores the session. `directory` then has only data for this machine. */
   readonly elsewhere?: Elsewhere;
   /**
-   * What was in the log when it was opened, as it reads after its rewinds; events of unknown types are among them, as
-   * they were written. Of a long log only what still matters: folds over it give the same as over the whole.
+   * The events in view when the log was opened, including those of unknown types. For a long log they are condensed:
+   * folds over them give the same result as over the whole log.
    */
   readonly events: readonly SessionEvent[];
-  /** What rewinds had taken out of view by then, as far as it still matters. */
+  /** Events that rewinds had removed by then, condensed. */
   readonly removed: readonly SessionEvent[];
-  /** Number of events that were in view when it was opened; larger than `events.length` when those are condensed. */
+  /** Number of events in view at opening. Larger than `events.length` if those are condensed. */
   readonly count: number;
-  /** Events in view from position `from` (0 = the first) up to, not including, `to`, as they are stored now. */
+  /** Returns the events in view from position `from` (0 is the first) up to but excluding `to`, as currently stored. */
   page(from: number, to: number): Promise<readonly SessionEvent[]>;
   /**
-   * Stores a snapshot of the whole log as it is now, so that the next opening need not read it. The caller has condensed
-   * every event appended so far. False when none was stored, which does no harm.
+   * Stores a snapshot of the whole log, so that the next open need not read it. `now` must be condensed from every
+   * event appended so far. Returns false if none was stored, which does no harm.
    */
   snapshot(now: { readonly events: readonly SessionEvent[]; readonly count: number }): Promise<boolean>;
-  /** Everything that is in the log now, also what is out of view. */
+  /** Returns all events in the log, including those out of view. */
   everything(): Promise<readonly SessionEvent[]>;
   readonly damage: readonly Damage[];
-  /** Set when another process is writing. `append` then fails with a storage error. */
+  /** Set when another process is writing. `append` then throws a storage error. */
   readonly heldBy: { readonly pid: number; readonly host?: string; readonly advice?: string } | undefined;
   /**
-   * Resolves when the event is as durable as asked: written (survives the death of this process), or with `barrier`
-   * synced (survives a power cut). Appends share syncs. After a failed write the log accepts no more until `recover`.
+   * Resolves when the event is written (survives the death of this process) or, with `barrier`, synced (survives a
+   * power cut). Appends share syncs. After a failed write all appends throw until `recover` succeeds.
    */
   append(event: SessionEvent, options: { barrier: boolean }): Promise<void>;
-  /** Everything appended so far is on disk. */
+  /** Resolves when everything appended so far is on disk. */
   flush(): Promise<void>;
   /**
-   * After a storage error: the log is brought back to exactly what was acknowledged and accepts appends again.
-   * Fails with a storage error as long as the cause lasts; may be called as often as wanted.
+   * Restores the log to what was acknowledged after a storage error, and accepts appends again. Throws a storage error
+   * while the cause lasts. May be called repeatedly.
    */
   recover(): Promise<void>;
-  /** Keeps a binary beside the log; the same bytes are kept once. Returns its id. */
+  /** Stores a binary beside the log and returns its id. The same bytes are stored once. */
   writeAsset(data: Uint8Array, extension: string): Promise<{ assetId: string; path: string }>;
   readAsset(assetId: string): Promise<Uint8Array | undefined>;
   /** Stores a text too large for the model in `records/` and returns its path. */
   writeFile(name: string, content: string): Promise<string>;
-  /** What `writeFile` kept under this path; undefined when it is gone. */
+  /** Returns the text that `writeFile` stored under this path, or `undefined` if it is gone. */
   readFile(path: string): Promise<string | undefined>;
-  /** Replaces `workspace.yaml`, which lists read instead of the log. */
+  /** Replaces `workspace.yaml`, which session lists read instead of the log. */
   writeSummary(summary: SessionSummary): Promise<void>;
-  /** Writes what is left, then lets go of the lock. Later appends fail. */
+  /** Writes pending events, then releases the lock. Later appends throw. */
   close(): Promise<void>;
 }
 
-/** The files of a session that a client keeps. Paths are relative to `directory`, with slashes. */
+/** The files of a session that a client stores. Paths are relative to `directory`, with slashes. */
 export interface Elsewhere {
-  /** As the client names it. */
+  /** The client's name for the session's folder. */
   readonly directory: string;
-  /** A path of a file as the client names it. */
+  /** Returns the client's name for a file. */
   nameOf(path: string): string;
-  /** Undefined when there is no such file. */
+  /** Returns `undefined` if there is no such file. */
   read(path: string): Promise<string | undefined>;
-  /** Whole or not at all; makes folders as needed. */
+  /** Writes the file atomically. Creates folders as needed. */
   write(path: string, content: string): Promise<void>;
   remove(path: string): Promise<void>;
-  /** All files below a folder, by paths relative to it; how many are told is bounded. */
+  /** Returns all files below a folder, by paths relative to it, up to a limit. */
   list(folder: string): Promise<readonly string[]>;
-  /** Where tools on this machine find what `SessionLog.writeFile` has kept. */
+  /** Returns the local path of a text that `SessionLog.writeFile` stored. */
   copyOf(path: string): string | undefined;
   readonly sqlite: SqliteProvider | undefined;
 }
@@ -120,7 +121,7 @@ export interface SessionSummary {
   readonly repository?: string;
   readonly branch?: string;
   readonly name?: string;
-  /** The first words of the first prompt. */
+  /** The beginning of the first prompt. */
   readonly title?: string;
   readonly model?: string;
   /** ISO 8601. */
@@ -128,13 +129,13 @@ export interface SessionSummary {
   readonly updatedAt: string;
   readonly turns: number;
   readonly costUsd?: number | null;
-  /** Set for one that was started to consolidate another; nobody goes on with it by mistake. */
+  /** Set for a session that was started to consolidate another one. Resuming the latest session skips it. */
   readonly detachedFrom?: string;
 }
 
 export interface SessionRevision {
   readonly sessionId: string;
   readonly revision: string;
-  /** When the log was written last, in milliseconds. */
+  /** Time of the last write to the log, in milliseconds. */
   readonly changedMs: number;
 }

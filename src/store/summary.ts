@@ -1,6 +1,6 @@
 /**
- * `workspace.yaml`: what a list of sessions shows, without reading logs. Values are written as JSON, which is YAML too
- * and cheap to read; a file edited by hand is read with the real parser.
+ * `workspace.yaml`: the summary for session lists, so that they need not read logs. Values are written as JSON, which
+ * is valid YAML and cheap to read. A file edited by hand is read with a YAML parser.
  */
 import { closeSync, openSync, readFileSync, readSync } from "node:fs";
 import { isObject } from "../lib/json.ts";
@@ -31,7 +31,7 @@ export function encodeSummary(summary: SessionSummary): string {
   return present.map(([key, value]) => `${key}: ${JSON.stringify(value)}\n`).join("");
 }
 
-/** Undefined when the file is missing or cannot be used. */
+/** Returns `undefined` when the file is missing or invalid. */
 export async function readSummary(path: string, sessionId: string): Promise<SessionSummary | undefined> {
   try {
     return await parseSummary(readFileSync(path, "utf8"), sessionId);
@@ -40,7 +40,7 @@ export async function readSummary(path: string, sessionId: string): Promise<Sess
   }
 }
 
-/** Undefined or an error when the text cannot be used. */
+/** Returns `undefined` or throws when the text is invalid. */
 export async function parseSummary(text: string, sessionId: string): Promise<SessionSummary | undefined> {
   return toSummary(parseOwn(text) ?? (await parseYaml(text)), sessionId);
 }
@@ -48,7 +48,7 @@ export async function parseSummary(text: string, sessionId: string): Promise<Ses
 const HEAD_BYTES = 64 * 1024;
 const TITLE_CHARACTERS = 80;
 
-/** What the beginning of the log tells; turns are those that begin there. */
+/** Summarises the beginning of the log. `turns` counts only the turns that start there. */
 export function summariseHead(path: string, sessionId: string, changed: Date): SessionSummary {
   return summarise(viewOf(readHead(path)).events, sessionId, changed.toISOString());
 }

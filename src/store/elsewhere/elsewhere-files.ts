@@ -1,3 +1,5 @@
+/** Reads and writes the files of one session at the client that stores it. */
+
 import { dirname, join, posix, win32 } from "node:path";
 import { type Disk, replaceFile } from "../../lib/node/disk.ts";
 import type { FileProvider } from "../../protocol/session-fs.ts";
@@ -16,7 +18,10 @@ export interface ElsewhereContext {
 
 export interface ElsewhereFiles extends Elsewhere {
   append(path: string, content: string): Promise<void>;
-  /** Keeps a text under a name and a number of its own, there and as a copy here; returns its name there. */
+  /**
+   * Stores a text at the client under a new numbered name, with a copy on this machine. Returns the client's name for
+   * it.
+   */
   keepNumbered(name: string, content: string): Promise<string>;
 }
 
@@ -24,7 +29,6 @@ const MAX_LISTED = 10_000;
 const MAX_DEPTH = 16;
 const LARGE_OUTPUTS = "temp";
 
-/** The files of one session, at a client. */
 export function elsewhereFiles(context: ElsewhereContext): ElsewhereFiles {
   const { provider, sessionId, directory, disk } = context;
   const { join: joinThere } = provider.conventions === "windows" ? win32 : posix;
@@ -34,7 +38,7 @@ export function elsewhereFiles(context: ElsewhereContext): ElsewhereFiles {
   let highest: Promise<number> | undefined;
   let count = 0;
 
-  /** Once for each folder; a failure is tried again. */
+  /** Creates each folder once. A failed call is retried the next time. */
   function makeFolder(path: string): Promise<void> {
     const folder = nameOf(dirname(path));
     const making = made.get(folder) ?? provider.makeFolder(sessionId, folder);

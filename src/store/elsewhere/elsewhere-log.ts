@@ -1,3 +1,5 @@
+/** The log of a session that a client stores. */
+
 import { createHash } from "node:crypto";
 import type { Stamp } from "../../lib/stamp.ts";
 import { TroupeError } from "../../protocol/errors.ts";
@@ -25,20 +27,20 @@ export interface ElsewhereLogContext {
   readonly stamp: Stamp;
   readonly content: LogContent;
   readonly damage: readonly Damage[];
-  /** Called before anything is written; fails when somebody else writes the session. */
+  /** Called before every write. Throws when another log object is writing the session. */
   hold(): void;
   release(): void;
-  /** Something was appended. */
+  /** Called after each append. */
   onAppended(): void;
 }
 
-/** A log whose lines are appended at a client: an append is acknowledged when the client has answered. */
+/** Returns a log that appends its lines at a client. An append is acknowledged when the client has answered. */
 export function elsewhereLog(context: ElsewhereLogContext): SessionLog {
   const { files, content, sessionId, hold } = context;
   const position = { length: content.length, synced: content.length, last: content.last };
   let begun: Promise<void> | undefined;
   const writer = new LogWriter({
-    // The client's answer is all there is to wait for: nothing is synced beyond it.
+    // An append is durable once the client has answered, so there is nothing to sync.
     disk: {
       async write(_, bytes) {
         await files.append(LOG, Buffer.from(bytes).toString("utf8"));
@@ -127,7 +129,10 @@ export async function repair(
   return { damage, content: parseLog(Buffer.from(whole)) };
 }
 
-/** After a failed append nobody knows how much of it is there: what was not acknowledged is cut off. */
+/**
+ * Cuts off unacknowledged bytes: after a failed append it is unknown how much of it was written. Throws when the
+ * acknowledged part has changed.
+ */
 async function restore(files: ElsewhereFiles, known: Position): Promise<void> {
   const bytes = Buffer.from((await files.read(LOG)) ?? "");
   const acknowledged = bytes.subarray(0, known.length);
@@ -144,12 +149,12 @@ async function restore(files: ElsewhereFiles, known: Position): Promise<void> {
   if (bytes.length > known.length) await files.write(LOG, acknowledged.toString("utf8"));
 }
 
-/** There from the start, so that who looks for summaries finds where they will be. */
+/** Creates the index of checkpoints with the session, so that readers find it before the first checkpoint. */
 async function writeIndex(files: ElsewhereFiles): Promise<void> {
   await files.write(INDEX, "# Checkpoints\n");
 }
 
-/** Clients keep texts only, so bytes are written in base64. */
+/** Writes bytes as base64, because clients store only text. */
 async function writeAsset(
   files: ElsewhereFiles,
   data: Uint8Array,

@@ -1,6 +1,7 @@
 /**
- * Sessions that a client keeps, reached through a `FileProvider`: the same lines in the same log, with the summary, the plan
- * and files beside it. One server writes them; which there are, beyond those it has seen, only the client knows.
+ * A `Store` for sessions that a client stores, reached through a `FileProvider`. The log has the same lines, with the
+ * summary, the plan and files beside it. Only one server writes these sessions. It knows only the sessions it has seen;
+ * the client knows them all.
  */
 
 import { join } from "node:path";
@@ -22,7 +23,7 @@ import { elsewhereLog, LOG, repair, SUMMARY } from "./elsewhere-log.ts";
 
 export interface ElsewhereStoreOptions {
   readonly provider: FileProvider;
-  /** Where sessions have what is of use on this machine only; each in a folder of its name. */
+  /** Parent of the session folders that hold data for this machine only. Each folder has its session's id as name. */
   readonly folder: string;
   readonly disk: Disk;
   readonly stamp: Stamp;
@@ -31,13 +32,13 @@ export interface ElsewhereStoreOptions {
 interface Opened {
   readonly content: LogContent;
   readonly damage?: readonly Damage[];
-  /** Who holds the session, when it is held already. */
+  /** The owner that already holds the session, if any. */
   readonly owner?: object;
 }
 
 export function elsewhereStore({ provider, folder, disk, stamp }: ElsewhereStoreOptions): Store {
   const held = new Map<string, object>();
-  /** Sessions that were seen, with the order of their last append. */
+  /** Known sessions, each with the sequence number of its last append. */
   const seen = new Map<string, number>();
   let clock = 0;
 
@@ -82,7 +83,7 @@ export function elsewhereStore({ provider, folder, disk, stamp }: ElsewhereStore
     async open(sessionId) {
       const { bytes, content } = await load(sessionId);
       if (held.has(sessionId)) return readOnly(sessionId, logOf(sessionId, { content }));
-      // Nobody else may begin while it is repaired.
+      // Holds the session during the repair, so that no other log object starts to write.
       const owner = {};
       held.set(sessionId, owner);
       try {

@@ -1,4 +1,6 @@
-/** The file of the session store: its tables, and how it is opened, or made anew where it cannot be used. */
+/**
+ * The database file of the session index: its schema, how it is opened, and how it is recreated when it is unusable.
+ */
 import { existsSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import type { DatabaseSyncInstance } from "@photostructure/sqlite";
@@ -6,7 +8,7 @@ import type { Disk } from "../../lib/node/disk.ts";
 
 const VERSION = 2;
 
-/** `indexed` is ours; the rest is for agents too, who read it with the tool `sql`. */
+/** `indexed` is internal. Agents can read the other tables with the tool `sql`. */
 const SCHEMA = `
   CREATE TABLE indexed (session_id TEXT PRIMARY KEY, revision TEXT NOT NULL) WITHOUT ROWID;
   CREATE TABLE sessions (
@@ -37,10 +39,10 @@ const SCHEMA = `
   CREATE INDEX session_refs_value ON session_refs (ref_type, ref_value);
   PRAGMA user_version = ${VERSION};
 `;
-/** Waiting is done outside, where it does not stop everything else. What a power cut takes is read again from the logs. */
+/** The busy timeout is short because callers wait asynchronously. The logs replace whatever a power cut loses. */
 const SETTINGS =
   "PRAGMA busy_timeout = 20; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA secure_delete = ON";
-/** A larger file takes seconds to look through; its damage shows when it is used. */
+/** Only files up to this size are checked on open: a larger one takes seconds. Damage in it shows in use. */
 const CHECKED_BYTES = 4 * 1024 * 1024;
 
 export async function openDatabase(path: string, disk: Disk): Promise<DatabaseSyncInstance> {
@@ -50,7 +52,7 @@ export async function openDatabase(path: string, disk: Disk): Promise<DatabaseSy
   try {
     await disk.mkdir(dirname(path));
     await removeDatabase(path, disk);
-    // SQLite would give a new file whatever mode the umask says.
+    // Creates the file first: SQLite would use the umask's mode.
     await disk.close(await disk.openAppend(path));
     return create(new DatabaseSync(path));
   } catch (error) {
@@ -59,7 +61,10 @@ export async function openDatabase(path: string, disk: Disk): Promise<DatabaseSy
   }
 }
 
-/** Undefined when the file is of another version or damaged. One that is empty is filled: somebody has just made it. */
+/**
+ * Returns `undefined` when the file has another version or is damaged. Creates the tables in an empty file, which
+ * another process has just created.
+ */
 function openSound(path: string, open: () => DatabaseSyncInstance): DatabaseSyncInstance | undefined {
   let database: DatabaseSyncInstance | undefined;
   try {
@@ -93,7 +98,7 @@ export async function removeDatabase(path: string, disk: Disk): Promise<void> {
 
 const TABLES = ["indexed", "sessions", "turns", "checkpoints", "session_files", "session_refs", "search_index"];
 
-/** As new: everything has to be read again from the logs. */
+/** Drops and recreates all tables. The caller must read all logs again. */
 export function emptyDatabase(database: DatabaseSyncInstance): void {
   inTransaction(database, () => {
     for (const table of TABLES) database.exec(`DROP TABLE IF EXISTS ${table}`);
@@ -111,7 +116,7 @@ export function inTransaction<T>(database: DatabaseSyncInstance, work: () => T):
     try {
       database.exec("ROLLBACK");
     } catch {
-      // The failure that led here is the one to report.
+      // Ignored: the error that caused the rollback is thrown.
     }
     throw error;
   }

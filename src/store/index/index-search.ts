@@ -1,45 +1,47 @@
+/** Full-text search in the session index. */
+
 import type { DatabaseSyncInstance } from "@photostructure/sqlite";
 
 export interface SearchQuery {
-  /** All of them must be in a turn, a checkpoint or a path; each may be the beginning of a word. */
+  /** Words that must all occur in one turn, checkpoint or path. Each may be the beginning of a word. */
   readonly words: string;
-  /** The largest number of sessions; 20 unless given. */
+  /** The maximum number of sessions (default: 20). */
   readonly limit?: number;
   /** `owner/name`; only sessions of this repository. */
   readonly repository?: string;
   /** Only sessions that worked in this folder or below it. */
   readonly cwd?: string;
-  /** ISO 8601; only what was said then or later. */
+  /** ISO 8601. Only matches from this time or later. */
   readonly since?: string;
 }
 
-/** One place in one session. */
+/** One match in a session. */
 export interface Found {
   readonly sessionId: string;
   readonly source: "turn" | "checkpoint" | "file";
-  /** Of a turn or a file the message of the user, counted from 1; of a checkpoint its number. */
+  /** For a turn or a file: the number of the user's message, from 1. For a checkpoint: its number. */
   readonly number: number;
-  /** The words around what was found, which stands between » and «. */
+  /** The words around the match, with the match between » and «. */
   readonly snippet: string;
   readonly timestamp: string;
   readonly cwd: string;
   readonly repository?: string;
   readonly branch?: string;
-  /** The name of the session, or else its first words. */
+  /** The session's name, or the beginning of its first prompt. */
   readonly title?: string;
 }
 
 const MAX_SESSIONS = 1000;
-/** The places shown of one session. */
+/** The maximum number of matches per session. */
 const MAX_PLACES = 3;
 const SNIPPET_WORDS = 24;
-/** Bounds the places that are ranked, newest first: ranking all places of a very common word takes a second. */
+/**
+ * The maximum number of matches that are ranked, newest first: ranking all matches of a very common word takes a
+ * second.
+ */
 const MAX_RANKED = 1000;
 
-/**
- * Returns the best places of each session; the best session comes first, and its places stand together.
- * Conversation and checkpoints rank above paths of files.
- */
+/** Returns the best matches, grouped by session, best session first. Turns and checkpoints rank above file paths. */
 export function searchIndex(database: DatabaseSyncInstance, query: SearchQuery): Found[] {
   const match = matchOf(query.words);
   if (match === "") return [];
@@ -116,7 +118,7 @@ const JOINED = `JOIN sessions s ON s.id = i.session_id
 
 const TIME = "coalesce(t.timestamp, c.created_at, f.first_seen_at, s.updated_at)";
 
-/** Words as they are typed, never the language of queries: whatever stands in them, it is looked for. */
+/** Quotes each word, so that nothing in it is read as FTS5 query syntax. */
 function matchOf(words: string): string {
   const terms = words.split(/\s+/).filter((word) => /[\p{L}\p{N}]/u.test(word));
   return terms.map((term) => `"${term.replaceAll('"', '""')}"*`).join(" ");

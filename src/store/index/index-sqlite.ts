@@ -1,7 +1,8 @@
 /**
- * The session store: a derived index over all sessions, for search and for agents who ask about the past. The logs are
- * the truth: it may be deleted at any time, is made anew when it is missing, of another version or damaged, and lives in
- * memory where nothing can be written. It reads logs and takes no locks, so it never stands in the way of a writer.
+ * The session index: a derived database over all sessions, for search and for agents' questions about earlier sessions.
+ * The logs are the source of truth. The index may be deleted at any time, and is rebuilt when it is missing, damaged or
+ * of another version. It is held in memory if the file cannot be written. It reads logs without locks, so it never
+ * blocks a writer.
  */
 import { setTimeout } from "node:timers/promises";
 import type { DatabaseSyncInstance } from "@photostructure/sqlite";
@@ -19,24 +20,27 @@ import { SessionRows } from "./session-rows.ts";
 export type { Found, SearchQuery, SessionUpdate };
 
 export interface Refreshed {
-  /** Sessions that were read, or forgotten because they are gone. */
+  /** Number of sessions that were read, or removed because they no longer exist. */
   readonly changed: number;
-  /** Sessions that still have to be read, because the time was up. */
+  /** Number of sessions still to be read because time ran out. */
   readonly left: number;
-  /** Sessions whose log cannot be read, and why. */
+  /** Sessions whose log cannot be read, with the reason. */
   readonly failed: readonly { readonly sessionId: string; readonly message: string }[];
 }
 
 export interface SessionIndex {
-  /** Takes in what has changed since the last time, the newest first, for so long. What is left is taken in the next time. */
+  /**
+   * Reads the sessions that changed since the last refresh. With `forMs`, it reads the newest first and stops after
+   * that time; the next refresh reads the rest.
+   */
   refresh(options?: { readonly forMs?: number }): Promise<Refreshed>;
-  /** Forgets everything and reads all logs again. Cut short, the next refresh goes on with it. */
+  /** Deletes all rows and reads all logs again. If interrupted, the next refresh continues. */
   reindex(): Promise<Refreshed>;
-  /** Best first, as of the last refresh. */
+  /** Returns matches as of the last refresh, best first. */
   search(query: SearchQuery): Promise<readonly Found[]>;
-  /** What a session that is open here has to add. */
+  /** Adds rows of a session that is open in this process. */
   update(update: SessionUpdate): Promise<void>;
-  /** Forgets sessions that are gone, so that their words are in the file no more. */
+  /** Removes deleted sessions and erases their text from the file. */
   remove(sessionIds: readonly string[]): Promise<void>;
   close(): Promise<void>;
 }
@@ -54,7 +58,7 @@ export function sessionIndex({ path, store, disk }: SessionIndexOptions): Sessio
   let opening: Promise<DatabaseSyncInstance> | undefined;
   let isClosed = false;
 
-  /** Runs on a sound database: waits while another process writes it, and makes it anew when it proves damaged in use. */
+  /** Runs `run` on a usable database. Waits while another process writes, and recreates the file if it is damaged. */
   async function using<T>(run: (database: DatabaseSyncInstance) => T | Promise<T>): Promise<T> {
     for (let attempt = 1; ; attempt++) {
       if (isClosed) throw new TroupeError("storage", "The index of sessions is closed.");
@@ -104,7 +108,7 @@ export function sessionIndex({ path, store, disk }: SessionIndexOptions): Sessio
   };
 }
 
-/** Written together: many transactions are slow, long ones keep others waiting. */
+/** Batch size. Many small transactions are slow; long ones block other processes. */
 const BATCH_SESSIONS = 500;
 const BATCH_CHARACTERS = 8 * 1024 * 1024;
 
@@ -116,7 +120,7 @@ async function takeIn(
   const end = performance.now() + forMs;
   const known = knownRevisions(database);
   const all = await store.revisions();
-  // Rows are in the order of time where there is time for all; where there is not, the newest come first.
+  // Without a time limit rows are inserted in order of time. With one, the newest sessions come first.
   const direction = forMs === Number.POSITIVE_INFINITY ? 1 : -1;
   const stale = all
     .filter(({ sessionId, revision }) => known.get(sessionId) !== revision)
@@ -132,12 +136,12 @@ async function takeIn(
     done += batch.length;
   }
   const changed = done + known.size;
-  // Many changes go from the journal into the file itself; where others read, they go there later.
+  // Moves the changes from the WAL into the database file. If other processes are reading, SQLite does it later.
   if (changed > 0) database.exec("PRAGMA wal_checkpoint(TRUNCATE)");
   return { changed, left: stale.length - done, failed };
 }
 
-/** In one value: ten thousand rows one by one take longer than the search itself. */
+/** Reads all revisions as one JSON value: fetching ten thousand rows one by one takes longer than the search itself. */
 function knownRevisions(database: DatabaseSyncInstance): Map<string, string> {
   const all = database.prepare("SELECT json_group_object(session_id, revision) AS known FROM indexed").get()?.known;
   return new Map(Object.entries(JSON.parse(String(all ?? "{}")) as Record<string, string>));
@@ -153,7 +157,7 @@ async function readBatch(
   for (const { sessionId, revision } of sessions) {
     const update = await readSession(store, sessionId, revision).catch((error: unknown) => {
       failed.push({ sessionId, message: error instanceof Error ? error.message : String(error) });
-      return updateOf([], sessionId, revision); // not tried again before it has changed
+      return updateOf([], sessionId, revision); // not retried before the log changes
     });
     batch.push(update);
     characters += update.rows.turns.reduce((sum, { prompt, reply }) => sum + prompt.length + reply.length, 0);
@@ -170,7 +174,7 @@ async function readSession(
   return updateOf(store.events(sessionId), sessionId, revision);
 }
 
-/** Holds rows, never the events of a whole log. */
+/** Holds only rows in memory, never all events of a log. */
 async function updateOf(
   events: Iterable<SessionEvent> | AsyncIterable<SessionEvent>,
   sessionId: string,

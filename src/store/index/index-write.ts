@@ -1,4 +1,4 @@
-/** Puts what was folded from a log into the session store, one session at a time, within a transaction of the caller's. */
+/** Writes the rows of sessions into the session index, in one transaction per call. */
 import type { DatabaseSyncInstance, StatementSyncInstance } from "@photostructure/sqlite";
 import type { SessionSummary } from "../store.ts";
 import { inTransaction } from "./index-file.ts";
@@ -6,10 +6,10 @@ import type { CheckpointRow, FileRow, NewRows, TurnRow } from "./session-rows.ts
 
 export interface SessionUpdate {
   readonly summary: SessionSummary;
-  /** Of the log that the rows are from. */
+  /** The revision of the log that the rows come from. */
   readonly revision: string;
   readonly rows: NewRows;
-  /** `added`: to what is there already; `all`: in its place. */
+  /** `added`: adds to the rows that exist. `all`: replaces them. */
   readonly extent: "all" | "added";
 }
 
@@ -22,7 +22,7 @@ interface IndexedRow {
   readonly sourceId: number;
 }
 
-/** Statements are made once and used for many sessions. */
+/** Prepares each statement once and reuses it for many sessions. */
 export class IndexWriter {
   readonly #database: DatabaseSyncInstance;
   readonly #statements = new Map<string, StatementSyncInstance>();
@@ -32,14 +32,16 @@ export class IndexWriter {
     this.#database = database;
   }
 
-  /** All of them or none. */
+  /** Writes all updates or none. */
   writeAll(updates: readonly SessionUpdate[]): void {
     this.#inTransaction(() => {
       for (const update of updates) this.#write(update);
     });
   }
 
-  /** What they said is overwritten, not only let go of; that is slow, so it is done for those that are gone alone. */
+  /**
+   * Removes sessions and overwrites their text in the full-text index. Overwriting is slow, so updates do not do it.
+   */
   removeAll(sessionIds: readonly string[]): void {
     const overwrite = "INSERT INTO search_index (search_index, rank) VALUES ('secure-delete', ?)";
     this.#inTransaction(() => {
@@ -129,7 +131,7 @@ export class IndexWriter {
     this.#run(sql, "run", sessionId, path, toolName, turn, timestamp, searchId);
   }
 
-  /** Numbers only ever grow: the full-text index would have to go to disk for one that is lower than the last. */
+  /** Row ids only increase: FTS5 would flush to disk for an id lower than the last one. */
   #index({ content, sessionId, sourceType, sourceId }: IndexedRow): number {
     const number = ++this.#lastNumber;
     const sql = "INSERT INTO search_index (rowid, content, session_id, source_type, source_id) VALUES (?, ?, ?, ?, ?)";

@@ -1,24 +1,24 @@
-/** Pull requests, issues and commits that a session had to do with, found in what commands print and servers are asked. */
+/** Finds pull requests, issues and commits in the output of commands and in the arguments of GitHub MCP tools. */
 
 export interface Reference {
   readonly type: "pr" | "issue" | "commit";
-  /** `owner/name#12`, or the id of a commit as it was printed. */
+  /** `owner/name#12`, or the commit id as printed. */
   readonly value: string;
 }
 
 interface Call {
   readonly toolName: string;
-  /** The MCP server; empty for a tool of ours. */
+  /** The MCP server; empty for a built-in tool. */
   readonly server: string;
   readonly given: unknown;
   readonly output: string;
 }
 
-/** Looked at in one output. */
+/** Only this much of an output is searched. */
 const MAX_CHARACTERS = 100_000;
 const MAX_FOUND = 50;
 const ADDRESS = /https:\/\/[\w.-]+\/([\w.-]+\/[\w.-]+)\/(?:(pull|issues)\/(\d{1,9})|commit\/([0-9a-f]{7,40}))\b/g;
-/** What `git commit` says: `[main 1a2b3c4] message`. */
+/** Matches the output of `git commit`: `[main 1a2b3c4] message`. */
 const COMMITTED = /^\[[^\]\n]{1,200} ([0-9a-f]{7,40})\] /gm;
 const COMMANDS = new Set(["bash", "read_bash", "write_bash"]);
 

@@ -1,12 +1,12 @@
-/** What the session store keeps of a log: a fold that costs what it adds, however long the session is. */
+/** Folds a session's events into rows of the session index. Each event costs the same, however long the session is. */
 import { sectionsOf } from "../../lib/summary-sections.ts";
 import { clip } from "../../lib/text.ts";
 import type { SessionEvent } from "../../protocol/event.ts";
 import { type Reference, referencesIn } from "./session-references.ts";
 
-/** A message of the user and what was answered to it. */
+/** A user message and the reply to it. */
 export interface TurnRow {
-  /** Counts the messages of the user in a session, from 1. */
+  /** The number of the user message in the session, from 1. */
   readonly turn: number;
   prompt: string;
   reply: string;
@@ -37,7 +37,7 @@ export interface ReferenceRow extends Reference {
   readonly timestamp: string;
 }
 
-/** What came since it was last asked for. A turn that went on comes again, whole. */
+/** The rows since the last `take`. A turn that has grown is included again, complete. */
 export interface NewRows {
   readonly turns: readonly TurnRow[];
   readonly checkpoints: readonly CheckpointRow[];
@@ -48,10 +48,10 @@ export interface NewRows {
 const MAX_CHARACTERS = 20_000;
 const MAX_FILES = 2_000;
 const MAX_REFERENCES = 500;
-/** Who speaks for a person: nobody else's words in the user's role begin a turn. */
+/** Sources of messages that start a turn. Other messages in the user role do not. */
 const OF_A_PERSON = new Set<unknown>([undefined, "schedule"]);
 
-/** Logs are not checked against the table of events, so that a field may be anything. */
+/** Folds events into rows. Log events are not validated, so any field may have any type. */
 export class SessionRows {
   readonly #calls = new Map<string, { toolName: string; server: string; given: unknown }>();
   readonly #files = new Set<string>();
@@ -83,7 +83,7 @@ export class SessionRows {
     }
   }
 
-  /** Each row once. */
+  /** Returns the new rows. Each row is returned once, except a turn that has grown. */
   take(): NewRows {
     const taken = { ...this.#new, turns: [...this.#turns] };
     this.#new = nothing();

@@ -1,3 +1,5 @@
+/** The `SessionLog` of a session on disk. */
+
 import { readdir } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { replaceFile } from "../../lib/node/disk.ts";
@@ -17,13 +19,13 @@ import { type Position, restoreLog } from "./repair.ts";
 import { minLogBytes, type Snapshot, writeSnapshot } from "./snapshot.ts";
 import { LogWriter } from "./writer.ts";
 
-/** Writes nothing yet: the first append makes the folder and takes the lock. */
+/** Returns a new log. Writes nothing: the first append creates the folder and takes the lock. */
 export function createLog(context: LogContext): SessionLog {
   const loaded = { content: emptyLog, events: [], removed: [], count: 0, damage: [], wantsSnapshot: false };
   return sessionLog(context, { loaded, access: new LogAccess(context, emptyLog), damage: [] });
 }
 
-/** Opens for reading in any case; what keeps it from being written is told by `heldBy` or by the first append. */
+/** Opens a log, which can then always be read. `heldBy` or the first append reports why it cannot be written. */
 export async function openLog(context: LogContext): Promise<SessionLog> {
   const lock = await takeLock(context).catch((error: unknown) => storageError("lock the session", error));
   const loaded = await loadLog(context, context.snapshots).catch(async (error: unknown) => {
@@ -62,7 +64,7 @@ export async function openLog(context: LogContext): Promise<SessionLog> {
   }
 }
 
-/** Takes away what processes that were killed have left beside the log. */
+/** Deletes files that killed processes left beside the log. */
 async function sweep({ directory, summary, disk }: LogContext): Promise<void> {
   const names = await readdir(directory).catch(() => []);
   await sweepLocks(directory, names, disk);
@@ -75,7 +77,7 @@ interface Opened {
   readonly access: LogAccess;
   readonly failure?: TroupeError;
   readonly heldBy?: LockHolder;
-  /** At the end of the log; the rest is in `loaded`. */
+  /** Damage at the end of the log; the rest is in `loaded`. */
   readonly damage: readonly Damage[];
 }
 
@@ -102,7 +104,9 @@ function sessionLog(context: LogContext, opened: Opened): SessionLog {
   let prefix = loaded.prefix;
   let snapshotting: Promise<unknown> = Promise.resolve();
 
-  /** Everything appended so far must be in `now`. One is written at a time, the last one asked for last. */
+  /**
+   * Stores a snapshot. `now` must include everything appended so far. Snapshots are written one at a time, in order.
+   */
   function keepSnapshot(now: Pick<Snapshot, "events" | "count">): Promise<boolean> {
     const { position } = writer;
     const { snapshots } = context;
@@ -131,7 +135,7 @@ function sessionLog(context: LogContext, opened: Opened): SessionLog {
     return written !== undefined;
   }
 
-  /** For what is kept beside the log: only the process that writes the log may, and the folder must be there. */
+  /** Writes a file beside the log. Creates the folder and takes the lock first, because only the log's writer may. */
   async function beside<T>(action: string, write: () => Promise<T>): Promise<T> {
     if (heldBy) throw held(context, heldBy);
     try {
@@ -153,7 +157,7 @@ function sessionLog(context: LogContext, opened: Opened): SessionLog {
       return (await readIfThere(context.log).catch(failTo("read the session log"))).events;
     },
     page: (from, to) => pages.read(from, to).catch(failTo("read the session log")),
-    snapshot: (now) => keepSnapshot(now).catch(() => false), // derived: opening does without it
+    snapshot: (now) => keepSnapshot(now).catch(() => false), // derived: a log opens without it
     damage: [...loaded.damage, ...opened.damage],
     heldBy,
     append: (event, { barrier }) => writer.append(event, barrier),

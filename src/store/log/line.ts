@@ -1,11 +1,11 @@
 /**
- * One line of a log: the event's own JSON with one more member at its end, so that every line is still a plain event
- * for grep and jq.
+ * Encodes and decodes one line of a log. A line is the event's JSON with one more member at its end, so every line is
+ * still a plain event for grep and jq.
  *
  *   {…event…,"troupe":{"seq":7,"prev":"1c291ca3","crc":"0a5f3c11"}}
  *
- * `crc` covers every byte of the line before `,"crc"`, so a line is verified by itself; `seq` and `prev` (the `crc` of
- * the record before) tie it to its place.
+ * `crc` covers every byte of the line before `,"crc"`, so each line can be verified alone. `seq` and `prev` (the `crc`
+ * of the previous record) tie it to its position.
  */
 import { crc32 } from "node:zlib";
 import { isObject } from "../../lib/json.ts";
@@ -16,7 +16,7 @@ import type { Damage } from "../damage.ts";
 export const NEWLINE = 0x0a;
 export const MAX_LINE_BYTES = 64 * 1024 * 1024;
 
-/** The record that the next one follows. */
+/** Identifies the record that the next one follows. */
 export interface Link {
   readonly seq: number;
   readonly crc: number;
@@ -31,7 +31,7 @@ export interface LogRecord extends Link {
 
 export type Decoded =
   | LogRecord
-  /** Written by another program, without integrity. */
+  /** Written by another program, without a checksum. */
   | { readonly kind: "plain"; readonly event: SessionEvent }
   | { readonly kind: "bad"; readonly damage: Damage["kind"]; readonly message: string };
 
@@ -49,8 +49,7 @@ export function encodeLine(event: SessionEvent, after: Link): { bytes: Buffer; l
 }
 
 /**
- * Ties a line to another record before it, with the same event in the same bytes. Its number must be the next one already.
- * Returns the new link.
+ * Ties a line to another preceding record, in place. Its `seq` must already be `after.seq + 1`. Returns the new link.
  */
 export function relinkLine(bytes: Buffer, start: number, trailer: Trailer, after: Link): Link {
   const { seq, covered } = trailer;
@@ -61,7 +60,7 @@ export function relinkLine(bytes: Buffer, start: number, trailer: Trailer, after
   return { seq, crc };
 }
 
-/** The same event as the next record after another one, with the number that it has there. */
+/** Returns a line with the same event as the next record after `after`, with a new number. */
 export function renumberedLine(
   bytes: Buffer,
   start: number,
@@ -75,7 +74,7 @@ export function renumberedLine(
   return { bytes: Buffer.concat([event, link, Buffer.from(`,"crc":"${hex(crc)}"}}\n`)]), link: { seq, crc } };
 }
 
-/** Reads one line, from `start` up to the position of its newline. */
+/** Decodes one line, from `start` to the position of its newline. */
 export function decodeLine(bytes: Buffer, start = 0, end = bytes.length): Decoded {
   const trailer = parseTrailer(bytes, start, end);
   if (!trailer) return decodePlain(bytes.subarray(start, end));
@@ -87,8 +86,8 @@ export function decodeLine(bytes: Buffer, start = 0, end = bytes.length): Decode
 }
 
 /**
- * Finds whole records inside bytes that are not one: two lines that ran together, or a line behind a torn one or
- * behind null bytes. Only what verifies is returned, and never what stands inside another event.
+ * Finds complete records in a line that is not one: two joined lines, or a line after a torn one or after null bytes.
+ * Returns only records that verify, and never one nested in another event.
  */
 export function salvage(line: Buffer): { start: number; end: number; record: LogRecord }[] {
   const found: { start: number; end: number; record: LogRecord }[] = [];
@@ -116,7 +115,7 @@ export function salvage(line: Buffer): { start: number; end: number; record: Log
   return found;
 }
 
-/** An object inside another is followed by one of these; a record in a log never is. */
+/** True for bytes that follow a nested object. They never follow a record. */
 const isNested = (next: number | undefined): boolean => next !== undefined && "},]".includes(String.fromCharCode(next));
 
 const SEQ = Buffer.from(`,"troupe":{"seq":`);
@@ -129,16 +128,16 @@ const MAX_SEQ_DIGITS = 15;
 const ZERO = 0x30;
 
 export interface Trailer {
-  /** Where the event's own members end. */
+  /** The end of the event's own members. */
   readonly start: number;
-  /** Where the bytes end that `crc` covers. */
+  /** The end of the bytes that `crc` covers. */
   readonly covered: number;
   readonly seq: number;
   readonly prev: number;
   readonly crc: number;
 }
 
-/** Reads from the end, byte by byte: this runs for every line of every log that is opened. */
+/** Parses the trailer backwards, byte by byte: this runs for every line of every log that is opened. */
 export function parseTrailer(bytes: Buffer, start: number, end: number): Trailer | undefined {
   const crcAt = end - END.length - HEX_DIGITS;
   const prevAt = crcAt - CRC.length - HEX_DIGITS;
@@ -176,7 +175,7 @@ function isAt(bytes: Buffer, at: number, wanted: Buffer): boolean {
 
 const isDigit = (byte: number | undefined): boolean => byte !== undefined && byte >= ZERO && byte <= ZERO + 9;
 
-/** Eight lower-case digits, or -1. */
+/** Parses eight lower-case hex digits. Returns -1 if there are none. */
 function parseHex(bytes: Buffer, at: number): number {
   let value = 0;
   for (let index = at; index < at + HEX_DIGITS; index++) {
@@ -210,7 +209,7 @@ function decodePlain(line: Buffer): Decoded {
   return { kind: "plain", event: event as unknown as SessionEvent };
 }
 
-/** A few wrong bits in the frame of a trailer must not make a record of ours pass for one of another program. */
+/** True for a damaged trailer. A few wrong bits must not make our record pass for another program's event. */
 function resemblesTrailer(line: Buffer): boolean {
   const frame = `,"prev":"????????","crc":"????????"}}`;
   const first = line.length - frame.length;

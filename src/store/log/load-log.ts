@@ -1,4 +1,6 @@
-/** Reads what a session needs of its log: from a snapshot and what was written since, or from the whole of it. */
+/**
+ * Loads the events that a session needs from its log: from a snapshot and the lines after it, or from the whole log.
+ */
 import { statSync } from "node:fs";
 import type { SessionEvent } from "../../protocol/event.ts";
 import type { LogPaths } from "../access.ts";
@@ -7,15 +9,15 @@ import { viewOf } from "./rewound.ts";
 import { minLogBytes, type Prefix, readSnapshot, type Snapshot, type SnapshotRules } from "./snapshot.ts";
 
 export interface LoadedLog extends Snapshot {
-  /** How the file ends; its `events` and `damage` are empty or partial. */
+  /** The end of the file. Its `events` and `damage` are empty or partial. */
   readonly content: LogContent;
-  /** A beginning of the file whose checksum is known. */
+  /** A prefix of the file with a known checksum. */
   readonly prefix?: Prefix;
-  /** Whether the next opening would be quicker with a snapshot of this. */
+  /** True if a snapshot would make the next open faster. */
   readonly wantsSnapshot: boolean;
 }
 
-/** Events to read before they are condensed. */
+/** Number of events to read before condensing. */
 const CHUNK_EVENTS = 10_000;
 
 export async function loadLog(paths: LogPaths, rules: SnapshotRules | undefined): Promise<LoadedLog> {
@@ -24,7 +26,7 @@ export async function loadLog(paths: LogPaths, rules: SnapshotRules | undefined)
   return (await readSince(paths, rules)) ?? (await readCondensing(paths, rules)) ?? (await readWhole(paths, rules));
 }
 
-/** Undefined where there is no usable snapshot, or what was written since changes what came before it. */
+/** Returns `undefined` when there is no usable snapshot, or later lines change events before it. */
 export async function readSince(paths: LogPaths, rules: SnapshotRules): Promise<LoadedLog | undefined> {
   const found = await readSnapshot(paths, rules.version);
   if (!found) return undefined;
@@ -43,7 +45,7 @@ export async function readSince(paths: LogPaths, rules: SnapshotRules): Promise<
   };
 }
 
-/** Reads the whole log and holds only what is alive. Undefined for one that was rewound: its view needs all of it. */
+/** Reads the whole log and condenses it in chunks. Returns `undefined` if it was rewound: a rewind needs all events. */
 async function readCondensing(paths: LogPaths, rules: SnapshotRules): Promise<LoadedLog | undefined> {
   const { chunkEvents = CHUNK_EVENTS } = rules;
   let events: readonly SessionEvent[] = [];

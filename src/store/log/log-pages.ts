@@ -1,4 +1,4 @@
-/** Reads ranges of a log by the position of events in view, without parsing what comes before them. */
+/** Reads ranges of a log by the position of events in view, without parsing earlier events. */
 import { type FileHandle, open } from "node:fs/promises";
 import type { SessionEvent } from "../../protocol/event.ts";
 import type { Damage } from "../damage.ts";
@@ -8,54 +8,54 @@ import { readLog } from "./read-log.ts";
 import { viewOf } from "./rewound.ts";
 
 const PIECE_BYTES = 1024 * 1024;
-/** The offset of every so-manieth line is remembered. */
+/** The offset of every 256th line is stored. */
 const LINES_PER_MARK = 256;
 const PAGE_EVENTS = 2 * LINES_PER_MARK;
 const REWIND = Buffer.from(`"type":"troupe.rewound"`);
 
-/** Lines of the file that are in view: `from` up to, not including, `to`. */
+/** Lines of the file that are in view, from `from` up to but excluding `to`. */
 interface Range {
   readonly from: number;
   readonly to: number;
 }
 
 /**
- * The first page costs a search for line ends, later ones what they hold. Relies on one event per line, as in a log
- * without damage; other logs are read as a whole instead.
+ * Reads pages of a log. The first page costs a search for line ends; later pages cost what they contain. Relies on one
+ * event per line, as in an undamaged log. Other logs are read as a whole.
  */
 export class LogPages {
   readonly #path: string;
   /** Offsets of lines 0, 256, 512, … */
   readonly #marks: number[] = [0];
   #lines = 0;
-  /** Where the search for line ends goes on. */
+  /** The position at which the search for line ends continues. */
   #offset = 0;
-  /** Where the last complete line ends. */
+  /** The end of the last complete line. */
   #lineEnd = 0;
-  /** Bytes before `#offset` that may be the beginning of a rewind's type. */
+  /** The last bytes before `#offset`, which may be the beginning of a rewind's type. */
   #overlap: Buffer = Buffer.alloc(0);
   #view: readonly Range[] = [{ from: 0, to: Number.POSITIVE_INFINITY }];
   #reading: Promise<unknown> = Promise.resolve();
   #isClean: boolean;
-  /** The view of a log that has to be read as a whole, as long as there is memory for it. */
+  /** The view of a log that must be read as a whole, cached while memory allows. */
   #whole: { readonly size: number; readonly events: WeakRef<readonly SessionEvent[]> } | undefined;
 
   readonly #onDamage: (damage: readonly Damage[]) => void;
 
-  /** `isClean`: there is no damage before any page that is asked for. */
+  /** `isClean`: no damage before any requested page. */
   constructor(path: string, options: { isClean: boolean; onDamage?: (damage: readonly Damage[]) => void }) {
     this.#path = path;
     this.#isClean = options.isClean;
     this.#onDamage = options.onDamage ?? (() => undefined);
   }
 
-  /** Everything, oldest first. Reading from the beginning, each page checks that what came before it was clean. */
+  /** Yields all events in view, oldest first. Each page verifies that all earlier lines are undamaged. */
   static async *events(path: string, onDamage?: (damage: readonly Damage[]) => void): AsyncGenerator<SessionEvent> {
     const pages = new LogPages(path, { isClean: true, ...(onDamage && { onDamage }) });
     for (let from = 0; ; ) {
       const page = await pages.read(from, from + PAGE_EVENTS);
       if (page.length === 0) {
-        // A last line without its newline is used when it is whole.
+        // A complete last line without its newline counts.
         if (pages.#offset > pages.#lineEnd) yield* viewOf((await readLog(path)).events).events.slice(from);
         return;
       }
@@ -64,7 +64,7 @@ export class LogPages {
     }
   }
 
-  /** One at a time: the marks are shared. */
+  /** Returns a page. Reads run one at a time because they share the marks. */
   read(from: number, to: number): Promise<readonly SessionEvent[]> {
     const page = this.#reading.then(() => this.#read(from, to));
     this.#reading = page.catch(() => undefined);
@@ -95,7 +95,7 @@ export class LogPages {
     }
   }
 
-  /** Looks at what was appended since the last time. True when there is a rewind in it. */
+  /** Indexes the lines appended since the last call. Returns true if they contain a rewind. */
   async #findLines(file: FileHandle): Promise<boolean> {
     const buffer = Buffer.allocUnsafe(PIECE_BYTES);
     let isRewound = false;
@@ -115,7 +115,7 @@ export class LogPages {
     }
   }
 
-  /** Undefined when lines are not what they would be in a log without damage. */
+  /** Returns `undefined` if the lines are not those of an undamaged log. */
   async #readLines(file: FileHandle, { from, to }: Range): Promise<SessionEvent[] | undefined> {
     if (to <= from) return [];
     const first = Math.floor(from / LINES_PER_MARK);
@@ -145,7 +145,7 @@ export class LogPages {
 
   async #findView(): Promise<void> {
     const { events: all, damage } = await readLog(this.#path);
-    // The n-th event is in the n-th line only where every line has one.
+    // The n-th event is in the n-th line only if every line has one.
     if (damage.length > 0) this.#isClean = false;
     const lines = new Map(all.map((event, line) => [event, line]));
     const ranges: { from: number; to: number }[] = [];
@@ -155,13 +155,13 @@ export class LogPages {
       if (last?.to === line) last.to = line + 1;
       else ranges.push({ from: line, to: line + 1 });
     }
-    // Whatever is appended is in view.
+    // Appended lines are in view.
     const last = ranges.at(-1);
     if (last) last.to = Number.POSITIVE_INFINITY;
     this.#view = ranges;
   }
 
-  /** Once it was needed, lines do not tell positions: later pages are read like this too. */
+  /** Reads the whole log. From then on lines do not match positions, so later pages are read this way too. */
   async #readWhole(file: FileHandle, from: number, to: number): Promise<readonly SessionEvent[]> {
     this.#isClean = false;
     const { size } = await file.stat();
@@ -175,7 +175,7 @@ export class LogPages {
   }
 }
 
-/** The lines at these positions of the view, in order. */
+/** Returns the lines at these positions of the view, in order. */
 function linesAt(view: readonly Range[], from: number, to: number): Range[] {
   const found: Range[] = [];
   let position = 0;

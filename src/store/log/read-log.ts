@@ -1,3 +1,5 @@
+/** Reads a log, verifies every line and reports damage. */
+
 import { open } from "node:fs/promises";
 import { plural } from "../../lib/text.ts";
 import type { SessionEvent } from "../../protocol/event.ts";
@@ -6,51 +8,51 @@ import { decodeLine, type Link, type LogRecord, MAX_LINE_BYTES, NEWLINE, noRecor
 
 export interface LogContent {
   readonly events: readonly SessionEvent[];
-  /** Of complete lines only; what follows the last newline is in `tail`. */
+  /** Damage in complete lines. `tail` describes the bytes after the last newline. */
   readonly damage: readonly Damage[];
   readonly last: Link;
-  /** Where what can be used ends: everything from here on is the torn part of `tail`. */
+  /** The end of the usable bytes. The bytes after it are the torn part of `tail`. */
   readonly length: number;
   readonly fileSize: number;
-  /** Lines of the file up to `length`, with those before the place where reading began. */
+  /** Number of lines up to `length`, including those before the position where reading started. */
   readonly lines: number;
-  /** A record has a number from before the place where reading began: only the whole log tells what it is. */
+  /** True when a record's number is at or below those before the start position: the whole log must be read. */
   readonly refersBack: boolean;
-  /** Damage comes after the last record: the next one may have a later number. */
+  /** True when damage follows the last record, so the next record may skip numbers. */
   readonly endsDamaged: boolean;
   readonly tail: Tail;
 }
 
-/** A place between two lines of a log. */
+/** A position between two lines of a log. */
 export interface LogPlace {
   readonly offset: number;
-  /** Number of lines before it. */
+  /** Number of lines before the position. */
   readonly lines: number;
-  /** The last record before it. */
+  /** The last record before the position. */
   readonly last: Link;
-  /** Whether damage lies between that record and this place. */
+  /** True when there is damage between that record and the position. */
   readonly afterDamage: boolean;
 }
 
 export interface ReadOptions {
   readonly chunkBytes?: number;
   readonly maxLineBytes?: number;
-  /** Starts reading here; the beginning of the file unless given. */
+  /** Starts reading here (default: the beginning of the file). */
   readonly from?: LogPlace;
-  /** Receives each event; `events` of the result is then empty. */
+  /** Receives each event. The result's `events` is then empty. */
   readonly onEvent?: (event: SessionEvent) => void;
 }
 
 type Tail =
   | { readonly kind: "clean" }
-  /** Good up to its end, but the newline is missing. */
+  /** The last line is complete except for its newline. */
   | { readonly kind: "open" }
-  /** `newline`: what is left after the torn bytes are gone ends without one. */
+  /** `newline` is `missing` when a complete record without newline remains after the torn bytes are cut off. */
   | { readonly kind: "torn"; readonly newline: "there" | "missing"; readonly damage: Damage };
 
 const CHUNK_BYTES = 1024 * 1024;
 
-/** Reads a log in one pass with one buffer; damage costs the damaged record and nothing else. */
+/** Reads a log in one pass with one buffer. Damage loses only the damaged record. */
 export async function readLog(path: string, options: ReadOptions = {}): Promise<LogContent> {
   const maxLine = options.maxLineBytes ?? MAX_LINE_BYTES;
   const collect = collector(options);
@@ -60,9 +62,9 @@ export async function readLog(path: string, options: ReadOptions = {}): Promise<
     let buffer: Buffer = Buffer.allocUnsafe(options.chunkBytes ?? Math.min(CHUNK_BYTES, size + 1));
     let filled = 0;
     let searched = 0;
-    /** Position in the file of the first byte in the buffer. */
+    /** File position of the buffer's first byte. */
     let base = options.from?.offset ?? 0;
-    /** Set while the bytes of a line that is too long are passed over. */
+    /** The start of an over-long line while its bytes are skipped. */
     let skippedFrom: number | undefined;
     for (;;) {
       const { bytesRead } = await file.read(buffer, filled, buffer.length - filled, base + filled);
@@ -94,7 +96,7 @@ export async function readLog(path: string, options: ReadOptions = {}): Promise<
   }
 }
 
-/** The same for a log that is in memory already. */
+/** Parses a log that is in memory. */
 export function parseLog(bytes: Buffer, maxLine = MAX_LINE_BYTES): LogContent {
   const collect = collector();
   let start = 0;
@@ -111,7 +113,7 @@ export function parseLog(bytes: Buffer, maxLine = MAX_LINE_BYTES): LogContent {
 
 const nothing = Buffer.alloc(0);
 
-/** A line without its newline, somewhere in a buffer and at `offset` of the file. */
+/** A line without its newline, in a buffer and at `offset` of the file. */
 interface Piece {
   readonly bytes: Buffer;
   readonly start: number;
@@ -124,12 +126,12 @@ function collector({ from, onEvent }: Pick<ReadOptions, "from" | "onEvent"> = {}
   const take = onEvent ?? ((event: SessionEvent) => void events.push(event));
   const damage: Damage[] = [];
   const firstSeq = from?.last.seq ?? 0;
-  /** By their number since the place where reading began. */
+  /** Checksums by record number, counted from the start position. */
   const checksums: number[] = [];
   let last: Link = from?.last ?? noRecord;
   let line = from?.lines ?? 0;
   let refersBack = false;
-  /** Records that went missing in damage just reported are not reported again as a gap. */
+  /** Suppresses the report of a gap right after reported damage. */
   let damageBefore = from?.afterDamage ?? false;
 
   function accept(record: LogRecord, offset: number, bytes: number): void {
@@ -185,7 +187,7 @@ function collector({ from, onEvent }: Pick<ReadOptions, "from" | "onEvent"> = {}
       damageBefore = true;
     },
 
-    /** The bytes after the last newline. They are read as they will be once the torn part is cut off. */
+    /** Handles the bytes after the last newline. Reads them as they will be after the repair cuts off the torn part. */
     finish(rest: Buffer, base: number, skippedFrom: number | undefined): LogContent {
       const fileSize = base + rest.length;
       const complete = line;

@@ -1,4 +1,4 @@
-/** Brings a log back to a state in which the next line can follow. Every step can be cut short and done again. */
+/** Repairs a log so that the next line can be appended. Every step may be interrupted and repeated. */
 import { open, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { type Disk, writeNewFile } from "../../lib/node/disk.ts";
@@ -10,7 +10,7 @@ import type { LogContent } from "./read-log.ts";
 
 const PIECE_BYTES = 1024 * 1024;
 
-/** Moves torn bytes at the end of the log to `damaged/` and returns what was lost; completes a missing newline. */
+/** Moves torn bytes at the end of the log to `damaged/` and adds a missing newline. Returns the damage, if any. */
 export async function repairTail(options: {
   disk: Disk;
   directory: string;
@@ -35,20 +35,23 @@ export async function repairTail(options: {
   return damage;
 }
 
-/** How far the log is known to be good. */
+/** The known good part of a log. */
 export interface Position {
-  /** Bytes acknowledged. */
+  /** Acknowledged bytes. */
   readonly length: number;
-  /** Bytes that a power cut cannot take. */
+  /** Bytes that survive a power cut. */
   readonly synced: number;
   readonly last: Link;
-  /** Length of the last line, with its newline; 0 when it is not known. */
+  /** Length of the last line including its newline; 0 if unknown. */
   readonly lastLine: number;
-  /** A sync failed: what lies between `synced` and `length` may be missing on disk although it can be read. */
+  /** A sync failed: bytes between `synced` and `length` may be missing on disk although they can be read. */
   readonly doubtful: boolean;
 }
 
-/** After a failed write or sync: cuts off what was not acknowledged, and writes anew what may not have reached the disk. */
+/**
+ * Restores the log after a failed write or sync. Cuts off unacknowledged bytes, and rewrites bytes that may not be on
+ * disk. Throws when another program changed the log.
+ */
 export async function restoreLog(disk: Disk, path: string, known: Position): Promise<void> {
   const size = await stat(path).then(
     (found) => found.size,
@@ -74,7 +77,7 @@ async function endsWith(path: string, known: Position): Promise<boolean> {
   return decoded.kind === "record" && decoded.seq === known.last.seq && decoded.crc === known.last.crc;
 }
 
-/** After a failed sync the kernel may take pages for written that are not; only a new file settles it. */
+/** Writes a new file: after a failed sync the kernel may treat unwritten pages as written. */
 async function rewrite(disk: Disk, path: string, length: number): Promise<void> {
   const temporary = `${path}.recovering`;
   await disk.unlink(temporary).catch(ignoreMissing);
@@ -106,7 +109,7 @@ async function saveBytes(
   }
 }
 
-/** Whether these very bytes were saved before, by a repair that was cut short. */
+/** True if an interrupted repair already saved the same bytes. */
 async function holds(
   target: string,
   size: number,

@@ -1,14 +1,14 @@
 /**
- * A log is only ever appended to, so rewinding is an event like any other: `troupe.rewound` says from where on what was
- * said before does not count any more. It is one record, whole or not there, so a rewind has happened or it has not;
- * and what it took out of view is still in the log and can come back, by another such event.
+ * Applies rewinds. A log is append-only, so a rewind is an event: `troupe.rewound` names the event from which on
+ * earlier events no longer count. It is one record, so a rewind is atomic. Removed events stay in the log, and another
+ * `troupe.rewound` can restore them.
  */
 import type { EventOf, SessionEvent } from "../../protocol/event.ts";
 
-/** A log as it reads after its rewinds. */
+/** A log after its rewinds are applied. */
 export interface View {
   readonly events: readonly SessionEvent[];
-  /** What is out of view, in the order it was said. */
+  /** Events out of view, in log order. */
   readonly removed: readonly SessionEvent[];
 }
 
@@ -19,12 +19,12 @@ export function viewOf(all: readonly SessionEvent[]): View {
   return { events, removed: all.filter((event) => !inView.has(event)) };
 }
 
-/** The view as it was right before this rewind; undefined when there is no such rewind. */
+/** Returns the view right before this rewind, or `undefined` if there is no such rewind. */
 export function viewBefore(all: readonly SessionEvent[], rewindId: string): readonly SessionEvent[] | undefined {
   return replay(all, rewindId).before.get(rewindId);
 }
 
-/** What stays of a view when it is rewound: everything before the event. Undefined when it is not in view. */
+/** Returns the events before `eventId`, which remain after a rewind to it. Returns `undefined` if it is not in view. */
 export function viewUpTo(view: readonly SessionEvent[], eventId: string): readonly SessionEvent[] | undefined {
   const place = view.findIndex(({ id }) => id === eventId);
   return place === -1 ? undefined : view.slice(0, place);
@@ -32,7 +32,7 @@ export function viewUpTo(view: readonly SessionEvent[], eventId: string): readon
 
 const isRewind = ({ type }: SessionEvent): boolean => type === "troupe.rewound";
 
-/** Keeps the views before those rewinds that were taken back, and before the one asked for. */
+/** Replays the log. `before` has the views before the rewinds that were undone, and before the requested one. */
 function replay(all: readonly SessionEvent[], asked?: string) {
   const wanted = new Set(asked === undefined ? [] : [asked]);
   for (const event of all) {
@@ -50,7 +50,10 @@ function replay(all: readonly SessionEvent[], asked?: string) {
   return { view, before };
 }
 
-/** Where damage has taken what it names, the rewind counts for nothing: rather too much than too little. */
+/**
+ * Applies one rewind. If damage has removed the event it names, the rewind is ignored: extra events are better than
+ * missing ones.
+ */
 function rewound(
   view: readonly SessionEvent[],
   { data }: EventOf<"troupe.rewound">,

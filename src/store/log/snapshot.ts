@@ -1,11 +1,12 @@
 /**
- * `snapshot.json`: what the beginning of a log amounts to, so that opening a session costs what is still alive of it and
- * not what ever happened in it. It is derived: deleted, damaged, of another version or of another log, it is ignored.
+ * `snapshot.json`: the condensed beginning of a log. With it, opening a session costs what is still relevant, not
+ * everything that ever happened. It is derived: a snapshot that is missing, damaged, or of another version or log is
+ * ignored.
  *
- * The file is one line of JSON about the log and the body, then the body. It is used only when
- * - its own checksum is right, and its rules are the ones of this program;
- * - the log still begins with the bytes it was made from: either the file was not touched since (same inode, size and
- *   times), or the checksum of these bytes is right.
+ * The file is one line of JSON about the log and the body, then the body. It is used only if
+ * - its own checksum is correct, and its rules are those of this program;
+ * - the log still begins with the bytes it was made from. Either the log file is unchanged (same inode, size and
+ *   times), or the checksum of these bytes is correct.
  */
 import { open, readFile } from "node:fs/promises";
 import { crc32 } from "node:zlib";
@@ -21,34 +22,34 @@ const MAX_BYTES = 128 * 1024 * 1024;
 const PIECE_BYTES = 1024 * 1024;
 const MIN_LOG_BYTES = 1024 * 1024;
 
-/** How events are condensed; `src/store` does not know what they mean. */
+/** The rules for condensing events. `src/store` does not know what events mean. */
 export interface SnapshotRules {
-  /** Changes whenever the same events condense to something else. */
+  /** Must change whenever the same events condense to something else. */
   readonly version: number;
   condense(events: readonly SessionEvent[]): readonly SessionEvent[];
   condenseRemoved(events: readonly SessionEvent[]): readonly SessionEvent[];
-  /** Whether there is enough to drop before this event to be worth condensing. */
+  /** True when enough can be dropped before this event to be worth condensing. */
   isMilestone(event: SessionEvent): boolean;
-  /** Logs shorter than this have no snapshot; 1 MiB unless given. */
+  /** Logs shorter than this have no snapshot (default: 1 MiB). */
   readonly minLogBytes?: number;
-  /** How many events are read before they are condensed; 10,000 unless given. */
+  /** Number of events to read before condensing (default: 10,000). */
   readonly chunkEvents?: number;
 }
 
 export const minLogBytes = ({ minLogBytes: bytes = MIN_LOG_BYTES }: SnapshotRules): number => bytes;
 
-/** What a log holds up to a place. */
+/** The content of a log up to a position. */
 export interface Snapshot {
-  /** In view, condensed. */
+  /** Events in view, condensed. */
   readonly events: readonly SessionEvent[];
-  /** Out of view, condensed. */
+  /** Events out of view, condensed. */
   readonly removed: readonly SessionEvent[];
-  /** Number of events in view. */
+  /** Number of events in view, before condensing. */
   readonly count: number;
   readonly damage: readonly Damage[];
 }
 
-/** A place in a log, and the checksum of all bytes before it. */
+/** The length of a log's prefix and the checksum of its bytes. */
 export interface Prefix {
   readonly length: number;
   readonly checksum: number;
@@ -73,7 +74,7 @@ export interface ReadSnapshot {
   readonly prefix: Prefix;
 }
 
-/** Undefined when there is none, or none that can be used. Never throws. */
+/** Returns `undefined` when there is no usable snapshot. Never throws. */
 export async function readSnapshot(
   paths: { readonly log: string; readonly snapshot: string },
   rules: number,
@@ -95,8 +96,8 @@ export async function readSnapshot(
 }
 
 /**
- * Replaces the snapshot by one of the log up to `place`. `before` is a prefix whose checksum is known already. Returns the
- * new prefix, or undefined when the snapshot would be too large to help.
+ * Replaces the snapshot with one of the log up to `place`. `before` is a prefix with a known checksum. Returns the new
+ * prefix, or `undefined` if the snapshot would be too large to help or the log is shorter than `place`.
  */
 export async function writeSnapshot(
   disk: Disk,
@@ -128,7 +129,7 @@ async function isPrefix(log: string, header: Header): Promise<boolean> {
   const now = await identityOf(log);
   const { file, length } = header;
   if (now.size < length) return false;
-  // Nobody has touched the file since: it need not be read.
+  // An unchanged file need not be read.
   if (now.size === length && now.ino === file.ino && now.size === file.size && now.changed === file.changed)
     return true;
   return (await checksumOf(log, { length: 0, checksum: 0 }, length)) === header.checksum;
@@ -144,7 +145,7 @@ async function identityOf(log: string): Promise<FileIdentity> {
   }
 }
 
-/** Undefined when the file is shorter. */
+/** Returns `undefined` if the file is shorter than `to`. */
 async function checksumOf(log: string, from: Prefix, to: number): Promise<number | undefined> {
   const file = await open(log, "r");
   try {

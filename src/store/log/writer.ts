@@ -1,3 +1,5 @@
+/** The queue that writes events to a log in batches. */
+
 import type { Disk } from "../../lib/node/disk.ts";
 import type { Stamp } from "../../lib/stamp.ts";
 import { TroupeError } from "../../protocol/errors.ts";
@@ -9,19 +11,19 @@ import type { Position } from "./repair.ts";
 export interface WriterOptions {
   readonly disk: Pick<Disk, "write" | "sync" | "close">;
   readonly stamp: Stamp;
-  /** Where the log ends now. */
+  /** The current end of the log. */
   readonly position: Position;
-  /** Set when the log cannot be written yet; `recover` clears it. */
+  /** Set when the log cannot be written yet. `recover` clears it. */
   readonly failure: TroupeError | undefined;
-  /** Makes the log ready and opens it for appending; fails when it does not end at `length`. */
+  /** Prepares the log and opens it for appending. Throws if it does not end at `length`. */
   open(length: number): Promise<number>;
-  /** Brings the log back to what is acknowledged. */
+  /** Restores the log to its acknowledged content. */
   restore(known: Position): Promise<void>;
   readonly limits?: { readonly queueBytes?: number; readonly syncWithinMs?: number };
 }
 
 interface Waiting {
-  /** Undefined for a mere sync. */
+  /** `undefined` to sync only. */
   readonly event: SessionEvent | undefined;
   readonly barrier: boolean;
   resolve(): void;
@@ -33,15 +35,15 @@ interface Line extends Omit<Waiting, "event"> {
 }
 
 const BATCH_BYTES = 1024 * 1024;
-/** This much at once is worth a write of its own: it does not wait for the end of the tick. */
+/** From this size on, a write starts at once instead of at the end of the tick. */
 const EAGER_BYTES = 64 * 1024;
 const QUEUE_BYTES = 64 * 1024 * 1024;
 const SYNC_WITHIN_MS = 50;
 const nothing = Buffer.alloc(0);
 
 /**
- * Group commit: lines appended in one tick, or while a write is under way, go to disk in one write and, if one of them
- * is a barrier, one sync. Acknowledged in the order of the calls. After a failure nothing is acknowledged until `recover`.
+ * Group commit. Lines appended in one tick or during a write go to disk in one write, with one sync if one of them is a
+ * barrier. Appends are acknowledged in the order of the calls. After a failure all appends fail until `recover`.
  */
 export class LogWriter {
   readonly #options: WriterOptions;
@@ -53,12 +55,12 @@ export class LogWriter {
   #fd: number | undefined;
   #queue: Line[] = [];
   #queuedBytes = 0;
-  /** Not encoded yet: the queue is full. */
+  /** Events not encoded yet because the queue is full. */
   #waiting: Waiting[] = [];
   #working: Promise<void> | undefined;
   #scheduled: NodeJS.Immediate | undefined;
   #syncDue = false;
-  /** Whether a write was tried since the log was opened. */
+  /** True once a write was attempted since the log was opened. */
   #touched = false;
   #recovering: Promise<void> | undefined;
 
@@ -70,7 +72,7 @@ export class LogWriter {
     this.#failure = options.failure;
   }
 
-  /** Where the log ends; undefined while something is on its way there, or could not be written. */
+  /** The end of the log. `undefined` while appends are pending or after a failure. */
   get position(): Position | undefined {
     const isSettled = this.#known.last.seq === this.#encoded.seq && this.#waiting.length === 0;
     return isSettled && !this.#failure ? this.#known : undefined;
@@ -81,7 +83,7 @@ export class LogWriter {
     await this.#submit(event, barrier);
   }
 
-  /** Resolves once everything appended before is synced; makes nothing when nothing was appended. */
+  /** Resolves when everything appended before is synced. Creates no file if nothing was appended. */
   async flush(): Promise<void> {
     const isIdle = this.#queue.length === 0 && !this.#working;
     if (isIdle && !this.#failure && this.#known.synced === this.#known.length) return;
@@ -95,7 +97,7 @@ export class LogWriter {
     return this.#recovering;
   }
 
-  /** Everything is written, or the error says what is not; the file is closed in any case. */
+  /** Writes everything pending and closes the file. Throws if the write fails; the file is closed anyway. */
   async close(): Promise<void> {
     this.#ended.abort();
     await this.#recovering?.catch(() => undefined);
@@ -205,7 +207,7 @@ export class LogWriter {
     }
   }
 
-  /** What no barrier has synced is synced a moment later. A failure shows at the next append. */
+  /** Syncs lines without a barrier shortly after. A failure shows at the next append. */
   #syncSoon(): void {
     if (this.#syncDue) return;
     this.#syncDue = true;
