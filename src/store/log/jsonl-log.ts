@@ -1,4 +1,4 @@
-/** The `SessionLog` of a session on disk. */
+/** The `SessionLog` of a session on disk. This folder reads, writes and repairs `events.jsonl` and its snapshot. */
 
 import { readdir } from "node:fs/promises";
 import { basename, join } from "node:path";
