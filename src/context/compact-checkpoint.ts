@@ -1,5 +1,5 @@
 /**
- * Summaries as files for people and later agents, in the session's folder; the log has them too:
+ * Writes summaries to files of the session's folder, for users and later agents. The log has them too:
  *
  *   checkpoints/001-reading-big-files.md   a summary, under its title
  *               index.md                   all of them, as a table
@@ -17,12 +17,12 @@ interface Checkpoint {
 
 export type WriteCheckpoint = (checkpoint: Checkpoint) => Promise<string>;
 
-/** The files of a session, wherever they are kept, by paths relative to its folder. */
+/** The files of a session, on disk or at a client, by paths relative to its folder. */
 interface SessionFiles {
-  /** The path by which others know the file. */
+  /** Returns the full name of the file. */
   nameOf(path: string): string;
   read(path: string): Promise<string | undefined>;
-  /** Whole or not at all. */
+  /** Writes the file atomically. */
   write(path: string, content: string): Promise<void>;
   remove(path: string): Promise<void>;
   list(folder: string): Promise<readonly string[]>;
@@ -35,7 +35,7 @@ export function checkpointWriter(directory: string, disk: Disk = nodeDisk): Writ
   return checkpointWriterTo(filesOf(directory, disk));
 }
 
-/** Writes whole files only. One that a killed process left under the same number is replaced. */
+/** Returns a function that writes a checkpoint. It replaces an earlier file with the same number. */
 export function checkpointWriterTo(files: SessionFiles): WriteCheckpoint {
   return async ({ number, title, content }) => {
     const name = checkpointName(number, title);

@@ -1,17 +1,17 @@
-/** Where a conversation may be cut: never between a call and its result. */
+/** Chooses how many messages to summarise. Never separates a call from its result. */
 import type { Message } from "../protocol/message.ts";
 
 export interface CutRules {
-  /** How much of the newest turns stays as it is. */
+  /** Size of the newest turns that are left unchanged. */
   readonly tailTokens: number;
-  /** As much for the last turn alone, which the model may not have seen yet. */
+  /** The same limit for the last turn alone, which the model may not have seen yet. */
   readonly lastTurnTokens: number;
   isOpen(toolCallId: string): boolean;
 }
 
 /**
- * How many messages, from the first, are to be summarised. Messages of the user that nobody has answered stay, and so
- * do calls that wait for their results.
+ * Returns how many messages, from the first, to summarise. Unanswered user messages and calls without results are not
+ * included.
  */
 export function chooseCut(messages: readonly Message[], sizes: readonly number[], rules: CutRules): number {
   let cut = messages.length;
@@ -30,7 +30,7 @@ export function chooseCut(messages: readonly Message[], sizes: readonly number[]
   return validCut(messages, cut, rules.isOpen);
 }
 
-/** The largest cut up to the wanted one that parts no call from its result. */
+/** Returns the largest cut up to `wanted` that separates no call from its result. */
 export function validCut(messages: readonly Message[], wanted: number, isOpen: CutRules["isOpen"]): number {
   const within = Number.isFinite(wanted) ? Math.max(0, Math.min(Math.floor(wanted), messages.length)) : 0;
   const cut = turnStart(messages, within + 1);
@@ -40,7 +40,7 @@ export function validCut(messages: readonly Message[], wanted: number, isOpen: C
   return open === -1 ? Math.min(cut, within) : Math.min(cut, open);
 }
 
-/** The start of the message before `end`, together with the reply whose results it is among. */
+/** Returns the start of the message before `end`. For a tool result, that is the reply with its call. */
 export function turnStart(messages: readonly Message[], end: number): number {
   let start = end - 1;
   while (start > 0 && messages[start]?.role === "tool") start--;

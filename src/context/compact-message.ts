@@ -1,9 +1,11 @@
-/** The new beginning of a conversation that was summarised. The same event gives the same words, live or read back. */
+/**
+ * The first message of a conversation after a summary. The same event always gives the same text, live or read back.
+ */
 import { quoted, quotedInSummary, wrapped } from "../lib/quoting.ts";
 import { clip } from "../lib/text.ts";
 import leadIn from "./compact-lead-in.md";
 
-/** Of the window, in characters: what users said, and the summary. */
+/** The shares of the context window for the users' messages and the summary, and their bounds in characters. */
 const SAID_SHARE = 0.1;
 const MAX_SAID_CHARACTERS = 40_000;
 const MIN_SAID_CHARACTERS = 2_000;
@@ -14,7 +16,7 @@ const MIN_SUMMARY_CHARACTERS = 4_000;
 const CHARACTERS_PER_TOKEN = 4;
 
 export function beginning(what: {
-  /** Everything that users said before. */
+  /** The users' messages before the summary. */
   readonly said: Sayings;
   readonly summary: string;
   readonly tokenLimit: number | undefined;
@@ -24,17 +26,17 @@ export function beginning(what: {
   return [
     leadIn.trim(),
     ...earlier,
-    // Its sections were quoted when it was made; here it only may not end the frame around it.
+    // The sections are already quoted. This only prevents the summary from closing its own frame.
     wrapped("summary", {}, quoted(clip(summary, summaryCharacters(tokenLimit)))),
   ].join("\n\n");
 }
 
-/** How long a summary may be for a window of this size. */
+/** Returns the maximum length of a summary for a window of this size. */
 export function summaryCharacters(tokenLimit: number | undefined): number {
   return share(tokenLimit, SUMMARY_SHARE, [MIN_SUMMARY_CHARACTERS, MAX_SUMMARY_CHARACTERS]);
 }
 
-/** What is kept of one message of a user. */
+/** Returns one user message, cut to its maximum length. */
 function saying(text: string): string {
   const left = text.length - MAX_MESSAGE_CHARACTERS;
   return left <= 0 ? text : clip(text, MAX_MESSAGE_CHARACTERS, ` … [${left} more characters left out]`);
@@ -60,7 +62,7 @@ export function addSayings(before: Sayings, texts: readonly string[]): Sayings {
   const recent = [...before.recent, ...others];
   let characters = recent.reduce((sum, text) => sum + text.length, 0);
   let from = 0;
-  // A message is never shown again once the newer ones fill the largest room there is.
+  // Drops messages that can never be shown again, because newer ones fill the largest space.
   for (; from < recent.length; from++) {
     characters -= recent[from]?.length ?? 0;
     if (characters <= MAX_SAID_CHARACTERS) break;
@@ -68,7 +70,7 @@ export function addSayings(before: Sayings, texts: readonly string[]): Sayings {
   return { first, leftOut: before.leftOut + from, recent: recent.slice(from) };
 }
 
-/** The first message and the newest ones, as many as there is room for; what is left out is said where it was. */
+/** Returns the first message and as many of the newest as fit. A note marks the omitted ones. */
 function boundedSayings({ first, leftOut: before, recent }: Sayings, maxCharacters: number): string[] {
   if (first === undefined) return [];
   let room = maxCharacters - first.length;

@@ -1,4 +1,4 @@
-/** What a model is shown so that it writes the summary. */
+/** The model request for a summary. */
 import { quotedInSummary, wrapped } from "../lib/quoting.ts";
 import { clip } from "../lib/text.ts";
 import type { Message } from "../protocol/message.ts";
@@ -8,8 +8,8 @@ import { replacedMessages, replacementsToFit } from "./compact-shorten.ts";
 const MAX_FOCUS_CHARACTERS = 2_000;
 
 /**
- * The messages themselves, so that the provider's cache knows them, and the request for a summary. Where they would
- * not fit, results are shortened and old turns left out: a summary of most is better than none of all.
+ * Returns the conversation followed by the request for a summary. The messages stay unchanged so that the provider's
+ * cache applies. If they do not fit, results are shortened and old turns are dropped.
  */
 export function summaryRequest(
   messages: readonly Message[],

@@ -1,19 +1,19 @@
 /**
- * Makes messages fit without a model: the oldest large results are shortened first, then all, then the oldest turns
- * are left out. What is missing is marked where it was. Users' messages stay, and so does every pair of call and result.
+ * Shrinks a conversation without a model. Shortens the oldest large results first, then all results, then drops the
+ * oldest turns. Marks show what is missing. User messages and every pair of call and result stay.
  */
 import { firstCharacters } from "../lib/text.ts";
 import type { Message, ToolMessage, UserMessage } from "../protocol/message.ts";
 import { turnStart } from "./compact-cut.ts";
 import { messageTokens } from "./compact-tokens.ts";
 
-/** Instead of a message: another, or none. */
+/** Maps a message to its replacement. */
 export type Replacements = ReadonlyMap<Message, ToolMessage | "left out">;
 
 const LARGE_CHARACTERS = 2_000;
 const KEPT_CHARACTERS = 400;
 
-/** What must be replaced, beside what was replaced before, until at most this many tokens are left. */
+/** Returns `before` with the replacements that bring the messages down to `maxTokens`. */
 export function replacementsToFit(
   messages: readonly Message[],
   maxTokens: number,
@@ -43,14 +43,14 @@ export function replacementsToFit(
   for (let index = 0; index < lastTurn && excess > 0; index++) {
     const message = messages[index];
     if (message?.role !== "assistant" && message?.role !== "tool") continue;
-    // A reply and its results go together: the results follow it in the list.
+    // Drops a reply together with its results, which follow it in the list.
     do replace(messages[index] as Message, "left out");
     while (messages[index + 1]?.role === "tool" && ++index);
   }
   return replaced;
 }
 
-/** The messages with what stands for them, and a mark where some are missing. */
+/** Returns the messages with their replacements, and a mark for each run of dropped ones. */
 export function replacedMessages(messages: readonly Message[], replaced: Replacements): readonly Message[] {
   if (replaced.size === 0) return messages;
   const shown: Message[] = [];
@@ -82,7 +82,7 @@ function leftOut(count: number): UserMessage {
   return { role: "user", content: `[${count} earlier messages were left out here to make room.]` };
 }
 
-/** Where the last reply begins, with its results and whatever came after; the length when there is none. */
+/** Returns the index of the last reply, or the number of messages if there is none. */
 function lastTurnOf(messages: readonly Message[]): number {
   let end = messages.length;
   while (messages[end - 1]?.role === "user") end--;

@@ -1,27 +1,27 @@
-/** What a model wrote as a summary, brought into one form whatever it made of the request. */
+/** Parses the summary that a model wrote into one format, whatever the model made of the request. */
 import { quotedInSummary, wrapped } from "../lib/quoting.ts";
 import { sectionsOf, summarySections } from "../lib/summary-sections.ts";
 import { clip } from "../lib/text.ts";
 
-/** What stands beside the summary because no model is trusted to remember it. */
+/** State that is added to the summary because no model is trusted to remember it. */
 export interface Standing {
   readonly todos?: string;
   readonly agents?: string;
   readonly plan?: string;
-  /** The one used last as it is, and where the others are. */
+  /** The full text of the last skill used, and the paths of the others. */
   readonly skills?: string;
 }
 
 export interface Summary {
   readonly title: string;
-  /** All sections in their tags, then what stands. */
+  /** All sections in their tags, then the added state. */
   readonly content: string;
 }
 
 const MAX_TITLE_CHARACTERS = 80;
 const MAX_STANDING_CHARACTERS = 6_000;
 
-/** Undefined when there is nothing in it. */
+/** Returns `undefined` if the text is empty. */
 export function readSummary(
   text: string,
   options: { readonly standing: Standing; readonly maxCharacters: number },
@@ -44,7 +44,7 @@ export function readSummary(
 
 const TAG_CHARACTERS = 48;
 
-/** The longest that all texts may be so that together they fit: short ones leave their share to long ones. */
+/** Returns the maximum length per text so that all fit together. Short texts leave their share to long ones. */
 function fairShare(lengths: readonly number[], room: number): number {
   let left = Math.max(0, room);
   const sorted = [...lengths].sort((a, b) => a - b);

@@ -1,14 +1,16 @@
+/** Estimates the size of messages and tool definitions in tokens. */
+
 import { estimateTokens } from "../lib/tokens.ts";
 import type { Message, ToolMessage, UserMessage } from "../protocol/message.ts";
 
-/** Role, separators and ids that wires put around each message. */
+/** Tokens for the role, separators and ids around each message. */
 const FRAME_TOKENS = 4;
-/** What providers charge for a picture of usual size. */
+/** Tokens that providers charge for an image of typical size. */
 const IMAGE_TOKENS = 1_500;
-/** Of a document as it travels, for one token: pages differ too much to do better. */
+/** Base64 characters of a document per token. Pages vary too much for a better estimate. */
 const DOCUMENT_CHARACTERS = 20;
 
-/** An estimate of what one message takes of a model's window. */
+/** Estimates the tokens of one message. */
 export function messageTokens(message: Message): number {
   const content = FRAME_TOKENS + estimateTokens(message.content);
   if (message.role !== "assistant") return content + binaryTokens(message);
@@ -23,7 +25,7 @@ function binaryTokens(message: UserMessage | ToolMessage): number {
   return (message.images?.length ?? 0) * IMAGE_TOKENS + read;
 }
 
-/** Of a tool as it is described to the model. */
+/** Estimates the tokens of a tool's definition. */
 export function definitionTokens(tool: { name: string; description: string; parameters: object }): number {
   const { name, description, parameters } = tool;
   return estimateTokens(JSON.stringify({ name, description, parameters }));

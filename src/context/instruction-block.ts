@@ -1,18 +1,18 @@
-/** Instruction texts as blocks of a prompt, within a budget. */
+/** Formats instruction texts as blocks of a prompt, within a budget. */
 
 import { type FrameTag, wrapped } from "../lib/quoting.ts";
 import type { InstructionText } from "./instruction-reader.ts";
 
-/** Less than this of a file says nothing. */
+/** A shorter excerpt of a file is omitted as useless. */
 const MIN_BYTES = 256;
 
 export interface Block {
-  /** Undefined when nothing of the text fits. */
+  /** `undefined` if nothing of the text fits. */
   readonly text: string | undefined;
   readonly isCut: boolean;
 }
 
-/** Never more than `maxBytes`, wrapper included; what is cut off is said inside. */
+/** Returns a block of at most `maxBytes`, wrapper included. A mark inside shows where it was cut. */
 export function blockOf(
   instruction: InstructionText,
   { tag, opening = "", glob, maxBytes }: { tag: FrameTag; opening?: string; glob?: string; maxBytes: number },
@@ -34,7 +34,7 @@ export function byteLength(text: string): number {
   return Buffer.byteLength(text);
 }
 
-/** Whole characters alone. */
+/** Cuts at a character boundary. */
 function firstBytes(text: string, count: number): string {
   return new TextDecoder().decode(Buffer.from(text).subarray(0, count), { stream: true });
 }

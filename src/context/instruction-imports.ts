@@ -1,13 +1,15 @@
+/** Finds the files that an instruction file imports. */
+
 import { homedir } from "node:os";
 import { resolve } from "node:path";
 
-/** Hidden names hold what is nobody's reading: keys, settings, git. These hold instructions. */
+/** Hidden folders that hold instructions. All other hidden names may hold keys, settings or git data. */
 const OPEN_HIDDEN_NAMES = new Set([".github", ".claude", ".troupe", ".agents"]);
 const MAX_PATH_CHARACTERS = 500;
 
 /**
- * The files that a Markdown text imports by `@path`, in order, each once. Code is not looked at, and whether a file is
- * there remains to be seen: `@someone` looks the same.
+ * Returns the paths that a Markdown text imports by `@path`, in order, without duplicates. Ignores code. The files may
+ * not exist: `@someone` looks the same.
  */
 export function importedPaths(markdown: string, folder: string): string[] {
   const mentions = withoutCode(markdown).matchAll(/(?<![^\s([{,;])@([^\s`"'<>|*\\]+)/g);
@@ -19,7 +21,7 @@ export function importedPaths(markdown: string, folder: string): string[] {
   return [...new Set(paths)];
 }
 
-/** `path` is relative to the root that it lies below. */
+/** `path` is relative to its root. */
 export function isHidden(path: string): boolean {
   return path.split(/[\\/]/).some((name) => name.startsWith(".") && !OPEN_HIDDEN_NAMES.has(name));
 }
@@ -36,7 +38,7 @@ function withoutCode(markdown: string): string {
   return withoutSpans(lines.join("\n"));
 }
 
-/** A span of code ends at as many backticks as began it; a run that nothing ends stands for itself. */
+/** Removes code spans. A span ends at a run of as many backticks as started it. An unmatched run stays. */
 function withoutSpans(text: string): string {
   const runs = [...text.matchAll(/`+/g)];
   let result = "";

@@ -1,4 +1,4 @@
-/** Instructions that are found while the agent works: those of folders it comes into, and rules for files it touches. */
+/** Finds instructions while the agent works: those of folders it enters, and rules for files it touches. */
 import { relative, sep } from "node:path";
 import { isInside } from "../lib/node/paths.ts";
 import { blockOf, byteLength } from "./instruction-block.ts";
@@ -10,17 +10,17 @@ import { namedTexts } from "./named-texts.ts";
 
 export interface DiscoveredInstruction {
   readonly path: string;
-  /** For rules: what made it match. */
+  /** The globs of a matching rule. */
   readonly glob?: string;
-  /** Wrapped and bounded, ready to be shown to the model. */
+  /** Wrapped and bounded, ready for the model. */
   readonly text: string;
 }
 
 export interface NestedOptions {
   readonly reader: InstructionReader;
-  /** The git root, else the working folder. Nothing outside of it is discovered. */
+  /** The git root, or the working directory without one. Nothing outside of it is discovered. */
   readonly root: string;
-  /** Folders whose files were read at the start. */
+  /** Folders whose files were already read at the start. */
   readonly known: readonly string[];
   readonly rules: readonly ScopedRule[];
   readonly onNotice: (notice: string) => void;
@@ -30,10 +30,10 @@ const MAX_BYTES = 64 * 1024;
 const MAX_DISCOVERED = 50;
 const MAX_FOLDERS = 5_000;
 const MAX_RULES = 500;
-/** What lies in these is not the project's own. */
+/** Folders that contain no files of the project's own. */
 const FOREIGN_FOLDERS = new Set(["node_modules", ".git"]);
 
-/** Lives as long as its session: everything is told once. */
+/** Finds instructions for one session. Each is returned once. */
 export class NestedInstructions {
   readonly #options: NestedOptions;
   readonly #folders: Set<string>;
@@ -47,7 +47,7 @@ export class NestedInstructions {
     this.#rules = options.rules;
   }
 
-  /** What is new to the model now that a tool touches this file or folder. Calls may overlap. */
+  /** Returns the instructions that are new now that a tool touches this file or folder. Calls may overlap. */
   async onFileAccess(absolutePath: string): Promise<DiscoveredInstruction[]> {
     const { root } = this.#options;
     const isForeign = relative(root, absolutePath)

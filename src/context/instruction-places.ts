@@ -1,9 +1,9 @@
-/** Where instruction files may lie. A place without any costs a few looks at names, and no file is opened. */
+/** Finds instruction files. A folder without any costs a few name lookups, and no file is opened. */
 import { lstatSync, type Stats } from "node:fs";
 import { dirname, join } from "node:path";
 import { isInside, openForReading, PathError, readDirectory } from "../lib/node/paths.ts";
 
-/** In the order they are told. */
+/** In prompt order. */
 const PROJECT_FILES = [
   ".github/copilot-instructions.md",
   "AGENTS.md",
@@ -23,12 +23,12 @@ const MAX_NAMES = 2_000;
 const MAX_RULES = 100;
 
 export interface PlaceScope {
-  /** Real paths that must not be left. Empty = no limit. */
+  /** Real paths that files must not lead out of. Empty means no limit. */
   readonly roots: readonly string[];
   readonly onNotice: (notice: string) => void;
 }
 
-/** Absolute paths of what is in one folder of a project: its files, and its rules for certain files. */
+/** Returns absolute paths of a project folder's instruction files, and of its rules for certain files. */
 export async function filesOf(folder: string, scope: PlaceScope): Promise<{ files: string[]; rules: string[] }> {
   const hidden = new Set<string>(HIDDEN_FOLDERS.filter((name) => exists(join(folder, name))));
   const isPresent = (path: string): boolean => {
@@ -42,7 +42,10 @@ export async function filesOf(folder: string, scope: PlaceScope): Promise<{ file
   return { files: PROJECT_FILES.filter(isPresent).map((path) => join(folder, path)), rules };
 }
 
-/** The folders from `root` down to `folder`, both included; root and the deepest ones when there are very many. */
+/**
+ * Returns the folders from `root` down to `folder`, both included. If there are too many, returns the root and the
+ * deepest ones.
+ */
 export function levelsBetween(root: string, folder: string): string[] {
   if (!isInside(folder, [root])) return [];
   const levels = [folder];
@@ -53,7 +56,7 @@ export function levelsBetween(root: string, folder: string): string[] {
   return levels.length <= MAX_LEVELS ? levels.reverse() : [root, ...levels.slice(0, MAX_LEVELS - 1).reverse()];
 }
 
-/** Files whose name has the ending, sorted within their folder, at most a hundred. */
+/** Returns files with this name ending, sorted within their folder, at most a hundred. */
 export async function filesBelow(
   folder: string,
   { ending, depth = MAX_DEPTH, ...scope }: PlaceScope & { ending: string; depth?: number },
@@ -74,7 +77,7 @@ export async function filesBelow(
   return found;
 }
 
-/** What cannot be read holds nothing. */
+/** Returns no names for a folder that cannot be read. */
 async function namesIn(folder: string, { roots, onNotice }: PlaceScope): Promise<string[]> {
   try {
     const opened = await openForReading(folder, { cwd: folder, roots });
@@ -96,7 +99,7 @@ function mayBeFolder(path: string): boolean {
   return stat !== undefined && (stat.isDirectory() || stat.isSymbolicLink());
 }
 
-/** The path itself when it is a folder, else the folder it lies in, be it there or not. */
+/** Returns the path itself if it is a folder, otherwise its parent, whether or not it exists. */
 export function folderOf(path: string): string {
   return lstat(path)?.isDirectory() ? path : dirname(path);
 }

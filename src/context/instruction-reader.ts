@@ -1,4 +1,6 @@
-/** Reads instruction files, each once: bounded, only text, never from outside the folder it belongs to. */
+/**
+ * Reads instruction files, each once. Reads only text, up to a limit, and never outside the folder a file belongs to.
+ */
 import { createHash } from "node:crypto";
 import { dirname, relative, sep } from "node:path";
 import { parseFrontmatter } from "../lib/frontmatter.ts";
@@ -8,14 +10,14 @@ import { clip, sanitise } from "../lib/text.ts";
 import { importedPaths, isHidden } from "./instruction-imports.ts";
 import { exists } from "./instruction-places.ts";
 
-/** Whose words they are: a person's, from the state root or a named folder, or the project's, by where it lies. */
+/** The origin of a text: the user's (state root or a named folder), or the project's, by location. */
 export type InstructionScope = "user" | "directory" | "repository" | "working-directory";
 
-/** Where a file was found. It may turn out to be none. */
+/** A possible instruction file. It may not exist. */
 export interface FoundFile {
   readonly path: string;
   readonly scope: InstructionScope;
-  /** Real paths that the file must not lead out of; empty = anywhere, for files of the person's own. */
+  /** Real paths that the file must not lead out of. Empty means anywhere, for the user's own files. */
   readonly roots: readonly string[];
   /** Real path that its imports must not lead out of. */
   readonly importRoot: string;
@@ -23,23 +25,23 @@ export interface FoundFile {
 
 export interface InstructionText {
   readonly path: string;
-  /** As the model is told: relative to the working folder where it lies below it. */
+  /** The path for the model: relative to the working directory if the file is below it. */
   readonly shownPath: string;
   readonly scope: InstructionScope;
-  /** Quoted, never empty. */
+  /** Quoted. Never empty. */
   readonly body: string;
   readonly data: Readonly<Record<string, unknown>>;
-  /** Of the file on disk. */
+  /** Size of the file on disk. */
   readonly bytes: number;
   readonly importedBy?: string;
-  /** What tells the same file and the same text again. */
+  /** Identify the file and its text, to skip duplicates. */
   readonly keys: readonly string[];
   readonly found: FoundFile;
 }
 
 export interface ReaderOptions {
   readonly cwd: string;
-  /** Of the session, where a path is denied to its tools. */
+  /** Returns false for a path that the session's tools may not read. */
   readonly mayRead?: (path: string) => boolean;
   readonly onNotice: (notice: string) => void;
 }
@@ -48,7 +50,7 @@ const MAX_FILE_BYTES = 32 * 1024;
 const MAX_IMPORT_DEPTH = 5;
 const MAX_IMPORTS = 20;
 const MAX_SHOWN_CHARACTERS = 300;
-/** In a whole session. */
+/** Maximum number of reads in a session. */
 const MAX_READS = 1_000;
 const MAX_MENTIONS = 64;
 
@@ -63,7 +65,7 @@ export class InstructionReader {
     this.#options = options;
   }
 
-  /** Another one that has claimed the same so far; from then on each goes its own way. */
+  /** Returns a reader with the same claims. Later claims of one do not affect the other. */
   fork(): InstructionReader {
     const fork = new InstructionReader(this.#options);
     for (const key of this.#seen) fork.#seen.add(key);
@@ -71,7 +73,10 @@ export class InstructionReader {
     return fork;
   }
 
-  /** The text of a file, unless it is missing, empty, not text, or was claimed before. What is refused is said. */
+  /**
+   * Returns a file's text, or `undefined` if it is missing, empty, not text, denied or already claimed. Reports a
+   * refusal as a notice.
+   */
   async read(found: FoundFile, importedBy?: string): Promise<InstructionText | undefined> {
     const shownPath = this.shown(found.path);
     if (this.#readsLeft-- <= 0) {
@@ -88,7 +93,7 @@ export class InstructionReader {
     if (file === undefined) return undefined;
     const { data, body: behind, problem } = await parseFrontmatter(file.text);
     if (problem) this.#options.onNotice(`${shownPath}, line ${problem.line}: ${sanitise(problem.message)}`);
-    // A text that only happens to begin with a rule of dashes is shown whole.
+    // Broken frontmatter is shown as text: the file may only start with a horizontal rule.
     const body = quoted(problem ? file.text : behind).trim();
     const keys = [file.identity, createHash("sha256").update(body).digest("base64")];
     if (body === "" || keys.some((key) => this.#seen.has(key))) return undefined;
@@ -96,7 +101,7 @@ export class InstructionReader {
     return { path, shownPath, scope, body, data, bytes: file.bytes, keys, found, ...(importedBy && { importedBy }) };
   }
 
-  /** False when the same file or the same text was claimed before. */
+  /** Claims a text. Returns false if the same file or text was claimed before. */
   claim(text: InstructionText): boolean {
     if (text.keys.some((key) => this.#seen.has(key))) return false;
     for (const key of text.keys) this.#seen.add(key);
@@ -104,7 +109,7 @@ export class InstructionReader {
     return true;
   }
 
-  /** A claimed file and what it imports by `@path`, itself first. */
+  /** Returns a claimed file followed by the files it imports by `@path`. */
   async withImports(text: InstructionText, depth = 0): Promise<InstructionText[]> {
     const all = [text];
     for (const path of importedPaths(text.body, dirname(text.path)).slice(0, MAX_MENTIONS)) {
@@ -179,7 +184,7 @@ async function contentOf(
   }
 }
 
-/** Undefined for what is not text; `isCut` allows half a character at the end. */
+/** Returns `undefined` for bytes that are not UTF-8 text. `isCut` allows an incomplete character at the end. */
 function decoded(bytes: Uint8Array, isCut: boolean): string | undefined {
   if (bytes.includes(0)) return undefined;
   try {

@@ -1,4 +1,4 @@
-/** Rules that hold for certain files: which ones, and how the model is told of them. */
+/** Rules for certain files: which files they match, and their lines in the prompt. */
 import { relative, sep } from "node:path";
 import { GlobPatternError, globMatcher } from "../lib/glob-pattern.ts";
 import { isInside } from "../lib/node/paths.ts";
@@ -8,12 +8,12 @@ import type { FoundFile, InstructionText } from "./instruction-reader.ts";
 
 export interface InstructionReference {
   readonly path: string;
-  /** Relative to the folder whose rule it is. */
+  /** Relative to the folder that the rule belongs to. */
   readonly globs: readonly string[];
   readonly description: string;
 }
 
-/** A rule that is given to the model when it touches a file that matches. */
+/** A rule that the model receives when it touches a matching file. */
 export interface ScopedRule extends InstructionReference {
   readonly found: FoundFile;
   readonly shownPath: string;
@@ -25,7 +25,7 @@ const MAX_GLOB_CHARACTERS = 200;
 const MAX_DESCRIPTION_CHARACTERS = 120;
 const EVERYTHING = new Set(["**", "**/*", "**/**", "*"]);
 
-/** Undefined for a rule that holds everywhere. `base` is the folder that its globs are relative to. */
+/** Returns `undefined` for a rule that applies to all files. Its globs are relative to `base`. */
 export function scopedRule(
   text: InstructionText,
   base: string,
@@ -56,12 +56,12 @@ export function scopedRule(
   };
 }
 
-/** One line of the prompt. */
+/** Returns the rule's line for the prompt. */
 export function referenceLine({ shownPath, globs, description }: ScopedRule): string {
   return `- ${quoted(shownPath)} (for ${clip(globs.map(oneLine).join(", "), MAX_GLOB_CHARACTERS)}): ${description}`;
 }
 
-/** `applyTo` is a text with commas, `paths` a list; either is taken for both. */
+/** `applyTo` is usually a text with commas, `paths` a list. Both forms are accepted for both. */
 function globsIn({ applyTo, paths }: Readonly<Record<string, unknown>>): string[] {
   return [applyTo, paths]
     .flat()
@@ -72,7 +72,7 @@ function globsIn({ applyTo, paths }: Readonly<Record<string, unknown>>): string[
     .slice(0, MAX_GLOBS);
 }
 
-/** Commas between braces belong to the pattern. */
+/** Splits at commas, except within braces. */
 function splitAtCommas(globs: string): string[] {
   return globs.split(/,(?![^{]*\})/);
 }

@@ -1,6 +1,6 @@
 /**
- * Custom instructions: what a person keeps for the agent and what a project says of itself, gathered from files into one
- * section of the system prompt. The files of a project are material from strangers: quoted, bounded, without power.
+ * Custom instructions: files of the user and of the project, collected into one section of the system prompt. Project
+ * files are untrusted, so they are quoted and bounded and have no authority.
  */
 import { realpathSync } from "node:fs";
 import { delimiter, join, resolve } from "node:path";
@@ -24,13 +24,13 @@ export interface InstructionRequest {
   readonly context: WorkingDirectory;
   readonly stateRoot: string;
   readonly environment: Readonly<Record<string, string | undefined>>;
-  /** Folders beside those that the environment names. */
+  /** Folders in addition to those in the environment. */
   readonly instructionDirectories?: readonly string[];
-  /** False: nothing is read, now or later. */
+  /** False: reads nothing, now or later. */
   readonly enabled?: boolean;
-  /** Whether the session's tools could read a file of the project, or an imported one, without being denied. */
+  /** Returns false for a project file or an import that the session's tools may not read. */
   readonly mayRead?: (path: string) => boolean;
-  /** Told what is refused or cut after the start. */
+  /** Receives notices about refused or cut files after the start. */
   readonly onNotice?: (notice: string) => void;
 }
 
@@ -38,19 +38,19 @@ interface InstructionFile {
   readonly path: string;
   readonly scope: InstructionScope;
   readonly bytes: number;
-  /** As the model sees it, unless it had to be cut. */
+  /** The text as the model sees it, before any cut. */
   readonly content: string;
 }
 
 export interface Instructions {
-  /** The whole section for the system prompt; empty when there is nothing to say. */
+  /** The section for the system prompt; empty if there are no instructions. */
   readonly text: string;
   readonly references: readonly InstructionReference[];
   readonly files: readonly InstructionFile[];
-  /** For the person: what was refused, cut or left out. */
+  /** For the user: refused, cut or omitted files. */
   readonly notices: readonly string[];
   readonly nested: Nested;
-  /** For another agent that was told `text` and has seen nothing else; `root` where it works in a tree of its own. */
+  /** Returns a finder for another agent that has seen only `text`. `root` is set if it works in its own work tree. */
   nestedFor(root?: string): Nested;
 }
 
@@ -107,7 +107,7 @@ interface Place {
   readonly onNotice: (notice: string) => void;
 }
 
-/** What has been found so far, in the order it is told. */
+/** Collects texts and rules in prompt order. */
 class Gathering {
   readonly place: Place;
   readonly reader: InstructionReader;
@@ -124,7 +124,7 @@ class Gathering {
     if (text !== undefined) await this.#add(text);
   }
 
-  /** A rule for certain files is only referred to; `base` is what its globs are relative to. */
+  /** Adds a rule. A rule for certain files is only referenced; its globs are relative to `base`. */
   async addRule(found: FoundFile, base: string): Promise<void> {
     const text = await this.reader.read(found);
     const rule = text && scopedRule(text, base, this.place.onNotice);
@@ -163,7 +163,7 @@ async function gatherPersons(gathering: Gathering, request: InstructionRequest):
   }
 }
 
-/** Real paths, each once. */
+/** Returns real paths without duplicates. */
 function directoriesIn(
   { environment, instructionDirectories = [], context }: InstructionRequest,
   onNotice: (notice: string) => void,

@@ -1,4 +1,4 @@
-/** The texts of a Markdown file of ours, by their headings of second level. */
+/** Returns the texts of one of our Markdown files by their level-2 headings. */
 export function namedTexts(markdown: string): Map<string, string> {
   return new Map(
     markdown

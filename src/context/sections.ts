@@ -1,8 +1,8 @@
-/** The system prompt as named sections, and what a program that starts a session may do to each of them. */
+/** The system prompt as named sections, and the overrides that a host program may apply to them. */
 import { TroupeError } from "../protocol/errors.ts";
 import type { SectionOverride, SystemMessageConfig } from "./system-message.ts";
 
-/** In the order of the prompt: what is the same everywhere stands first, so that prompt caches can share it. */
+/** In prompt order. Sections that are the same everywhere come first, so that prompt caches can share them. */
 const sectionOrder = [
   "preamble",
   "tone",
@@ -20,23 +20,23 @@ const sectionOrder = [
 
 type SectionId = (typeof sectionOrder)[number];
 
-/** `identity` names these together. */
+/** The id for these sections as a group. */
 const GROUP_ID = "identity";
 const groupMembers: readonly SectionId[] = ["preamble", "tone", "tool_efficiency"];
 
 export const sectionIds: readonly string[] = [GROUP_ID, ...sectionOrder];
 
-/** The text of each section; a missing or empty one is left out of the prompt. */
+/** The text of each section. Missing and empty sections are omitted from the prompt. */
 export type PromptParts = Readonly<Partial<Record<SectionId, string>>>;
 
-/** Asks whoever configured it for the new text of sections; a section missing in the answer stays as it is. */
+/** Asks the host program for the new text of sections. A section missing in the reply stays unchanged. */
 export type SectionTransform = (sections: Record<string, string>) => Promise<Record<string, string>>;
 
 const MAX_SECTION_BYTES = 64 * 1024;
 const MAX_CONTENT_BYTES = 256 * 1024;
 const MAX_OVERRIDES = 64;
 
-/** The whole prompt. Sections with the action `transform` that have a text are asked for in one call. */
+/** Returns the whole prompt. Requests all non-empty sections with the action `transform` in one call. */
 export async function assemblePrompt(
   parts: PromptParts,
   config: SystemMessageConfig = {},
@@ -57,17 +57,17 @@ export async function assemblePrompt(
   return finished(draft, new Map([...answer].filter(([id]) => id in wanted)));
 }
 
-/** The same where nobody can be asked: sections to be transformed stay as they are. */
+/** Returns the whole prompt without a call to the host: sections with the action `transform` stay unchanged. */
 export function assembleUnasked(parts: PromptParts, config: SystemMessageConfig = {}): string {
   requireSize("content", config.content, MAX_CONTENT_BYTES);
   return config.mode === "replace" ? config.content : finished(draftOf(parts, config), new Map());
 }
 
 interface Draft {
-  /** Known ids alone. */
+  /** Overrides of known sections only. */
   readonly overrides: ReadonlyMap<string, SectionOverride>;
   readonly texts: ReadonlyMap<string, string>;
-  /** What stands behind all sections. */
+  /** Texts after all sections. */
   readonly extra: readonly (string | undefined)[];
 }
 
@@ -110,7 +110,7 @@ function finished({ overrides, texts, extra }: Draft, answer: ReadonlyMap<string
   const textOf = (id: SectionId): string | undefined => answer.get(id) ?? texts.get(id);
   const group = overrides.get(GROUP_ID);
   const isTaken = group?.action === "replace" || group?.action === "remove";
-  // What is said of a member itself counts more than what is said of its group.
+  // An override of a member takes precedence over one of its group.
   const members = groupMembers.filter((id) => !isTaken || overrides.has(id)).map(textOf);
   const identity = isTaken
     ? joined([group.content && group.action === "replace" ? group.content : "", ...members])

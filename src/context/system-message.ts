@@ -1,4 +1,4 @@
-/** What a program that starts a session may say of the system prompt. */
+/** The host program's options for the system prompt. */
 import * as z from "zod";
 
 const SectionOverride = z.object({

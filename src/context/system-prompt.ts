@@ -1,4 +1,7 @@
-/** What the main agent is told before the first message: our own sections, the place, and what others add to them. */
+/**
+ * The main agent's system prompt: our own sections, the environment, and additions from other sources. This folder
+ * builds the context of model requests: prompt sections, instructions, skills, memory, the board, and compaction.
+ */
 
 import { quoted, wrapped } from "../lib/quoting.ts";
 import { clip } from "../lib/text.ts";
@@ -13,20 +16,20 @@ export interface PromptRequest {
   /** As in `process.platform`. */
   readonly platform: string;
   readonly tools: readonly string[];
-  /** The text `readInstructions` gives: wrapped and bounded. */
+  /** The text from `readInstructions`: wrapped and bounded. */
   readonly instructions?: string;
-  /** What the model must know of skills, bounded by its owner. */
+  /** The list of skills, bounded by its producer. */
   readonly skills?: string;
-  /** The prompt of the agent that was chosen to lead the session. */
+  /** The prompt of the session's main agent. */
   readonly agentPrompt?: string;
-  /** What is remembered of this place: wrapped, quoted and bounded by its owner. */
+  /** The memory section: wrapped, quoted and bounded by its producer. */
   readonly memories?: string;
-  /** What holds in this session: its mode, its limits. Bounded by its owner. */
+  /** The session's current mode and limits, bounded by its producer. */
   readonly extra?: string;
   readonly config?: SystemMessageConfig;
 }
 
-/** Nothing unbounded enters a model request: each fact about the place is cut at this length. */
+/** Maximum length of each fact about the environment, so that nothing unbounded enters a model request. */
 const MAX_FACT_CHARACTERS = 500;
 const MAX_AGENT_PROMPT_CHARACTERS = 64 * 1024;
 const OPERATING_SYSTEMS = new Map([
@@ -35,12 +38,15 @@ const OPERATING_SYSTEMS = new Map([
   ["win32", "Windows"],
 ]);
 
-/** The same bytes for the same request, so that prompt caches hold. Sections to be transformed stay as they are. */
+/**
+ * Returns the same bytes for the same request, so that prompt caches hold. Sections with the action `transform` stay
+ * unchanged.
+ */
 export function systemPrompt(request: PromptRequest): string {
   return assembleUnasked(promptParts(request), request.config);
 }
 
-/** For `assemblePrompt`, where someone can be asked to transform sections. */
+/** Returns the sections for `assemblePrompt`, which can ask the host to transform them. */
 export function promptParts(request: PromptRequest): PromptParts {
   const texts = namedTexts(source);
   const together = (...parts: (string | undefined)[]): string => parts.filter(Boolean).join("\n\n");
@@ -72,7 +78,7 @@ function environmentOf({ context, platform, tools }: PromptRequest): string {
   return wrapped("environment_context", {}, lines.join("\n"));
 }
 
-/** Names of folders and branches come from anywhere: one line each, and no way out of the block. */
+/** Returns an untrusted name (folder, branch) on one line, quoted so that it cannot close the block. */
 function fact(value: string): string {
   return clip(quoted(value).replace(/\s+/g, " "), MAX_FACT_CHARACTERS);
 }

@@ -4,8 +4,8 @@ import { smallText } from "../lib/node/small-file.ts";
 import type { WorkingDirectory } from "../protocol/event.ts";
 
 /**
- * Where a session works: folder, repository, branch, commit. Read from git's own files, never by running git, so a
- * hostile repository has nothing to say about it, and a start costs a few reads.
+ * Returns the session's folder, repository, branch and commit. Reads git's files and never runs git, so a hostile
+ * repository cannot run code, and a start costs a few reads.
  */
 export function workingDirectory(cwd: string): WorkingDirectory {
   const folder = realpathSync(cwd);
@@ -26,9 +26,9 @@ export function workingDirectory(cwd: string): WorkingDirectory {
 }
 
 interface Git {
-  /** The work tree. */
+  /** The root of the work tree. */
   readonly root: string;
-  /** Holds HEAD; differs from `common` in a linked work tree. */
+  /** The folder with HEAD; differs from `common` in a linked work tree. */
   readonly directory: string;
   readonly common: string;
 }
@@ -62,7 +62,7 @@ function commitOf(reference: string, git: Git): string | undefined {
     ?.split(" ")[0];
 }
 
-/** `owner/name` of the remote called origin, when its address has that form. Who signs in there is nobody's business. */
+/** Returns `owner/name` of the remote `origin` if its URL has that form, without credentials. */
 function repositoryOf(config: string): string | undefined {
   const origin = config.split(/^\[/m).find((section) => /^remote "origin"\]/.test(section));
   const url = origin?.match(/^\s*url\s*=\s*(.+)$/m)?.[1]?.trim() ?? "";

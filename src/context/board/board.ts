@@ -1,29 +1,30 @@
 /**
- * The context board: a few notes about one repository and branch that agents keep for later sessions. It stays small by
- * rule, every change of its texts is kept with what was there before, and what stands on it is data, never an order.
+ * The context board: a few notes about one repository and branch that agents write for later sessions. Limits keep it
+ * small. Every change is stored with the previous texts. Models read its texts as data, never as instructions. This
+ * folder has the board's database, its rules and its text for prompts.
  */
 import type { Disk } from "../../lib/node/disk.ts";
 import type { Redactor } from "../../lib/redact/redact.ts";
 import type { Stamp } from "../../lib/stamp.ts";
 
-/** Whose board it is. */
+/** Identifies a board. */
 export interface BoardKey {
   readonly repository: string;
   readonly branch: string;
 }
 
 export const boardSources = ["agent", "user"] as const;
-/** Who wrote a row; agents change and remove only their own. */
+/** The writer of a row. Agents change and remove only rows of their own source. */
 export type BoardSource = (typeof boardSources)[number];
 
-/** A row without its text: what lists and prompts show. */
+/** A row without its text, as lists and prompts show it. */
 export interface BoardEntry {
   readonly src: BoardSource;
   readonly name: string;
   readonly description: string;
-  /** How often its text was fetched. */
+  /** Number of times the text was read. */
   readonly readCount: number;
-  /** How many new sessions had it on their board. */
+  /** Number of new sessions that had the row on their board. */
   readonly count: number;
   readonly createdAt: string;
   readonly updatedAt: string;
@@ -33,7 +34,7 @@ export interface BoardRow extends BoardEntry {
   readonly content: string;
 }
 
-/** What a writer gives. */
+/** The input for a row. */
 export interface BoardText {
   readonly name: string;
   readonly description: string;
@@ -41,20 +42,20 @@ export interface BoardText {
 }
 
 export const boardLimits = {
-  /** Rows on one board, of both sources. */
+  /** Maximum number of rows on one board, of both sources. */
   rows: 25,
-  /** From here on a consolidation has to make room … */
+  /** From this number of rows on, a consolidation prunes … */
   warnAt: 23,
   /** … down to this many. */
   pruneTo: 18,
-  /** No consolidation drops more than this of what agents wrote before it. */
+  /** The largest share of agents' rows that one consolidation may drop. */
   dropShare: 0.5,
   name: 64,
   description: 200,
   content: 4000,
 } as const;
 
-/** What became of one row in a change; null where there was none. */
+/** One row before and after a change. `null` means that there was no row. */
 export interface RowChange {
   readonly before: BoardRow | null;
   readonly after: BoardRow | null;
@@ -66,45 +67,47 @@ export interface BoardChange {
   readonly id: number;
   readonly at: string;
   readonly action: (typeof boardActions)[number];
-  /** `person`, or the name of an agent. */
+  /** `person` or an agent's name. */
   readonly actor: string;
   readonly sessionId?: string;
-  /** The change that this one took back. */
+  /** The change that this one undid. */
   readonly restores?: number;
-  /** The change that took this one back. */
+  /** The change that undid this one. */
   readonly undoneBy?: number;
   readonly rows: readonly RowChange[];
 }
 
-/** Who changes something, and as part of what. */
+/** The author of a change, and the action it is part of. */
 export interface ChangeBy {
   readonly action: BoardChange["action"];
   readonly actor: string;
   readonly sessionId?: string;
 }
 
-/** All that fails is a `TroupeError`. Several processes can use one board at once. */
+/** Every method throws only `TroupeError`. Several processes may use one board at once. */
 export interface Board {
   readonly key: BoardKey;
-  /** By source and name. */
+  /** Returns the entries, sorted by source and name. */
   list(): Promise<readonly BoardEntry[]>;
-  /** With their texts; counts nothing. */
+  /** Returns the rows with their texts, without counting a read. */
   rows(): Promise<readonly BoardRow[]>;
-  /** One row with its text, counted as a reading. */
+  /** Returns one row with its text and counts a read. */
   read(src: BoardSource, name: string): Promise<BoardRow | undefined>;
-  /** A new session has this board. */
+  /** Counts a new session for every row of the board. */
   expose(): Promise<void>;
-  /** Writes a row of this source, or another text over it. A new row on a full board is refused. */
+  /** Adds a row of this source or replaces its text. Throws when a new row would exceed the limit. */
   add(src: BoardSource, text: BoardText, by: ChangeBy): Promise<"added" | "replaced" | "unchanged">;
-  /** Takes a row away; undefined when there is none. */
+  /** Removes a row. Returns `undefined` if there is none. */
   prune(src: BoardSource, name: string, by: ChangeBy): Promise<BoardChange | undefined>;
-  /** From what stands there to what shall stand there, as one transaction; undefined when nothing changes. */
+  /**
+   * Replaces the current rows with the result of `next`, in one transaction. Returns `undefined` if nothing changes.
+   */
   change(by: ChangeBy, next: (rows: readonly BoardRow[]) => readonly BoardRow[]): Promise<BoardChange | undefined>;
-  /** Newest first. */
+  /** Returns the changes, newest first. */
   changes(): Promise<readonly BoardChange[]>;
-  /** Takes back the last change that stands, or this one, unless its rows changed since. */
+  /** Undoes this change (default: the last one that is not undone). Throws if its rows changed since. */
   restore(by: Pick<ChangeBy, "actor">, id?: number): Promise<BoardChange>;
-  /** A row and every trace of it in the changes; how many rows and changes that were. */
+  /** Deletes a row and its entries in all changes. Returns the number of rows and entries deleted. */
   purge(src: BoardSource, name: string): Promise<number>;
   close(): Promise<void>;
 }

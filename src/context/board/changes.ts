@@ -1,4 +1,4 @@
-/** What changed on a board, when, by whom, and what stood there before: enough to take every change back. */
+/** The history of a board: each change with time, author and the previous rows, so that it can be undone. */
 import * as z from "zod";
 import { TroupeError } from "../../protocol/errors.ts";
 import {
@@ -13,7 +13,7 @@ import {
 import type { Connection } from "./database.ts";
 import { type RowName, removeRow, writeRow } from "./rows.ts";
 
-/** So many are kept for each board; the oldest go first. */
+/** Maximum number of changes stored per board. The oldest are deleted. */
 const MAX_CHANGES = 40;
 
 interface Recording {
@@ -24,7 +24,9 @@ interface Recording {
   readonly after: readonly BoardRow[];
 }
 
-/** Inside a transaction: writes what differs and notes it down. Undefined when nothing does. */
+/**
+ * Writes the differing rows and records the change. Returns `undefined` if nothing differs. Call inside a transaction.
+ */
 export function recordChange(connection: Connection, what: Recording): BoardChange | undefined {
   const { key, by, at } = what;
   const rows = differences(what.before, what.after);
@@ -41,7 +43,7 @@ export function recordChange(connection: Connection, what: Recording): BoardChan
   if (restores) {
     const mark = connection.prepare("UPDATE board_changes SET undone_by = ? WHERE id = ?");
     mark.run(id, restores.id);
-    // Who takes back a taking back has the first change again.
+    // Undoing an undo restores the first change.
     if (restores.restores !== undefined) mark.run(null, restores.restores);
   }
   connection
@@ -56,7 +58,7 @@ export function recordChange(connection: Connection, what: Recording): BoardChan
   };
 }
 
-/** Of rows whose texts differ, or that are on one side alone. */
+/** Returns the rows whose texts differ, or that exist on one side only. */
 function differences(before: readonly BoardRow[], after: readonly BoardRow[]): readonly RowChange[] {
   const left = new Map(before.map((row) => [nameOf(row), row]));
   const right = new Map(after.map((row) => [nameOf(row), row]));
@@ -67,7 +69,7 @@ function differences(before: readonly BoardRow[], after: readonly BoardRow[]): r
   });
 }
 
-/** Newest first. */
+/** Returns the changes, newest first. */
 export function changesOf(connection: Connection, { repository, branch }: BoardKey): readonly BoardChange[] {
   return connection
     .prepare("SELECT * FROM board_changes WHERE repository = ? AND branch = ? ORDER BY id DESC")
@@ -84,7 +86,7 @@ export function changesOf(connection: Connection, { repository, branch }: BoardK
     }));
 }
 
-/** The rows as they were before a change, and the change that is meant. */
+/** Returns the change to undo and the rows as they were before it. Throws when it cannot be undone. */
 export function restoredRows(
   changes: readonly BoardChange[],
   rows: readonly BoardRow[],
@@ -108,13 +110,13 @@ export function restoredRows(
     const current = now.get(nameOf(after ?? before)) ?? null;
     if (!isSameText(current, after)) throw changedSince(target, name, changes);
     if (!before) now.delete(nameOf(after));
-    // What was read since is still read; else the row is what it was, to the byte.
+    // The counts stay current. Everything else is exactly as before the change.
     else now.set(nameOf(before), { ...before, ...(current && { readCount: current.readCount, count: current.count }) });
   }
   return { target, rows: [...now.values()] };
 }
 
-/** How many entries about this row there were. A change that was about nothing else goes with it. */
+/** Removes a row from all changes and returns how many entries were removed. Deletes a change with no other rows. */
 export function wipeChanges(connection: Connection, key: BoardKey, row: RowName): number {
   let wiped = 0;
   for (const { id, rows } of changesOf(connection, key)) {

@@ -1,4 +1,4 @@
-/** What a consolidating agent is told: its contract, the board with its texts, and what a session left behind. */
+/** The prompt for a consolidating agent: its contract, the board with its texts, and the evidence of a session. */
 
 import { quoted, wrapped } from "../../lib/quoting.ts";
 import { type BoardRow, boardLimits } from "./board.ts";
@@ -30,7 +30,7 @@ function warning(rows: readonly BoardRow[]): string {
   return nearlyFull.trim().replace(/\{(\w+)\}/g, (_, name: string) => String(numbers[name]));
 }
 
-/** Who said something is shown by our tags alone, so that nobody can put words into a person's mouth. */
+/** Quotes the texts, so that only our tags name the speaker and no text can pose as the user's. */
 function turnsText({ turns, leftOut }: SessionEvidence): string {
   const missing = leftOut > 0 ? [`(${leftOut} earlier turns are left out.)`] : [];
   const told = turns.flatMap(({ number, user, assistant }) => [

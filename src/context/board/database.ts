@@ -1,6 +1,6 @@
 /**
- * The file of all boards, `board.db` under the state root. It stands apart from the index of sessions, which may be deleted
- * at any time: nothing else holds what stands here. A damaged file is put aside, never deleted.
+ * The database of all boards, `board.db` in the state root. It is separate from the session index, which may be deleted
+ * at any time: nothing else holds this data. A damaged file is moved aside, never deleted.
  */
 import { statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
@@ -13,21 +13,21 @@ export type Connection = DatabaseSyncInstance;
 
 export interface BoardDatabase {
   read<T>(run: (connection: Connection) => T): Promise<T>;
-  /** In one transaction that takes effect whole or not at all, and survives a power cut once this resolves. */
+  /** Runs in one atomic transaction. The result survives a power cut once this resolves. */
   write<T>(run: (connection: Connection) => T): Promise<T>;
   close(): Promise<void>;
 }
 
 export interface BoardDatabaseOptions extends Pick<BoardPorts, "disk" | "stamp"> {
   readonly stateRoot: string;
-  /** Told of what a person should know. */
+  /** Receives messages for the user. */
   readonly onNotice?: (message: string) => void;
 }
 
 const MAX_WAIT_MS = 5000;
 const BUSY_WAIT_MS = 15;
 const VERSION = 1;
-/** Waiting is done outside, where it does not hold up everything else. */
+/** The busy timeout is short because callers wait asynchronously. */
 const SETTINGS = `
   PRAGMA busy_timeout = 20; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;
   PRAGMA secure_delete = ON;
@@ -49,7 +49,7 @@ export function boardDatabase(options: BoardDatabaseOptions): BoardDatabase {
   let opening: Promise<Connection> | undefined;
   let isClosed = false;
 
-  /** Waits while another process writes, within bounds. What a caller throws passes through. */
+  /** Waits while another process writes, for at most `MAX_WAIT_MS`. Rethrows errors of `run`. */
   async function using<T>(run: (connection: Connection) => T): Promise<T> {
     const { stamp } = options;
     const deadline = stamp.monotonic() + MAX_WAIT_MS;
@@ -65,7 +65,7 @@ export function boardDatabase(options: BoardDatabaseOptions): BoardDatabase {
         if (trouble === "other") throw error;
         if (trouble === "busy" && stamp.monotonic() < deadline) {
           await stamp.sleep(BUSY_WAIT_MS * (0.5 + Math.random()));
-          // What could not be opened is opened again; what is open stays so.
+          // Retries a failed open. An open connection stays open.
           if (!(await settled(opening))) opening = undefined;
         } else if (trouble === "damaged" && putAside++ === 0) {
           (await settled(opening))?.close();
@@ -89,7 +89,7 @@ export function boardDatabase(options: BoardDatabaseOptions): BoardDatabase {
 
 async function open(path: string, options: BoardDatabaseOptions): Promise<Connection> {
   const { disk } = options;
-  // SQLite would give a new file whatever mode the umask says; the files beside it take after this one.
+  // Creates the file first: SQLite would use the umask's mode. Its side files inherit this file's mode.
   await disk.mkdir(dirname(path));
   await disk.close(await disk.openAppend(path));
   const { DatabaseSync } = await import("@photostructure/sqlite");
@@ -125,13 +125,13 @@ function transact<T>(connection: Connection, run: () => T): T {
     try {
       connection.exec("ROLLBACK");
     } catch {
-      // The failure that led here is the one to report.
+      // Ignored: the error that caused the rollback is thrown.
     }
     throw error;
   }
 }
 
-/** Only the file that was found damaged: another process may have put it aside and made a new one meanwhile. */
+/** Moves the damaged file aside, unless another process has already replaced it. */
 async function setAside(path: string, inode: number | undefined, options: BoardDatabaseOptions): Promise<void> {
   const { disk, stamp, onNotice } = options;
   await withFileLock({ path, disk, stamp, Failure: TroupeError }, async () => {

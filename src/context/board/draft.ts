@@ -1,24 +1,24 @@
 /**
- * A consolidation works on a draft. What it did takes effect in one transaction when it is done, or not at all; whatever
- * it did, the board ends small enough, and keeps a share of what agents had written before.
+ * The draft that a consolidation works on. It is applied in one transaction at the end, or not at all. Applying it
+ * prunes a nearly full board, but retains a share of the agents' earlier rows.
  */
 import { TroupeError } from "../../protocol/errors.ts";
 import { type BoardRow, type BoardText, boardLimits } from "./board.ts";
 import { withRow } from "./rows.ts";
 
 export interface BoardDraft {
-  /** As it would be now. */
+  /** Returns the rows with the draft's changes. */
   rows(): readonly BoardRow[];
   add(text: BoardText, at: string): "added" | "replaced" | "unchanged";
-  /** False when no agent wrote such a row. */
+  /** Removes an agent's row. Returns false if there is none. Throws when too many earlier rows would be dropped. */
   prune(name: string): boolean;
-  /** From what stands on the board by now to what shall stand there; throws when both changed the same row. */
+  /** Applies the draft to the board's current rows. Throws when both changed the same row. */
   finish(current: readonly BoardRow[]): Finished;
 }
 
 interface Finished {
   readonly rows: readonly BoardRow[];
-  /** What had to go beyond what the draft said, by name. */
+  /** Names of rows that were dropped to keep the board small, in addition to the draft's own changes. */
   readonly prunedByRule: readonly string[];
 }
 
@@ -34,7 +34,7 @@ export function draftOf(snapshot: readonly BoardRow[]): BoardDraft {
       const outcome = find(text.name) ? "replaced" : "added";
       const next = withRow(rows, { ...text, src: "agent", at });
       if (next === rows) return "unchanged";
-      // One that was pruned and comes back is the old one with another text.
+      // A row that was pruned and added again retains its counts and creation time.
       const former = outcome === "added" ? before.get(text.name) : undefined;
       rows = former ? next.map((row) => (row.name === text.name && isOfAgent(row) ? keeping(former, row) : row)) : next;
       return outcome;
@@ -60,14 +60,14 @@ export function draftOf(snapshot: readonly BoardRow[]): BoardDraft {
   };
 }
 
-/** Half of what agents wrote, and one at least. */
+/** Returns the share of agents' rows that may be dropped, at least one. */
 export function mostDrops(count: number): number {
   return Math.max(1, Math.floor(count * boardLimits.dropShare));
 }
 
 /**
- * A board that was or would be nearly full is made smaller by rule: what was read least goes first, of that the oldest,
- * and what this draft wrote goes last. Rows of the user stay, and so does the share that no consolidation may drop.
+ * Prunes a board that was or would be nearly full. Drops the least-read rows first, among those the oldest, and rows of
+ * this draft last. User rows stay, and so does the share that no consolidation may drop.
  */
 function small(
   rows: readonly BoardRow[],
@@ -94,7 +94,7 @@ const isOfAgent = ({ src }: BoardRow): boolean => src === "agent";
 const isSame = (one: BoardRow | undefined, other: BoardRow | undefined): boolean =>
   one?.description === other?.description && one?.content === other?.content;
 
-/** Another text, but the same row: what was counted stays counted. */
+/** Returns the row with the counts and creation time of its former version. */
 function keeping(former: BoardRow | undefined, row: BoardRow): BoardRow {
   if (!former) return row;
   const { readCount, count, createdAt } = former;

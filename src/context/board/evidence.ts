@@ -1,18 +1,20 @@
-/** What a consolidation is shown of a session: what was said, and the latest summary. Read from the log, bounded. */
+/**
+ * The part of a session that a consolidation sees: the last turns and the latest summary. Read from the log, bounded.
+ */
 import { clip } from "../../lib/text.ts";
 import type { SessionEvent } from "../../protocol/event.ts";
 
 export interface SessionEvidence {
   readonly sessionId: string;
-  /** The last ones, oldest first. */
+  /** The last turns, oldest first. */
   readonly turns: readonly EvidenceTurn[];
-  /** How many before them were left out. */
+  /** Number of earlier turns that are omitted. */
   readonly leftOut: number;
   readonly checkpoint?: string;
 }
 
 interface EvidenceTurn {
-  /** Counts the messages of the person, from 1. */
+  /** The number of the user message in the session, from 1. */
   readonly number: number;
   readonly user: string;
   readonly assistant: string;
@@ -28,7 +30,7 @@ export function evidenceOf(sessionId: string, events: Iterable<SessionEvent>): S
   return fold.evidence(sessionId);
 }
 
-/** Holds no more than it shows, however long the session is. */
+/** Holds only the evidence in memory, however long the session is. */
 export class EvidenceFold {
   #turns: { number: number; user: string; assistant: string }[] = [];
   #count = 0;
@@ -48,7 +50,7 @@ export class EvidenceFold {
     if (event.type === "session.compaction_complete" && event.data.success) this.#summary = event.data.summaryContent;
     const current = this.#turns.at(-1);
     if (event.type !== "assistant.message" || !current || !event.data.content) return;
-    // The last words of a turn say most.
+    // Retains the end of a long reply, which is the most informative part.
     const said = [current.assistant, String(event.data.content)].filter(Boolean).join("\n\n");
     current.assistant = said.length <= MAX_MESSAGE ? said : `…${said.slice(-MAX_MESSAGE + 1)}`;
   }
@@ -63,7 +65,7 @@ export class EvidenceFold {
     };
   }
 
-  /** Drops the oldest turns that there is no room for. */
+  /** Drops the oldest turns that exceed the limit. */
   #trim(): void {
     let room = MAX_TURNS;
     const from = this.#turns.findLastIndex(({ user, assistant }) => {

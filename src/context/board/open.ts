@@ -1,3 +1,5 @@
+/** Opens the board of a repository and branch. */
+
 import { TroupeError } from "../../protocol/errors.ts";
 import { type Board, type BoardEntry, type BoardKey, type BoardPorts, type BoardRow, boardLimits } from "./board.ts";
 import { changesOf, recordChange, restoredRows, wipeChanges } from "./changes.ts";
@@ -9,7 +11,7 @@ export interface OpenBoardOptions extends BoardPorts, BoardDatabaseOptions {
   readonly key: BoardKey;
 }
 
-/** Reads nothing yet; the file is opened, and made, with the first question. */
+/** Returns the board. The file is opened, and created if missing, by the first call. */
 export function openBoard(options: OpenBoardOptions): Board {
   const { key, redactor, stamp } = options;
   const database = boardDatabase(options);
@@ -64,7 +66,7 @@ export function openBoard(options: OpenBoardOptions): Board {
       const count = await database.write((connection) => {
         return removeRow(connection, key, row) + wipeChanges(connection, key, row);
       });
-      // What was overwritten is gone from the file only when the log of writes is taken in.
+      // The WAL still holds deleted text until it is checkpointed into the file.
       await database.read((connection) => connection.exec("PRAGMA wal_checkpoint(TRUNCATE)"));
       return count;
     },
@@ -81,7 +83,7 @@ function withoutText({ content: _, ...entry }: BoardRow): BoardEntry {
   return entry;
 }
 
-/** Every board there is, with how many rows it has. */
+/** Returns all boards with their number of rows. */
 export async function listBoards(
   options: BoardDatabaseOptions,
 ): Promise<readonly (BoardKey & { readonly rows: number })[]> {

@@ -1,14 +1,14 @@
 /**
- * Which board belongs to a folder. A folder can claim any address of origin, and so read and write what belongs to another
- * repository: as with memories, what it says of itself counts only where a person trusts it.
+ * Finds the board of a folder. A folder can claim any origin URL and could so read and write another repository's
+ * board. As for memories, its origin counts only if the user trusts the folder.
  */
 import { repositoryPlaces } from "../memory/place.ts";
 import { workingDirectory } from "../working-directory.ts";
 import type { BoardKey } from "./board.ts";
 
-/** Marks a repository that is a folder of this machine. */
+/** Prefix for a repository that is identified by its path on this machine. */
 const LOCAL = "local:";
-/** Where there is no branch: outside of a repository, or on a commit of its own. */
+/** The branch name outside of a repository and on a detached HEAD. */
 const DEFAULT_BRANCH = "default";
 
 export function boardKey(cwd: string, options: { readonly isTrusted: boolean }): BoardKey {

@@ -1,4 +1,4 @@
-/** Rows of the table, as they are read and written. */
+/** Reads and writes rows of the table. */
 import { TroupeError } from "../../protocol/errors.ts";
 import {
   type BoardEntry,
@@ -13,7 +13,7 @@ import type { Connection } from "./database.ts";
 const COLUMNS = "src, name, description, content, read_count, count, created_at, updated_at";
 const OF_KEY = "repository = ? AND branch = ?";
 
-/** By source and name. */
+/** Returns the board's rows, sorted by source and name. */
 export function rowsOf(connection: Connection, { repository, branch }: BoardKey): readonly BoardRow[] {
   const sql = `SELECT ${COLUMNS} FROM dynamic_context_items WHERE ${OF_KEY} ORDER BY src, name`;
   return connection
@@ -38,7 +38,7 @@ export function writeRow(connection: Connection, { repository, branch }: BoardKe
   connection.prepare(sql).run(repository, branch, ...values);
 }
 
-/** How many rows went away. */
+/** Deletes a row and returns the number of deleted rows. */
 export function removeRow(connection: Connection, { repository, branch }: BoardKey, row: RowName): number {
   const sql = `DELETE FROM dynamic_context_items WHERE ${OF_KEY} AND src = ? AND name = ?`;
   return Number(connection.prepare(sql).run(repository, branch, row.src, row.name).changes);
@@ -49,7 +49,10 @@ export interface RowName {
   readonly name: string;
 }
 
-/** With this text under its name; throws where that would be a row too many. */
+/**
+ * Returns the rows with this text added or replaced, or the same array if nothing changes. Throws when the board is
+ * full.
+ */
 export function withRow(
   rows: readonly BoardRow[],
   { src, name, description, content, at }: BoardText & Pick<BoardEntry, "src"> & { readonly at: string },

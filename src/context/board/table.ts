@@ -1,11 +1,11 @@
-/** The board as models see it: what there is, never the texts themselves. */
+/** The board's text for models. The table lists the rows without their texts. */
 import { quoted, wrapped } from "../../lib/quoting.ts";
 import type { BoardEntry } from "./board.ts";
 import hint from "./table.md";
 
 const COLUMNS = ["src", "name", "description", "read_count", "count"];
 
-/** The element with its table. An empty board is an empty table, so that nobody wonders. */
+/** Returns the element with the table. An empty board gives an empty table. */
 export function boardTable(entries: readonly BoardEntry[]): string {
   const rows = entries.map(({ src, name, description, readCount, count }) =>
     line([src, name, cell(description), String(readCount), String(count)]),
@@ -19,7 +19,7 @@ const line = (cells: readonly string[]): string => `| ${cells.join(" | ")} |`;
 const cell = (text: string): string =>
   quoted(text).replace(/\s+/g, " ").replaceAll("\\", "\\\\").replaceAll("|", "\\|");
 
-/** One row with its text, as data. */
+/** Returns one row with its text, quoted as data. */
 export function boardItem({
   src,
   name,

@@ -1,4 +1,4 @@
-/** What may stand on the board at all: short, plain, without secrets. */
+/** Validates texts for the board: short, plain, without secrets. */
 import type { Redactor } from "../../lib/redact/redact.ts";
 import { sanitise, sanitiseLine } from "../../lib/text.ts";
 import { TroupeError } from "../../protocol/errors.ts";
@@ -6,7 +6,10 @@ import { type BoardText, boardLimits } from "./board.ts";
 
 const NAME = /^[a-z0-9]+(-[a-z0-9]+)*$/;
 
-/** Secrets in what an agent wrote are masked; in what a person wrote they are a reason to ask again. */
+/**
+ * Returns the cleaned text or throws. With `masked`, secrets are masked (for agents). With `refused`, a secret throws
+ * (for users). A secret spread over both fields always throws.
+ */
 export function requireText(given: BoardText, how: { redactor: Redactor; secrets: "masked" | "refused" }): BoardText {
   const { redactor } = how;
   const masked = redactor.json(given);

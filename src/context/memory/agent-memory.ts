@@ -1,4 +1,4 @@
-/** The memory as an agent reaches it. What it wants to keep is a proposal, unless a person said yes to this very call. */
+/** The memory for an agent's tools. A stored fact is a proposal, unless the user approved this very call. */
 
 import type { Redactor } from "../../lib/redact/redact.ts";
 import { plural } from "../../lib/text.ts";
@@ -14,28 +14,28 @@ import {
 } from "./memory.ts";
 
 export interface AgentMemoryOptions {
-  /** Where facts of this folder are kept at present. */
+  /** Returns the current store for this folder. */
   store(): MemoryStore;
   readonly redactor: Redactor;
   readonly sessionId: string;
   /**
-   * True when a person was shown this call and agreed to it. A rule, a mode, a hook and an earlier "for the whole session"
-   * let the call happen; they do not make what it says true.
+   * Returns true when the user saw this call and approved it. Calls that are allowed by a rule, a mode, a hook or an
+   * earlier "for the whole session" do not count: they do not confirm that the fact is true.
    */
   readonly isApproved: (toolCallId: string) => boolean;
-  /** What `recall` brought, once it has. */
+  /** The definitions that `recall` returned; `undefined` before that. */
   readonly definitions?: () => MemoryDefinitions | undefined;
-  /** Why the memory cannot be used at present. */
+  /** Returns why the memory is currently unavailable. */
   readonly missing?: () => string | undefined;
-  /** A fact waits for a person. */
+  /** Called when a fact waits for the user's approval. */
   readonly onProposed?: (id: string, fact: string) => void;
 }
 
-/** So that one session cannot bury a person in proposals. */
+/** Limits per session, so that one session cannot flood the user with proposals. */
 const MAX_STORES = 20;
 const MAX_VOTES = 50;
 
-/** Fits the port of the tools `store_memory` and `vote_memory`. What it has given out is counted for the whole session. */
+/** Implements the port of the tools `store_memory` and `vote_memory`. Counts stores and votes for the whole session. */
 export function agentMemory(options: AgentMemoryOptions) {
   const { redactor, sessionId } = options;
   const spent = { stores: 0, votes: 0 };
@@ -85,15 +85,15 @@ export function agentMemory(options: AgentMemoryOptions) {
 }
 
 export interface PersonApprovals {
-  /** Every event of the session, as it happens. */
+  /** Must receive every event of the session. */
   hear(event: SessionEvent): void;
-  /** For `AgentMemoryOptions`; true once for each call. */
+  /** For `AgentMemoryOptions`. Returns true once per approved call. */
   isApproved(toolCallId: string): boolean;
 }
 
 const MAX_PENDING = 100;
 
-/** Which calls a person was shown and agreed to, from the verdicts that the session tells. */
+/** Collects the calls that the user saw and approved, from the session's permission events. */
 export function personApprovals(): PersonApprovals {
   const approved = new Set<string>();
   return {

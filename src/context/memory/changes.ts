@@ -1,4 +1,7 @@
-/** What a wish does to the facts of a place. Each gives the facts that change; a wish that may not be is a `TroupeError`. */
+/**
+ * Computes changes to the facts of a place. Each function returns the changed facts and throws a `TroupeError` for a
+ * change that is not allowed.
+ */
 import type { Stamp } from "../../lib/stamp.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import { sameness } from "./content.ts";
@@ -16,7 +19,7 @@ import {
   withVote,
 } from "./memory.ts";
 
-/** A proposal that nobody looked at is forgotten after this. */
+/** A proposal expires after this many days without approval. */
 const PROPOSAL_DAYS = 30;
 const DAY_MS = 86_400_000;
 
@@ -26,7 +29,7 @@ export interface StoreChange {
   readonly facts: readonly StoredFact[];
 }
 
-/** Says nothing twice, and brings nothing back that a person has taken out. */
+/** Stores a fact. Stores no duplicate, and no fact that the user has retracted. */
 export function storeChange(state: MemoryState, draft: FactDraft, into: { place: string; stamp: Stamp }): StoreChange {
   const now = into.stamp.now();
   const same = sameFact(state.facts.values(), draft.fact, now);
@@ -49,7 +52,7 @@ export function storeChange(state: MemoryState, draft: FactDraft, into: { place:
   return { outcome: draft.status, id, facts: [fact, ...retired] };
 }
 
-/** The same thing said before: taken out, standing, or waiting and not yet forgotten. */
+/** Returns the fact with the same text: retracted, accepted, or proposed and not expired. */
 export function sameFact(facts: Iterable<Fact>, words: string, now: number): Fact | undefined {
   const key = sameness(words);
   return [...facts].find(
@@ -64,7 +67,7 @@ export function refuseRetracted(fact: Fact, { author }: Pick<FactDraft, "author"
   });
 }
 
-/** For a person alone. What the accepted fact takes the place of is retracted with the same change. */
+/** Accepts facts; only for the user. Retracts the facts they supersede in the same change. */
 export function acceptChange(state: MemoryState, ids: readonly string[]): StoredFact[] {
   return ids.flatMap((id) => {
     const fact = requireFact(state, id);
@@ -83,11 +86,11 @@ export function retractChange(state: MemoryState, ids: readonly string[]): Store
 }
 
 export interface FactEdit extends Partial<FactContent> {
-  /** `null` means never. */
+  /** `null` means that the fact never expires. */
   readonly expiresAt?: string | null;
 }
 
-/** For a person alone: the words are theirs from now on. Votes were about other words when the fact itself changes. */
+/** Edits a fact; only for the user, who becomes its author. A new text resets the votes. */
 export function editChange(state: MemoryState, id: string, edit: FactEdit): StoredFact[] {
   const { expiresAt: former, ...fact } = stored(requireFact(state, id));
   const { expiresAt = former, ...content } = edit;

@@ -1,4 +1,4 @@
-/** What may be remembered at all: short, plain, and without secrets. */
+/** Validates facts: short, plain, and without secrets. */
 import type { Redactor } from "../../lib/redact/redact.ts";
 import { sanitise } from "../../lib/text.ts";
 import { TroupeError } from "../../protocol/errors.ts";
@@ -6,14 +6,14 @@ import { type FactContent, memoryLimits } from "./memory.ts";
 
 const fields = ["subject", "fact", "citations", "reason"] as const;
 
-/** One line each, nothing hidden; the same text gives the same text again. */
+/** Returns each field on one line, without invisible characters. Idempotent. */
 export function plainContent({ subject, fact, citations, reason }: FactContent): FactContent {
   return { subject: plain(subject), fact: plain(fact), citations: plain(citations), reason: plain(reason) };
 }
 
 const plain = (text: string): string => sanitise(text).replace(/\s+/g, " ").trim();
 
-/** Why this cannot be kept; undefined when it can. */
+/** Returns why this cannot be stored, or `undefined` if it can. */
 export function contentProblem(content: FactContent, redactor: Redactor): string | undefined {
   for (const field of fields) {
     const { length } = content[field];
@@ -25,7 +25,7 @@ export function contentProblem(content: FactContent, redactor: Redactor): string
   return undefined;
 }
 
-/** Also one that is spread over several fields. */
+/** Also detects a secret that is spread over several fields. */
 export function holdsSecret(content: FactContent, redactor: Redactor): boolean {
   const masked = redactor.json(pickContent(content));
   const isMasked = fields.some((field) => masked[field] !== content[field]);
@@ -45,7 +45,7 @@ export function requireContent(given: FactContent, redactor: Redactor): FactCont
   });
 }
 
-/** Two facts with the same key say the same. */
+/** Returns a key. Facts with the same key count as duplicates. */
 export function sameness(fact: string): string {
   return fact
     .normalize("NFKC")

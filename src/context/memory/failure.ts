@@ -1,4 +1,4 @@
-/** What went wrong, in one line. */
+/** Returns the error's message. */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

@@ -1,4 +1,4 @@
-/** From the changes of a memory to what it holds. */
+/** Folds the transactions of a memory into its facts. */
 
 import type { Transaction } from "./journal-line.ts";
 import type { Fact, StoredFact } from "./memory.ts";
@@ -14,7 +14,7 @@ export interface HistoryEntry {
   readonly by: string;
   readonly action: Transaction["action"];
   readonly note?: string;
-  /** As it was afterwards; absent when it was not there any more. */
+  /** The fact after the transaction; absent if it was removed. */
   readonly fact?: StoredFact;
 }
 
@@ -33,7 +33,7 @@ export function foldTransactions(transactions: readonly Transaction[]): MemorySt
   return { facts: new Map(facts), transactions };
 }
 
-/** Everything that ever happened to one fact, the first thing first. */
+/** Returns the transactions of one fact, oldest first. */
 export function historyOf(id: string, { transactions }: MemoryState): HistoryEntry[] {
   return transactions.flatMap((transaction) => {
     const fact = transaction.facts.find((other) => other.id === id);
@@ -52,7 +52,7 @@ export interface Reversal {
   readonly conflicts: string[];
 }
 
-/** What has to be written so that it is as if the transaction had not been. */
+/** Returns the changes that undo a transaction. */
 export function reversalOf(target: Transaction, transactions: readonly Transaction[]): Reversal {
   const before = storedAfter(transactions.slice(0, transactions.indexOf(target)));
   const now = storedAfter(transactions);
@@ -71,7 +71,7 @@ export function reversalOf(target: Transaction, transactions: readonly Transacti
   return result;
 }
 
-/** The last change that was not taken back and is none itself. */
+/** Returns the last change that is not undone and is not itself an undo. */
 export function lastUndoable(transactions: readonly Transaction[]): Transaction | undefined {
   const undone = new Set(transactions.flatMap(({ undoes }) => undoes ?? []));
   return transactions.findLast(({ id, action }) => action !== "undo" && action !== "used" && !undone.has(id));

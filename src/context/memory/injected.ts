@@ -1,4 +1,4 @@
-/** A memory that a program brings along, for tests and hosts: no files, no network. */
+/** A memory provided by the host program, for tests and hosts. Uses no files and no network. */
 import type { FactDraft, MemoryStore, VoteRequest } from "./memory.ts";
 import { serviceSection } from "./section.ts";
 

@@ -1,4 +1,4 @@
-/** The bytes of a memory on disk: good lines, damaged ones, and how the file changes without losing either. */
+/** Reads and writes the file of a journal. Damaged lines are moved aside, never lost. */
 import { readdirSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { type Disk, replaceFile } from "../../lib/node/disk.ts";
@@ -9,7 +9,7 @@ import { decodeTransaction, encodeTransaction, type Transaction } from "./journa
 export interface JournalFile {
   readonly transactions: readonly Transaction[];
   readonly damaged: readonly Buffer[];
-  /** The bytes after the last line end: a write that was cut short, or one that is under way. */
+  /** The bytes after the last newline: an interrupted write, or one in progress. */
   readonly tail: Buffer;
   readonly size: number;
 }
@@ -17,7 +17,7 @@ export interface JournalFile {
 const MAX_BYTES = 16 * 1024 * 1024;
 const NEWLINE = 0x0a;
 
-/** Costs one read; what is missing holds nothing. */
+/** Reads the file once. A missing file is empty. Throws when the file cannot be read or is too large. */
 export function readJournalFile(path: string, place: string): JournalFile {
   const file = readStart(path, { maxBytes: MAX_BYTES });
   if (file.kind === "missing") return { transactions: [], damaged: [], tail: Buffer.alloc(0), size: 0 };
@@ -37,7 +37,9 @@ export function readJournalFile(path: string, place: string): JournalFile {
   return { transactions, damaged, tail: bytes.subarray(start), size: bytes.length };
 }
 
-/** Resolves once the line survives a power cut. Only for who holds the lock, and has read the file since. */
+/**
+ * Appends a line and resolves once it survives a power cut. The caller must hold the lock and have read the file since.
+ */
 export async function appendTransaction(
   { path, disk }: { readonly path: string; readonly disk: Disk },
   file: JournalFile,
@@ -55,7 +57,7 @@ export async function appendTransaction(
     await disk.write(fd, line);
     await disk.sync(fd);
   } catch (error) {
-    // What was not acknowledged should not turn up later; where this fails too, the next change sets it aside.
+    // Removes the unacknowledged line. If this fails too, the next change moves it aside.
     if (size > 0) await disk.truncate(path, size).catch(() => undefined);
     throw error;
   } finally {
@@ -64,7 +66,7 @@ export async function appendTransaction(
   if (size === 0) await disk.syncDirectory(dirname(path));
 }
 
-/** The whole content anew: readers see the old or the new, and after a power cut there is one of both. */
+/** Replaces the whole file atomically: readers and a power cut see the old or the new content. */
 export async function rewriteJournal(disk: Disk, path: string, transactions: readonly Transaction[]): Promise<number> {
   const bytes = Buffer.concat(transactions.map(encodeTransaction));
   await replaceFile(disk, path, bytes);
@@ -72,7 +74,7 @@ export async function rewriteJournal(disk: Disk, path: string, transactions: rea
   return bytes.length;
 }
 
-/** What was set aside and what cut-off rewrites left: nobody can tell which facts are in there. */
+/** Deletes damaged lines that were moved aside and interrupted rewrites, as they may contain any fact. */
 export async function removeLeftovers(disk: Disk, path: string): Promise<void> {
   const isLeftover = new RegExp(`^${basename(path).replaceAll(".", "\\.")}(?:\\.damaged|\\.\\d+\\.[a-z0-9]+\\.tmp)$`);
   for (const name of readdirSync(dirname(path)).filter((entry) => isLeftover.test(entry))) {
@@ -81,7 +83,7 @@ export async function removeLeftovers(disk: Disk, path: string): Promise<void> {
   await disk.syncDirectory(dirname(path));
 }
 
-/** Damaged bytes are kept beside the file before they leave it; done twice they are there twice. */
+/** Copies damaged bytes beside the file before removing them. An interrupted call may copy them twice. */
 async function setAside(disk: Disk, path: string, { damaged, tail, transactions }: JournalFile): Promise<number> {
   const pieces = [...damaged, ...(tail.length > 0 ? [tail] : [])];
   const fd = await disk.openAppend(`${path}.damaged`);

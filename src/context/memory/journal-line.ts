@@ -1,6 +1,6 @@
 /**
- * One change of a memory on one line: what it did to which facts, who wanted it, and a checksum by which the line proves
- * itself. A line holds the facts as they are after it, so that any state can be had again by reading up to it.
+ * Encodes one transaction of a memory as a line, with its author and a checksum. A line has the facts as they are after
+ * it, so reading up to any line gives the state at that time.
  */
 import { crc32 } from "node:zlib";
 import * as z from "zod";
@@ -17,16 +17,16 @@ export const Transaction = z.lazy(() =>
     place: z.string().max(100),
     id,
     at: z.string().max(40),
-    /** `person`, `import`, or `agent:` and the session. */
+    /** `person`, `import`, or `agent:` and the session id. */
     by: z.string().max(200),
     action: z.enum(["store", "vote", "add", "edit", "remove", "accept", "import", "undo", "consolidate", "used"]),
     note: z.string().max(1000).exactOptional(),
-    /** For `undo`: the transaction that was taken back. */
+    /** For `undo`: the transaction that was undone. */
     undoes: id.exactOptional(),
     facts: z.array(StoredFact).max(MAX_CHANGES),
-    /** These are not there afterwards. */
+    /** Ids of facts that do not exist after this transaction. */
     absent: z.array(id).max(MAX_CHANGES).exactOptional(),
-    /** For `used`: how often and when last. */
+    /** For `used`: number of uses and time of the last one. */
     used: z.record(id, z.object({ uses: z.int().positive(), at: z.string().max(40) })).exactOptional(),
   }),
 );
@@ -34,7 +34,7 @@ export type Transaction = z.infer<typeof Transaction>;
 
 const MAX_LINE_BYTES = 8 * 1024 * 1024;
 const MAX_DEPTH = 12;
-/** `,"crc":"` and eight digits and `"}`. */
+/** Matches `,"crc":"`, eight digits and `"}`. */
 const TRAILER = /,"crc":"([0-9a-f]{8})"\}$/;
 
 export function encodeTransaction(transaction: Transaction): Buffer {
@@ -42,7 +42,7 @@ export function encodeTransaction(transaction: Transaction): Buffer {
   return Buffer.from(`${covered},"crc":"${checksum(covered)}"}\n`);
 }
 
-/** Undefined for a line that is damaged, or is none of ours. */
+/** Returns `undefined` for a damaged or foreign line. */
 export function decodeTransaction(line: string, place: string): Transaction | undefined {
   const trailer = TRAILER.exec(line);
   if (trailer === null || line.length > MAX_LINE_BYTES) return undefined;

@@ -1,6 +1,6 @@
 /**
- * The memory of one place in one file under the home: changes are appended, never overwritten, by one process at a time.
- * What has been acknowledged survives a kill and a power cut; what is damaged is set aside and said.
+ * The journal of one place: a file under the home to which one process at a time appends changes. An acknowledged
+ * change survives a kill and a power cut. Damaged lines are moved aside and reported.
  */
 import { join } from "node:path";
 import { withFileLock } from "../../lib/node/file-lock.ts";
@@ -24,24 +24,24 @@ export interface Journal {
   readonly scope: MemoryScope;
   /** Throws a `TroupeError` when the file cannot be read. */
   read(): MemoryState & { readonly notices: readonly string[] };
-  /** Reads, decides and writes as one step, seen by nobody in between; nothing is written when nothing is to change. */
+  /** Reads, decides and writes atomically. Writes nothing if `decide` returns no facts. */
   transact(request: ChangeRequest, decide: (state: MemoryState) => readonly StoredFact[]): Promise<void>;
-  /** Takes back one change, or the last one. The fold is then byte for byte what it was. */
+  /** Undoes one change, or the last one. The facts are then exactly what they were before it. */
   undo(by: string, transactionId?: string): Promise<Transaction>;
   used(ids: readonly string[]): Promise<void>;
-  /** The facts and everything that was ever said of them are gone from the files. This cannot be undone. */
+  /** Deletes the facts and their whole history from the files. This cannot be undone. */
   purge(ids: readonly string[]): Promise<void>;
 }
 
 interface ChangeRequest {
   readonly action: Exclude<Transaction["action"], "undo" | "used">;
-  /** `person`, `import`, or `agent:` and the session. */
+  /** `person`, `import`, or `agent:` and the session id. */
   readonly by: string;
-  /** Never words of the fact itself. */
+  /** Must not contain words of the fact. */
   readonly note?: string;
 }
 
-/** So many records of use become one. */
+/** After this many use records, they are merged into one. */
 const MAX_USE_RECORDS = 50;
 const USE_WAIT_MS = 2_000;
 
@@ -81,7 +81,7 @@ export function openJournal(options: {
   };
 }
 
-/** The file, while nobody else changes it. */
+/** The file while its lock is held. */
 interface Held extends Pick<MemoryPorts, "disk" | "stamp"> {
   readonly path: string;
   readonly place: string;
@@ -146,7 +146,7 @@ function withUsesTogether(transactions: readonly Transaction[]): Transaction[] {
   });
 }
 
-/** The note of a change goes with the facts it was about. */
+/** Removes facts from the transactions. A transaction that loses facts loses its note too. */
 function without(ids: ReadonlySet<string>, transactions: readonly Transaction[]): Transaction[] {
   return transactions.flatMap((transaction) => {
     const { facts, absent = [], used, note, ...rest } = transaction;

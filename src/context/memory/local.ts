@@ -1,4 +1,4 @@
-/** The memory that is on by default: journals under the home of the user, one for each place. */
+/** The default memory: journals under the user's home, one per place. */
 
 import { TroupeError } from "../../protocol/errors.ts";
 import { refuseRetracted, type StoreChange, sameFact, storeChange, stored, voteChange } from "./changes.ts";
@@ -22,7 +22,7 @@ import { memorySection } from "./section.ts";
 export interface LocalMemory extends MemoryStore {
   readonly kind: "local";
   readonly journals: readonly Journal[];
-  /** Many at once, as one change; each is kept or refused by itself. */
+  /** Stores many facts in one change. Each is stored or refused individually. */
   storeAll(drafts: readonly FactDraft[], scope: MemoryScope): Promise<readonly StoreResult[]>;
 }
 
@@ -32,7 +32,7 @@ type StoreResult =
 
 const actions = { person: "add", agent: "store", import: "import" } as const;
 
-/** New facts of a scope go into the first journal that has it. */
+/** Returns the memory over these journals. New facts go into the first journal of their scope. */
 export function localMemory(journals: readonly Journal[], ports: Pick<MemoryPorts, "stamp" | "redactor">): LocalMemory {
   const { stamp, redactor } = ports;
   const memory: LocalMemory = {
@@ -86,7 +86,7 @@ export function localMemory(journals: readonly Journal[], ports: Pick<MemoryPort
 interface Place {
   readonly state: MemoryState;
   readonly journal: Journal;
-  /** The other journals of the same scope: what they say counts too. */
+  /** The other journals of the same scope. Their facts count as duplicates too. */
   readonly others: readonly Journal[];
   readonly ports: Pick<MemoryPorts, "stamp" | "redactor">;
 }
@@ -138,7 +138,7 @@ function recallFrom(journals: readonly Journal[], now: number): Recall {
   return { ...(section.text !== "" && { text: section.text }), ids: section.ids, count: section.count, notices };
 }
 
-/** Accepted facts first: those are what a model has seen. */
+/** Finds a fact by its words. Accepted facts come first, because models have seen those. */
 function findFact(journals: readonly Journal[], words: string, now: number): { journal: Journal; fact: Fact } {
   const key = sameness(words);
   const found = journals.flatMap((journal) =>

@@ -1,6 +1,7 @@
 /**
- * What troupe remembers between sessions: facts that a person can read, correct and take back. A fact is told to a model
- * only when a person accepted it, and only in the repository it belongs to. Where facts are kept varies behind one port.
+ * The memory: facts that troupe remembers between sessions, and that the user can read, correct and undo. A model sees
+ * a fact only if the user accepted it, and only in its repository. This folder has the stores behind the `MemoryStore`
+ * port: local journals, a file of the repository, and a service.
  */
 import * as z from "zod";
 import type { Disk } from "../../lib/node/disk.ts";
@@ -10,10 +11,10 @@ import type { Stamp } from "../../lib/stamp.ts";
 export const memoryScopes = ["repository", "user"] as const;
 export type MemoryScope = (typeof memoryScopes)[number];
 
-/** In characters, after white space has been made single. */
+/** In characters, after whitespace is collapsed. */
 export const memoryLimits = { subject: 80, fact: 500, citations: 1000, reason: 1000 } as const;
 
-/** Per place, so that a memory stays something a person can read. */
+/** Maximum per place, so that the user can still read a memory. */
 export const MAX_FACTS = 300;
 export const MAX_PROPOSALS = 100;
 const MAX_VOTERS = 200;
@@ -27,7 +28,7 @@ const FactVote = z.lazy(() =>
   }),
 );
 
-/** A fact as it is stored: everything but how often it was used. */
+/** A fact as stored, without its use counts. */
 export const StoredFact = z.lazy(() =>
   z.object({
     id: z.string().regex(/^[\w-]{4,64}$/),
@@ -36,9 +37,9 @@ export const StoredFact = z.lazy(() =>
     citations: z.string().max(memoryLimits.citations),
     reason: z.string().max(memoryLimits.reason),
     scope: z.enum(memoryScopes),
-    /** Which repository, or which user, it is about: the key of its place. */
+    /** Key of the repository or user that the fact is about. */
     place: z.string().min(1).max(100),
-    /** How it came here: a tool call of a session, a command of the user, a file. */
+    /** The origin of the fact: a session's tool call, a user's command, a file. */
     source: z.object({
       kind: z.enum(["tool", "command", "import", "repository-file", "consolidation"]),
       detail: z.string().max(400).exactOptional(),
@@ -47,7 +48,7 @@ export const StoredFact = z.lazy(() =>
     status: z.enum(["proposed", "accepted", "retracted"]),
     createdAt: z.string().max(40),
     expiresAt: z.string().max(40).exactOptional(),
-    /** The fact that this one takes the place of, once it is accepted. */
+    /** The fact that this one replaces once it is accepted. */
     supersedes: z.string().max(64).exactOptional(),
     votes: z.object({
       up: z.int().nonnegative(),
@@ -59,7 +60,7 @@ export const StoredFact = z.lazy(() =>
 export type StoredFact = z.infer<typeof StoredFact>;
 
 export interface Fact extends StoredFact {
-  /** How many sessions were told of it. */
+  /** Number of sessions that received the fact. */
   readonly uses: number;
   readonly lastUsedAt?: string;
 }
@@ -70,68 +71,68 @@ export interface FactDraft extends FactContent {
   readonly scope: MemoryScope;
   readonly author: StoredFact["author"];
   readonly source: StoredFact["source"];
-  /** "accepted" only when a person saw this very text and agreed. */
+  /** "accepted" only if the user saw this very text and approved it. */
   readonly status: "proposed" | "accepted";
   readonly expiresAt?: string;
   readonly supersedes?: string;
 }
 
 export interface VoteRequest {
-  /** The exact words of the fact. */
+  /** The fact's exact text. */
   readonly fact: string;
   readonly direction: "upvote" | "downvote";
   readonly reason: string;
-  /** One voter has one vote per fact. */
+  /** Each voter has one vote per fact. */
   readonly voter: string;
 }
 
-/** What a session is told at its start. */
+/** The memory for a new session. */
 export interface Recall {
-  /** The section of the system prompt: wrapped, quoted, at most 4 kB. Absent when there is nothing to tell. */
+  /** The section for the system prompt: wrapped, quoted, at most 4 KiB. Absent if there are no facts. */
   readonly text?: string;
-  /** The facts in it, for `used`. */
+  /** Ids of the facts in `text`, for `used`. */
   readonly ids: readonly string[];
-  /** How many facts there are, told or not. */
+  /** Number of facts, including those that did not fit. */
   readonly count: number;
-  /** For people: what could not be read, or why there is no memory this time. */
+  /** For the user: unreadable facts, or why there is no memory in this session. */
   readonly notices: readonly string[];
-  /** What the store says of its tools; a missing `vote` where it has votes means that voting is not offered. */
+  /** The store's definitions of its tools. If `vote` is missing, voting is not offered. */
   readonly definitions?: MemoryDefinitions;
 }
 
 export interface MemoryDefinitions {
   readonly store?: { readonly description?: string; readonly scopes?: readonly MemoryScope[] };
   readonly vote?: { readonly description?: string };
-  /** Goes with the description of `store_memory`. */
+  /** Added to the description of `store_memory`. */
   readonly storeInstructions?: string;
 }
 
 export type StoreOutcome = "accepted" | "proposed" | "known";
 
-/** Where facts are kept. Failures that someone can act on are `TroupeError`s; `recall` and `used` never fail. */
+/** Stores facts. Throws a `TroupeError` for a failure that the user can fix. `recall` and `used` never throw. */
 export interface MemoryStore {
   readonly kind: "local" | "repository-file" | "service" | "injected";
   readonly scopes: readonly MemoryScope[];
   readonly hasVotes: boolean;
-  /** True when the store has newer definitions of its tools than `recall` has returned. */
+  /** True when the store has newer tool definitions than `recall` returned. */
   readonly isOutdated?: boolean;
   recall(signal?: AbortSignal): Promise<Recall>;
   store(draft: FactDraft, signal?: AbortSignal): Promise<{ readonly id: string; readonly outcome: StoreOutcome }>;
   vote(vote: VoteRequest, signal?: AbortSignal): Promise<void>;
-  /** Counts a session that was told of these facts. */
+  /** Counts a use of these facts by a session. */
   used(ids: readonly string[]): Promise<void>;
-  /** At the end of the session: what was held back is written now. */
+  /** Writes pending data at the end of the session. */
   close(): Promise<void>;
 }
 
-/** What every way of keeping facts on disk needs. */
+/** Dependencies of the stores on disk. */
 export interface MemoryPorts {
   readonly disk: Disk;
   readonly stamp: Stamp;
   readonly redactor: Redactor;
 }
 
-/** A vote more, or the same one turned around. Votes beyond the cap are counted, and their voters forgotten. */
+/** Adds a vote or changes the voter's earlier one. Above the cap, votes are counted but their voters are not stored. */
 export function withVote(fact: StoredFact, vote: StoredFact["votes"]["by"][number]): StoredFact {
   const former = fact.votes.by.find(({ voter }) => voter === vote.voter);
   const by = [...fact.votes.by.filter((other) => other !== former), vote].slice(-MAX_VOTERS);

@@ -1,4 +1,4 @@
-/** From what the user configured to the memory of a session. */
+/** Opens the memory of a session according to the user's settings. */
 import * as z from "zod";
 import type { Json } from "../../lib/json.ts";
 import { TroupeError } from "../../protocol/errors.ts";
@@ -9,22 +9,22 @@ import { repositoryPlaces, userPlace } from "./place.ts";
 import { type Optimise, repositoryFileMemory } from "./repository-file.ts";
 import { type ServicePrompts, serviceMemory } from "./service.ts";
 
-/** `memory` in the settings of the user; a project has no say in it. `true` and `false` stand for `enabled`. */
+/** `memory` in the user's settings; project settings do not count. `true` and `false` are short for `enabled`. */
 const MemorySettings = z.lazy(() =>
   z.preprocess(
     (value) => (typeof value === "boolean" ? { enabled: value } : value),
     z.strictObject({
       enabled: z.boolean().exactOptional(),
-      /** Where facts are kept: under the home, also in a file of the repository, or by a service. */
+      /** The store: under the home, also in a file of the repository, or a service. */
       store: z.enum(["local", "repository-file", "service"]).exactOptional(),
       url: z.string().max(2000).exactOptional(),
-      /** The variable that holds the token for the service. */
+      /** The environment variable with the service's token. */
       tokenVariable: z.string().max(200).exactOptional(),
-      /** Whether the service keeps facts about the user too. */
+      /** Whether the service also stores facts about the user. */
       userScope: z.boolean().exactOptional(),
-      /** Whether the service is only asked about a repository, never about the user alone. */
+      /** Whether the service is only used with a repository. */
       needsRepository: z.boolean().exactOptional(),
-      /** Whether a model merges what says the same when the file of the repository is written. */
+      /** Whether a model merges duplicate facts when the repository's file is written. */
       merge: z.boolean().exactOptional(),
     }),
   ),
@@ -41,19 +41,19 @@ export interface OpenMemoryOptions {
   readonly settings: MemorySettings;
   readonly stateRoot: string;
   readonly cwd: string;
-  /** Whether a person trusts the folder: then what it says of its origin counts. */
+  /** Whether the user trusts the folder. Only then its origin URL counts. */
   readonly isTrusted: boolean;
-  /** `owner/name`, and the root of the work tree, where the folder has them. */
+  /** `owner/name` and the root of the work tree, if any. */
   readonly repository?: string;
   readonly gitRoot?: string;
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly ports: MemoryPorts;
   readonly optimise?: Optimise;
-  /** What the service was asked before, for all sessions of the process. */
+  /** Cached replies of the service, shared by all sessions of the process. */
   readonly prompts?: ServicePrompts;
 }
 
-/** Reads nothing yet. Throws a `TroupeError` when the address of a service is not usable. */
+/** Returns the store without reading it. Throws a `TroupeError` when a service's URL is invalid. */
 export function openMemory(options: OpenMemoryOptions): MemoryStore {
   const { settings, environment, ports, repository, gitRoot, optimise, prompts } = options;
   const { store = "local" } = settings;
@@ -74,7 +74,7 @@ export function openMemory(options: OpenMemoryOptions): MemoryStore {
   return repositoryFileMemory({ root: gitRoot, local, ports, ...(optimise && { optimise }) });
 }
 
-/** What is under the home: facts of the repository first, then those of the user. */
+/** Returns the memory under the home: facts of the repository first, then those of the user. */
 export function openLocalMemory(
   options: Pick<OpenMemoryOptions, "stateRoot" | "cwd" | "isTrusted" | "ports">,
 ): LocalMemory {

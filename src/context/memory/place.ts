@@ -1,6 +1,6 @@
 /**
- * Which repository a folder belongs to, as far as memories go. A folder can claim anything about itself: its address of
- * origin counts only where a person trusts it, and a pointer to another repository only where that one points back.
+ * Finds the repository that a folder's memory belongs to. A folder can claim anything about itself. Its origin URL
+ * counts only if the user trusts it, and a link to another repository only if that one links back.
  */
 import { createHash } from "node:crypto";
 import { realpathSync, statSync } from "node:fs";
@@ -8,17 +8,17 @@ import { basename, dirname, isAbsolute, join, resolve } from "node:path";
 import { smallText } from "../../lib/node/small-file.ts";
 
 export interface MemoryPlace {
-  /** Names the file; the same for the same place on every start. */
+  /** The file name. Stable across restarts. */
   readonly key: string;
-  /** For people. */
+  /** The name for the user. */
   readonly label: string;
 }
 
 export const userPlace: MemoryPlace = { key: "user", label: "you, in all repositories" };
 
 /**
- * The places of a folder; new facts go to the first. Without trust it is the folder of the repository alone, shared by
- * its linked work trees. With trust it is what origin names, shared by all clones, and after that the folder again.
+ * Returns the places of a folder. New facts go to the first. Without trust there is only the path of the repository,
+ * shared by its linked work trees. With trust the origin comes first, shared by all clones, then the path.
  */
 export function repositoryPlaces(cwd: string, options: { readonly isTrusted: boolean }): readonly MemoryPlace[] {
   const folder = realpathSync(cwd);
@@ -33,7 +33,7 @@ export function repositoryPlaces(cwd: string, options: { readonly isTrusted: boo
 const MAX_BYTES = 1024 * 1024;
 
 interface Repository {
-  /** The main work tree, or where the repository itself is when it has none. */
+  /** The main work tree, or the repository itself if it is bare. */
   readonly main: string;
   readonly common: string;
 }
@@ -48,7 +48,7 @@ function findRepository(folder: string): Repository | undefined {
   }
 }
 
-/** Undefined when the repository does not know this work tree. */
+/** Returns `undefined` if the repository does not list this work tree. */
 function linkedRepository(root: string, entry: string): Repository | undefined {
   const pointer = smallText(entry, MAX_BYTES)?.match(/^gitdir: (.+)$/m)?.[1];
   if (pointer === undefined) return undefined;
@@ -64,7 +64,7 @@ function linkedRepository(root: string, entry: string): Repository | undefined {
   }
 }
 
-/** `host/path` of the remote called origin, without who signs in there; undefined for what only this machine knows. */
+/** Returns `host/path` of the remote `origin` without credentials, or `undefined` for a local path. */
 export function originOf(config: string): string | undefined {
   const section = config.split(/^\[/m).find((part) => /^remote "origin"\]/.test(part));
   const url = section?.match(/^\s*url\s*=\s*(.+)$/m)?.[1]?.trim() ?? "";

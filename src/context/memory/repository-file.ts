@@ -1,7 +1,7 @@
 /**
- * Facts that travel with a repository, `.github/copilot-memories.jsonl`: for those who turn it on. Anyone who can change
- * the repository can write there, so what it says is never more than a proposal; what a person accepted stands in the
- * journal under the home. Written at the end of a session, and only with what a person accepted in it.
+ * Facts that are stored with a repository, in `.github/copilot-memories.jsonl`; off by default. Anyone who can change
+ * the repository can write there, so its facts count only as proposals. The user's accepted facts are in the journal
+ * under the home. The file is written at the end of a session, only with facts accepted in it.
  */
 import { join } from "node:path";
 import * as z from "zod";
@@ -15,11 +15,11 @@ import { type FactContent, type MemoryPorts, type MemoryStore, memoryLimits } fr
 
 export const REPOSITORY_FILE = join(".github", "copilot-memories.jsonl");
 
-/** May merge facts that say the same; what it gives is checked like anything from outside. */
+/** Merges facts that say the same. Its result is validated like any untrusted input. */
 export type Optimise = (facts: readonly FactContent[]) => Promise<readonly FactContent[]>;
 
 export interface RepositoryFileOptions {
-  /** The real path of the work tree. */
+  /** Real path of the work tree. */
   readonly root: string;
   readonly local: LocalMemory;
   readonly ports: MemoryPorts;
@@ -29,7 +29,7 @@ export interface RepositoryFileOptions {
 const MAX_BYTES = 1024 * 1024;
 const MAX_LINES = 2000;
 const MAX_DEPTH = 8;
-/** Merging may not throw more than this share away. */
+/** Maximum share of facts that a merge may drop. */
 const MAX_DROPPED_SHARE = 0.5;
 
 export interface LineRecord extends FactContent {
@@ -70,12 +70,12 @@ export function repositoryFileMemory({ root, local, ports, optimise }: Repositor
   };
 }
 
-/** The words of the facts in it. */
+/** Returns the texts of the facts in the repository's file. */
 export function factsInRepository(root: string): string[] {
   return readRepositoryFile(root).records.map(({ fact }) => fact);
 }
 
-/** What the file says, as far as it can be understood. */
+/** Reads the file. Skips lines that cannot be parsed. */
 function readRepositoryFile(root: string): { records: LineRecord[]; lines: string[]; notices: string[] } {
   const path = join(root, REPOSITORY_FILE);
   const file = readSmallFile(path, { maxBytes: MAX_BYTES, below: root });
@@ -88,7 +88,7 @@ function readRepositoryFile(root: string): { records: LineRecord[]; lines: strin
   };
 }
 
-/** One JSON object a line; also the format of `troupe memory export`. */
+/** Parses one JSON object per line. This is also the format of `troupe memory export`. */
 export function parseLines(text: string, name: string): { records: LineRecord[]; notices: string[] } {
   const lines = text.split("\n").filter((line) => line.trim() !== "");
   const records = lines.slice(0, MAX_LINES).flatMap((line) => parseRecord(line) ?? []);
@@ -125,7 +125,7 @@ function parseRecord(line: string): LineRecord | undefined {
   return plain.citations.length > memoryLimits.citations ? undefined : { id, ...plain };
 }
 
-/** Lines that are there stay as they are, also those we do not understand, unless all was merged. */
+/** Adds facts to the file. Existing lines stay unchanged, including unknown ones, unless a merge replaces all. */
 async function writeRepositoryFile(request: {
   root: string;
   added: readonly (FactContent & { id: string; source: object })[];
@@ -161,7 +161,7 @@ async function optimised(
     if (isTooFew || facts.length > union.length) return undefined;
     return facts.some((fact) => contentProblem(fact, redactor) !== undefined) ? undefined : facts;
   } catch {
-    return undefined; // the union is as good, only longer
+    return undefined; // the unmerged facts are as good, only longer
   }
 }
 

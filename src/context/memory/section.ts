@@ -1,4 +1,4 @@
-/** What the main agent is told of the memory: accepted facts of this place, the most useful first, as quoted data. */
+/** The memory section of the main agent's prompt: accepted facts of this place, most useful first, quoted as data. */
 
 import { quoted, wrapped } from "../../lib/quoting.ts";
 import { clip } from "../../lib/text.ts";
@@ -7,10 +7,10 @@ import introduction from "./section.md";
 import serviceIntroduction from "./service-section.md";
 
 export interface MemorySection {
-  /** Empty when there is nothing to tell. */
+  /** Empty if there are no facts. */
   readonly text: string;
   readonly ids: readonly string[];
-  /** How many facts there are to tell, also those that did not fit. */
+  /** Number of facts, including those that did not fit. */
   readonly count: number;
 }
 
@@ -18,7 +18,7 @@ export const MAX_SECTION_BYTES = 4096;
 const TAG = "memories";
 const MAX_CITATION_CHARACTERS = 160;
 const SHORTEST_LINE_BYTES = 60;
-/** A fact that is told often is not the truer for it. */
+/** Caps the score for uses: frequent use does not make a fact truer. */
 const MAX_USES_COUNTED = 8;
 const FRESH_MS = 30 * 86_400_000;
 
@@ -47,7 +47,7 @@ export function memorySection(
   return { text, ids, count: tellable.length };
 }
 
-/** Text of a memory service, which is not ours either. */
+/** Returns the section for the text of a memory service, which is untrusted. */
 export function serviceSection(text: string): string {
   const whole = boundedSection(text, MAX_SECTION_BYTES);
   const over = byteLength(whole) - MAX_SECTION_BYTES;
@@ -78,7 +78,7 @@ function lineOf(fact: Fact): string {
   return `- ${asData(fact.subject)}: ${asData(fact.fact)} (${about})${cited}`;
 }
 
-/** One line in quotation marks, in which no tag begins. */
+/** Quotes a text on one line. No tag can start in it. */
 const asData = (text: string): string => quoted(JSON.stringify(text));
 
 function youngerFirst(one: Fact, other: Fact): number {

@@ -1,4 +1,4 @@
-/** One request to a memory service: one try, bounded in time and size, no redirects, nothing followed. */
+/** Sends one request to a memory service: one attempt, bounded in time and size, without redirects. */
 import type { IncomingMessage, RequestOptions } from "node:http";
 import { isDeeperThan, parseJson } from "../../lib/json.ts";
 import { TroupeError } from "../../protocol/errors.ts";
@@ -14,14 +14,14 @@ export interface ServiceRequest {
 
 export interface ServiceReply {
   readonly status: number;
-  /** Undefined when there is no JSON in it. */
+  /** `undefined` if the body is not JSON. */
   readonly json: unknown;
 }
 
 const MAX_REPLY_BYTES = 256 * 1024;
 const MAX_DEPTH = 10;
 
-/** Throws an `Error` whose message holds neither the token nor anything the server said. */
+/** Throws an `Error` whose message contains neither the token nor any text of the server. */
 export async function requestService(request: ServiceRequest): Promise<ServiceReply> {
   const limit = AbortSignal.timeout(request.timeoutMs);
   const signal = request.signal ? AbortSignal.any([request.signal, limit]) : limit;
@@ -39,7 +39,7 @@ export async function requestService(request: ServiceRequest): Promise<ServiceRe
   }
 }
 
-/** The address of the service, as the user configured it. A token goes over an open line only to this machine. */
+/** Validates the configured URL. Plain HTTP is allowed only to this machine, because it exposes the token. */
 export function serviceAddress(address: string): URL {
   const refuse = (why: string): TroupeError =>
     new TroupeError("configuration", `The address of the memory service is not usable: ${why}.`, {

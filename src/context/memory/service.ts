@@ -1,6 +1,6 @@
 /**
- * A memory that several people share, behind a small HTTP contract (docs/guides/memory.md). It is asked once for each
- * repository; whatever goes wrong then costs the memory of this session and nothing else.
+ * A memory shared by several users, behind a small HTTP contract (docs/guides/memory.md). It is queried once per
+ * repository. A failure costs only this session's memory.
  */
 import * as z from "zod";
 import type { Redactor } from "../../lib/redact/redact.ts";
@@ -16,37 +16,37 @@ import { requestService, type ServiceReply, serviceAddress } from "./service-htt
 export interface ServiceOptions {
   readonly url: string;
   readonly token?: string;
-  /** `owner/name`; undefined when it is not known. */
+  /** `owner/name`; `undefined` if unknown. */
   readonly repository?: string;
-  /** Whether facts about the user are kept there too, so that it makes sense without a repository. */
+  /** Whether the service also stores facts about the user, and is so useful without a repository. */
   readonly hasUserScope?: boolean;
-  /** Without a repository the service is not asked at all, whatever the scopes. */
+  /** Without a repository the service is never queried, whatever the scopes. */
   readonly needsRepository?: boolean;
   readonly timeoutMs?: number;
   readonly stamp: Stamp;
   readonly redactor: Redactor;
-  /** What was asked before, by whoever else shares it. */
+  /** A shared cache of replies. */
   readonly prompts?: ServicePrompts;
 }
 
-/** What services have said, for all sessions of a process: each question is asked once, and whoever asks meanwhile waits. */
+/** Caches replies of services for all sessions of a process. Concurrent queries share one request. */
 export type ServicePrompts = Map<string, KnownPrompt>;
 
 interface KnownPrompt {
-  /** Why there is none, when it failed. */
+  /** The reply, or the reason for the failure. */
   readonly reply: Promise<PromptReply | string>;
   staleAt: number;
 }
 
-/** The first turn waits for the service this long at most. */
+/** Maximum time that the first turn waits for the service. */
 const TIMEOUT_MS = 3_000;
 const WRITE_TIMEOUT_MS = 10_000;
-/** A service that failed is left alone for a while: nobody should wait for it again and again. */
+/** A failed service is not queried again for this long, so that users do not wait repeatedly. */
 const REST_MS = 60_000;
-/** Others may have added facts since. */
+/** After this time the service is queried again, because others may have added facts. */
 const FRESH_MS = 5 * 60_000;
 const MAX_PROMPTS = 100;
-/** The status for a call that was made by an old definition of its tool. */
+/** HTTP status for a call that uses an old tool definition. */
 const OUTDATED = 412;
 const MAX_TEXT = 64 * 1024;
 
@@ -75,7 +75,7 @@ export function serviceMemory(options: ServiceOptions): MemoryStore {
   const prompt = knownPrompt(options, scope, () => fetchPrompt(send, { scope, repository }));
   let known: PromptReply | undefined;
   let isOutdated = false;
-  /** The version that the caller has seen; the service refuses one that it no longer takes. */
+  /** The definition version that the caller has seen. The service refuses outdated versions. */
   const versionOf = (tool: "storeDefinition" | "voteDefinition"): { definitionVersion?: string | number } => {
     const version = known?.[tool]?.version;
     return version === undefined ? {} : { definitionVersion: version };
@@ -145,7 +145,7 @@ function sender({ url, token, timeoutMs }: ServiceOptions): Send {
     });
 }
 
-/** One question, shared by all who wait for the answer; a failure is an answer too, for a while. */
+/** Shares one query among all waiting callers. A failure is cached too, for `REST_MS`. */
 function knownPrompt(
   { url, token = "", repository = "", stamp, prompts = new Map() }: ServiceOptions,
   scope: MemoryScope,

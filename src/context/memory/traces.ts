@@ -1,17 +1,17 @@
-/** Where else under the home the words of a fact stand, for a person who wants them gone. */
+/** Finds session logs that contain a fact's words, for a user who wants to delete them. */
 import { open, readdir } from "node:fs/promises";
 import { join } from "node:path";
 
 export interface Traces {
   readonly sessions: readonly string[];
-  /** False when there was too much to look through. */
+  /** False when the search hit its limit of time or sessions. */
   readonly isComplete: boolean;
 }
 
 const MAX_SESSIONS = 20_000;
 const PIECE_BYTES = 1024 * 1024;
 
-/** Looks through the logs of all sessions, for so long and no longer. */
+/** Searches the logs of all sessions, for at most `maxMs`. */
 export async function tracesOf(words: string, stateRoot: string, maxMs = 10_000): Promise<Traces> {
   const folder = join(stateRoot, "session-state");
   const names = await readdir(folder).catch(() => []);
@@ -25,13 +25,13 @@ export async function tracesOf(words: string, stateRoot: string, maxMs = 10_000)
   return { sessions, isComplete: names.length <= MAX_SESSIONS };
 }
 
-/** As it stands in the arguments of a call, which are JSON inside JSON. */
+/** Returns the words as encoded in a call's arguments, which are JSON inside JSON. */
 const twice = (words: string): string => {
   const once = JSON.stringify(words).slice(1, -1);
   return JSON.stringify(once).slice(1, -1);
 };
 
-/** Costs one piece of memory whatever the size; a file that is missing or no file mentions nothing. */
+/** Searches a file with constant memory. Returns false for a missing file or a non-file. */
 async function mentions(path: string, needles: readonly Buffer[], end: number): Promise<boolean> {
   const file = await open(path, "r").catch(() => undefined);
   if (file === undefined) return false;

@@ -1,13 +1,13 @@
-/** Facts out of a memory and into another one. Both ways are looked through for secrets again. */
+/** Exports and imports facts. Both check for secrets again. */
 import type { Redactor } from "../../lib/redact/redact.ts";
 import { contentProblem, holdsSecret } from "./content.ts";
 import { type Fact, type FactDraft, type MemoryScope, memoryLimits } from "./memory.ts";
 import { parseLines } from "./repository-file.ts";
 
 export interface Export {
-  /** One JSON object a line, always in the same order. */
+  /** One JSON object per line, in a stable order. */
   readonly text: string;
-  /** Ids of facts that hold what is known as a secret today. */
+  /** Ids of facts that contain a secret known today. */
   readonly withheld: readonly string[];
 }
 
@@ -27,7 +27,7 @@ export interface Import {
   readonly notices: readonly string[];
 }
 
-/** Whatever the file says of itself, its facts are proposals: somebody else may have written it. */
+/** Imports all facts as proposals, whatever the file says: others may have written it. */
 export function importFacts(
   text: string,
   { name, scope, redactor }: { name: string; scope: MemoryScope; redactor: Redactor },
@@ -49,7 +49,7 @@ export function byAge(one: Fact, other: Fact): number {
   return one.createdAt.localeCompare(other.createdAt) || one.id.localeCompare(other.id);
 }
 
-/** Where it is kept is nobody's business elsewhere, and who voted neither. */
+/** Omits the place and the voters, which are private to this machine. */
 function exported({ place: _, votes: { up, down }, ...fact }: Fact): object {
   return { ...fact, votes: { up, down } };
 }

@@ -1,11 +1,11 @@
-/** `allowed-tools` of a skill: what need not be asked for once the skill is in use. */
+/** `allowed-tools` of a skill: the tools that need no approval once the skill is in use. */
 import { clip } from "../../lib/text.ts";
 import type { Skill, SkillNotice } from "./skill.ts";
 
 const MAX_TOOLS = 50;
 const MAX_CHARACTERS = 200;
 
-/** Names that skills written for other programs use, in the words of our rules. */
+/** Maps tool names of other programs to our rule kinds. */
 const OTHER_NAMES: Readonly<Record<string, string>> = {
   Bash: "shell",
   Read: "read",
@@ -18,7 +18,7 @@ const OTHER_NAMES: Readonly<Record<string, string>> = {
   WebFetch: "url",
 };
 
-/** A list, or text with commas or spaces between; what is in parentheses belongs together. */
+/** Splits a list, or a text with commas or spaces. Does not split within parentheses. */
 export function splitAllowedTools(value: unknown): { tools: readonly string[]; problem?: string } {
   if (value === undefined || value === null) return { tools: [] };
   const texts = Array.isArray(value) ? value : typeof value === "string" ? splitText(value) : undefined;
@@ -30,8 +30,8 @@ export function splitAllowedTools(value: unknown): { tools: readonly string[]; p
 }
 
 /**
- * The rules to add for the rest of the session once the skill is used. `problemOf` says what is wrong with a rule, or
- * nothing; what is wrong is left out with a notice. A skill of the workspace gives none.
+ * Returns the permission rules to add for the rest of the session once the skill is used. `problemOf` returns why a
+ * rule is invalid. Invalid rules are skipped with a notice. A workspace skill gets no rules.
  */
 export function allowedToolRules(
   skill: Pick<Skill, "name" | "path" | "scope" | "allowedTools">,
@@ -52,7 +52,7 @@ export function allowedToolRules(
   return { rules: [...new Set(rules)], notices };
 }
 
-/** `Bash(git status:*)` becomes `shell(git status:*)`; what is not in the table is taken as it stands. */
+/** `Bash(git status:*)` becomes `shell(git status:*)`. Unknown names stay unchanged. */
 function ruleOf(entry: string): string {
   const [, name = entry, argument] = /^([^()]+?)\s*(?:\((.*)\))?$/s.exec(entry) ?? [];
   const kind = Object.hasOwn(OTHER_NAMES, name) ? OTHER_NAMES[name] : undefined;

@@ -1,6 +1,7 @@
 /**
- * Nearly every SKILL.md begins with a few lines of `key: words`. Reading those without YAML keeps the start of a session
- * with hundreds of skills in milliseconds; anything else goes to `parseFrontmatter`, and both say the same.
+ * A fast parser for simple frontmatter. Nearly every SKILL.md starts with a few lines of `key: words`. Parsing those
+ * without YAML lets a session with hundreds of skills start in milliseconds. Everything else goes to
+ * `parseFrontmatter`; the results are the same.
  */
 import { type Frontmatter, parseFrontmatter } from "../../lib/frontmatter.ts";
 
@@ -8,7 +9,7 @@ const OPENING = "---\n";
 const MAX_BLOCK_CHARACTERS = 8 * 1024;
 const PLAIN_LINE =
   /^([A-Za-z][\w-]*): (?:([A-Za-z][^\u0000-\u001f\u007f-\u009f\u2028\u2029\ufeff]*)|"([ !#-[\]-~]*)")$/;
-/** Where YAML would see more than words: a mapping, a comment, a value of another type. */
+/** Matches values that YAML would not read as plain text: a mapping, a comment, a value of another type. */
 const MORE_THAN_WORDS = /:(?: |$)| #| $|^(?:null|true|false|yes|no|on|off)$/i;
 const REFUSED_KEYS = new Set(["constructor", "prototype"]);
 
@@ -16,7 +17,7 @@ export async function skillFrontmatter(text: string): Promise<Frontmatter> {
   return plainFrontmatter(text) ?? (await parseFrontmatter(text));
 }
 
-/** Undefined when the block is more than plain lines. */
+/** Returns `undefined` when the block has more than plain lines. */
 export function plainFrontmatter(text: string): Frontmatter | undefined {
   if (!text.startsWith(OPENING)) return undefined;
   const end = text.indexOf("\n---\n", OPENING.length - 1);

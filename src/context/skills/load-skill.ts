@@ -1,4 +1,4 @@
-/** The text of a skill, read when it is used, and how a model is shown it. */
+/** Loads a skill's text when it is used, and formats it for the model. */
 import { openForReading, PathError } from "../../lib/node/paths.ts";
 import { quoted, wrapped } from "../../lib/quoting.ts";
 import { clip, plural } from "../../lib/text.ts";
@@ -13,10 +13,10 @@ import { holdsScripts, lookAtFiles, type SkillFiles } from "./skill-files.ts";
 export type SkillInvoked = EventData<"skill.invoked">;
 
 export interface LoadedSkill {
-  /** What the model reads. */
+  /** The text for the model. */
   readonly context: string;
   readonly invoked: SkillInvoked;
-  /** True when the text has a place for the request of the user, which then stands there. */
+  /** True when the user's request was inserted into the text. */
   readonly takesRequest?: boolean;
 }
 
@@ -31,7 +31,7 @@ const MAX_LISTED_CHARACTERS = 4000;
 const MAX_PRELOADED = 20;
 const MAX_PRELOADED_CHARACTERS = 256 * 1024;
 
-/** `skills` is asked anew each time, so that switching one off takes effect at once. */
+/** Calls `skills` each time, so that disabling a skill takes effect at once. */
 export function skillShelf(skills: () => readonly Skill[]): SkillShelf {
   const offered = (): Skill[] => skills().filter((skill) => skill.enabled && skill.modelInvocable);
   return {
@@ -46,7 +46,7 @@ export function skillShelf(skills: () => readonly Skill[]): SkillShelf {
   };
 }
 
-/** Throws a `TroupeError` when the file is gone, or is no longer what was looked at when the session started. */
+/** Throws a `TroupeError` when the file is missing, or its scripts changed since they were approved. */
 export async function loadSkill(
   skill: Skill,
   trigger: "user-invoked" | "agent-invoked" | "context-load",
@@ -70,7 +70,10 @@ export async function loadSkill(
   return { context: contextText(skill, body, files), invoked, takesRequest };
 }
 
-/** `$ARGUMENTS` stands for everything that was typed after the name, `$1` to `$9` for single words. */
+/**
+ * Replaces `$ARGUMENTS` with the whole request. `$1` to `$9` are replaced with single words, but only in a text that
+ * also has `$ARGUMENTS`.
+ */
 function withArguments(text: string, request: string): { body: string; takesRequest: boolean } {
   const words = request.split(/\s+/).filter(Boolean);
   let takesRequest = false;
@@ -83,8 +86,7 @@ function withArguments(text: string, request: string): { body: string; takesRequ
 }
 
 /**
- * For an agent that names its skills: all of them in full, before it starts. What cannot be had is said, and stops
- * nothing. An agent that names none gets none.
+ * Loads the skills that an agent names, in full, before it starts. Reports skills that cannot be loaded in `missing`.
  */
 export async function skillContext(
   names: readonly string[],
@@ -156,7 +158,9 @@ function problemWord({ problem }: PathError): string {
   return problem in words ? words[problem as keyof typeof words] : "not readable";
 }
 
-/** Files may have been added or changed since; scripts of a workspace that nobody approved are not brought in. */
+/**
+ * Lists the files again, as they may have changed. Throws if a workspace skill now has scripts that are not approved.
+ */
 async function filesNow(skill: Skill): Promise<SkillFiles | undefined> {
   const folder = realPath(skill.directory);
   if (folder === undefined) return undefined;
@@ -168,7 +172,7 @@ async function filesNow(skill: Skill): Promise<SkillFiles | undefined> {
   throw new TroupeError("configuration", message, { hint: "Look at them, then run: troupe trust" });
 }
 
-/** The wire's text. Files are named only where there is more than the skill's own. */
+/** Returns the text for the model. Lists files only if there are more than SKILL.md. */
 function contextText(skill: Skill, body: string, files: SkillFiles | undefined): string {
   const beside = (files?.files ?? []).filter((file) => file !== "SKILL.md");
   const list = beside.length === 0 ? "" : `${fileList(beside, files?.complete ?? true)}\n`;

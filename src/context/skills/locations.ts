@@ -1,23 +1,23 @@
-/** Where skills are looked for, in order: of two with the same name the first is used. */
+/** The folders that are searched for skills, in order. Of two skills with the same name, the first is used. */
 import { delimiter, dirname, join, resolve } from "node:path";
 import type { SkillLocation } from "./skill.ts";
 
 export interface SkillPlaces {
-  /** Real path of the working folder. */
+  /** Real path of the working directory. */
   readonly cwd: string;
-  /** Real path; left out where there is no repository, and then only `cwd` is looked at. */
+  /** Real path. Without a repository it is absent, and only `cwd` is searched. */
   readonly gitRoot?: string;
   readonly stateRoot: string;
   readonly home: string;
   readonly environment?: Readonly<Record<string, string | undefined>>;
   readonly plugins?: readonly PluginSkills[];
-  /** From the settings of the user or a client program. */
+  /** From the settings of the user or of a client. */
   readonly skillDirectories?: readonly string[];
-  /** Further folders that were opened to the tools, as real paths. */
+  /** Real paths of further folders that the tools may use. */
   readonly addedDirectories?: readonly string[];
-  /** False: only what plugins and `skillDirectories` name. */
+  /** False: searches no folders of the project or of the user's home. */
   readonly discovered?: boolean;
-  /** What troupe itself brings. */
+  /** The folder of troupe's own skills. */
   readonly builtin?: string;
 }
 
@@ -49,7 +49,7 @@ export function skillLocations(places: SkillPlaces): SkillLocation[] {
     ...customLocations(places),
     ...(places.addedDirectories ?? []).flatMap(addedLocations),
     ...(places.builtin === undefined ? [] : [skills(places.builtin, "builtin")]),
-    // A skill anywhere comes before a command of the same name.
+    // Skills come before commands of the same name.
     ...levels.map(
       (folder): SkillLocation => ({
         path: join(folder, COMMAND_FOLDER),
@@ -76,7 +76,7 @@ function levelsUpTo(cwd: string, gitRoot: string | undefined): string[] {
   return levels;
 }
 
-/** In a home folder that is itself the workspace, the person's own folders stay the person's own. */
+/** Omits the user's own folders, which lie in the workspace if the home folder is the workspace. */
 function projectLocations(
   folder: string,
   at: { cwd: string; workspace: string; personal: readonly SkillLocation[] },
@@ -115,7 +115,7 @@ function customLocations({ environment = {}, skillDirectories = [], cwd }: Skill
     .map((path) => skills(resolve(cwd, path), "custom"));
 }
 
-/** Opening a folder to the tools is not trusting what lies in it. */
+/** Access for tools does not imply trust, so these locations count as a workspace. */
 function addedLocations(folder: string): SkillLocation[] {
   return PROJECT_FOLDERS.map((name) => ({ ...skills(join(folder, name), "custom"), workspace: folder }));
 }

@@ -1,4 +1,4 @@
-/** Scripts that a workspace brings are used only as a person has seen them: their content is pinned by its hash. */
+/** Pins a workspace's scripts by hash: they are used only as the user approved them. */
 import { createHash, type Hash } from "node:crypto";
 import { constants } from "node:fs";
 import { openForReading, PathError } from "../../lib/node/paths.ts";
@@ -14,7 +14,7 @@ const MAX_PINNED_FILES = 200;
 const MAX_NAMES_SHOWN = 20;
 const { S_IXUSR } = constants;
 
-/** Throws a `TroupeError` when there is too much to look at, or a link leads out. */
+/** Returns the item to approve. Throws a `TroupeError` when the folder is too large or a link leads out of it. */
 export async function pinnedItem(
   skill: Pick<Skill, "name" | "directory" | "root" | "path">,
 ): Promise<PinnedItem<"skill">> {
@@ -23,7 +23,7 @@ export async function pinnedItem(
   return { kind: "skill", id: skill.path, digest, shown };
 }
 
-/** SHA-256 over the names, the execute bits and the content of every file below. */
+/** Returns a SHA-256 over the names, execute bits and content of every file below the folder. */
 export async function digestFolder(
   folder: string,
   limits: { root: string; what: string; maxFiles?: number },
@@ -51,7 +51,7 @@ export async function digestFolder(
   return { digest: hash.digest("hex"), files };
 }
 
-/** Lengths come first, so that no two different folders make the same bytes. */
+/** Hashes the name and size first, so that different folders never give the same bytes. */
 async function addFile(hash: Hash, file: string, at: { folder: string; root: string; left: number }): Promise<number> {
   const opened = await openForReading(file, { cwd: at.folder, roots: [at.root] });
   try {

@@ -1,13 +1,13 @@
-/** Looking into folders at the start, where hundreds must cost milliseconds: without waiting, and with an end. */
+/** Lists folders at startup. Synchronous and bounded, so that hundreds take milliseconds. */
 import * as fs from "node:fs";
 
 export interface FolderRead {
-  /** Names in order; links are told apart from what they lead to. */
+  /** Sorted by name. Links are not followed. */
   readonly entries: readonly { readonly name: string; readonly kind: "file" | "folder" | "link" | "special" }[];
   readonly complete: boolean;
 }
 
-/** Undefined when there is no such folder, or none that may be read. */
+/** Returns `undefined` if the folder does not exist or cannot be read. */
 export function readFolder(path: string, maxEntries: number): FolderRead | undefined {
   if (!fs.statSync(path, { throwIfNoEntry: false })?.isDirectory()) return undefined;
   const entries: { name: string; kind: "file" | "folder" | "link" | "special" }[] = [];
@@ -26,7 +26,7 @@ export function readFolder(path: string, maxEntries: number): FolderRead | undef
   }
 }
 
-/** Undefined when it leads nowhere. */
+/** Returns `undefined` if the path does not resolve. */
 export function realPath(path: string): string | undefined {
   try {
     return fs.realpathSync.native(path);

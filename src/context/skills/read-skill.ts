@@ -1,22 +1,22 @@
-/** From the first lines of a file to a skill, or a notice that says why not. */
+/** Parses a skill from the first lines of its file. Reports a broken one as a notice. */
 import { type FileStart, readStart } from "../../lib/node/small-file.ts";
 import { clip, sanitise } from "../../lib/text.ts";
 import { splitAllowedTools } from "./allowed-tools.ts";
 import { skillFrontmatter } from "./frontmatter-fast.ts";
 import { MAX_SKILL_BYTES, type Note, type Skill, type SkillLocation } from "./skill.ts";
 
-/** A place where a skill seems to be. */
+/** A file that may be a skill. */
 export interface Candidate {
   readonly location: SkillLocation;
   /** Real path of the location. */
   readonly root: string;
   readonly directory: string;
   readonly path: string;
-  /** Used when the file names none. */
+  /** The name if the file has none. */
   readonly fallbackName: string;
 }
 
-/** What the file alone says; whether it may be used is decided after. */
+/** A skill as parsed, before it is decided whether it may be used. */
 export type ReadSkill = Omit<Skill, "enabled" | "hasScripts">;
 
 const HEAD_BYTES = 8 * 1024;
@@ -68,13 +68,13 @@ export async function readSkill(candidate: Candidate, note: Note): Promise<ReadS
   };
 }
 
-/** The text a model is shown: without the frontmatter and the empty lines after it, to the last character as written. */
+/** Returns the text for the model: exactly as written, without the frontmatter and the empty lines after it. */
 export async function skillBody(text: string): Promise<string> {
   const { body } = await skillFrontmatter(text);
   return body.replace(/^\ufeff?(?:[ \t]*\r?\n)+/, "");
 }
 
-/** The frontmatter and some of the body; the rest of the body is nobody's concern yet. */
+/** Reads the frontmatter and some of the body; the rest is read when the skill is used. */
 function readHead(path: string, root: string): FileStart {
   const head = readStart(path, { below: root, maxBytes: HEAD_BYTES });
   if (head.kind !== "read" || head.size <= HEAD_BYTES || head.size > MAX_SKILL_BYTES) return head;
@@ -97,7 +97,7 @@ function textOf(value: unknown): string {
   return typeof value === "string" ? value.trim() : "";
 }
 
-/** YAML reads `[file]` as a list; people mean the words. */
+/** Joins a list: YAML parses `[file]` as a list, but authors mean text. */
 function hintOf(value: unknown): string {
   const text = Array.isArray(value) ? value.map((item) => `[${textOf(item)}]`).join(" ") : textOf(value);
   return clip(oneLine(text), MAX_HINT_CHARACTERS);

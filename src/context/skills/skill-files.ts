@@ -1,21 +1,21 @@
-/** What lies beside a SKILL.md, as far as one looks. */
+/** Lists the files beside a SKILL.md, up to a limit. */
 import * as fs from "node:fs";
 import { extname, join } from "node:path";
 import { isInside } from "../../lib/node/paths.ts";
 import { readFolder, realPath } from "./read-inside.ts";
 
 export interface SkillFiles {
-  /** Paths from the folder with `/`, in order; links are listed, never followed into folders. */
+  /** Paths relative to the folder, with `/`, sorted. Links are listed, but linked folders are not entered. */
   readonly files: readonly string[];
-  /** Those that can be run. */
+  /** Files that can be run, by their extension, name, mode or kind. */
   readonly scripts: readonly string[];
-  /** False when there was more than was looked at: then nothing is known about the rest. */
+  /** False when the limit was reached, so that nothing is known about the rest. */
   readonly complete: boolean;
   /** A link that leads out of the location. */
   readonly leavesBy?: string;
 }
 
-/** Shared by all skills of one search, so that a thousand folders do not add up. */
+/** Shared by all skills of one search, to bound the total. */
 export interface FileBudget {
   left: number;
 }
@@ -32,7 +32,7 @@ const SCRIPT_EXTENSIONS = new Set(
 );
 const SCRIPT_NAMES = new Set(["makefile", "gnumakefile", "justfile", "rakefile", "package.json", "dockerfile"]);
 
-/** `folder` is a real path inside `root`, which is one too. */
+/** `folder` and `root` are real paths; `folder` is inside `root`. */
 export function lookAtFiles(
   folder: string,
   { root, budget, maxFiles = MAX_FILES }: { root: string; budget: FileBudget; maxFiles?: number },
@@ -60,7 +60,7 @@ export function lookAtFiles(
   return seen;
 }
 
-/** True when something could be run, or when one cannot know. */
+/** Returns true if a file can be run, or if that is unknown. */
 export function holdsScripts(files: SkillFiles): boolean {
   return files.scripts.length > 0 || !files.complete;
 }
@@ -82,7 +82,7 @@ function isScript(path: string, whole: string): boolean {
   if (SCRIPT_EXTENSIONS.has(extname(name)) || SCRIPT_NAMES.has(name)) return true;
   try {
     const stat = fs.statSync(whole);
-    // A folder reached by a link is not looked into.
+    // A linked folder is not entered, so it counts as a script.
     return stat.isDirectory() || (stat.mode & EXECUTE_BITS) !== 0;
   } catch {
     return true;

@@ -1,4 +1,4 @@
-/** What a skill is, and the words in which the files beside this one speak of it. */
+/** The types of a skill, shared by the files of this folder. */
 import type { ItemTrust, PinnedItem } from "../../lib/pinned-item.ts";
 import type { EventData } from "../../protocol/event.ts";
 
@@ -7,42 +7,42 @@ type SkillOrigin = EventData<"session.skills_loaded">["skills"][number]["source"
 export interface Skill {
   readonly name: string;
   readonly description: string;
-  /** The folder of the skill and its file, in the words of whoever named the location: links are not resolved. */
+  /** The skill's folder and file as the location names them: links are not resolved. */
   readonly directory: string;
   readonly path: string;
-  /** Real path of the location; nothing of the skill is read outside of it. */
+  /** Real path of the location. Nothing of the skill is read outside of it. */
   readonly root: string;
   readonly source: SkillOrigin;
-  /** Who brought it. What a workspace brings may be hostile: it allows nothing, and its scripts need trust. */
+  /** The origin. A workspace may be hostile: its skills allow no tools, and their scripts need trust. */
   readonly scope: "user" | "workspace";
   /** A command is a single Markdown file. */
   readonly form: "skill" | "command";
   readonly userInvocable: boolean;
   readonly modelInvocable: boolean;
   readonly enabled: boolean;
-  /** True when the folder holds something that can be run, or more than was looked at. */
+  /** True when the folder has files that can be run, or more files than were listed. */
   readonly hasScripts: boolean;
   readonly argumentHint?: string;
-  /** As written in the file; absent for what a workspace brings. */
+  /** As written in the file; absent for workspace skills. */
   readonly allowedTools?: readonly string[];
   readonly pluginName?: string;
   readonly pluginVersion?: string;
-  /** What its files were when a person approved them. */
+  /** Hash of its files when the user approved them. */
   readonly approvedDigest?: string;
 }
 
-/** A folder in which to look. */
+/** A folder to search. */
 export interface SkillLocation {
   readonly path: string;
   readonly source: SkillOrigin;
   readonly form: "skill" | "command";
-  /** Set when the folder belongs to a workspace: the real path of that workspace, which it must not leave. */
+  /** Real path of the workspace that the folder belongs to and must not lead out of. */
   readonly workspace?: string;
   readonly pluginName?: string;
   readonly pluginVersion?: string;
 }
 
-/** Something people should know; nothing stops because of it. */
+/** A notice for the user. It stops nothing. */
 export interface SkillNotice {
   readonly kind: "broken" | "refused" | "untrusted" | "changed" | "shadowed" | "limit" | "tools";
   readonly path: string;
@@ -55,12 +55,12 @@ export type CheckPinned = (item: PinnedItem<"skill" | "plugin">) => ItemTrust | 
 
 export const MAX_SKILL_BYTES = 64 * 1024;
 
-/** The name under which people call the skill. */
+/** Returns the command name of the skill. */
 export function commandName(skill: { readonly name: string }): string {
   return skill.name.toLowerCase().replaceAll(" ", "-");
 }
 
-/** Exact first; then as people write it. */
+/** Finds a skill by exact name first, then by its command name. */
 export function findSkill<T extends { readonly name: string }>(name: string, skills: readonly T[]): T | undefined {
   const wanted = commandName({ name: name.trim() });
   return skills.find((skill) => skill.name === name) ?? skills.find((skill) => commandName(skill) === wanted);

@@ -1,6 +1,7 @@
 /**
- * Skills: folders with a SKILL.md that say how something is done. They are found when a session starts, which costs a
- * look at each location and the first lines of each file; their text is read when it is used.
+ * Skills: folders with a SKILL.md that describe how to do something. They are discovered at session start, which reads
+ * each location and the first lines of each file. A skill's text is read when it is used. This folder discovers, checks
+ * and loads them.
  */
 import { join } from "node:path";
 import { isInside } from "../../lib/node/paths.ts";
@@ -15,7 +16,7 @@ import { type CheckPinned, commandName, type Note, type Skill, type SkillLocatio
 import { type FileBudget, holdsScripts, lookAtFiles, type SkillFiles } from "./skill-files.ts";
 
 export interface Discovery {
-  /** In the order of the locations; no two have the same name. */
+  /** In the order of the locations, without duplicate names. */
   readonly skills: readonly Skill[];
   readonly notices: readonly SkillNotice[];
 }
@@ -25,7 +26,7 @@ const MAX_ENTRIES = 2000;
 const MAX_FILES_IN_ALL = 10_000;
 const MAX_NOTICES = 100;
 
-/** Without `check`, skills with scripts that a workspace brings are left out. */
+/** Discovers skills. Without `check`, workspace skills with scripts are skipped. */
 export async function discoverSkills(options: {
   locations: readonly SkillLocation[];
   disabled?: readonly string[];
@@ -54,7 +55,7 @@ export async function discoverSkills(options: {
   return { skills: [...found.values()], notices };
 }
 
-/** In the shape of the wire. */
+/** Returns the event data. */
 export function skillsLoaded(skills: readonly Skill[]): EventData<"session.skills_loaded"> {
   return {
     skills: skills.map((skill) => ({
@@ -116,7 +117,7 @@ function* commandsIn(
 
 interface Gate {
   readonly budget: FileBudget;
-  /** Workspaces of which it is known that nobody trusts them; they need not be asked about again. */
+  /** Workspaces known to be untrusted, so that they are not checked again. */
   readonly untrusted: Set<string>;
   readonly check: CheckPinned | undefined;
   readonly note: Note;
@@ -124,7 +125,7 @@ interface Gate {
 
 type Admitted = ReadSkill & Pick<Skill, "hasScripts" | "approvedDigest">;
 
-/** Text may come from anywhere. What can be run comes from the user, or was approved as it is now. */
+/** Text may come from any origin. Scripts must be the user's, or approved in their current state. */
 async function admit(skill: ReadSkill, { location, root }: Candidate, gate: Gate): Promise<Admitted | undefined> {
   if (skill.form === "command") return { ...skill, hasScripts: false };
   const folder = realPath(skill.directory);
@@ -171,7 +172,7 @@ function refusal(skill: ReadSkill, files: SkillFiles, verdict: Exclude<ItemTrust
   return `The skill ${skill.name} in ${skill.directory} was left out: it holds ${what}, ${reasons[verdict]}. Look at them, then run: troupe trust`;
 }
 
-/** That a repository takes the place of a skill of one's own should not go unseen. */
+/** Reports a repository's skill that shadows one of the user's own. */
 function noteShadowed(used: Skill, hidden: Admitted, note: Note): void {
   if (used.scope !== "workspace" || hidden.scope !== "user") return;
   const message = `The skill ${used.name} of this workspace (${used.path}) is used instead of ${hidden.path}.`;
