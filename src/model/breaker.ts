@@ -1,7 +1,7 @@
 /**
- * The gate in front of a provider, as plain data: what closes it, what opens it again. A rate limit closes it for as
- * long as the provider said; a row of failures closes it for a fixed time (a circuit breaker). In both cases one
- * request, the probe, then goes first, and its fate decides for everyone.
+ * The gate in front of a provider, as plain data. A rate limit shuts it for as long as the provider asked. A series of
+ * failures shuts it for a fixed time (a circuit breaker). After either, one request, the probe, goes first, and its
+ * result decides for all callers.
  */
 import { plural } from "../lib/text.ts";
 import { ModelError, type ModelErrorKind } from "./model-error.ts";
@@ -13,26 +13,29 @@ type Gate =
 
 export interface Closure {
   readonly reason: "rate_limit" | "outage";
-  /** When it was first shut, kept while probes fail. */
+  /** Time when the gate was first shut. Does not change while probes fail. */
   readonly since: number;
   readonly cause: ModelError;
 }
 
 export interface Breaker {
   readonly gate: Gate;
-  /** Failures in a row, of the kinds that speak of an outage. */
+  /** Number of consecutive failures that indicate an outage. */
   readonly failures: number;
 }
 
 export interface BreakerLimits {
-  /** Failures in a row that open the circuit. */
+  /** Number of consecutive failures that shut the gate. */
   readonly failures: number;
   readonly openMs: number;
 }
 
 export const closedCircuit: Breaker = { gate: { state: "open" }, failures: 0 };
 
-/** The request was taken on: the provider works. Only a probe ends a rate limit, as others may have started before it. */
+/**
+ * Records that the provider accepted a request. Only a probe ends a rate limit: other requests may have started before
+ * it.
+ */
 export function afterSuccess({ gate }: Breaker, isProbe: boolean): Breaker {
   const opens = gate.state === "open" || isProbe || gate.reason === "outage";
   return { gate: opens ? { state: "open" } : gate, failures: 0 };
@@ -47,7 +50,7 @@ export function afterFailure(
   const { gate } = breaker;
   const since = gate.state === "open" ? now : gate.since;
   if (error.kind === "rate_limit") {
-    // Someone who started before the probe says nothing new; the probe decides.
+    // A request that started before the probe gives no new information. The probe decides.
     if (gate.state === "probing" && !isProbe) return breaker;
     const until = Math.max(now + delayMs, gate.state === "shut" ? gate.until : 0);
     return { gate: { state: "shut", reason: "rate_limit", until, since, cause: error }, failures: 0 };
@@ -65,7 +68,7 @@ export function afterFailure(
   return { gate, failures };
 }
 
-/** The probe came to nothing (its caller went away): the next one may go at once. */
+/** Records that the probe was cancelled by its caller. The next probe may start at once. */
 export function afterAbandonedProbe(breaker: Breaker, now: number): Breaker {
   if (breaker.gate.state !== "probing") return breaker;
   return { ...breaker, gate: { ...breaker.gate, state: "shut", until: now } };
@@ -74,7 +77,7 @@ export function afterAbandonedProbe(breaker: Breaker, now: number): Breaker {
 const outage: ReadonlySet<ModelErrorKind> = new Set(["server", "network", "timeout"]);
 const SHORTEST_REST_MS = 1_000;
 
-/** What someone is told who will not be let through. */
+/** Returns the error for a caller that is not admitted. */
 export function refusal(gate: Closure, waitedMs: number, remainingMs: number): ModelError {
   const { cause, reason } = gate;
   const waited = plural(Math.round(waitedMs / 1_000), "second");

@@ -7,7 +7,7 @@ interface Limits {
   readonly maxOutputTokens?: number | undefined;
 }
 
-/** A window holds prompt and answer. */
+/** Returns the model's limits. A context window holds the prompt and the reply. */
 export function limitsOf(limits: Limits): Pick<KnownModel, "contextWindow" | "maxOutputTokens"> {
   const { maxPromptTokens, maxContextWindowTokens, maxOutputTokens } = limits;
   const window = maxContextWindowTokens ?? (maxPromptTokens && maxPromptTokens + (maxOutputTokens ?? 0));
@@ -17,7 +17,7 @@ export function limitsOf(limits: Limits): Pick<KnownModel, "contextWindow" | "ma
   };
 }
 
-/** The fields of a model that are said to be otherwise. */
+/** Returns the fields of a model that are overridden. */
 export function overridden(
   given: ModelCapabilities | undefined,
 ): Pick<KnownModel, "contextWindow" | "maxOutputTokens" | "vision"> {

@@ -1,6 +1,6 @@
 /**
- * From a name to a model that answers. What was asked for is what you get, or an error that says what to do: there is
- * no other provider and no other model to fall back to once someone has named one.
+ * Resolves a model name to a model that answers. A named model is used as named, or an error says what to do. There is
+ * no fallback to another provider or model.
  */
 import { nearest } from "../lib/text.ts";
 import { TroupeError } from "../protocol/errors.ts";
@@ -16,42 +16,42 @@ import { CUSTOM_PROVIDER } from "./settings/settings-environment.ts";
 import { searchOf } from "./web-search.ts";
 
 export interface ResolvedModel {
-  /** The bare wire: retries are put around it by whoever calls. */
+  /** The wire without retries; the caller adds them. */
   readonly provider: Provider;
   readonly providerId: string;
-  /** What the provider calls it. */
+  /** The provider's name for the model. */
   readonly model: string;
   readonly displayName: string;
-  /** What a session calls it, when not by the provider's name for it. */
+  /** The session's name for the model, if it differs from the provider's. */
   readonly id?: string;
   readonly contextWindow?: number;
   readonly maxOutputTokens?: number;
-  /** False: it takes no pictures. */
+  /** False: the model does not accept images. */
   readonly vision?: boolean;
-  /** Set when the provider searches the web itself: the address that such a request goes to. */
+  /** Set when the provider searches the web itself: the base URL of such requests. */
   readonly searchAddress?: string;
-  /** `null`: not known. */
+  /** `null` if unknown. */
   readonly price: Price | null;
   readonly maxConcurrency?: number;
-  /** For people: the model and where it runs. */
+  /** For the user: the model and its provider. */
   readonly label: string;
-  /** How its requests travel; absent for models that answer inside this process. */
+  /** How requests are sent; absent for models in this process. */
   readonly route?: ModelRoute;
 }
 
-/** How requests to a model travel, in the words of `assistant.usage`. */
+/** How requests to a model are sent, in the terms of `assistant.usage`. */
 export interface ModelRoute {
-  /** False only for models that GitHub serves. */
+  /** False only for models served by GitHub. */
   readonly isByok: boolean;
-  /** Absent where a package of the user speaks to the provider. */
+  /** Absent if a package of the user connects to the provider. */
   readonly apiEndpoint?: "/chat/completions" | "/v1/messages" | "/responses";
-  /** Absent where WebSockets are tried first: then either may be used. */
+  /** Absent if WebSockets are tried first: then either may be used. */
   readonly transport?: "http";
 }
 
 export const UNDERSTUDY = "understudy";
 
-/** `wanted` is `provider/model`, the name of a model, or `understudy`; without it, whatever is configured. */
+/** `wanted` is `provider/model`, a model name or `understudy`. Without it, the configured default is used. */
 export async function resolveModel(
   settings: Settings,
   wanted: string | undefined,
@@ -65,7 +65,7 @@ export async function resolveModel(
   return open(provider, await findModel({ provider, name }, dependencies), dependencies);
 }
 
-/** Nobody named a model: the first provider that is set up, else a server on this machine, else the understudy. */
+/** Resolves the default model: the first configured provider, then a server on this machine, then the understudy. */
 async function resolveUnasked(settings: Settings, dependencies: CatalogDependencies): Promise<ResolvedModel> {
   const configured = settings.providers.filter((provider) => provider.configured);
   const [usable] = configured.filter((provider) => provider.missing === undefined);
@@ -100,7 +100,7 @@ function findProvider({ providers, namesGoTo = CUSTOM_PROVIDER }: Settings, refe
   const slash = reference.indexOf("/");
   const named = slash > 0 ? providers.find((provider) => provider.id === reference.slice(0, slash)) : undefined;
   if (named !== undefined && slash < reference.length - 1) {
-    // "openrouter/auto" is the whole name of a model of openrouter.
+    // "openrouter/auto" is the full name of a model of openrouter.
     const whole = modelNamed(named, reference)?.name;
     return { provider: named, name: whole ?? reference.slice(slash + 1) };
   }
@@ -131,9 +131,9 @@ function mustBeUsable(provider: ProviderSettings, name: string): void {
 }
 
 /**
- * A name is taken at the user's word, so that a start costs no extra request: a provider that does not know it says
- * so when asked to use it, and `withNearestName` then adds what was probably meant. A server on this machine is asked
- * first, as it may not be running, and knows best how much context it gives.
+ * Accepts a name without checking it, so that a start costs no extra request. A provider that does not know the name
+ * fails the first call, and `withNearestName` then adds a suggestion. A server on this machine is queried first: it may
+ * not be running, and it knows its context size best.
  */
 async function findModel({ provider, name }: Wanted, dependencies: CatalogDependencies): Promise<KnownModel> {
   const listed = modelNamed(provider, name);
@@ -178,7 +178,7 @@ function suggestions(providers: readonly ProviderSettings[], wanted: string): st
   return references.get(wanted) ?? references.get(nearest(wanted, references.keys()) ?? "");
 }
 
-/** By its name here, or by the provider's, which is what a log remembers. */
+/** Finds a model by its name here, or by the provider's name, which logs contain. */
 function modelNamed({ models }: ProviderSettings, name: string): KnownModel | undefined {
   return models.find((model) => model.name === name) ?? models.find((model) => model.wireName === name);
 }

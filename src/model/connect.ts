@@ -1,4 +1,4 @@
-/** Turns the settings of a provider into one that answers, loading only what that takes. */
+/** Creates a provider from its settings. Loads only the code that it needs. */
 import type { Stamp } from "../lib/stamp.ts";
 import { keyReader, signedHeaders } from "./key.ts";
 import type { Provider } from "./provider.ts";
@@ -10,26 +10,26 @@ import type { OpenSocket } from "./wire/transport/socket.ts";
 
 export interface CatalogDependencies {
   readonly stamp?: Stamp;
-  /** What reaches the network in its place. */
+  /** Replaces the network for HTTP requests. */
   readonly fetch?: ModelFetch;
-  /** Opens WebSockets in the network's place, for providers and models that take them. */
+  /** Replaces the network for WebSockets, for providers and models that support them. */
   readonly openSocket?: OpenSocket;
-  /** How we introduce ourselves to places. */
+  /** The `User-Agent` header. */
   readonly userAgent?: string;
   readonly bounds?: Partial<Bounds>;
-  /** Shared by all providers; left out, each has its own. */
+  /** Shared by all providers. If absent, each provider has its own. */
   readonly connections?: Connections;
-  /** The folder whose `node_modules` holds provider packages the user installed. Never a project's. */
+  /** The folder whose `node_modules` has the user's provider packages. Never a project's. */
   readonly packagesFolder?: string;
-  /** Told each key as it is known, so that it is kept out of everything that is written. */
+  /** Receives each key as soon as it is known, so that it can be redacted. */
   readonly onKey?: (key: string, providerId: string) => void;
-  /** Remembers what providers refused, for as long as the process lives. */
+  /** Remembers the parameters that providers refused, for the life of the process. */
   readonly refused?: RefusedParameters;
-  /** How such a package is loaded; plain `import()` unless told. */
+  /** Loads such a package (default: `import()`). */
   readonly importModule?: (specifier: string) => Promise<unknown>;
 }
 
-/** Loads the one wire that is needed, and nothing else. */
+/** Loads only the wire that is needed. */
 export async function connect(
   provider: ProviderSettings,
   model: string,
@@ -63,7 +63,7 @@ export async function connect(
   }
 }
 
-/** The chat endpoint of Gemini has no search, so requests for one go to the endpoint of Gemini's own wire. */
+/** Sends requests with a web search over Gemini's own wire, because its chat endpoint has no search. */
 function withGeminiSearch(
   chat: Provider,
   how: { provider: ProviderSettings; model: string; dependencies: CatalogDependencies },
@@ -112,7 +112,7 @@ function placeOf(provider: ProviderSettings, model: string, dependencies: Catalo
   };
 }
 
-/** A header that someone configured outranks ours, whatever its case. */
+/** Adds the user agent. A configured header takes precedence, whatever its case. */
 function introduced<P extends Pick<ProviderSettings, "headers">>(
   provider: P,
   { userAgent }: Pick<CatalogDependencies, "userAgent">,
@@ -124,12 +124,12 @@ function introduced<P extends Pick<ProviderSettings, "headers">>(
     : { ...provider, headers: { "user-agent": userAgent, ...headers } };
 }
 
-/** Packages call it as they would call `fetch`. */
+/** Adapts `fetch` to the signature that packages expect. */
 function asFetch(fetch: ModelFetch): typeof globalThis.fetch {
   return (input, init = {}) => fetch(input instanceof Request ? input.url : String(input), init);
 }
 
-/** With a version the model is part of the path; without one, the address is like anyone else's. */
+/** With an API version the model is part of the path. Without one the URL has the usual form. */
 function azureRoute({ baseUrl, azure, wire }: ProviderSettings, model: string): { baseUrl: string; query?: string } {
   const resource = baseUrl.replace(/\/openai(?:\/v1)?$/, "");
   const version = azure?.apiVersion;

@@ -1,4 +1,4 @@
-/** Asking servers what they have: the list of models of a place, and servers on this machine when nothing is set up. */
+/** Queries servers for their models, and finds servers on this machine when nothing is configured. */
 import { isObject, parseJson } from "../lib/json.ts";
 import type { LocalServer, WireApi } from "./providers/definition.ts";
 import type { ModelFetch } from "./wire/place.ts";
@@ -24,12 +24,12 @@ export interface ListOptions {
 
 export type Served =
   | { readonly type: "models"; readonly models: readonly ServedModel[] }
-  /** Nobody there, or nobody who speaks this way. */
+  /** No server there, or one with another protocol. */
   | { readonly type: "silent" }
-  /** Somebody is there and said no. */
+  /** The server refused the request. */
   | { readonly type: "refused"; readonly status: number };
 
-/** What a server says it has. Never throws and never takes longer than `withinMs`. */
+/** Returns the models of a server. Never throws and never takes longer than `withinMs`. */
 export async function listServed(place: Listing, options: ListOptions): Promise<Served> {
   const signal = AbortSignal.any([AbortSignal.timeout(options.withinMs), ...(options.signal ? [options.signal] : [])]);
   const get = (url: string): Promise<Reply> => getJson(url, { ...options, signal });
@@ -55,7 +55,7 @@ export interface Found<P extends Listing> {
   readonly models: readonly ServedModel[];
 }
 
-/** The first of the local servers, in their order, that answers with at least one model. */
+/** Returns the first local server, in list order, that has at least one model. */
 export async function discoverLocal<P extends Listing>(
   providers: readonly P[],
   options: { readonly fetch?: ModelFetch; readonly withinMs?: number },
@@ -81,7 +81,7 @@ function modelsUrl({ wire, baseUrl }: Listing): string {
   return `${baseUrl}${/\/v\d+$/.test(baseUrl) ? "" : "/v1"}/models?limit=1000`;
 }
 
-/** Context of the models in memory, as the server runs them; often far less than the model could take. */
+/** Returns the context size of loaded models as the server runs them, which is often far below the model's maximum. */
 async function loadedWindows(get: (url: string) => Promise<Reply>, url: string): Promise<Map<string, number>> {
   const windows = new Map<string, number>();
   const { body } = await get(url).catch((): Reply => ({ status: 0, body: undefined }));
@@ -99,7 +99,7 @@ function withWindow(model: ServedModel, windows: ReadonlyMap<string, number>): S
   return loaded === undefined ? model : { ...model, contextWindow: loaded };
 }
 
-/** The shape every compatible server shares; what they say about the window differs. */
+/** Parses the list that all compatible servers share. The field for the context window differs. */
 function readModels(body: unknown): ServedModel[] | undefined {
   if (!isObject(body) || !Array.isArray(body.data)) return undefined;
   const models: ServedModel[] = [];
@@ -131,7 +131,7 @@ interface Reply {
 
 async function getJson(url: string, options: ListOptions & { readonly signal: AbortSignal }): Promise<Reply> {
   const headers = await options.headers();
-  // A redirect could carry the key elsewhere.
+  // A redirect could send the key elsewhere.
   const response = await (options.fetch ?? fetch)(url, { headers, signal: options.signal, redirect: "error" });
   if (!response.ok) {
     await response.body?.cancel();

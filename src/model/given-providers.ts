@@ -1,6 +1,6 @@
 /**
- * Providers and models that a program brings for one session: one for the whole session, or a registry beside what is
- * configured. They live as long as the session; nobody is asked anything until the first request, and no key is kept.
+ * Providers and models that a host program gives to one session: one for the whole session, or a registry in addition
+ * to the settings. They exist as long as the session. No request is sent before the first prompt, and no key is stored.
  */
 import * as z from "zod";
 import { TroupeError } from "../protocol/errors.ts";
@@ -17,31 +17,31 @@ const tokens = z.int().positive();
 const place = {
   type: z.enum(["openai", "azure", "anthropic"]).optional(),
   wireApi: z.enum(["completions", "responses"]).optional(),
-  /** How the responses wire travels, where the client that carries the requests opens WebSockets. */
+  /** How the responses wire is sent, if the client that carries the requests opens WebSockets. */
   transport: z.enum(["http", "websockets"]).optional(),
   baseUrl: z.string().max(2048),
   apiKey: z.string().optional(),
-  /** Wins over `apiKey`. */
+  /** Takes precedence over `apiKey`. */
   bearerToken: z.string().optional(),
-  /** The program is asked for a token before each request; wins over both. */
+  /** The program is asked for a token before each request. Takes precedence over both. */
   hasBearerTokenProvider: z.boolean().optional(),
   headers: z.record(z.string(), z.string()).optional(),
   azure: z.object({ apiVersion: z.string().optional() }).optional(),
 };
 
-/** A provider for all of a session. */
+/** A provider for the whole session. */
 export const GivenProvider = z.object({
   ...place,
-  /** The model, where the session names none. */
+  /** The model, if the session names none. */
   modelId: z.string().optional(),
-  /** What the provider calls it, when that differs. */
+  /** The provider's name for the model, if it differs. */
   wireModel: z.string().optional(),
   maxPromptTokens: tokens.optional(),
   maxOutputTokens: tokens.optional(),
 });
 export type GivenProvider = z.infer<typeof GivenProvider>;
 
-/** One of a registry; its models are chosen as `name/id`. */
+/** A provider of a registry. Its models are selected as `name/id`. */
 export const NamedProvider = z.object({
   ...place,
   name: z
@@ -51,7 +51,7 @@ export const NamedProvider = z.object({
 });
 export type NamedProvider = z.infer<typeof NamedProvider>;
 
-/** What a model can and takes; only what is given replaces what is known. */
+/** A model's capabilities and limits. Only given fields override known ones. */
 export const ModelCapabilities = z.object({
   supports: z.object({ vision: z.boolean().optional(), reasoningEffort: z.boolean().optional() }).optional(),
   limits: z
@@ -81,14 +81,14 @@ export interface GivenProviders {
   readonly provider?: GivenProvider | undefined;
   readonly providers?: readonly NamedProvider[] | undefined;
   readonly models?: readonly GivenModel[] | undefined;
-  /** Asked before each request to a provider that says so; nothing of it is kept. */
+  /** Called before each request to a provider with `hasBearerTokenProvider`. The token is not stored. */
   readonly getToken?: ((providerName: string) => Promise<string>) | undefined;
 }
 
-/** How the provider of a whole session is called where a name is needed. */
+/** The id of the provider for a whole session. */
 const WHOLE_SESSION = "default";
 
-/** Stands where a model will be; who speaks to it is told what is missing. */
+/** Returns a placeholder for a session without a model. A call to it fails and says what is missing. */
 export function namelessModel(): { provider: Provider; providerId: string; model: string } {
   const provider = defineProvider({
     id: WHOLE_SESSION,
@@ -104,7 +104,7 @@ export function namelessModel(): { provider: Provider; providerId: string; model
   return { provider, providerId: WHOLE_SESSION, model: "" };
 }
 
-/** Stands in for a model of a place that does not say now which it has; who speaks to it is told why. */
+/** Returns a placeholder for when models cannot be listed. A call to it fails with the reason. */
 export function absentModel(why: Error, wanted = ""): { provider: Provider; providerId: string; model: string } {
   const provider = defineProvider({
     id: WHOLE_SESSION,
@@ -113,7 +113,7 @@ export function absentModel(why: Error, wanted = ""): { provider: Provider; prov
       throw new ModelError(`The models cannot be listed: ${why.message}.`, {
         kind: "server",
         provider: WHOLE_SESSION,
-        // The list was asked for just before.
+        // The list was requested just before.
         retryable: false,
         hint: "Try again later, or name a provider with the session.",
         cause: why,
@@ -123,7 +123,10 @@ export function absentModel(why: Error, wanted = ""): { provider: Provider; prov
   return { provider, providerId: WHOLE_SESSION, model: wanted };
 }
 
-/** What is configured, with what the session brings in front of it or in its place. Throws what to put right. */
+/**
+ * Returns the settings with the session's providers first, or with only the session's one provider. Throws a usage
+ * error for invalid input.
+ */
 export function settingsWith(known: Settings, given: GivenProviders, sessionModel: string | undefined): Settings {
   const { provider, providers = [], models = [] } = given;
   if (provider && providers.length + models.length > 0) {
@@ -207,7 +210,7 @@ function settingsOf(id: string, given: GivenProvider | NamedProvider, { getToken
     baseUrl: baseUrl.replace(/\/+$/, ""),
     ...signIn(id, given, getToken),
     headers,
-    // Nobody is asked before there is something to ask for.
+    // Sends no request before the first prompt.
     listsModels: false,
     models: [],
     configured: true,

@@ -1,4 +1,4 @@
-/** Of a provider: what may be asked without showing a password to whoever reads the address. */
+/** True for an http(s) URL without credentials, which is safe to show and to request. */
 export function isAddress(value: string): boolean {
   if (!URL.canParse(value)) return false;
   const { protocol, username, password } = new URL(value);

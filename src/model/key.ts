@@ -1,4 +1,4 @@
-/** How a provider's key gets into its requests. */
+/** Adds a provider's key to its requests. */
 import { type Stamp, systemStamp } from "../lib/stamp.ts";
 import { clip, sanitise } from "../lib/text.ts";
 import { TroupeError } from "../protocol/errors.ts";
@@ -10,14 +10,14 @@ export interface Signature {
     | { readonly type: "none" }
     | { readonly type: "value"; readonly value: string }
     | { readonly type: "command"; readonly command: readonly string[] }
-    /** Asked before each request. */
+    /** Called before each request. */
     | { readonly type: "callback"; readonly read: () => Promise<string> };
   readonly headers: Readonly<Record<string, string>>;
 }
 
 /**
- * The headers of each request. What a command prints is kept for five minutes, as such tokens live longer; a callback
- * is asked each time.
+ * Returns a function for the headers of each request. The output of a key command is cached for five minutes, because
+ * such tokens live longer. A callback is called each time.
  */
 export function signedHeaders(
   signature: Signature,
@@ -32,7 +32,7 @@ export function signedHeaders(
   };
 }
 
-/** The key itself, for those who put it into a request in their own way. */
+/** Returns a function for the key itself, for callers that add it to requests themselves. */
 export function keyReader(key: Signature["key"], stamp: Stamp = systemStamp): () => Promise<string | undefined> {
   if (key.type === "none") return async () => undefined;
   if (key.type === "value") return async () => key.value;
@@ -64,7 +64,7 @@ function authHeader(auth: Auth, key: string): Record<string, string> {
   }
 }
 
-/** Runs the program itself, without a shell, for ten seconds at most. Its output is the key and is never shown. */
+/** Runs the program without a shell, for at most ten seconds. Its output is the key and is never shown. */
 export async function runKeyCommand(command: readonly string[], timeoutMs = 10_000): Promise<string> {
   const { execFile } = await import("node:child_process");
   const [program = "", ...args] = command;
@@ -83,7 +83,7 @@ export async function runKeyCommand(command: readonly string[], timeoutMs = 10_0
   });
 }
 
-/** Words of a command line: quotes group, a backslash takes the next character as it is. Nothing is expanded. */
+/** Splits a command line into words. Quotes group, and a backslash escapes the next character. Nothing is expanded. */
 export function splitCommand(text: string): string[] {
   const words: string[] = [];
   const pattern = /(?:[^\s"'\\]|\\[\s\S]|"(?:[^"\\]|\\[\s\S])*"|'[^']*')+/g;

@@ -1,6 +1,6 @@
 /**
- * One limiter stands between all agents and one model of one provider, so that a hundred of them behave like one
- * considerate caller: a rate limit parks everyone, one probe tries, and then the rest come through a few at a time.
+ * Limits the requests of all agents to one model of one provider, so that many agents behave like one considerate
+ * caller. A rate limit pauses all of them, one probe tries, and then the rest follow a few at a time.
  */
 import type { Stamp } from "../lib/stamp.ts";
 import {
@@ -17,10 +17,10 @@ import type { ModelError } from "./model-error.ts";
 
 export interface LimiterOptions {
   readonly stamp: Stamp;
-  /** Requests at the same time. A local server wants few; hosted ones are limited by their own answers. */
+  /** Maximum number of concurrent requests. Local servers need a low limit; hosted ones report their own. */
   readonly maxConcurrency?: number;
   readonly breaker?: BreakerLimits;
-  /** No call is held longer than this by a closed gate. */
+  /** The longest time that a shut gate holds a call. */
   readonly longestWaitMs?: number;
   /** After a rate limit: at most `starts` requests in any `slotMs`, for `calmMs`. */
   readonly ramp?: { readonly starts: number; readonly slotMs: number; readonly calmMs: number };
@@ -28,31 +28,36 @@ export interface LimiterOptions {
 
 export interface LimiterWait {
   readonly reason: Closure["reason"] | "concurrency";
-  /** Until the next try; unknown while others decide. */
+  /** Time until the next attempt; absent while it is unknown. */
   readonly delayMs?: number;
-  /** How many calls wait, this one included. */
+  /** Number of waiting calls, including this one. */
   readonly waiting: number;
 }
 
-/** A model call with all its retries. Tells a lone caller from a crowd, and keeps the order of arrival. */
+/**
+ * A model call with all its retries. Lets the limiter distinguish a single caller from a crowd, and preserves the order
+ * of arrival.
+ */
 export interface Seat {
-  /** Resolves when a request may start; rejects with a `ModelError` when waiting is pointless, or when aborted. */
+  /**
+   * Resolves when a request may start. Rejects with a `ModelError` when waiting is pointless, or with the abort reason.
+   */
   enter(signal: AbortSignal, onWait?: (wait: LimiterWait) => void): Promise<Pass>;
   leave(): void;
 }
 
-/** Leave for one request. `release` is always called last, and may be called again. */
+/** Permission for one request. The caller must call `release` last; calling it again is harmless. */
 export interface Pass {
-  /** The provider began to answer. */
+  /** Call when the provider starts to reply. */
   accepted(): void;
-  /** `delayMs` is how long to stay away if the error is a rate limit. */
+  /** `delayMs` is how long to wait if the error is a rate limit. */
   failed(error: ModelError, delayMs: number): void;
   release(): void;
 }
 
 interface Waiter {
   readonly seat: number;
-  /** Those that let others pass stand behind all who do not. */
+  /** Low-priority waiters come after all others. */
   readonly yields: boolean;
   readonly enteredAt: number;
   readonly onWait: ((wait: LimiterWait) => void) | undefined;
@@ -73,7 +78,7 @@ export class Limiter {
   readonly #ramp: { readonly starts: number; readonly slotMs: number; readonly calmMs: number };
   readonly #waiting: Waiter[] = [];
   #breaker: Breaker = closedCircuit;
-  /** What we allow ourselves at the moment: halved by a rate limit, raised by one with each success. */
+  /** The current limit: halved by a rate limit, increased by one with each success. */
   #concurrency: number;
   #running = 0;
   #seats = 0;
@@ -94,7 +99,7 @@ export class Limiter {
   join(priority?: "low"): Seat {
     const seat = ++this.#lastSeat;
     let left = false;
-    // Who lets all others pass makes nobody part of a crowd.
+    // A low-priority call does not count as part of a crowd.
     const weight = priority === "low" ? 0 : 1;
     this.#seats += weight;
     return {
@@ -135,14 +140,14 @@ export class Limiter {
         },
       };
       signal.addEventListener("abort", abort, { once: true });
-      // Oldest call first: one that comes back for a retry is not overtaken by newcomers.
+      // Oldest call first: newcomers do not overtake a retry.
       const place = this.#waiting.findIndex((other) => isBefore(who, other));
       this.#waiting.splice(place === -1 ? this.#waiting.length : place, 0, waiter);
       this.#pump();
     });
   }
 
-  /** Lets through who may go, sends away who waited too long, and sets the alarm for the next change. */
+  /** Admits waiters, rejects those that waited too long, and sets a timer for the next change. */
   #pump(): void {
     const now = this.#stamp.monotonic();
     let admission = this.#admission(now);
@@ -158,7 +163,7 @@ export class Limiter {
 
   #admission(now: number): Admission {
     const { gate } = this.#breaker;
-    // A lone caller is paced by its own back-off; the breaker exists for crowds.
+    // A single caller is paced by its own back-off. The breaker is for crowds.
     const held = gate.state !== "open" && !(gate.reason === "outage" && this.#seats <= 1);
     if (held && gate.state === "probing") return { type: "wait", reason: gate.reason };
     if (held && gate.state === "shut" && gate.until > now) {
@@ -277,7 +282,7 @@ function isBefore(one: Pick<Waiter, "seat" | "yields">, other: Waiter): boolean 
   return one.yields === other.yields ? one.seat < other.seat : other.yields;
 }
 
-/** Hands out the one limiter that belongs to a provider and model. */
+/** Returns a function that returns the one limiter of a provider and model. */
 export function createLimiters(
   options: LimiterOptions,
   maxConcurrency: (provider: string) => number | undefined = () => undefined,

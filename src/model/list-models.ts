@@ -1,4 +1,4 @@
-/** Every model there is to choose from, and for those that cannot be used yet, what is missing. */
+/** Lists all models, with the reason for those that cannot be used yet. */
 import { UNDERSTUDY } from "./catalog.ts";
 import type { CatalogDependencies } from "./connect.ts";
 import { listServed, type Served } from "./discover.ts";
@@ -7,18 +7,18 @@ import { free, type Price } from "./prices.ts";
 import type { ProviderSettings, Settings } from "./settings/settings.ts";
 
 export interface ModelRow {
-  /** What `resolveModel` takes. */
+  /** A reference for `resolveModel`. */
   readonly ref: string;
   readonly provider: string;
-  /** What a session calls it. */
+  /** The session's name for the model. */
   readonly id: string;
   readonly name: string;
   readonly usable: boolean;
-  /** Why it cannot be used; empty when it can. */
+  /** Why the model cannot be used; empty if it can. */
   readonly reason: string;
   readonly contextWindow: number | null;
   readonly maxOutputTokens?: number;
-  /** False: it takes no pictures. Absent where nobody has said. */
+  /** False: the model does not accept images. Absent if unknown. */
   readonly vision?: boolean;
   readonly price: Price | null;
 }
@@ -44,7 +44,7 @@ async function rowsOf(
   dependencies: CatalogDependencies,
 ): Promise<ModelRow[]> {
   if (provider.missing !== undefined) return rows(provider, [], provider.missing);
-  // Servers that nobody configured are looked for on this machine only, and only if that is wanted.
+  // Servers without configuration are only searched on this machine, and only if discovery is on.
   const asked = provider.listsModels && (provider.configured || (provider.local !== undefined && settings.discovery));
   if (!asked) return rows(provider, [], provider.configured ? "" : "not configured");
   const { fetch, stamp } = dependencies;

@@ -1,29 +1,29 @@
 /**
- * Why a model call failed, in kinds that decide what happens next: `retry.ts` looks at the kind, the surface shows
- * the message and the hint.
+ * The reason why a model call failed. The kind decides what happens next: `retry.ts` uses the kind, clients show the
+ * message and the hint.
  */
 export type ModelErrorKind =
   /** 401, 403: the key is missing or wrong. Never retried. */
   | "authentication"
-  /** 402, or a quota code: nothing to wait for. Never retried. */
+  /** 402 or a quota code: waiting does not help. Never retried. */
   | "quota"
-  /** 400, 404, 413, 422: the request itself. Never retried. */
+  /** 400, 404, 413, 422: the request is invalid. Never retried. */
   | "request"
-  /** The conversation does not fit the model's window. Never retried as it is. */
+  /** The conversation does not fit into the model's context window. Never retried unchanged. */
   | "context_length"
-  /** 429 and 529. Retried after what the provider says. */
+  /** 429 and 529. Retried after the time that the provider gives. */
   | "rate_limit"
   /** 408, 409, 499, 5xx. Retried. */
   | "server"
-  /** No connection, or it broke. Retried. */
+  /** No connection, or the connection broke. Retried. */
   | "network"
-  /** Nothing came for too long, or the whole call took too long. Retried before output. */
+  /** No data for too long, or the whole call took too long. Retried a limited number of times. */
   | "timeout"
-  /** The answer was not what the wire defines, or ended without a finish reason. */
+  /** The reply does not follow the wire's protocol, or ended without a finish reason. Retried. */
   | "protocol"
-  /** The provider refused to answer for reasons of content. Never retried. */
+  /** The provider refused to answer because of the content. Never retried. */
   | "content_filter"
-  /** A defect on our side. */
+  /** A defect in our code. */
   | "internal";
 
 export interface ModelErrorDetails {
@@ -32,11 +32,14 @@ export interface ModelErrorDetails {
   statusCode?: number;
   /** The provider's own code, such as `insufficient_quota`. */
   code?: string;
-  /** The parameter of the request that the provider complains about, as the provider names it. */
+  /** The request parameter that the provider rejects, as named by the provider. */
   parameter?: string;
-  /** What the provider asked us to wait, in milliseconds. */
+  /** The wait that the provider asked for, in milliseconds. */
   retryAfterMs?: number;
-  /** What the provider itself says about trying again; it outranks what the kind would suggest. */
+  /**
+   * The provider's own statement about retries. `false` prevents a retry; `true` does not override a kind that is never
+   * retried.
+   */
   retryable?: boolean;
   hint?: string;
   cause?: unknown;
@@ -50,9 +53,9 @@ export class ModelError extends Error {
   readonly code: string | undefined;
   readonly parameter: string | undefined;
   readonly retryAfterMs: number | undefined;
-  /** Set when the provider said so itself; otherwise the kind decides. */
+  /** Set if the provider states it. `false` prevents a retry; otherwise the kind decides. */
   readonly retryable: boolean | undefined;
-  /** What the user can do about it, in one line. */
+  /** Advice for the user, in one line. */
   readonly hint: string | undefined;
 
   constructor(message: string, details: ModelErrorDetails) {
@@ -67,7 +70,7 @@ export class ModelError extends Error {
     this.hint = details.hint;
   }
 
-  /** A stream that stops without a finish reason is an error, whoever parsed it. */
+  /** Returns the error for a stream that ends without a finish reason, for all decoders. */
   static incomplete(provider: string): ModelError {
     return new ModelError(`${provider}: the reply broke off before it was finished`, { kind: "protocol", provider });
   }

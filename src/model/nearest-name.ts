@@ -2,7 +2,7 @@ import { nearest } from "../lib/text.ts";
 import { ModelError } from "./model-error.ts";
 import type { Provider } from "./provider.ts";
 
-/** When a provider does not know the model it was asked for, says which one was probably meant. */
+/** Adds a suggestion to the error when a provider does not know the requested model. */
 export function withNearestName(provider: Provider, names: () => Promise<readonly string[]>): Provider {
   return {
     id: provider.id,

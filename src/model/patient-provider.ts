@@ -1,7 +1,7 @@
 import { ModelError } from "./model-error.ts";
 import { defineProvider, type Provider } from "./provider.ts";
 
-/** The same provider, given up for good when one call of it, with all its tries, takes longer than this. */
+/** Returns the provider with a time limit for one call including all its retries. A timeout is not retried. */
 export function patientProvider(provider: Provider, totalMs: number): Provider {
   return defineProvider({
     id: provider.id,

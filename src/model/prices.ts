@@ -1,24 +1,24 @@
-/** What a model call costs. Prices are list prices in US dollars per million tokens; what is not known is `null`. */
+/** The cost of model calls. Prices are list prices in US dollars per million tokens. Unknown values are `null`. */
 import type { Usage } from "./provider.ts";
 
 export interface Price {
   readonly input: number;
   readonly output: number;
-  /** Input read from the provider's cache. Without it, a call that used the cache has no known cost. */
+  /** Input read from the provider's cache. If absent, a call that used the cache has no known cost. */
   readonly cacheRead?: number;
-  /** Input written to the cache. Without it, such tokens cost what input costs. */
+  /** Input written to the cache. If absent, it costs the same as input. */
   readonly cacheWrite?: number;
-  /** Dollars for a thousand web searches by the provider. Without it, a call with a search has no known cost. */
+  /** Dollars per thousand web searches by the provider. If absent, a call with a search has no known cost. */
   readonly webSearch?: number;
-  /** The prices hold for calls with at most this many input tokens … */
+  /** These prices apply to calls with at most this many input tokens … */
   readonly upToInputTokens?: number;
-  /** … and these beyond; unknown when missing. */
+  /** … and these to larger ones; unknown if absent. */
   readonly beyond?: Price;
 }
 
 export const free: Price = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, webSearch: 0 };
 
-/** Dollars for one call, exact to a billionth of a dollar. `null` when any part of it has no known price. */
+/** Returns the dollars for one call, exact to a billionth. Returns `null` if any part has no known price. */
 export function costOf(usage: Usage, price: Price | null | undefined): number | null {
   if (price === null || price === undefined) return null;
   if (price.upToInputTokens !== undefined && usage.inputTokens > price.upToInputTokens) {
@@ -37,7 +37,7 @@ export function costOf(usage: Usage, price: Price | null | undefined): number | 
   return Number(nanodollars) / 1e9;
 }
 
-/** A sum of such costs does not drift: each is a whole number of billionths. */
+/** Adds costs without drift: each is a whole number of billionths. */
 export function addCosts(costs: Iterable<number | null>): number | null {
   let nanodollars = 0n;
   for (const cost of costs) {
@@ -47,7 +47,10 @@ export function addCosts(costs: Iterable<number | null>): number | null {
   return Number(nanodollars) / 1e9;
 }
 
-/** Integers, as 0.1 + 0.2 is not 0.3. A price has at most six decimals; the rest of a billionth is rounded half up. */
+/**
+ * Uses integers because 0.1 + 0.2 is not 0.3. A price has at most six decimals. The rest of a billionth is rounded half
+ * up.
+ */
 function nano(tokens: number, dollarsPerMillion: number): bigint {
   const microdollarsPerMillion = BigInt(Math.round(dollarsPerMillion * 1e6));
   return (BigInt(Math.round(tokens)) * microdollarsPerMillion * 1_000n + 500_000n) / 1_000_000n;

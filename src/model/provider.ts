@@ -1,6 +1,7 @@
 /**
- * The port to every model. A provider is a wire (how to speak) at a place (base URL) with a key; the understudy, the
- * faux model and packages the user installed implement the same three lines, so nothing above can tell them apart.
+ * The port to every model. A provider is a wire (the protocol) at a base URL with a key. The understudy, the faux model
+ * and the user's packages implement the same interface, so callers cannot tell them apart. This folder has the
+ * providers, their settings, the wires, and what is shared by all calls: retries, limits, prices.
  */
 import type { Json } from "../lib/json.ts";
 import type { Citations } from "../protocol/citations.ts";
@@ -8,37 +9,37 @@ import type { Message, Reasoning, ToolCall } from "../protocol/message.ts";
 import { ModelError } from "./model-error.ts";
 
 export interface ModelRequest {
-  /** The name the provider knows the model by. */
+  /** The provider's name for the model. */
   readonly model: string;
   readonly system: string;
   readonly messages: readonly Message[];
   readonly tools: readonly ToolDefinition[];
-  /** Ask the wire for a stream. Callers get the same events either way. */
+  /** Requests a stream from the wire. Callers get the same events either way. */
   readonly stream: boolean;
   readonly maxOutputTokens?: number;
   readonly reasoningEffort?: ReasoningEffort;
-  /** How much of its reasoning a model that summarises it should tell; as the wire likes unless told. */
+  /** How much of its reasoning a model summarises (default: the wire's). */
   readonly reasoningSummary?: ReasoningSummary;
-  /** Same for all calls of one conversation, so that a provider can keep its prompt cache warm. */
+  /** The same for all calls of one conversation, so that the provider can reuse its prompt cache. */
   readonly cacheKey?: string;
-  /** Counts the requests that are sent for this call. No wire sends it. */
+  /** Counts the requests that are sent for this call. Not sent over the wire. */
   readonly sent?: SentRequests;
-  /** Who asks, when it is not the main agent. No wire sends it. */
+  /** The calling agent, if it is not the main agent. Not sent over the wire. */
   readonly agent?: { readonly id: string; readonly name: string };
-  /** Ask for the places in documents that the reply rests on, where the wire can. */
+  /** Requests citations of the documents that the reply uses, if the wire supports them. */
   readonly citations?: boolean;
   /**
-   * Lets the provider search the web itself before it answers, and cite what it found. Only for models with a
-   * `searchAddress`: other providers refuse the request or ignore this.
+   * Lets the provider search the web before it replies, and cite the results. Only for models with a `searchAddress`:
+   * other providers refuse the request or ignore this.
    */
   readonly webSearch?: { readonly maxSearches: number };
-  /** The form that the text of the reply must have; free text by default. */
+  /** The format of the reply's text (default: free text). */
   readonly responseFormat?: ResponseFormat;
-  /** For this request alone, beside what the provider sends with each. */
+  /** Headers for this request only, in addition to the provider's. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** Told to whoever carries the request in the network's place. No wire sends it. */
+  /** For the client that carries the request instead of the network. Not sent over the wire. */
   readonly origin?: RequestOrigin;
-  /** `low`: where requests wait for each other, it lets all others pass. No wire sends it. */
+  /** `low`: when requests wait for each other, all others go first. Not sent over the wire. */
   readonly priority?: "low";
 }
 
@@ -46,8 +47,8 @@ export type ReasoningEffort = "low" | "medium" | "high" | "xhigh" | "max";
 export type ReasoningSummary = "none" | "concise" | "detailed";
 
 /**
- * Structured output. Each wire asks for it with its own parameter. Where the model or the server has none, the schema is
- * part of the instructions. Neither the schema nor the reply is checked or rewritten: validate the reply yourself.
+ * Structured output. Each wire uses its own parameter for it. If the model or server has none, the schema becomes part
+ * of the instructions. Neither the schema nor the reply is validated or changed: the caller must validate the reply.
  */
 export type ResponseFormat =
   | { readonly type: "json_object" }
@@ -58,27 +59,27 @@ interface JsonSchemaFormat {
   /** JSON schema of the reply. */
   readonly schema: Json;
   readonly description?: string;
-  /** OpenAI only: refuse schemas that cannot be enforced. The provider's default applies when absent. */
+  /** OpenAI only: refuse schemas that cannot be enforced. If absent, the provider's default applies. */
   readonly strict?: boolean;
 }
 
 /**
- * The number of requests that one model call sends to its provider. The caller creates it with 1. Code that sends more
- * than one request for a call, or none, corrects the number: `withRetry`, `afterOverflow`, wires.
+ * Number of requests that one model call sends to its provider. The caller creates it with 1. Code that sends more or
+ * fewer requests corrects the number: `withRetry`, `afterOverflow`, wires.
  */
 export interface SentRequests {
   requests: number;
 }
 
-/** Corrects the number of requests that were sent for a call, where its caller counts them. */
+/** Corrects the number of sent requests if the caller counts them. */
 export function countSent({ sent }: Pick<ModelRequest, "sent">, requests: 1 | -1): void {
   if (sent) sent.requests += requests;
 }
 
-/** Whose request it is. */
+/** The origin of a request. */
 export interface RequestOrigin {
   readonly sessionId: string;
-  /** The main agent has the id of its session. */
+  /** For the main agent, the id of its session. */
   readonly agentId: string;
   readonly parentAgentId?: string;
   readonly interactionType: "conversation-agent" | "conversation-subagent" | "conversation-compaction";
@@ -98,7 +99,7 @@ export interface Usage {
   readonly cacheReadTokens: number;
   readonly cacheWriteTokens: number;
   readonly reasoningTokens: number;
-  /** Web searches that the provider made for the reply. */
+  /** Number of web searches that the provider made for the reply. */
   readonly webSearches?: number;
 }
 
@@ -107,22 +108,22 @@ export type Stop = "done" | "tools" | "length" | "aborted" | "error";
 export type ModelEvent =
   | { readonly type: "text"; readonly delta: string }
   | { readonly type: "reasoning"; readonly delta: string }
-  /** Argument text as it arrives, for those who watch. The whole call follows as `call`. */
+  /** Argument text as it arrives, for display. The complete call follows as `call`. */
   | { readonly type: "call_delta"; readonly toolCallId: string; readonly name: string; readonly delta: string }
   | { readonly type: "call"; readonly call: ToolCall }
   /**
-   * The attempt failed and another follows after `delayMs`. What came since the last `retry` (or the start) is void:
-   * whoever collects text and calls starts afresh.
+   * The attempt failed and another follows after `delayMs`. Everything since the last `retry` (or the start) is void:
+   * consumers must discard collected text and calls.
    */
   | { readonly type: "retry"; readonly attempt: number; readonly delayMs: number; readonly error: ModelError }
-  /** The request is held back before it is sent: `delayMs` until the next try, where that is known. */
+  /** The request is held back before it is sent, for `delayMs` if that is known. */
   | {
       readonly type: "held";
       readonly reason: "rate_limit" | "outage" | "concurrency";
       readonly waiting: number;
       readonly delayMs?: number;
     }
-  /** Something that the user should know about a request that goes on all the same. */
+  /** A notice for the user. The request continues. */
   | { readonly type: "warning"; readonly warningType: string; readonly message: string }
   | ModelEnd;
 
@@ -130,12 +131,12 @@ export interface ModelEnd {
   readonly type: "end";
   readonly stop: Stop;
   readonly usage?: Usage;
-  /** What must go back to the same wire with the next request. */
+  /** Must be sent back over the same wire with the next request. */
   readonly reasoning?: Reasoning;
   readonly citations?: Citations;
-  /** The phase that the model gives its words, such as `commentary` or `final_answer`; that of the last ones. */
+  /** The model's phase for its last text, such as `commentary` or `final_answer`. */
   readonly phase?: string;
-  /** Present exactly when `stop` is "error". */
+  /** Present only if `stop` is "error", and always then. */
   readonly error?: ModelError;
 }
 
@@ -145,7 +146,7 @@ export interface Provider {
   stream(request: ModelRequest, signal: AbortSignal): AsyncIterable<ModelEvent>;
 }
 
-/** Lets a provider throw freely; callers still get one orderly `end`. */
+/** Returns a provider that converts everything thrown into one `end` event. */
 export function defineProvider(provider: Provider): Provider {
   return {
     id: provider.id,

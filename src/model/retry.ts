@@ -1,6 +1,6 @@
 /**
- * Makes a provider stubborn: an attempt that failed for a passing reason is made again after a pause, and whoever
- * reads the stream hears of it through a `retry` event before the pause begins. All waiting goes through the stamp.
+ * Adds retries to a provider. An attempt that failed for a temporary reason is repeated after a pause. A `retry` event
+ * precedes the pause. All waiting uses the stamp.
  */
 import { deferred } from "../lib/deferred.ts";
 import type { Stamp } from "../lib/stamp.ts";
@@ -18,21 +18,21 @@ import {
 } from "./provider.ts";
 
 export interface RetryPolicy {
-  /** Retries in all, as long as the failed attempt had shown nothing. */
+  /** Maximum number of retries in total. */
   readonly retriesBeforeOutput: number;
-  /** Of these, how many may follow an attempt that had already shown something. */
+  /** How many of these may follow an attempt that had produced output. */
   readonly retriesAfterOutput: number;
-  /** Of these, how many may follow an attempt that took too long: each of them has cost minutes. */
+  /** How many of these may follow a timeout, which costs minutes each. */
   readonly retriesAfterTimeout: number;
-  /** No retry begins later than this after the first attempt did. */
+  /** No retry is decided on later than this after the first attempt started. */
   readonly retryWithinMs: number;
-  /** Full jitter: a pause lies between nothing and base · 2ⁿ, never above the cap. */
+  /** Full jitter: a pause is random between 0 and base · 2ⁿ, at most `capMs`. */
   readonly baseMs: number;
   readonly capMs: number;
-  /** A rate limit that names no time: this, plus an extra that doubles, plus jitter. */
+  /** For a rate limit without a time: this, plus an extra that doubles, plus jitter. */
   readonly rateLimitBaseMs: number;
   readonly rateLimitExtraMs: number;
-  /** A provider that asks for more than this is not waited for. */
+  /** If the provider asks for a longer wait, the call fails instead. */
   readonly longestWaitMs: number;
 }
 
@@ -116,7 +116,7 @@ async function* attempts(call: Call): AsyncGenerator<ModelEvent, void> {
   }
 }
 
-/** Waits until the limiter lets the call through, and yields a `held` event whenever the reason for the wait changes. */
+/** Waits until the limiter admits the call. Yields a `held` event whenever the reason for the wait changes. */
 async function* admission(seat: Seat | undefined, signal: AbortSignal): AsyncGenerator<ModelEvent, Pass | undefined> {
   if (!seat) return undefined;
   const waits: LimiterWait[] = [];
@@ -171,7 +171,7 @@ interface Case {
   readonly error: ModelError;
   readonly output: boolean;
   readonly tally: Readonly<Record<"retries" | "retriesAfterOutput" | "retriesAfterTimeout", number>>;
-  /** Since the first attempt began. */
+  /** Time since the first attempt started. */
   readonly tookMs: number;
   readonly policy: RetryPolicy;
   readonly random: () => number;
@@ -188,10 +188,10 @@ function judge({ error, output, tally, policy, random, tookMs }: Case): Verdict 
   return { type: "retry", delayMs: pause({ error, retry: tally.retries, policy, random }) };
 }
 
-/** Kinds of failure that may be gone a moment later. */
+/** Kinds of failure that may be temporary. */
 const passing: ReadonlySet<ModelErrorKind> = new Set(["rate_limit", "server", "network", "timeout", "protocol"]);
 
-/** How long to wait before retry number `retry`, counted from 0. */
+/** Returns the pause before retry number `retry`, counted from 0. */
 export function pause(options: {
   readonly error: ModelError;
   readonly retry: number;
@@ -206,8 +206,8 @@ export function pause(options: {
   }
   const backoff = Math.round(random() * Math.min(policy.capMs, policy.baseMs * 2 ** retry));
   if (asked === undefined) return backoff;
-  // A few per cent on top of what the provider named, so that other processes with the same key do not come back
-  // in the same instant.
+  // Adds a few per cent to the provider's time, so that other processes with the same key do not retry at the same
+  // instant.
   return Math.max(backoff, Math.ceil(asked) + Math.ceil(asked * 0.05 * random()));
 }
 
@@ -251,7 +251,7 @@ function reworded(error: ModelError, message: string, changes: { hint: string | 
   });
 }
 
-/** Far enough for any honest answer, near enough to be a valid date. */
+/** The latest time that is shown: later than any plausible wait, but still a valid date. */
 const FARTHEST_MS = 4_102_444_800_000;
 
 function clockTime(milliseconds: number): string {

@@ -1,11 +1,11 @@
 import type { ProviderSettings } from "./settings/settings.ts";
 
-/** How a provider is asked to search the web: with a tool of its wire, or over Gemini's own wire. */
+/** How a provider searches the web: with a tool of its wire, or over Gemini's own wire. */
 export type SearchKind = "responses" | "anthropic" | "gemini";
 
 /**
- * Returns how the provider searches the web itself, or undefined when it does not. Told from its address: servers that
- * only speak the same wire do not search. `webSearch` in the providers file decides otherwise.
+ * Returns how the provider searches the web itself, or `undefined` if it does not. Decided by its URL: servers that
+ * merely speak the same wire do not search. `webSearch` in the providers file overrides this.
  */
 export function searchOf(
   provider: Pick<ProviderSettings, "wire" | "baseUrl" | "npm" | "webSearch">,
@@ -18,7 +18,7 @@ export function searchOf(
   return baseUrl.endsWith(GEMINI_CHAT) && isAt("generativelanguage.googleapis.com") ? "gemini" : undefined;
 }
 
-/** Where the chat endpoint of Gemini lies below its API. */
+/** The path of Gemini's chat endpoint below its API. */
 export const GEMINI_CHAT = "/openai";
 
 function hostOf(baseUrl: string): string | undefined {

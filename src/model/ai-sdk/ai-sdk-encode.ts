@@ -1,4 +1,4 @@
-/** Our request in the words of the AI SDK's language model interface. */
+/** Encodes a request for the AI SDK's language model interface. */
 import { isObject, parseJson } from "../../lib/json.ts";
 import type { AssistantMessage, Image, Message, ToolMessage } from "../../protocol/message.ts";
 import type { ModelRequest, ResponseFormat, ToolDefinition } from "../provider.ts";
@@ -6,18 +6,18 @@ import type { ModelRequest, ResponseFormat, ToolDefinition } from "../provider.t
 export interface ReasoningPart {
   readonly type: "reasoning";
   readonly text: string;
-  /** What the provider wants back unchanged, such as a signature. */
+  /** Data that the provider requires back unchanged, such as a signature. */
   readonly providerOptions?: unknown;
 }
 
-/** Options that a package wants back with one of its calls, such as the thought signature of Gemini. */
+/** Options that a package requires back with one of its calls, such as Gemini's thought signature. */
 export interface CallOptions {
   readonly type: "tool-call";
   readonly toolCallId: string;
   readonly providerOptions: unknown;
 }
 
-/** Names the package that reasoning must go back to. */
+/** Returns the wire field that ties reasoning to its package. */
 export function wireFieldOf(npm: string): string {
   return `ai-sdk:${npm}`;
 }
@@ -51,7 +51,7 @@ export function promptOf({ system, messages }: ModelRequest, npm: string): objec
     }
     if (results.length === 0) prompt.push({ role: "tool", content: results });
     results.push(resultPart(message, names));
-    // Results that belong together are one message; pictures cannot be in it and follow as the user's.
+    // Consecutive results form one message. Images are not allowed in it and follow as a user message.
     if (messages[index + 1]?.role === "tool") continue;
     results = [];
     prompt.push(...pictures(messages, index));
@@ -91,7 +91,7 @@ function resultPart({ toolCallId, content, isError }: ToolMessage, names: Readon
   return { type: "tool-result", toolCallId, toolName: names.get(toolCallId) ?? "unknown", output };
 }
 
-/** The pictures of the run of results that ends at `last`. */
+/** Returns the images of the run of results that ends at `last`. */
 function pictures(messages: readonly Message[], last: number): object[] {
   const images: Image[] = [];
   for (let index = last; index >= 0; index--) {

@@ -1,11 +1,11 @@
-/** Finds a package in one given folder, and nowhere else: no search through parent folders, no project. */
+/** Loads a package from one given folder and nowhere else: never from parent folders or a project. */
 import { readFile, realpath } from "node:fs/promises";
 import { join, resolve, sep } from "node:path";
 import { pathToFileURL } from "node:url";
 import { isObject, parseJson } from "../../lib/json.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 
-/** Loads a module by its URL. Code that runs from a bundle may need another way than its own `import()`. */
+/** Loads a module by its URL. Bundled code may need something other than its own `import()`. */
 export type ImportModule = (specifier: string) => Promise<unknown>;
 
 export async function importPackage(
@@ -36,12 +36,12 @@ export async function importPackage(
   }
 }
 
-/** What a CommonJS package exports stands under `default`. */
+/** Returns `default` as an object: it has the exports of a CommonJS package. */
 function asObject(value: unknown): Record<string, unknown> {
   return isObject(value) ? value : {};
 }
 
-/** The main entry as `import` would find it. */
+/** Returns the main entry as `import` would resolve it. */
 export function entryOf(manifest: unknown): string | undefined {
   if (!isObject(manifest)) return undefined;
   const { exports } = manifest;
@@ -52,7 +52,7 @@ export function entryOf(manifest: unknown): string | undefined {
 
 const conditions = new Set(["node", "import", "module-sync", "default", "require"]);
 
-/** The first condition that holds wins, in the order of the package; types and browsers are not for us. */
+/** Returns the first matching condition, in the package's order. Skips types and browser conditions. */
 function byCondition(target: unknown): string | undefined {
   if (typeof target === "string") return target;
   if (Array.isArray(target)) return target.map(byCondition).find((found) => found !== undefined);

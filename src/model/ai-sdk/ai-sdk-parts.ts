@@ -1,4 +1,4 @@
-/** Reads the stream of an AI SDK language model: parts in, our events out. */
+/** Decodes the stream of an AI SDK language model into our events. */
 import { isObject, parseJson } from "../../lib/json.ts";
 import type { Reasoning, ToolCall } from "../../protocol/message.ts";
 import { ModelError } from "../model-error.ts";
@@ -8,10 +8,10 @@ import { refusedContent, reportedError } from "../wire/wire-error.ts";
 import { type CallOptions, type ReasoningPart, wireFieldOf } from "./ai-sdk-encode.ts";
 
 export interface PartReader {
-  /** Answers whether the part was a sign of life from the model. Throws what an error part holds. */
+  /** Decodes a part. Returns true if it shows that the model is working. Throws the error of an error part. */
   read(part: unknown): boolean;
   drain(): ModelEvent[];
-  /** Throws unless the stream said that it was finished. */
+  /** Throws unless the stream has finished. */
   finish(): ModelEnd;
 }
 
@@ -38,7 +38,7 @@ export function partReader({ id, npm }: { readonly id: string; readonly npm: str
       events.push({ type: "call_delta", toolCallId, name: inputs.get(toolCallId) ?? "", delta: text(part.delta) });
     },
     "tool-call": (part) => {
-      // The provider ran this one itself; its result is already part of the answer.
+      // The provider ran this call itself. Its result is already part of the reply.
       if (part.providerExecuted === true) return;
       if (++calls > limits.calls) throw reportedError(place, `more than ${limits.calls} calls in one reply`);
       const call = toCall(part);
@@ -120,7 +120,7 @@ function reasoningOf(parts: readonly (ReasoningPart | CallOptions)[], npm: strin
   return { ...(text && { text }), opaque: JSON.stringify(parts), wireField: wireFieldOf(npm) };
 }
 
-/** Version 2 has plain numbers, version 3 a breakdown. */
+/** Decodes usage: plain numbers in version 2, a breakdown in version 3. */
 function usageOf(usage: unknown): Usage | undefined {
   if (!isObject(usage)) return undefined;
   const { inputTokens: input, outputTokens: output } = usage;
@@ -135,7 +135,7 @@ function usageOf(usage: unknown): Usage | undefined {
   }
   if (typeof input !== "number" && typeof output !== "number") return undefined;
   const cached = count(usage.cachedInputTokens);
-  // Some packages leave cached tokens out of the sum.
+  // Some packages exclude cached tokens from the total.
   const whole = count(input) >= cached ? count(input) : count(input) + cached;
   return {
     inputTokens: whole,

@@ -1,6 +1,6 @@
 /**
- * Lets any provider package that follows the AI SDK's language model interface (versions 2 and 3) answer like our own
- * wires. The package is the user's: it is loaded from the folder they install packages in, never from a project.
+ * A provider for packages that implement the AI SDK's language model interface (versions 2 and 3). The package is
+ * loaded from the user's packages folder, never from a project.
  */
 import { isObject } from "../../lib/json.ts";
 import { TroupeError } from "../../protocol/errors.ts";
@@ -14,13 +14,13 @@ import { partReader } from "./ai-sdk-parts.ts";
 
 export interface AiSdkOptions {
   readonly id: string;
-  /** The package, such as `@ai-sdk/xai`. */
+  /** The package name, such as `@ai-sdk/xai`. */
   readonly npm: string;
   readonly packagesFolder: string | undefined;
   readonly key: () => Promise<string | undefined>;
   readonly baseUrl: string | undefined;
   readonly headers: Readonly<Record<string, string>>;
-  /** Handed to the package as they are. */
+  /** Passed to the package unchanged. */
   readonly options: Readonly<Record<string, unknown>>;
   readonly fetch?: typeof fetch;
   readonly bounds?: Partial<Bounds>;
@@ -86,14 +86,14 @@ function callOptions(request: ModelRequest, abortSignal: AbortSignal, options: A
   };
 }
 
-/** What we need of a language model; the rest of the interface is of no interest here. */
+/** The part of the language model interface that is used. */
 interface LanguageModel {
   doStream(options: object): Promise<{ stream: ReadableStream<unknown> }>;
 }
 
 type Factory = (settings: object) => unknown;
 
-/** Packages export `createName`, and that is all they have in common. */
+/** Returns the package's factory. Packages have only the name pattern `createName` in common. */
 function factoryOf(module: Record<string, unknown>, npm: string): Factory {
   const names = Object.keys(module).filter((name) => /^create[A-Z]/.test(name) && typeof module[name] === "function");
   const short = (npm.split("/").at(-1) ?? npm).replaceAll("-", "");
@@ -165,7 +165,7 @@ function toModelError(error: unknown, options: AiSdkOptions, apiKey: string | un
   });
 }
 
-/** The bounds of one call, kept even when the package takes no notice of an abort. */
+/** Enforces the time limits of one call, even if the package ignores an abort. */
 class Watch {
   readonly #controller = new AbortController();
   readonly #outer: AbortSignal;

@@ -1,28 +1,28 @@
 /**
- * A model that plays a script. It is a real provider, so that nothing above it can tell the difference: tests,
- * examples and `--model faux:script.json` all run the code that runs in earnest.
+ * A model that plays a script. It is a real provider, so tests, examples and `--model faux:script.json` run the same
+ * code as production.
  */
 import { defineProvider, type ModelRequest, type Provider } from "../provider.ts";
 import { makePlan, numberCalls, type Step } from "./faux-plan.ts";
 import { playMoves, settledOrAborted } from "./faux-step.ts";
 
 export interface FauxModel extends Provider {
-  /** Everything the model was shown, call by call: frozen copies, taken when the call began. */
+  /** All requests to the model, as frozen copies taken when each call started. */
   readonly requests: readonly ModelRequest[];
-  /** Throws when a step was not used, or when there was a call the script had no step for. */
+  /** Throws when a step was not used, or a call had no step. */
   assertSpent(): void;
 }
 
-/** Plays the steps in order, one for each call. A call too many ends with an error of kind "internal". */
+/** Returns a model that plays the steps in order, one per call. A call without a step fails with kind "internal". */
 export function fauxModel(...steps: readonly Step[]): FauxModel {
   return fauxProvider({ steps });
 }
 
 export interface FauxProviderOptions {
-  /** Tells several faux models apart; "faux" unless told. */
+  /** Distinguishes several faux models (default: "faux"). */
   readonly id?: string;
   readonly steps: readonly Step[];
-  /** The file they were read from: a call too many is then an error of kind "request" that names it. */
+  /** The script's file. A call without a step then fails with kind "request" and names the file. */
   readonly file?: string;
 }
 
@@ -40,7 +40,7 @@ export function fauxProvider({ id = "faux", steps, file }: FauxProviderOptions):
   return { ...provider, requests, assertSpent: plan.assertSpent };
 }
 
-/** Later changes by the caller do not reach the copy, and nobody can change what was recorded. */
+/** Returns a deep frozen copy that later changes by the caller do not affect. */
 function frozenCopy(request: ModelRequest): ModelRequest {
   const tools = request.tools.map(({ name, description, parameters }) => ({ name, description, parameters }));
   return deepFreeze(structuredClone({ ...request, tools }));

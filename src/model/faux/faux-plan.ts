@@ -1,13 +1,13 @@
 /**
- * The order in which a script is played. Calls of agents that have steps of their own take those, whatever the order
- * of scheduling; all others take the rest, one by one. A call too many and a step too many are both failures.
+ * The order in which a script is played. Calls of agents with their own steps take those, independent of scheduling.
+ * All other calls take the remaining steps in order. An extra call and an unused step are both failures.
  */
 import { clip, plural } from "../../lib/text.ts";
 import { ModelError } from "../model-error.ts";
 import type { ModelRequest } from "../provider.ts";
 import type { Moves } from "./faux-step.ts";
 
-/** A reply, or a function that decides on one from what the model was shown. */
+/** A reply, or a function that computes one from the request. */
 export type PlainStep<Play = Moves> = Play | ((request: ModelRequest, signal: AbortSignal) => Play | Promise<Play>);
 export type Step<Play = Moves> = PlainStep<Play> | AgentSteps<Play> | Fallback<Play>;
 
@@ -23,9 +23,9 @@ export interface Fallback<Play = Moves> {
 }
 
 /**
- * Steps for one agent alone, by the id of its task or by its own name, whatever the case. Where neither matches, as for
- * whoever leads a session, a name matches when the system prompt has it as a whole word; of several, the one that comes
- * first in the prompt. Give a predicate where that is not enough.
+ * Steps for one agent, matched by its task id or name, ignoring case. If neither matches (as for the main agent), a
+ * name matches as a whole word in the system prompt; of several, the first in the prompt wins. Pass a predicate if that
+ * is not enough.
  */
 export function forAgent<Play = Moves>(
   agent: string | ((request: ModelRequest) => boolean),
@@ -34,25 +34,27 @@ export function forAgent<Play = Moves>(
   return { type: "for-agent", agent, steps };
 }
 
-/** The step for every call the script has no other step for. It never runs out and need not be used. */
+/** The step for every call without another step. It can be used any number of times, or not at all. */
 export function otherwise<Play = Moves>(step: PlainStep<Play>): Fallback<Play> {
   return { type: "otherwise", step };
 }
 
 export interface Plan<Play> {
-  /** The step for this call. Throws a `ModelError` when there is none: "request" for a file, else "internal". */
+  /**
+   * Returns the step for this call. Throws a `ModelError` if there is none: "request" for a file, otherwise "internal".
+   */
   take(request: ModelRequest, signal: AbortSignal): Promise<Play>;
-  /** Throws when a step was not used, or when there was a call without a step. */
+  /** Throws when a step was not used, or a call had no step. */
   assertSpent(): void;
 }
 
 export interface PlanOptions<Play> {
-  /** Who plays it, for messages: "faux model". */
+  /** The player's name for messages: "faux model". */
   readonly owner: string;
-  /** The file it was read from. What is missing there is the file's mistake, and no defect. */
+  /** The script's file. A missing step is then the file's error, not a defect. */
   readonly file?: string;
   readonly steps: readonly Step<Play>[];
-  /** Gives every call in a step that has no id the next one of its tool's name. */
+  /** Assigns ids to calls without one, numbered per tool name. */
   readonly number: (play: Play, nextId: (toolName: string) => string) => Play;
 }
 
@@ -69,7 +71,7 @@ export function makePlan<Play>(options: PlanOptions<Play>): Plan<Play> {
   const unexpected: string[] = [];
   let callCount = 0;
 
-  // Ids follow the place in the script, not the order of play, so that agents side by side get the same ids each run.
+  // Ids follow the position in the script, not the order of play, so that parallel agents get the same ids each run.
   const number = (play: Play): Play => options.number(play, nextId);
   const groups = groupSteps(options.steps, (step) => (isFunction(step) ? step : number(step)));
   const fallback = options.steps.find((step) => isFallback(step))?.step;
@@ -106,7 +108,7 @@ export function makePlan<Play>(options: PlanOptions<Play>): Plan<Play> {
   };
 }
 
-/** `call_view_1`, `call_view_2`, `call_grep_1` … */
+/** Returns a generator of ids: `call_view_1`, `call_view_2`, `call_grep_1` … */
 export function callNumbers(): (toolName: string) => string {
   const counts = new Map<string, number>();
   return (toolName) => {
@@ -116,7 +118,7 @@ export function callNumbers(): (toolName: string) => string {
   };
 }
 
-/** Gives the calls in a reply that have no id the next one. */
+/** Assigns the next ids to the calls without one. */
 export function numberCalls(moves: Moves, nextId: (toolName: string) => string): Moves {
   return moves.map((move) =>
     move.type === "call" && move.call.toolCallId === ""
@@ -140,7 +142,10 @@ function groupSteps<Play>(
   return [{ label: "", steps: shared, taken: 0 }, ...keyed];
 }
 
-/** Predicates decide before names, who asks before what it is told; groups for the same agent are played in turn. */
+/**
+ * Finds the group for a request. Predicates come first, then task ids, then agent names, then the system prompt. Groups
+ * for the same agent are played one after another.
+ */
 function groupFor<Play>(request: ModelRequest, groups: readonly [Group<Play>, ...Group<Play>[]]): Group<Play> {
   const [shared, ...keyed] = groups;
   const byPredicate = keyed.filter(({ agent }) => typeof agent === "function" && agent(request));
@@ -160,7 +165,7 @@ function calledLike<Play>(name: string | undefined, groups: readonly Group<Play>
 }
 
 function namedIn<Play>(prompt: string, groups: readonly Group<Play>[]): readonly Group<Play>[] {
-  // A tool may be called like an agent.
+  // Ignores the list of tools: a tool may have the name of an agent.
   const system = prompt.replace(/^- Tools: .*$/m, "");
   const named = groups
     .map((group) => ({ group, place: typeof group.agent === "string" ? placeOf(group.agent, system) : -1 }))

@@ -27,7 +27,7 @@ import * as step from "./faux-step.ts";
 
 const MAX_SCRIPT_BYTES = 16 * 1024 * 1024;
 
-/** Reads a script file; every error names the file, and the step and field where it can. */
+/** Reads a script file. Every error names the file, and the step and field if known. */
 export async function readFauxModel(path: string): Promise<FauxModel> {
   const { size } = await stat(path).catch((cause: unknown) => {
     if (cause instanceof Error && "code" in cause && cause.code === "ENOENT") throw bad(path, "there is no such file");
@@ -37,7 +37,7 @@ export async function readFauxModel(path: string): Promise<FauxModel> {
   return fauxProvider({ steps: parseFauxScript(await readFile(path, "utf8"), path), file: path });
 }
 
-/** The steps of a script, for `fauxModel(...steps)` or a model server. */
+/** Returns the steps of a script, for `fauxModel(...steps)` or a model server. */
 export function parseFauxScript(text: string, source = "script"): readonly Step[] {
   const json = parseJson(text);
   if (!json.ok) throw bad(source, `is not JSON: ${json.error}`);
@@ -169,7 +169,7 @@ function bad(source: string, problem: string): TroupeError {
   return new TroupeError("configuration", `faux script ${source}: ${problem}`);
 }
 
-/** "step 2, field call.name: …", counted from one as people do. */
+/** Formats an issue as "step 2, field call.name: …". Steps are counted from 1. */
 function describe(issue: z.core.$ZodIssue): string {
   const [top, index, ...rest] = issue.path;
   if (top !== "steps" || typeof index !== "number") {

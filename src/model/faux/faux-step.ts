@@ -1,6 +1,6 @@
 /**
- * What a scripted model does in one call, as plain data: the events it sends, with waits and throws between them.
- * The faux model plays a step through the provider port, the model server plays the same step over HTTP.
+ * The actions of a scripted model in one call, as plain data: events with waits and errors between them. The faux model
+ * plays a step through the provider port. The model server plays the same step over HTTP.
  */
 import type { Json } from "../../lib/json.ts";
 import { parseJson } from "../../lib/json.ts";
@@ -9,7 +9,7 @@ import type { ToolCall } from "../../protocol/message.ts";
 import { ModelError, type ModelErrorKind } from "../model-error.ts";
 import { type ModelEvent, noUsage, type Usage } from "../provider.ts";
 
-/** One thing a scripted model does. Without `until`, a wait lasts until the caller gives up. */
+/** One action of a scripted model. Without `until`, a wait lasts until the caller aborts. */
 export type Move =
   | ModelEvent
   | { readonly type: "wait"; readonly until?: Promise<unknown> }
@@ -18,7 +18,7 @@ export type Move =
 /** One reply. A list without an `end` is a reply that breaks off. */
 export type Moves = readonly Move[];
 
-/** A tool call to make. Without an id it is numbered by its place in the script: `call_view_1`. */
+/** A tool call to make. Without an id it is numbered by its position in the script: `call_view_1`. */
 export type WantedCall = readonly [name: string, args?: Json, toolCallId?: string];
 
 export interface SaysOptions {
@@ -27,7 +27,7 @@ export interface SaysOptions {
   readonly usage?: Partial<Usage>;
 }
 
-/** Answers with text and ends the turn. A list is sent as the deltas it holds. */
+/** Replies with text and ends the turn. The items of a list are sent as separate deltas. */
 export function says(text: string | readonly string[], options: SaysOptions = {}): Moves {
   const deltas = typeof text === "string" ? chunks(text, options.chunkSize) : text;
   return [
@@ -36,7 +36,7 @@ export function says(text: string | readonly string[], options: SaysOptions = {}
   ];
 }
 
-/** Asks for tools: `calls(["view", { path: "a.txt" }], ["grep", { pattern: "b" }])`. */
+/** Calls tools: `calls(["view", { path: "a.txt" }], ["grep", { pattern: "b" }])`. */
 export function calls(...wanted: readonly WantedCall[]): Moves {
   return [
     ...wanted.map(
@@ -46,7 +46,7 @@ export function calls(...wanted: readonly WantedCall[]): Moves {
   ];
 }
 
-/** Asks for one tool with argument text exactly as given, JSON or not. */
+/** Calls one tool with this exact argument text, whether or not it is JSON. */
 export function callsWithText(name: string, argumentText: string, toolCallId = ""): Moves {
   const parsed = parseJson(argumentText);
   const call: ToolCall = parsed.ok
@@ -58,7 +58,7 @@ export function callsWithText(name: string, argumentText: string, toolCallId = "
   ];
 }
 
-/** Reasons aloud, then goes on with `then`; without it the reply ends there. */
+/** Sends reasoning, then continues with `then`. Without it the reply ends there. */
 export function thinks(text: string, ...then: readonly Moves[]): Moves {
   return together([{ type: "reasoning", delta: text }], ...(then.length > 0 ? then : [says([])]));
 }
@@ -70,7 +70,7 @@ export interface FailsOptions {
   readonly code?: string;
 }
 
-/** Fails the call, with a kind of error or the HTTP status that stands for one. */
+/** Fails the call with this kind of error, or the kind for an HTTP status. */
 export function fails(kindOrStatus: ModelErrorKind | number, options: FailsOptions = {}): Moves {
   const kind = typeof kindOrStatus === "number" ? kindOfStatus(kindOrStatus) : kindOrStatus;
   const statusCode = typeof kindOrStatus === "number" ? kindOrStatus : statusOfKind[kind];
@@ -90,23 +90,23 @@ export function rateLimited(retryAfterMs?: number): Moves {
   return fails(429, { message: "faux: too many requests", ...(retryAfterMs !== undefined && { retryAfterMs }) });
 }
 
-/** Falls silent: until the caller gives up, or until `until` settles; then goes on with `then`, or ends. */
+/** Sends nothing until the caller aborts or `until` settles. Then continues with `then`, or ends. */
 export function stalls(until?: Promise<unknown>, ...then: readonly Moves[]): Moves {
   if (until === undefined) return [{ type: "wait" }];
   return together([{ type: "wait", until }], ...(then.length > 0 ? then : [says([])]));
 }
 
-/** Says something and stops without an end, as a connection that was cut does. */
+/** Sends text and stops without an end, like a broken connection. */
 export function breaksOff(text: string | readonly string[] = [], options: SaysOptions = {}): Moves {
   return says(text, options).filter((move) => move.type !== "end");
 }
 
-/** Throws, as a defect in a provider does. */
+/** Throws, like a defect in a provider. */
 export function throws(error: unknown): Moves {
   return [{ type: "throw", error }];
 }
 
-/** One reply made of several: only the last one ends it, and with "tools" when any of them asked for a tool. */
+/** Joins replies into one. Only the last one ends it, with "tools" if any of them calls a tool. */
 export function together(...parts: readonly Moves[]): Moves {
   const joined = parts.flatMap((part, index) =>
     index === parts.length - 1 ? part : part.filter((move) => move.type !== "end"),
@@ -117,7 +117,7 @@ export function together(...parts: readonly Moves[]): Moves {
   );
 }
 
-/** The same reply, reporting what it used. */
+/** Returns the same reply with this usage. */
 export function withUsage(moves: Moves, usage: Partial<Usage>): Moves {
   if (!moves.some((move) => move.type === "end"))
     throw new Error("withUsage: this step never ends, so there is no place to report usage");
@@ -139,7 +139,7 @@ export async function* playMoves(moves: Moves, signal: AbortSignal): AsyncGenera
   }
 }
 
-/** Waits for `until` (for ever when there is none), but never past the abort. */
+/** Waits for `until` (forever if absent), but rejects on abort. */
 export function settledOrAborted<T>(until: Promise<T> | undefined, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     if (signal.aborted) return reject(signal.reason);

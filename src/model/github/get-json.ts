@@ -15,15 +15,15 @@ const WITHIN_MS = 30_000;
 const MAX_CHARACTERS = 16 * 1024 * 1024;
 
 /**
- * One signed GET. Whatever is not a JSON answer is an error that names the address and the status; of the kind
- * `provider` where the same may well succeed later.
+ * Sends one authenticated GET and returns the parsed JSON. Throws an error that names the URL and the status. Its kind
+ * is `provider` if a later attempt may succeed.
  */
 export async function getJson(url: string, options: GetOptions): Promise<unknown> {
   const { token, headers, fetch = globalThis.fetch, origin } = options;
   const signal = AbortSignal.timeout(WITHIN_MS);
   try {
     const response = await fetch(url, {
-      // A redirect could carry the token elsewhere.
+      // A redirect could send the token elsewhere.
       ...{ signal, redirect: "error" },
       headers: { accept: "application/json", ...headers, authorization: `Bearer ${token}` },
       ...(origin && { origin }),

@@ -1,6 +1,6 @@
 /**
- * Identity and models of GitHub, for programs that want them: they give a token and say where the API is. Without both
- * nobody is asked anything. What was answered is kept for a while, by token, in memory only.
+ * GitHub identity and models, for host programs that give a token and the API's URL. Without both, no request is sent.
+ * Replies are cached in memory for a while, by token.
  */
 import type { Stamp } from "../../lib/stamp.ts";
 import { TroupeError } from "../../protocol/errors.ts";
@@ -20,9 +20,9 @@ export interface GithubOptions {
   readonly environment: Environment;
   readonly stamp: Stamp;
   readonly userAgent: string;
-  /** The environment variable that holds the program's token. */
+  /** The environment variable with the program's token. */
   readonly tokenVariable?: string | undefined;
-  /** False: a token that merely lies in the environment is not used. */
+  /** False: a token that is merely in the environment is not used. */
   readonly ambient?: boolean | undefined;
 }
 
@@ -31,10 +31,13 @@ export interface SignIn {
   readonly authType: AuthType;
 }
 
-/** The program gave a token, it lay in the environment, or somebody signed in; others are a client's own word. */
+/**
+ * The origin of the token: `token` from the program, `env` from the environment, `user` from a sign-in. A client may
+ * report the others.
+ */
 export type AuthType = "token" | "env" | "user" | "hmac" | "gh-cli" | "api-key" | "copilot-api-token";
 
-/** Somebody who signed in while the process runs; kept in memory only. */
+/** A user who signed in while the process runs. Stored in memory only. */
 export interface Account {
   readonly host: string;
   readonly login: string;
@@ -50,11 +53,11 @@ export interface GithubStatus {
   readonly plan?: string;
 }
 
-/** How a request is carried, and for whom. */
+/** How a request is sent, and on whose behalf. */
 export interface Carrying {
   readonly fetch?: ModelFetch | undefined;
   readonly origin?: RequestOrigin | undefined;
-  /** False: models are not spoken to over WebSockets. */
+  /** False: no WebSockets to models. */
   readonly sockets?: boolean | undefined;
 }
 
@@ -63,9 +66,9 @@ const MAX_KEPT = 100;
 
 export class Github {
   readonly #options: GithubOptions;
-  /** Where people are known. */
+  /** The API for users. */
   readonly #githubUrl: string | undefined;
-  /** Where models are, when it is not left to the person's account. */
+  /** The API for models, if it does not depend on the user's account. */
   readonly #apiUrl: string | undefined;
   readonly #users = new Map<string, Kept<GithubUser>>();
   #accounts: readonly Account[] = [];
@@ -77,12 +80,12 @@ export class Github {
     this.#apiUrl = address(options.environment, "COPILOT_API_URL");
   }
 
-  /** Whether anyone has said where GitHub is. */
+  /** True if a GitHub URL is configured. */
   get isReachable(): boolean {
     return this.#githubUrl !== undefined || this.#apiUrl !== undefined;
   }
 
-  /** Who the process is, unless a session says otherwise. */
+  /** The process's token, unless a session has its own. */
   get ambient(): SignIn | undefined {
     const { environment, tokenVariable, ambient } = this.#options;
     const given = tokenVariable === undefined ? undefined : environment[tokenVariable]?.trim();
@@ -98,19 +101,19 @@ export class Github {
     return this.#accounts;
   }
 
-  /** Rejects when the token is refused; nobody is signed in then. */
+  /** Rejects when the token is refused; then no account is added. */
   async signIn({ host, token }: Omit<Account, "login">): Promise<void> {
     const { login } = await this.user(token);
     this.#accounts = [...this.#accounts.filter((known) => known.login !== login), { host, login, token }];
   }
 
-  /** Whoever has this name, or who signed in last. True when others are left. */
+  /** Removes this account, or the last one that signed in. Returns true if others remain. */
   signOut(login = this.#accounts.at(-1)?.login): boolean {
     this.#accounts = this.#accounts.filter((known) => known.login !== login);
     return this.#accounts.length > 0;
   }
 
-  /** Where this person's models are, and what goes with each request. */
+  /** Returns the base URL of the user's models and the headers of each request. */
   async endpoint(token: string): Promise<{ baseUrl: string; token: string; headers: Record<string, string> }> {
     return {
       baseUrl: await this.#apiOf(token),
@@ -119,13 +122,13 @@ export class Github {
     };
   }
 
-  /** Where this person's MCP server is; undefined where their organisation allows none. */
+  /** Returns the endpoint of the user's MCP server, or `undefined` if their organisation does not allow it. */
   async serverPlace(token: string): Promise<Awaited<ReturnType<Github["endpoint"]>> | undefined> {
     const isAllowed = this.#githubUrl === undefined || (await this.user(token)).isMcpEnabled;
     return isAllowed ? { ...(await this.endpoint(token)), headers: sentWithAll(this.#options.userAgent) } : undefined;
   }
 
-  /** Never rejects: what is wrong is the message. */
+  /** Never rejects: `statusMessage` describes a failure. */
   async status(signIn: SignIn | undefined = this.ambient): Promise<GithubStatus> {
     if (!signIn) return { isAuthenticated: false, statusMessage: "Not authenticated" };
     if (this.#githubUrl === undefined) {
@@ -178,7 +181,10 @@ export class Github {
     });
   }
 
-  /** What is configured, with the person's models before it, unless someone has chosen a place or a model himself. */
+  /**
+   * Returns the settings with the user's GitHub models added. They come first, unless a base URL or a model was chosen
+   * explicitly.
+   */
   async settingsWith(known: Settings, token: string, carrying: Carrying): Promise<Settings> {
     const [baseUrl, models] = await Promise.all([this.#apiOf(token), this.models(token, carrying)]);
     const usual = defaultOf(models);
@@ -208,7 +214,7 @@ export class Github {
     });
   }
 
-  /** Asked once by however many want it; a failure is not kept. */
+  /** Caches the result and shares it among concurrent callers. Failures are not cached. */
   #kept<T>(all: Map<string, Kept<T>>, key: string, ask: () => Promise<T>): Promise<T> {
     const now = this.#options.stamp.monotonic();
     const known = all.get(key);
@@ -230,7 +236,7 @@ interface Kept<T> {
   readonly until: number;
 }
 
-/** The token is added where it belongs. */
+/** Returns the common headers, without the token. */
 function sentWithAll(userAgent?: string): Record<string, string> {
   return {
     ...(userAgent !== undefined && { "User-Agent": userAgent }),
@@ -243,7 +249,7 @@ const SOCKETLESS = "COPILOT_CLI_DISABLE_WEBSOCKET_RESPONSES";
 
 const isOn = (value: string | undefined): boolean => /^(?:1|true|yes|on)$/i.test(value?.trim() ?? "");
 
-/** The first that is set. */
+/** The first variable that is set is used. */
 const AMBIENT = ["COPILOT_GITHUB_TOKEN", "GH_TOKEN", "GITHUB_TOKEN"] as const;
 
 function address(environment: Environment, variable: string): string | undefined {

@@ -25,12 +25,12 @@ const Model = z.object({
     .catch(undefined),
 });
 
-/** A model as its list describes it. */
+/** A model as described in GitHub's list. */
 export type GithubModel = z.infer<typeof Model>;
 
 const MAX_MODELS = 1_000;
 
-/** What can be spoken to among the entries of a list; undefined when it is no list. */
+/** Returns the usable models of a list, or `undefined` if it is not a list. */
 export function readModels(answer: unknown): readonly GithubModel[] | undefined {
   const list = z.object({ data: z.array(z.unknown()) }).safeParse(answer);
   if (!list.success) return undefined;
@@ -41,7 +41,7 @@ export function readModels(answer: unknown): readonly GithubModel[] | undefined 
   });
 }
 
-/** The one that is used where nobody names any. */
+/** Returns the default model. */
 export function defaultOf(models: readonly GithubModel[]): string | undefined {
   const offered = models.filter(({ model_picker_enabled: isOffered }) => isOffered !== false);
   return (offered.find((model) => model.is_chat_default) ?? offered[0] ?? models[0])?.id;
@@ -63,7 +63,7 @@ export function knownModel({ id, name, capabilities, supported_endpoints: endpoi
   };
 }
 
-/** How a model says that it takes WebSockets. */
+/** The endpoint name of models that support WebSockets. */
 const RESPONSES_SOCKET = "ws:/responses";
 
 const paths: readonly (readonly [string, WireApi])[] = [
@@ -73,7 +73,7 @@ const paths: readonly (readonly [string, WireApi])[] = [
   [RESPONSES_SOCKET, "responses"],
 ];
 
-/** Where a model says how it is spoken to; most do not. */
+/** Returns the wire if the model names one; most do not. */
 function wireOf(endpoints: readonly string[] = []): WireApi | undefined {
   return paths.find(([path]) => endpoints.includes(path))?.[1];
 }

@@ -17,7 +17,7 @@ const User = z.object({
   quota_snapshots: z.record(z.string(), Quota).optional(),
 });
 
-/** Somebody on GitHub, and where their models are. */
+/** A GitHub user, and the API of their models. */
 export interface GithubUser {
   readonly login: string;
   readonly plan?: string;
@@ -26,7 +26,7 @@ export interface GithubUser {
   readonly quota: Readonly<Record<string, QuotaSnapshot>>;
 }
 
-/** How much of an allowance is used, in the words of the wire. */
+/** The used part of an allowance, in the terms of the wire. */
 interface QuotaSnapshot {
   readonly isUnlimitedEntitlement: boolean;
   readonly entitlementRequests: number;
@@ -38,7 +38,7 @@ interface QuotaSnapshot {
   readonly resetDate?: string;
 }
 
-/** Undefined when it does not describe anybody. */
+/** Returns `undefined` if the reply does not describe a user. */
 export function readUser(answer: unknown): GithubUser | undefined {
   const parsed = User.safeParse(answer);
   if (!parsed.success) return undefined;

@@ -2,7 +2,7 @@ import type { ProviderDefinition } from "./definition.ts";
 
 const large = { contextWindow: 1_000_000, maxOutputTokens: 128_000 };
 
-/** Dollars for a thousand web searches. */
+/** Dollars per thousand web searches. */
 const search = { webSearch: 10 };
 
 export const anthropic: ProviderDefinition = {

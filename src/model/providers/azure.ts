@@ -1,6 +1,6 @@
 import type { ProviderDefinition } from "./definition.ts";
 
-/** Models are the names of the user's own deployments, so none can be known. */
+/** Lists no models: their names are the user's own deployments. */
 export const azure: ProviderDefinition = {
   id: "azure",
   name: "Azure OpenAI",

@@ -2,7 +2,7 @@ import type { ProviderDefinition } from "./definition.ts";
 
 const window = { contextWindow: 1_000_000, maxOutputTokens: 384_000 };
 
-/** The price depends on the hour of the day, so it is not known here. */
+/** Prices depend on the time of day, so they are unknown here. */
 export const deepseek: ProviderDefinition = {
   id: "deepseek",
   name: "DeepSeek",

@@ -1,60 +1,62 @@
+/** The type of a built-in provider. This folder has one file of data per provider. */
+
 import type { Price } from "../prices.ts";
 
 export type WireApi = "completions" | "responses" | "anthropic";
 
-/** How the key travels: `Authorization: Bearer`, a header of that name, or not at all. */
+/** How the key is sent: `Authorization: Bearer`, a header of that name, or not at all. */
 export type Auth = "bearer" | "x-api-key" | "api-key" | "x-goog-api-key" | "none";
 
-/** All there is to know about a provider before anyone has configured anything. Data only. */
+/** Everything that is known about a provider without configuration. Data only. */
 export interface ProviderDefinition {
-  /** As in `id/model`; no slash. */
+  /** As in `id/model`; without a slash. */
   readonly id: string;
   readonly name: string;
   readonly wire: WireApi;
-  /** Without a trailing slash. Empty when only the user can know it: see `baseUrlVariable`. */
+  /** Without a trailing slash. Empty if only the user knows it: see `baseUrlVariable`. */
   readonly baseUrl: string;
-  /** An environment variable that holds the address. */
+  /** An environment variable with the base URL. */
   readonly baseUrlVariable?: string;
-  /** Environment variables that may hold the key, the usual one first. */
+  /** Environment variables for the key, the usual one first. */
   readonly keyVariables: readonly string[];
   readonly auth: Auth;
   readonly headers?: Readonly<Record<string, string>>;
-  /** False for a server that sends the usage of streams unasked and may refuse `stream_options`. */
+  /** False for a server that sends stream usage unasked and may refuse `stream_options`. */
   readonly streamUsage?: boolean;
-  /** Routes of Azure OpenAI: by deployment when an API version is given, versionless otherwise. */
+  /** Azure OpenAI routes: by deployment if an API version is given, otherwise without version. */
   readonly azure?: { readonly versionVariables: readonly string[] };
   /** A server on this machine. */
   readonly local?: LocalServer;
-  /** `GET {baseUrl}/models` lists what can be used. */
+  /** True if `GET {baseUrl}/models` lists the usable models. */
   readonly listsModels: boolean;
   readonly defaultModel?: string;
-  /** Short on purpose: a name that is not here can still be used. */
+  /** Short on purpose: other model names can be used too. */
   readonly models: readonly KnownModel[];
 }
 
 export interface LocalServer {
   readonly port: number;
-  /** Looked for when nothing is configured. Off for ports that other programs use as often. */
+  /** Searched for when nothing is configured. False for ports that other programs often use. */
   readonly discover: boolean;
-  /** Tells, for models in memory, how much context the server really gives them. */
+  /** Path that returns the actual context size of loaded models. */
   readonly windowPath?: string;
 }
 
 export interface KnownModel {
   readonly name: string;
-  /** What a session calls it, when that is neither its name nor its wire name. */
+  /** The session's name for the model, if it is neither its name nor its wire name. */
   readonly id?: string;
-  /** Shown in its place. */
+  /** Shown instead of the name. */
   readonly displayName?: string;
-  /** What the provider calls it, when that differs. */
+  /** The provider's name for the model, if it differs. */
   readonly wireName?: string;
   readonly contextWindow?: number;
   readonly maxOutputTokens?: number;
-  /** False: it takes no pictures. */
+  /** False: the model does not accept images. */
   readonly vision?: boolean;
-  /** How it is spoken to, when not like the others of its provider. */
+  /** The model's wire, if it differs from its provider's. */
   readonly wire?: WireApi;
-  /** It takes WebSockets on the responses wire. */
+  /** True if it supports WebSockets on the responses wire. */
   readonly sockets?: boolean;
   readonly price: Price | null;
 }

@@ -1,9 +1,9 @@
 import type { ProviderDefinition } from "./definition.ts";
 
-/** Dollars for a thousand web searches. */
+/** Dollars per thousand web searches. */
 const search = { webSearch: 14 };
 
-/** The endpoint that speaks the chat wire. */
+/** Uses Gemini's endpoint for the chat wire. */
 export const gemini: ProviderDefinition = {
   id: "gemini",
   name: "Google Gemini",

@@ -12,7 +12,7 @@ import { openai } from "./openai.ts";
 import { openrouter } from "./openrouter.ts";
 import { vllm } from "./vllm.ts";
 
-/** Everyone we know. Of several that are configured, the first in this list provides the default model. */
+/** All built-in providers. Of several configured ones, the first in this list provides the default model. */
 export const providerList: readonly ProviderDefinition[] = [
   anthropic,
   openai,

@@ -1,6 +1,6 @@
 import type { ProviderDefinition } from "./definition.ts";
 
-/** The names move to newer models over time, and their prices with them. */
+/** These names move to newer models over time, and so do their prices. */
 export const mistral: ProviderDefinition = {
   id: "mistral",
   name: "Mistral",

@@ -1,6 +1,6 @@
 import type { ProviderDefinition } from "./definition.ts";
 
-/** Dollars for a thousand web searches. */
+/** Dollars per thousand web searches. */
 const search = { webSearch: 10 };
 
 export const openai: ProviderDefinition = {
@@ -18,7 +18,7 @@ export const openai: ProviderDefinition = {
       name: "gpt-6-sol",
       contextWindow: 872_000,
       maxOutputTokens: 128_000,
-      // Longer prompts have a tariff of their own.
+      // Longer prompts have other prices.
       price: { input: 2, output: 10, cacheRead: 0.2, cacheWrite: 2.5, upToInputTokens: 272_000, ...search },
     },
     {

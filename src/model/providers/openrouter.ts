@@ -1,6 +1,6 @@
 import type { ProviderDefinition } from "./definition.ts";
 
-/** Hundreds of models under `vendor/name`, listed with window by the server itself. */
+/** Hundreds of models named `vendor/name`. The server lists them with their context windows. */
 export const openrouter: ProviderDefinition = {
   id: "openrouter",
   name: "OpenRouter",

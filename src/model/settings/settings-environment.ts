@@ -1,4 +1,4 @@
-/** A provider and model given by environment variables or flags alone, for one server that speaks a known wire. */
+/** Reads a provider and a model from environment variables or flags alone, for one server with a known wire. */
 import { isObject, parseJson } from "../../lib/json.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import { isAddress } from "../is-address.ts";
@@ -16,7 +16,7 @@ export interface SettingsFlags {
   readonly model?: string;
 }
 
-/** The id of the provider that `TROUPE_BASE_URL` describes. */
+/** The id of the provider that `TROUPE_BASE_URL` configures. */
 export const CUSTOM_PROVIDER = "custom";
 
 export interface EnvironmentSettings {
@@ -50,7 +50,7 @@ export function readEnvironment(environment: Environment, flags: SettingsFlags):
     model === undefined || isReference(model.value) ? model?.value : `${CUSTOM_PROVIDER}/${model.value}`;
   return { providers: new Map([[CUSTOM_PROVIDER, provider]]), ...optional("defaultModel", reference) };
 
-  /** At this place a model may be called anything, so only a name that came with the place is taken as it is. */
+  /** At a custom base URL a model may have any name, so only a name that came with the URL is used unchanged. */
   function isReference(value: string): boolean {
     return (
       flags.model !== undefined && providerList.some(({ id }) => value.startsWith(`${id}/`) || value === "understudy")
@@ -83,7 +83,7 @@ function given(from: string, value: string | undefined): Value | undefined {
   return value === undefined || value === "" ? undefined : { value, from };
 }
 
-/** A key without a place belongs to the provider that the model names; to guess would be to show it to a stranger. */
+/** Assigns a key without a base URL to the provider that the model names. A guess could send the key to a stranger. */
 function withoutPlace(apiKey: Value | undefined, model: string | undefined): EnvironmentSettings {
   const defaults = optional("defaultModel", model);
   if (apiKey === undefined) return { providers: new Map(), ...defaults };
@@ -103,7 +103,7 @@ function kindOf(read: Read, flags: SettingsFlags): Pick<FileProvider, "type" | "
     throw oneOf(type, ["openai", "azure", "anthropic"]);
   }
   if (wire !== undefined && !isOneOf(wires, wire.value)) throw oneOf(wire, wires);
-  // What is ours outranks the alias, also when they speak of different things.
+  // Our variable takes precedence over the alias, even if they set different things.
   if (wire !== undefined && wire.from !== "COPILOT_PROVIDER_WIRE_API" && type?.value === "anthropic") {
     return { wireApi: wire.value as WireApi };
   }
@@ -120,7 +120,7 @@ function oneOf({ value, from }: Value, values: readonly string[]): TroupeError {
   return new TroupeError("configuration", `${from}: "${value}" is not one of ${values.join(", ")}`);
 }
 
-/** No key given means that none is sent: a key of another provider never goes to this address. */
+/** Without a key, none is sent: another provider's key never goes to this URL. */
 function keyOf(read: Read, apiKey: string | undefined): Partial<FileProvider> {
   const bearerToken = read("COPILOT_PROVIDER_BEARER_TOKEN")?.value;
   const command = read("COPILOT_PROVIDER_API_KEY_COMMAND")?.value;

@@ -1,4 +1,4 @@
-/** What may stand in `providers.json`. A file of its own: most people have no such file, and then nobody builds this. */
+/** The schema of `providers.json`. In its own file so that it is only loaded if the user has such a file. */
 import * as z from "zod";
 import { isAddress } from "../is-address.ts";
 import { splitCommand } from "../key.ts";

@@ -1,4 +1,4 @@
-/** The user's `providers.json`: what may stand in it, and an error that names file and field when something else does. */
+/** Parses the user's `providers.json`. Errors name the file and the field. */
 import type * as z from "zod";
 import { isObject, jsonTroublePlace, parseJson } from "../../lib/json.ts";
 import { nearest } from "../../lib/text.ts";
@@ -49,7 +49,10 @@ function toModel([name, entry]: [string, ModelEntry]): FileModel {
   return { name, ...rest, price: price ?? null, ...(wireModel === undefined ? {} : { wireName: wireModel }) };
 }
 
-/** Client programs write providers and models as lists with the name inside; here the name is the key. */
+/**
+ * Converts lists to objects: clients write providers and models as lists with the name inside, here the name is the
+ * key.
+ */
 function withoutLists(value: unknown): unknown {
   if (!isObject(value)) return value;
   const providers = Array.isArray(value.providers) ? byName(value.providers, "name", toProviderEntry) : value.providers;

@@ -1,7 +1,7 @@
 /**
- * Which providers there are and how to reach them, from what is built in, the user's files, the environment and flags,
- * each outranking the one before. A pure function of its inputs; nothing here looks at a project, so that a folder
- * someone sent you cannot send your prompts elsewhere.
+ * Resolves the providers and their settings from built-in data, the user's files, the environment and flags. Each takes
+ * precedence over the one before. A pure function of its inputs. Nothing is read from a project, so that a downloaded
+ * folder cannot redirect prompts.
  */
 import { TroupeError } from "../../protocol/errors.ts";
 import type { Signature } from "../key.ts";
@@ -13,9 +13,9 @@ import { type FileModel, type FileProvider, type ProvidersFile, parseProvidersFi
 
 export interface SettingsInput {
   readonly environment: Environment;
-  /** The user's `providers.json`, if there is one. */
+  /** The user's `providers.json`, if it exists. */
   readonly providersFile?: TextFile;
-  /** The file named by `registryPath`; it outranks the environment. */
+  /** The file named by `registryPath`. It takes precedence over the environment. */
   readonly registryFile?: TextFile;
   readonly flags?: SettingsFlags;
 }
@@ -26,11 +26,11 @@ export interface TextFile {
 }
 
 export interface Settings {
-  /** Those the user named first, then the built-in ones. */
+  /** The configured providers first, then the other built-in ones. */
   readonly providers: readonly ProviderSettings[];
-  /** A reference as `resolveModel` takes it. */
+  /** A reference for `resolveModel`. */
   readonly defaultModel?: string;
-  /** The provider that is meant by a name that names none. */
+  /** The provider for model names without a provider. */
   readonly namesGoTo?: string;
   /** Whether to look for servers on this machine when nothing is configured. */
   readonly discovery: boolean;
@@ -41,7 +41,7 @@ export interface ProviderSettings {
   readonly name: string;
   readonly wire: WireApi;
   readonly baseUrl: string;
-  /** It takes WebSockets on the responses wire. */
+  /** True if it supports WebSockets on the responses wire. */
   readonly sockets?: boolean;
   readonly auth: Auth;
   readonly key: Key;
@@ -53,18 +53,18 @@ export interface ProviderSettings {
   readonly defaultModel?: string;
   readonly models: readonly KnownModel[];
   readonly maxConcurrency?: number;
-  /** False: streams are asked for without `stream_options`. */
+  /** False: streams are requested without `stream_options`. */
   readonly streamUsage?: boolean;
-  /** Whether it searches the web itself; told from its address unless someone says so. */
+  /** Whether the provider searches the web itself (default: decided by its URL). */
   readonly webSearch?: boolean;
-  /** Time limits of a call that someone has set. */
+  /** Configured time limits of a call. */
   readonly bounds?: Partial<Bounds>;
-  /** A package of the user's that speaks for this provider, and what it is given. */
+  /** A package of the user that implements this provider, and its options. */
   readonly npm?: string;
   readonly npmOptions?: Readonly<Record<string, unknown>>;
-  /** Someone configured it, be it only by setting its key. */
+  /** True if the user configured it, if only by setting its key. */
   readonly configured: boolean;
-  /** What to do before it can be used, such as "set GROQ_API_KEY". */
+  /** The step that the user must take before it can be used, such as "set GROQ_API_KEY". */
   readonly missing?: string;
   readonly keyHint?: string;
 }
@@ -84,7 +84,7 @@ export function readSettings(input: SettingsInput): Settings {
   for (const layer of layers) {
     for (const [id, provider] of layer ?? []) overrides.set(id, { ...overrides.get(id), ...provider });
   }
-  // A place given for this very call comes before what the file says, and that before what is built in.
+  // A base URL given for this call comes first, then the file's providers, then the built-in ones.
   const named = [...overrides.keys()].sort((a, b) => Number(b === CUSTOM_PROVIDER) - Number(a === CUSTOM_PROVIDER));
   const ids = [...new Set([...named, ...providerList.map((definition) => definition.id)])];
   const models = [...(file?.models ?? []), ...(registry?.models ?? [])];
@@ -95,7 +95,7 @@ export function readSettings(input: SettingsInput): Settings {
   };
 }
 
-/** The file that `COPILOT_PROVIDERS_CONFIG` names; nothing when the variable is unset or holds the JSON itself. */
+/** Returns the file that `COPILOT_PROVIDERS_CONFIG` names. Returns `undefined` if it is unset or contains JSON. */
 export function registryPath(environment: Environment): string | undefined {
   const value = environment.COPILOT_PROVIDERS_CONFIG?.trim();
   return value === undefined || value === "" || value.startsWith("{") ? undefined : value;
@@ -193,7 +193,7 @@ function signIn(parts: {
   if (found.value !== undefined) return { key: { type: "value", value: found.value }, auth };
   const [variable] = variables;
   if (variable === undefined) return { key: { type: "none" }, auth: "none" };
-  // A package may find its key by itself, wherever it usually does.
+  // A package may find its key by itself.
   if (override.npm !== undefined && override.apiKeyVariable === undefined)
     return { key: { type: "none" }, auth: "none" };
   return { key: { type: "none" }, auth, missing: `set ${variable}` };

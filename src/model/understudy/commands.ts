@@ -1,11 +1,11 @@
-/** Prompts that slash commands make: they tell a model how to lead other agents, which rules cannot do. */
+/** Recognises the prompts of slash commands. They tell a model how to lead other agents, which rules cannot do. */
 import type { Step } from "./plan/plan.ts";
 import { writeAnswer } from "./write-answer.ts";
 
 export type CommandName = "review" | "fleet" | "research" | "plan" | "subconscious";
 
 interface Known {
-  /** How its prompt begins. */
+  /** The beginning of the command's prompt. */
   readonly beginning: string;
   readonly takes: string;
   readonly instead: string;

@@ -1,4 +1,4 @@
-/** Sending agents into the parts of a repository: which parts, and what each agent is told. */
+/** Delegates parts of a repository to agents: chooses the parts and writes their prompts. */
 import { isObject } from "../../lib/json.ts";
 import template from "./explore-part.md";
 import { answerTo, type PlannedCall, type Scene } from "./plan/plan.ts";
@@ -11,15 +11,15 @@ export interface Part {
 
 const AGENT = "explore";
 const MAX_PARTS = 6;
-/** With fewer parts of some size, looking alone is as quick. */
+/** With fewer parts of some size, exploring without agents is as fast. */
 const MIN_PARTS = 2;
 const SUBSTANTIAL_FILES = 5;
 const MIN_FILES = 3;
-/** Names that mean the same in a sentence, in a glob and in an id. */
+/** Matches paths that need no escaping in a sentence, a glob and an id. */
 const PLAIN_PATH = /^(?!.*(?:^|\/)\.\.?(?:\/|$))[\p{L}\p{N}_.@+-][\p{L}\p{N}_.@+/-]{0,150}$/u;
 const [BEFORE = "", AFTER = ""] = (template.split("\n", 1)[0] ?? "").split("{{folder}}");
 
-/** The largest parts, code before what stands beside it; none where agents cannot be sent or are not worth it. */
+/** Returns the largest parts, code first. Returns none if agents are unavailable or not worthwhile. */
 export function partsOf(scene: Scene, folders: readonly Folder[]): Part[] {
   if (!offersExplorers(scene)) return [];
   const leaves = folders.filter(({ path, files, opened }) => !opened && files >= MIN_FILES && PLAIN_PATH.test(path));
@@ -31,12 +31,12 @@ export function partsOf(scene: Scene, folders: readonly Folder[]): Part[] {
     .sort((a, b) => (a.folder < b.folder ? -1 : 1));
 }
 
-/** Its agent was asked for and has neither answered nor failed. */
+/** True while the part's agent may be called and has neither answered nor failed. */
 export function isOpen(scene: Scene, part: Part): boolean {
   return scene.turnsLeft > 0 && answerTo(scene, part.call) === undefined;
 }
 
-/** The folder that a prompt of ours sends its reader into. */
+/** Returns the folder that one of our delegation prompts names. */
 export function partAskedFor(prompt: string): string | undefined {
   if (!prompt.startsWith(BEFORE)) return undefined;
   const end = prompt.indexOf(AFTER, BEFORE.length);

@@ -1,20 +1,23 @@
-/** Questions in other languages than English: how they are recognised, and what is said when rules do not understand them. */
+/** Recognises questions in languages other than English, and has the notice for those that rules do not understand. */
 
 export interface Foreign {
-  /** Its letters, when they are not Latin ones: a Latin word in such a question is a name. */
+  /** Its letters, if they are not Latin: a Latin word in such a question is a name. */
   readonly script?: RegExp;
-  /** Every noun has a capital, so a capital is no sign of a name. */
+  /** Every noun is capitalised, so a capital does not indicate a name. */
   readonly hasCapitalNouns?: true;
-  /** Words that only hold a sentence together. None of them is searched for. */
+  /** Function words. They are never searched for. */
   readonly fillers: ReadonlySet<string>;
-  /** Says in the language of the question what the understudy is and what it can do with the question. */
+  /** Explains, in the question's language, what the understudy is and what it can do with the question. */
   readonly notice: string;
 }
 
 const words = (text: string): ReadonlySet<string> => new Set(text.split(/\s+/));
 const none: ReadonlySet<string> = new Set();
 
-/** Kana come before Han: Japanese has both. Words that are English too are no sign of another language. */
+/**
+ * Japanese (kana) comes before Chinese, because Japanese has Han characters too. Words that are also English do not
+ * indicate another language.
+ */
 const LANGUAGES: readonly Foreign[] = [
   {
     script: /[\p{Script=Hiragana}\p{Script=Katakana}]/u,
@@ -74,13 +77,13 @@ const LANGUAGES: readonly Foreign[] = [
   },
 ];
 
-/** Fillers that English, or code, has too. */
+/** Fillers that also occur in English or in code. */
 const SHARED = words(
   "die den des am an es hat me no in en de la le son variable classes lance describe comment font sin con ton par sans para mal mon un mit sur pas",
 );
 const FEW_WORDS = 3;
 
-/** The language of a question; undefined for English and for one that too little is known about. */
+/** Returns the language of a question, or `undefined` for English and unknown languages. */
 export function foreignIn(prompt: string): Foreign | undefined {
   const plain = prompt.replace(/`[^`\n]*`|"[^"\n]*"|https?:\/\/\S+|\S*[/\\_.]\S+/g, " ");
   const said = plain.toLowerCase().match(/[\p{L}\p{M}]+/gu) ?? [];
@@ -95,7 +98,7 @@ export function foreignIn(prompt: string): Foreign | undefined {
   return best.count > 1 || said.length <= FEW_WORDS ? best.language : undefined;
 }
 
-/** Scripts that are written without spaces, or with endings on foreign names: a name ends where they begin. */
+/** Separates names from scripts without spaces, or with endings on foreign names: a name ends where they start. */
 export function apartFromScripts(text: string): string {
   const other = "[\\p{Script=Han}\\p{Script=Hiragana}\\p{Script=Katakana}\\p{Script=Hangul}]";
   return text.replace(new RegExp(`(?<=[A-Za-z0-9_$)])(?=${other})|(?<=${other})(?=[A-Za-z_$])`, "gu"), " ");

@@ -1,4 +1,4 @@
-/** The words by which a task is recognised, in eight languages. Tables only. */
+/** Words that identify a task, in eight languages. Tables only. */
 
 export const GREETING =
   /^(hi|hello|hey|yo|good (morning|afternoon|evening)|привет|здравствуй(те)?|hallo|guten (tag|morgen)|hola|buenos días|bonjour|salut|你好|您好|こんにちは|안녕하세요|안녕)( (there|all|troupe|understudy|wie geht'?s( dir)?|wie geht es dir|qué tal|ça va))?$/;
@@ -18,15 +18,15 @@ export const CHANGES =
 export const OVERVIEW =
   /\b(organi[sz]ed|organi[sz]ation|structured?|architecture|overview|layout|laid out|tour|onboard(ing)?|big picture|high[- ]level|entry ?points?|tech(nology)? stack|code ?map|(directory|file|folder|project) tree)\b|\bmap (of|out|the|this)\b|^map\b|\b(what|explain|describe|summari[sz]e|summary|understand|about|analy[sz]e|introduce|walk me through|show me)\b.{0,30}\b(this|the|my|our) (whole |entire |current )?(project|repo|repository|codebase|code base|folder|directory|workspace|app|application|program|package|code)\b(?! (called|named))|^(what|explain|describe|summari[sz]e) (is )?(this|it all)$|\bwhere (do|should|can) (i|we|one) (start|begin)\b|\bhow (do|can|should) (i|we|you) (build|run|start|test|install|compile|launch)\b|\b(which|what) (programming )?(languages?|dependencies)\b|как (устроен|организован|построен)|(структур|архитектур|обзор|устройств)|(опиши|объясни|расскажи).{0,20}(проект|репозитори)|что (это )?за проект|(wie ist|erkläre|beschreibe).{0,40}(projekt|repo|aufgebaut|organisiert|strukturiert)|(aufbau|überblick|architektur|struktur)|was ist das (hier )?für ein projekt|(estructura|arquitectura|resumen general|visión general)|(explica|describe|cómo está).{0,40}(proyecto|repositorio|organizado)|(aperçu|vue d'ensemble|architecture)|(explique|décris|comment est).{0,40}(projet|dépôt|organisé)|(项目|仓库|代码库).{0,8}(结构|架构|组织|概述|概览|是什么|做什么|介绍)|(结构|架构|概述|概览)|(介绍|解释|说明).{0,6}(项目|仓库|代码库)|(構成|構造|アーキテクチャ|概要)|(구조|아키텍처|개요)/i;
 
-/** Within a question about the whole: the part it is after. */
+/** The requested part, within a question about the whole project. */
 export const ENTRIES = /\bentry ?points?\b/;
 export const COMMANDS = /\bhow (do|can|should) (i|we|you) (build|run|start|test|install|compile|launch)\b/;
 
-/** A verb without anything to apply it to. */
+/** A verb without an object. */
 export const BARE =
   /^\s*(?:please\s+)?(?:summari[sz]e|summary|explain|describe|outline|review|analy[sz]e)(?:\s+(?:this|it|all|everything))?[\s.!?]*$/i;
 
-/** Things that are not written anywhere and therefore cannot be searched for. */
+/** Qualities that are not written in the code and cannot be searched for. */
 export const JUDGEMENT =
   /\b(?:find|list|show|detect|identify|spot|check|search|look|are there|is there|any)\b.{0,30}?\b(?<what>(?:dead|unused|unreachable|duplicated?|redundant|obsolete) (?:code|functions?|methods?|imports?|files?|variables?|exports?|class(?:es)?|dependenc(?:y|ies))|(?:memory|resource) leaks?|race conditions?|code smells?|vulnerabilit(?:y|ies)|bottlenecks?|(?:security|performance) (?:holes?|issues?|problems?|flaws?)|bugs)\b/;
 
@@ -42,7 +42,7 @@ export const USES =
 export const DEFINITION =
   /\b(defined|definition|declared|declaration|implemented|implementation|located|created)\b|определ|объявл|definiert|defini(do|da|ción)|définie?|定义|实现|定義|実装|정의|구현/i;
 
-/** How questions begin that want a yes or a no. */
+/** Beginnings of yes/no questions. */
 export const WHETHER =
   /^(?:and |so )?(?:is there|are there|do we|do you|does (?:it|this|the|that)|do they|has (?:it|this|the)|have we|is any|are any|gibt es|hat (?:es|das|dieses)|hay|existe|tiene|y a-t-il|est-ce qu|il y a|есть ли|имеется ли|有没有|是否)|(ありますか|있나요|있습니까)$/;
 
@@ -50,25 +50,25 @@ export const WHETHER =
 export const ACTION =
   /^(?:(?:please|kindly|now|then|and|also|ok|okay|so|hey|can you|could you|would you|will you|i want you to|i need you to|i need|i want|i would like you to|i'd like you to|let's|lets|help me( to)?|try to|you should|bitte|por favor|пожалуйста)[, ]+)*(?<verb>write|implement|fix|add|refactor|create|make|build|delete|remove|rename|update|upgrade|change|modify|edit|move|port|migrate|convert|rewrite|replace|install|deploy|run|execute|debug|optimi[sz]e|improve|translate|generate|solve|clean up|format|commit|push|merge|revert|set up|extend|support|enable|disable|commit|напиши|исправь|почини|добавь|создай|удали|переименуй|сделай|запусти|перепиши|schreibe?|behebe|repariere|füge|erstelle|lösche|implementiere|escribe|arregla|corrige|añade|crea|elimina|implementa|écris|corrige|répare|ajoute|crée|supprime|implémente|写|修复|修改|添加|创建|删除|实现|重构|schreib|refaktoriere|ändere|entferne|ersetze|baue|starte)(?![\p{L}\p{N}_])/iu;
 
-/** Work that other languages name at the end of a sentence. */
+/** Work verbs that other languages put at the end of a sentence. */
 export const ACTION_AT_END =
   /^(?:bitte |kannst du |könntest du |können sie |könnten sie )+.*?(?<![\p{L}])(?<german>beheben|reparieren|schreiben|hinzufügen|erstellen|löschen|entfernen|umbenennen|ändern|implementieren|refaktorieren|ersetzen|verbessern|ausführen)$|(?<verb>(?:直し|修正し|追加し|書い|作っ|作成し|削除し|実装し|変更し|実行し|リファクタリングし)て|(?:고쳐|수정해|추가해|작성해|만들어|삭제해|구현해|변경해|실행해))/iu;
 
-/** A word for the whole: in a question that names nothing else, the question is about it. */
+/** A word for the whole project: a question that names nothing else is about it. */
 export const WHOLE =
   /(?<![\p{L}])(?:repositor(?:y|ium|io)|repo|projekts?|codebasis|quelltext|programm|proyecto|projet|dépôt)|(?:проект|репозитори|项目|仓库|代码库|リポジトリ|プロジェクト|コードベース|저장소|프로젝트|코드베이스)/iu;
 
-/** How the tests are run, or the whole is built, in other languages. */
+/** Questions in other languages about running the tests or building the project. */
 export const RUNS_TESTS =
   /(?:wie|cómo|comment|как|怎么|怎样|如何|どう|어떻게).*(?:tests?|pruebas|тест|测试)|(?:テスト).*(?:どう|方法)|(?:테스트).*(?:어떻게|방법)/iu;
 export const BUILDS =
   /(?:wie|cómo|comment|как|怎么|怎样|如何).*(?:baue|build|kompilier|installier|start|construy|compil|instal|собра|собир|запус|构建|编译|安装|运行)|(?:ビルド|起動|インストール|コンパイル).*(?:どう|方法)|(?:どう).*(?:ビルド|起動|インストール|コンパイル)|(?:빌드|설치|실행).*(?:어떻게|방법)|어떻게.*(?:빌드|설치|실행)/iu;
 
-/** Asks for an opinion about a text, which rules do not have. */
+/** Requests for an opinion about a text, which rules cannot give. */
 export const OPINION =
   /(?<![\p{L}\p{N}_])(?<verb>review|critique|judge|assess|evaluate|approve|check|verify|audit|rate|suggest|recommend|find bugs|проверь|оцени|überprüfe|prüfe|bewerte|begutachte|revisa|evalúa|comprueba|vérifie|évalue|relis)(?![\p{L}\p{N}_])|(?:审查|评审|检查|レビュー|確認)/iu;
 
-/** Anywhere in a prompt: words of someone who wants more than to be told. */
+/** Anywhere in a prompt: words that ask for more than information. */
 export const WORK =
   /\b(must|should|needs? to|needs? an?|make|ensure|fix|add|implement|refactor|rename|remove|delete|rewrite|replace|migrate)\b/i;
 
@@ -89,14 +89,14 @@ export const STOP_WORDS: ReadonlySet<string> = new Set(
   ),
 );
 
-/** Slashed words that are not paths. */
+/** Words with slashes that are not paths. */
 export const NOT_PATHS: ReadonlySet<string> = new Set(
   "and/or either/or i/o read/write input/output client/server yes/no he/she his/her on/off true/false tcp/ip ci/cd build/test start/stop request/response n/a w/o a/b".split(
     " ",
   ),
 );
 
-/** What a few everyday words of other languages are called in code. */
+/** The names in code of a few everyday words in other languages. */
 export const CONCEPTS: readonly (readonly [RegExp, string])[] = [
   [/ошибк|fehler|errores|erreurs?|错误/i, "error"],
   [/настройк|конфиг|konfiguration|einstellung|configuración|配置/i, "config"],

@@ -1,4 +1,4 @@
-/** What the last prompt asks for. Pure; the table of prompts in the test beside it is the specification. */
+/** Classifies the last prompt. Pure; the table of prompts in the test beside it is the specification. */
 import { cutLine, cutQuestion, findBlock, isBinaryText } from "./bounds.ts";
 import { type CommandName, commandOf } from "./commands.ts";
 import { partAskedFor } from "./delegate.ts";
@@ -35,7 +35,7 @@ export type Task =
       readonly kind: "find";
       readonly terms: readonly Term[];
       readonly want: "definition" | "uses" | "any";
-      /** A yes or a no is wanted. */
+      /** The question expects yes or no. */
       readonly whether?: true;
     }
   | { readonly kind: "explain"; readonly path: string; readonly line?: number; readonly terms: readonly Term[] }
@@ -47,7 +47,10 @@ export type Task =
   | { readonly kind: "command"; readonly name: CommandName }
   | { readonly kind: "recap" };
 
-/** `prompts`: what the user said, oldest first. Earlier ones only lend their subject to "it" and "that file". */
+/**
+ * Returns the task of the last prompt. `prompts` are the user's messages, oldest first. Earlier ones only resolve "it"
+ * and "that file".
+ */
 export function readTask(prompts: readonly string[]): Task {
   const prompt = prompts.at(-1) ?? "";
   const task = readPrompt(prompt);
@@ -64,20 +67,20 @@ export function readTask(prompts: readonly string[]): Task {
   return task.kind === "find" && BARE.test(prompt) ? { kind: "overview" } : task;
 }
 
-/** Whether the answer depends on words of a sentence that rules may have misread, and not on a name. */
+/** True if the answer depends on words that rules may have misread, and not on a name. */
 export function isUncertain(task: Task): boolean {
   if (task.kind === "find") return task.terms.every((term) => term.kind === "word");
   return task.kind === "greeting" || task.kind === "help" || task.kind === "beyond";
 }
 
-/** Whether these words are a question or a wish that stands for itself, be it one that rules cannot fulfil. */
+/** True if the prompt is a question or a request on its own, even one that rules cannot fulfil. */
 export function asksSomething(prompt: string): boolean {
   const task = readPrompt(prompt);
   if (task.kind === "data") return findBlock(prompt, PIPED) !== undefined;
   return task.kind !== "beyond" || task.verb !== "chat";
 }
 
-/** Whether what can be said is all that the prompt wants: telling about code that is to be changed is not. */
+/** True if an answer is all that the prompt wants. A prompt that wants code changed wants more. */
 export function isWithinReach(task: Task, prompt: string): boolean {
   if (task.kind === "beyond" || task.kind === "command") return false;
   if (task.kind === "data") return task.data.trim() !== "";
@@ -152,12 +155,12 @@ function explain(place: { path: string; line?: number }, terms: readonly Term[])
   return { kind: "explain", path: place.path, ...(place.line === undefined ? {} : { line: place.line }), terms };
 }
 
-/** Nouns have capitals in some languages: a name that is part of the question itself names nothing. */
+/** Some languages capitalise nouns: a name that is part of the question phrase itself does not count. */
 function namesOther(terms: readonly Term[], question: string): boolean {
   return terms.some((term) => term.kind !== "word" && !question.includes(term.text));
 }
 
-/** The work that a prompt begins with. "Write a summary of x" asks for reading, not for writing. */
+/** Returns the work that a prompt starts with. "Write a summary of x" asks for reading, not for writing. */
 export function actionIn(words: string): string | undefined {
   const match = ACTION.exec(words.toLowerCase());
   const verb = match?.groups?.verb;
@@ -197,7 +200,7 @@ const MAX_SAMPLED_LINES = 400;
 const PIPED = ["piped_input", "stdin"];
 const DATA_TAGS = [...PIPED, "input", "data", "piped", "file", "log", "diff"];
 
-/** A prompt that carries text to look at: tagged, fenced, or simply appended. */
+/** Splits a prompt that includes text to examine: tagged, fenced, or appended. */
 function splitData(prompt: string): { question: string; data: string } | undefined {
   const tag = findBlock(prompt, DATA_TAGS);
   if (tag !== undefined && (tag.body.trim() !== "" || PIPED.includes(tag.name))) {
@@ -229,7 +232,7 @@ function splitFence(lines: readonly string[]): { question: string; data: string 
   return { question, data: lines.slice(start + 1, end).join("\n") };
 }
 
-/** Prose wraps into sentences; data has marks at the start or the end of most lines. */
+/** Prose wraps into sentences. Data has marks at the start or the end of most lines. */
 function looksLikeData(lines: readonly string[]): boolean {
   const full = lines.slice(0, MAX_SAMPLED_LINES).filter((line) => line.trim() !== "");
   return full.length >= DATA_LINES && full.filter(isMarked).length * 2 >= full.length;

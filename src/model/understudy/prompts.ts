@@ -1,19 +1,19 @@
-/** Finds what the user said among the messages with the user's role, some of which the runtime wrote. */
+/** Finds the user's own prompts among the messages with the user role, some of which the runtime wrote. */
 import type { Message } from "../../protocol/message.ts";
 import { cutLine, findBlock, withoutBlocks } from "./bounds.ts";
 import { asksSomething } from "./intent.ts";
 
 export interface Prompts {
-  /** Oldest first, without what the runtime wrapped around them. */
+  /** Oldest first, without the blocks that the runtime added. */
   readonly prompts: readonly string[];
-  /** Everything after the last prompt. */
+  /** All messages after the last prompt. */
   readonly since: readonly Message[];
 }
 
 export function promptsIn(messages: readonly Message[]): Prompts {
   const prompts: string[] = [];
   let last = -1;
-  /** The last prompt, for as long as it has no answer. */
+  /** The last prompt while it has no answer. */
   let open: string | undefined;
   for (const [index, message] of messages.entries()) {
     if (message.role === "assistant" && message.calls.length === 0) open = undefined;
@@ -32,10 +32,10 @@ const WRAPPED =
   "current_datetime reminder system_reminder system_notification agent_instructions skill-context session_limits_status tools_changed_notice github_references ide_selection".split(
     " ",
   );
-/** What others may write too, so that it counts as the runtime's only where a message begins with it. */
+/** Tags that others may write too. They count as the runtime's only at the beginning of a message. */
 const LEADING = "instruction_discovered instruction_file custom_instructions environment_context skill".split(" ");
 
-/** How messages begin that send an agent on: they ask for nothing new. */
+/** Beginnings of messages that make an agent continue. They ask for nothing new. */
 const REMINDERS = [
   "You stopped, but the task is not marked complete:",
   "You called `task_complete`, but the check that decides about it failed",
@@ -48,12 +48,12 @@ function isReminder(prompt: string): boolean {
   return REMINDERS.some((beginning) => prompt.startsWith(beginning));
 }
 
-/** What hooks add has no tag: beside a question that waits for its answer, words that ask nothing are taken for theirs. */
+/** Text from hooks has no tag. While a question is unanswered, a message that asks nothing counts as such text. */
 function isContext(prompt: string, open: string | undefined): boolean {
   return open !== undefined && asksSomething(open) && !asksSomething(prompt);
 }
 
-/** Attached files count as named by the user. */
+/** Returns the user's words. Attached files count as named by the user. */
 function ownWords(content: string): string {
   const attached = findBlock(content, TAGGED)?.body ?? "";
   const words = withoutBlocks(withoutBlocks(withoutLeading(content), TAGGED), WRAPPED).trim();

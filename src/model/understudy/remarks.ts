@@ -1,4 +1,4 @@
-/** What files say they are for. */
+/** The descriptions that files and folders give of themselves. */
 
 import { linesOf, type Scene, wholeLinesOf } from "./plan/plan.ts";
 import { type Folder, speakersOf } from "./project/folders.ts";
@@ -7,7 +7,7 @@ import { isManifest, readManifest } from "./project/manifests.ts";
 import { leadingRemark, type Remark, titleOf } from "./project/read-source.ts";
 import type { Report } from "./report.ts";
 
-/** What is known of the files: by looking, or by the word of an agent that looked. */
+/** The known files: read by this agent, or reported by another one. */
 interface Sight {
   readonly scene: Scene;
   readonly files: readonly string[];
@@ -19,7 +19,7 @@ export interface Found {
   readonly remark: Remark;
 }
 
-/** What the folder's own files say it is for. */
+/** Returns the folder's description from its own files. */
 export function remarkFor({ scene, files, reports }: Sight, folder: Folder): Found | undefined {
   const report = reports.find((one) => one.folder === folder.path);
   for (const path of speakersOf(folder, files).slice(0, 2)) {
@@ -30,7 +30,7 @@ export function remarkFor({ scene, files, reports }: Sight, folder: Folder): Fou
   return undefined;
 }
 
-/** What a file that was viewed says of itself. */
+/** Returns the description in a file that was viewed. */
 export function remarkIn(scene: Scene, path: string): Remark | undefined {
   const lines = linesOf(scene, path);
   if (lines.length === 0) return undefined;

@@ -1,6 +1,6 @@
 /**
- * What an agent says of the part it was sent into. One side writes the rows, the other reads them back; whoever wrote
- * them, they are data, and a row counts only when it names a file of that part that is known to be there.
+ * The report of an agent about its part of a repository. One side writes the rows, the other parses them. Rows are
+ * untrusted data: a row counts only if it names a known file of that part.
  */
 import { cutLine } from "./bounds.ts";
 import type { Part } from "./delegate.ts";
@@ -9,7 +9,7 @@ import { firstLine } from "./project/evidence.ts";
 import { cite, heading, hitRow, inlineText, writeAnswer } from "./write-answer.ts";
 
 export interface ReportRow {
-  /** `remark`: what the file says of itself. `names`: what it declares. `quote`: a line as it stands there. */
+  /** `remark`: the file's description. `names`: its declarations. `quote`: a verbatim line. */
   readonly kind: "remark" | "names" | "quote";
   readonly path: string;
   readonly line: number;
@@ -31,7 +31,7 @@ export function writeReport(what: { lead: string; rows: readonly ReportRow[]; no
   return writeAnswer([what.lead, heading("Files", told.map(toldRow)), heading("Uses", quotes.map(hitRow)), what.notes]);
 }
 
-/** Reports that say something, of parts whose agents have ended. */
+/** Returns the non-empty reports of parts whose agents have ended. */
 export function reportsOf(scene: Scene, parts: readonly Part[], files: ReadonlySet<string>): Report[] {
   return parts.flatMap(({ folder, call }) => {
     const answer = answerTo(scene, call);
@@ -41,7 +41,7 @@ export function reportsOf(scene: Scene, parts: readonly Part[], files: ReadonlyS
   });
 }
 
-/** Why parts were looked at without the agent that was to do it, in one line. */
+/** Returns one line that says why parts were explored without their agent. */
 export function unreported(scene: Scene, parts: readonly Part[], reports: readonly Report[]): string[] {
   const silent = parts.filter((part) => reports.every(({ folder }) => folder !== part.folder));
   const missing = silent.flatMap(({ call }) => answerTo(scene, call) ?? []);
@@ -51,7 +51,7 @@ export function unreported(scene: Scene, parts: readonly Part[], reports: readon
   return [failure === undefined ? `${who}.` : `${who} – task: ${firstSentence(failure.content)}`];
 }
 
-/** The rest is advice to a model. */
+/** Returns the first sentence; the rest is advice for a model. */
 function firstSentence(content: string): string {
   const line = firstLine(content).slice(0, MAX_ROW_CHARACTERS);
   return line.split(/(?<=[.!?])\s/, 1)[0] ?? line;
@@ -70,7 +70,7 @@ function readRows(content: string): ReportRow[] {
   });
 }
 
-/** One row of a report, as it is written and as it is shown. */
+/** Formats one row, for a report and for display. */
 export function toldRow({ path, line, text }: ReportRow): string {
   return `- ${cite(path, line)} – ${inlineText(text, MAX_ROW_CHARACTERS)}`;
 }

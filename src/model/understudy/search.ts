@@ -1,4 +1,4 @@
-/** The searches by which something is looked for, from the strictest to the loosest. */
+/** The searches for terms, from the strictest to the loosest. */
 
 import { glob, globbed, grep, grepped, type PlannedCall, type Scene } from "./plan/plan.ts";
 import { definitionSearch, isCode, isForeign, isTest } from "./project/languages.ts";
@@ -11,18 +11,18 @@ export interface Attempt {
   readonly terms: readonly Term[];
   readonly definitions: PlannedCall;
   readonly uses: PlannedCall;
-  /** Lines with two of the words: they must not be lost where the search for one of them is cut. */
+  /** Searches for lines with two of the words, which must not be lost if the search for one of them is cut. */
   readonly together: readonly PlannedCall[];
   readonly names: PlannedCall;
   readonly calls: readonly PlannedCall[];
-  /** The terms are no longer those that were asked for. */
+  /** True if the terms differ from the requested ones. */
   readonly loosened: boolean;
 }
 
 const NO_PROSE = "!*.{md,mdx,rst,txt,adoc,lock}";
 const MAX_NAMED_FILES = 8;
 
-/** Each is made only when those before found nothing. */
+/** Returns the attempts in order. Each is made only if the ones before found nothing. */
 export function attemptsFor(terms: readonly Term[]): Attempt[] {
   if (areWords(terms)) return [strictly(terms), searchFor(terms, { prose: true, loosened: false })];
   const words = looser(terms);
@@ -33,7 +33,7 @@ export function strictly(terms: readonly Term[]): Attempt {
   return searchFor(terms, { prose: false, loosened: false });
 }
 
-/** Where one word names a file, the others are looked for in what that file defines. */
+/** If one word names a file, searches for the others in that file's definitions. */
 export function withinNamed(scene: Scene, { terms, names, definitions }: Attempt): PlannedCall[] {
   if (!areWords(terms) || terms.length < 2) return [];
   const matchers = matchersFor(terms);
@@ -53,7 +53,7 @@ export function hitsOf(scene: Scene, attempt: Attempt, inner: readonly PlannedCa
   const all = [...definitions, ...[attempt.uses, ...attempt.together].flatMap((call) => grepped(scene, call).hits)];
   const own = all.filter((hit) => !isForeign(hit.path));
   const ranked = rankHits(own.length > 0 ? own : all, terms, new Set(definitions.map(keyOf)));
-  // Where several words were given, lines that hold only one of them are chance as long as better ones exist.
+  // With several words, lines with only one of them are chance hits as long as better ones exist.
   const most = (defines: boolean) => Math.max(0, ...ranked.map((hit) => (hit.defines === defines ? hit.covers : 0)));
   const least = { true: Math.min(2, most(true)), false: Math.min(2, most(false)) };
   return areWords(terms) ? ranked.filter((hit) => hit.covers >= least[`${hit.defines}`]) : ranked;
@@ -66,7 +66,7 @@ function searchFor(terms: readonly Term[], { prose, loosened }: { prose: boolean
   const anywhere = terms.every((term) => term.kind === "name")
     ? `\\b(?:${patterns.join("|")})\\b`
     : terms.flatMap((t) => (t.kind === "word" ? [wordSearch(t.text).anywhere] : namePatterns(t))).join("|");
-  // Plain words are everywhere in prose; it is searched only when the code has none of them.
+  // Plain words are everywhere in prose. It is searched only if the code has none of them.
   const files = areWords(terms) && !prose ? { files: NO_PROSE } : {};
   const uses = grep(anywhere, { ignoreCase, limit: 150, ...files });
   const fragments = terms.flatMap((term) => (term.kind === "quoted" ? [] : [fileFragment(term)]));
@@ -78,7 +78,7 @@ function searchFor(terms: readonly Term[], { prose, loosened }: { prose: boolean
 
 const MAX_PAIRED = 4;
 
-/** One pattern for every two of the words on a line, in any order. */
+/** Returns one pattern for any two of the words on a line, in any order. */
 function pairSearch(terms: readonly Term[]): string[] {
   if (terms.length < 2 || !areWords(terms)) return [];
   const words = terms.slice(0, MAX_PAIRED).map((term) => `(?:${wordSearch(term.text).anywhere})`);
@@ -90,7 +90,7 @@ function areWords(terms: readonly Term[]): boolean {
   return terms.every((term) => term.kind === "word");
 }
 
-/** File names join their words in many ways; the first letter may be large. */
+/** File names join words in many ways, and the first letter may be upper case. */
 function fileFragment(term: Term): string {
   const parts = term.kind === "word" ? [stem(term.text)] : splitName(term.text);
   return parts
@@ -100,7 +100,7 @@ function fileFragment(term: Term): string {
     .join("*");
 }
 
-/** Each term taken apart into words, for when nothing holds it whole. */
+/** Splits each term into words, for when nothing contains it whole. */
 function looser(terms: readonly Term[]): Term[] {
   const words = terms.flatMap((term) =>
     term.kind === "quoted" ? (term.text.match(/\p{L}{4,}/gu) ?? []) : splitName(term.text),

@@ -1,4 +1,4 @@
-/** Questions whose form says which word is the name, however common a word it is. */
+/** Recognises questions whose form shows which word is the name, however common the word is. */
 import { CONCEPTS } from "./intent-words.ts";
 import type { Term } from "./terms.ts";
 
@@ -23,18 +23,18 @@ const FORMS: readonly RegExp[] = [
 const NO_NAMES =
   /^(?:it|its|this|that|these|those|they|them|he|she|there|here|everything|something|anything|what|which|the|a|an|code|bug|error|problem|issue)$/i;
 
-/** The one word that is asked for; undefined when the question has another form. */
+/** Returns the requested word, or `undefined` if the question has another form. */
 export function subjectOf(prompt: string): Term | undefined {
   for (const form of FORMS) {
     const name = form.exec(prompt)?.groups?.name?.replace(/[.:-]+$/, "");
     if (name === undefined || name === "" || NO_NAMES.test(name)) continue;
-    // A word that code has another word for is no name.
+    // A word with a different name in code is not a name.
     if (!CONCEPTS.some(([pattern]) => pattern.test(name))) return { text: name, kind: "name" };
   }
   return undefined;
 }
 
-/** Written like any word or acronym: large and small letters may differ, and other names may be meant. */
+/** True for a name that looks like a word or an acronym: its case may vary, and other names may be meant. */
 export function isPlainName(term: Term): boolean {
   return term.kind === "name" && /^(?:\p{Ll}+|\p{Lu}{2,})$/u.test(term.text);
 }

@@ -1,4 +1,4 @@
-/** From the words of a prompt to what can be searched for. */
+/** Extracts search terms from the words of a prompt. */
 
 import { cutLine } from "./bounds.ts";
 import { apartFromScripts, foreignIn } from "./foreign.ts";
@@ -7,7 +7,7 @@ import { escapePattern, isEnding } from "./project/languages.ts";
 
 export interface Term {
   readonly text: string;
-  /** `quoted` is searched as it stands, `name` as an identifier, `word` as a part of names. */
+  /** `quoted` is searched verbatim, `name` as an identifier, `word` as part of names. */
   readonly kind: "quoted" | "name" | "word";
 }
 
@@ -33,7 +33,7 @@ export function termsIn(prompt: string): Term[] {
   const words = (rest.match(/(?:[@$]|(?<=^|\s)\.)?[\p{L}_][\p{L}\p{M}\p{N}_$.-]*(?:\(\))?/gu) ?? []).filter(
     (word) => word.length <= MAX_TERM_CHARACTERS,
   );
-  // A word in another script than the question is a name; in a question of that script it is just a word.
+  // A word in another script than the question is a name. In a question of that script it is just a word.
   const foreign = words.some((word) => /^[a-z]+$/i.test(word) && STOP_WORDS.has(word.toLowerCase()));
   for (const [index, raw] of words.entries()) {
     const word = raw.replace(/\(\)$/, "").replace(/[.-]+$/, "");
@@ -49,7 +49,10 @@ export function termsIn(prompt: string): Term[] {
   return mostTelling(prompt, [...terms.values()]);
 }
 
-/** Words only blur a search for something quoted or named; words of other languages go by their English name. */
+/**
+ * Drops plain words if something is quoted or named, because they only blur the search. Translates words of other
+ * languages to English.
+ */
 function mostTelling(prompt: string, terms: readonly Term[]): Term[] {
   const concepts = CONCEPTS.filter(([pattern]) => pattern.test(prompt));
   const own = acronymsAsWords(terms).filter((term) => !concepts.some(([pattern]) => pattern.test(term.text)));
@@ -62,7 +65,7 @@ function mostTelling(prompt: string, terms: readonly Term[]): Term[] {
   return [...distinct.values()].slice(0, MAX_TERMS);
 }
 
-/** Beside plain words an acronym is one of them: code writes it in any case. */
+/** Among plain words an acronym counts as a word: code writes it in any case. */
 function acronymsAsWords(terms: readonly Term[]): readonly Term[] {
   const plain = terms.every(({ text, kind }) => kind === "word" || isAcronym(text));
   if (!plain || terms.every(({ kind }) => kind !== "word")) return terms;
@@ -73,7 +76,7 @@ function isAcronym(word: string): boolean {
   return /^[A-Z]{2,}[A-Z0-9]*$/.test(word);
 }
 
-/** The first thing in the prompt that reads like a path, with the lines asked for. */
+/** Returns the first path in the prompt, with the line if given. `sure` is false if it may not be a path. */
 export function pathIn(prompt: string): { path: string; line?: number; sure: boolean } | undefined {
   const text = prompt.replace(/https?:\/\/\S+/g, " ");
   let weak: string | undefined;
@@ -106,7 +109,7 @@ export function pathIn(prompt: string): { path: string; line?: number; sure: boo
   return weak === undefined ? undefined : { path: weak, sure: false };
 }
 
-/** Regular expressions for the names that something quoted or named may have in code. */
+/** Returns regular expressions for the names that a quoted or named term may have in code. */
 export function namePatterns(term: Term): string[] {
   if (term.kind === "quoted") return [escapePattern(term.text)];
   const parts = splitName(term.text);
@@ -127,14 +130,14 @@ export function namePatterns(term: Term): string[] {
   return [...new Set(variants)].map(escapePattern);
 }
 
-/** Matches one of the patterns where it is not a part of a longer name, in whatever script it is written. */
+/** Returns an expression that matches one of the patterns as a whole name, in any script. */
 export function wholeName(patterns: readonly string[], ignoreCase: boolean): RegExp {
   const letters = "\\p{L}\\p{M}\\p{N}_";
   const any = patterns.join("|").replaceAll("\\w", `[${letters}]`);
   return new RegExp(`(?<![${letters}$])(?:${any})(?![${letters}$])`, ignoreCase ? "iu" : "u");
 }
 
-/** What inflected forms of a word begin with. */
+/** Returns the common beginning of a word's inflected forms. */
 export function stem(word: string): string {
   const cut = word
     .toLowerCase()

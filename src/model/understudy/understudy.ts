@@ -1,6 +1,7 @@
 /**
- * The model that is there when no other is: rules instead of weights, no network, no key. An ordinary provider, purely
- * a function of the request: it reads the results in the history and asks for what is still missing.
+ * The built-in model for when no other is configured: rules instead of weights, no network, no key. An ordinary
+ * provider and a pure function of the request. It parses the results in the history and calls tools for what is
+ * missing.
  */
 import type { Message } from "../../protocol/message.ts";
 import { defineProvider, type ModelEvent, type ModelRequest, type Provider, type Usage } from "../provider.ts";
@@ -20,7 +21,7 @@ import { recap, talk } from "./plan/plan-talk.ts";
 import { exchangesIn } from "./project/evidence.ts";
 import { promptsIn } from "./prompts.ts";
 
-/** One of these is the answer, so tools are asked at most one time fewer. */
+/** One of these calls is the answer, so tools are called at most one time fewer. */
 const MAX_MODEL_CALLS = 8;
 const CHARACTERS_PER_TOKEN = 4;
 const CHARACTERS_PER_DELTA = 400;
@@ -34,7 +35,7 @@ export function understudy(): Provider {
   });
 }
 
-/** What to do next about the last thing the user said. */
+/** Returns the next step for the user's last prompt. */
 export function nextStep(request: ModelRequest): Step {
   const { prompts, since } = promptsIn(request.messages);
   const root = /^- (?:Working folder|Current working directory): (.+)$/m.exec(request.system)?.[1];
@@ -98,7 +99,7 @@ function* play(request: ModelRequest, step: Step): Generator<ModelEvent> {
   };
 }
 
-/** A task is called complete only when telling was all that it took. */
+/** Marks a task as complete only if an answer was all it needed. */
 function completion({ messages, tools }: ModelRequest): readonly PlannedCall[] {
   if (!tools.some((tool) => tool.name === "task_complete")) return [];
   const { prompts } = promptsIn(messages);
@@ -106,7 +107,7 @@ function completion({ messages, tools }: ModelRequest): readonly PlannedCall[] {
   return isDone ? [{ name: "task_complete", arguments: {} }] : [];
 }
 
-/** Nothing is billed; the numbers keep the meters of a session honest. */
+/** Nothing is billed. The numbers keep a session's usage plausible. */
 function estimate(request: ModelRequest, output: string): Usage {
   const input = request.messages.reduce((sum, message) => sum + sizeOf(message), request.system.length);
   return {

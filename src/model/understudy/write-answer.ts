@@ -1,4 +1,4 @@
-/** How answers look: Markdown that also reads well as plain text, bounded, with every fact cited as `path:line`. */
+/** Formats answers: Markdown that also reads well as plain text, bounded, with every fact cited as `path:line`. */
 import { clip } from "../../lib/text.ts";
 import { withoutControls } from "./bounds.ts";
 import type { Hit, Line } from "./project/evidence.ts";
@@ -11,7 +11,7 @@ const SIGNATURE =
 const MAX_LINES = 80;
 const MAX_LINE_CHARACTERS = 240;
 
-/** Sections with blank lines between; empty ones vanish. */
+/** Joins sections with blank lines. Omits empty ones. */
 export function writeAnswer(sections: readonly (string | readonly string[] | undefined)[]): string {
   const blocks = sections
     .map((section) => (typeof section === "string" ? [section] : (section ?? [])))
@@ -28,12 +28,12 @@ export function cite(path: string, line: number): string {
   return `\`${path}:${line}\``;
 }
 
-/** What a file says of itself. */
+/** Returns a row with the file's description. */
 export function remarkRow(path: string, remark: Remark | undefined): string[] {
   return remark === undefined ? [] : [`${inlineText(remark.text, 220)} (${cite(path, remark.line)})`];
 }
 
-/** One hit on one row. */
+/** Returns one hit as a row. */
 export function hitRow(hit: Hit): string {
   return `- ${cite(hit.path, hit.line)}  ${inlineCode(hit.text)}`;
 }
@@ -44,7 +44,7 @@ export function inlineCode(text: string): string {
   return shown.includes("`") ? `\`\` ${shown} \`\`` : `\`${shown}\``;
 }
 
-/** A numbered excerpt under its address. */
+/** Returns a numbered excerpt under its path. */
 export function excerpt(path: string, lines: readonly Line[]): string[] {
   const first = lines[0];
   if (first === undefined) return [];
@@ -58,12 +58,12 @@ export function excerpt(path: string, lines: readonly Line[]): string[] {
   ];
 }
 
-/** At most `limit` rows and one that counts the rest. */
+/** Returns at most `limit` rows, and one that counts the rest. */
 export function capped(rows: readonly string[], limit: number, noun = "more"): string[] {
   return rows.length <= limit ? [...rows] : [...rows.slice(0, limit), `- … ${rows.length - limit} ${noun}`];
 }
 
-/** Prose from a file, made safe to stand inside a line of ours. */
+/** Returns prose from a file as safe inline text. */
 export function inlineText(text: string, maxCharacters: number): string {
   return clip(text.replace(/\s+/g, " ").trim(), maxCharacters);
 }

@@ -1,4 +1,4 @@
-/** The map of a repository, written from what was read. */
+/** Writes the map of a repository from the collected evidence. */
 import { plural } from "../../lib/text.ts";
 import type { Part } from "./delegate.ts";
 import { hindrances, linesOf, type Scene, viewed } from "./plan/plan.ts";
@@ -15,7 +15,7 @@ import { capped, cite, heading, inlineCode, inlineText, list, remarkRow, writeAn
 import { partSection } from "./write-parts.ts";
 
 export interface Findings {
-  /** Top-level source files read because there are few folders. */
+  /** Top-level source files, read because there are few folders. */
   readonly leads: readonly string[];
   readonly survey: Survey;
   readonly folders: readonly Folder[];
@@ -23,12 +23,12 @@ export interface Findings {
   readonly entries: readonly EntryPoint[];
   readonly readme: string | undefined;
   readonly focus: Focus | undefined;
-  /** Into which agents were sent, and what they reported. */
+  /** The parts that agents explored, and their reports. */
   readonly parts: readonly Part[];
   readonly reports: readonly Report[];
 }
 
-/** The part of the map that was asked for; it stands first. */
+/** The requested part of the map. It comes first. */
 export type Focus = "entries" | "commands" | "tests";
 
 export function writeOverview(scene: Scene, found: Findings): string {
@@ -85,7 +85,7 @@ export function writeOverview(scene: Scene, found: Findings): string {
   ]);
 }
 
-/** How much of the project the numbers speak of. */
+/** Returns how much of the project the numbers cover. */
 function extentOf({ files, total, exact, cut, tops }: Survey): string {
   const looked =
     tops.looked < tops.all ? `${thousands(tops.looked)} of ${thousands(tops.all)} top-level folders looked at` : "";
@@ -134,7 +134,7 @@ function whatItIs(scene: Scene, { facts, readme }: Findings): string[] {
   ];
 }
 
-/** Where a list was cut, the number of files named is only the least there can be. */
+/** Returns the number of files. For a cut list it is a lower bound, marked with "+". */
 function countOf(folder: Folder, { counted, tops }: Survey): string {
   const known = counted.get(folder.path);
   if (known !== undefined) return String(known);
@@ -142,7 +142,7 @@ function countOf(folder: Folder, { counted, tops }: Survey): string {
   return counted.has(top) || tops.passedOver.has(top) ? `${folder.files}+` : String(folder.files);
 }
 
-/** A README that opens with the manifest's words adds nothing. */
+/** True if a README starts with the manifest's words and adds nothing. */
 function sameStart(a: string, b: string): boolean {
   const words = (text: string) =>
     text
@@ -274,7 +274,7 @@ function startRows({ survey, folders, entries, readme }: Findings): string[] {
   return [...reads].slice(0, 7).map(([path, why], index) => `${index + 1}. \`${path}\`${why}`);
 }
 
-/** A test of the top folder that holds most of them, as near to its root as there is one. */
+/** Returns a test of the top folder with the most tests, as near to its root as possible. */
 function typicalTest(files: readonly string[]): string | undefined {
   const tests = files.filter((path) => isTest(path) && isCode(path));
   const counts = new Map<string, number>();

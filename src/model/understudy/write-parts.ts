@@ -1,18 +1,18 @@
-/** What agents reported of the parts they were sent into, merged into one section. */
+/** Merges the reports of agents about their parts into one section. */
 import { plural } from "../../lib/text.ts";
 import { folderHolding, importedPath } from "./project/uses.ts";
 import { type Report, type ReportRow, toldRow } from "./report.ts";
 import { cite, heading } from "./write-answer.ts";
 
-/** Rows of files over all parts; fewer for each where there are many parts. */
+/** Maximum number of file rows over all parts. Many parts get fewer rows each. */
 const MAX_FILE_ROWS = 14;
 const MAX_ROWS_EACH = 4;
 const MAX_LINE_CHARACTERS = 220;
 
 interface Known {
-  /** Folders that are shown in the map. */
+  /** Folders shown in the map. */
   readonly folders: readonly string[];
-  /** Files of which the answer already says something. */
+  /** Files that the answer already describes. */
   readonly said: ReadonlySet<string>;
   /** Names under which the project's own code may import it. */
   readonly names: readonly string[];

@@ -3,7 +3,7 @@ import { limits } from "./limits.ts";
 
 type Parsed = ReturnType<typeof parseJson>;
 
-/** `JSON.parse` for text from outside: never throws, and refuses nesting that would break whoever walks the value. */
+/** Parses untrusted JSON. Never throws, and refuses nesting deep enough to break recursive consumers. */
 export function parseBounded(text: string): Parsed {
   if (text.length > 2 * limits.jsonDepth && isDeeperThan(text, limits.jsonDepth)) {
     return { ok: false, error: `nested more than ${limits.jsonDepth} levels deep` };
@@ -11,7 +11,7 @@ export function parseBounded(text: string): Parsed {
   return parseJson(text);
 }
 
-/** JSON text of a value, with unpaired surrogates replaced: several providers refuse a request that holds one. */
+/** Returns JSON text with unpaired surrogates replaced: several providers refuse requests that contain one. */
 export function encodeJson(value: Json | object): string {
   const text = JSON.stringify(value);
   if (!text.includes("\\ud")) return text;

@@ -1,4 +1,4 @@
-/** Reads what a provider says about a failure. Providers and gateways use many shapes; none is shown as nothing. */
+/** Reads a provider's error message. Providers and gateways use many formats; an unknown one is shown as it is. */
 import { isObject } from "../../lib/json.ts";
 import { parseBounded } from "./bounded-json.ts";
 
@@ -6,19 +6,19 @@ type Fields = Readonly<Record<string, unknown>>;
 
 export interface Complaint {
   readonly message: string | undefined;
-  /** The most telling of its codes. */
+  /** The most specific of its codes. */
   readonly code: string | undefined;
-  /** All its codes and types, for sorting into kinds. */
+  /** All its codes and types, to derive the kind. */
   readonly codes: readonly string[];
-  /** Some servers put the HTTP status inside. */
+  /** The HTTP status, if the body contains one. */
   readonly status: number | undefined;
-  /** The parameter of the request that the provider complains about, as the provider names it. */
+  /** The request parameter that the provider rejects, as named by the provider. */
   readonly parameter: string | undefined;
 }
 
 const nothing = { code: undefined, codes: [], status: undefined, parameter: undefined } as const;
 
-/** The complaint in the body of an HTTP error. */
+/** Parses the body of an HTTP error. */
 export function readComplaint(body: string): Complaint {
   const text = body.trim();
   if (text.startsWith("{") || text.startsWith("[")) {
@@ -32,7 +32,7 @@ export function readComplaint(body: string): Complaint {
   return { message: text === "" ? undefined : text, ...nothing };
 }
 
-/** The complaint in a parsed value. A value in a shape that is not known is its own message, as JSON. */
+/** Parses a value. A value of unknown format becomes the message, as JSON. */
 export function complaintOf(value: unknown): Complaint {
   const complaint = search(value, 0);
   if (complaint.message !== undefined) return complaint;
@@ -40,9 +40,9 @@ export function complaintOf(value: unknown): Complaint {
   return isEmpty ? complaint : { ...complaint, message: JSON.stringify(value) };
 }
 
-/** Gateways wrap the complaints of others, but not for ever. */
+/** Gateways wrap each other's errors. This bounds how deep they are unwrapped. */
 const MAX_DEPTH = 6;
-/** Of several complaints in a list, so many are shown. */
+/** Maximum number of errors shown from a list. */
 const MAX_LISTED = 3;
 
 function search(value: unknown, depth: number): Complaint {
@@ -90,7 +90,7 @@ function innerComplaint(value: Fields, depth: number): Complaint | undefined {
   return undefined;
 }
 
-/** OpenRouter puts the words of the provider behind it, often JSON, into `metadata.raw`. */
+/** Returns the wrapped error: OpenRouter puts the provider's own message, often JSON, into `metadata.raw`. */
 function wrappedMessage({ metadata }: Fields, depth: number): string | undefined {
   const raw = isObject(metadata) ? metadata.raw : undefined;
   if (typeof raw !== "string" || raw.trim() === "") return undefined;
@@ -98,7 +98,7 @@ function wrappedMessage({ metadata }: Fields, depth: number): string | undefined
   return parsed.ok ? (search(parsed.value, depth + 1).message ?? raw) : raw;
 }
 
-/** The place of a validation error, such as `["body", "stream_options"]`. */
+/** Returns the path of a validation error, such as `["body", "stream_options"]`. */
 function locationOf({ loc }: Fields): string | undefined {
   if (!Array.isArray(loc)) return undefined;
   const path = loc.filter((step) => step !== "body" && (typeof step === "string" || typeof step === "number"));

@@ -1,13 +1,11 @@
-/** What the encoders of all wires share. */
+/** Functions shared by the encoders of all wires. */
 import { createHash } from "node:crypto";
 import { isObject } from "../../lib/json.ts";
 import type { AssistantMessage, Image, ToolCall } from "../../protocol/message.ts";
 import type { ToolDefinition } from "../provider.ts";
 import { encodeJson, parseBounded } from "./bounded-json.ts";
 
-/**
- * Remembers what was made of an object for as long as the object lives. History is encoded once, not once per turn.
- */
+/** Memoizes a function by object for as long as the object lives. So history is encoded once, not once per turn. */
 export function remember<Key extends object, Value>(make: (key: Key) => Value): (key: Key) => Value {
   const made = new WeakMap<Key, Value>();
   return (key) => {
@@ -19,19 +17,19 @@ export function remember<Key extends object, Value>(make: (key: Key) => Value): 
   };
 }
 
-/** A JSON object from members that are JSON already; those without a value are left out. */
+/** Returns a JSON object from members that are already JSON. Omits members without a value. */
 export function objectText(members: Readonly<Record<string, string | undefined>>): string {
   const present = Object.entries(members).filter(([, text]) => text !== undefined);
   return `{${present.map(([key, text]) => `${JSON.stringify(key)}:${text}`).join(",")}}`;
 }
 
-/** The members whose names are not refused. */
+/** Returns the members whose names are not refused. */
 export function without<Members extends object>(refused: ReadonlySet<string>, members: Members): Partial<Members> {
   if (refused.size === 0) return members;
   return Object.fromEntries(Object.entries(members).filter(([name]) => !refused.has(name))) as Partial<Members>;
 }
 
-/** Providers insist on an object schema, even for a tool without parameters. */
+/** Returns an object schema, which providers require even for a tool without parameters. */
 export function parametersOf({ parameters }: ToolDefinition): object {
   if ("properties" in parameters && "type" in parameters) return parameters;
   if ("type" in parameters && parameters.type !== "object") return parameters;
@@ -39,8 +37,8 @@ export function parametersOf({ parameters }: ToolDefinition): object {
 }
 
 /**
- * The id of a call in a form that the wire takes. Ids of other providers may be too long or hold other characters; the
- * same id always becomes the same one.
+ * Returns a call id that the wire accepts. Ids of other providers may be too long or have other characters. The result
+ * is stable.
  */
 export function fittingId(toolCallId: string, fits: RegExp, length: number): string {
   if (fits.test(toolCallId)) return toolCallId;
@@ -52,11 +50,11 @@ export function dataUrl({ mimeType, data }: Pick<Image, "mimeType" | "data">): s
 }
 
 /**
- * The pieces of a reply in order, stored as JSON in `Reasoning.opaque`. `{ "from": id }` of the provider comes first; logs
- * of earlier releases lack it.
- * - a number is a text of so many characters, `{ "text": n, "phase": … }` one that belongs to a phase,
- * - null is the next call,
- * - any other object is reasoning that goes back as it came.
+ * The pieces of a reply in order, stored as JSON in `Reasoning.opaque`. `{ "from": id }` of the provider comes first;
+ * logs of earlier releases lack it.
+ * - A number is a text of this many characters. `{ "text": n, "phase": … }` is one with a phase.
+ * - `null` is the next call.
+ * - Any other object is reasoning that is sent back unchanged.
  */
 export type Layout = readonly (number | PhasedText | null | object)[];
 
@@ -69,25 +67,25 @@ function isPhased(piece: number | null | object): piece is PhasedText {
   return isObject(piece) && typeof piece.text === "number" && typeof piece.phase === "string";
 }
 
-/** The number of characters of a text; nothing for other pieces. */
+/** Returns the length of a text, or `undefined` for other pieces. */
 const charactersOf = (piece: number | null | object): number | undefined =>
   typeof piece === "number" ? piece : isPhased(piece) ? piece.text : undefined;
 
-/** The layout as it is stored. */
+/** Returns the layout in its stored form. */
 export function layoutText(provider: string, layout: Layout): string {
   return JSON.stringify([{ from: provider }, ...layout]);
 }
 
 export interface Pieces {
-  /** Only reasoning of this wire goes back over it. */
+  /** Only reasoning with this wire field is sent back over the wire. */
   readonly wireField: string;
   text(text: string, phase?: string): string;
   call(call: ToolCall): string;
 }
 
 /**
- * The pieces of a reply in the order in which the model gave them. Reasoning at the end is left out: it led to a call
- * that was cut off, and providers refuse reasoning without what follows it.
+ * Returns the pieces of a reply in the model's order. Drops reasoning at the end: it led to a call that was cut off,
+ * and providers refuse reasoning without a successor.
  */
 export function arrange(message: AssistantMessage, pieces: Pieces, provider: string): string[] {
   const { content, calls } = message;
@@ -119,7 +117,7 @@ export function arrange(message: AssistantMessage, pieces: Pieces, provider: str
   return texts.slice(0, complete);
 }
 
-/** Whether the message has reasoning that this provider can read: encrypted or signed, it is of no use to others. */
+/** True if the message has reasoning from this provider. It is encrypted or signed, so others cannot use it. */
 export function hasOwnReasoning(message: AssistantMessage, wireField: string, provider: string): boolean {
   return layoutOf(message, wireField, provider).length > 0;
 }

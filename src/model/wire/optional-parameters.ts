@@ -1,20 +1,20 @@
 /**
- * Parameters that a request can do without. Servers that speak a dialect of a wire refuse some of them: a request that
- * failed because of one is sent once more without it, and later requests to the same model leave it out.
+ * Parameters that a request does not need. Some servers refuse some of them. A request that failed because of one is
+ * sent again without it, and later requests to the same model omit it.
  */
 import { ModelError } from "../model-error.ts";
 import type { Place } from "./place.ts";
 
 export interface OptionalParameter {
-  /** The name of the parameter in the request, with dots for nested ones; also its key among the refused ones. */
+  /** The parameter's name in the request, with dots for nested ones. Also its key among the refused ones. */
   readonly name: string;
-  /** Other names that errors use for it. */
+  /** Other names for it in errors. */
   readonly aliases?: readonly string[];
-  /** An error with these words is about the value that the user gave, and is not to be hidden. */
+  /** Errors that match are about the user's value and must not be hidden. */
   readonly unless?: RegExp;
 }
 
-/** The refused parameters, by provider and model. Lives as long as the process. */
+/** The refused parameters by provider and model, for the life of the process. */
 export class RefusedParameters {
   readonly #refused = new Map<string, ReadonlySet<string>>();
 
@@ -31,7 +31,7 @@ export class RefusedParameters {
   }
 }
 
-/** Errors about the schema of the user, as opposed to formats with a schema as such. */
+/** Matches errors about the user's schema, as opposed to schema formats as such. */
 export const aboutSchema = /invalid (?:json )?schema|(?<!json[_ ])schema/i;
 
 const none: ReadonlySet<string> = new Set();
@@ -39,7 +39,7 @@ const MAX_MODELS = 1_000;
 
 const keyOf = ({ id, baseUrl }: Place, model: string): string => JSON.stringify([id, baseUrl, model]);
 
-/** Returns which of the parameters that were sent the error refuses: the first that fits. */
+/** Returns the first of the sent parameters that the error refuses. */
 export function refusedParameter(
   error: unknown,
   sent: () => readonly OptionalParameter[],
@@ -55,7 +55,10 @@ export function refusedParameter(
 
 const namesOf = ({ name, aliases = [] }: OptionalParameter): readonly string[] => [name, ...aliases];
 
-/** `stream_options`, `body.stream_options`, `stream_options.include_usage` and `input[2].phase` are places. */
+/**
+ * True if an error's path names the parameter: `stream_options`, `body.stream_options`, `stream_options.include_usage`,
+ * `input[2].phase`.
+ */
 function isPlaceOf(name: string, parameter: string): boolean {
   return `.${parameter.replaceAll("[", ".").replaceAll("]", "")}.`.includes(`.${name}.`);
 }
@@ -63,7 +66,7 @@ function isPlaceOf(name: string, parameter: string): boolean {
 const refusal =
   /unsupported|support|unknown|unrecogni[sz]ed|unexpected|not (?:permitted|allowed|available|valid|recogni[sz]ed)|forbidden|invalid|cannot find|extra (?:inputs?|fields?)|must be verified|unavailable|deprecated/i;
 
-/** Names such as `stream_options` are unmistakable. Names that are English words must be marked as a name. */
+/** Names such as `stream_options` are unambiguous. Names that are English words must be marked as a name. */
 function mention(name: string): RegExp {
   const escaped = name.replaceAll(".", "\\.");
   if (/[._]/.test(name)) return new RegExp(`(?<!\\w)${escaped}(?!\\w)`);
@@ -74,7 +77,7 @@ function mention(name: string): RegExp {
   );
 }
 
-/** The sentence that a user reads after the request went through without the parameter. */
+/** Returns the user's notice after the request succeeded without the parameter. */
 export function refusalWarning(error: ModelError, { name }: OptionalParameter): string {
   return `${error.provider} refused the optional parameter "${name}". The request was sent again without it, and "${name}" stays off for this model until the program ends. Its words: ${error.message}`;
 }

@@ -9,13 +9,13 @@ import { protocolError } from "./wire-error.ts";
 
 /** A call whose parts are still arriving. */
 export interface OpenCall {
-  /** As the wire gave it; may be missing. */
+  /** The wire's id; may be missing. */
   wireId: string;
   name: string;
   argumentText: string;
-  /** Unique in the conversation; set as soon as anybody is told of the call. */
+  /** Unique in the conversation. Set when the call is first reported. */
   toolCallId: string | undefined;
-  /** What was not yet handed on; kept apart, for to slice a text that grows is to copy it each time. */
+  /** Argument text that is not yet reported. Separate, because slicing a growing text copies it each time. */
   unsaid: string;
 }
 
@@ -28,8 +28,8 @@ interface Finish {
 }
 
 /**
- * One reply as it is read, the same for all wires. What arrives in one read of the network is handed on as one delta:
- * nobody can see the difference, and everybody downstream is spared the work.
+ * Assembles one reply, the same for all wires. The data of one network read becomes one delta, which saves work for all
+ * consumers.
  */
 export class Reply {
   readonly #provider: string;
@@ -63,7 +63,7 @@ export class Reply {
     this.#add("reasoning", delta);
   }
 
-  /** Text that is kept until the end, with more added. */
+  /** Appends to text that is stored until the end. Throws when it is too long. */
   keep(kept: string, more: string): string {
     if (kept.length + more.length > limits.reasoningCharacters) {
       throw protocolError(this.#provider, "the reasoning of the reply is too long");
@@ -80,7 +80,7 @@ export class Reply {
     return call;
   }
 
-  /** The id of the call in the conversation. */
+  /** Returns the call's id in the conversation. */
   idOf(call: OpenCall): string {
     call.toolCallId ??= this.#uniqueId(call);
     return call.toolCallId;
@@ -96,7 +96,9 @@ export class Reply {
     this.#touched = call;
   }
 
-  /** The whole argument text, where the wire repeats it at the end: it outranks what came in pieces. */
+  /**
+   * Sets the complete argument text if the wire repeats it at the end. It takes precedence over the streamed pieces.
+   */
   wholeArgument(call: OpenCall, whole: string): void {
     if (call.argumentText === whole) return;
     const isFirst = call.argumentText === "";
@@ -106,7 +108,7 @@ export class Reply {
     if (!isFirst) call.unsaid = "";
   }
 
-  /** What there is to hand on. */
+  /** Returns the pending events. */
   drain(): readonly ModelEvent[] {
     this.#flush();
     const events = this.#events;
@@ -114,7 +116,7 @@ export class Reply {
     return events;
   }
 
-  /** The last events: what is pending, the calls as a whole, and the end. */
+  /** Returns the last events: pending ones, the complete calls, and the end. */
   finish({ stop, usage, reasoning, citations, phase }: Finish): readonly ModelEvent[] {
     this.#flush();
     const calls = this.#calls.flatMap((call) => this.#wholeCall(call, stop));
@@ -130,7 +132,7 @@ export class Reply {
     return this.drain();
   }
 
-  /** The last events of a reply that is complete and of no use, with the tokens it cost. */
+  /** Returns the last events of a complete but unusable reply, with the tokens it cost. */
   fail(error: ModelError, usage: Usage | undefined): readonly ModelEvent[] {
     this.#flush();
     this.#events.push({ type: "end", stop: "error", error, ...(usage && { usage }) });
@@ -158,7 +160,7 @@ export class Reply {
     this.#events.push({ type: "call_delta", toolCallId: this.idOf(call), name: call.name, delta });
   }
 
-  /** A reply that was cut off must not lead to a call with half its arguments. */
+  /** A reply that was cut off must not lead to a call with incomplete arguments. */
   #wholeCall(call: OpenCall, stop: Finish["stop"]): ToolCall[] {
     const parsed = parseArguments(call.argumentText);
     if (stop === "length" && (!parsed.ok || call.argumentText.trim() === "")) return [];
@@ -168,7 +170,7 @@ export class Reply {
     return [{ toolCallId, name: call.name, arguments: {}, argumentsError: parsed.error }];
   }
 
-  /** Not every server gives ids, and some count from zero in each reply; the same reply always gets the same ids. */
+  /** Some servers send no ids, and some restart at zero in each reply. The same reply always gets the same ids. */
   #uniqueId(call: OpenCall): string {
     this.#usedIds ??= new Set(this.#request.messages.flatMap(callIds));
     const turn = this.#request.messages.length;
@@ -194,12 +196,12 @@ function parseArguments(text: string): ReturnType<typeof parseBounded> {
   return isObject(parsed.value) ? parsed : { ok: false, error: "The arguments must be a JSON object." };
 }
 
-/** The value if it is text, otherwise nothing. */
+/** Returns the value if it is text, otherwise "". */
 export function textOf(value: unknown): string {
   return typeof value === "string" ? value : "";
 }
 
-/** The value if it is a sensible count, otherwise 0. */
+/** Returns the value if it is a plausible count, otherwise 0. */
 export function countOf(value: unknown): number {
   return typeof value === "number" && value >= 0 && Number.isFinite(value) ? value : 0;
 }

@@ -18,16 +18,16 @@ export function responsesFormat(format: ResponseFormat): string {
   });
 }
 
-/** `output_config.format` of the messages wire, which knows schemas only and enforces them always. */
+/** `output_config.format` of the messages wire, which has only schemas and always enforces them. */
 export function anthropicFormat(format: ResponseFormat): object | undefined {
   return format.type === "json_schema" ? { type: "json_schema", schema: format.jsonSchema.schema } : undefined;
 }
 
 /**
- * The system prompt with the format in words.
- * - `enforced`: the request has a parameter for the format. Only JSON mode then needs words: OpenAI refuses requests with
- *   it that do not say JSON anywhere.
- * - `asked`: nothing but these words asks for the format.
+ * Returns the system prompt with a description of the format.
+ * - `enforced`: the request has a parameter for the format. Only JSON mode then needs words: OpenAI refuses such
+ *   requests if they do not mention JSON.
+ * - `asked`: only these words ask for the format.
  */
 export function systemWithFormat({ system, responseFormat }: ModelRequest, by: "enforced" | "asked"): string {
   const instruction = responseFormat && instructionFor(responseFormat, by);

@@ -1,6 +1,6 @@
 /**
- * Turns what a provider says about a failure into a `ModelError`. The kinds decide about retries, the hint tells the
- * user what to do, and no message ever holds a key.
+ * Converts a provider's error to a `ModelError`. The kind decides about retries, the hint tells the user what to do,
+ * and no message ever contains a key.
  */
 import { isObject } from "../../lib/json.ts";
 import { clip, sanitise } from "../../lib/text.ts";
@@ -17,12 +17,12 @@ interface Refusal {
   readonly secrets: readonly string[];
 }
 
-/** The answer was not what the wire defines. */
+/** Returns the error for a reply that violates the wire's protocol. */
 export function protocolError(provider: string, what: string): ModelError {
   return new ModelError(`${provider}: ${what}`, { kind: "protocol", provider });
 }
 
-/** A reply that is not a success. */
+/** Returns the error for a response that is not a success. */
 export function httpError(place: Place, refusal: Refusal): ModelError {
   const { status } = refusal;
   const complaint = readComplaint(refusal.body);
@@ -40,13 +40,13 @@ export function httpError(place: Place, refusal: Refusal): ModelError {
   });
 }
 
-/** The provider's own word first; an account that is used up for days is not asked again in a second. */
+/** Returns the provider's own statement if there is one. An account that is used up for days is not retried. */
 function retryable({ header }: Refusal, { codes }: Complaint): boolean | undefined {
   const said = { true: true, false: false }[header("x-should-retry") ?? ""];
   return said ?? (codes.some((code) => /^user_\w+_rate_limited$/.test(code)) ? false : undefined);
 }
 
-/** An error that came inside a reply that began as a success. */
+/** Returns the error that a reply contained after it started as a success. */
 export function reportedError(place: Place, error: unknown): ModelError {
   const complaint = complaintOf(error);
   const kind = kindOf(complaint, complaint.status);
@@ -60,15 +60,15 @@ export function reportedError(place: Place, error: unknown): ModelError {
 }
 
 export interface RefusalDetails {
-  /** The words of the model or the provider. */
+  /** The explanation of the model or the provider. */
   readonly said?: string;
-  /** The policy that was met, such as `cyber`. */
+  /** The policy that applied, such as `cyber`. */
   readonly category?: string;
   /** A model that may answer. */
   readonly otherModel?: string;
 }
 
-/** The provider refused to answer for reasons of content. */
+/** Returns the error for an answer that the provider refused because of its content. */
 export function refusedContent(place: Place, details: RefusalDetails = {}): ModelError {
   const { said = "", category = "", otherModel = "" } = details;
   const reason = said.trim() === "" ? "" : `: ${presentable(said)}`;
@@ -84,7 +84,7 @@ export function refusedContent(place: Place, details: RefusalDetails = {}): Mode
   });
 }
 
-/** No connection, or it broke. */
+/** Returns the error for a failed or broken connection. */
 export function networkError(place: Place, origin: string, cause: unknown): ModelError {
   const code = causeCode(cause);
   const timedOut = code !== undefined && /TIMEOUT|ETIMEDOUT/.test(code);
@@ -121,12 +121,12 @@ const kindOfCode: Readonly<Record<string, ModelErrorKind>> = {
   api_error: "server",
   server_error: "server",
   timeout_error: "server",
-  // Groq: the model wrote a call or JSON that is not valid. Another attempt writes another.
+  // Groq: the model wrote an invalid call or invalid JSON. Another attempt may succeed.
   tool_use_failed: "protocol",
   json_validate_failed: "protocol",
 };
 
-/** Codes that say more than the status does; for the others the status is the better witness. */
+/** Kinds for which the code is more specific than the status. For the others the status is more reliable. */
 const tellingKinds: ReadonlySet<ModelErrorKind | undefined> = new Set([
   "quota",
   "context_length",
@@ -185,13 +185,13 @@ function requestHint(place: Place, status: number | undefined): string {
   return "The provider did not accept the request: check the model name and its settings.";
 }
 
-/** The base URL without what may be secret in it: name, password, query. */
+/** Returns the base URL without credentials and query. */
 function addressOf(place: Place): string {
   const { pathname } = URL.canParse(place.baseUrl) ? new URL(place.baseUrl) : { pathname: "" };
   return `${originOf(place)}${pathname === "/" ? "" : pathname}`;
 }
 
-/** Scheme, host and port: what may be shown of an address. */
+/** Returns scheme, host and port, which may be shown. */
 export function originOf(place: Place): string {
   return URL.canParse(place.baseUrl) ? new URL(place.baseUrl).origin : "(not an address)";
 }
@@ -201,7 +201,7 @@ function redirection({ header }: Refusal): string {
   return `the server redirects${URL.canParse(target) ? ` to ${new URL(target).origin}` : ""}`;
 }
 
-/** The wait that the provider asked for. Nonsense, no time and a time that has passed count as nothing said. */
+/** Returns the wait that the provider asked for. Ignores invalid, zero and past times. */
 function retryAfter({ header }: Refusal, now: number): number | undefined {
   const asked = askedFor(header("retry-after-ms")?.trim() ?? "", header("retry-after")?.trim() ?? "", now);
   return asked > 0 ? asked : undefined;
@@ -239,7 +239,7 @@ function networkHint(code: string | undefined, origin: string): string {
 
 const certificateCode = /CERT|SELF_SIGNED|UNABLE_TO_VERIFY|ERR_TLS/;
 
-/** Text from outside as it may be shown: short, on one line, without control characters or secrets. */
+/** Returns outside text in displayable form: short, on one line, without control characters or secrets. */
 export function presentable(text: string, secrets: readonly string[] = []): string {
   let shown = text;
   for (const secret of secrets) shown = shown.replaceAll(secret, "[key]");

@@ -1,6 +1,6 @@
 /**
- * The part of a model call that is the same on every wire: send, tell a stream from a whole reply, feed the decoder,
- * and hand on what it makes of it.
+ * The part of a model call that all wires share: send the request, detect a stream or a whole reply, feed the decoder,
+ * and yield its events. This folder has the wires, their encoders and decoders, and the transport.
  */
 
 import { ModelError } from "../model-error.ts";
@@ -15,32 +15,32 @@ import { type Send, transport } from "./transport/transport.ts";
 import { protocolError } from "./wire-error.ts";
 
 export interface Wire {
-  /** Appended to the base URL of the place. */
+  /** Appended to the base URL. */
   readonly path: string;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Parameters that may be refused and left out, specific ones first. */
+  /** Parameters that a server may refuse and that are then omitted, specific ones first. */
   readonly optional: readonly OptionalParameter[];
-  /** The body of the request, without the parameters that are refused. */
+  /** Returns the request body without the refused parameters. */
   encode(request: ModelRequest, refused: ReadonlySet<string>): string;
   decoder(request: ModelRequest): Decoder;
 }
 
-/** Reads one reply. */
+/** Decodes one reply. */
 export interface Decoder {
-  /** One event of a stream, parsed. Answers whether it was a sign of life from the model (a ping is not). */
+  /** Decodes one parsed event of a stream. Returns true if it shows that the model is working (a ping does not). */
   event(data: unknown): boolean;
-  /** A reply that came as a whole. */
+  /** Decodes a reply that was not streamed. */
   whole(reply: unknown): void;
   /**
-   * `open`: no finish reason yet. `finished`: the reply is complete, though more about it may follow.
-   * `closed`: nothing that follows matters.
+   * `open`: no finish reason yet. `finished`: the reply is complete, but usage may follow. `closed`: nothing that
+   * follows matters.
    */
   readonly state: "open" | "finished" | "closed";
-  /** The server sent the marker that ends a stream. */
+  /** Called when the server sent the marker that ends a stream. */
   end?(): void;
-  /** What has become ready since the last call. */
+  /** Returns the events that became ready since the last call. */
   drain(): readonly ModelEvent[];
-  /** The closing events, once the state is no longer `open`. */
+  /** Returns the closing events. Call only when the state is no longer `open`. */
   finish(): readonly ModelEvent[];
 }
 
@@ -78,7 +78,9 @@ interface Beginning {
   readonly memory: RefusedParameters;
 }
 
-/** Sends the request, and again without an optional parameter that is refused: each parameter is tried once. */
+/**
+ * Sends the request, and sends it again without each optional parameter that is refused. Each parameter is tried once.
+ */
 async function begin(what: Beginning): Promise<{ exchange: Exchange; warnings: readonly string[] }> {
   const { place, wire, request, send, signal, memory } = what;
   const { path, headers = {}, optional } = wire;
@@ -138,10 +140,10 @@ async function* readStream(exchange: Exchange, decoder: Decoder, provider: strin
   }
 }
 
-/** Once there is a finish reason, only usage may follow: a server that does not close the stream is not waited for. */
+/** Time for usage to follow the finish reason. A server that does not close the stream is not waited for. */
 const LAST_WORDS_MS = 5_000;
 
-/** OpenAI's last event; other servers leave it out. */
+/** OpenAI's last event; other servers omit it. */
 const DONE = "[DONE]";
 
 async function readOn(exchange: Exchange, decoder: Decoder): Promise<Uint8Array | undefined> {

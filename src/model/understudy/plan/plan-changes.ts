@@ -1,4 +1,4 @@
-/** "What changed?" – from git where a shell is offered, otherwise from what git leaves in its folder. */
+/** Plans the answer to "What changed?": from git if a shell is offered, otherwise from the files in git's folder. */
 import { plural } from "../../../lib/text.ts";
 import { type Line, parseShell } from "../project/evidence.ts";
 import { capped, cite, heading, inlineText, list, writeAnswer } from "../write-answer.ts";
@@ -129,7 +129,7 @@ function reflogEntry(line: Line): { row: string }[] {
   ];
 }
 
-/** The headings and points at the top, where change logs keep what is new. */
+/** Returns the headings and list items at the top, where changelogs have the newest entries. */
 function newest(path: string, lines: readonly Line[]): string[] {
   const rows = lines.filter((line) => /^(#{2,3} |\s*[-*+] |\d)/.test(line.text)).slice(0, 14);
   if (rows.length === 0)

@@ -1,4 +1,6 @@
-/** Text that came with the prompt: what it is, what stands out, and where it points into the project. */
+/**
+ * Plans the answer about text that came with the prompt: its kind, its notable lines, and the project files it names.
+ */
 import { isObject, parseJson } from "../../../lib/json.ts";
 import { plural } from "../../../lib/text.ts";
 import { cutLine, cutQuestion, isBinaryText } from "../bounds.ts";
@@ -14,7 +16,7 @@ import { ask, hindrances, linesOf, type Scene, type Step, view } from "./plan.ts
 
 const MAX_PLACES = 3;
 const AROUND = 4;
-/** Enough to know a language by, and more than is shown. */
+/** Enough to recognise a language, and more than is shown. */
 const MAX_CODE_LINES = 5000;
 
 const EMPTY =
@@ -49,7 +51,7 @@ export function planData(scene: Scene, task: { question: string; data: string })
   };
 }
 
-/** Stands first where the question wants more than a description. */
+/** Returns the opening sentence if the question asks for more than a description. */
 function limitOf(asked: string): string | undefined {
   const question = cutQuestion(asked);
   const verb = actionIn(question) ?? OPINION.exec(question)?.groups?.verb?.toLowerCase();
@@ -65,7 +67,7 @@ type Section = string | string[];
 interface Sample {
   readonly data: string;
   readonly whole: readonly Line[];
-  /** Cut to what patterns may be tried on. */
+  /** Lines cut to the length that patterns may be applied to. */
   readonly lines: readonly Line[];
   readonly size: string;
 }
@@ -264,14 +266,14 @@ function describeText(whole: readonly Line[], lines: readonly Line[], size: stri
   ];
 }
 
-/** What was no text arrived with a mark in the place of its bytes, so they can only be counted from below. */
+/** Describes binary input. Each invalid sequence was replaced by one mark, so the byte count is a lower bound. */
 function describeBinary(data: string): string {
   const marks = data.split("\ufffd").length - 1;
   const bytes = Buffer.byteLength(data) - 2 * marks;
   return `The input is binary data, ${marks > 0 ? "at least " : ""}${plural(bytes, "byte")}. I read text only, so I quote nothing of it.`;
 }
 
-/** `src/a.ts:12`, `File "a.py", line 3`: relative paths only, nothing of libraries. */
+/** Finds `src/a.ts:12` and `File "a.py", line 3`. Relative paths only, no libraries. */
 function placesIn(lines: readonly Line[]): { path: string; line: number }[] {
   const found = new Map<string, { path: string; line: number }>();
   for (const { text } of lines) {
@@ -293,7 +295,7 @@ function quotedPlaces(text: string): { path: string; line: number }[] {
   }));
 }
 
-/** Found from the number backwards: each character is looked at once. */
+/** Searches backwards from each number, so that each character is read once. */
 function plainPlaces(text: string): { path: string; line: number }[] {
   let from = 0;
   return [...text.matchAll(/[:(](\d{1,9})/g)].flatMap((match) => {

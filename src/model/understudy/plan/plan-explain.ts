@@ -1,4 +1,4 @@
-/** "Explain this file", "summarise that folder". */
+/** Plans the answer to "Explain this file" and "summarise that folder". */
 import { plural } from "../../../lib/text.ts";
 import { type Hit, type Line, mergeLines } from "../project/evidence.ts";
 import {
@@ -43,9 +43,9 @@ export interface Question {
 }
 
 const FIRST = [1, 200] as const;
-/** Files this short are shown instead of described. */
+/** Files of at most this many lines are shown instead of described. */
 const SMALL = 20;
-/** As many more stretches as are read of a long file. */
+/** The further ranges that are read of a long file. */
 const REST = [
   [201, 400],
   [401, 600],
@@ -76,7 +76,7 @@ export function planExplain(scene: Scene, question: Question): Step {
   return read ?? planFile(scene, match.path, question);
 }
 
-/** Files with that name, with that stem, or below a folder of that name, anywhere. */
+/** Searches for files with this name or stem, or below a folder of this name. */
 function candidatesFor(asked: string): PlannedCall {
   const name = baseName(asked).replace(/[[\]{}*?]/g, "?");
   return glob(`**/{${name},${name}.*,${name}/*}`);
@@ -116,7 +116,7 @@ function planFile(scene: Scene, path: string, question: Question): Step {
   return step ?? { kind: "answer", text: describeFile(scene, path, question) };
 }
 
-/** Lines that may declare something, so that a file too long to read is still listed whole. */
+/** Searches for lines that may be declarations, so that a file too long to read is still listed completely. */
 function outlineOf(path: string): PlannedCall {
   const words =
     "pub|export|public|private|protected|static|async|abstract|function|class|interface|type|enum|const|def|fn|func|fun|struct|trait|impl|mod|module|namespace|module\\.exports";
@@ -127,7 +127,7 @@ function sizeOf(path: string): PlannedCall {
   return { name: "grep", arguments: { pattern: "^", path, output_mode: "count" } };
 }
 
-/** Lines that import the file, in the ways of its language. */
+/** Searches for lines that import the file, in the syntax of its language. */
 function usersOf(path: string): PlannedCall[] {
   if (!isCode(path)) return [grep(`\\b${escapePattern(baseName(path))}\\b`, { limit: 40 })];
   const stem = stemOf(path);
@@ -148,7 +148,7 @@ function usersOf(path: string): PlannedCall[] {
 
 function describeFile(scene: Scene, path: string, question: Question): string {
   const read = linesOf(scene, path);
-  // What follows the last line break is no line.
+  // The text after the last line break is not a line.
   const lines = read.length > 1 && read.at(-1)?.text === "" ? read.slice(0, -1) : read;
   const last = lines.at(-1)?.number ?? 0;
   const count = (answerTo(scene, sizeOf(path))?.content ?? "").slice(-100);
@@ -209,7 +209,7 @@ function declarationRow(path: string, one: Declaration): string {
   return `- ${cite(path, one.line)}  ${inlineCode(one.text.replace(/\s*[{(]\s*$/, ""))}`;
 }
 
-/** Keys of the outermost level of JSON, YAML and TOML. */
+/** Returns the top-level keys of JSON, YAML and TOML. */
 function keysOf(path: string, lines: readonly Line[]): string[] {
   if (languageOf(path)?.family !== "data") return heading("Begins with", excerpt(path, lines.slice(0, 12)));
   const indents = lines.flatMap((line) => /^(\s+)"/.exec(line.text)?.[1]?.length ?? []);

@@ -1,4 +1,4 @@
-/** "Where is X?", "who uses X?", "how does X work?" */
+/** Plans the answer to "Where is X?", "who uses X?" and "how does X work?". */
 import { nearest, plural } from "../../../lib/text.ts";
 import type { Hit, Line } from "../project/evidence.ts";
 import { baseName, escapePattern, isForeign, isTest, stemOf } from "../project/languages.ts";
@@ -25,9 +25,9 @@ import {
 export interface Search {
   readonly terms: readonly Term[];
   readonly want: "definition" | "uses" | "any";
-  /** The question wants a yes or a no. */
+  /** The question expects yes or no. */
   readonly whether?: boolean;
-  /** Stands above the findings: what could not be done. */
+  /** Text above the findings: what could not be done. */
   readonly preface?: string;
 }
 
@@ -54,7 +54,7 @@ export function planFind(scene: Scene, search: Search): Step {
     const defined = found.some((hit) => hit.defines);
     if (ranked.length > 0 && !defined) break;
     [attempt, ranked] = [next, found];
-    // A plain word that is no name itself may be a part of one.
+    // A plain word that is not a name itself may be part of one.
     if (defined || (found.length > 0 && !(search.want !== "uses" && search.terms.every(isPlainName)))) break;
   }
   const shown = isAbsent(search, ranked) ? [] : toShow(ranked, search.want);
@@ -66,7 +66,7 @@ export function planFind(scene: Scene, search: Search): Step {
   };
 }
 
-/** The hits shown with their surroundings: no two from the same stretch of a file. */
+/** Returns the hits to show with context. No two are from the same part of a file. */
 function toShow(ranked: readonly Ranked[], want: Search["want"]): Ranked[] {
   const defining = ranked.filter((hit) => hit.defines);
   const best =
@@ -146,7 +146,7 @@ function describe(scene: Scene, found: Findings): string {
   ]);
 }
 
-/** Of several words most occur nowhere together. */
+/** True if several words were given and no hit has more than half of them. */
 function isAbsent({ terms }: Search, ranked: readonly Ranked[]): boolean {
   if (terms.length < 2 || terms.some((term) => term.kind !== "word")) return false;
   return ranked.every((hit) => hit.covers * 2 <= terms.length);
@@ -186,7 +186,7 @@ function isExact(hit: Hit, terms: readonly Term[]): boolean {
   return wholeName([escapePattern(only.text)], only.kind !== "name" || isPlainName(only)).test(hit.text);
 }
 
-/** Spread over files, so that one busy file does not hide the others. */
+/** Spreads the uses over files, so that one busy file does not hide the others. */
 function usesSection(
   uses: readonly Ranked[],
   { want, cut, defined }: { want: Search["want"]; cut: boolean; defined: boolean },
@@ -206,7 +206,7 @@ function usesSection(
   ]);
 }
 
-/** From the comment above to the end of what the hit begins, as far as it was seen. */
+/** Returns the lines from the comment above the hit to the end of its declaration, as far as they were read. */
 function block(hit: Hit, lines: readonly Line[], limit: number): Line[] {
   const at = lines.findIndex((line) => line.number === hit.line);
   if (at < 0) return [{ number: hit.line, text: hit.text }];

@@ -1,4 +1,4 @@
-/** "Summarise this folder." */
+/** Plans the answer to "Summarise this folder.". */
 import { plural } from "../../../lib/text.ts";
 import { speakersFor } from "../project/folders.ts";
 import { baseName, folderOf, isCode, isForeign, isProse, isTest, languageOf } from "../project/languages.ts";

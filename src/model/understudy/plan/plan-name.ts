@@ -1,4 +1,4 @@
-/** A question about one name: the file that is called so if there is one, otherwise what the code has of that name. */
+/** Plans the answer about one name: the file of that name if there is one, otherwise the code with that name. */
 import { baseName, folderOf, isForeign } from "../project/languages.ts";
 import { hitsOf, strictly } from "../search.ts";
 import type { Term } from "../terms.ts";
@@ -15,18 +15,18 @@ export function planName(scene: Scene, search: Search): Step {
   const look = ask(scene, [named, ...attempt.calls]) ?? ask(scene, unfold(scene, [named, ...attempt.calls]));
   if (look !== undefined) return look;
   const path = fileNamed(scene, term, named);
-  // A dotted name is that of a file wherever such a file exists; any other name may also be one of the code's own.
+  // A dotted name means a file if such a file exists. Any other name may also be an identifier.
   const isDefined = !term.text.includes(".") && hitsOf(scene, attempt, []).some((hit) => hit.defines);
   if (path === undefined || isDefined) return planFind(scene, search);
   return planExplain(scene, { path, terms: [], ...(search.preface === undefined ? {} : { preface: search.preface }) });
 }
 
-/** Patterns and paths are no file names. */
+/** Patterns and paths are not file names. */
 function mayBeFile(term: Term): boolean {
   return term.kind !== "word" && /^[\p{L}\p{N}._-]+$/u.test(term.text);
 }
 
-/** The file nearest to the root. Lock files count, the contents of foreign folders do not. */
+/** Returns the file nearest to the root. Lock files count; files in foreign folders do not. */
 function fileNamed(scene: Scene, term: Term, named: PlannedCall): string | undefined {
   return globbed(scene, String(named.arguments.pattern))
     .paths.filter((path) => baseName(path) === term.text && !isForeign(`${folderOf(path)}/x`))

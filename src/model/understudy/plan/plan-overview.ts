@@ -1,4 +1,4 @@
-/** "How is this repository organised?" */
+/** Plans the answer to "How is this repository organised?". */
 import { isOpen, partsOf } from "../delegate.ts";
 import { entryPointsOf } from "../project/entry-points.ts";
 import { importantFolders, speakersOf } from "../project/folders.ts";
@@ -61,7 +61,7 @@ function head(path: string): PlannedCall {
   return baseName(path) === "package.json" ? view(path) : view(path, HEAD);
 }
 
-/** A flat project is its top-level files. */
+/** Returns the top-level source files, which describe a flat project. */
 function leadingFiles(files: readonly string[]): string[] {
   return files.filter((path) => !path.includes("/") && isCode(path) && !isTest(path)).slice(0, MAX_LEADS);
 }

@@ -1,4 +1,6 @@
-/** "Explore this folder and report": what an agent does that another one sent into a part of a repository. */
+/**
+ * Plans the report to "Explore this folder and report", the prompt of an agent that explores a part of a repository.
+ */
 import { plural } from "../../../lib/text.ts";
 import type { Hit } from "../project/evidence.ts";
 import { speakersFor } from "../project/folders.ts";
@@ -30,9 +32,9 @@ const MAX_USES = 8;
 const MAX_SUBFOLDERS = 4;
 const MAX_INNER_IMPORTS = 200;
 const MAX_OUTER_IMPORTS = 120;
-/** Longer lines would be cut where the name stands. */
+/** Longer lines would be cut before the name. */
 const MAX_USE_CHARACTERS = 110;
-/** Lines that import from the same folder or below, and those that may import from elsewhere in the project. */
+/** Patterns for imports from the same folder or below, and for imports that may be from elsewhere in the project. */
 const INNER_IMPORTS = "(from |require\\(|import )[\"']\\./";
 const OUTER_IMPORTS = '(from |require\\(|import )["\']\\.\\./|^from [\\w.]+ import|^(import |\\t)"\\S+/\\S+"$';
 
@@ -70,7 +72,7 @@ function importSearches(folder: string): PlannedCall[] {
   ];
 }
 
-/** Those that speak for the folder and the folders in it, then those its other files import most. */
+/** Returns the files that describe the folder and its subfolders, then the ones that its other files import most. */
 function mainFiles(folder: string, files: readonly string[], hits: readonly Hit[]): string[] {
   const popular = new Map<string, number>();
   for (const hit of hits) {
@@ -106,7 +108,7 @@ function rowFor(scene: Scene, path: string): ReportRow[] {
   return [{ kind: "names", path, line: first.line, text: `declares ${names}` }];
 }
 
-/** One import for each folder outside, the most used first. */
+/** Returns one import per folder outside, most used first. */
 function usesOf(folder: string, hits: readonly Hit[]): ReportRow[] {
   const byTarget = new Map<string, Hit[]>();
   for (const hit of hits) {
@@ -121,12 +123,15 @@ function usesOf(folder: string, hits: readonly Hit[]): ReportRow[] {
     .flatMap(([, [hit]]) => (hit === undefined ? [] : [{ ...hit, kind: "quote" as const, text: hit.text.trim() }]));
 }
 
-/** Whether a path of Go is the project's own, who sees the whole project can tell. */
+/**
+ * Returns a Go import path. Only the reader of the report, who sees the whole project, can tell if it is the project's
+ * own.
+ */
 function outside(hit: Hit): string | undefined {
   return languageOf(hit.path)?.family === "go" ? /"([^"]+)"/.exec(hit.text)?.[1] : undefined;
 }
 
-/** The largest first. */
+/** Returns the subfolders, largest first. */
 function subfoldersOf(folder: string, files: readonly string[]): string[] {
   const sizes = new Map<string, number>();
   for (const path of files) {

@@ -1,4 +1,6 @@
-/** Requests that rules cannot fulfil: says so, and names the few places in the code that the request speaks of. */
+/**
+ * Plans the answer to a request that rules cannot fulfil: says so, and lists the few places in the code that it names.
+ */
 import type { Task } from "../intent.ts";
 import type { Ranked } from "../project/rank.ts";
 import { hitsOf, strictly, withinNamed } from "../search.ts";
@@ -23,7 +25,7 @@ export function planRefusal(scene: Scene, task: Extract<Task, { kind: "beyond" }
   return { kind: "answer", text: writeAnswer([cannot(verb), heading("Code that your prompt names", rows)]) };
 }
 
-/** One plain word is everywhere; a name, or two words together, say what is meant. */
+/** One plain word is everywhere. A name, or two words together, is specific. */
 function isTelling(terms: readonly Term[]): boolean {
   return terms.length > 1 || terms.some((term) => term.kind !== "word");
 }

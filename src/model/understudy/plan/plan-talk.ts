@@ -1,4 +1,4 @@
-/** Everything that is no question about files. */
+/** Answers to prompts that are not questions about files. */
 
 import { plural } from "../../../lib/text.ts";
 import type { Message } from "../../../protocol/message.ts";
@@ -27,7 +27,7 @@ export function talk(kind: "greeting" | "thanks" | "help"): Step {
   ]);
 }
 
-/** Stands above what can still be said about a request that rules cannot fulfil. */
+/** Returns the sentence above a partial answer to a request that rules cannot fulfil. */
 export function cannot(verb: string): string {
   if (verb.startsWith("find ")) return noJudgement(verb);
   if (verb === "chat") return `I did not find a question in this that I can answer. ${LIMITS}`;
@@ -42,7 +42,7 @@ function noJudgement(verb: string): string {
   return `I cannot ${verb}: that needs reasoning, not a search. ${LIMITS}`;
 }
 
-/** What a conversation was about, for when its history is folded. */
+/** Summarises the conversation for a compaction. */
 export function recap(messages: readonly Message[], prompts: readonly string[]): Step {
   const seen = exchangesIn(messages);
   const paths = [

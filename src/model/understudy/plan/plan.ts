@@ -1,6 +1,7 @@
 /**
- * How a plan works: it names the calls whose results it wants, in stages. Calls that were answered since the prompt are
- * looked up, the others become the next step. A plan therefore needs no memory: the history is its state.
+ * Building blocks of plans. A plan names the calls whose results it needs, in stages. Calls answered since the prompt
+ * are looked up; the others become the next step. So a plan needs no memory: the history is its state. This folder has
+ * one plan per kind of question.
  */
 import type { Json } from "../../../lib/json.ts";
 import { isObject } from "../../../lib/json.ts";
@@ -22,7 +23,7 @@ import {
   type View,
 } from "../project/evidence.ts";
 
-/** A call to any tool the request offers. */
+/** A call to a tool that the request offers. */
 export interface PlannedCall {
   readonly name: string;
   readonly arguments: Readonly<Record<string, Json>>;
@@ -33,22 +34,25 @@ export type Step =
   | { readonly kind: "answer"; readonly text: string };
 
 export interface Scene {
-  /** Answered calls since the prompt. Older ones may be stale, so they are not evidence. */
+  /** Answered calls since the prompt. Older ones may be stale and are not used. */
   readonly exchanges: readonly Exchange[];
   readonly tools: ReadonlyMap<string, ToolDefinition>;
-  /** The working folder as the instructions name it, if they do. */
+  /** The working directory that the instructions name, if any. */
   readonly root?: string;
-  /** The working folder as seen from the root of its git repository, where it is not that root itself. */
+  /** The working directory relative to its git root, if it is not the root itself. */
   readonly within?: string;
-  /** How many more times tools may be asked for. */
+  /** How many more times tools may be called. */
   readonly turnsLeft: number;
 }
 
-/** Beyond this many calls side by side the screen says more than the answer. */
+/** More parallel calls would fill the screen without improving the answer. */
 const MAX_CALLS_PER_TURN = 24;
 const MAX_ROOT_TRIALS = 50;
 
-/** The next step if any of `calls` is offered and not yet answered; otherwise the plan goes on. */
+/**
+ * Returns the next step if any of `calls` is offered and not yet answered. Returns `undefined` if the plan can
+ * continue.
+ */
 export function ask(scene: Scene, calls: readonly PlannedCall[]): Step | undefined {
   if (scene.turnsLeft <= 0) return undefined;
   const open = new Map<string, PlannedCall>();
@@ -90,7 +94,7 @@ export function shell(command: string, description: string): PlannedCall {
   return { name: "bash", arguments: { command, description } };
 }
 
-/** Views of what the calls found but was too large to be shown; worth asking for once the calls are answered. */
+/** Returns views of results that were too large to be shown. Useful once the calls are answered. */
 export function unfold(scene: Scene, calls: readonly PlannedCall[]): PlannedCall[] {
   return calls.flatMap((call) => {
     const saved = savedOutput(answerTo(scene, call)?.content ?? "");
@@ -98,7 +102,7 @@ export function unfold(scene: Scene, calls: readonly PlannedCall[]): PlannedCall
   });
 }
 
-/** Views of the stretches of files that are too large for one view; worth asking for once `view(path)` is answered. */
+/** Returns views of parts of files that are too large for one view. Useful once `view(path)` is answered. */
 export function unfoldFiles(scene: Scene, paths: readonly string[]): PlannedCall[] {
   return paths.flatMap((path) => {
     const saved = savedOutput(answerTo(scene, view(path))?.content ?? "");
@@ -117,18 +121,18 @@ export function viewed(scene: Scene, path: string, range?: readonly [number, num
   return parseView(answerTo(scene, view(path, range)));
 }
 
-/** The entries of a folder, if any answered view showed them. */
+/** Returns the entries of a folder, if an answered view shows them. */
 export function listed(scene: Scene, path: string): readonly string[] {
   const views = scene.exchanges.filter((exchange) => exchange.name === "view" && exchange.arguments.path === path);
   return views.map(parseView).flatMap((seen) => (seen.kind === "folder" ? seen.entries : []));
 }
 
-/** Every line of the file that any answered view showed, cut to what patterns may be tried on. */
+/** Returns every line of the file that answered views show, cut to the length that patterns may be applied to. */
 export function linesOf(scene: Scene, path: string): Line[] {
   return wholeLinesOf(scene, path).map(({ number, text }) => ({ number, text: cutLine(text) }));
 }
 
-/** For what is parsed instead of matched. */
+/** Returns uncut lines, for parsers. */
 export function wholeLinesOf(scene: Scene, path: string): Line[] {
   const parts = scene.exchanges
     .filter((exchange) => exchange.name === "view" && exchange.arguments.path === path)
@@ -141,17 +145,17 @@ export function globbed(scene: Scene, pattern: string): Paths {
   return parsePaths(unfolded(scene, answerTo(scene, glob(pattern))));
 }
 
-/** Paths come back absolute; they are shown as the project knows them. */
+/** Returns the hits. Absolute paths become relative to the project. */
 export function grepped(scene: Scene, call: PlannedCall): Hits {
   const { hits, cut } = parseHits(unfolded(scene, answerTo(scene, call)));
   const root = rootOf(scene, parseHits(answerTo(scene, call)).hits);
   return { hits: root === undefined ? hits : hits.map((hit) => ({ ...hit, path: beneath(root, hit.path) })), cut };
 }
 
-/** What stood in the way, one line each, for the end of an answer. */
+/** Returns the obstacles, one line each, for the end of an answer. */
 export function hindrances(scene: Scene, wanted: readonly string[]): string[] {
   const absent = wanted.filter((name) => !scene.tools.has(name));
-  // Of agents that failed, the plan that sent them speaks.
+  // The plan that delegated to agents reports their failures itself.
   const failed = scene.exchanges.filter(
     (exchange) => exchange.failed && exchange.name !== "task" && !isMissing(exchange.content),
   );
@@ -172,12 +176,12 @@ export function hindrances(scene: Scene, wanted: readonly string[]): string[] {
 
 const MAX_FLAGS = 4;
 
-/** The flags by which a denied call says it can be allowed. */
+/** Returns the flags that a denied call names to allow it. */
 function flagsIn(exchange: Exchange): string[] {
   return firstLine(exchange.content).match(/--allow-[a-z]+ (?:'[^']{1,200}'|[^\s']{1,200})/g) ?? [];
 }
 
-/** One line about all denied calls, with whole flags only. */
+/** Returns one line about all denied calls, with complete flags only. */
 function permission(denied: readonly Exchange[]): string[] {
   if (denied.length === 0) return [];
   const names = [...new Set(denied.map((exchange) => `\`${exchange.name}\``))].join(", ");
@@ -185,7 +189,7 @@ function permission(denied: readonly Exchange[]): string[] {
   return [`I was not permitted to use ${names}. To permit it: \`${flags.join(" ")}\``];
 }
 
-/** The exchange with as much of its saved result as was viewed. */
+/** Returns the exchange with the viewed part of its saved result. */
 function unfolded(scene: Scene, exchange: Exchange | undefined): Exchange | undefined {
   const saved = savedOutput(exchange?.content ?? "");
   if (exchange === undefined || saved === undefined) return exchange;
@@ -199,8 +203,8 @@ function unfolded(scene: Scene, exchange: Exchange | undefined): Exchange | unde
 }
 
 /**
- * The call with the arguments the offered tool knows: optional ones it does not list are left out, `path` becomes
- * `paths` where only that exists. Undefined when the tool is not offered.
+ * Returns the call with the arguments that the offered tool has. Unknown optional ones are dropped, and `path` becomes
+ * `paths` if only that exists. Returns `undefined` if the tool is not offered.
  */
 function suit(scene: Scene, call: PlannedCall): PlannedCall | undefined {
   const tool = scene.tools.get(call.name);
@@ -226,7 +230,7 @@ function keyOf(name: string, values: Readonly<Record<string, unknown>>): string 
   return JSON.stringify([name, sorted]);
 }
 
-/** The project's folder: what absolute hits have in front of paths that are known to be relative to it. */
+/** Returns the project's folder: the prefix of absolute hits before paths that are known to be relative to it. */
 function rootOf(scene: Scene, hits: Hits["hits"]): string | undefined {
   const { root } = scene;
   if (root !== undefined && hits.every((hit) => hit.path.startsWith(`${root}/`))) return root;

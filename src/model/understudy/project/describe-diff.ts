@@ -1,4 +1,4 @@
-/** A diff that was piped in: files and lines, names that come and go, and what a reviewer looks for first. */
+/** Describes a diff from the input: files and lines, added and removed names, and what a reviewer looks for first. */
 import { plural } from "../../../lib/text.ts";
 import { capped, heading, inlineCode, list } from "../write-answer.ts";
 import type { Line } from "./evidence.ts";
@@ -7,7 +7,7 @@ import { declarationsOf } from "./read-source.ts";
 
 interface ChangedFile {
   readonly path: string;
-  /** Where it begins in the diff. */
+  /** Its first line in the diff. */
   readonly line: number;
   readonly plus: Line[];
   readonly minus: Line[];
@@ -48,7 +48,7 @@ function filesIn(lines: readonly Line[]): ChangedFile[] {
   return files;
 }
 
-/** Declarations that come, go, or stand on a changed line. */
+/** Returns declarations that are added, removed, or on a changed line. */
 function namesIn(files: readonly ChangedFile[]): string[] {
   const added = new Set(files.flatMap((file) => declared(file.path, file.plus)));
   const removed = new Set(files.flatMap((file) => declared(file.path, file.minus)));

@@ -1,4 +1,4 @@
-/** The output of `git log` that was piped in: how many commits, by whom, from when to when. */
+/** Describes `git log` output from the input: number of commits, authors, period. */
 import { plural } from "../../../lib/text.ts";
 import { heading, inlineText, list } from "../write-answer.ts";
 import type { Line } from "./evidence.ts";
@@ -15,7 +15,7 @@ const FULL = /^[*|/\\ ]{0,40}commit ([0-9a-f]{7,64})\b/;
 const SHORT = /^[*|/\\ ]{0,40}([0-9a-f]{7,40}) (?:\([^)]{1,200}\) )?(\S.*)$/;
 const SHOWN = 5;
 
-/** Undefined when the text is something else. */
+/** Returns `undefined` if the text is not a git log. */
 export function describeGitLog(lines: readonly Line[], size: string): (string | string[])[] | undefined {
   const full = lines.filter((line) => line.text.trim() !== "");
   const first = full[0]?.text ?? "";
@@ -51,7 +51,7 @@ function readInto(commit: Commit, text: string): void {
   else if (/^[|*/\\ ]{0,40} {4}\S/.test(text)) commit.subject = text.replace(/^[|*/\\ ]+/, "").trim();
 }
 
-/** One commit on each line; two or more, as a single such line may be anything. */
+/** Parses one commit per line. Needs two or more, because a single such line may be anything. */
 function shortForm(full: readonly Line[]): Commit[] {
   const commits = full.flatMap(({ text, number }) => {
     const match = SHORT.exec(text);

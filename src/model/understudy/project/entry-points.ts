@@ -1,12 +1,12 @@
-/** Where a program begins: what its manifest says, then what files are named. */
+/** Finds a program's entry points: from its manifest, then from file names. */
 import { isCode, isTest, stemOf } from "./languages.ts";
 import type { Fact, Manifest } from "./manifests.ts";
 
 export interface EntryPoint {
-  /** What the manifest calls it; empty when only its name tells. */
+  /** The manifest's name for it; empty if only the file name indicates it. */
   readonly label: string;
   readonly facts: readonly Fact[];
-  /** A file that is there and can be read. */
+  /** A source file that exists. */
   readonly source?: string;
 }
 
@@ -36,7 +36,9 @@ function isNamedLikeOne(path: string): boolean {
   return named && path.split("/").length <= 3;
 }
 
-/** The source behind a built file: `dist/cli/main.js` comes from `src/cli/main.ts`; `pkg.cli:main` is `pkg/cli.py`. */
+/**
+ * Returns the source of a built file: `dist/cli/main.js` comes from `src/cli/main.ts`; `pkg.cli:main` is `pkg/cli.py`.
+ */
 function sourceOf(target: string, files: readonly string[], known: ReadonlySet<string>): string | undefined {
   if (known.has(target)) return target;
   const module = /^([\w.]+):\w+$/.exec(target)?.[1]?.replaceAll(".", "/");

@@ -1,6 +1,6 @@
 /**
- * Reads tool results back into structures. The results are text written for a model, may be cut, and may hold anything:
- * nothing in them is ever taken as more than data.
+ * Parses tool results into structures. Results are text for a model. They may be cut and may contain anything, so they
+ * are only ever treated as data. This folder has everything the understudy knows and derives about a project.
  */
 import { isObject } from "../../../lib/json.ts";
 import type { Message } from "../../../protocol/message.ts";
@@ -25,7 +25,7 @@ export type View =
 
 export interface Paths {
   readonly paths: readonly string[];
-  /** With those the tool counted but did not name. */
+  /** Includes files that the tool counted but did not list. */
   readonly total: number;
   readonly cut: boolean;
 }
@@ -36,7 +36,7 @@ export interface Hit {
   readonly text: string;
 }
 
-/** The first and the last line. */
+/** The first and the last line number. */
 type Range = readonly [number, number];
 
 export interface Hits {
@@ -51,10 +51,10 @@ const MAX_HITS = 1000;
 const MAX_PATH_CHARACTERS = 1000;
 const MAX_PATH_DEPTH = 60;
 const MAX_NOTE_CHARACTERS = 300;
-/** Where a tool says something about its own result. */
+/** Only this much of a result or a row is searched for the tool's own notes and line numbers. */
 const EDGE_CHARACTERS = 4000;
 
-/** Every answered call, in the order asked. */
+/** Returns every answered call, in the order of the calls. */
 export function exchangesIn(messages: readonly Message[]): Exchange[] {
   const answers = new Map<string, { content: string; isError: boolean }>();
   for (const message of messages) if (message.role === "tool") answers.set(message.toolCallId, message);
@@ -74,14 +74,14 @@ export function exchangesIn(messages: readonly Message[]): Exchange[] {
   );
 }
 
-/** Texts that say a call did not happen, whoever failed to mark them as errors. */
+/** True for texts which say that a call did not run, even if they are not marked as errors. */
 export function isRefusal(content: string): boolean {
   return /^(?:Tool '[^']{0,200}' does not exist|Denied by |Permission denied|The execution of this tool, or a previous tool was interrupted|Bad arguments for |Failed to execute )/.test(
     content,
   );
 }
 
-/** Nothing is there; no fault worth a word. */
+/** True if nothing exists there, which is not reported as a failure. */
 export function isMissing(content: string): boolean {
   const said = cutLine(firstLine(content));
   return (
@@ -115,7 +115,7 @@ export function parsePaths(exchange: Exchange | undefined): Paths {
   if (exchange === undefined || exchange.failed) return { paths: [], total: 0, cut: false };
   const { body, cut } = uncut(exchange.content);
   const all = body.split("\n");
-  // What the tool says about its result stands at the end.
+  // The tool's notes about its result are at the end.
   const rows = (all.length > MAX_PATHS ? [...all.slice(0, MAX_PATHS), ...all.slice(-3)] : all).map((row) => row.trim());
   const notes = rows.filter((row) => row !== "" && isNote(row));
   const named = rows.filter((row) => row !== "" && !isNote(row)).map(withoutDot);
@@ -132,7 +132,7 @@ export function parsePaths(exchange: Exchange | undefined): Paths {
   };
 }
 
-/** Content mode with line numbers. */
+/** Parses `grep` results in content mode with line numbers. */
 export function parseHits(exchange: Exchange | undefined): Hits {
   if (exchange === undefined || exchange.failed) return { hits: [], cut: false };
   const { body, cut } = uncut(exchange.content);
@@ -149,7 +149,7 @@ export function parseHits(exchange: Exchange | undefined): Hits {
   return { hits: cut || many ? hits.slice(0, -1) : hits, cut: cut || many || noted };
 }
 
-/** What a shell printed, without the line about its exit. `undefined` when the command failed. */
+/** Returns the output of a shell without the line about its exit. Returns `undefined` if the command failed. */
 export function parseShell(exchange: Exchange | undefined): string | undefined {
   if (exchange === undefined || exchange.failed) return undefined;
   const { body } = uncut(exchange.content);
@@ -160,7 +160,7 @@ export function parseShell(exchange: Exchange | undefined): string | undefined {
   return (exit === null ? shown : shown.slice(0, start + exit.index)).trimEnd();
 }
 
-/** Later reads of the same file win; lines in order. */
+/** Merges lines in order. Later reads of the same line win. */
 export function mergeLines(parts: readonly (readonly Line[])[]): Line[] {
   const byNumber = new Map<number, Line>();
   for (const line of parts.flat()) byNumber.set(line.number, line);
@@ -174,11 +174,11 @@ export function firstLine(content: string): string {
 interface SavedOutput {
   readonly path: string;
   readonly ranges: readonly Range[];
-  /** Known when the notice says it. */
+  /** Set if the notice states it. */
   readonly lines?: number;
 }
 
-/** Where a result over the limit was stored, and ranges of lines that each fit into one view. */
+/** Returns the file of a result over the limit, and ranges of lines that each fit into one view. */
 export function savedOutput(content: string): SavedOutput | undefined {
   if (!content.startsWith("Output too large")) return undefined;
   const start = content.slice(0, EDGE_CHARACTERS);
@@ -187,7 +187,7 @@ export function savedOutput(content: string): SavedOutput | undefined {
   if (path === undefined) return undefined;
   const preview = uncut(content).body;
   const bytes = Number(notice?.[1]) * 1024;
-  // The notice says how many lines there are; a notice without a number is estimated from its preview.
+  // The notice states the number of lines; without it, the number is estimated from the preview.
   const said = /^Read parts .*\(([\d,]+) lines?\)/m.exec(start)?.[1]?.replaceAll(",", "");
   const guessed = Math.ceil(bytes / Math.max(8, preview.length / preview.split("\n").length));
   const rows = said === undefined ? guessed : Number(said);
@@ -198,7 +198,7 @@ export function savedOutput(content: string): SavedOutput | undefined {
   return { path, ranges, ...(said === undefined ? {} : { lines: rows }) };
 }
 
-/** Results over the limit come as a notice and a preview; only the preview is evidence. */
+/** Removes the notice from a result over the limit. Only the preview is evidence. */
 function uncut(content: string): { body: string; cut: boolean } {
   if (!content.startsWith("Output too large")) return { body: content, cut: false };
   const preview = /\nPreview \(first [^)]{0,100}\):\n?/.exec(content.slice(0, EDGE_CHARACTERS));
@@ -210,7 +210,7 @@ function follows(lines: readonly Line[], number: number): boolean {
   return last === undefined || number === last.number + 1;
 }
 
-/** A line the tool added about its own result, such as "… 120 more" or "No matches found." */
+/** True for a line that the tool added about its own result, such as "… 120 more" or "No matches found." */
 function isNote(row: string): boolean {
   if (row.length > MAX_NOTE_CHARACTERS) return false;
   return (
@@ -226,7 +226,7 @@ function isNone(row: string): boolean {
   return /^(?:no (?:files?|matches|results?|entries)\b|\(?empty\b)/i.test(row);
 }
 
-/** Longer or deeper ones exist only to be a burden. */
+/** Longer or deeper paths are not plausible and are ignored. */
 function isPath(path: string): boolean {
   return path.length <= MAX_PATH_CHARACTERS && path.split("/", MAX_PATH_DEPTH + 1).length <= MAX_PATH_DEPTH;
 }

@@ -1,15 +1,15 @@
-/** Which folders of a file list are worth a line, and which file speaks for a folder. */
+/** Chooses the folders of a file list that are shown, and the files that describe a folder. */
 import { baseName, folderOf, isCode, isProse, isTest, languageOf, stemOf } from "./languages.ts";
 
 export interface Folder {
   readonly path: string;
-  /** Files beneath, at any depth. */
+  /** Number of files below, at any depth. */
   readonly files: number;
-  /** Steps of indentation in the tree. */
+  /** Indentation level in the tree. */
   readonly depth: number;
-  /** Subfolders that got no line of their own although siblings did. */
+  /** Number of subfolders without their own line although siblings have one. */
   readonly unlisted: number;
-  /** Its subfolders have lines of their own. */
+  /** True if its subfolders have their own lines. */
   readonly opened: boolean;
 }
 
@@ -45,7 +45,7 @@ export function importantFolders(files: readonly string[], limit: number): Folde
   return rows({ nodes, open, depth: 0, paths: childrenOf(nodes, "").filter((path) => shown.has(path)) });
 }
 
-/** Files that may say what a folder is for, best first. */
+/** Returns files that may describe a folder, best first. */
 export function speakersFor(folder: string, files: readonly string[]): string[] {
   const name = baseName(folder);
   const inside = files.filter((file) => file.startsWith(`${folder}/`));
@@ -65,7 +65,7 @@ export function speakersFor(folder: string, files: readonly string[]): string[] 
     if (/^(index|main|mod|lib|app|package-info)$/.test(stem)) return 3;
     if (stem === "__init__") return 4;
     if (languageOf(file)?.family === "make") return 13;
-    // provider.ts beside providers/: the idea its siblings are made of.
+    // provider.ts beside providers/: the concept that its siblings implement.
     return subfolders.has(stem) || subfolders.has(`${stem}s`) ? 6 : 8;
   };
   const speaksDirectly = inside.some((file) => folderOf(file) === folder && isCode(file));
@@ -77,18 +77,18 @@ export function speakersFor(folder: string, files: readonly string[]): string[] 
     .map((one) => one.file);
 }
 
-/** Tests, documents, examples and the like: beside the program, not in it. */
+/** True for tests, documents, examples and the like, which are not part of the program. */
 export function isAside(folder: string): boolean {
   return folder.split("/").some((name) => CLOSED.test(name));
 }
 
-/** Of a folder whose subfolders speak for themselves, only its own files are heard. */
+/** Returns the files that describe a folder. If its subfolders have their own lines, only its direct files count. */
 export function speakersOf(folder: Folder, files: readonly string[]): string[] {
   const speakers = speakersFor(folder.path, files);
   return folder.opened ? speakers.filter((file) => folderOf(file) === folder.path) : speakers;
 }
 
-/** True when what the file says is said for its whole folder. */
+/** True if the file's description applies to its whole folder. */
 export function speaksForFolder(folder: string, file: string): boolean {
   const stem = stemOf(file).toLowerCase();
   const name = baseName(folder).toLowerCase();
@@ -124,7 +124,7 @@ function treeOf(files: readonly string[]): Map<string, Node> {
   return nodes;
 }
 
-/** The largest first while choosing; chains of single folders are walked through. */
+/** Returns the children, largest first. Chains of single folders are followed. */
 function childrenOf(nodes: ReadonlyMap<string, Node>, path: string): string[] {
   const children = [...(nodes.get(path)?.children ?? [])].filter((child) => !baseName(child).startsWith("."));
   const walked = children.map((child) => {

@@ -1,4 +1,4 @@
-/** What the understudy knows of programming languages: tables only, so that a new language is a line. */
+/** The understudy's knowledge of programming languages. Tables only, so that a new language is one line. */
 
 export interface Language {
   readonly name: string;
@@ -22,7 +22,7 @@ export type Family =
   | "prose"
   | "data";
 
-/** In the order in which ties are listed. */
+/** Ties are listed in this order. */
 export const languages: readonly Language[] = [
   { name: "TypeScript", endings: ["ts", "tsx", "mts", "cts"], family: "script" },
   { name: "JavaScript", endings: ["js", "jsx", "mjs", "cjs"], family: "script" },
@@ -71,7 +71,7 @@ export function isCode(path: string): boolean {
   return family !== undefined && family !== "prose" && family !== "data";
 }
 
-/** Tests, and what only tests use. */
+/** True for tests and files that only tests use. */
 export function isTest(path: string): boolean {
   return /(^|\/)(tests?|__tests__|spec|specs|testdata|fixtures?|__fixtures__|e2e)\/|[._-](test|spec)\.\w+$|_test\.\w+$|(^|\/)(test_|conftest)[^/]*\.py$|Tests?\.(java|kt|cs|swift)$/.test(
     path,
@@ -82,7 +82,7 @@ export function isProse(path: string): boolean {
   return languageOf(path)?.family === "prose";
 }
 
-/** Made by a program, or somebody else's: counted nowhere and never worth reading first. */
+/** True for generated and third-party files: they are not counted and never read first. */
 export function isForeign(path: string): boolean {
   return /(^|\/)(node_modules|\.git|\.hg|dist|vendor|third_party|__pycache__|\.venv|venv|\.tox|\.next|\.cache|coverage)\/|\.min\.(js|css)$|(^|\/)(package-lock\.json|pnpm-lock\.yaml|yarn\.lock|Cargo\.lock|poetry\.lock|uv\.lock|go\.sum|Gemfile\.lock|composer\.lock|bun\.lockb?|deno\.lock|npm-shrinkwrap\.json|Pipfile\.lock|pdm\.lock|mix\.lock|pubspec\.lock|Package\.resolved|flake\.lock)$/.test(
     path,
@@ -94,7 +94,7 @@ const braceWords =
 const modifiers =
   "public|private|protected|internal|static|final|abstract|override|virtual|async|sealed|open|suspend|data|synchronized|default|inline|export";
 
-/** Each has the groups `kind` (where the text says it) and `name`. Matched against one line. */
+/** Each pattern has the groups `kind` (if the text states it) and `name`. Matched against one line. */
 export const declarationPatterns: Readonly<Record<Family, readonly RegExp[]>> = {
   script: [
     /^(?:export\s+)?(?:default\s+)?(?:declare\s+)?(?:abstract\s+)?(?:async\s+)?(?<kind>function|class|interface|type|enum|namespace|const|let|var)\b\*?\s+(?<name>[\p{L}\p{M}\p{N}_$]+)/u,
@@ -135,7 +135,7 @@ export const declarationPatterns: Readonly<Record<Family, readonly RegExp[]>> = 
   data: [],
 };
 
-/** Group 1 is what the line depends on. */
+/** Group 1 is the dependency. */
 export const importPatterns: Readonly<Record<Family, readonly RegExp[]>> = {
   script: [/\bfrom\s+["']([^"']+)["']/u, /^\s*import\s+["']([^"']+)["']/u, /\brequire\(\s*["']([^"']+)["']\s*\)/u],
   python: [/^\s*from\s+([\p{L}\p{M}\p{N}_.]+)\s+import\b/u, /^\s*import\s+([\p{L}\p{M}\p{N}_.]+)/u],
@@ -152,7 +152,9 @@ export const importPatterns: Readonly<Record<Family, readonly RegExp[]>> = {
   data: [],
 };
 
-/** A search pattern for the places where one of `names` (regular expressions for a whole name) is defined, in any language. */
+/**
+ * Returns a search pattern for definitions of one of `names` (regular expressions for a whole name) in any language.
+ */
 export function definitionSearch(names: readonly string[]): string {
   const name = `(?:${names.join("|")})`;
   const words =
@@ -174,7 +176,7 @@ export function folderOf(path: string): string {
   return slash < 0 ? "" : path.slice(0, slash);
 }
 
-/** The file name without folder and extension. */
+/** Returns the file name without folder and extension. */
 export function stemOf(path: string): string {
   const name = baseName(path);
   const dot = name.lastIndexOf(".");

@@ -1,4 +1,4 @@
-/** What a project's own manifest says about it. Each fact keeps the line it came from. */
+/** Reads facts from a project's manifest. Each fact has the line it came from. */
 import { isObject, parseJson } from "../../../lib/json.ts";
 import { cutLine } from "../bounds.ts";
 import type { Line } from "./evidence.ts";
@@ -8,7 +8,7 @@ export interface Fact {
   readonly label: string;
   readonly value: string;
   readonly path: string;
-  /** Missing when the fact follows from the file being there. */
+  /** Absent if the fact follows from the file's existence. */
   readonly line?: number;
 }
 
@@ -26,7 +26,7 @@ const MAX_DEPTH = 6;
 
 type Reader = (path: string, lines: readonly Line[]) => Manifest;
 
-/** In the order in which they are believed. */
+/** In order of credibility. */
 const readers: readonly (readonly [RegExp, Reader])[] = [
   [/^package\.json$/, readPackageJson],
   [/^pyproject\.toml$/, (path, lines) => readToml(path, lines, pyproject)],
@@ -63,14 +63,14 @@ export function isManifest(path: string): boolean {
   return readers.some(([pattern]) => pattern.test(baseName(path)));
 }
 
-/** By how much they are believed. */
+/** Returns the manifest's rank by credibility. */
 export function manifestRank(path: string): number {
   return readers.findIndex(([pattern]) => pattern.test(baseName(path)));
 }
 
 export function readManifest(path: string, lines: readonly Line[]): Manifest | undefined {
   const reader = readers[manifestRank(path)]?.[1];
-  // JSON is parsed whole; the others are read line by line.
+  // JSON is parsed as a whole; the others are read line by line.
   if (reader === readPackageJson) return reader(path, lines);
   return reader?.(
     path,
@@ -108,7 +108,7 @@ function readPackageJson(path: string, lines: readonly Line[]): Manifest {
   return { path, about, entries, commands, ...(manager === undefined ? {} : { manager }) };
 }
 
-/** Files named anywhere under `bin`, `exports` and the like, without type declarations. */
+/** Returns the files anywhere under `bin`, `exports` and the like, without type declarations. */
 function leaves(value: unknown, depth = 0): string[] {
   if (typeof value === "string") return /\.d\.[mc]?ts$|\*|\.json$/.test(value) ? [] : [value];
   if (!isObject(value) || depth > MAX_DEPTH) return [];
@@ -148,7 +148,7 @@ function readToml(path: string, lines: readonly Line[], rules: TomlRules): Manif
   const commands: Fact[] = [];
   let section = "";
   for (const [index, { text: written, number: at }] of lines.entries()) {
-    // A text over several lines is known by its first.
+    // A text over several lines is represented by its first line.
     const long = /^\s*[\w.-]+\s*=\s*"""\\?$/.test(written) ? lines[index + 1] : undefined;
     const number = long?.number ?? at;
     const text = long === undefined ? written : `${written.split("=")[0]}= "${long.text.trim().replaceAll('"', "'")}"`;

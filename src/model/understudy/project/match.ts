@@ -1,13 +1,13 @@
-/** How a term of a question matches code: names whole, words from the beginning of a part of a name. */
+/** Matches a term of a question against code: names as a whole, words at the start of a part of a name. */
 
 import { isPlainName } from "../subject.ts";
 import { namePatterns, splitName, stem, type Term, wholeName } from "../terms.ts";
 import { escapePattern } from "./languages.ts";
 
 export interface Matcher {
-  /** Whether the term occurs in the text. */
+  /** True if the term occurs in the text. */
   test(text: string): boolean;
-  /** Whether a name that is defined is the one asked for: all of it, or for a word one of its parts. */
+  /** True if a defined name is the requested one: the whole name, or one part of it for a word. */
   isName(name: string): boolean;
 }
 
@@ -15,7 +15,7 @@ const SHORT_STEM = 3;
 const INFLECTION = /^(?:e|s|es|ed|er|ers|or|ors|ing|ings|y|ies|ied|ion|ions)?$/;
 
 /**
- * A word matches a part of a name that begins with its stem: `rate` matches `rateLimit`, `RATE_LIMIT` and `rates`, not
+ * True if the part of a name starts with the word's stem: `rate` matches `rateLimit`, `RATE_LIMIT` and `rates`, not
  * `generate`. Short stems match inflected forms only. Scripts without such parts match anywhere.
  */
 export function isWordPart(word: string, part: string): boolean {
@@ -32,7 +32,7 @@ export function matchersFor(terms: readonly Term[]): Matcher[] {
   );
 }
 
-/** The parts of every name in a text, in lower case. */
+/** Returns the parts of every name in a text, in lower case. */
 export function partsOf(text: string): string[] {
   return (text.match(/[\p{L}\p{M}\p{N}_$]+/gu) ?? []).flatMap(splitName);
 }
@@ -56,7 +56,10 @@ function nameMatcher(term: Term): Matcher {
   return { test: (text) => pattern.test(text), isName: (name) => pattern.exec(name)?.[0] === name };
 }
 
-/** Search patterns for the names that a word may be a part of. Case decides where a part begins, so it counts. */
+/**
+ * Returns search patterns for the names that a word may be part of. Case counts inside a name, because it marks where a
+ * part starts.
+ */
 export function wordSearch(word: string): { readonly name: string; readonly anywhere: string } {
   const root = stem(word);
   const lower = escapePattern(root);

@@ -1,4 +1,4 @@
-/** Which of many hits a reader wants first. */
+/** Ranks hits by their interest to a reader. */
 
 import { type Term, wholeName } from "../terms.ts";
 import type { Hit } from "./evidence.ts";
@@ -9,11 +9,11 @@ import { declarationsOf } from "./read-source.ts";
 export interface Ranked extends Hit {
   readonly score: number;
   readonly defines: boolean;
-  /** How many of the terms the line or its path holds. */
+  /** Number of terms in the line or its path. */
   readonly covers: number;
 }
 
-/** Best first; one entry per line of a file. */
+/** Returns hits, best first, one per line of a file. */
 export function rankHits(hits: readonly Hit[], terms: readonly Term[], defining: ReadonlySet<string>): Ranked[] {
   const whole = matchersFor(terms);
   const exact = terms.map((term) => wholeName([escapePattern(term.text)], false));
@@ -50,15 +50,15 @@ export function keyOf(hit: Hit): string {
   return `${hit.path}:${hit.line}`;
 }
 
-/** A declaration inside another: the word stands at the start of the line, and what follows the name is no prose. */
+/** A nested declaration: the keyword is at the start of the line, and the text after the name is not prose. */
 const INNER =
   /^\s*(?:(?:export|default|pub(?:\([^)]*\))?|async|abstract|static|public|private|protected|override|final|unsafe)\s+)*(?:function\*?|class|interface|type|enum|const|let|var|def|fn|func(?:\s*\([^)]*\))?|fun|struct|trait|mod)\s+([\p{L}\p{M}\p{N}_$]+)\s*(?:[<({[:=;]|$|extends\b|implements\b)/u;
 
-/** A method with its body, or a name that is given a value. */
+/** A method with its body, or a name with an assigned value. */
 const METHOD =
   /^\s*(?!(?:return|await|throw|new|if|for|while|else|yield|case)\b)(?:[\p{L}\p{M}\p{N}_<>[\],.?]+\s+){0,4}?([\p{L}\p{M}\p{N}_$]+)\s*(?:\([^;]*\{\s*$|[:=](?!=))/u;
 
-/** The pattern asked of the tool is wide; a definition counts when the name it gives is one of those wanted. */
+/** Returns the requested names that the hit defines. The tool's pattern is broader. */
 function namesDefined(hit: Hit, wanted: readonly Matcher[]): string[] {
   const family = languageOf(hit.path)?.family;
   if (family === undefined || family === "prose") return [];
@@ -70,7 +70,7 @@ function namesDefined(hit: Hit, wanted: readonly Matcher[]): string[] {
   ) as string[];
 }
 
-/** Whether the name consists of nothing but what was asked for. */
+/** True if the name consists only of the requested terms. */
 function isWhollyNamed(name: string, wanted: readonly Matcher[]): boolean {
   return partsOf(name).every((part) => wanted.some((matcher) => matcher.isName(part)));
 }

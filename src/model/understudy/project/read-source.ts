@@ -1,4 +1,4 @@
-/** What can be told from the lines of one file without running anything. */
+/** Reads facts from the lines of one file without running anything. */
 import { cutLine } from "../bounds.ts";
 import type { Line } from "./evidence.ts";
 import { declarationPatterns, type Family, importPatterns, languageOf } from "./languages.ts";
@@ -54,7 +54,7 @@ export function importsIn(path: string, lines: readonly Line[]): { target: strin
   });
 }
 
-/** The first comment that says something, above the code or above its first declaration. */
+/** Returns the first informative comment, above the code or above its first declaration. */
 export function leadingRemark(path: string, lines: readonly Line[]): Remark | undefined {
   const family = languageOf(path)?.family;
   if (family === "prose") return firstParagraph(lines);
@@ -70,7 +70,7 @@ export function leadingRemark(path: string, lines: readonly Line[]): Remark | un
       continue;
     }
     if (block.length > 0 && /^(#\[|@\w)/.test(line.text)) continue;
-    // Below the first code, a comment speaks for the file only through something the file offers.
+    // Below the first code, a comment describes the file only if it is on something the file exports.
     const remark = above || OFFERED.test(line.text) ? remarkFrom(block) : undefined;
     if (remark !== undefined) return remark;
     if (
@@ -85,7 +85,7 @@ export function leadingRemark(path: string, lines: readonly Line[]): Remark | un
   return above ? remarkFrom(block) : undefined;
 }
 
-/** A docstring below lines of `#` is a remark of its own. */
+/** A docstring below `#` lines is a separate comment. */
 function opensDocstring(text: string): boolean {
   return /^[rRuU]?("""|''')/.test(text);
 }
@@ -102,7 +102,7 @@ export function titleOf(lines: readonly Line[]): Remark | undefined {
   return undefined;
 }
 
-/** The first paragraph of prose: no headings, badges, markup, lists, quotes of code. */
+/** Returns the first paragraph of prose: no headings, badges, markup, lists, code blocks. */
 export function firstParagraph(lines: readonly Line[]): Remark | undefined {
   let fenced = false;
   let matter = lines[0]?.number === 1 && lines[0].text.trim() === "---";
@@ -138,7 +138,7 @@ function joined(paragraph: readonly Line[]): string {
   return text.slice(0, MAX_REMARK_CHARACTERS);
 }
 
-/** The first sentence; short ones take the next along. */
+/** Returns the first sentence. A short one includes the next. */
 function sentence(text: string): string {
   const flat = text.replace(/\s+/g, " ").trim();
   const first = firstSentence(flat);
@@ -170,7 +170,9 @@ function remarkFrom(block: readonly Line[]): Remark | undefined {
   return text.includes(" ") ? { text, line: first.number } : undefined;
 }
 
-/** The words of a comment line; undefined when the line is no comment. `inside` = the line before was one. */
+/**
+ * Returns the text of a comment line, or `undefined` if the line is not a comment. `inside`: the line before was one.
+ */
 function commentText(text: string, family: Family, inside: boolean): string | undefined {
   const trimmed = text.trim();
   if (trimmed.startsWith("#!") && family !== "rust") return undefined;
@@ -178,7 +180,7 @@ function commentText(text: string, family: Family, inside: boolean): string | un
     const quoted = /^[rRuU]?("""|''')(.*?)(?:\1\s*)?$/.exec(trimmed);
     if (quoted !== null) return quoted[2]?.trim() ?? "";
     if (/^#/.test(trimmed)) return trimmed.replace(/^#+\s?/, "");
-    // The body of a docstring has no marks; code does not follow one without a closing quote.
+    // The body of a docstring has no marks. Code does not follow it without a closing quote.
     return inside && trimmed !== "" && !/^(import|from|def|class|@)\b|[=(]/.test(trimmed)
       ? trimmed.replace(/("""|''')$/, "")
       : undefined;
@@ -200,7 +202,7 @@ function isVisible(family: Family, text: string, name: string): boolean {
   return !name.startsWith("_");
 }
 
-/** Markdown and HTML marks taken off. */
+/** Removes Markdown and HTML marks. */
 function plain(text: string): string {
   return text
     .replace(/!\[[^\]]*\]\([^)]*\)/g, "")

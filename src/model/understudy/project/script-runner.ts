@@ -1,10 +1,10 @@
-/** The command that runs a script which a manifest names. */
+/** The command that runs a script of a manifest. */
 
 import { globbed, listed, type Scene } from "../plan/plan.ts";
 import { baseName } from "./languages.ts";
 import type { Fact, Manifest } from "./manifests.ts";
 
-/** Each package manager of JavaScript with the lock files that only it writes. */
+/** JavaScript package managers, with the lock files that only they write. */
 const LOCK_FILES: readonly (readonly [manager: string, files: readonly string[]])[] = [
   ["pnpm", ["pnpm-lock.yaml", "pnpm-workspace.yaml"]],
   ["yarn", ["yarn.lock", ".yarnrc.yml"]],
@@ -12,7 +12,7 @@ const LOCK_FILES: readonly (readonly [manager: string, files: readonly string[]]
   ["npm", ["package-lock.json", "npm-shrinkwrap.json"]],
 ];
 
-/** Returns the manager that package.json names, else the one whose lock file is there, else npm. */
+/** Returns the manager that package.json names, otherwise the one whose lock file exists, otherwise npm. */
 export function packageManagerOf(scene: Scene, manifests: readonly Manifest[]): string {
   const named = manifests.find(({ manager }) => manager !== undefined)?.manager;
   const known = LOCK_FILES.find(([manager]) => manager === named);
@@ -22,7 +22,7 @@ export function packageManagerOf(scene: Scene, manifests: readonly Manifest[]): 
   return locked?.[0] ?? "npm";
 }
 
-/** What to type for a command of a manifest. */
+/** Returns the command line for a manifest's command. */
 export function invocationOf(command: Fact, packageManager: string): string {
   const file = baseName(command.path);
   if (file === "package.json") return `${packageManager} run ${command.label}`;

@@ -5,7 +5,7 @@ import type { Paths } from "./evidence.ts";
 import { isForeign } from "./languages.ts";
 
 const MAX_TOP_GLOBS = 16;
-/** What tells one package of a large repository from another: found even where not every file can be listed. */
+/** Files that identify the packages of a large repository, found even if not every file can be listed. */
 const SIGNS = "**/{package.json,pyproject.toml,Cargo.toml,go.mod,pom.xml,build.gradle,README.md}";
 
 export interface Survey {
@@ -14,25 +14,25 @@ export interface Survey {
   /** False when there may be more files than `total`. */
   readonly exact: boolean;
   readonly cut: boolean;
-  /** Files beneath a folder, where more were counted than named. */
+  /** Number of files below a folder, if more were counted than listed. */
   readonly counted: ReadonlyMap<string, number>;
   readonly tops: Tops;
 }
 
-/** Where the list of all files was cut: how many top folders there are, and which were not listed by themselves. */
+/** For a cut file list: the number of top folders, and those that were not listed individually. */
 interface Tops {
   readonly all: number;
   readonly looked: number;
   readonly passedOver: ReadonlySet<string>;
 }
 
-/** The rest of the file list, where the first answer was too large for one. */
+/** Requests the rest of the file list if the first result was too large. */
 export function askSurvey(scene: Scene): Step | undefined {
   const tops = topGlobs(scene);
   return ask(scene, unfold(scene, [glob("**/*")])) ?? ask(scene, tops) ?? ask(scene, unfold(scene, tops));
 }
 
-/** Where the whole list was cut, each top folder is listed by itself. */
+/** Returns a call for each top folder if the whole list was cut. */
 function topGlobs(scene: Scene): PlannedCall[] {
   if (!globbed(scene, "**/*").cut) return [];
   const folders = topFolders(scene).slice(0, MAX_TOP_GLOBS);

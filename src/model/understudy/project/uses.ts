@@ -1,8 +1,8 @@
-/** Which parts of a repository a line of code reaches into. */
+/** Finds the parts of a repository that a line of code imports. */
 import { folderOf, languageOf } from "./languages.ts";
 import { importsIn } from "./read-source.ts";
 
-/** Where an import leads, as a path without certainty about its ending; undefined when it leaves the project. */
+/** Returns the path of an import, whose extension is uncertain. Returns `undefined` for a path outside the project. */
 export function importedPath(from: string, text: string, names: readonly string[] = []): string | undefined {
   const target = importsIn(from, [{ number: 1, text }])[0]?.target;
   if (target === undefined) return undefined;
@@ -13,7 +13,7 @@ export function importedPath(from: string, text: string, names: readonly string[
   return name === undefined ? undefined : target.slice(name.length + 1);
 }
 
-/** The innermost of `folders` that holds the path. */
+/** Returns the innermost of `folders` that contains the path. */
 export function folderHolding(path: string, folders: readonly string[]): string | undefined {
   const holding = folders.filter((folder) => path === folder || path.startsWith(`${folder}/`));
   return holding.sort((a, b) => b.length - a.length)[0];

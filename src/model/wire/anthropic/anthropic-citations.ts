@@ -7,14 +7,14 @@ type Fields = Readonly<Record<string, unknown>>;
 type Span = Citations["spans"][number];
 type Reference = Span["references"][number];
 
-/** The citations of one reply, gathered block by block. */
+/** Collects the citations of one reply, block by block. */
 export class CitationReader {
   readonly #sources = new Map<string, Citations["sources"][number]>();
   readonly #spans: Span[] = [];
   #references: Reference[] = [];
   #count = 0;
 
-  /** One citation of the block that is being read. */
+  /** Adds a citation of the current block. */
   add(citation: unknown): void {
     if (!isObject(citation) || ++this.#count > citationLimits.references) return;
     const id = this.#sourceOf(citation);
@@ -23,14 +23,14 @@ export class CitationReader {
     this.#references.push({ sourceId: id, ...(cited !== "" && { citedText: cited }), ...(location && { location }) });
   }
 
-  /** The block has ended; it is this part of the reply's text. */
+  /** Ends the current block, which is this range of the reply's text. */
   close(startIndex: number, endIndex: number): void {
     const references = this.#references;
     this.#references = [];
     if (references.length > 0 && endIndex > startIndex) this.#spans.push({ startIndex, endIndex, references });
   }
 
-  /** Documents of the request have a number; pages that the provider searched have an address. */
+  /** Returns the source's key. Documents of the request have an index; pages found by the provider have a URL. */
   #sourceOf(citation: Fields): string {
     const isDocument = citation.document_index !== undefined;
     const address = textOf(citation.url) || textOf(citation.source);
@@ -63,7 +63,7 @@ function locationOf(citation: Fields): Reference["location"] {
         endIndex: countOf(citation.end_char_index),
       };
     case "page_location":
-      // This API's end is the page after the last.
+      // The API's end is the page after the last.
       return {
         type: "page",
         startPage: countOf(citation.start_page_number),

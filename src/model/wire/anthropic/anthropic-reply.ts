@@ -19,11 +19,11 @@ export const ANTHROPIC = "anthropic";
 type Block =
   | { readonly type: "text"; readonly start: number; textLength: number }
   | { readonly type: "call"; readonly call: OpenCall; readonly input: unknown }
-  /** Thinking goes back exactly as it came, with whatever fields it had. */
+  /** Thinking is sent back exactly as it came, with all its fields. */
   | { readonly type: "thinking"; readonly fields: Record<string, unknown> }
   | { readonly type: "other" };
 
-/** Reads one message, streamed or whole. */
+/** Decodes one message, streamed or whole. */
 export class AnthropicDecoder implements Decoder {
   readonly #place: Place;
   readonly #reply: Reply;
@@ -109,14 +109,14 @@ export class AnthropicDecoder implements Decoder {
     }
   }
 
-  /** A message that is whole, or the beginning of one. Even a beginning may hold blocks and a stop reason. */
+  /** Reads a whole message or the beginning of one. Even a beginning may have blocks and a stop reason. */
   #readMessage(message: Fields): void {
     if (this.#blocks.length === 0 && Array.isArray(message.content)) this.#given = message.content.filter(isObject);
     this.#readUsage(message.usage);
     this.#readStop(message);
   }
 
-  /** Blocks that came with the message itself count unless the stream repeats them. */
+  /** Uses the blocks of the message itself, unless the stream repeats them. */
   #useGivenBlocks(): void {
     const given = this.#given;
     this.#given = [];
@@ -155,7 +155,7 @@ export class AnthropicDecoder implements Decoder {
     return block;
   }
 
-  /** Text after a search or another block is a paragraph of its own. Cited text comes in blocks that follow each other. */
+  /** Starts a new paragraph for text after a search or another block. Cited text comes in consecutive text blocks. */
   #separateTexts(): void {
     const last = this.#blocks.at(-1);
     if (last === undefined || last.type === "text" || this.#textLength === 0 || this.#endsWithSpace) return;
@@ -178,7 +178,7 @@ export class AnthropicDecoder implements Decoder {
     }
   }
 
-  /** A call whose arguments did not come in pieces has them in its first event. */
+  /** Ends a block. A call whose arguments were not streamed has them in its first event. */
   #closeBlock(block: Block | undefined): void {
     if (block?.type === "text") this.#citations.close(block.start, block.start + block.textLength);
     if (block?.type !== "call" || block.call.argumentText !== "" || !isObject(block.input)) return;
@@ -239,7 +239,7 @@ const usageFields = [
   "server_tool_use",
 ] as const;
 
-/** This API counts cached tokens apart. */
+/** Adds up input tokens, because this API counts cached ones separately. */
 function usageOf(usage: Fields): Usage {
   const cacheReadTokens = countOf(usage.cache_read_input_tokens);
   const cacheWriteTokens = countOf(usage.cache_creation_input_tokens);

@@ -1,4 +1,4 @@
-/** The messages wire of Anthropic. */
+/** Anthropic's messages wire. */
 import { isObject } from "../../../lib/json.ts";
 import type { Document, Image, Message } from "../../../protocol/message.ts";
 import type { ModelRequest, Provider, ReasoningEffort, ToolDefinition } from "../../provider.ts";
@@ -11,9 +11,9 @@ import { wireProvider } from "../wire.ts";
 import { ANTHROPIC, AnthropicDecoder } from "./anthropic-reply.ts";
 
 export interface AnthropicOptions {
-  /** How the model takes an effort; by default told from its name. */
+  /** How the model accepts an effort (default: decided by its name). */
   readonly thinking?: "adaptive" | "budget" | "none";
-  /** Off for servers that do not know `cache_control`. */
+  /** False for servers without `cache_control`. */
   readonly promptCache?: boolean;
 }
 
@@ -54,8 +54,8 @@ const toolList = (tools: readonly string[]): string | undefined =>
   tools.length === 0 ? undefined : `[${tools.join(",")}]`;
 
 /**
- * The search of the provider's own. This version runs on every model that searches. The one of 2026 filters pages by
- * running code, on the latest models only.
+ * Returns the provider's web search tool. This version runs on every model that searches. The 2026 version filters
+ * pages by running code, on the latest models only.
  */
 function searchTool({ webSearch }: ModelRequest): string[] {
   if (!webSearch) return [];
@@ -69,14 +69,14 @@ const optional: readonly OptionalParameter[] = [
   { name: "cache_control" },
 ];
 
-/** The blocks of one message. Results stand first in the message that answers calls, so they are kept apart. */
+/** The blocks of one message. Results are separate because they must come first in the message that answers calls. */
 interface Blocks {
   readonly role: "user" | "assistant";
   readonly results: readonly string[];
   readonly rest: readonly string[];
 }
 
-/** What several of our messages say in one role is one message to the API. */
+/** Merges consecutive messages of one role into one, as the API requires. */
 function messageTexts(messages: readonly Blocks[], mark: (block: string) => string): string[] {
   const groups: { role: Blocks["role"]; results: string[]; rest: string[] }[] = [];
   for (const { role, results, rest } of messages) {
@@ -96,7 +96,9 @@ function messageTexts(messages: readonly Blocks[], mark: (block: string) => stri
   });
 }
 
-/** The end of this request for the next one, and the end of the previous one to read from: four markers in all. */
+/**
+ * Marks the end of this request for the next one, and the end of the previous one to read from. Four markers in total.
+ */
 const MARKED_USER_MESSAGES = 2;
 
 function markLast(blocks: readonly string[], mark: (block: string) => string): string[] {
@@ -107,7 +109,7 @@ function withCacheMarker(block: string): string {
   return `${block.slice(0, -1)},"cache_control":{"type":"ephemeral"}}`;
 }
 
-/** Whether documents are to be cited from. */
+/** Whether the reply should cite the documents. */
 type Documents = "plain" | "cited";
 
 function messageBlocks(message: Message, documents: Documents, provider: string): Blocks {
@@ -137,7 +139,7 @@ const assistantPieces: Pieces = {
     encodeJson({ type: "tool_use", id: wireId(toolCallId), name, input: isObject(input) ? input : {} }),
 };
 
-/** Ids of calls that came over other wires may hold characters this one refuses. */
+/** Replaces characters that this wire refuses in ids of other wires. */
 function wireId(toolCallId: string): string {
   return toolCallId.replace(/[^a-zA-Z0-9_-]/g, "_") || "_";
 }
@@ -168,7 +170,7 @@ function toolTexts(tools: readonly ToolDefinition[]): string[] {
   );
 }
 
-/** The API demands a limit. Old models refuse one above their own. */
+/** The API requires a limit. Old models refuse one above their own. */
 function maxTokensOf({ model, maxOutputTokens }: ModelRequest): number {
   if (maxOutputTokens !== undefined) return maxOutputTokens;
   if (/claude-3[.-]5/.test(model)) return 8192;
@@ -203,13 +205,15 @@ function thinkingOf(model: string): "adaptive" | "budget" | "none" {
     : "adaptive";
 }
 
-/** Whether the model takes `output_config.format`: Claude 4.1 (Opus) and 4.5 and later. Other vendors' models do not. */
+/**
+ * True if the model accepts `output_config.format`: Claude 4.1 (Opus) and 4.5 and later. Other vendors' models do not.
+ */
 function knowsFormats(model: string): boolean {
   if (!/claude-/.test(model) || /claude-(?:2|3|v2|instant)/.test(model)) return false;
   return !/claude-(?:opus|sonnet|haiku)-4(?:-0)?(?:[@:-]\d{5,}.*|-latest)?$/.test(model);
 }
 
-/** With a budget the API wants each reply that is being answered to begin with thinking of its own. */
+/** True if the reply being answered has no thinking of its own. With a budget the API requires it. */
 function answersForeignCall({ messages }: ModelRequest, provider: string): boolean {
   if (messages.at(-1)?.role !== "tool") return false;
   const asked = messages.findLast((message) => message.role === "assistant");

@@ -1,4 +1,4 @@
-/** Gemini's own wire, as far as one answer with Google Search takes it: its chat endpoint has no search. */
+/** Gemini's own wire, limited to one answer with Google Search, which Gemini's chat endpoint does not have. */
 import { isObject } from "../../../lib/json.ts";
 import type { Citations } from "../../../protocol/citations.ts";
 import type { ModelEvent, ModelRequest, Provider, Usage } from "../../provider.ts";
@@ -34,7 +34,7 @@ export function geminiSearch(place: Place, model: string): Provider {
   );
 }
 
-/** Reads one reply, which always comes as a whole. */
+/** Decodes one reply, which is never streamed. */
 class GeminiDecoder implements Decoder {
   readonly #place: Place;
   readonly #reply: Reply;
@@ -80,7 +80,7 @@ class GeminiDecoder implements Decoder {
   }
 }
 
-/** Other reasons say that the answer was withheld. */
+/** Any other reason means that the answer was withheld. */
 const FINISHED: ReadonlySet<string> = new Set(["", "STOP", "MAX_TOKENS", "FINISH_REASON_UNSPECIFIED"]);
 
 function textIn(candidate: Fields | undefined): string {
@@ -121,7 +121,7 @@ function listIn(value: unknown): readonly Fields[] {
   return Array.isArray(value) ? value.filter(isObject).slice(0, MAX_ENTRIES) : [];
 }
 
-/** Each span is looked up in the whole text. */
+/** Bounds the work: each span is searched in the whole text. */
 const MAX_ENTRIES = 200;
 
 function usageOf(counts: unknown, grounding: Fields): Usage | undefined {

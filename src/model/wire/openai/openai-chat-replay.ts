@@ -1,8 +1,7 @@
 /**
- * Data that a chat server sends with a reply and wants back with the next request, unchanged: signatures of Gemini
- * (`extra_content`), `reasoning_details` of OpenRouter, `thinking` parts of Mistral. It is stored as JSON in
- * `Reasoning.opaque` and goes back only to the provider it came from, because other servers refuse fields they do not
- * know.
+ * Data that a chat server sends with a reply and requires back unchanged with the next request: `extra_content` of
+ * Gemini (signatures), `reasoning_details` of OpenRouter, `thinking` parts of Mistral. It is stored as JSON in
+ * `Reasoning.opaque`. It is sent back only to its own provider, because other servers refuse unknown fields.
  */
 import { isObject } from "../../../lib/json.ts";
 import type { AssistantMessage, Reasoning } from "../../../protocol/message.ts";
@@ -18,7 +17,7 @@ const CHAT = "chat";
 export interface ChatReplay {
   /** Id of the provider. */
   readonly provider: string;
-  /** The field of the reasoning text; `thinking` is a part of the content. */
+  /** The field of the reasoning text; `thinking` is part of the content. */
   readonly field?: string;
   /** `reasoning_opaque` of the reply. */
   readonly opaque?: string;
@@ -26,11 +25,11 @@ export interface ChatReplay {
   readonly details?: readonly Fields[];
   /** `extra_content` of the message. */
   readonly extra?: Fields;
-  /** `extra_content` of calls, by the id of the call. */
+  /** `extra_content` of calls, by call id. */
   readonly calls?: Readonly<Record<string, Fields>>;
 }
 
-/** The reasoning to store with a reply. */
+/** Returns the reasoning to store with a reply. */
 export function replayReasoning(text: string, replay: ChatReplay): Reasoning {
   return { ...(text && { text }), opaque: JSON.stringify(replay), wireField: CHAT };
 }
@@ -57,7 +56,7 @@ function objectsIn(members: Fields): Record<string, Fields> {
   );
 }
 
-/** `reasoning_details` of one reply, put together from its chunks. */
+/** Assembles the `reasoning_details` of one reply from its chunks. */
 export class ReasoningDetails {
   readonly #provider: string;
   readonly #details: Fields[] = [];
@@ -69,14 +68,14 @@ export class ReasoningDetails {
   }
 
   /**
-   * The details to send back; nothing when the reply had none at all. An empty list goes back too, because DeepSeek wants
-   * it. Thoughts whose signature never came are left out: Anthropic and Google refuse them.
+   * The details to send back, or `undefined` if the reply had none. An empty list is sent back too, because DeepSeek
+   * requires it. Omits thoughts without a signature: Anthropic and Google refuse them.
    */
   get all(): readonly Fields[] | undefined {
     return this.#isGiven ? this.#details.filter((detail) => !lacksSignature(detail)) : undefined;
   }
 
-  /** Adds a chunk and returns its readable text. Throws when the details of the reply grow beyond their limits. */
+  /** Adds a chunk and returns its readable text. Throws when the details exceed their limits. */
   add(chunk: unknown, extent: "part" | "whole"): string {
     if (!Array.isArray(chunk)) return "";
     this.#isGiven = true;
@@ -101,7 +100,7 @@ export class ReasoningDetails {
 const lacksSignature = ({ type, format, signature }: Fields): boolean =>
   type === "reasoning.text" && !signature && /^(?:anthropic-claude|google-gemini)-/.test(textField(format));
 
-/** Text comes in pieces, encrypted data as a whole. */
+/** True if `next` continues `last`. Text comes in pieces, encrypted data as a whole. */
 function continues(last: Fields, next: Fields): boolean {
   const isText = next.type === "reasoning.text" || next.type === "reasoning.summary";
   const isSameId = last.id === next.id || last.id == null || next.id == null;
@@ -120,7 +119,7 @@ function joined(last: Fields, next: Fields): Fields {
 
 const textField = (value: unknown): string => (typeof value === "string" ? value : "");
 
-/** `extra_content` with more of it; members of vendors are merged one level deep. */
+/** Merges `extra_content`. Members of vendors are merged one level deep. */
 export function mergedExtra(known: Fields | undefined, more: Fields): Fields {
   if (known === undefined) return more;
   const merged: Record<string, unknown> = { ...known };
@@ -132,7 +131,7 @@ export function mergedExtra(known: Fields | undefined, more: Fields): Fields {
 }
 
 /**
- * Gemini 3 refuses calls without a signature, also those of other models after a switch. Google documents this value
- * for calls that never had one.
+ * Gemini 3 refuses calls without a signature, including those of other models after a switch. Google documents this
+ * value for calls that never had one.
  */
 export const unsignedCall: Fields = { google: { thought_signature: "skip_thought_signature_validator" } };

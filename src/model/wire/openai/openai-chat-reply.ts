@@ -10,7 +10,7 @@ import { citationLimits, OpenaiCitations } from "./openai-citations.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** The names under which servers send reasoning; it goes back under the name it came with. */
+/** Field names that servers use for reasoning. It is sent back under the same name. */
 const reasoningFields = ["reasoning_content", "reasoning", "reasoning_text"] as const;
 type ReasoningField = (typeof reasoningFields)[number];
 
@@ -18,7 +18,7 @@ export function isReasoningField(name: string | undefined): name is ReasoningFie
   return reasoningFields.some((field) => field === name);
 }
 
-/** Reads one chat completion, streamed or whole: a whole message has the shape of a delta that says everything. */
+/** Decodes one chat completion, streamed or whole. A whole message has the shape of one complete delta. */
 export class ChatDecoder implements Decoder {
   readonly #place: Place;
   readonly #reply: Reply;
@@ -36,7 +36,7 @@ export class ChatDecoder implements Decoder {
   readonly #citations = new OpenaiCitations();
   readonly #annotations: unknown[] = [];
   #text = "";
-  /** Whether the text so far ends inside a thought. */
+  /** True if the text so far ends inside a thought. */
   #isThought = false;
 
   constructor(place: Place, request: ModelRequest) {
@@ -61,7 +61,7 @@ export class ChatDecoder implements Decoder {
     return true;
   }
 
-  /** Several choices are one reply: some servers put each call into a choice of its own. */
+  /** Several choices are one reply: some servers put each call into its own choice. */
   whole(data: unknown): void {
     const { choices } = this.#readFrame(data);
     if (!Array.isArray(choices)) throw protocolError(this.#place.id, "the reply is not a chat completion");
@@ -72,7 +72,7 @@ export class ChatDecoder implements Decoder {
     this.#finishReason = reasons.find((reason) => reason !== "" && reason !== "stop") ?? reasons.find(Boolean);
   }
 
-  /** Some servers name no finish reason. The count of tokens and the end marker together say as much. */
+  /** Infers the finish reason for servers that send none: usage and the end marker together imply it. */
   end(): void {
     if (this.#usage && (this.#text !== "" || this.#reply.hasCalls)) this.#finishReason ??= "stop";
   }
@@ -96,7 +96,7 @@ export class ChatDecoder implements Decoder {
     });
   }
 
-  /** What chunk and whole reply have in common, apart from the choices. */
+  /** Reads the fields that a chunk and a whole reply share, except the choices. */
   #readFrame(frame: unknown): Fields {
     if (!isObject(frame)) throw protocolError(this.#place.id, "the reply is not a chat completion");
     if (frame.error) throw reportedError(this.#place, frame.error);
@@ -130,7 +130,7 @@ export class ChatDecoder implements Decoder {
     }
   }
 
-  /** Gemini marks thoughts and answers alike. Thoughts also stand between tags. */
+  /** Separates thoughts from the answer. Gemini marks both alike, so the tags around thoughts decide. */
   #readText(text: string, isMarked: boolean): void {
     const { thought, answer } = splitThought(text, { isMarked, isInside: this.#isThought });
     this.#isThought = thought !== "" && answer === undefined;
@@ -169,7 +169,7 @@ export class ChatDecoder implements Decoder {
     else if (isObject(argumentText)) this.#reply.argument(call, JSON.stringify(argumentText));
   }
 
-  /** The call that a part of a stream continues. Servers that leave out the index, or always say 0, are understood. */
+  /** Returns the call that a stream part continues. Accepts servers that omit the index or always send 0. */
   #knownCall(part: Fields, name: string): OpenCall | undefined {
     if (part.index === undefined) return name === "" ? this.#latestCall : undefined;
     const call = this.#callAt.get(part.index);
@@ -204,7 +204,7 @@ export class ChatDecoder implements Decoder {
 const OPEN_THOUGHT = "<thought>";
 const CLOSE_THOUGHT = "</thought>";
 
-/** The thought that a text begins with, and the answer behind it; no answer when the thought is still open. */
+/** Splits a text into its leading thought and the answer. `answer` is `undefined` while the thought is open. */
 function splitThought(
   text: string,
   { isMarked, isInside }: { readonly isMarked: boolean; readonly isInside: boolean },
@@ -220,7 +220,7 @@ interface ContentPart {
   readonly text: string;
 }
 
-/** Content is text or a list of parts. Parts of other kinds are skipped. */
+/** Returns the parts of content, which is text or a list. Skips parts of other kinds. */
 function contentParts(content: unknown): readonly ContentPart[] {
   const parts = Array.isArray(content) ? content : [{ type: "text", text: content }];
   return parts.flatMap((part): ContentPart[] => {

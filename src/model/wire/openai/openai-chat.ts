@@ -1,4 +1,4 @@
-/** The chat completions wire of OpenAI, which most servers speak in some dialect. */
+/** OpenAI's chat completions wire, which most servers speak in some dialect. */
 import type { AssistantMessage, Document, Image, Message } from "../../../protocol/message.ts";
 import type { Provider, ToolDefinition } from "../../provider.ts";
 import { encodeJson } from "../bounded-json.ts";
@@ -11,7 +11,7 @@ import { type ChatReplay, replayFor, unsignedCall } from "./openai-chat-replay.t
 import { ChatDecoder, isReasoningField } from "./openai-chat-reply.ts";
 
 export interface OpenaiChatOptions {
-  /** What the server calls the limit of output tokens. OpenAI itself has its own name for it. */
+  /** The server's name for the limit of output tokens. OpenAI's differs from most. */
   readonly maxTokensField?: "max_tokens" | "max_completion_tokens";
 }
 
@@ -67,13 +67,13 @@ const optional: readonly OptionalParameter[] = [
   { name: "extra_content" },
 ];
 
-/** Mistral takes ids of nine letters and digits, OpenAI up to 40 characters. */
+/** Mistral accepts ids of nine letters and digits, OpenAI up to 40 characters. */
 function callIds(baseUrl: string, isOpenai: boolean): Dialect["idOf"] {
   if (/^https:\/\/[^/]*\.mistral\.ai(?:[:/]|$)/.test(baseUrl)) return (id) => fittingId(id, /^[a-zA-Z0-9]{9}$/, 9);
   return isOpenai ? (id) => fittingId(id, /^.{1,40}$/s, 40) : (id) => id;
 }
 
-/** The ways of the server that gets the request. */
+/** The peculiarities of the receiving server. */
 interface Dialect {
   /** Id of the provider. */
   readonly provider: string;
@@ -84,17 +84,17 @@ interface Dialect {
 const needsSignatures = /gemini-(?:[3-9]|\d\d)/;
 
 interface MessageOptions {
-  /** Whether calls without a signature get the one that stands for none. */
+  /** Whether calls without a signature get the placeholder signature. */
   readonly signs: boolean;
-  /** Whether reasoning goes back. */
+  /** Whether reasoning is sent back. */
   readonly replays: boolean;
-  /** Whether `extra_content` of messages goes back. That of calls always does. */
+  /** Whether `extra_content` of messages is sent back. That of calls always is. */
   readonly extras: boolean;
 }
 
 type EncodeMessage = (message: Message) => MessageTexts;
 
-/** Encoders for the options in use. Each encodes a message once. */
+/** Returns the encoder for the options in use. Each encodes a message once. */
 function messageEncoders(dialect: Dialect): (options: MessageOptions) => EncodeMessage {
   const encoders = new Map<string, EncodeMessage>();
   return (options) => {
@@ -107,7 +107,7 @@ function messageEncoders(dialect: Dialect): (options: MessageOptions) => EncodeM
   };
 }
 
-/** A message, and what this wire can only say after the run of tool messages it stands in. */
+/** A message, and the parts that this wire can only send after the current run of tool messages. */
 interface MessageTexts {
   readonly text: string;
   readonly afterTools?: string;
@@ -161,7 +161,7 @@ function assistantFields(message: AssistantMessage, dialect: Dialect, options: M
   };
 }
 
-/** The text of a reply and its reasoning, in the fields they came in. */
+/** Returns a reply's text and reasoning in the fields they came in. */
 function spokenFields(message: AssistantMessage, replay: ChatReplay | undefined): object {
   const { reasoning } = message;
   const text = spokenText(message);
@@ -174,7 +174,7 @@ function spokenFields(message: AssistantMessage, replay: ChatReplay | undefined)
   const opaque = replay ? replay.opaque : isReasoningField(field) ? reasoning?.opaque : undefined;
   return {
     content: text,
-    // Details say all that the text says.
+    // The details contain the text.
     ...(isReasoningField(field) && thought && !replay?.details && { [field]: thought }),
     ...(opaque && { reasoning_opaque: opaque }),
     ...(replay?.details && { reasoning_details: replay.details }),

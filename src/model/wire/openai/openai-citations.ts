@@ -1,4 +1,4 @@
-/** Citations in the forms of OpenAI, OpenRouter, xAI and Perplexity. */
+/** Citations in the formats of OpenAI, OpenRouter, xAI and Perplexity. */
 import { isObject } from "../../../lib/json.ts";
 import type { Citations } from "../../../protocol/citations.ts";
 import { textOf } from "../reply.ts";
@@ -14,13 +14,13 @@ export const citationLimits = {
   urlCharacters: 4_096,
 };
 
-/** Returns the address if it is one that a browser can open, otherwise nothing. */
+/** Returns the URL if a browser can open it, otherwise `undefined`. */
 export function webAddress(value: unknown): string | undefined {
   const url = textOf(value);
   return /^https?:\/\//i.test(url) && url.length <= citationLimits.urlCharacters ? url : undefined;
 }
 
-/** The citations of one reply. Sources without a place in the text are listed all the same. */
+/** Collects the citations of one reply. Sources without a position in the text are listed too. */
 export class OpenaiCitations {
   readonly #sources = new Map<string, Source>();
   readonly #spans: Span[] = [];
@@ -28,7 +28,7 @@ export class OpenaiCitations {
   #count = 0;
 
   /**
-   * Adds annotations of `text`, which begins at `offset` of the reply. They count in code points, and our spans in
+   * Adds annotations of `text`, which starts at `offset` of the reply. Annotations count in code points, our spans in
    * UTF-16 code units.
    */
   annotate(annotations: unknown, text: string, offset: number): void {
@@ -45,7 +45,7 @@ export class OpenaiCitations {
     }
   }
 
-  /** The list that Perplexity repeats with every chunk; the last one counts. */
+  /** Stores Perplexity's list of sources. It repeats with every chunk; the last one counts. */
   list({ citations, search_results: results }: Fields): void {
     if (Array.isArray(results) && results.length > 0) this.#listed = results;
     else if (Array.isArray(citations) && this.#listed.every((entry) => typeof entry === "string")) {
@@ -53,7 +53,7 @@ export class OpenaiCitations {
     }
   }
 
-  /** The citations of the whole reply, with a span for each marker such as [2] that names a listed source. */
+  /** Returns the citations of the whole reply, with a span for each marker such as [2] that names a listed source. */
   all(text: string): Citations | undefined {
     const listed = this.#listed
       .slice(0, citationLimits.references)
@@ -69,7 +69,7 @@ export class OpenaiCitations {
     return { sources: [...this.#sources.values()], spans: [...this.#spans, ...marked] };
   }
 
-  /** One source for each address or file, whoever cites it. */
+  /** Returns one source per URL or file. */
   #sourceOf(fields: Fields): Source | undefined {
     const url = webAddress(fields.url);
     const key = url ?? textOf(fields.file_id);
@@ -93,7 +93,7 @@ function rangeIn(text: string, first: unknown, last: unknown): { start: number; 
   return start !== undefined && end !== undefined && start < end ? { start, end } : undefined;
 }
 
-/** The index in UTF-16 code units of the code point with this index. */
+/** Converts an index in code points to UTF-16 code units. */
 function codeUnits(text: string, codePoints: number): number | undefined {
   if (!Number.isInteger(codePoints) || codePoints < 0 || codePoints > text.length) return undefined;
   if (!/[\ud800-\udbff]/.test(text.slice(0, 2 * codePoints))) return codePoints;

@@ -15,16 +15,16 @@ type Fields = Readonly<Record<string, unknown>>;
 /** Marks reasoning that came over this wire. */
 export const RESPONSES = "responses";
 
-/** An item of the output while it arrives. */
+/** An output item while it arrives. */
 interface OpenItem {
   readonly call: OpenCall | undefined;
-  /** Offset of its text in the text of the reply. */
+  /** Offset of its text in the reply's text. */
   textStart: number;
   textLength: number;
   reasoningLength: number;
 }
 
-/** Reads one response, streamed or whole. */
+/** Decodes one response, streamed or whole. */
 export class ResponsesDecoder implements Decoder {
   readonly #place: Place;
   readonly #reply: Reply;
@@ -132,7 +132,7 @@ export class ResponsesDecoder implements Decoder {
     return open;
   }
 
-  /** Text may come for an item that was never announced. */
+  /** Returns the item, which the server may never have announced. */
   #itemAt(key: unknown): OpenItem {
     return this.#items.get(key) ?? this.#openItem(key, {});
   }
@@ -148,7 +148,7 @@ export class ResponsesDecoder implements Decoder {
     this.#reply.text(delta);
   }
 
-  /** A message of the reply is a paragraph of its own in the text. The break between two is not sent back. */
+  /** Starts a new paragraph for each message of the reply. The break is not sent back. */
   #separateMessages(): void {
     if (this.#text === "") return;
     const missing = 2 - (/\n{0,2}$/.exec(this.#text)?.[0].length ?? 0);
@@ -174,7 +174,7 @@ export class ResponsesDecoder implements Decoder {
     this.#reply.argument(call, textOf(event.delta));
   }
 
-  /** The item as a whole: fills in what did not come in pieces, and remembers where it stood. */
+  /** Ends an item: adds what was not streamed and records its position. */
   #closeItem(key: unknown, item: Fields): void {
     const open = this.#items.get(key) ?? this.#openItem(key, item);
     this.#items.delete(key);
@@ -212,7 +212,7 @@ export class ResponsesDecoder implements Decoder {
     }
   }
 
-  /** The response object of the last event, or of a reply that is not streamed. */
+  /** Reads the response object of the last event, or of a reply that is not streamed. */
   #close(response: unknown, status: unknown): void {
     if (!isObject(response)) throw protocolError(this.#place.id, "the reply is not a response");
     if (isObject(response.error)) throw reportedError(this.#place, response.error);
@@ -241,7 +241,7 @@ export class ResponsesDecoder implements Decoder {
   }
 }
 
-/** The part of a whole text that did not come in pieces. A text that says something else is not repeated. */
+/** Returns the part of a whole text that was not streamed. Returns nothing if the texts differ. */
 function restOf(whole: string, known: string): string {
   return whole.startsWith(known) ? whole.slice(known.length) : "";
 }
@@ -255,7 +255,7 @@ function summaryOf(item: Fields): string {
   return Array.isArray(parts) ? parts.map((part) => (isObject(part) ? textOf(part.text) : "")).join("\n\n") : "";
 }
 
-/** Opening a page or looking for a word in it is no search of its own. */
+/** Opening a page, or finding a word in it, does not count as a search. */
 const isSearch = (action: unknown): boolean => !isObject(action) || (action.type ?? "search") === "search";
 
 function usageOf(usage: Fields): Usage {

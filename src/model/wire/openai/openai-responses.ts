@@ -1,4 +1,4 @@
-/** The responses wire of OpenAI. Nothing is stored there: reasoning travels with the conversation, encrypted. */
+/** OpenAI's responses wire. Nothing is stored on the server: reasoning is sent with the conversation, encrypted. */
 import type { Document, Image, Message } from "../../../protocol/message.ts";
 import type { ModelRequest, Provider, ToolDefinition } from "../../provider.ts";
 import { encodeJson } from "../bounded-json.ts";
@@ -10,7 +10,7 @@ import { wireProvider } from "../wire.ts";
 import { RESPONSES, ResponsesDecoder } from "./openai-responses-reply.ts";
 
 export interface OpenaiResponsesOptions {
-  /** Ask for a readable summary of the reasoning; on by default when an effort is set. */
+  /** Requests a readable summary of the reasoning (default: on if an effort is set). */
   readonly reasoningSummary?: boolean;
 }
 
@@ -56,7 +56,7 @@ const optional: readonly OptionalParameter[] = [
   { name: "prompt_cache_key" },
 ];
 
-/** The tools of the request, with the search of the provider's own where it is asked for. */
+/** Returns the request's tools, with the provider's web search if requested. */
 function withSearch(tools: string | undefined, webSearch: ModelRequest["webSearch"]): string | undefined {
   if (!webSearch) return tools;
   const search = '{"type":"web_search"}';
@@ -79,7 +79,7 @@ function reasoningText(
   });
 }
 
-/** The items that a message becomes, joined. */
+/** Returns the items of a message, joined. */
 function inputItems(message: Message, provider: string): string {
   if (message.role === "user") {
     const { content, images = [], documents = [] } = message;

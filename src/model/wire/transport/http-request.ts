@@ -9,17 +9,20 @@ export interface Post {
   readonly place: Place;
   readonly send: Send;
   readonly path: string;
-  /** Headers of the wire; those of the place outrank them. */
+  /** Headers of the wire. Those of the place take precedence. */
   readonly headers?: Readonly<Record<string, string>>;
   readonly body: string;
-  /** Headers of this request alone. They outrank all others but those that sign in or frame the request. */
+  /** Headers of this request only. They take precedence over all others, except those for sign-in and framing. */
   readonly extra?: Readonly<Record<string, string>>;
   readonly origin?: RequestOrigin;
   readonly stream: boolean;
   readonly signal: AbortSignal;
 }
 
-/** A reply that is not streamed is silent until it is finished, so a server may be silent for longer. */
+/**
+ * Returns the time limits. A server may be silent for longer if the reply is not streamed, because it is silent until
+ * the end.
+ */
 export function boundsFor({ place, stream }: Pick<Post, "place" | "stream">): Bounds {
   const { bounds: given = {} } = place;
   const bounds = { ...defaultBounds, ...given };
@@ -30,7 +33,7 @@ export function boundsFor({ place, stream }: Pick<Post, "place" | "stream">): Bo
 
 const UNSTREAMED_IDLE_MS = 300_000;
 
-/** The headers of the request, by lower-case name; no error about them shows a value. */
+/** Returns the request's headers by lower-case name. Errors about them never contain a value. */
 export async function signInHeaders(what: Post): Promise<Record<string, string>> {
   const { place, headers: own = {}, extra = {}, stream } = what;
   const accept = stream ? "text/event-stream" : "application/json";
@@ -53,7 +56,7 @@ export async function signInHeaders(what: Post): Promise<Record<string, string>>
   return headers;
 }
 
-/** What one request cannot change: who signs in, and how the request is read. */
+/** Headers that a single request cannot change: sign-in and framing. */
 const RESERVED = new Set([
   ...["authorization", "x-api-key", "api-key", "proxy-authorization", "cookie"],
   ...["host", "content-type", "content-length", "content-encoding", "transfer-encoding", "connection", "upgrade"],
@@ -74,7 +77,7 @@ async function askForHeaders(place: Place): Promise<Readonly<Record<string, stri
   }
 }
 
-/** The full address, checked so that no client has a reason to complain and repeat a password. */
+/** Returns the full URL. Validates it first, so that no client reports an error that repeats a password. */
 export function addressOf({ place, path }: Post): string {
   const url = `${place.baseUrl.replace(/\/+$/, "")}${path}${place.query ? `?${place.query}` : ""}`;
   const problem = !URL.canParse(url)
@@ -87,7 +90,7 @@ export function addressOf({ place, path }: Post): string {
   throw new ModelError(`${place.id}: ${problem}`, { kind: "request", provider: place.id, hint });
 }
 
-/** What a server might repeat in an error and nobody should see. */
+/** Returns values that a server might repeat in an error and that must not be shown. */
 export function secretsOf(headers: Readonly<Record<string, string>>, place: Place): string[] {
   const named = [...Object.entries(headers), ...new URLSearchParams(place.query ?? "")];
   return named

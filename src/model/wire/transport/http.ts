@@ -1,4 +1,4 @@
-/** One POST to a place. Nothing here waits without an end: see `Bounds`. */
+/** Sends one POST. All waiting is bounded: see `Bounds`. */
 import { setImmediate as nextTask } from "node:timers/promises";
 import { ModelError } from "../../model-error.ts";
 import { limits } from "../limits.ts";
@@ -7,7 +7,7 @@ import { httpError, networkError, originOf, protocolError } from "../wire-error.
 import { addressOf, boundsFor, type Post, secretsOf, signInHeaders } from "./http-request.ts";
 import type { Answer } from "./transport.ts";
 
-/** Sends the request and resolves with a success whose body is still to be read; anything else is thrown. */
+/** Sends the request and resolves with a success whose body is unread. Throws for anything else. */
 export async function post(options: Post): Promise<Exchange> {
   const exchange = new Exchange(options);
   try {
@@ -19,7 +19,7 @@ export async function post(options: Post): Promise<Exchange> {
   }
 }
 
-/** A request under way, from its first byte until `close`. */
+/** A request in progress, from its first byte until `close`. */
 export class Exchange {
   readonly #options: Post;
   readonly #bounds: Bounds;
@@ -60,13 +60,13 @@ export class Exchange {
     throw httpError(place, { status, header: this.#answer.header, body, secrets: secretsOf(signedIn, place) });
   }
 
-  /** The next bytes, or nothing at the end. */
+  /** Returns the next bytes, or `undefined` at the end. */
   async read(): Promise<Uint8Array | undefined> {
     const held = this.#pushedBack;
     this.#pushedBack = undefined;
     if (held) return held;
     if (this.#answer === undefined || this.#atEnd) return undefined;
-    // A source that never leaves the microtask queue must not keep the timers from firing.
+    // A source that never leaves the microtask queue must not block the timers.
     if (++this.#reads % 512 === 0) await this.#within(nextTask());
     const value = await this.#within(this.#answer.read());
     if (value === undefined) {
@@ -80,7 +80,10 @@ export class Exchange {
     return value;
   }
 
-  /** The first byte that means something, still to be read; nothing if the body has none. Labels lie, bytes do not. */
+  /**
+   * Returns the first non-blank byte without consuming it, or `undefined` if there is none. More reliable than the
+   * content type.
+   */
   async firstByte(): Promise<number | undefined> {
     for (let chunk = await this.read(); chunk !== undefined; chunk = await this.read()) {
       const start = chunk.findIndex((byte, at) => !isBlank(byte) && !(at < 3 && isByteOrderMark(chunk)));
@@ -91,7 +94,7 @@ export class Exchange {
     return undefined;
   }
 
-  /** The whole rest of the body. */
+  /** Returns the rest of the body. */
   async text(maxBytes: number): Promise<string> {
     const decoder = new TextDecoder();
     let text = "";
@@ -107,12 +110,12 @@ export class Exchange {
     return text + decoder.decode();
   }
 
-  /** A real event came: the idle bound starts afresh. */
+  /** Restarts the idle timer. Call for every real event. */
   progress(): void {
     this.#idle?.refresh();
   }
 
-  /** From here on the other side has at most this long. */
+  /** Limits the remaining time for the server. */
   hurry(milliseconds: number): void {
     const bound = Math.min(milliseconds, this.#bounds.idleMs);
     clearTimeout(this.#idle);
@@ -120,8 +123,8 @@ export class Exchange {
   }
 
   /**
-   * Frees timers and the connection. After a reply that was read to its last event the connection is kept for the next
-   * call, if the server ends the body soon.
+   * Frees timers and the connection. After a reply that was read to its last event, the connection is reused for the
+   * next call if the server ends the body soon.
    */
   close(read: "finished" | "abandoned" = "abandoned"): void {
     clearTimeout(this.#idle);
@@ -154,12 +157,12 @@ export class Exchange {
         text += decoder.decode(chunk.subarray(0, limits.errorBodyBytes), { stream: true });
       }
     } catch {
-      // The status alone says enough.
+      // The status alone is enough.
     }
     return text;
   }
 
-  /** Waits for `work`, but not past a bound or an abort, even if the work itself takes no notice of either. */
+  /** Waits for `work`, but not past a time limit or an abort, even if the work ignores both. */
   #within<T>(work: Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => {
       this.#interrupt = reject;
@@ -197,7 +200,7 @@ export class Exchange {
       }
       this.#drop();
     } catch {
-      // The reply is complete: how the connection ends is of no interest.
+      // The reply is complete, so it does not matter how the connection ends.
     } finally {
       clearTimeout(timer);
     }

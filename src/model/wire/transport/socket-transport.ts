@@ -1,6 +1,6 @@
 /**
- * The responses wire over a WebSocket: a request is one message, each event of the reply another. To those who read, it
- * looks like the stream that HTTP would have brought. A socket is kept for the next call of the same agent.
+ * The responses wire over a WebSocket: a request is one message, each event of the reply another. To its reader the
+ * reply looks like an HTTP stream. A socket is reused for the next call of the same agent.
  */
 import { isObject } from "../../../lib/json.ts";
 import { parseBounded } from "../bounded-json.ts";
@@ -9,7 +9,7 @@ import type { Answer, Send, Sending } from "./transport.ts";
 
 interface Kept {
   readonly socket: ModelSocket;
-  /** Waited for from the moment the socket is free: what comes unasked, or its end, makes it useless. */
+  /** Awaited from the moment the socket is idle: an unexpected message or its end makes it unusable. */
   readonly next: Promise<string | undefined>;
   readonly timer: NodeJS.Timeout;
 }
@@ -17,7 +17,7 @@ interface Kept {
 const KEPT_MS = 30_000;
 const MAX_KEPT = 8;
 
-/** Where no socket can be opened, requests go the `other` way from then on. */
+/** Sends over WebSockets. If no socket can be opened, this and later requests use `other`. */
 export function sendBySocket(open: OpenSocket, other: Send): Send {
   const kept = new Map<string, Kept>();
   let isOffered = true;
@@ -52,11 +52,11 @@ export function sendBySocket(open: OpenSocket, other: Send): Send {
   return async (sending) => {
     if (!isOffered) return other(sending);
     const { headers, signal, origin } = sending;
-    // Who asks, and as whom, is told when a socket is opened; it is nobody else's after that.
+    // Identity is sent when a socket is opened, so a socket is only reused for the same URL, headers and origin.
     const key = JSON.stringify([sending.url, headers, origin]);
     const free = (socket: ModelSocket): void => keep(key, socket);
     const used = take(key);
-    // One that was closed meanwhile: nothing was heard, so nothing is lost by a new one.
+    // A reused socket may have been closed. If nothing was received, a new one can be used safely.
     const again = used && (await converse(used.socket, sending, { free, next: used.next }).catch(() => undefined));
     if (again) return again;
     signal.throwIfAborted();
@@ -74,7 +74,7 @@ export function sendBySocket(open: OpenSocket, other: Send): Send {
   };
 }
 
-/** Undefined when the socket was closed before anything was heard; rejects when it broke. */
+/** Returns `undefined` if the socket was closed before anything was received. Rejects if it broke. */
 async function converse(
   socket: ModelSocket,
   { body, signal }: Sending,
@@ -95,7 +95,7 @@ async function converse(
   }
 }
 
-/** An error in the place of a reply, with the status that HTTP would have had. */
+/** Returns an error message in place of a reply, with the status that HTTP would have. */
 function refusalOf(message: string, socket: ModelSocket): Answer | undefined {
   const parsed = parseBounded(message);
   if (!parsed.ok || !isObject(parsed.value) || parsed.value.type !== "error") return undefined;
@@ -144,7 +144,7 @@ function replyFrom(first: string, socket: ModelSocket, free: (socket: ModelSocke
 
 const LAST = new Set<unknown>(["response.completed", "response.incomplete", "response.failed"]);
 
-/** Only what looks like it is read twice. */
+/** Parses only messages that look like the last one, to avoid parsing each message twice. */
 function isLast(message: string): boolean {
   if (!/response\.(?:completed|incomplete|failed)/.test(message)) return false;
   const parsed = parseBounded(message);

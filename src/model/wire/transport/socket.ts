@@ -1,15 +1,18 @@
 import type { RequestOrigin } from "../../provider.ts";
 
-/** A WebSocket to a place, as a client program opens it in the network's place: text messages both ways. */
+/** A WebSocket that a client program opens instead of the network: text messages both ways. */
 export interface ModelSocket {
   send(message: string): Promise<void>;
-  /** The next message, or nothing when the other side has closed it. Rejects when it broke. One waits at a time. */
+  /**
+   * Returns the next message, or `undefined` when the other side has closed. Rejects when the socket broke. Only one
+   * call at a time.
+   */
   receive(): Promise<string | undefined>;
-  /** `cancelled`: in the middle of a reply, which nobody waits for any more. Once is enough. */
+  /** `cancelled`: during a reply that is no longer needed. Calling it once is enough. */
   close(how: "done" | "cancelled"): void;
 }
 
-/** Rejects when no socket could be opened there. */
+/** Rejects when no socket could be opened. */
 export type OpenSocket = (
   url: string,
   options: {

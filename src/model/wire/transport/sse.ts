@@ -7,11 +7,11 @@ export interface SseEvent {
   readonly data: string;
 }
 
-/** Bytes in, events out, without a promise per event. */
+/** Converts bytes to events without a promise per event. */
 export interface SseReader {
-  /** The events that these bytes complete, in batches; nothing is buffered before it is known to fit. */
+  /** Yields the events that these bytes complete, in batches. Nothing is buffered before its size is checked. */
   feed(bytes: Uint8Array): Generator<readonly SseEvent[]>;
-  /** What a last line without the blank line after it holds. */
+  /** Returns the event of a last line without the blank line after it. */
   end(): readonly SseEvent[];
 }
 
@@ -40,7 +40,7 @@ export function sseReader(provider: string): SseReader {
     return batch;
   }
 
-  /** The parser is quadratic in lines that end with a carriage return, so it gets to see line feeds only. */
+  /** Converts line ends to line feeds: the parser is quadratic for lines that end with a carriage return. */
   function withLineFeeds(text: string): string {
     if (!heldReturn && !text.includes("\r")) return text;
     let whole = heldReturn ? `\r${text}` : text;

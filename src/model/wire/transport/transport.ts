@@ -1,6 +1,6 @@
 /**
- * How bytes reach a place. Node's own HTTP client is the ordinary way: `fetch` costs a start 40 ms, half of the CPU of
- * a turn and 20 MB more. A `fetch` given with the place (a client program that tunnels model traffic) takes its place.
+ * How bytes reach a server. Node's HTTP client is the default: `fetch` costs 40 ms at startup, half of a turn's CPU
+ * time and 20 MB more memory. A `fetch` of the place (a client program that tunnels model traffic) replaces it.
  */
 import { Agent, type IncomingMessage, request as requestPlainly } from "node:http";
 import { request as requestSecurely, Agent as SecureAgent } from "node:https";
@@ -19,20 +19,20 @@ export interface Sending {
   readonly origin: RequestOrigin | undefined;
 }
 
-/** What came back. A redirect is an answer like any other: nothing follows it. */
+/** A response. Redirects are not followed. */
 export interface Answer {
   readonly status: number;
-  /** A header by its name in lower case. */
+  /** Returns a header by its lower-case name. */
   header(name: string): string | undefined;
-  /** The next bytes, or nothing at the end. Rejects when the connection breaks before that. */
+  /** Returns the next bytes, or `undefined` at the end. Rejects when the connection breaks before that. */
   read(): Promise<Uint8Array | undefined>;
-  /** Gives up the rest of the body. */
+  /** Discards the rest of the body. */
   cancel(): void;
 }
 
 export type Send = (sending: Sending) => Promise<Answer>;
 
-/** One for the life of a provider: it keeps connections for the next call. */
+/** Creates the sender of a provider. It lives as long as the provider and reuses connections. */
 export function transport(place: Place): Send {
   const send = place.fetch
     ? sendByFetch(place.fetch)
@@ -77,9 +77,9 @@ function sendByNode(secure: boolean, connections: Connections): Send {
         resolve(answerOf(incoming));
       });
       outgoing.on("error", (error: NodeJS.ErrnoException) => {
-        // The reader of the response gets this error too. A second request would have no owner.
+        // The reader of the response gets this error too. A second request would have no reader.
         if (answered) return;
-        // The server closed a kept connection before it answered, so a new connection repeats nothing.
+        // The server closed a reused connection before it answered, so a retry repeats nothing.
         if (again && outgoing.reusedSocket && error.code === "ECONNRESET") resolve(send(sending, false));
         else reject(error);
       });
@@ -88,7 +88,7 @@ function sendByNode(secure: boolean, connections: Connections): Send {
   return (sending) => send(sending, true);
 }
 
-/** How long a connection is kept that nobody uses. */
+/** How long an idle connection stays open. */
 const KEEP_MS = 30_000;
 
 function agentOf(secure: boolean, connections: Connections): Agent {
@@ -106,7 +106,7 @@ function agentOf(secure: boolean, connections: Connections): Agent {
   return agent;
 }
 
-/** A machine that does not answer at all is given up on long before one that thinks. */
+/** A host that does not answer at all fails long before a model that thinks. */
 const CONNECT_MS = 15_000;
 
 function limitConnecting(socket: Socket, secure: boolean): void {
@@ -120,7 +120,7 @@ function limitConnecting(socket: Socket, secure: boolean): void {
 function answerOf(incoming: IncomingMessage): Answer {
   const body = decoded(incoming);
   const chunks: AsyncIterator<Uint8Array> = body[Symbol.asyncIterator]();
-  for (const stream of [incoming, body]) stream.on("error", () => undefined); // whoever reads hears of it
+  for (const stream of [incoming, body]) stream.on("error", () => undefined); // the reader gets the error
   return {
     status: incoming.statusCode ?? 0,
     header: (name) => [incoming.headers[name] ?? []].flat().join(", ") || undefined,
@@ -135,11 +135,11 @@ function answerOf(incoming: IncomingMessage): Answer {
   };
 }
 
-/** The body without its compression: some servers and proxies compress though nobody asked for it. */
+/** Returns the body decompressed: some servers and proxies compress without being asked. */
 function decoded(incoming: IncomingMessage): Readable {
   const decoder = decoders[incoming.headers["content-encoding"]?.trim().toLowerCase() ?? ""]?.();
   if (!decoder) return incoming;
-  pipeline(incoming, decoder, () => undefined); // whoever reads hears of it
+  pipeline(incoming, decoder, () => undefined); // the reader gets the error
   return decoder;
 }
 
