@@ -1,7 +1,6 @@
-/** The functions that `bin/troupe.js` passes in. */
 import type { FirstFrame } from "../terminal/first-frame.ts";
 
-/** What `bin/troupe.js` hands over. */
+/** The functions that `bin/troupe.js` passes in. */
 export interface Launcher {
   /** The first frame of the interactive terminal, where it was painted before anything was loaded. */
   readonly first?: FirstFrame | undefined;
