@@ -24,6 +24,7 @@ describe("the search of a workspace", () => {
       gitFolders: [folder.at("bare"), folder.at("sub/repo/.git")],
       gitLinks: [],
       linkedGit: [],
+      oddLinks: [],
       protectedNames: [folder.at("sub/.vscode")],
       unreadable: [],
       unnameable: [],

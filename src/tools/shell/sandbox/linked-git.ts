@@ -1,8 +1,8 @@
 /** `.git` files and the folders they lead to. */
-import { realpathSync } from "node:fs";
-import { basename, dirname, isAbsolute, join, sep } from "node:path";
+import { basename, dirname, isAbsolute, join, resolve, sep } from "node:path";
+import { isInside } from "../../../lib/node/paths.ts";
 import { smallText } from "../../../lib/node/small-file.ts";
-import { kindOf, realPath } from "./path-kinds.ts";
+import { kindOf, oddName, realPath, Unprotectable } from "./path-kinds.ts";
 
 const MAX_LINK_FILE_BYTES = 4096;
 
@@ -19,14 +19,23 @@ function readSmall(path: string): string {
  */
 const joined = (folder: string, path: string): string => (isAbsolute(path) ? path : `${folder}${sep}${path}`);
 
-/** The folder that a `.git` file leads to. */
-export function gitFolderBehind(gitFile: string): string | undefined {
+/**
+ * The folder that a `.git` file leads to. Throws an `Unprotectable` for one in the folders `within` that no path can name.
+ */
+export function gitFolderBehind(gitFile: string, within: readonly string[]): string | undefined {
   try {
     const text = readSmall(gitFile);
     if (!text.startsWith("gitdir: ")) return undefined;
-    const folder = realPath(joined(dirname(gitFile), text.slice("gitdir: ".length)));
+    const link = text.slice("gitdir: ".length);
+    const path = joined(dirname(gitFile), link);
+    if (link.includes("\ufffd")) {
+      if (isInside(resolve(path), within)) throw oddName(gitFile);
+      return undefined;
+    }
+    const folder = realPath(path, within);
     return folder !== undefined && kindOf(folder) === "folder" ? folder : undefined;
-  } catch {
+  } catch (error) {
+    if (error instanceof Unprotectable) throw error;
     return undefined;
   }
 }
@@ -37,11 +46,12 @@ export function gitFolderBehind(gitFile: string): string | undefined {
  */
 export function linkedRepository(gitFile: string): { common: string; own: string } | undefined {
   try {
-    const own = gitFolderBehind(gitFile);
+    const own = gitFolderBehind(gitFile, []);
     if (own === undefined) return undefined;
-    const back = realpathSync.native(joined(own, readSmall(join(own, "gitdir"))));
-    const common = realpathSync.native(joined(own, readSmall(join(own, "commondir"))));
-    const isKnown = back === realpathSync.native(gitFile) && own.startsWith(join(common, "worktrees") + sep);
+    const back = realPath(joined(own, readSmall(join(own, "gitdir"))));
+    const common = realPath(joined(own, readSmall(join(own, "commondir"))));
+    if (back === undefined || common === undefined) return undefined;
+    const isKnown = back === realPath(gitFile) && own.startsWith(join(common, "worktrees") + sep);
     return isKnown && basename(common) === ".git" ? { common, own } : undefined;
   } catch {
     return undefined;

@@ -1,8 +1,14 @@
 /** Looks at paths without throwing for missing ones. */
 import { lstatSync, readlinkSync, realpathSync, statSync } from "node:fs";
 import { sep } from "node:path";
+import { isInside } from "../../../lib/node/paths.ts";
 
 export type Kind = "missing" | "folder" | "file" | "link";
+
+/** The workspace cannot be protected as it is. */
+export class Unprotectable extends Error {
+  override readonly name = "Unprotectable";
+}
 
 /** Throws when it cannot tell: a path that cannot be looked at must not count as missing. */
 export function kindOf(path: string): Kind {
@@ -18,18 +24,37 @@ export function kindOf(path: string): Kind {
 }
 
 export function folders(paths: readonly string[]): string[] {
-  const real = paths.map(realPath).filter((path) => path !== undefined && kindOf(path) === "folder");
+  const real = paths.map((path) => realPath(path)).filter((path) => path !== undefined && kindOf(path) === "folder");
   return [...new Set(real)].filter((path): path is string => path !== undefined && path !== sep);
 }
 
+/**
+ * Undefined when nothing is there. Throws an `Unprotectable` for a path that leads to a name that is not valid UTF-8: its
+ * text would name something else, or nothing. Outside the folders in `within`, such a path counts as missing.
+ */
+export function realPath(path: string, within: readonly string[] = [sep]): string | undefined {
+  const bytes = realBytes(path);
+  const text = bytes?.toString();
+  if (bytes === undefined || text === undefined || Buffer.from(text).equals(bytes)) return text;
+  if (isInside(text, within)) throw oddName(path);
+  return undefined;
+}
+
+export const oddName = (path: string): Unprotectable =>
+  new Unprotectable(`${path} leads to a name that is not valid UTF-8. Rename it.`);
+
 /** Most paths that are asked for do not exist, and resolving one of those is slow. */
-export function realPath(path: string): string | undefined {
+function realBytes(path: string): Buffer | undefined {
   try {
-    return statSync(path, { throwIfNoEntry: false }) === undefined ? undefined : realpathSync.native(path);
+    const isThere = statSync(path, { throwIfNoEntry: false }) !== undefined;
+    return isThere ? realpathSync.native(path, { encoding: "buffer" }) : undefined;
   } catch {
     return undefined;
   }
 }
+
+export const isMissing = (error: unknown): boolean =>
+  error instanceof Error && "code" in error && (error.code === "ENOENT" || error.code === "ENOTDIR");
 
 export function linkText(path: string): string {
   try {
@@ -39,7 +64,12 @@ export function linkText(path: string): string {
   }
 }
 
-export function identityOf(path: string | undefined): string {
-  const stat = path === undefined ? undefined : statSync(path, { throwIfNoEntry: false });
-  return stat === undefined ? "" : `${stat.dev}:${stat.ino}`;
+/** Of the object that a path leads to; an empty text when there is none. */
+export function identityOf(path: string): string {
+  try {
+    const { dev, ino } = statSync(path);
+    return `${dev}:${ino}`;
+  } catch {
+    return "";
+  }
 }

@@ -13,8 +13,9 @@ import { secondNames } from "../second-names.ts";
 import { cleanUpHere, type LeftBehind } from "./left-behind.ts";
 import { mountCheck } from "./mount-check.ts";
 import type { MountPoints } from "./mount-points.ts";
+import { realPath, Unprotectable } from "./path-kinds.ts";
 import type { Prepared, SandboxOptions, SandboxRequest, SupportFiles } from "./sandbox.ts";
-import { type Mount, type MountPlan, planMounts, type SandboxProfile, Unprotectable } from "./sandbox-profile.ts";
+import { type Mount, type MountPlan, planMounts, type SandboxProfile } from "./sandbox-profile.ts";
 import { type Found, TooLarge, type WorkspaceScanner } from "./sandbox-scan.ts";
 
 /** The filter comes in on a descriptor that has to be opened anew for every start. */
@@ -121,14 +122,15 @@ async function hold(
   }
 }
 
-async function search({ scanner }: Entry, root: string): Promise<Found> {
+async function search({ scanner, options }: Entry, root: string): Promise<Found> {
   try {
     const found = await scanner.scan(root);
     const [odd] = found.unnameable;
-    if (odd === undefined) return found;
+    const [link] = options.environmentFiles ? [] : found.oddLinks;
+    if (odd === undefined && link === undefined) return found;
+    const what = odd ? `A name in ${odd.folder} is` : `${link} leads to a name that is`;
     throw new ToolError(
-      `A name in ${odd.folder} is not valid UTF-8, so the sandbox cannot protect what lies there. Nothing was run. ` +
-        "Rename it.",
+      `${what} not valid UTF-8, so the sandbox cannot protect what lies there. Nothing was run. Rename it.`,
     );
   } catch (error) {
     if (!(error instanceof TooLarge)) throw error;
@@ -144,7 +146,7 @@ function planned(
   roots: WorkspaceRoots & { workspace: SandboxProfile["workspace"]; alsoHidden: readonly string[] },
 ): MountPlan {
   const real = (paths: readonly string[]): string[] =>
-    paths.filter((path) => existsSync(path)).map((path) => realpathSync(path));
+    paths.map((path) => realPath(path)).filter((path) => path !== undefined);
   try {
     return planMounts({
       workspace: roots.workspace,

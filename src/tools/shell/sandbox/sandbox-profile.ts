@@ -11,7 +11,7 @@ import { isInside } from "../../../lib/node/paths.ts";
 import { GIT_INTERNALS, PROTECTED_FILES, PROTECTED_FOLDERS, PROTECTED_PARTS } from "../../../lib/protected-names.ts";
 import type { KnownTree, MountPoint, ProtectedLink } from "./left-behind.ts";
 import { gitFolderBehind, linkedRepository } from "./linked-git.ts";
-import { folders, identityOf, type Kind, kindOf, linkText, realPath } from "./path-kinds.ts";
+import { folders, identityOf, type Kind, kindOf, linkText, realPath, Unprotectable } from "./path-kinds.ts";
 import { HIDDEN_FROM_ROOT, HIDDEN_IN_HOME, STARTUP_FILES, STARTUP_FOLDERS } from "./sandbox-hidden.ts";
 import { hiddenHome } from "./sandbox-home.ts";
 import { entriesOf, type Found } from "./sandbox-scan.ts";
@@ -69,11 +69,6 @@ const MAX_MODULE_DEPTH = 4;
 /** Bubblewrap reads the mount table anew for each mount, so that a thousand take seconds. */
 const MAX_MOUNTS = 1000;
 
-/** The workspace cannot be protected as it is. */
-export class Unprotectable extends Error {
-  override readonly name = "Unprotectable";
-}
-
 export function planMounts(profile: SandboxProfile): MountPlan {
   const strict = profile.homeView.kind === "strict" ? hiddenHome(profile.home, profile.homeView.searchPath) : undefined;
   const isGone = (path: string): boolean =>
@@ -127,7 +122,9 @@ const scratch = (path: string): Mount => ({ kind: "scratch", path });
 function hiddenPaths(profile: SandboxProfile, binds: readonly string[]): string[] {
   const system = process.getuid?.() === 0 ? HIDDEN_FROM_ROOT : [];
   const named = [profile.stateRoot, ...HIDDEN_IN_HOME.map((name) => join(profile.home, name)), ...system];
-  const real = [...named, ...profile.denied].map(realPath).filter((path) => path !== undefined && path !== sep);
+  const real = [...named, ...profile.denied]
+    .map((path) => realPath(path))
+    .filter((path) => path !== undefined && path !== sep);
   const all = [...new Set(real)].filter((path): path is string => path !== undefined);
   // One below another hidden path needs no mount of its own, unless it is opened in between.
   const isCovered = (path: string, by: string): boolean =>
@@ -274,9 +271,10 @@ class Plan implements MountPlan {
       this.#protectModules(join(own, "modules"), MAX_MODULE_DEPTH);
       return;
     }
-    const target = gitFolderBehind(gitFile);
+    const roots = this.#profile.workspace.map((one) => one.root);
+    const target = gitFolderBehind(gitFile, roots);
     if (target === undefined) return;
-    const root = this.#profile.workspace.find((one) => isInside(target, [one.root]))?.root;
+    const root = roots.find((one) => isInside(target, [one]));
     if (root === undefined || isInside(target, this.#hidden)) return;
     // Those of submodules and linked worktrees are protected already, with the repository they belong to.
     if (isInside(target, [join(root, ".git", "modules"), join(root, ".git", "worktrees")])) return;
@@ -317,6 +315,8 @@ class Plan implements MountPlan {
     if (this.#kindOf(modules) !== "folder") return;
     for (const entry of entriesOf(modules).filter((one) => one.isDirectory())) {
       const folder = join(modules, entry.name);
+      // A name that is not valid UTF-8. The folder above it is read-only, which must do.
+      if (kindOf(folder) !== "folder") continue;
       if (kindOf(join(folder, "HEAD")) === "file") {
         this.#openGit(folder);
       } else if (depth > 0) this.#protectModules(folder, depth - 1);
@@ -345,9 +345,9 @@ class Plan implements MountPlan {
 
   /** A mount follows a link, so it protects the target. The link itself is compared after the command. */
   #readOnlyLink(path: string): void {
-    const target = realPath(path);
-    this.links.push({ path, target: linkText(path), end: identityOf(target) });
     const roots = this.#profile.workspace.map(({ root }) => root);
+    const target = realPath(path, roots);
+    this.links.push({ path, target: linkText(path), end: identityOf(path) });
     if (target === undefined || !isInside(target, roots) || isInside(target, this.#hidden)) return;
     if (roots.includes(target)) {
       throw new Unprotectable(

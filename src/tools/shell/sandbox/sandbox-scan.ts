@@ -5,18 +5,20 @@
  * names repositories: git could step into one there. Nothing that the search has found can be moved to where it does not
  * look, because the sandbox makes mount points of the folders above it.
  */
-import { accessSync, constants, type Dirent, lstatSync, readdirSync, realpathSync, statSync } from "node:fs";
+import { accessSync, constants, type Dirent, lstatSync, readdirSync, statSync } from "node:fs";
 import { basename, dirname, join, sep } from "node:path";
 import { setImmediate as nextTick } from "node:timers/promises";
 import { PROTECTED_PARTS } from "../../../lib/protected-names.ts";
 import { indexNamesRepositories } from "../git-index.ts";
 import { NESTED_NAMES, type Unnameable } from "./left-behind.ts";
 import { gitFolderBehind, linkedRepository } from "./linked-git.ts";
-import { linkText } from "./path-kinds.ts";
+import { isMissing, linkText, realPath, Unprotectable } from "./path-kinds.ts";
 
 export interface Found {
   /** `.env` files, as real paths. */
   readonly environmentFiles: readonly string[];
+  /** Links named `.env` to files that no path can name. */
+  readonly oddLinks: readonly string[];
   /** Git folders below the top: `.git` of any kind (folder, file, link), and folders that look like a bare repository. */
   readonly gitFolders: readonly string[];
   /** Symbolic links in git folders, each with its target behind a null character: git writes through most of them. */
@@ -121,7 +123,7 @@ export class WorkspaceScanner {
   /** Whether the index of a repository may name others. */
   #namesRepositories(git: string): boolean {
     try {
-      const folder = lstatSync(git).isFile() ? gitFolderBehind(git) : git;
+      const folder = lstatSync(git).isFile() ? gitFolderBehind(git, [sep]) : git;
       if (folder === undefined) return false;
       const path = join(folder, "index");
       const stat = lstatSync(path, { throwIfNoEntry: false });
@@ -194,9 +196,6 @@ function listingOf(folder: string, { known, top, area }: ListingOptions): Listin
     return { ino: 0, ctimeMs: Number.NaN, folders: [], isRepository: false, marks, unnameable: [] };
   }
 }
-
-const isMissing = (error: unknown): boolean =>
-  error instanceof Error && "code" in error && (error.code === "ENOENT" || error.code === "ENOTDIR");
 
 /** Git takes any folder with these for a repository, whatever its name. */
 function looksBare(entries: readonly Dirent[]): boolean {
@@ -303,9 +302,11 @@ function marksOf(folder: string, entries: readonly Dirent[], top: string): Mark[
 
 function foundOf(marks: readonly Mark[]): Omit<Found, "unnameable" | "linkedGit"> {
   const paths = (kind: Mark["kind"]): string[] => marks.filter((mark) => mark.kind === kind).map(({ path }) => path);
-  const linked = paths("environment link").map((path) => fileBehind(path));
+  const linked = paths("environment link").map((path) => ({ path, target: fileBehind(path) }));
+  const targets = linked.map(({ target }) => target).filter((target) => typeof target === "string");
   return {
-    environmentFiles: [...new Set([...paths("environment"), ...linked.filter((path) => path !== undefined)])],
+    environmentFiles: [...new Set([...paths("environment"), ...targets])],
+    oddLinks: linked.filter(({ target }) => target === ODD).map(({ path }) => path),
     gitFolders: paths("git"),
     gitLinks: paths("git link"),
     protectedNames: paths("protected"),
@@ -313,14 +314,17 @@ function foundOf(marks: readonly Mark[]): Omit<Found, "unnameable" | "linkedGit"
   };
 }
 
+const ODD = Symbol("a file that no path can name");
+
 /** The file a link leads to. Hiding one of the system could only take away what commands need. */
-function fileBehind(path: string): string | undefined {
+function fileBehind(path: string): string | typeof ODD | undefined {
   try {
-    const target = realpathSync.native(path);
-    const isSystem = SYSTEM_FILE.test(target);
-    return !isSystem && statSync(target).isFile() && !HARMLESS_ENV.test(basename(target)) ? target : undefined;
-  } catch {
-    return undefined;
+    if (!statSync(path).isFile()) return undefined;
+    const target = realPath(path);
+    const isHarmless = target === undefined || SYSTEM_FILE.test(target) || HARMLESS_ENV.test(basename(target));
+    return isHarmless ? undefined : target;
+  } catch (error) {
+    return error instanceof Unprotectable ? ODD : undefined;
   }
 }
 
