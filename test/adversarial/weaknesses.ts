@@ -171,9 +171,9 @@ export const weaknesses: readonly Weakness[] = [
     id: "forgets-packages",
     watcher: "D23",
     changes: change(
-      "src/tools/shell/sandbox/sandbox-scan.ts",
-      "|| indexNamesRepositories(path)",
-      "|| indexNamesRepositories.length < 0",
+      "src/tools/shell/sandbox/named-repositories.ts",
+      "undefined : repositoriesIn(path)",
+      "undefined : repositoriesIn(path)?.slice(0, 0)",
     ),
   },
   {

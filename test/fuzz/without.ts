@@ -7,6 +7,7 @@ interface Change {
 
 const profile = "src/tools/shell/sandbox/sandbox-profile.ts";
 const scan = "src/tools/shell/sandbox/sandbox-scan.ts";
+const named = "src/tools/shell/sandbox/named-repositories.ts";
 const entry = "src/tools/shell/sandbox/sandbox-entry.ts";
 const cleaning = "src/tools/shell/sandbox/clean-up.ts";
 
@@ -59,7 +60,7 @@ export const WITHOUT: Readonly<Record<string, readonly Change[]>> = {
       to: "",
     },
   ],
-  "packages-named-by-an-index": [{ file: scan, from: "|| indexNamesRepositories(path)", to: "" }],
+  "packages-named-by-an-index": [{ file: named, from: "undefined : repositoriesIn(path)", to: "undefined : []" }],
   "points-removed": [
     { file: cleaning, from: "for (const point of [...left.points].reverse()) removePoint(point);", to: "" },
   ],

@@ -1,7 +1,7 @@
-/** Reads the index of a repository, only to learn whether git would step from there into another repository. */
+/** Reads the index of a repository, only to learn into which other repositories git would step from there. */
 import { lstatSync, readFileSync } from "node:fs";
 
-/** A larger index is taken to name repositories. */
+/** A larger index may name any repository. */
 const MAX_BYTES = 64 * 1024 * 1024;
 const HEADER_BYTES = 12;
 /** Where the mode lies in an entry, and how long an entry is up to the object's name. */
@@ -14,54 +14,86 @@ const TYPE_BITS = 0xf000;
 const GITLINK = 0xe000;
 const FOLDER = 0x4000;
 const EXTENDED_FLAG = 0x4000;
+/** Bits of the flags with the length of the name; all of them are set for longer names. */
+const LENGTH_BITS = 0xfff;
 /** A shared index, and folders that stand for everything in them. */
 const MORE_ENTRIES = new Set(["link", "sdir"]);
+/** A table by which git may read the entries in another order, so that a forged one can give them other names. */
+const ENTRY_TABLE = "IEOT";
 
-/** True when it may name some, also when it cannot be read. */
-export function indexNamesRepositories(path: string): boolean {
+/** Returns the paths of the repositories in the work tree that the index names. Undefined: it may name any. */
+export function repositoriesIn(path: string): readonly string[] | undefined {
   const stat = lstatSync(path);
-  if (!stat.isFile() || stat.size > MAX_BYTES) return true;
+  if (!stat.isFile() || stat.size > MAX_BYTES) return undefined;
   const bytes = readFileSync(path);
-  const answers = HASH_BYTES.map((hash) => namesIn(bytes, hash)).filter((answer) => answer !== undefined);
-  return answers.length === 0 || answers.includes(true);
+  const answers = HASH_BYTES.map((hash) => namesIn(bytes, hash)).filter((answer) => answer !== "no index");
+  const isCertain = answers.length > 0 && answers.every((names) => names?.every(isPlainPath));
+  return isCertain ? answers.flatMap((names) => names ?? []) : undefined;
 }
 
-/** Undefined when the bytes are no index with object names of this length. */
-function namesIn(bytes: Buffer, hashBytes: number): boolean | undefined {
-  if (bytes.length < HEADER_BYTES + hashBytes || bytes.toString("latin1", 0, 4) !== "DIRC") return undefined;
+/** Git writes only such paths, but follows others too. */
+const isPlainPath = (path: string): boolean =>
+  path.split("/").every((part) => part !== "" && part !== "." && part !== "..");
+
+/** Undefined when the bytes may name more than the entries say, "no index" when the object names have another length. */
+function namesIn(bytes: Buffer, hashBytes: number): string[] | undefined | "no index" {
+  if (bytes.length < HEADER_BYTES + hashBytes || bytes.toString("latin1", 0, 4) !== "DIRC") return "no index";
   const version = bytes.readUInt32BE(4);
-  if (version < 2 || version > 4) return undefined;
+  if (version < 2 || version > 4) return "no index";
   const end = bytes.length - hashBytes;
   let at = HEADER_BYTES;
-  let names = false;
+  let name: Buffer = Buffer.alloc(0);
+  let isComplete = true;
+  const names: string[] = [];
   for (let left = bytes.readUInt32BE(8); left > 0; left--) {
     const flagsAt = at + STAT_BYTES + hashBytes;
-    if (flagsAt + 2 > end) return undefined;
+    if (flagsAt + 2 > end) return "no index";
     const type = bytes.readUInt32BE(at + MODE_OFFSET) & TYPE_BITS;
-    names ||= type === GITLINK || type === FOLDER;
-    const isExtended = version >= 3 && (bytes.readUInt16BE(flagsAt) & EXTENDED_FLAG) !== 0;
-    const next = afterName(bytes, { at, nameAt: flagsAt + (isExtended ? 4 : 2), version });
-    if (next === undefined || next > end) return undefined;
-    at = next;
+    const flags = bytes.readUInt16BE(flagsAt);
+    const isExtended = version >= 3 && (flags & EXTENDED_FLAG) !== 0;
+    const entry = nameIn(bytes, { at, nameAt: flagsAt + (isExtended ? 4 : 2), version, before: name });
+    if (entry === undefined || entry.next > end) return "no index";
+    ({ name, next: at } = entry);
+    // Git goes by the length, and would read another name.
+    if ((flags & LENGTH_BITS) !== Math.min(name.length, LENGTH_BITS)) isComplete = false;
+    if (type === GITLINK) names.push(name.toString("utf8"));
+    if (type === FOLDER) isComplete = false;
   }
   while (at + 8 <= end) {
-    names ||= MORE_ENTRIES.has(bytes.toString("latin1", at, at + 4));
+    const extension = bytes.toString("latin1", at, at + 4);
+    if (MORE_ENTRIES.has(extension) || (extension === ENTRY_TABLE && names.length > 0)) isComplete = false;
     at += 8 + bytes.readUInt32BE(at + 4);
   }
-  return at === end ? names : undefined;
+  if (at !== end) return "no index";
+  return isComplete ? names : undefined;
 }
 
-/** Where the entry after this one begins. Version 4 shortens names and does not pad entries. */
-function afterName(
-  bytes: Buffer,
-  { at, nameAt, version }: { at: number; nameAt: number; version: number },
-): number | undefined {
+interface EntryAt {
+  readonly at: number;
+  readonly nameAt: number;
+  readonly version: number;
+  /** The name of the entry before this one. */
+  readonly before: Buffer;
+}
+
+/**
+ * The name of an entry and where the next one begins. Version 4 does not pad entries, and a name says how many bytes to
+ * cut off the end of the one before it, and what follows.
+ */
+function nameIn(bytes: Buffer, { at, nameAt, version, before }: EntryAt): { name: Buffer; next: number } | undefined {
   let start = nameAt;
+  let cut = 0;
   if (version === 4) {
-    while (start < bytes.length && ((bytes[start] ?? 0) & 0x80) !== 0) start++;
-    start++;
+    let byte = bytes[start++] ?? 0;
+    cut = byte & 0x7f;
+    while ((byte & 0x80) !== 0 && start < bytes.length) {
+      byte = bytes[start++] ?? 0;
+      cut = (cut + 1) * 128 + (byte & 0x7f);
+    }
   }
   const zero = bytes.indexOf(0, start);
-  if (zero < 0) return undefined;
-  return version === 4 ? zero + 1 : at + Math.ceil((zero - at + 1) / 8) * 8;
+  if (zero < 0 || cut > before.length) return undefined;
+  const own = bytes.subarray(start, zero);
+  if (version === 4) return { name: Buffer.concat([before.subarray(0, before.length - cut), own]), next: zero + 1 };
+  return { name: own, next: at + Math.ceil((zero - at + 1) / 8) * 8 };
 }

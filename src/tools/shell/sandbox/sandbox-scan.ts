@@ -1,17 +1,17 @@
 /**
  * Finds the files in a workspace that the sandbox must hide or protect. The search runs before and after every command
  * and always covers the whole workspace: a listing is read again only when the folder has changed since, so a repeated
- * search costs one `lstat` per folder. In `.git` only links are looked for. `node_modules` is left out, unless an index
- * names repositories: git could step into one there. Nothing that the search has found can be moved to where it does not
- * look, because the sandbox makes mount points of the folders above it.
+ * search costs one `lstat` per folder. In `.git` only links are looked for. In `node_modules` only repositories that an
+ * index names count, with what lies in them: git steps into those. Nothing that the search has found can be moved to
+ * where it does not look, because the sandbox makes mount points of the folders above it.
  */
 import { accessSync, constants, type Dirent, lstatSync, readdirSync, statSync } from "node:fs";
 import { basename, dirname, join, sep } from "node:path";
 import { setImmediate as nextTick } from "node:timers/promises";
 import { PROTECTED_PARTS } from "../../../lib/protected-names.ts";
-import { indexNamesRepositories } from "../git-index.ts";
 import { NESTED_NAMES, type Unnameable } from "./left-behind.ts";
-import { gitFolderBehind, linkedRepository } from "./linked-git.ts";
+import { linkedRepository } from "./linked-git.ts";
+import { isInNamed, mayHoldNamed, type NamedRepositories, RepositoryIndexes } from "./named-repositories.ts";
 import { isMissing, linkText, realPath, Unprotectable } from "./path-kinds.ts";
 
 export interface Found {
@@ -34,8 +34,6 @@ export interface Found {
 }
 
 export interface ScanOptions {
-  /** Also look into `node_modules`. */
-  readonly packages?: boolean;
   /** Throws a `TooLarge` beyond this many folders. */
   readonly maxFolders?: number;
 }
@@ -77,39 +75,56 @@ interface Mark {
   readonly path: string;
 }
 
+interface Searched {
+  /** Those with something in them. */
+  readonly listings: readonly { readonly listing: Listing; readonly isPackage: boolean }[];
+  readonly linkedGit: readonly string[];
+}
+
 export class WorkspaceScanner {
   readonly #workspaces = new Map<string, ReadonlyMap<string, Listing>>();
-  readonly #indexes = new Map<string, { readonly changed: string; readonly names: boolean }>();
+  readonly #indexes = new RepositoryIndexes();
 
   async scan(workspace: string, options: ScanOptions = {}): Promise<Found> {
-    const found = await this.#search(workspace, options);
-    const git = [join(workspace, ".git"), ...found.gitFolders];
-    const isComplete = options.packages === true || !git.some((path) => this.#namesRepositories(path));
-    return isComplete ? found : this.#search(workspace, { ...options, packages: true });
+    const top = join(workspace, ".git");
+    const plain = await this.#search(workspace, options);
+    let found = foundOf(plain, NONE);
+    let named = this.#indexes.namedBy([top, ...found.gitFolders]);
+    if (named !== "any" && named.size === 0) return found;
+    const searched = await this.#search(workspace, { ...options, packages: true });
+    // Repositories among the packages may name further ones.
+    for (let seen: NamedRepositories = NONE; seen !== "any" && (named === "any" || named.size > seen.size); ) {
+      found = foundOf(searched, named);
+      seen = named;
+      named = this.#indexes.namedBy([top, ...found.gitFolders]);
+    }
+    return found;
   }
 
-  async #search(workspace: string, options: ScanOptions): Promise<Found> {
-    const marks: Mark[] = [];
-    const unnameable: Unnameable[] = [];
+  async #search(workspace: string, options: ScanOptions & { readonly packages?: boolean }): Promise<Searched> {
+    const listings: { listing: Listing; isPackage: boolean }[] = [];
     const known = this.#workspaces.get(workspace);
     const next = new Map<string, Listing>();
     const linkedGit = linkedFolders(workspace);
-    const waiting: { folder: string; area: Area }[] = [
-      { folder: workspace, area: "tree" },
-      ...linkedGit.map((folder) => ({ folder, area: "git" as const })),
+    const waiting: { folder: string; area: Area; isPackage: boolean }[] = [
+      { folder: workspace, area: "tree", isPackage: false },
+      ...linkedGit.map((folder) => ({ folder, area: "git" as const, isPackage: false })),
     ];
     let paused = performance.now();
-    for (let index = 0; index < waiting.length; index++) {
-      const { folder, area } = waiting[index] ?? { folder: workspace, area: "tree" };
+    for (const [index, { folder, area, isPackage }] of waiting.entries()) {
       if (index >= (options.maxFolders ?? MAX_FOLDERS)) throw new TooLarge(`${workspace} has over ${index} folders.`);
       const listing = listingOf(folder, { known: known?.get(folder), top: workspace, area });
       if (listing === undefined) continue;
       next.set(folder, listing);
-      for (const mark of listing.marks) marks.push(mark);
-      for (const one of listing.unnameable) unnameable.push(one);
+      if (listing.marks.length + listing.unnameable.length > 0) listings.push({ listing, isPackage });
       for (const name of listing.folders) {
-        if (name === "node_modules" && area !== "git" && !options.packages) continue;
-        waiting.push({ folder: join(folder, name), area: areaBelow(name, area, listing.isRepository) });
+        const isPackages = name === "node_modules" && area !== "git";
+        if (isPackages && !options.packages) continue;
+        waiting.push({
+          folder: join(folder, name),
+          area: areaBelow(name, area, listing.isRepository),
+          isPackage: isPackage || isPackages,
+        });
       }
       if (performance.now() - paused > YIELD_AFTER_MS) {
         await nextTick();
@@ -117,31 +132,11 @@ export class WorkspaceScanner {
       }
     }
     this.#workspaces.set(workspace, next);
-    return { ...foundOf(marks), linkedGit, unnameable };
-  }
-
-  /** Whether the index of a repository may name others. */
-  #namesRepositories(git: string): boolean {
-    try {
-      const folder = lstatSync(git).isFile() ? gitFolderBehind(git, [sep]) : git;
-      if (folder === undefined) return false;
-      const path = join(folder, "index");
-      const stat = lstatSync(path, { throwIfNoEntry: false });
-      if (stat === undefined) return false;
-      const changed = `${stat.ino} ${stat.ctimeMs} ${stat.size}`;
-      const known = this.#indexes.get(path);
-      if (known?.changed === changed) return known.names;
-      // Entries may also lie in a shared index beside it.
-      const names = readdirSync(folder).some(isSharedIndex) || indexNamesRepositories(path);
-      if (Date.now() - stat.ctimeMs > SETTLED_AFTER_MS) this.#indexes.set(path, { changed, names });
-      return names;
-    } catch (error) {
-      return !isMissing(error);
-    }
+    return { listings, linkedGit };
   }
 }
 
-const isSharedIndex = (name: string): boolean => name.startsWith("sharedindex.");
+const NONE: NamedRepositories = new Set();
 
 interface ListingOptions {
   readonly known: Listing | undefined;
@@ -300,7 +295,17 @@ function marksOf(folder: string, entries: readonly Dirent[], top: string): Mark[
   return marks;
 }
 
-function foundOf(marks: readonly Mark[]): Omit<Found, "unnameable" | "linkedGit"> {
+/** Leaves out what lies among packages, unless in a repository that an index names. */
+function foundOf({ listings, linkedGit }: Searched, named: NamedRepositories): Found {
+  const marks = listings.flatMap(({ listing, isPackage }) =>
+    listing.marks.filter(
+      ({ kind, path }) =>
+        !isPackage || (kind === "unreadable" ? mayHoldNamed : isInNamed)(path.split("\0", 1)[0] ?? "", named),
+    ),
+  );
+  const unnameable = listings.flatMap(({ listing, isPackage }) =>
+    listing.unnameable.filter(({ folder }) => !isPackage || isInNamed(folder, named)),
+  );
   const paths = (kind: Mark["kind"]): string[] => marks.filter((mark) => mark.kind === kind).map(({ path }) => path);
   const linked = paths("environment link").map((path) => ({ path, target: fileBehind(path) }));
   const targets = linked.map(({ target }) => target).filter((target) => typeof target === "string");
@@ -309,8 +314,10 @@ function foundOf(marks: readonly Mark[]): Omit<Found, "unnameable" | "linkedGit"
     oddLinks: linked.filter(({ target }) => target === ODD).map(({ path }) => path),
     gitFolders: paths("git"),
     gitLinks: paths("git link"),
+    linkedGit,
     protectedNames: paths("protected"),
     unreadable: paths("unreadable"),
+    unnameable,
   };
 }
 
