@@ -1,11 +1,11 @@
-/** From what a hook printed, sent or returned to what it said. */
+/** Parses the output of a hook: text printed by a program, an HTTP body, or a returned value. */
 import * as z from "zod";
 import { isObject } from "../lib/json.ts";
 import { clip, sanitise } from "../lib/text.ts";
 import { forbiddenKey, readJson } from "./bounded-json.ts";
 import { type HookOutput, type HookPoint, outputSchemas } from "./points.ts";
 
-/** Nothing said is an answer as well; an answer that cannot be read is a failure of the hook. */
+/** Empty output is a valid answer. Output that cannot be parsed counts as a failure of the hook. */
 export type Answer<P extends HookPoint> =
   | { readonly ok: true; readonly output: HookOutput<P> | undefined }
   | { readonly ok: false; readonly error: string };
@@ -17,7 +17,7 @@ export function readAnswer<P extends HookPoint>(point: P, text: string): Answer<
   return checkAnswer(point, json.value);
 }
 
-/** For values that never were text. */
+/** Validates a value that was never text, such as the return value of a function hook. */
 export function checkAnswer<P extends HookPoint>(point: P, value: unknown): Answer<P> {
   if (value === undefined || value === null) return { ok: true, output: undefined };
   if (!isObject(value)) return { ok: false, error: "its output cannot be used: it is not a JSON object" };
@@ -31,8 +31,8 @@ export function checkAnswer<P extends HookPoint>(point: P, value: unknown): Answ
 }
 
 /**
- * Guards written for Claude put their words one level down or name them differently. They are understood, because a
- * denial that nobody understands would be an approval.
+ * Maps field names of Claude hooks, including fields nested in `hookSpecificOutput`, to our own. Without this a denial
+ * written for Claude would be ignored, which would act as an approval.
  */
 function inOurWords(point: HookPoint, value: Record<string, unknown>): Record<string, unknown> {
   const { hookSpecificOutput: inner, ...outer } = value;
@@ -47,10 +47,10 @@ function inOurWords(point: HookPoint, value: Record<string, unknown>): Record<st
   return Object.fromEntries(Object.entries(said).filter(([, field]) => field !== undefined));
 }
 
-/** A few words of something unexpected, safe to show. */
+/** Returns the start of an unexpected text, sanitised and quoted for an error message. */
 const excerpt = (text: string): string => JSON.stringify(clip(sanitise(text.slice(0, 400)).trim(), 120));
 
-/** The message of anything thrown. */
+/** Returns the message of any thrown value. */
 export function messageOf(thrown: unknown): string {
   if (thrown instanceof z.ZodError) return z.prettifyError(thrown);
   return thrown instanceof Error ? thrown.message : String(thrown);

@@ -1,10 +1,12 @@
-/** JSON from and for outside: what hooks print is read with limits, what they were told is stored with limits. */
+/**
+ * Size and depth limits for JSON: output of hooks is parsed with limits, their input is stored in events with limits.
+ */
 import { isDeeperThan, type Json, parseJson, prototypeKeys } from "../lib/json.ts";
 import { clip } from "../lib/text.ts";
 
 const MAX_DEPTH = 64;
 
-/** The value of a text, or what is wrong with it. The depth is counted before anything is built. */
+/** Parses a text, or returns an error. The depth is checked before any object is built. */
 export function readJson(text: string): { ok: true; value: Json } | { ok: false; error: string } {
   if (isDeeperThan(text, MAX_DEPTH)) return { ok: false, error: `it is nested more than ${MAX_DEPTH} deep` };
   const parsed = parseJson(text);
@@ -13,7 +15,7 @@ export function readJson(text: string): { ok: true; value: Json } | { ok: false;
   return forbidden === undefined ? parsed : { ok: false, error: `the name ${forbidden} is not allowed in it` };
 }
 
-/** The first key that would reach into prototypes. */
+/** Returns the first key that would reach a prototype, at any depth. */
 export function forbiddenKey(value: unknown): string | undefined {
   if (typeof value !== "object" || value === null) return undefined;
   for (const [key, inner] of Object.entries(value)) {
@@ -25,7 +27,7 @@ export function forbiddenKey(value: unknown): string | undefined {
 
 const MAX_STORED_BYTES = 8 * 1024;
 
-/** The same value, with long strings clipped and long lists cut until it fits into an event. */
+/** Returns the value with long strings clipped and long lists cut until it fits into an event. */
 export function boundedForEvent(value: Json): Json {
   if (measure(value) <= MAX_STORED_BYTES) return value;
   for (let characters = 2_048, items = 64; characters >= 16; characters /= 2, items = Math.max(1, items / 2)) {

@@ -1,6 +1,6 @@
 /**
- * Runs one command hook: payload in, answer out, in a process group of its own. When this resolves the program has ended
- * and nothing of its group is left, however it ended; a grandchild that holds its output open is not waited for.
+ * Runs one command hook in its own process group: payload on stdin, answer on stdout. When the promise resolves, the
+ * program and its group have ended. It does not wait for a grandchild that holds the output open.
  */
 import type { ChildProcessWithoutNullStreams } from "node:child_process";
 import { realpath, stat } from "node:fs/promises";
@@ -23,16 +23,16 @@ export type CommandEnd =
 
 export interface CommandPorts extends HookWorld {
   readonly prepare: PrepareProgram;
-  /** Time-outs and aborts alike; the caller knows which it was. */
+  /** Aborts on timeout or cancellation; the caller knows which. */
   readonly signal: AbortSignal;
   onProgress(progress: Progress): void;
-  /** Told when the program runs less contained than it should. */
+  /** Called when the program runs with less containment than it should. */
   onWarning(message: string): void;
 }
 
 type CommandDefinition = Pick<HookDefinition, "source"> & { readonly run: CommandRun };
 
-/** How long a program has between being asked to end and being ended. */
+/** Time between SIGTERM and SIGKILL. */
 const GRACE_MS = 2_000;
 const MAX_STDERR_BYTES = 4 * 1024;
 
@@ -80,12 +80,15 @@ function commandLine(definition: CommandDefinition, ports: CommandPorts) {
     return { program: expand(start.program), arguments: start.arguments.map(expand) };
   }
   const text = expandShellText(start.text, definition, ports);
-  // Started with a socket for stdin, bash takes itself for a remote login and would read ~/.bashrc.
+  // With a socket as stdin, bash assumes a remote login and would read ~/.bashrc.
   if (start.shell === "bash") return { program: "bash", arguments: ["--norc", "--noprofile", "-c", text] };
   return { program: "powershell", arguments: ["-NoProfile", "-NonInteractive", "-Command", text] };
 }
 
-/** Relative to the project. Only a person's own hooks may work elsewhere; a plugin's also where it is installed. */
+/**
+ * Resolves the working directory relative to the project. A hook of the user may use any absolute path. A hook of a
+ * plugin may also use the plugin's folders. Throws for any other directory outside the project.
+ */
 async function workingFolder(definition: CommandDefinition, ports: CommandPorts): Promise<string> {
   const { source, run } = definition;
   if (run.cwd === undefined) return ports.projectRoot;
@@ -141,7 +144,7 @@ async function runPrepared(prepared: PreparedProgram, { cwd, payload, ports }: S
   }
 }
 
-/** Some reasons why a program cannot be started are thrown, others come as an event. */
+/** Some start failures are thrown here, others arrive as an `error` event. */
 async function start({ program, arguments: words, environment }: PreparedProgram, cwd: string) {
   const { spawn } = await import("node:child_process");
   const env = { ...environment };
@@ -169,8 +172,8 @@ function withOutput(
 }
 
 /**
- * What a program printed is in its pipes when it has ended, and read within the next turns of the event loop. Waiting for
- * the pipes to end would be waiting for everyone who inherited them.
+ * Waits until the output of an ended program has been read. It is in the pipes already and is read within a few turns
+ * of the event loop. Waiting for the pipes to close would wait for every process that inherited them.
  */
 async function drained(): Promise<void> {
   for (let turn = 0; turn < 3; turn++) await nextTask();
@@ -186,7 +189,7 @@ function firstBytes(stream: NodeJS.ReadableStream): () => string {
   return () => clip(sanitise(Buffer.concat(pieces).toString("utf8")).trim(), MAX_STDERR_BYTES);
 }
 
-/** The program and everything it started that did not leave its group. */
+/** The program and all its descendants that stayed in its process group. */
 class ProcessGroup {
   readonly #child: ChildProcessWithoutNullStreams;
   #timer: NodeJS.Timeout | undefined;
@@ -195,14 +198,14 @@ class ProcessGroup {
     this.#child = child;
   }
 
-  /** Asks it to end, and ends it when it does not. */
+  /** Sends SIGTERM, then SIGKILL after the grace period. */
   end(): void {
     if (this.#timer !== undefined) return;
     this.#signal("SIGTERM");
     this.#timer = setTimeout(() => this.#signal("SIGKILL"), GRACE_MS);
   }
 
-  /** Ends what is left of it. */
+  /** Sends SIGKILL to the rest of the group. */
   kill(): void {
     clearTimeout(this.#timer);
     this.#signal("SIGKILL");
@@ -214,7 +217,7 @@ class ProcessGroup {
     try {
       process.kill(process.platform === "win32" ? pid : -pid, name);
     } catch {
-      // Nothing of it is left.
+      // The group has no processes left.
     }
   }
 }

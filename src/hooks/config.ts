@@ -1,4 +1,4 @@
-/** From a configuration to hooks. A file loses its bad entries and says so; what stands in settings is right or an error. */
+/** Parses hook configurations. A bad entry in a hook file is skipped with a notice; a bad entry in settings throws. */
 import { isObject, jsonTroublePlace } from "../lib/json.ts";
 import { nearest } from "../lib/text.ts";
 import { TroupeError } from "../protocol/errors.ts";
@@ -11,7 +11,7 @@ import type { Environment } from "./url-rules.ts";
 
 export interface ConfigPlace {
   readonly origin: HookOrigin;
-  /** Of this process; only the two variables that make exceptions for addresses are read. */
+  /** The environment of this process. Only the two variables that allow local or http addresses are read. */
   readonly environment: Environment;
   readonly platform?: NodeJS.Platform;
 }
@@ -19,13 +19,16 @@ export interface ConfigPlace {
 export interface ParsedHooks {
   readonly definitions: readonly HookDefinition[];
   readonly notices: readonly HookNotice[];
-  /** The place it was said in is empty already; in settings it reaches further, see `load.ts`. */
+  /**
+   * True when the file disables hooks; its own definitions are then already empty. In settings it disables more, see
+   * `load.ts`.
+   */
   readonly disableAllHooks: boolean;
 }
 
 const MAX_HOOKS_PER_FILE = 100;
 
-/** A file of hooks, or a settings file of another product with hooks among other things. */
+/** Parses a hook file, or a settings file of another product that contains hooks among other settings. */
 export function parseHookFile(text: string, place: ConfigPlace): ParsedHooks {
   const content = text.replace(/^\uFEFF/, "");
   const json = readJson(content);
@@ -38,7 +41,7 @@ export function parseHookFile(text: string, place: ConfigPlace): ParsedHooks {
   return { definitions, notices, disableAllHooks: false };
 }
 
-/** The `hooks` of a settings file, with or without a version around it. Throws at the first thing that is wrong. */
+/** Parses the `hooks` value of a settings file, with or without a `version` wrapper. Throws on the first error. */
 export function parseInlineHooks(value: unknown, place: ConfigPlace): ParsedHooks {
   const fail = (message: string): never => {
     throw new TroupeError("configuration", `${place.origin.file}: ${message}`, {
@@ -98,7 +101,7 @@ function guessFor(name: string): string {
   return guess === undefined ? "" : `; did you mean ${guess}?`;
 }
 
-/** Entries may stand in groups that share a matcher. */
+/** Flattens entries; an entry may be a group of hooks that share a matcher. */
 function flatten(entries: unknown, at: string): { entry: unknown; at: string }[] {
   if (!Array.isArray(entries)) return [];
   return entries.flatMap((entry: unknown, index) => {

@@ -1,6 +1,6 @@
 /**
- * One input, told in two ways. A point spelled in camelCase is told in camelCase with the time in milliseconds; spelled
- * in PascalCase it is told in snake_case with an ISO time, its own name and the names that Claude has for tools.
+ * Two spellings of one hook input. The camelCase dialect uses camelCase fields and a time in milliseconds. The
+ * PascalCase dialect uses snake_case fields, an ISO time, the name of the point and Claude's names for tools.
  */
 import type { Json } from "../lib/json.ts";
 import { type Dialect, type HookInput, type HookPoint, pascalName } from "./points.ts";
@@ -24,7 +24,7 @@ export function payloadFor<P extends HookPoint>(
   };
 }
 
-/** Programs that read the camel dialect expect the arguments of a tool as text, and parse it themselves. */
+/** Encodes the tool arguments as a JSON string, as programs that read the camel dialect expect. */
 export function asSent(payload: Payload): Payload {
   return payload.toolArgs === undefined ? payload : { ...payload, toolArgs: JSON.stringify(payload.toolArgs) };
 }
@@ -57,12 +57,12 @@ const byToolName = new Map(
   Object.entries(claudeNames).flatMap(([claude, names]) => names.map((name) => [name, claude] as const)),
 );
 
-/** The name that hooks written for Claude know; a tool it does not have keeps its own. */
+/** Returns Claude's name for a tool, or the name itself when Claude has no such tool. */
 export function claudeName(toolName: string): string {
   return byToolName.get(toolName) ?? toolName;
 }
 
-/** Our names for one of Claude's, the usual one first; a name it does not have stands for itself. */
+/** Returns our names for one of Claude's tools, the usual one first. An unknown name is returned as it is. */
 export function toolNamesOf(name: string): readonly string[] {
   return Object.hasOwn(claudeNames, name) ? (claudeNames[name] ?? [name]) : [name];
 }

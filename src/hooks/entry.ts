@@ -1,4 +1,4 @@
-/** One entry of a configuration: what may stand in it, and the definition that it becomes. */
+/** One entry of a hook configuration: its schema, and the definition built from it. */
 import * as z from "zod";
 import { HOST_NOTATION, hostRule, MAX_PROGRAM_HOSTS, NO_NETWORK } from "../lib/host-rule.ts";
 import type { Json } from "../lib/json.ts";
@@ -17,12 +17,12 @@ import { parseMatcher } from "./matcher.ts";
 import { canRefuse, type Dialect, type HookPoint, isAuthorising } from "./points.ts";
 import { type Environment, urlProblem } from "./url-rules.ts";
 
-/** What is known about an entry before it is read. */
+/** The context of an entry that is known before it is parsed. */
 export interface EntryPlace {
   readonly point: HookPoint;
   readonly dialect: Dialect;
   readonly origin: HookOrigin;
-  /** The variables that make exceptions for addresses. */
+  /** The variables that allow exceptions for addresses. */
   readonly environment: Environment;
   readonly platform: NodeJS.Platform;
 }
@@ -71,7 +71,7 @@ const Prompt = z.lazy(() =>
   z.object({ type: z.literal("prompt"), prompt: z.string().trim().min(1).max(MAX_COMMAND_CHARACTERS), ...common }),
 );
 
-/** Throws what is wrong, worded to stand behind the place of the entry. */
+/** Throws an error whose message is written to follow the position of the entry. */
 export function parseEntry(value: Record<string, unknown>, place: EntryPlace, index: number): HookDefinition {
   const entry = parseByType(value);
   const { point, dialect, origin } = place;
@@ -143,7 +143,10 @@ function hasNoNul(text: string): boolean {
   return !text.includes("\0");
 }
 
-/** Everything that decides what the hook does; the file it stands in is its place, not its content. */
+/**
+ * Returns the trusted identity of a hook. `value` holds everything that decides what the hook does. The file it is in
+ * belongs to `id`, not to `value`.
+ */
 export function pin(definition: Omit<HookDefinition, "pinned">): HookDefinition["pinned"] {
   const { point, dialect, source, matcher, onFailure, timeoutMs, run } = definition;
   const value: Json = {
@@ -163,7 +166,10 @@ export function pin(definition: Omit<HookDefinition, "pinned">): HookDefinition[
   };
 }
 
-/** Everything that a person decides about, one fact a line: first what runs and what it reaches, nothing cut. */
+/**
+ * Returns the full definition for the user who decides whether to trust it, one fact per line. The command and what it
+ * can reach come first; nothing is cut.
+ */
 function wholeRun({ run, onFailure, timeoutMs }: Pick<HookDefinition, "run" | "onFailure" | "timeoutMs">): string[] {
   const rest = [`limits: ${timeoutMs / 1000} s; when it fails: ${onFailure === "open" ? "go on" : "refuse"}`];
   switch (run.type) {

@@ -1,15 +1,18 @@
-/** What a hook's words stand for: variables it may see, and the two places it may name. */
+/** Expands variables and path templates in the texts of a hook. */
 import { childEnvironment } from "../lib/node/child-environment.ts";
 import type { HookDefinition } from "./hooks.ts";
 import type { Environment } from "./url-rules.ts";
 
 export interface HookWorld {
-  /** Of this process; scrubbed before any program sees it. */
+  /** The environment of this process; secrets are removed before a program sees it. */
   readonly environment: Environment;
   readonly projectRoot: string;
 }
 
-/** The environment of a hook's program, before its own `env`: the scrubbed one and the places it works with. */
+/**
+ * Returns the environment of a hook's program before its own `env`: the scrubbed environment plus project and plugin
+ * paths.
+ */
 export function hookEnvironment({ source }: Pick<HookDefinition, "source">, world: HookWorld): Record<string, string> {
   const { plugin } = source;
   const places: Record<string, string> = {
@@ -29,13 +32,13 @@ export function hookEnvironment({ source }: Pick<HookDefinition, "source">, worl
 
 const DEPTH_VARIABLE = "TROUPE_HOOK_DEPTH";
 
-/** How many hooks stand between this process and the person. */
+/** Returns how many nested hooks started this process; 0 for a troupe that the user started. */
 export function depthOf(environment: Environment): number {
   const text = environment[DEPTH_VARIABLE] ?? "";
   return /^\d{1,3}$/.test(text) ? Number(text) : 0;
 }
 
-/** `$NAME` and `${NAME}`; a name that is not among the variables stands for nothing. */
+/** Expands `$NAME` and `${NAME}`. An unknown name expands to an empty string. */
 export function expandVariables(text: string, variables: Environment): string {
   return text.replace(/\$(?:\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*))/g, (_, braced: string, bare: string) => {
     const name = braced ?? bare;
@@ -43,14 +46,17 @@ export function expandVariables(text: string, variables: Environment): string {
   });
 }
 
-/** `{{project_dir}}` and `{{plugin_data_dir}}`. */
+/** Expands `{{project_dir}}` and `{{plugin_data_dir}}`. */
 export function expandTemplates(text: string, { source }: Pick<HookDefinition, "source">, world: HookWorld): string {
   return text.replace(/\{\{\s*(project_dir|plugin_data_dir)\s*\}\}/g, (whole, name: string) => {
     return (name === "project_dir" ? world.projectRoot : source.plugin?.data) ?? whole;
   });
 }
 
-/** The same inside a shell command, where a folder with a name like `$(…)` would be run. */
+/**
+ * Expands templates in a shell command. Throws when a path contains characters the shell would interpret, such as
+ * `$(…)`.
+ */
 export function expandShellText(text: string, definition: Pick<HookDefinition, "source">, world: HookWorld): string {
   const expanded = expandTemplates(text, definition, world);
   const places = [world.projectRoot, definition.source.plugin?.data ?? ""];

@@ -1,4 +1,4 @@
-/** Runs the hooks of a point, one after another, and tells of each: one start and exactly one end. */
+/** Runs the hooks of a point one after another. Emits one start event and exactly one end event for each. */
 import type { Json } from "../lib/json.ts";
 import type { PrepareProgram } from "../lib/node/program.ts";
 import type { Stamp } from "../lib/stamp.ts";
@@ -15,31 +15,37 @@ import { type Outcome, runHook } from "./run-hook.ts";
 import type { Environment } from "./url-rules.ts";
 
 export interface Hooks {
-  /** Whether any hook would run; with a subject (the name of a tool, of an agent …) whether one would for that. */
+  /**
+   * Returns whether any hook would run at this point. With a subject (the name of a tool, an agent, …), only matching
+   * hooks count.
+   */
   has(point: HookPoint, subject?: string): boolean;
-  /** Resolves with what all hooks say together; rejects only with the reason of an abort, or when nothing can be stored. */
+  /**
+   * Resolves with the merged output of all hooks. Rejects only with the reason of an abort, or when an event cannot be
+   * stored.
+   */
   fire<P extends HookPoint>(point: P, input: HookInput<P>, options?: FireOptions): Promise<Merged<P>>;
-  /** To be said for the user at the start of a new interactive session, in order. */
+  /** Prompts to submit as the user at the start of a new interactive session, in order. */
   readonly startPrompts: readonly string[];
 }
 
 interface FireOptions {
   readonly signal?: AbortSignal;
-  /** Whose events these are, when not the session's own: a subagent's. */
+  /** Emits the events for another agent, such as a subagent (default: the session). */
   readonly emit?: Emit;
 }
 
 export interface HooksOptions {
   readonly definitions: readonly HookDefinition[];
-  /** Further hooks of programs, as of now: they come and go with the clients of a session. */
+  /** Returns the current hooks of connected programs. They change as clients of the session connect and disconnect. */
   readonly live?: () => readonly HookDefinition[];
   readonly emit: Emit;
   readonly stamp: Stamp;
   readonly prepare: PrepareProgram;
-  /** Of this process. */
+  /** The environment of this process. */
   readonly environment: Environment;
   readonly projectRoot: string;
-  /** Told once for each hook and way of failing, for people. */
+  /** Called once for each distinct message, for the user. */
   readonly warn?: (message: string) => void;
   readonly resolveName?: ResolveName;
 }
@@ -78,7 +84,7 @@ function inOrder(definitions: readonly HookDefinition[]): HookDefinition[] {
   return [...definitions].sort((one, other) => rank(one) - rank(other));
 }
 
-/** A hook that fails a thousand times is told of once; its ends are all recorded. */
+/** Passes each distinct message on once. Every failure is still recorded as an event. */
 function oncePerMessage(warn: (message: string) => void): (message: string) => void {
   const told = new Set<string>();
   return (message) => {
@@ -167,7 +173,7 @@ function problemIn(outcome: Outcome<HookPoint>): string | undefined {
   }
 }
 
-/** What a hook said, or what its silence means. */
+/** Returns the output of a hook, or the refusal that its failure implies. */
 function outputOf<P extends HookPoint>(
   { point, onFailure, pinned }: HookDefinition & { readonly point: P },
   outcome: Outcome<P>,

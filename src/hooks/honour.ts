@@ -1,4 +1,7 @@
-/** Which of a hook's words count, by who it belongs to: a project may only tighten, and steering is for programs. */
+/**
+ * Drops output fields that a hook may not use. A project's hook may only tighten; some fields are reserved for
+ * embedding programs.
+ */
 import type { HookDefinition } from "./hooks.ts";
 import type { HookOutput, HookPoint } from "./points.ts";
 
@@ -9,7 +12,7 @@ const programOnly: Partial<Record<HookPoint, readonly string[]>> = {
   errorOccurred: ["suppressOutput", "errorHandling", "retryCount", "userNotification"],
 };
 
-/** Fields that speak for the person, which a project's hook cannot. */
+/** Fields that act on behalf of the user. A project's hook may not set them. */
 const personOnly: Partial<Record<HookPoint, readonly string[]>> = {
   userPromptSubmitted: ["modifiedPrompt", "suppressOutput", "handled"],
   userPromptTransformed: ["modifiedTransformedPrompt"],

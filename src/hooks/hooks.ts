@@ -1,26 +1,27 @@
 /**
- * Hooks: programs, addresses and functions of the user, a project or a plugin that are told when something happens, and
- * may say something about it. `points.ts` lists the moments; `load.ts` finds and reads configurations; `fire.ts` runs
- * the hooks of a moment in order and merges what they say by the rules of `merge.ts`.
+ * Hooks: programs, URLs and functions of the user, a project or a plugin that run at fixed points and may answer.
+ * `points.ts` lists the points. `load.ts` finds and reads configurations. `fire.ts` runs the hooks of a point in order
+ * and merges their output by the rules of `merge.ts`.
  *
- * Three things hold everywhere. A hook never triggers hooks: it is started outside of the loop, and nothing it does is
- * a call of a tool. A hook that decides can only tighten: an `allow` is an opinion, which no rule gives way to. And a
- * hook fails the way its definition says: deciding ones closed, observing ones open, and every failure is recorded.
+ * Three invariants:
+ * - A hook never triggers hooks: it runs outside the loop, and nothing it does is a tool call.
+ * - A deciding hook can only tighten: an `allow` never overrides a rule.
+ * - A hook fails as its definition says: deciding hooks closed, observing hooks open. Every failure is recorded.
  */
 import type { Json } from "../lib/json.ts";
 import type { Matcher } from "./matcher.ts";
 import type { Dialect, HookPoint } from "./points.ts";
 
-/** Where a hook comes from, in the order in which hooks run. */
+/** The origin of a hook, in the order in which hooks run. */
 export const scopes = ["policy", "user", "project", "plugin", "program"] as const;
 type HookScope = (typeof scopes)[number];
 
-/** Whose words decide what runs: a project's programs are contained, a person's own are not. */
+/** The party that controls the hook. Programs of a project are sandboxed, programs of the user are not. */
 export type HookOwner = "user" | "project";
 
 export interface HookOrigin {
   readonly scope: HookScope;
-  /** The file it was read from, or the name of the program that brought it. */
+  /** The file it was read from, or the name of the program that registered it. */
   readonly file: string;
   readonly owner: HookOwner;
   /** Set for hooks of a plugin. */
@@ -29,13 +30,13 @@ export interface HookOrigin {
 
 export interface HookDefinition {
   readonly point: HookPoint;
-  /** How it is spoken to; follows from how its point was spelled. */
+  /** The format of its input; follows from the spelling of its point. */
   readonly dialect: Dialect;
   /** `index` counts the hooks of one file. */
   readonly source: HookOrigin & { readonly index: number };
-  /** Left out, it runs for everything. */
+  /** Without a matcher it runs for everything. */
   readonly matcher?: Matcher;
-  /** What a crash, a time-out or an answer that cannot be read means: go on, or refuse. */
+  /** Effect of a crash, a timeout or unreadable output: continue (`open`) or refuse (`closed`). */
   readonly onFailure: "open" | "closed";
   readonly timeoutMs: number;
   readonly run: HookRun;
@@ -51,7 +52,7 @@ export interface CommandRun {
     | { readonly type: "program"; readonly program: string; readonly arguments: readonly string[] };
   readonly cwd?: string;
   readonly env: Readonly<Record<string, string>>;
-  /** All that a project's hook can reach; none if left out. A person's own is not limited. */
+  /** The only hosts a project's hook can reach (default: none). Hooks of the user are not limited. */
   readonly hosts?: readonly string[];
 }
 
@@ -59,35 +60,35 @@ export interface HttpRun {
   readonly type: "http";
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
-  /** Names that may be expanded in the values of `headers`, and no others. */
+  /** The only variables that are expanded in the values of `headers`. */
   readonly allowedEnvVars: readonly string[];
 }
 
-/** Said to the model as if the user had typed it, at the start of a new interactive session. */
+/** Submitted as a prompt of the user at the start of a new interactive session. */
 interface PromptRun {
   readonly type: "prompt";
   readonly prompt: string;
 }
 
-/** A hook of a program that embeds troupe. It gets its input in the camel dialect; nothing returned = no opinion. */
+/** A hook of a program that embeds troupe. Its input is in the camel dialect; returning nothing means no opinion. */
 export interface FunctionRun {
   readonly type: "function";
   run(input: Readonly<Record<string, Json>>, signal: AbortSignal): unknown;
 }
 
-/** What someone who trusts a hook agrees to: any change of `value` is another hook. */
+/** The identity that the user trusts. A hook with another `value` is a different hook. */
 interface PinnedHook {
-  /** The place of the hook, the same as long as it stays in its file. */
+  /** The position of the hook; stable as long as it stays in its file. */
   readonly id: string;
-  /** One line for people, cut where it gets long. */
+  /** One line for display; long text is cut. */
   readonly shown: string;
-  /** The whole definition for the person who is asked to trust it, one fact a line. */
+  /** The full definition for the trust question, one fact per line. */
   readonly whole: string;
-  /** Everything that decides what it does. */
+  /** Everything that decides what the hook does. */
   readonly value: Json;
 }
 
-/** Something in a configuration that is not used, and why. */
+/** A part of a configuration that is not used, and the reason. */
 export interface HookNotice {
   readonly file: string;
   readonly message: string;

@@ -1,4 +1,4 @@
-/** Runs one HTTP hook: the payload is posted as JSON, the body of a success is the answer. Redirects are not followed. */
+/** Runs one HTTP hook: posts the payload as JSON and returns the body of a 2xx response. Redirects are not followed. */
 import type { IncomingMessage, RequestOptions } from "node:http";
 import { isIP, type LookupFunction } from "node:net";
 import { messageOf } from "./answer.ts";
@@ -19,7 +19,7 @@ export type ResolveName = (host: string) => Promise<readonly ResolvedAddress[]>;
 
 export interface HttpPorts extends HookWorld {
   readonly signal: AbortSignal;
-  /** How names become addresses; left out, as the system does it. */
+  /** Resolves host names (default: the system resolver). */
   readonly resolveName?: ResolveName;
 }
 
@@ -46,7 +46,7 @@ export async function runHttp(definition: HttpDefinition, payload: string, ports
   }
 }
 
-/** Resolves once, checks every address, and only these are dialled. */
+/** Resolves the name once and checks every address. The request connects only to these addresses. */
 async function allowedAddresses(definition: HttpDefinition, ports: HttpPorts): Promise<readonly ResolvedAddress[]> {
   const { point, source, run } = definition;
   const place: UrlPlace = { point, owner: source.owner, environment: ports.environment };
@@ -93,7 +93,10 @@ async function post(definition: HttpDefinition, payload: string, { addresses, po
   });
 }
 
-/** A project's hook gets no variable that a project's program would not get, whatever it lists. */
+/**
+ * Expands variables in header values. A project's hook sees only variables that a project's program would see, whatever
+ * it lists.
+ */
 function expandedHeaders(definition: HttpDefinition, ports: HttpPorts): Record<string, string> {
   const { run, source } = definition;
   const visible: Environment = source.owner === "project" ? hookEnvironment(definition, ports) : ports.environment;
@@ -105,7 +108,7 @@ function expandedHeaders(definition: HttpDefinition, ports: HttpPorts): Record<s
   return Object.fromEntries(entries.filter(([name = ""]) => !OWN_HEADERS.has(name)));
 }
 
-/** How the request is sent is not for a configuration to say. */
+/** Headers that a configuration cannot set. */
 const OWN_HEADERS = new Set(["host", "content-type", "content-length", "transfer-encoding", "connection", "expect"]);
 
 function lookupOnly(addresses: readonly ResolvedAddress[]): LookupFunction {
@@ -132,13 +135,13 @@ async function readBody(response: IncomingMessage): Promise<string> {
   return Buffer.concat(pieces).toString("utf8");
 }
 
-/** Codes of the network say more than messages do, and never hold a header. */
+/** Prefers the network error code to the message: it is more specific and never contains a header. */
 function describe(error: unknown): string {
   const code: unknown = error instanceof Error && "code" in error ? error.code : undefined;
   return typeof code === "string" ? `the request failed: ${code}` : messageOf(error);
 }
 
-/** Rejects when the signal aborts, for waits that do not listen to it. */
+/** Rejects when the signal aborts; for waits that do not take a signal. */
 function whenAborted(signal: AbortSignal): { promise: Promise<never>; release(): void } {
   let stop = (): void => undefined;
   const promise = new Promise<never>((_, reject) => {

@@ -1,4 +1,4 @@
-/** All hooks of a session: from files, from settings and from the program that embeds troupe, in the order they run. */
+/** Loads all hooks of a session from files, settings and the embedding program, in the order they run. */
 import { plural } from "../lib/text.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import { parseHookFile, parseInlineHooks } from "./config.ts";
@@ -24,12 +24,15 @@ export interface LoadOptions extends HookPlaces {
   readonly program?: readonly HookDefinition[];
 }
 
-/** The part of one settings file that is about hooks, as it stands there. */
+/** The hooks part of one settings file, unparsed. */
 interface SettingsHooks {
   readonly file: string;
   readonly scope: HookOwner;
   readonly hooks?: unknown;
-  /** A person's turns off everything but policy, a project's what is the project's. */
+  /**
+   * In the user's settings it disables all hooks but policy hooks. In a project's settings it disables the project's
+   * hooks.
+   */
   readonly disableAllHooks?: boolean;
 }
 
@@ -38,7 +41,7 @@ export interface LoadedHooks {
   readonly notices: readonly HookNotice[];
 }
 
-/** Throws what is wrong with hooks in settings; what is wrong with a file of hooks is a notice. */
+/** Throws for invalid hooks in settings. Invalid hook files are reported as notices. */
 export async function loadHooks(options: LoadOptions): Promise<LoadedHooks> {
   const { environment, settings = [], program = [] } = options;
   const { files, notices } = await findHookFiles(options);
@@ -57,8 +60,8 @@ export async function loadHooks(options: LoadOptions): Promise<LoadedHooks> {
 }
 
 /**
- * A hook may start troupe, whose hooks would start troupe … In there only hooks that decide run, and a few levels down
- * nothing does.
+ * Prevents recursion when a hook starts troupe. In a nested troupe only deciding hooks run. Throws when the nesting
+ * exceeds `MAX_DEPTH`.
  */
 function insideHook({ definitions, notices }: LoadedHooks, depth: number): LoadedHooks {
   if (depth === 0) return { definitions, notices };
@@ -74,7 +77,7 @@ function insideHook({ definitions, notices }: LoadedHooks, depth: number): Loade
 
 const MAX_DEPTH = 3;
 
-/** A hook of the program that embeds troupe. */
+/** Returns a hook of the program that embeds troupe. */
 export function programHook(options: {
   readonly point: HookPoint;
   readonly run: FunctionRun["run"];
@@ -83,7 +86,7 @@ export function programHook(options: {
   readonly matcher?: string;
   readonly onFailure?: "open" | "closed";
   readonly timeoutMs?: number;
-  /** Set for who speaks as hooks of this owner do, and for no more. */
+  /** Gives the hook the scope and the rights of this owner's hooks instead of a program's. */
   readonly owner?: HookOwner;
 }): HookDefinition {
   const { point, run, name = "program", timeoutMs = DEFAULT_TIMEOUT_MS } = options;

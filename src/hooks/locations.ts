@@ -1,6 +1,6 @@
 /**
- * Which files hold hooks, in the order in which their hooks run. A file that is missing, or is a folder, is simply not
- * there; one that must not be used is left out with a notice.
+ * Finds the hook files, in the order in which their hooks run. A missing file or a folder in its place is ignored. A
+ * file that must not be used is skipped with a notice.
  */
 import { realpath } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
@@ -10,17 +10,17 @@ import type { HookNotice, HookOrigin, HookOwner } from "./hooks.ts";
 
 export interface HookPlaces {
   readonly stateRoot: string;
-  /** Only of folders that are trusted. */
+  /** Trusted project roots only. */
   readonly projectRoots: readonly string[];
   readonly plugins: readonly HookPlugin[];
-  /** Folders of the administrator, and who must own them; left out, those of the system and root. */
+  /** Administrator folders and their required owner (default: the system's folders, owned by root). */
   readonly policy?: { readonly folders: readonly string[]; readonly ownerId: number };
 }
 
 interface HookPlugin {
   readonly root: string;
   readonly data: string;
-  /** Who chose it. */
+  /** The party that installed it. */
   readonly owner: HookOwner;
 }
 
@@ -33,7 +33,7 @@ const POLICY = { folders: ["/etc/troupe/policy.d", "/etc/github-copilot/policy.d
 const MAX_FILES = 100;
 const MAX_FILE_BYTES = 256 * 1024;
 
-/** Everything there is to parse. Never rejects: what cannot be read is a notice. */
+/** Reads all hook files. Never rejects: an unreadable file becomes a notice. */
 export async function findHookFiles(places: HookPlaces): Promise<{ files: HookFile[]; notices: HookNotice[] }> {
   const found: Found = { files: [], notices: [] };
   const { folders, ownerId } = places.policy ?? POLICY;
@@ -65,9 +65,9 @@ interface Found {
 interface Kind {
   readonly scope: HookOrigin["scope"];
   readonly owner: HookOwner;
-  /** Files must lie inside, also behind links; empty = wherever the person put them. */
+  /** Files must be inside these roots after links are resolved. Empty: no restriction. */
   readonly roots: readonly string[];
-  /** Set where only the administrator may have written. */
+  /** Set when only the administrator may have written the files. */
   readonly ownerId?: number;
   readonly plugin?: NonNullable<HookOrigin["plugin"]>;
 }
@@ -88,7 +88,7 @@ async function addFolder(found: Found, folder: string, kind: Kind): Promise<void
   }
 }
 
-/** Whether the file is there, used or not. */
+/** Returns whether the file exists, used or not. */
 async function addFile(found: Found, file: string, kind: Kind): Promise<boolean> {
   const opened = await open(found, file, kind);
   if (opened === undefined) return false;
@@ -128,7 +128,7 @@ async function open(found: Found, path: string, kind: Kind): Promise<Opened | un
   }
 }
 
-/** What everyone on the machine obeys must have been written by its administrator alone. */
+/** Checks that a policy file belongs to the administrator and that others cannot write it. Adds a notice when not. */
 function isAdministered(found: Found, { path, stat }: Opened, { ownerId }: Kind): boolean {
   if (ownerId === undefined) return true;
   const problem =
@@ -141,7 +141,7 @@ function isAdministered(found: Found, { path, stat }: Opened, { ownerId }: Kind)
   return problem === undefined;
 }
 
-/** A file may grow between being measured and being read. */
+/** Limits the read, because the file may grow after it was measured. */
 async function readUpTo({ handle, path }: Opened, maxBytes: number): Promise<string> {
   const buffer = Buffer.alloc(maxBytes + 1);
   let length = 0;

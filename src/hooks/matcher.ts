@@ -1,6 +1,6 @@
 /**
- * Whether a hook is meant. Patterns come from projects, so they are run by the automaton of `pattern.ts`, whose time
- * grows with the length of pattern times name and nothing else.
+ * Decides whether a hook applies. Patterns come from projects, so they run in the automaton of `pattern.ts`, whose time
+ * is bounded by pattern length times name length.
  */
 import { claudeName } from "./dialect.ts";
 import { compilePattern, MAX_PATTERN_CHARACTERS } from "./pattern.ts";
@@ -12,10 +12,12 @@ export interface Matcher {
   matches(subject: string): boolean;
 }
 
-/** Longer names run every hook: no name is long enough to slip past a guard. */
+/** Longer names match every hook, so that no name can be too long for a guard. */
 const MAX_SUBJECT_CHARACTERS = 256;
 
-/** `undefined` = runs for everything, as all do at points without names to tell apart. Throws what is wrong with the pattern. */
+/**
+ * Returns undefined when the hook runs for everything, as at points without a subject. Throws for an invalid pattern.
+ */
 export function parseMatcher(
   text: string,
   { point, dialect }: { point: HookPoint; dialect: Dialect },

@@ -1,11 +1,11 @@
 /**
- * What several hooks of one point say together, as if one had said it. Every rule is a pure function from what was said
- * before and one more output; `next` is what the following hook is told when an earlier one changed something.
+ * Merges the output of several hooks of one point. Every rule is a pure function of the merged output and one more
+ * output. `next` returns the input of the following hook after an earlier one changed something.
  */
 import { clip } from "../lib/text.ts";
 import type { HookInput, HookOutput, HookPoint } from "./points.ts";
 
-/** A field that is missing was not spoken of. */
+/** A missing field means that no hook set it. */
 export type Merged<P extends HookPoint> = HookOutput<P>;
 
 const MAX_CONTEXT_CHARACTERS = 10_000;
@@ -13,7 +13,7 @@ const MAX_CONTEXT_CHARACTERS = 10_000;
 interface Rule<P extends HookPoint> {
   merge(before: Merged<P>, said: HookOutput<P>): Merged<P>;
   next?(input: HookInput<P>, merged: Merged<P>): HookInput<P>;
-  /** Hooks that judged another `matter` than the one that will be used are asked once more, and may only object. */
+  /** Runs hooks again that judged another `matter` than the final one. On that second run they may only object. */
   readonly recheck?: { matter(merged: Merged<P>): unknown; objection(said: HookOutput<P>): HookOutput<P> };
 }
 
@@ -88,7 +88,7 @@ export const mergeRules: { readonly [P in HookPoint]: Rule<P> } = {
 
 const strictness = { allow: 1, ask: 2, deny: 3 } as const;
 
-/** The strictest decision wins with its reason; an approval of arguments that were changed afterwards is void. */
+/** The strictest decision wins, with its reason. An approval is void when the arguments are changed afterwards. */
 function mergePreToolUse(before: Merged<"preToolUse">, said: HookOutput<"preToolUse">): Merged<"preToolUse"> {
   const { permissionDecision: decision, permissionDecisionReason: reason, modifiedArgs } = said;
   const { permissionDecision: earlier, permissionDecisionReason: _, ...undecided } = before;
@@ -129,7 +129,7 @@ interface Handled {
   handledBy?: string;
 }
 
-/** The first hook that answers has answered. */
+/** The first hook that handles the request wins. */
 function answered(before: Handled, said: Handled): Handled {
   if (before.handled === true || said.handled !== true) return {};
   const { handled, responseContent = "", handledBy } = said;
@@ -141,7 +141,7 @@ interface Block {
   reason?: string;
 }
 
-/** One block is enough; the reasons of several are told together. */
+/** One block is enough; the reasons of several blocks are joined. */
 function withBlock<M extends Block>(before: M, said: Block): M {
   if (said.decision !== "block") return before;
   const reasons = [before.reason, said.reason?.trim()].filter((reason) => reason !== undefined && reason !== "");

@@ -1,4 +1,4 @@
-/** Reads what a hook prints, line by line as it comes: progress is passed on at once, the rest is the answer. */
+/** Reads the output of a hook line by line. Progress lines are reported immediately; the rest is the answer. */
 import { StringDecoder } from "node:string_decoder";
 import { isObject } from "../lib/json.ts";
 import { clip, sanitise } from "../lib/text.ts";
@@ -10,9 +10,9 @@ export interface Progress {
 }
 
 export interface OutputReader {
-  /** False once more was printed than is read. */
+  /** Returns false once the output exceeds the limit. */
   push(bytes: Buffer): boolean;
-  /** All that was printed apart from lines of progress. */
+  /** Returns the output without progress lines. */
   text(): string;
 }
 
@@ -54,7 +54,7 @@ export function outputReader(onProgress: (progress: Progress) => void): OutputRe
   };
 }
 
-/** A line that is one whole object of type progress. */
+/** Parses a line that is one complete object of type `progress`. */
 function readProgress(line: string): Progress | undefined {
   if (!line.includes('"progress"') || line.length > MAX_PROGRESS_CHARACTERS) return undefined;
   const json = readJson(line);

@@ -1,22 +1,22 @@
 /**
- * What starts also stops: once, and however it ends. Hooks that were told of a beginning and never of its end leave
- * things behind, so the promise is kept here and not by everyone who ends something.
+ * Pairs each start with exactly one stop, however the work ends. Hooks that see a start without a stop leave resources
+ * behind, so the guarantee is implemented here once.
  */
 
 export interface PairParts<S, E, R> {
   start(): Promise<S>;
-  /** Must not depend on a signal that may have aborted already: ends are told also after an abort. */
+  /** Must not depend on a signal that may already be aborted: stops are reported after an abort too. */
   stop(ending: E): Promise<R>;
-  /** True when the stop was held up and a later one will follow, as a blocked subagent's. */
+  /** Returns true when the stop was blocked and a later one will follow, as for a blocked subagent. */
   isHeldUp?(result: R): boolean;
 }
 
 export interface Pair<S, E, R> {
-  /** Once; from here on a stop is owed, also when this rejects. */
+  /** Runs once. After this call a stop is due, even if the start rejects. */
   start(): Promise<S>;
   /**
-   * Does nothing when there was no start. The first that is not held up is the last: further ones, also those made while
-   * it is under way, get its result.
+   * Does nothing without a start. The first stop that is not held up is final. Later and concurrent calls get its
+   * result.
    */
   stop(ending: E): Promise<R | undefined>;
 }
@@ -44,7 +44,10 @@ export function createPair<S, E, R>(parts: PairParts<S, E, R>): Pair<S, E, R> {
   }
 }
 
-/** Runs `work` between the two; the stop is told how it ended, and a failing stop does not hide a failing work. */
+/**
+ * Runs `work` between start and stop. The stop receives the outcome, and a failing stop does not hide a failure of
+ * `work`.
+ */
 export async function paired<S, T, R>(parts: PairParts<S, Ended<T>, R>, work: (started: S) => Promise<T>): Promise<T> {
   const pair = createPair(parts);
   let value: T;
@@ -60,13 +63,13 @@ export async function paired<S, T, R>(parts: PairParts<S, Ended<T>, R>, work: (s
 
 export type Ended<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly error: unknown };
 
-/** Counts how often in a row a stop was held up, so that a hook that always objects does not keep an agent for ever. */
+/** Counts consecutive blocked stops, so that a hook that always objects cannot keep an agent running forever. */
 export interface BlockGuard {
-  /** What hooks are told as `stop_hook_active`. */
+  /** The value of `stop_hook_active` in the input of hooks. */
   readonly isActive: boolean;
-  /** True when this decision holds the agent up; false when it may stop, or was held up often enough. */
+  /** Returns true when this decision blocks the stop. Returns false when the agent may stop or the limit is reached. */
   holdsUp(decision: "block" | "allow" | undefined): boolean;
-  /** To be called when the user says something new. */
+  /** Call this when the user submits a new prompt. */
   reset(): void;
 }
 

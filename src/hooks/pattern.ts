@@ -1,13 +1,13 @@
 /**
- * Regular expressions in linear time: the pattern becomes an automaton, and all the ways through it are walked at once.
- * No backtracking, so no pattern can be written that takes long. What an automaton cannot do (references, looking ahead
- * or behind) is refused.
+ * Regular expressions in linear time. The pattern is compiled to an automaton, and all paths through it are followed at
+ * once. There is no backtracking, so no pattern is slow. Features that need it (backreferences, lookaround) are
+ * rejected.
  */
 export const MAX_PATTERN_CHARACTERS = 256;
 const MAX_STATES = 4_000;
 const MAX_DEPTH = 32;
 
-/** The whole of the subject must match. Throws what is wrong with the pattern. */
+/** Returns a test that matches the whole subject. Throws for an invalid pattern. */
 export function compilePattern(pattern: string): (subject: string) => boolean {
   const states: State[] = [{ type: "end-of-pattern" }];
   const start = build(states, parse(pattern), 0);
@@ -26,7 +26,7 @@ type State =
   | { readonly type: "split"; readonly next: readonly number[] }
   | { readonly type: "end-of-pattern" };
 
-/** Adds the states of a node that lead on to `next`, and says where it begins. */
+/** Adds the states of a node that lead to `next`. Returns the first of them. */
 function build(states: State[], node: Node, next: number): number {
   switch (node.type) {
     case "sequence":
@@ -75,7 +75,7 @@ function run(states: readonly State[], start: number, subject: string): boolean 
   return current.has(0);
 }
 
-/** Every state that can be stood on without reading a character. */
+/** Returns every state reachable without reading a character. */
 function reach(states: readonly State[], from: readonly number[], place: { atStart: boolean; atEnd: boolean }) {
   const reached = new Set<number>();
   const open = [...from];
@@ -89,7 +89,7 @@ function reach(states: readonly State[], from: readonly number[], place: { atSta
   return reached;
 }
 
-/** A reader of the pattern; `at` is the only thing that moves. */
+/** The parser's position in the pattern. */
 interface Reader {
   readonly text: string;
   at: number;

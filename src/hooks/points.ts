@@ -1,6 +1,6 @@
 /**
- * The moments at which hooks run: what each is told, and what it may say. Inputs are spelled as in the camel dialect;
- * what comes back is parsed here, once, and from then on its type is a fact.
+ * The points at which hooks run: the input and the allowed output of each. Inputs are spelled in the camel dialect.
+ * Output is validated here once, so later code can rely on its type.
  */
 import * as z from "zod";
 import type { Json } from "../lib/json.ts";
@@ -8,7 +8,7 @@ import type { Json } from "../lib/json.ts";
 interface ToolCall {
   readonly toolName: string;
   readonly toolArgs: Json;
-  /** Who calls, when it is no agent. */
+  /** The caller, when it is not an agent. */
   readonly source?: "mcp_app";
 }
 
@@ -21,7 +21,7 @@ interface Subagent {
   readonly parentAgentId?: string;
 }
 
-/** What a hook of each point is told, besides the session, the time and the folder. */
+/** The input of each point, besides the session, the time and the folder. */
 export interface HookInputs {
   sessionStart: { readonly source: "startup" | "resume" | "new"; readonly initialPrompt?: string };
   sessionEnd: {
@@ -79,7 +79,7 @@ type NotificationType =
   | "permission_prompt"
   | "elicitation_dialog";
 
-/** Every input begins with these; the time is added when the hook runs. */
+/** Fields of every input. The time is added when the hook runs. */
 interface CommonInput {
   readonly sessionId: string;
   readonly cwd: string;
@@ -99,7 +99,7 @@ type ToolResult = z.infer<typeof ToolResult>;
 
 const handled = { handled: flag, responseContent: words, handledBy: words };
 
-/** Built when the first hook of a point answers: a run without hooks pays nothing. Unknown fields are dropped. */
+/** Built on first use, so a run without hooks pays nothing. Unknown fields are dropped. */
 export const outputSchemas = {
   sessionStart: z.lazy(() => z.object({ additionalContext: words, modifiedConfig: record.exactOptional() })),
   sessionEnd: z.lazy(() =>
@@ -146,7 +146,7 @@ export const outputSchemas = {
   notification: z.lazy(() => z.object({ additionalContext: words })),
 } as const satisfies Record<keyof HookInputs, z.ZodType>;
 
-/** One table of all points: what goes in and what may come out. */
+/** Input and output types of all points. */
 type HookPoints = {
   [P in keyof HookInputs]: { input: CommonInput & HookInputs[P]; output: z.infer<(typeof outputSchemas)[P]> };
 };
@@ -156,17 +156,17 @@ export type HookOutput<P extends HookPoint> = HookPoints[P]["output"];
 
 export const hookPoints = Object.keys(outputSchemas) as HookPoint[];
 
-/** Points whose hooks decide whether something may happen. They fail closed unless a hook says otherwise. */
+/** Points whose hooks decide whether something may happen. They fail closed by default. */
 export const isAuthorising = (point: HookPoint): point is "preToolUse" | "permissionRequest" =>
   point === "preToolUse" || point === "permissionRequest";
 
-/** Points that can hold something up, and can therefore fail closed. */
+/** Points that can block something, and can therefore fail closed. */
 export const canRefuse = (point: HookPoint): boolean =>
   isAuthorising(point) || point === "agentStop" || point === "subagentStop";
 
 export type Dialect = "camel" | "pascal";
 
-/** A name in a configuration decides both the point and the dialect its hooks are spoken to in. */
+/** Resolves a name from a configuration to a point. The spelling also selects the dialect of the hook's input. */
 export function pointByName(name: string): { readonly point: HookPoint; readonly dialect: Dialect } | undefined {
   const camel = hookPoints.find((point) => point === name);
   if (camel !== undefined) return { point: camel, dialect: "camel" };
@@ -174,14 +174,14 @@ export function pointByName(name: string): { readonly point: HookPoint; readonly
   return pascal === undefined ? undefined : { point: pascal, dialect: "pascal" };
 }
 
-/** The name of a point in the other dialect, which has its own word for two of them. */
+/** Returns the PascalCase name of a point; two points have a different word there. */
 export function pascalName(point: HookPoint): string {
   if (point === "userPromptSubmitted") return "UserPromptSubmit";
   if (point === "agentStop") return "Stop";
   return `${point.charAt(0).toUpperCase()}${point.slice(1)}`;
 }
 
-/** What a matcher is compared with; undefined where hooks of a point cannot be told apart. */
+/** Returns the value that a matcher is compared with. Returns undefined when the point has no subject. */
 export function subjectOf<P extends HookPoint>(point: P, input: HookInput<P>): string | undefined {
   const field = subjectFields[point];
   const value: unknown = field === undefined ? undefined : Reflect.get(input, field);

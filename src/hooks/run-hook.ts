@@ -1,4 +1,4 @@
-/** Runs one hook, whatever it is, and judges how it ended. Nothing here throws: every end is an outcome. */
+/** Runs one hook of any type and classifies how it ended. `runHook` never throws: every failure is an outcome. */
 import type { PrepareProgram } from "../lib/node/program.ts";
 import { quoted } from "../lib/quoting.ts";
 import { type Answer, checkAnswer, messageOf, readAnswer } from "./answer.ts";
@@ -12,12 +12,12 @@ import { type HookOutput, type HookPoint, isAuthorising } from "./points.ts";
 
 export type Outcome<P extends HookPoint> =
   | { readonly kind: "answered"; readonly output: HookOutput<P> | undefined }
-  /** The program said no by its exit code. */
+  /** The program refused by its exit code. */
   | { readonly kind: "refused"; readonly reason: string }
-  /** Something to show, and nothing to act on but perhaps `output`. */
+  /** A message to show. Has an effect only through `output`. */
   | { readonly kind: "warned"; readonly message: string; readonly output?: HookOutput<P> }
   | { readonly kind: "failed"; readonly message: string }
-  /** By the caller, who knows why. */
+  /** Cancelled by the caller. */
   | { readonly kind: "aborted" };
 
 export interface RunPorts extends HookWorld {
@@ -100,7 +100,7 @@ function judgeCommand<P extends HookPoint>(point: P, end: CommandEnd): Outcome<P
   }
 }
 
-/** Exit code 2: a no where a no is possible, guidance after a failed call, otherwise a warning. */
+/** Exit code 2: a refusal at deciding points, guidance after a failed call, otherwise a warning. */
 function judgeRefusal<P extends HookPoint>(point: P, end: { stdout: string; stderr: string }): Outcome<P> {
   if (isAuthorising(point)) return { kind: "refused", reason: end.stderr || reasonIn(end.stdout) };
   const message = withDetail("it ended with exit code 2", end.stderr);
@@ -117,7 +117,7 @@ function reasonIn(stdout: string): string {
 
 const SPOKEN = ["additionalContext", "permissionDecisionReason"];
 
-/** Quotes what a model will read: a program may repeat the words of anyone, and they must not pass for ours. */
+/** Quotes text that a model will read: a program may repeat text of third parties, which must not pass for ours. */
 function asWords<P extends HookPoint>(outcome: Outcome<P>): Outcome<P> {
   if (outcome.kind === "refused") return { ...outcome, reason: quoted(outcome.reason) };
   if (!("output" in outcome) || outcome.output === undefined) return outcome;

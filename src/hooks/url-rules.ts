@@ -1,4 +1,7 @@
-/** Where a hook may send what it is told. Checked when a configuration is read, and again when the hook runs. */
+/**
+ * The addresses that an HTTP hook may send its input to. Checked when a configuration is read and again when the hook
+ * runs.
+ */
 import { isIP } from "node:net";
 import { addressKind, isLocalName, isTranslated, refusalOf, refusalOfName } from "../lib/address.ts";
 import { isOwnAddress } from "../lib/node/own-address.ts";
@@ -13,7 +16,7 @@ export interface UrlPlace {
   readonly environment: Environment;
 }
 
-/** What is wrong with the address as it is written. */
+/** Returns an error for the URL as written, or undefined. */
 export function urlProblem(run: Pick<HttpRun, "url" | "allowedEnvVars">, place: UrlPlace): string | undefined {
   if (!URL.canParse(run.url)) return "url: is not an address such as https://example.com/hook";
   const url = new URL(run.url);
@@ -32,7 +35,10 @@ export function urlProblem(run: Pick<HttpRun, "url" | "allowedEnvVars">, place: 
   return isIP(host) === 0 ? undefined : addressProblem(host, place);
 }
 
-/** What is wrong with the address that a name led to. Deciding hooks and those of a project stay outside of our network. */
+/**
+ * Returns an error for a resolved address, or undefined. Deciding hooks and hooks of a project may use public addresses
+ * only.
+ */
 export function addressProblem(address: string, place: UrlPlace): string | undefined {
   if (!mustBePublic(place) || !isPrivate(address)) return undefined;
   if (addressKind(address) === "loopback" && allowsLocalhost(place.environment)) return undefined;
@@ -47,8 +53,8 @@ const mustBePublic = ({ point, owner }: UrlPlace): boolean => isAuthorising(poin
 const allowsLocalhost = (environment: Environment): boolean => environment.COPILOT_HOOK_ALLOW_LOCALHOST === "1";
 
 /**
- * Only what is given out for the public Internet is public. Text that is no address is not, nor is what a gateway of
- * the network would translate: that gateway is not ours to judge.
+ * Returns true for anything that is not a public Internet address. This includes text that is no address, and addresses
+ * that a NAT64 gateway would translate: the target of that gateway is unknown.
  */
 const isPrivate = (address: string): boolean =>
   refusalOf(address) !== undefined || isTranslated(address) || isOwnAddress(address);
