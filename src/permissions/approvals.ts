@@ -1,4 +1,4 @@
-/** Answers that are remembered, in the shape in which the wire and `permissions-config.json` hold them. */
+/** Remembered answers, in the shape used on the wire and in `permissions-config.json`. */
 import * as z from "zod";
 import type { Access } from "../protocol/permission.ts";
 import type { ShellAnalysis, ShellCommand } from "./shell/analyse.ts";
@@ -15,7 +15,7 @@ export const Approval = z.discriminatedUnion("kind", [
   z.object({
     kind: z.literal("extension-permission-access"),
     extensionName: z.string(),
-    /** What was shown with the question; left out by who means everything. */
+    /** The capabilities shown with the question. Absent: all capabilities. */
     capabilities: z.array(z.string()).exactOptional(),
   }),
   z.object({
@@ -26,7 +26,10 @@ export const Approval = z.discriminatedUnion("kind", [
 ]);
 export type Approval = z.infer<typeof Approval>;
 
-/** True when a remembered answer covers this access. Shell commands are covered one by one; see `approvesCommand`. */
+/**
+ * Returns true when a remembered answer covers this access. Shell commands are checked one by one; see
+ * `approvesCommand`.
+ */
 export function approves(approval: Approval, access: Access): boolean {
   switch (access.kind) {
     case "read":
@@ -58,7 +61,7 @@ export function approves(approval: Approval, access: Access): boolean {
   }
 }
 
-/** An answer is about the names that were shown with the question, no more and no fewer. */
+/** An answer covers exactly the names that were shown with the question. */
 const sameNames = (one: readonly string[], other: readonly string[]): boolean =>
   JSON.stringify([...one].sort()) === JSON.stringify([...other].sort());
 
@@ -67,7 +70,7 @@ export function approvesCommand(approval: Approval, command: ShellCommand): bool
   return approval.commandIdentifiers.includes(command.identifier);
 }
 
-/** What "for this session" would remember; undefined when such an answer cannot be given. */
+/** Returns the approval that "for this session" would store, or undefined when that answer is not possible. */
 export function approvalFor(access: Access, analysis?: ShellAnalysis): Approval | undefined {
   switch (access.kind) {
     case "shell": {
@@ -96,7 +99,7 @@ export function approvalFor(access: Access, analysis?: ShellAnalysis): Approval 
   }
 }
 
-/** Only what is read without doubt can be approved for another time. */
+/** Only commands that were parsed without doubt can be approved for later. */
 export function canApproveCommands(analysis: ShellAnalysis): boolean {
   const { plain, commands, redirections } = analysis;
   const writes = redirections.some((one) => one.write && !one.target.startsWith("/dev/"));

@@ -1,4 +1,4 @@
-/** The decision on a shell command: all of its parts must be allowed, and any of them can be refused. */
+/** Decides on a shell command. All of its parts must be allowed; any of them can be refused. */
 import { dirname, join } from "node:path";
 import { approvesCommand } from "./approvals.ts";
 import { isBelow, pathRuleMatches, refusalCovers } from "./path-scope.ts";
@@ -51,7 +51,7 @@ function rulesFor(policy: Policy, question: PermissionQuestion): Rule[] {
   return policy.rules.filter((rule) => rule.tool === undefined || rule.tool === question.toolName);
 }
 
-/** Writing to a protected name by redirection is refused; naming one to a program that changes files is asked about. */
+/** Denies a redirection into a protected name. Asks when a program that changes files is given a protected name. */
 function protectedTarget({ policy, paths }: ShellCase): Decision | undefined {
   let asked: Decision | undefined;
   for (const { text, real, write, by, unsettled } of paths) {
@@ -81,7 +81,7 @@ function refusal(shell: ShellCase): Decision | undefined {
 
 const VERBS: Readonly<Record<string, string>> = { read: "read", write: "change", url: "reach" };
 
-/** What a deny rule could be about but cannot be told from the text, and what an ask rule names. */
+/** Asks when a deny rule might apply but the text leaves it open, and when an ask rule applies. */
 function openQuestion(shell: ShellCase): Decision | undefined {
   const { analysis } = shell;
   for (const rule of shell.rules) {
@@ -138,7 +138,7 @@ function refusesPaths(
 ): "yes" | "maybe" | "no" {
   const { kind, denied } = target;
   if (denied === undefined) {
-    // Without a path the rule is about tools, and about commands that are known to do this.
+    // Without a path the rule covers tools, and commands that are known to read or write.
     if (kind === "write" && (writes(analysis) || writesNamed(analysis))) return "yes";
     if (kind === "read" && analysis.plain && !showsContent(analysis)) return "no";
     return analysis.plain && kind === "write" ? "no" : "maybe";
@@ -158,7 +158,10 @@ function writes(analysis: ShellAnalysis): boolean {
   return analysis.redirections.some((one) => one.write && !DEVICES.has(one.target));
 }
 
-/** Whether a word is a path can only be guessed; one that leads nowhere is left to the command, unless it creates. */
+/**
+ * Asks about paths outside the allowed folders. Whether a word is a path is a guess: a word that names nothing is
+ * ignored unless the command creates it.
+ */
 function outsideRoots({ policy, analysis, paths }: ShellCase): Decision | undefined {
   if (policy.mode.allPaths || policy.roots.length === 0) return undefined;
   const programs = new Set(analysis.commands.map((command) => command.words[0]));
@@ -194,13 +197,19 @@ function allowance(shell: ShellCase): Decision | undefined {
 
 const FREE_READ = "it only reads in the allowed folders, in the sandbox";
 
-/** True for a command that needs no rule: the sandbox lets it change nothing and reach nobody, whatever its text hides. */
+/**
+ * Returns true for a command that needs no rule: the sandbox prevents all changes and network access, whatever the text
+ * hides.
+ */
 function isFreeRead({ policy, question, analysis }: ShellCase): boolean {
   if (question.confined !== true || !onlyShowsFiles(analysis) || writes(analysis)) return false;
   return !usesGit(analysis) || hasRepository(policy, question.cwd);
 }
 
-/** True when the git folder of `cwd` is in the allowed folders; otherwise its history shows what lies outside of them. */
+/**
+ * Returns true when the git folder of `cwd` is in the allowed folders. Otherwise the history could show files outside
+ * them.
+ */
 function hasRepository(policy: Policy, cwd: string): boolean {
   if (policy.mode.allPaths || policy.roots.length === 0) return true;
   for (let folder = cwd; isBelow(folder, policy.roots); folder = dirname(folder)) {
@@ -210,11 +219,14 @@ function hasRepository(policy: Policy, cwd: string): boolean {
   return false;
 }
 
-/** True when the decision rests on the sandbox alone, so that the command must run in it and change nothing. */
+/**
+ * Returns true when the decision depends on the sandbox alone. The caller must then run the command read-only in the
+ * sandbox.
+ */
 export const needsConfinement = ({ decision, by, reason }: Decision): boolean =>
   decision === "allow" && by === "default" && reason === FREE_READ;
 
-/** Why the words of the command do not tell all of what it does; undefined when they do. */
+/** Returns why the text does not show everything the command does, or undefined when it does. */
 function unclear({ question, analysis, paths }: ShellCase): string | undefined {
   if (!analysis.plain) return analysis.opaqueReasons.join(", ");
   if (rearranges(analysis, paths)) return "it writes after it has moved files or made links";
@@ -225,10 +237,10 @@ function unclear({ question, analysis, paths }: ShellCase): string | undefined {
   return undefined;
 }
 
-/** A file that is written by redirection needs what the same write by a file tool would need. */
+/** A file written by redirection needs the same permission as a write by a file tool. */
 function redirectionsAllowed({ policy, question, analysis, rules }: ShellCase): boolean {
   if (!writes(analysis)) return true;
-  // After a change of folder a relative target is not where it seems to be.
+  // After a change of folder a relative target may be in another folder.
   if (analysis.directories.length > 0) return false;
   const approved = [...policy.session, ...policy.location].some((approval) => approval.kind === "write");
   if (approved) return true;

@@ -1,6 +1,6 @@
 /**
- * The one decision: hard policy, then deny, ask and allow rules, then what was approved for the session and for this
- * place, then the mode. A refusal beats every allowance, however broad. Pure: everything it knows is in its arguments.
+ * The permission decision. Order: hard policy, deny rules, ask rules, allow rules, approvals of the session and of the
+ * location, then the mode. A denial beats every allowance, however broad. Pure: depends on its arguments only.
  */
 import { resolve } from "node:path";
 import { approves } from "./approvals.ts";
@@ -29,12 +29,15 @@ export function decide(policy: Policy, question: PermissionQuestion): Decision {
   return remembered(policy, question) ?? byMode(policy, question);
 }
 
-/** True when the rule speaks of this kind of access and of this tool. */
+/** Returns true when the rule is about this kind of access and this tool. */
 function ruleApplies(rule: Rule, question: PermissionQuestion): boolean {
   return rule.target.kind === question.access.kind && (rule.tool === undefined || rule.tool === question.toolName);
 }
 
-/** A change shows what is around it, so a denied file cannot be changed either. It can be replaced. */
+/**
+ * Returns the rule that denies reading the file. Editing shows the surrounding text, so a file that may not be read may
+ * not be edited either. `create` may replace it.
+ */
 function readDenial(policy: Policy, { access, ...question }: PermissionQuestion): Rule | undefined {
   if (access.kind !== "write" || question.toolName === "create") return undefined;
   const reading: PermissionQuestion = { ...question, access: { kind: "read", path: access.path } };
@@ -42,7 +45,7 @@ function readDenial(policy: Policy, { access, ...question }: PermissionQuestion)
   return firstMatch(rules, "deny", policy, reading);
 }
 
-/** File tools take `..` by the text of a path; who follows the path later may not. Both are looked at. */
+/** Returns both readings of a path with `..`: file tools resolve it by text, but the kernel follows links first. */
 function readingsOf(path: string, cwd: string): readonly string[] {
   const plain = resolve(cwd, path);
   return plain === path || !/\.\.|^~/.test(path) ? [path] : [plain, path];
@@ -65,7 +68,7 @@ function hardPolicy(policy: Policy, question: PermissionQuestion): Decision | un
   return undefined;
 }
 
-/** An allowance for a path that a person agreed to in advance. */
+/** Allows a path that the user agreed to in advance. */
 function consent(policy: Policy, path: string, cwd: string): Decision | undefined {
   const rule = policy.consented?.find((one) =>
     readingsOf(path, cwd).every((reading) =>
@@ -127,7 +130,7 @@ function isWithin(policy: Policy, path: string, cwd: string): boolean {
   return readingsOf(path, cwd).every((one) => isInRoots(policy, one, cwd));
 }
 
-/** Names of agents are compared as people write them. */
+/** Compares agent names without case, and with spaces and underscores as hyphens. */
 function sameName(a: string, b: string): boolean {
   const plain = (name: string): string => name.toLowerCase().replace(/[\s_]+/g, "-");
   return plain(a) === plain(b);

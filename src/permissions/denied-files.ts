@@ -1,6 +1,6 @@
 /**
- * Finds the files that read rules deny, so that they can be hidden from what does not ask rule by rule: searches and
- * commands in a sandbox. Folders that have not changed since the last look are not read again.
+ * Finds the files that read rules deny, to hide them from searches and sandboxed commands, which do not check rules one
+ * by one. Folders that have not changed since the last search are not read again.
  */
 import * as fs from "node:fs";
 import { join } from "node:path";
@@ -10,11 +10,11 @@ import type { Policy } from "./policy.ts";
 import type { Rule } from "./rules.ts";
 
 export interface DeniedFiles {
-  /** Real paths; a folder stands for everything below it. */
+  /** Real paths. A folder includes everything below it. */
   readonly paths: readonly string[];
-  /** False when there may be more: the folders are too large, or a rule denies one of them as a whole. */
+  /** False when the list may be incomplete: the folders are too large, or a rule denies a whole allowed folder. */
   readonly complete: boolean;
-  /** Folders with a repository that were met on the way. */
+  /** Folders with a repository that were found during the search. */
   readonly repositories: readonly string[];
 }
 
@@ -24,18 +24,18 @@ interface SeenFolder {
   readonly folders: readonly string[];
   readonly denied: readonly string[];
   readonly isRepository: boolean;
-  /** Has a name that is no text, so that no path can name what may be denied. */
+  /** True when it contains a name that is not valid text. No path can name such a file, but it may be denied. */
   readonly isOdd: boolean;
 }
 
 const MAX_ENTRIES = 300_000;
 const MAX_MILLISECONDS = 2_000;
-/** Other work of the process goes on after so long. */
+/** The search yields to the event loop after this time. */
 const SLICE_MILLISECONDS = 12;
-/** A folder that changed so shortly ago may change again without a new time stamp. */
+/** A folder that changed this recently may change again without a new timestamp. */
 const RACY_MILLISECONDS = 100;
 
-/** The rules that deny reading, to every tool and to commands. */
+/** Returns the rules that deny reading for every tool and for commands. */
 export function readDenials({ rules }: Pick<Policy, "rules">): Rule[] {
   return rules.filter(({ effect, tool, target }) => effect === "deny" && tool === undefined && target.kind === "read");
 }
@@ -63,7 +63,7 @@ export class DeniedFileFinder {
     const outside = searched.flatMap((path) => (/^[/~]/.test(path) ? [this.#patternRoot(path)] : [])).filter(exists);
     const below = searched.length === 0 ? [] : await this.#walk([...roots, ...outside], searched, search);
     const found = [...new Set([...named, ...below])];
-    // Hiding a whole allowed folder would take away the place where the command works.
+    // Hiding a whole allowed folder would remove the command's working directory.
     const whole = found.filter((path) => [...roots, this.#cwd].some((root) => isBelow(root, [path])));
     const isWhole =
       whole.length > 0 || paths.some((path) => [...roots, this.#cwd].some((root) => this.#covers(path, root)));
@@ -81,7 +81,7 @@ export class DeniedFileFinder {
     return [...new Set((roots.length > 0 ? roots : [this.#cwd]).map((root) => resolvePath(root, "/")))];
   }
 
-  /** The folder in which an absolute pattern can match. */
+  /** Returns the folder in which an absolute pattern can match. */
   #patternRoot(pattern: string): string {
     const segments = pattern.split("/");
     const base = segments.slice(0, segments.findIndex(isPathPattern)).join("/");
@@ -124,7 +124,7 @@ export class DeniedFileFinder {
     const folders: string[] = [];
     const denied: string[] = [];
     const entries = entriesOf(folder);
-    // A command can give itself the rights to a folder of the user.
+    // A command could give itself access to a folder that the user owns.
     const isLocked = stat !== undefined && stat.uid === process.getuid?.() && !isListable(folder);
     if (isLocked) denied.push(folder);
     for (const entry of isLocked ? [] : entries) {
@@ -143,7 +143,7 @@ export class DeniedFileFinder {
   }
 }
 
-/** Node puts this character for bytes that are no text. */
+/** Node substitutes this character for bytes that are not valid text. */
 const isOddName = (name: string): boolean => name.includes("\ufffd");
 
 function isListable(folder: string): boolean {
@@ -155,7 +155,7 @@ function isListable(folder: string): boolean {
   }
 }
 
-/** Tells quickly that no rule can end with this name. */
+/** Returns a quick test that is false when no rule can end with this name. */
 function lastNames(rules: readonly string[]): (name: string) => boolean {
   const last = rules.map((rule) => fold(rule.split("/").findLast((part) => part !== "" && part !== "**") ?? "**"));
   const names = new Set(last.filter((name) => !isPathPattern(name)));
@@ -163,7 +163,7 @@ function lastNames(rules: readonly string[]): (name: string) => boolean {
   return (name) => names.has(fold(name)) || patterns.some((matches) => matches(fold(name)));
 }
 
-/** Bounds one search. */
+/** Limits one search. */
 class Search {
   complete = true;
   readonly repositories: string[] = [];
@@ -183,7 +183,7 @@ class Search {
   }
 }
 
-/** Hard links: the same files under other names in the allowed folders. */
+/** Returns other names of the same files (hard links) in the allowed folders. */
 async function otherNames(paths: readonly string[], roots: readonly string[], search: Search): Promise<string[]> {
   const wanted = new Set<string>();
   const note = (path: string): void => {

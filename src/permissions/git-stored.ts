@@ -1,12 +1,14 @@
-/** Whether git has stored a file: then its content can be had from git, although the file itself is hidden. */
+/**
+ * Checks whether git has stored a file. If so, its content can be read through git even when the file itself is hidden.
+ */
 import * as fs from "node:fs";
 import { join } from "node:path";
 
 const MAX_INDEX_BYTES = 64 * 1024 * 1024;
 
 /**
- * True when the index of one of these git folders holds the last name of the path, in any folder. Guesses "yes" where
- * the index cannot be searched. Versions that only older commits hold are not found.
+ * Returns true when the index of one of these git folders contains the last name of the path, in any folder. Returns
+ * true when the index cannot be searched. Versions that exist only in older commits are not found.
  */
 export function isStoredByGit(path: string, gitFolders: readonly string[]): boolean {
   const name = path.split("/").findLast((part) => part !== "" && part !== "**");
@@ -26,7 +28,7 @@ function holds(folder: string, name: RegExp): boolean {
     if (fs.readdirSync(folder).some((entry) => entry.startsWith("sharedindex."))) return true;
     if (fs.statSync(file).size > MAX_INDEX_BYTES) return true;
     const bytes = fs.readFileSync(file);
-    // Version 4 stores only the parts of names that differ from the name before.
+    // Version 4 stores only the part of a name that differs from the previous name.
     if (bytes.readUInt32BE(4) > 3) return true;
     const text = bytes.toString("utf8").toLowerCase();
     return name.test(text);

@@ -1,7 +1,4 @@
-/**
- * Answers that were given: once, for the session, and for a place. Only what a person approved is kept here; a refusal
- * is a rule, and rules are written elsewhere.
- */
+/** Stores approvals: once, for the session, and for a location. Denials are not stored here; they are rules. */
 import { createHash } from "node:crypto";
 import * as fs from "node:fs";
 import { dirname } from "node:path";
@@ -13,12 +10,12 @@ import { Approval } from "./approvals.ts";
 
 export interface Grants {
   readonly session: readonly Approval[];
-  /** What is approved in this place, by this session or an earlier one. */
+  /** Approvals for this location, from this session or an earlier one. */
   readonly location: readonly Approval[];
-  /** Folders that were opened to the tools in this place. */
+  /** Folders that tools may use in this location. */
   readonly allowedDirectories: readonly string[];
   approveOnce(key: string): void;
-  /** True exactly once per approval. */
+  /** Returns true exactly once per approval. */
   takeOnce(key: string): boolean;
   approveForSession(approval: Approval): void;
   approveForLocation(approval: Approval): Promise<void>;
@@ -28,7 +25,7 @@ export interface Grants {
 
 const MAX_FILE_BYTES = 4 * 1024 * 1024;
 
-/** `file` is `permissions-config.json` in the state root; `location` is what `locationKey` says of the working folder. */
+/** `file` is `permissions-config.json` in the state root; `location` is the `locationKey` of the working directory. */
 export function openGrants(options: { disk: Disk; file: string; location: string }): Grants {
   const { disk, file, location } = options;
   const stored = entryOf(readConfig(file), location);
@@ -37,7 +34,7 @@ export function openGrants(options: { disk: Disk; file: string; location: string
   const once = new Map<string, number>();
   let writing: Promise<void> = Promise.resolve();
 
-  /** Reads again before writing, so that what another process added meanwhile is kept. */
+  /** Reads the file again before writing, to preserve entries that another process added. */
   function change(edit: (entry: Record<string, unknown>) => void): Promise<void> {
     const next = writing.then(async () => {
       const config = readConfig(file);
@@ -76,7 +73,7 @@ export function openGrants(options: { disk: Disk; file: string; location: string
   };
 }
 
-/** Answers for a session without a place to keep them: what is approved for the place holds for the session. */
+/** Approvals for a session without storage. An approval for the location lasts for the session. */
 export function memoryGrants(): Grants {
   const session: Approval[] = [];
   const directories: string[] = [];
@@ -105,7 +102,7 @@ function singleUse(once: Map<string, number>): Pick<Grants, "approveOnce" | "tak
   };
 }
 
-/** What an answer is bound to: the same request in another folder or with other arguments is another request. */
+/** Returns the key an answer is bound to. Another folder or other arguments make it another request. */
 export function accessKey(access: Access, cwd: string): string {
   const { kind, ...argument } = access;
   const { intention: _, ...bound } = { intention: "", ...argument };
@@ -133,7 +130,7 @@ function entryOf(config: Record<string, unknown>, location: string): Record<stri
   return isObject(entry) ? entry : {};
 }
 
-/** Entries of kinds we do not know stay in the file and approve nothing. */
+/** Entries of unknown kinds stay in the file and approve nothing. */
 function knownApprovals(entry: Record<string, unknown>): Approval[] {
   const list = Array.isArray(entry.tool_approvals) ? entry.tool_approvals : [];
   return list.flatMap((item: unknown) => {
@@ -151,7 +148,7 @@ function add<T>(list: T[], item: T): void {
   if (!list.some((other) => JSON.stringify(sorted(other)) === text)) list.push(item);
 }
 
-/** The same value with its keys in one order, so that equal values have equal text. */
+/** Returns the value with sorted keys, so that equal values have equal text. */
 function sorted(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(sorted);
   if (!isObject(value)) return value;

@@ -1,6 +1,6 @@
 /**
- * Where protected names of a workspace really lie. A repository can make `.vscode` a link to `conf`; then `conf` is what
- * an editor obeys. The git folder of a linked worktree or a submodule lies elsewhere too.
+ * Resolves the real locations of a workspace's protected names. A repository can make `.vscode` a link to `conf`; an
+ * editor then reads `conf`. The git folder of a linked worktree or a submodule is elsewhere too.
  */
 import * as fs from "node:fs";
 import { dirname, join, resolve } from "node:path";
@@ -27,7 +27,7 @@ export function linkedPlaces(folders: readonly string[]): Pick<ProtectedPlaces, 
   return { gitFolders: [...new Set(real.flatMap(gitFoldersOf))], linkTargets: [...new Set(linkTargets)] };
 }
 
-/** Of the repository around the folder: its own git folder, and the one it shares with other worktrees. */
+/** Returns the git folder of the surrounding repository, and the one it shares with other worktrees. */
 function gitFoldersOf(start: string): string[] {
   for (let folder = start; ; folder = dirname(folder)) {
     const entry = join(folder, ".git");

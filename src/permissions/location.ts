@@ -1,11 +1,14 @@
-/** The place an approval belongs to: the repository, whichever of its worktrees one stands in. */
+/** The location an approval belongs to: the repository, for all of its worktrees. */
 import * as fs from "node:fs";
 import { dirname, isAbsolute, join, resolve } from "node:path";
 import { smallText } from "../lib/node/small-file.ts";
 
 const MAX_POINTER_BYTES = 4096;
 
-/** The root of the git repository around `cwd`; of the main repository for a linked worktree; else `cwd` itself. */
+/**
+ * Returns the root of the git repository around `cwd`. For a linked worktree this is the main repository. Without a
+ * repository it is `cwd` itself.
+ */
 export function locationKey(cwd: string): string {
   const start = realPath(cwd) ?? resolve(cwd);
   for (let folder = start; ; folder = dirname(folder)) {
@@ -17,8 +20,8 @@ export function locationKey(cwd: string): string {
 }
 
 /**
- * A worktree is believed only when the main repository points back at it. Otherwise any folder could claim to belong
- * to a repository in which something was approved.
+ * Accepts a worktree only when the main repository points back at it. Otherwise any folder could claim to belong to a
+ * repository with approvals.
  */
 function mainRepository(worktree: string): string | undefined {
   const pointer = /^gitdir: (.+)$/m.exec(readSmall(join(worktree, ".git")) ?? "")?.[1]?.trim();

@@ -1,4 +1,4 @@
-/** What the model and the user are told when something was not permitted. */
+/** Messages for the model and the user when an access was denied. */
 import { clip, sanitise } from "../lib/text.ts";
 import { visible } from "../lib/visible.ts";
 import type { Decision, PermissionQuestion } from "./policy.ts";
@@ -7,7 +7,7 @@ import { originOf } from "./urls.ts";
 const MAX_REASON = 500;
 const MAX_FLAG_COMMANDS = 5;
 
-/** For the model: whether to try something else, and in which direction. */
+/** Returns the message for the model: whether to try something else, and in which direction. */
 export function denialForModel(decision: Decision, question: PermissionQuestion): string {
   const reason = clip(sanitise(decision.reason), MAX_REASON);
   if (decision.decision === "deny") {
@@ -19,7 +19,7 @@ export function denialForModel(decision: Decision, question: PermissionQuestion)
   return `Permission denied and could not request permission from user: ${reason}.${hint}`;
 }
 
-/** For the user, on one line. */
+/** Returns the message for the user, on one line. */
 export function denialForUser(decision: Decision, question: PermissionQuestion): string {
   const what = clip(sanitise(subject(question)).replace(/\s+/g, " "), 120);
   const flag = decision.decision === "deny" ? undefined : allowingFlag(question, decision);
@@ -27,7 +27,7 @@ export function denialForUser(decision: Decision, question: PermissionQuestion):
   return `${question.toolName} denied (${what}): ${reason}${flag === undefined ? "" : `; allow with ${flag}`}`;
 }
 
-/** The flags that would have allowed it; undefined when no flag would. */
+/** Returns the flags that would have allowed the access, or undefined when no flag would. */
 export function allowingFlag(question: PermissionQuestion, decision: Decision): string | undefined {
   const { access, analysis } = question;
   if (decision.decision !== "ask" || decision.by === "rule") return undefined;

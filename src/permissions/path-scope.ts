@@ -1,31 +1,32 @@
-/** Paths in rules and in commands, compared after links and `..` are resolved. */
+/** Matches paths in rules and commands after resolving links and `..`. */
 import { globMatcher } from "../lib/glob-pattern.ts";
 import { fold } from "./fold.ts";
 import type { ProtectedPlaces } from "./protected-paths.ts";
 
-/** The absolute real path of what `path` would name; parts that do not exist yet are kept as they are. */
+/** Returns the absolute real path that `path` names. Parts that do not exist yet are left as written. */
 type ResolvePath = (path: string, cwd: string) => string;
 
 export interface PathScope {
-  /** Allowed folders as real paths. Empty = no limit. */
+  /** Allowed folders as real paths. Empty: no limit. */
   readonly roots: readonly string[];
   readonly places: ProtectedPlaces;
   readonly resolvePath: ResolvePath;
-  /** True when it cannot be told yet where the path leads: `..` follows a part that does not exist. */
+  /** Returns true when the target of the path is not determined yet: `..` follows a part that does not exist. */
   isUnsettled(path: string, cwd: string): boolean;
-  /** True when something is at this absolute path. */
+  /** Returns true when an entry exists at this absolute path. */
   exists(path: string): boolean;
 }
 
-/** True when `path` is one of the folders or lies below one. */
+/** Returns true when `path` is one of the folders or below one. */
 export function isBelow(path: string, folders: readonly string[]): boolean {
   return folders.some((folder) => path === folder || path.startsWith(folder.endsWith("/") ? folder : `${folder}/`));
 }
 
 /**
- * Allow rules match the path they name, its trailing segments, everything below a folder they name, and patterns. Folders
- * and patterns are relative to the working folder. Refusals match wider: a name or a pattern anywhere in the path,
- * everything below it, in any spelling.
+ * Matches a path against a rule.
+ * - An allow rule matches the path it names, its trailing segments, everything below a folder it names, and patterns.
+ * Folders and patterns are relative to the working directory.
+ * - A denial matches more: a name or a pattern anywhere in the path, and everything below it, in any spelling.
  */
 export function pathRuleMatches(
   scope: PathScope,
@@ -40,7 +41,7 @@ export function pathRuleMatches(
   return !isAbsolute && !match.rule.endsWith("/") && endsWithSegments(real, cleaned(match.rule));
 }
 
-/** As `pathRuleMatches` for a refusal, of a path that is resolved already. */
+/** Like `pathRuleMatches` for a denial, for a path that is already resolved. */
 export function refusalCovers(
   scope: PathScope,
   match: { rule: string; real: string; written: string; cwd: string },
@@ -51,12 +52,12 @@ export function refusalCovers(
   if (isPathPattern(rule)) return patternRefuses(scope, { ...match, real, rule });
   if (isBelow(real, [fold(scope.resolvePath(rule, match.cwd))])) return true;
   if (/^[/~]/.test(rule)) return false;
-  // The name as it was written counts too: a link called .env is .env, wherever it leads.
+  // The written name counts too: a link called .env is .env, whatever its target.
   const name = fold(cleaned(rule));
   return hasSegments(real, name) || hasSegments(fold(match.written), name);
 }
 
-/** True for a rule with `*` or `?`. Brackets and braces stand for themselves: names of files hold them. */
+/** Returns true for a rule with `*` or `?`. Brackets and braces are literal, because file names contain them. */
 export const isPathPattern = (rule: string): boolean => /[*?]/.test(rule);
 
 /** Throws a `GlobPatternError` for a pattern that is too long. */
@@ -77,7 +78,7 @@ function patternRefuses(
   return covers(anywhere, match.real) || covers(anywhere, fold(match.written));
 }
 
-/** The pattern with its leading folders resolved. */
+/** Returns the pattern with its leading folders resolved. */
 function anchored(scope: PathScope, { rule, cwd }: { rule: string; cwd: string }): string {
   const segments = cleaned(rule).split("/");
   const first = segments.findIndex(isPathPattern);
@@ -94,7 +95,7 @@ function endsWithSegments(path: string, tail: string): boolean {
   return path === tail || path.endsWith(`/${tail}`);
 }
 
-/** The segments stand somewhere in the path, at its end or as a folder on the way. */
+/** Returns true when the segments occur in the path, at its end or as a parent folder. */
 function hasSegments(path: string, segments: string): boolean {
   return `/${path}/`.includes(`/${segments}/`);
 }

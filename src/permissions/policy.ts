@@ -1,7 +1,12 @@
 /**
- * The permission engine: what may be attempted. `rules.ts` is the syntax people write, `shell/analyse.ts` says what a
- * command would do, `decide.ts` is the one pure decision, `grants.ts` remembers answers, `request.ts` is what a person
- * is shown, and here is what a decision is made of. Nothing in this folder is a boundary; the sandbox is.
+ * The permission engine decides what may be attempted. This file has the types of a decision.
+ * - `rules.ts`: the syntax of rules.
+ * - `shell/analyse.ts`: what a command would do.
+ * - `decide.ts`: the decision, a pure function.
+ * - `grants.ts`: remembered answers.
+ * - `request.ts`: the request shown to the user.
+ *
+ * Nothing in this folder is a security boundary; the sandbox is.
  */
 import type { Access } from "../protocol/permission.ts";
 import type { Approval } from "./approvals.ts";
@@ -12,32 +17,32 @@ import type { ShellAnalysis } from "./shell/analyse.ts";
 
 export interface Policy extends PathScope {
   readonly rules: readonly Rule[];
-  /** Approved by a person, for this session and for this place. */
+  /** Approved by the user, for this session and for this location. */
   readonly session: readonly Approval[];
   readonly location: readonly Approval[];
   readonly mode: Mode;
-  /** Paths that a person must agree to change, and has agreed to in advance; written like the paths of rules. */
+  /** Protected paths that the user agreed in advance to change; written like the paths of rules. */
   readonly consented?: readonly string[];
-  /** Holds denials for shell commands beside their text; absent where nothing does. */
+  /** Enforces denials for shell commands beyond their text; absent when nothing does. */
   readonly containment?: Containment;
 }
 
 /** How shell commands run, as far as known. */
 export interface Containment {
-  /** Tells which denials hold for the command, whatever its text says. */
+  /** Returns a test for the denials that are enforced for the command, whatever its text. */
   enforced(command: { readonly shellId?: string; readonly unsandboxed?: boolean }): Promise<(rule: Rule) => boolean>;
-  /** True when git has stored a file that the rule denies. */
+  /** Returns true when git has stored a file that the rule denies. */
   stored(rule: Rule): boolean;
   /**
-   * True when the command would run in a sandbox of its own that hides every denied file and has no network. Then it may
-   * run with `readOnly`, which fails rather than run it without such a sandbox.
+   * Returns true when the command would run in its own sandbox that hides every denied file and has no network. The
+   * caller may then use `readOnly`, which makes the call fail when there is no such sandbox.
    */
   confines(command: { readonly shellId?: string; readonly unsandboxed?: boolean }): Promise<boolean>;
-  /** Makes this call run where it can change nothing. */
+  /** Makes this call run in a sandbox that cannot change anything. */
   readOnly(call: ConfinedCall): void;
-  /** The files that read rules deny. */
+  /** Returns the files that read rules deny. */
   files(): Promise<DeniedFiles>;
-  /** Set when commands run without a sandbox: what does not hold then, for people to read. */
+  /** Set when commands run without a sandbox: a warning for the user that lists what is not enforced. */
   readonly warning: string | undefined;
 }
 
@@ -52,26 +57,28 @@ export interface Mode {
   readonly allUrls: boolean;
   /** Read-only commands run without a question. */
   readonly allReads: boolean;
-  /** Reads inside the roots are asked about too, because a client wants to decide. */
+  /** Asks about reads inside the roots too, because a client wants to decide. */
   readonly askReads: boolean;
 }
 
 export interface PermissionQuestion {
   readonly access: Access;
-  /** The tool that is called. */
+  /** The name of the called tool. */
   readonly toolName: string;
   readonly cwd: string;
   /** Present for shell commands. */
   readonly analysis?: ShellAnalysis;
-  /** For a command in a shell that was used before: it may have changed its folder. */
+  /** True for a command in a shell that was used before: it may be in another folder by now. */
   readonly folderUnknown?: boolean;
-  /** True when the sandbox holds this denial for the command, whatever its text says; absent when nothing does. */
+  /**
+   * Returns true when the sandbox enforces this denial for the command, whatever its text. Absent when nothing does.
+   */
   readonly enforced?: (rule: Rule) => boolean;
-  /** True when git has stored a file that this rule denies: then hiding the file does not hide its content. */
+  /** Returns true when git has stored a file that this rule denies. Hiding the file then does not hide its content. */
   readonly stored?: (rule: Rule) => boolean;
-  /** True when the command can run in a sandbox without network, in which nothing can be changed; see `Containment.confines`. */
+  /** True when the command can run read-only in a sandbox without network; see `Containment.confines`. */
   readonly confined?: boolean;
-  /** Other names in the allowed folders of the file that is touched. */
+  /** Other names of the accessed file in the allowed folders. */
   readonly aliases?: readonly string[];
   /** Shown with the request: how the command would run. */
   readonly warning?: string;
@@ -81,11 +88,11 @@ export interface Decision {
   readonly decision: "allow" | "deny" | "ask";
   readonly by: "policy" | "rule" | "session" | "location" | "mode" | "default";
   readonly rule?: Rule;
-  /** One sentence without a final full stop, for events and people. */
+  /** One sentence without a final full stop, for events and users. */
   readonly reason: string;
 }
 
-/** The policy with other parts. Its rules stay those of the moment. */
+/** Returns the policy with some parts replaced. Its rules stay live: later changes are visible. */
 export function policyWith(policy: Policy, other: Partial<Omit<Policy, "rules">>): Policy {
   return {
     ...policy,

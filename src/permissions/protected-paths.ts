@@ -1,18 +1,18 @@
 /**
- * Names that give whoever writes them power over later runs: hooks, editor tasks, shell start-up files, and troupe's
- * own rules. They are protected by name, so that a missing one cannot be created either.
+ * Protected names: files that control later runs, such as hooks, editor tasks, shell start-up files and troupe's own
+ * rules. They are protected by name, so that a missing one cannot be created either.
  */
 import { PROTECTED_FILES, PROTECTED_FOLDERS, PROTECTED_PARTS } from "../lib/protected-names.ts";
 import { fold } from "./fold.ts";
 
 export interface ProtectedPlaces {
-  /** Where troupe keeps rules, trust, approvals and logs, as a real path. */
+  /** The folder with troupe's rules, trust, approvals and logs, as a real path. */
   readonly stateRoot: string;
   /** Folders below the state root that a session may write, such as its own working files. */
   readonly writable: readonly string[];
-  /** Git folders that belong to the workspace but lie elsewhere (linked worktrees, submodules). */
+  /** Git folders of the workspace that are outside it (linked worktrees, submodules). */
   readonly gitFolders: readonly string[];
-  /** Where protected names of the workspace lead that are links; see `linked-places.ts`. */
+  /** Targets of protected names that are links; see `linked-places.ts`. */
   readonly linkTargets: readonly string[];
 }
 
@@ -37,14 +37,14 @@ const DENIED_PARTS = new Map(Object.entries(PROTECTED_PARTS).map(([folder, parts
 const ASKED_FILES = new Set([".gitattributes", ".gitlab-ci.yml", "jenkinsfile", "azure-pipelines.yml", ".travis.yml"]);
 const ASKED_FOLDERS = [".github/workflows", ".github/actions", ".circleci", ".buildkite", ".gitea/workflows"];
 
-/** `path` is absolute and real: links and `..` are resolved. */
+/** Returns the protection of `path`, which must be absolute and real (links and `..` resolved). */
 export function protectionOf(path: string, places: ProtectedPlaces): Protection {
   const folded = fold(path);
   const isBelow = (folder: string): boolean => folded === fold(folder) || folded.startsWith(`${fold(folder)}/`);
   const own = places.writable.find(isBelow);
   if (own === undefined && isBelow(places.stateRoot)) return "deny";
   if ([...places.gitFolders, ...places.linkTargets].some(isBelow)) return "deny";
-  // The way to what a session may write leads through names of ours; below it names count as anywhere.
+  // The path to a writable folder contains protected names of ours. Below that folder, names count as anywhere else.
   return protectionOfNames(own === undefined ? folded : folded.slice(fold(own).length));
 }
 
@@ -63,7 +63,7 @@ function isDeniedPart(segment: string, index: number, segments: readonly string[
   return DENIED_PARTS.get(segment)?.has(segments[index + 1] ?? "") === true;
 }
 
-/** As `protectionOf`, where the name as it was written counts too: a link called .vscode is .vscode, wherever it leads. */
+/** Like `protectionOf`, but the written name counts too: a link called .vscode is .vscode, whatever its target. */
 export function protectionOfBoth(
   path: { readonly real: string; readonly written: string },
   places: ProtectedPlaces,
@@ -72,13 +72,13 @@ export function protectionOfBoth(
   return strictest([protectionOf(path.real, places), protectionOf(written, places)]);
 }
 
-/** Folders on the way to protected entries, such as `.github` and `.config/git`, with what they lead to. */
+/** Parent folders of protected entries, such as `.github` and `.config/git`, with the protection of those entries. */
 const WAYS = new Map<string, Protection>([
   ...ASKED_FOLDERS.flatMap((folder) => waysTo(`${folder}/x`, "ask")),
   ...[...DENIED_ENDINGS, ...partPaths()].flatMap((path) => waysTo(path, "deny")),
 ]);
 
-/** As `protectionOf`, for a link: it must not stand in the way to a protected entry either. */
+/** Like `protectionOf`, for creating a link: it must not replace a parent folder of a protected entry either. */
 export function protectionOfLink(path: string, places: ProtectedPlaces): Protection {
   const names = fold(path).split(/[\\/]/).map(trimmed);
   const ways = [1, 2, 3].map((count) => WAYS.get(names.slice(-count).join("/")));
@@ -98,7 +98,7 @@ function waysTo(path: string, protection: Protection): [string, Protection][] {
   return names.slice(1).map((_, index) => [names.slice(0, index + 1).join("/"), protection]);
 }
 
-/** Some file systems drop dots and spaces at the end of a name, and what follows a colon. */
+/** Some file systems drop trailing dots and spaces, and everything after a colon. */
 function trimmed(segment: string): string {
   return segment.replace(/:.*$/, "").replace(/[. ]+$/, "");
 }

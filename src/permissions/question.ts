@@ -1,4 +1,4 @@
-/** Turns what a call wants to touch into a question that `decide` can answer. */
+/** Turns the access of a call into a question that `decide` can answer. */
 import * as fs from "node:fs";
 import type { Access } from "../protocol/permission.ts";
 import { readDenials } from "./denied-files.ts";
@@ -7,7 +7,7 @@ import type { Rule } from "./rules.ts";
 import { analyseShell, loadShellParser, type ShellAnalysis } from "./shell/analyse.ts";
 import { onlyShowsFiles } from "./shell/free-reads.ts";
 
-/** The parser is loaded when the first shell command is asked about. */
+/** Loads the shell parser on the first shell command. */
 export async function questionFor(
   access: Access,
   call: { toolName: string; cwd: string; policy: Policy },
@@ -22,7 +22,7 @@ export async function questionFor(
   return { access, toolName, cwd: access.cwd, analysis, ...(await containmentOf(access, policy)), ...confined };
 }
 
-/** Looks for a sandbox only where it could make a rule unnecessary. */
+/** Looks for a sandbox only when it could make a rule unnecessary. */
 async function isConfined(
   access: Shell,
   { analysis, policy }: { analysis: ShellAnalysis; policy: Policy },
@@ -33,7 +33,7 @@ async function isConfined(
 
 type Shell = Extract<Access, { kind: "shell" }>;
 
-/** How the command would run, as far as known. Looks for a sandbox only where a denial depends on it. */
+/** Returns how the command would run, as far as known. Looks for a sandbox only when a denial depends on it. */
 async function containmentOf(access: Shell, policy: Policy): Promise<Partial<PermissionQuestion>> {
   const { containment } = policy;
   const how = access.shellId === undefined ? {} : { folderUnknown: true };
@@ -46,10 +46,10 @@ async function containmentOf(access: Shell, policy: Policy): Promise<Partial<Per
   return { ...how, ...held, ...(warning !== undefined && { warning }) };
 }
 
-/** Kinds of denials that the text of a command alone cannot hold. */
+/** Kinds of denials that cannot be enforced from the text of a command alone. */
 const OUTSIDE_TEXT = new Set(["read", "write", "url"]);
 
-/** Denied files that are the same file under another name. */
+/** Returns denied files that are the same file under another name. */
 async function aliasesOf(path: string, cwd: string, policy: Policy): Promise<readonly string[]> {
   const { containment, resolvePath } = policy;
   if (containment === undefined || readDenials(policy).length === 0) return [];

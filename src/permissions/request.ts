@@ -1,4 +1,4 @@
-/** What a person or a client program is shown, in the words of the wire. */
+/** Builds the permission requests and results that users and clients see on the wire. */
 import type { Json } from "../lib/json.ts";
 import { counted, unseenCharacters, visible } from "../lib/visible.ts";
 import type { Access } from "../protocol/permission.ts";
@@ -74,16 +74,16 @@ export type PermissionResultData =
   | { kind: "denied-by-content-exclusion-policy"; path: string; message: string }
   | { kind: "denied-by-permission-request-hook"; message?: string; interrupt?: boolean };
 
-/** The wire knows no remembered answer for sampling. */
+/** The wire has no remembered answer for sampling. */
 type WireApproval = Exclude<Approval, { kind: "mcp-sampling" }>;
 
 const MAX_SHOWN = 200;
 
-/** Facts about a request that its question does not hold. */
+/** Facts about a request that are not in its question. */
 export interface RequestFacts {
-  /** False: "for this session" would change nothing about the next question of this kind. */
+  /** False when "for this session" would not change the next question of this kind. */
   readonly isRememberable?: boolean;
-  /** Why commands run without a sandbox here, where they do. */
+  /** The reason why commands run without a sandbox, if they do. */
   readonly withoutSandbox?: string | undefined;
 }
 
@@ -110,7 +110,7 @@ export function permissionRequest(
     case "url":
       return { kind: "url", url: access.url, intention: access.intention, ...call };
     case "mcp": {
-      // Clients show it as it comes; unlike a command or an argument it is for reading alone.
+      // Clients show the description unchanged. Unlike a command or an argument it is only read, so it can be escaped.
       const { toolDescription: words } = access;
       return { ...access, ...(words !== undefined && { toolDescription: visible(words) }), ...call };
     }
@@ -124,7 +124,7 @@ export function permissionRequest(
       return { ...access, environmentVariables: [...access.environmentVariables], ...call };
     case "sandbox-off":
       return { ...bypassRequest(access), ...call };
-    // The wire has no words of its own for these two: a client sees them as tools of ours.
+    // The wire has no kind for these two, so a client sees them as custom tools.
     case "mcp-sampling": {
       const toolDescription = `The MCP server ${access.serverName} asks for a model call at your cost.`;
       const args = access.args === undefined ? {} : { args: access.args };
@@ -140,10 +140,13 @@ export function permissionRequest(
   }
 }
 
-/** Whether the answer "for this session" would be heard the next time. Rules and policies that ask are not overruled by one. */
+/**
+ * Returns whether the answer "for this session" would apply the next time. It never overrides rules and policies that
+ * ask.
+ */
 export function isRememberable(policy: Policy, question: PermissionQuestion): boolean {
   const { access } = question;
-  // Addresses are remembered as rules; the wire has no remembered answer for the other two.
+  // URLs are remembered as rules; the wire has no remembered answer for the other two.
   if (access.kind === "url") return decide(policy, question).by === "default";
   if (access.kind === "agent" || access.kind === "mcp-sampling") return false;
   const approval = offeredApproval(question);
@@ -151,12 +154,12 @@ export function isRememberable(policy: Policy, question: PermissionQuestion): bo
   return decide({ ...policy, session: [...policy.session, approval] }, question).decision === "allow";
 }
 
-/** What "for this session" or "for this place" would remember of this request. */
+/** Returns the approval that "for this session" or "for this location" would store. */
 export function offeredApproval(question: PermissionQuestion): Approval | undefined {
   return approvalFor(question.access, question.analysis);
 }
 
-/** The wire's word for a decision that needed nobody. Undefined when it is still open. */
+/** Returns the wire result of a decision that needed no answer. Returns undefined when it is still open. */
 export function resultOf(decision: Decision): PermissionResultData | undefined {
   if (decision.decision === "allow") return { kind: "approved" };
   if (decision.decision === "ask") return undefined;
@@ -190,7 +193,7 @@ function shellRequest(
   };
 }
 
-/** A person sees the command, and that it asks to run without containment. */
+/** Shows the command, and that it asks to run without the sandbox. */
 function bypassRequest(access: Extract<Access, { kind: "sandbox-off" }>): PermissionRequestData {
   return {
     kind: "shell",
@@ -209,7 +212,7 @@ function bypassRequest(access: Extract<Access, { kind: "sandbox-off" }>): Permis
 
 const isShownWhole = (command: string): boolean => command.length <= MAX_SHOWN_COMMAND;
 
-/** Warnings about parts of a long or strange command that are easy to overlook. */
+/** Returns warnings about parts of a long or unusual command that are easy to overlook. */
 function textWarnings(command: string): string[] {
   const unseen = unseenCharacters(command);
   const length = `It has ${counted(command.length)} characters and cannot be shown whole: the rest may run anything.`;

@@ -1,6 +1,6 @@
 /**
- * Resolves paths the way the kernel does, to compare them with rules. The result is only a comparison: code that opens
- * a path later must check again.
+ * Resolves paths as the kernel does, to compare them with rules. The result is for comparison only: code that opens a
+ * path later must check again.
  */
 import * as fs from "node:fs";
 import { homedir } from "node:os";
@@ -8,12 +8,14 @@ import { dirname, isAbsolute, join, resolve } from "node:path";
 
 const MAX_LINK_HOPS = 40;
 
-/** Follows links before `..`, also dangling links. Parts that do not exist are kept as written. */
+/** Follows links before `..`, including dangling links. Parts that do not exist stay as written. */
 export function realPathOf(path: string, cwd: string): string {
   return lookUp(path, cwd).path;
 }
 
-/** True when `..` follows a part that does not exist, or links never end: the path leads wherever that part will. */
+/**
+ * Returns true when `..` follows a part that does not exist, or links form a loop: the target is not determined yet.
+ */
 export function isUnsettled(path: string, cwd: string): boolean {
   return !lookUp(path, cwd).settled;
 }
@@ -25,7 +27,7 @@ interface LookUp {
 
 function lookUp(path: string, cwd: string): LookUp {
   const named = path === "~" || path.startsWith("~/") ? join(homedir(), path.slice(1)) : path;
-  // A NUL cannot be part of a name, so nothing real is behind such a path.
+  // A name cannot contain NUL, so nothing exists at such a path.
   const clean = named.replaceAll("\0", "\uFFFD");
   const whole = isAbsolute(clean) ? clean : `${resolve(cwd)}/${clean}`;
   try {
@@ -35,7 +37,7 @@ function lookUp(path: string, cwd: string): LookUp {
   }
 }
 
-/** Component by component, for a path of which the end does not exist. */
+/** Resolves component by component, for a path whose end does not exist. */
 function walk(whole: string): LookUp {
   const parts = whole.split("/").reverse();
   let at = "/";
@@ -64,7 +66,7 @@ function walk(whole: string): LookUp {
   return { path: at, settled };
 }
 
-/** True when something is at this absolute path, be it a link that leads nowhere. */
+/** Returns true when an entry exists at this absolute path, including a dangling link. */
 export function exists(path: string): boolean {
   try {
     return fs.lstatSync(path, { throwIfNoEntry: false }) !== undefined;

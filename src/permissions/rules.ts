@@ -1,6 +1,6 @@
 /**
- * The rules people write: `kind` or `kind(argument)`. A rule that could never match anything is refused where it
- * stands, because a guard that silently guards nothing is worse than none.
+ * Parses rules: `kind` or `kind(argument)`. A rule that could never match is an error, because a silent no-op rule
+ * gives a false sense of protection.
  */
 import { clip, nearest } from "../lib/text.ts";
 import { isPathPattern } from "./path-scope.ts";
@@ -8,7 +8,7 @@ import { parseUrlPattern, type UrlPattern } from "./urls.ts";
 
 export type RuleEffect = "allow" | "deny" | "ask";
 
-/** Where a rule was written. */
+/** The origin of a rule. */
 export interface RuleSource {
   /** `--allow-tool`, or the path of a file. */
   readonly name: string;
@@ -16,7 +16,7 @@ export interface RuleSource {
 }
 
 type RuleTarget =
-  /** No words: every command. With `stem`, the words are the beginning of a command. */
+  /** Without words: every command. With `stem`: the words are the start of a command. */
   | { readonly kind: "shell"; readonly words?: readonly string[]; readonly stem: boolean }
   | { readonly kind: "read" | "write"; readonly path?: string }
   | { readonly kind: "url"; readonly pattern?: UrlPattern }
@@ -31,11 +31,11 @@ export interface Rule {
   readonly effect: RuleEffect;
   readonly source: RuleSource;
   readonly target: RuleTarget;
-  /** Set when the rule names a built-in tool instead of a kind: then it holds for calls of that tool alone. */
+  /** Set when the rule names a built-in tool instead of a kind; it then applies to calls of that tool only. */
   readonly tool?: string;
 }
 
-/** True when an allow rule names this very tool of a server, not only the server. */
+/** Returns true when an allow rule names this tool of a server, not only the server. */
 export function allowsByName(rules: readonly Rule[], tool: { serverName: string; toolName: string }): boolean {
   return rules.some(
     ({ effect, target }) =>
@@ -43,9 +43,9 @@ export function allowsByName(rules: readonly Rule[], tool: { serverName: string;
   );
 }
 
-/** The names a rule may use beside the kinds. */
+/** Names that a rule may use besides the kinds. */
 export interface RuleNames {
-  /** Built-in tools that touch something, and the kind of what they touch. */
+  /** Built-in tools that access something, with the kind of that access. */
   readonly tools: Readonly<Record<string, "shell" | "read" | "write" | "url" | "memory">>;
   readonly servers: readonly string[];
   readonly customTools: readonly string[];
@@ -74,15 +74,15 @@ const KINDS = [
   "sandbox-off",
 ] as const;
 const MAX_RULE_LENGTH = 4096;
-/** Patterns are matched with the path of the working folder before them. */
+/** Leaves room for the path of the working directory, which is put before a pattern. */
 const MAX_PATTERN = 400;
 
-/** Parses a comma-separated list, as flags give it; commas inside parentheses belong to the argument. */
+/** Parses a comma-separated list, as given in flags. Commas inside parentheses belong to the argument. */
 export function parseRules(list: string, rule: { effect: RuleEffect; source: RuleSource }, names: RuleNames): Rule[] {
   return splitList(list).map((text) => parseRule(text, rule, names));
 }
 
-/** Throws a `RuleError` that says where the rule stands, what is wrong and which name was probably meant. */
+/** Throws a `RuleError` with the source of the rule, the problem and the closest known name. */
 export function parseRule(text: string, rule: { effect: RuleEffect; source: RuleSource }, names: RuleNames): Rule {
   const trimmed = text.trim();
   const fail = (problem: string): never => {
@@ -101,7 +101,7 @@ export function parseRule(text: string, rule: { effect: RuleEffect; source: Rule
   return { text: trimmed, effect: rule.effect, source: rule.source, target, ...(tool !== undefined && { tool }) };
 }
 
-/** A URL rule as `--allow-url` and `--deny-url` take it: the address alone. */
+/** Parses the value of `--allow-url` or `--deny-url`: an address without a kind. */
 export function parseUrlRule(address: string, rule: { effect: RuleEffect; source: RuleSource }): Rule {
   const trimmed = address.trim();
   const pattern = parseUrlPattern(trimmed);
@@ -109,7 +109,7 @@ export function parseUrlRule(address: string, rule: { effect: RuleEffect; source
   return { text: `url(${trimmed})`, effect: rule.effect, source: rule.source, target: { kind: "url", pattern } };
 }
 
-/** "settings.json:12" or "--deny-tool". */
+/** Returns "settings.json:12" or "--deny-tool". */
 export function showSource(source: RuleSource): string {
   return source.line === undefined ? source.name : `${source.name}:${source.line}`;
 }
@@ -148,7 +148,7 @@ function targetOf(name: string, argument: string | undefined, names: RuleNames, 
   }
 }
 
-/** Kinds and built-in tools come first: no server can take over a rule by choosing their name. */
+/** Kinds and built-in tools take precedence, so that a server cannot take over a rule by using their name. */
 function kindOf(name: string, names: RuleNames): (typeof KINDS)[number] | undefined {
   if (Object.hasOwn(names.tools, name)) return names.tools[name];
   return (
@@ -161,7 +161,7 @@ function isForeign(name: string, names: RuleNames): boolean {
   return names.servers.includes(name) || names.customTools.includes(name);
 }
 
-/** `Server`, `Server(tool)` or the name of a custom tool. */
+/** Resolves `Server`, `Server(tool)` or the name of a custom tool. */
 function foreignTarget(name: string, argument: string | undefined, names: RuleNames, fail: Fail): RuleTarget {
   if (names.servers.includes(name)) {
     return { kind: "mcp", server: name, ...(argument !== undefined && { tool: argument }) };
@@ -177,7 +177,7 @@ function foreignTarget(name: string, argument: string | undefined, names: RuleNa
   return fail(`${JSON.stringify(name)} is neither a kind, a tool nor an MCP server (${hint})`);
 }
 
-/** `mcp(server)` and `mcp(server/tool)`, for servers whose name is also a kind or a tool. */
+/** Resolves `mcp(server)` and `mcp(server/tool)`, for servers whose name is also a kind or a tool. */
 function mcpTarget(argument: string | undefined, names: RuleNames, fail: Fail): RuleTarget {
   if (argument === undefined) return fail("name the server, as in mcp(server) or mcp(server/tool)");
   const [server = "", ...rest] = argument.split("/");

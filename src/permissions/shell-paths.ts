@@ -1,4 +1,4 @@
-/** The paths that a shell command names, in every folder in which it may run, with links followed. */
+/** Returns the paths that a shell command names, in every folder in which it may run, with links resolved. */
 import { dirname, join, resolve } from "node:path";
 import { baseName } from "./fold.ts";
 import type { PathScope } from "./path-scope.ts";
@@ -10,11 +10,14 @@ import { changesItsOperands } from "./shell/programs.ts";
 export interface NamedPath {
   /** As written. */
   readonly text: string;
-  /** Real paths it may lead to; more than one when the folder is not certain. */
+  /** Real paths it may resolve to; more than one when the folder is uncertain. */
   readonly real: readonly string[];
   /** True when the command would change or create it. */
   readonly write: boolean;
-  /** False for a word that may be anything, such as a search pattern: it does not look like a path, or leads nowhere. */
+  /**
+   * False for a word that may be anything, such as a search pattern: it does not look like a path, or nothing exists
+   * there.
+   */
   readonly counts: boolean;
   /** True when `..` follows a part that does not exist yet. */
   readonly unsettled: boolean;
@@ -49,7 +52,7 @@ function operandsOf(command: ShellCommand, place: Place): NamedPath[] {
   return [...own, ...operands];
 }
 
-/** One question: what was looked up once is not looked up again. */
+/** Resolves the paths of one command and caches the lookups. */
 class Place {
   readonly #scope: PathScope;
   readonly #cwd: string;
@@ -82,7 +85,7 @@ class Place {
     return known;
   }
 
-  /** `-C folder` and its like: words may be relative to that folder too. */
+  /** Adds the folders of `-C folder` and similar options: words may be relative to them too. */
   withOptions(args: readonly string[], folders: readonly string[]): readonly string[] {
     const found = new Set(folders);
     for (const [index, word] of args.entries()) {
@@ -94,7 +97,7 @@ class Place {
     return [...found];
   }
 
-  /** `cd` takes `..` by the text of the folder's name, or where that fails as the kernel does: both are possible. */
+  /** `cd` resolves `..` by text, or as the kernel does when that fails. Returns both results. */
   #follow(way: readonly string[]): string[] {
     let at = [this.#cwd];
     for (const step of way) {

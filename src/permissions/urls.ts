@@ -1,7 +1,8 @@
 /**
- * Addresses in rules. The protocol must match (a bare host means https), default ports do not count, hosts are compared
- * without case, `*.x.com` is x.com and everything below it, no path is the whole origin, a path is exact, and `/*` at
- * its end is a prefix.
+ * Addresses in rules. This is how they match:
+ * - The protocol must match; a bare host means https. Default ports are ignored.
+ * - Hosts are compared without case. `*.x.com` is x.com and everything below it.
+ * - No path: the whole origin. A path is exact. `/*` at its end makes it a prefix.
  */
 export interface UrlPattern {
   readonly protocol: "http:" | "https:";
@@ -10,11 +11,11 @@ export interface UrlPattern {
   readonly host: string;
   readonly subdomains: boolean;
   readonly port: string;
-  /** Undefined is the whole origin. */
+  /** Undefined: the whole origin. */
   readonly path?: { readonly value: string; readonly prefix: boolean };
 }
 
-/** The pattern, or a sentence on why no address could ever match it. */
+/** Returns the pattern, or a sentence on why no address could ever match it. */
 export function parseUrlPattern(text: string): UrlPattern | string {
   const [, scheme, rest = ""] = /^(?:([a-z][a-z0-9+.-]*):\/\/)?(.*)$/is.exec(text) ?? [];
   const protocol = `${scheme ?? "https"}:`.toLowerCase();
@@ -44,8 +45,8 @@ export function parseUrlPattern(text: string): UrlPattern | string {
 }
 
 /**
- * True when the address falls under the pattern. With `refusing`, a bare host stands for both protocols, because
- * whoever refuses a host does not mean to leave its unencrypted door open.
+ * Returns true when the address matches the pattern. With `refusing`, a bare host covers both protocols: denying a host
+ * must not leave http open.
  */
 export function urlMatches(pattern: UrlPattern, address: string, refusing = false): boolean {
   if (!URL.canParse(address)) return false;
@@ -58,12 +59,12 @@ export function urlMatches(pattern: UrlPattern, address: string, refusing = fals
   if (!hostMatches) return false;
   if (pattern.path === undefined) return true;
   const path = decode(url.pathname);
-  // A server may decode what the address hides: an allowed prefix must not be left through an encoded "..".
+  // A server may decode the path, so an encoded ".." must not leave an allowed prefix.
   if (!refusing && /(?:^|[/\\])\.\.(?:[/\\]|$)/.test(path)) return false;
   return pattern.path.prefix ? path.startsWith(pattern.path.value) : path === pattern.path.value;
 }
 
-/** Protocol, host and port: what one question to a person covers. */
+/** Returns protocol, host and port: the scope of one permission question. */
 export function originOf(address: string): string | undefined {
   return URL.canParse(address) ? new URL(address).origin : undefined;
 }

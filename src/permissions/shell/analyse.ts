@@ -1,68 +1,68 @@
 /**
- * What a shell command would do, from its text alone. A command is plain only when there is no doubt how bash reads
- * it; everything else is opaque, which is never wrong and costs a question. Words that a refusal could be about are
- * collected from every corner, plain or not.
+ * Analyses a shell command by its text alone. This folder contains that analysis. A command is plain only when there is
+ * no doubt how bash reads it. Everything else is opaque, which is always safe and costs a question. Words that a denial
+ * could match are collected from every part, plain or not.
  */
 import type { ParsedScript, SyntaxNode } from "unbash";
 import { collect, type Findings, LimitExceeded } from "./collect.ts";
 import type { Folders } from "./folders.ts";
 
 export interface ShellCommand {
-  /** What an approval is about: `git push`, `npm`, `./build.sh`. */
+  /** The unit of an approval: `git push`, `npm`, `./build.sh`. */
   readonly identifier: string;
   /** After quote removal; exact when `certain`. */
   readonly words: readonly string[];
   readonly readOnly: boolean;
-  /** True when every word is known and no further words are added when it runs. */
+  /** True when every word is known and no words are added at run time. */
   readonly certain: boolean;
-  /** True when its arguments make it write elsewhere or run something else than its name says. */
+  /** True when its arguments make it write elsewhere or run something other than its name says. */
   readonly escapes: boolean;
-  /** The wrappers around it, outermost first; empty when bash itself starts it. */
+  /** The wrappers around it, outermost first; empty when bash starts it directly. */
   readonly via: readonly string[];
   /** True for a wrapper that adds nothing, such as `timeout`: a rule for the inner command covers it. */
   readonly transparent: boolean;
-  /** The folders in which it may run; left out, where the whole command starts. */
+  /** The folders in which it may run (default: the starting folder of the whole command). */
   readonly folders?: Folders;
 }
 
 export interface ShellRedirection {
   readonly target: string;
   readonly write: boolean;
-  /** As of a command. */
+  /** As for `ShellCommand`. */
   readonly folders?: Folders;
 }
 
 export interface ShellAnalysis {
   readonly text: string;
   readonly plain: boolean;
-  /** Every command that would run: of the chain, nested in substitutions, and inside wrappers. */
+  /** Every command that would run: in the chain, in substitutions and inside wrappers. */
   readonly commands: readonly ShellCommand[];
   /** Words that look like paths, as written. */
   readonly paths: readonly string[];
   readonly urls: readonly string[];
   readonly redirections: readonly ShellRedirection[];
-  /** Folders it changes into; relative paths may mean something there. */
+  /** Folders it changes into; relative paths may refer to them. */
   readonly directories: readonly string[];
-  /** Why it is not plain, worded for a person. */
+  /** Why it is not plain, for the user. */
   readonly opaqueReasons: readonly string[];
   /** Variables it sets that change what other programs do. */
   readonly dangerousVariables: readonly string[];
-  /** True when a program could run whose name does not stand in the text. */
+  /** True when a program could run whose name is not in the text. */
   readonly hidden: boolean;
-  /** Words in places from which an unknown program could run them, in the form in which names are compared. */
+  /** Words in positions from which an unknown program could run them, folded for comparison. */
   readonly strays: ReadonlySet<string>;
-  /** Set when the command is beyond what is analysed: then it is refused. */
+  /** Set when the command exceeds the limits of the analysis; it is then refused. */
   readonly exceeded?: string;
 }
 
-/** The parser, loaded when the first command is looked at. */
+/** The parser, loaded on the first command. */
 export interface ShellParser {
   parse(source: string): ParsedScript;
   forEachChild(node: SyntaxNode, visit: (child: SyntaxNode) => void): void;
 }
 
 const MAX_LENGTH = 64 * 1024;
-/** The parser needs time in proportion to this product when nothing that is opened is ever closed. */
+/** The parser's time is proportional to this product when opened brackets are never closed. */
 const MAX_OPENED_TIMES_LENGTH = 12_000_000;
 const MAX_BRACES = 4000;
 const MAX_HERE_DOCUMENTS = 1000;
@@ -85,7 +85,7 @@ export function analyseShell(parser: ShellParser, text: string, now: () => numbe
     findings = collect(parser, text, now);
   } catch (error) {
     if (error instanceof LimitExceeded) return refused(text, error.message);
-    // The parser recurses; what it cannot hold on the stack is not a command a person wrote.
+    // The parser is recursive. No command written by hand overflows its stack.
     if (error instanceof RangeError) return refused(text, "it is nested too deeply");
     throw error;
   }

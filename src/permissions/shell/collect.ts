@@ -1,4 +1,4 @@
-/** Walks a parsed command and gathers what it would run, write and reach. */
+/** Walks a parsed command and collects what it would run, write and reach. */
 import type { AndOr, Assignment, Command, Pipeline, Redirection, Statement, SyntaxNode, Word } from "unbash";
 import { baseName, fold } from "../fold.ts";
 import type { ShellCommand, ShellParser, ShellRedirection } from "./analyse.ts";
@@ -30,14 +30,14 @@ const MAX_MILLISECONDS = 1500;
 const MAX_DEPTH = 8;
 const NODES_BETWEEN_LOOKS = 512;
 
-/** They change what later words mean, or run text that does not look like a command. */
+/** Builtins that change the meaning of later words, or run text that does not look like a command. */
 const SHELL_CHANGING = new Set(
   (
     "exec eval . source trap alias unalias set shopt enable hash declare typeset local export readonly unset let read " +
     "mapfile readarray complete compgen compopt bind fc history builtin getopts ulimit umask wait"
   ).split(" "),
 );
-/** With some options they take the name of a variable, and a subscript in it is run as arithmetic. */
+/** With some options these take the name of a variable, and a subscript in it is evaluated as arithmetic. */
 const EVALUATING = new Set(["test", "[", "printf"]);
 const RESERVED = new Set(
   "if then elif else fi for while until do done case esac in select function time coproc { } ! [[ ]]".split(" "),
@@ -57,7 +57,7 @@ interface Place {
   readonly depth: number;
 }
 
-/** One analysis: it lives as long as one command is looked at. */
+/** The state of one analysis. */
 class Walk {
   readonly found: Findings = {
     commands: [],
@@ -73,14 +73,14 @@ class Walk {
   readonly #parser: ShellParser;
   readonly #now: () => number;
   readonly #deadline: number;
-  /** Names of files that are run, and of files that are written: both at once hides what runs. */
+  /** Names of files that are run, and of files that are written. A file that is both hides what runs. */
   readonly #ran = new Set<string>();
   readonly #written = new Set<string>();
-  /** Where words and redirections stand in the source that is being walked. */
+  /** Positions of words and redirections in the source being walked. */
   #spans: Span[] = [];
   /** The folders in which the next command may run. */
   #here: Folders = START;
-  /** The folders after the last command, by how it ended. */
+  /** The folders after the last command, by its outcome. */
   #after: { readonly ok: Folders; readonly failed: Folders } = { ok: START, failed: START };
   #nodes = 0;
 
@@ -90,7 +90,7 @@ class Walk {
     this.#deadline = now() + MAX_MILLISECONDS;
   }
 
-  /** Source that bash would run, at whatever depth it stands. */
+  /** Analyses source that bash would run, at any depth. */
   script(text: string, via: readonly string[], depth: number): void {
     if (depth > MAX_DEPTH) throw new LimitExceeded(`commands are nested more than ${MAX_DEPTH} deep`);
     if (depth > 0 && text.includes("\\")) this.found.opaque.add("it holds a backslash");
@@ -144,7 +144,7 @@ class Walk {
     this.#moved(node.type === "Subshell" ? before : either(before, this.#here));
   }
 
-  /** However the last command ended, the next one may run in these folders. */
+  /** Sets the folders of the next command, whatever the outcome of the last one. */
   #moved(here: Folders): void {
     this.#here = here;
     this.#after = { ok: here, failed: here };
@@ -174,7 +174,7 @@ class Walk {
     if (prefixes.length > 0) this.found.opaque.add("it uses shell keywords");
     const before = this.#here;
     for (const command of commands) {
-      // Parts of a pipeline run in subshells of their own.
+      // Each part of a pipeline runs in its own subshell.
       this.#here = before;
       this.#visit(command, place);
     }
@@ -206,7 +206,7 @@ class Walk {
     if (words.length > 0) this.#run(words, { ...place, openEnded: false });
   }
 
-  /** A command that would run with these words, and everything that runs inside it. */
+  /** Records a command with these words, and everything that runs inside it. */
   #run(words: readonly ShellWord[], place: Place & { openEnded: boolean }): void {
     const [program] = words;
     if (program === undefined) return;
@@ -254,7 +254,7 @@ class Walk {
     for (const script of unwrapped.scripts) this.#scriptOf(name, script, { via, depth: place.depth + 1 });
   }
 
-  /** A script of another shell leaves this one where it is; `eval` and its like do not. */
+  /** A script of another shell does not change the folder of this one; `eval` and similar builtins do. */
   #scriptOf(name: string, script: string, place: Place): void {
     const before = this.#here;
     const after = this.#after;
@@ -276,7 +276,7 @@ class Walk {
     return seen;
   }
 
-  /** Expansions inside a word: their commands run before the word is known. */
+  /** Analyses expansions inside a word: their commands run before the word is known. */
   #parts(node: SyntaxNode, place: Place): void {
     this.#parser.forEachChild(node, (child) => {
       this.#look();
@@ -294,7 +294,7 @@ class Walk {
     [this.#here, this.#after] = [here, after];
   }
 
-  /** A word that belongs to no command, such as one of a `for` list. */
+  /** Handles a word that belongs to no command, such as one of a `for` list. */
   #looseWord(word: Word, place: Place): void {
     this.#strayWords([this.#word(word, place)]);
   }
@@ -331,14 +331,14 @@ class Walk {
     }
     const isDescriptor = /&$/.test(node.operator) && /^(?:\d+-?|-)$/.test(target.value);
     if (isDescriptor) return;
-    // A number right before another redirection belongs to that one.
+    // A number directly before another redirection belongs to that one.
     if (/^\d+$/.test(target.value)) this.found.opaque.add("it redirects to a number");
     const write = node.operator.includes(">");
     this.found.redirections.push({ target: target.value, write, ...this.#where() });
     if (write) this.#written.add(fold(baseName(target.value)));
   }
 
-  /** Paths, addresses and folders that a command names. */
+  /** Records paths, addresses and folders that a command names. */
   #mentions(words: readonly ShellWord[], name: string): void {
     const [program, ...args] = words;
     const ranFile = program?.value.includes("/") ? program : SHELL_FILES.has(name) ? args.find(isOperand) : undefined;
@@ -361,7 +361,7 @@ class Walk {
   }
 
   #strayText(text: string): void {
-    // Text that is code for a shell, in a place where a shell may still read it.
+    // Shell code in a position where a shell may still evaluate it.
     if (/`|\$[([]|[<>]\(/.test(text)) this.found.hidden = true;
     for (const token of text.split(/[^\p{L}\p{N}_.+-]+/u)) if (token !== "") this.found.strays.add(fold(token));
   }
@@ -380,14 +380,14 @@ class Walk {
 
 const SHELL_FILES = new Set(["sh", "bash", "zsh", "dash", "ksh", "ash", ".", "source"]);
 
-/** `name=value` as an argument, as `export` and `alias` take it. */
+/** Returns `name=value` as an argument, as for `export` and `alias`. */
 function assignedWord({ name, value, text }: Assignment): ShellWord {
   if (value.type !== "Word") return { value: text, literal: false, plain: false };
   const seen = shellWord(value);
   return { value: `${name}=${seen.value}`, literal: seen.literal, plain: false };
 }
 
-/** The arguments a program could run although nobody knows it; what was unwrapped is looked at as commands. */
+/** Returns the arguments that an unknown program could run. Unwrapped arguments are analysed as commands instead. */
 function strayArguments(args: readonly ShellWord[], unwrapped: Unwrapped | undefined): readonly ShellWord[] {
   if (unwrapped === undefined || unwrapped.hidden) return args;
   const seen = new Set([...unwrapped.scripts, ...unwrapped.inner.flat().map((word) => word.value)]);

@@ -1,11 +1,11 @@
 /**
- * What a command may delete or overwrite, from its text alone. Knowing nothing means anything: only programs that are
- * named here as harmless, and plain commands whose targets stand in their words, are less than that.
+ * Determines what a command may delete or overwrite, by its text alone. The default is anything. Only programs listed
+ * here as harmless, and plain commands with their targets in their words, are less than that.
  */
 import { baseName, fold } from "../fold.ts";
 import type { ShellAnalysis, ShellCommand } from "./analyse.ts";
 
-/** `whole` means with everything below it; otherwise only a file or a link of that name is in danger. */
+/** `whole`: the path and everything below it. Otherwise only a file or a link of that name is in danger. */
 export interface EndangeredPath {
   readonly path: string;
   readonly whole: boolean;
@@ -13,12 +13,12 @@ export interface EndangeredPath {
 
 export type DestructiveUse =
   | { readonly kind: "none" }
-  /** Nothing but these, as written. */
+  /** Only these paths, as written. */
   | { readonly kind: "paths"; readonly paths: readonly EndangeredPath[] }
-  /** Whatever it can reach; these in any case. */
+  /** Anything it can reach, including these paths. */
   | { readonly kind: "anything"; readonly paths: readonly EndangeredPath[] };
 
-/** They delete and overwrite nothing, whatever their arguments are. */
+/** Delete and overwrite nothing, whatever their arguments. */
 const HARMLESS = new Set(
   (
     "cat head tail ls wc grep egrep fgrep cut tr paste nl od hexdump strings cmp comm diff stat du df pwd whoami id " +
@@ -31,9 +31,9 @@ const HARMLESS = new Set(
 const HARMLESS_GIT = new Set(
   "add commit fetch push tag init config show-ref notes remote blame log diff show".split(" "),
 );
-/** They delete or overwrite their operands. */
+/** Delete or overwrite their operands. */
 const OPERANDS = new Set("rm rmdir unlink truncate shred tee sed".split(" "));
-/** From all operands but the last to the last. */
+/** Move or copy all operands but the last to the last. */
 const MOVERS = new Set("mv cp ln install".split(" "));
 const DEVICE = /^\/dev\/(?:null|stdout|stderr|stdin|tty|zero|fd\/\d+)$/;
 const RECURSIVE = /^-[A-Za-z]*[rRa]|^--(?:recursive|archive)$/;
@@ -52,16 +52,16 @@ export function destructiveUse(analysis: ShellAnalysis): DestructiveUse {
     effects.includes("anything");
   if (unknown) return { kind: "anything", paths };
   if (paths.length === 0) return { kind: "none" };
-  // A word that is only known when it runs, or a folder that is entered first, makes every path uncertain.
+  // A word that is only known at run time, or a change of folder, makes every path uncertain.
   return { kind: analysis.plain && analysis.directories.length === 0 ? "paths" : "anything", paths };
 }
 
 function effectOf(command: ShellCommand): "anything" | readonly EndangeredPath[] {
   const [program = "", ...args] = command.words;
   const name = fold(baseName(program));
-  // What it runs stands beside it in the list.
+  // A transparent wrapper's inner command is in the list as well.
   if (command.readOnly || command.transparent) return [];
-  // A program in a folder can have any name.
+  // A program outside the system folders can have any name.
   if (program.includes("/") && !/^\/(?:usr\/)?bin\//.test(program)) return "anything";
   if (HARMLESS.has(name)) return [];
   if (name === "git") return isHarmlessGit(args) ? [] : "anything";

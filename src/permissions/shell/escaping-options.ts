@@ -1,6 +1,6 @@
 /**
- * Options by which programs that are allowed by name run another one: a shell for scripts, an interpreter, a file of
- * settings from elsewhere. Who allowed `npm test` has not allowed `npm test --script-shell=./x`.
+ * Options that make an allowed program run something else: a shell for scripts, an interpreter, a settings file from
+ * elsewhere. Allowing `npm test` does not allow `npm test --script-shell=./x`.
  */
 import { hasOption } from "./option-scan.ts";
 
@@ -11,7 +11,7 @@ interface Escapes {
   readonly words?: readonly string[];
   /** `NAME=value` among the arguments sets something. */
   readonly assignments?: boolean;
-  /** What stands behind `--` is for someone else. */
+  /** Arguments after `--` are passed on to another program. */
   readonly endsAtDashes?: boolean;
 }
 
@@ -70,7 +70,7 @@ const ESCAPES: ReadonlyMap<string, Escapes> = new Map<string, Escapes>([
   ["terraform", { long: ["--chdir"], words: ["-chdir", "-plugin-dir"] }],
 ]);
 
-/** True when the arguments make a program that we know little of run something that its name does not say. */
+/** Returns true when an option makes a program of this table run something that its name does not say. */
 export function escapesByOption(name: string, args: readonly string[]): boolean {
   const escapes = ESCAPES.get(name);
   if (escapes === undefined) return false;

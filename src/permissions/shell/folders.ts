@@ -1,8 +1,11 @@
-/** The folders in which parts of a command may run, as far as `cd` and its like tell. Text only: nothing is looked up. */
+/**
+ * The folders in which parts of a command may run, derived from `cd` and similar commands. Uses the text only; nothing
+ * is looked up.
+ */
 import type { ShellWord } from "./words.ts";
 
 export interface Folders {
-  /** Each is a list of `cd` operands, taken one after the other from where the whole command starts. */
+  /** Each entry is a list of `cd` operands, applied in order from the folder where the whole command starts. */
   readonly ways: readonly (readonly string[])[];
   /** True when it may also be any other folder. */
   readonly unknown: boolean;
@@ -12,7 +15,7 @@ const MAX_WAYS = 16;
 
 export const START: Folders = { ways: [[]], unknown: false };
 
-/** The folders after `cd`, `pushd` or `popd` succeeded; undefined for other commands. */
+/** Returns the folders after `cd`, `pushd` or `popd` succeeded, or undefined for other commands. */
 export function enteredBy(name: string, args: readonly ShellWord[], from: Folders): Folders | undefined {
   if (name === "popd") return { ...from, unknown: true };
   if (name !== "cd" && name !== "pushd") return undefined;
@@ -26,7 +29,7 @@ export function enteredBy(name: string, args: readonly ShellWord[], from: Folder
 }
 
 function entered(operand: string, { ways, unknown }: Folders): Folders {
-  // An absolute operand leads to the same place from everywhere.
+  // An absolute operand is the same folder from everywhere.
   if (/^[/~]/.test(operand)) return { ways: [[operand]], unknown: false };
   return { ways: ways.map((way) => [...way, operand]), unknown };
 }

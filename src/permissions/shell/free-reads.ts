@@ -1,7 +1,7 @@
 /**
- * Commands that need no rule when they run in the sandbox: they only show what is in the allowed folders. The list is
- * shorter than that of read-only programs. A program is left out when its arguments can name further files (`awk`, `jq`),
- * or when it shows more than files (`ps`, `printenv`, `git config`).
+ * Commands that need no rule in the sandbox: they only show files in the allowed folders. The list is shorter than that
+ * of read-only programs. Excluded are programs whose arguments can name further files (`awk`, `jq`) and programs that
+ * show more than files (`ps`, `printenv`, `git config`).
  */
 import type { ShellAnalysis, ShellCommand } from "./analyse.ts";
 import { hasOption } from "./option-scan.ts";
@@ -21,7 +21,7 @@ const GIT = new Set(
   ).split(" "),
 );
 
-/** Options with which a program follows links out of the allowed folders, or reads the names of its files from a file. */
+/** Options that follow links out of the allowed folders, or read file names from a file. */
 const WANDERING: Readonly<Record<string, { readonly long?: readonly string[]; readonly short?: string }>> = {
   grep: { long: ["--dereference-recursive"], short: "R" },
   egrep: { long: ["--dereference-recursive"], short: "R" },
@@ -43,12 +43,12 @@ const WANDERING: Readonly<Record<string, { readonly long?: readonly string[]; re
 };
 const WANDERING_WORDS = new Set(["-follow", "-files0-from", "--no-index"]);
 
-/** True when every command in it is one of these, in a form that its words tell completely. */
+/** Returns true when every command is one of these and its words describe it completely. */
 export function onlyShowsFiles({ plain, commands, hidden }: ShellAnalysis): boolean {
   return plain && !hidden && commands.length > 0 && commands.every(shows);
 }
 
-/** True when one of its commands is git. */
+/** Returns true when one of its commands is git. */
 export const usesGit = ({ commands }: Pick<ShellAnalysis, "commands">): boolean =>
   commands.some(({ words }) => words[0] === "git");
 

@@ -1,4 +1,4 @@
-/** What a git command can do beyond its sub-command's name. */
+/** Determines what a git command can do beyond the name of its sub-command. */
 import { hasOption, type ProgramUse } from "./option-scan.ts";
 
 const READS = new Set(
@@ -8,7 +8,7 @@ const READS = new Set(
   ).split(" "),
 );
 
-/** Sub-commands that read when used with nothing but these words. */
+/** Sub-commands that only read when used with nothing but these words. */
 const READS_WITH: Readonly<Record<string, RegExp>> = {
   branch: /^(?:-a|-r|-v|-vv|--all|--remotes|--list|--show-current|--verbose)$/,
   tag: /^(?:-l|--list|-n\d*)$/,
@@ -29,7 +29,7 @@ const WRITES = new Set(
 
 const HARMLESS_GLOBAL_OPTIONS = new Set(["--no-pager", "-P", "--literal-pathspecs", "--no-optional-locks"]);
 
-/** They name a program to run, a file to write, or a configuration that does either. */
+/** Options that name a program to run, a file to write, or a configuration that does either. */
 const ESCAPES = [
   "--output",
   "--ext-diff",

@@ -1,4 +1,4 @@
-/** Whether a rule for shell commands speaks of a command. */
+/** Matches rules for shell commands against commands. */
 import { baseName, fold } from "../fold.ts";
 import type { ShellAnalysis, ShellCommand } from "./analyse.ts";
 
@@ -8,8 +8,8 @@ export interface CommandPattern {
 }
 
 /**
- * For an allow: the rule names the command's identifier, all its words, or (with a stem) its beginning. The program
- * must be written as in the rule, so that `./git` is not `git`, and nothing may be added when it runs.
+ * For an allow rule: it names the command's identifier, all its words, or (with a stem) its start. The program must be
+ * written as in the rule, so that `./git` is not `git`, and no words may be added at run time.
  */
 export function patternAllows(pattern: CommandPattern, command: ShellCommand): boolean {
   const { words } = pattern;
@@ -21,8 +21,8 @@ export function patternAllows(pattern: CommandPattern, command: ShellCommand): b
 }
 
 /**
- * For a refusal: names are compared without folder and case, a program's name alone means all its uses, and options
- * may stand between the words. "maybe" when a word that matters is only known when the command runs.
+ * For a denial: names are compared without folder and case, and options may be between the words. A program's name
+ * alone covers all its uses. Returns "maybe" when a relevant word is only known at run time.
  */
 export function patternRefuses(pattern: CommandPattern, command: ShellCommand): "yes" | "maybe" | "no" {
   const { words } = pattern;
@@ -33,7 +33,7 @@ export function patternRefuses(pattern: CommandPattern, command: ShellCommand): 
   return command.certain ? "no" : "maybe";
 }
 
-/** True when the words of the rule stand where an unknown program could run them. */
+/** Returns true when the words of the rule are in positions from which an unknown program could run them. */
 export function patternStrays(pattern: CommandPattern, analysis: ShellAnalysis): boolean {
   return pattern.words?.every((word) => analysis.strays.has(fold(baseName(word)))) ?? false;
 }
@@ -42,7 +42,7 @@ function startsWith(words: readonly string[], start: readonly string[]): boolean
   return start.every((word, index) => words[index] === word);
 }
 
-/** Only options, and words that may be the value of an option, are skipped. */
+/** Skips only options, and words that may be the value of an option. */
 function occursInOrder(wanted: readonly string[], words: readonly string[]): boolean {
   if (wanted.length === 0) return true;
   const [first = "", ...rest] = wanted;

@@ -1,4 +1,4 @@
-/** What one use of a program may do. */
+/** The possible effects of one use of a program. */
 export interface ProgramUse {
   /** True when the program is known to run none of its arguments. */
   readonly known: boolean;
@@ -7,7 +7,7 @@ export interface ProgramUse {
   readonly escapes: boolean;
 }
 
-/** True when one of the options is given; abbreviations of long options and bundles of short ones count. */
+/** Returns true when one of the options is given, including abbreviated long options and bundled short ones. */
 export function hasOption(
   args: readonly string[],
   options: { readonly long?: readonly string[]; readonly short?: string },

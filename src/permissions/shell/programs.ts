@@ -1,4 +1,4 @@
-/** What programs do with their arguments: which uses only read, and which write elsewhere or run something else. */
+/** A table of programs and their arguments: which uses only read, and which write elsewhere or run something else. */
 import { escapesByOption } from "./escaping-options.ts";
 import { gitUse } from "./git-use.ts";
 import { hasOption, type ProgramUse } from "./option-scan.ts";
@@ -7,11 +7,11 @@ interface Program {
   /** Options that make it write elsewhere or run something else. */
   readonly long?: readonly string[];
   readonly short?: string;
-  /** The same, for words that are compared whole. */
+  /** The same, for words that are compared as a whole. */
   readonly words?: readonly string[];
-  /** More operands than this are outputs. */
+  /** Operands beyond this number are outputs. */
   readonly maxOperands?: number;
-  /** False when these arguments do more than read. */
+  /** Returns false when these arguments do more than read. */
   readonly check?: (args: readonly string[]) => boolean;
   readonly writes?: boolean;
 }
@@ -22,7 +22,7 @@ const READERS =
   "sha512sum b2sum cksum seq sleep jq column fold fmt expand unexpand tac rev groups users who uptime free nproc arch " +
   "lsblk ps printenv locale getconf tty base64 base32 cd";
 
-/** They change files, and run nothing. Programs that could put another program under a new name are not among them. */
+/** Change files and run nothing. Programs that could give another program a new name are not included. */
 const WRITERS = "mkdir rmdir touch chmod chown chgrp tee truncate rm unlink";
 
 const SPECIAL: Readonly<Record<string, Program>> = {
@@ -60,7 +60,7 @@ const SPECIAL: Readonly<Record<string, Program>> = {
   mawk: { check: awkOnlyShows },
 };
 
-/** Their first word names what they do, so it belongs to the identifier. */
+/** The first word of these programs is a sub-command and belongs to the identifier. */
 const WITH_SUBCOMMANDS = new Set(
   (
     "git gh npm pnpm yarn bun deno docker podman kubectl helm cargo rustup go pip pip3 uv poetry conda dotnet composer " +
@@ -76,7 +76,7 @@ const PROGRAMS: ReadonlyMap<string, Program> = new Map([
 
 const UNKNOWN: ProgramUse = { known: false, readOnly: false, escapes: false };
 
-/** `git push`, `npm`, `./build.sh`: what an approval of this command is an approval of. */
+/** Returns the unit of an approval of this command: `git push`, `npm`, `./build.sh`. */
 export function identifierOf(words: readonly string[]): string {
   const [program = "", first = ""] = words;
   return WITH_SUBCOMMANDS.has(program) && /^[a-z][a-z0-9:_-]*$/i.test(first) ? `${program} ${first}` : program;
@@ -91,12 +91,12 @@ export function programUse(words: readonly string[]): ProgramUse {
   if (escapes) return { known: false, readOnly: false, escapes };
   const operands = args.filter((word) => !word.startsWith("-")).length;
   const reads = operands <= (program.maxOperands ?? Number.POSITIVE_INFINITY) && (program.check?.(args) ?? true);
-  // What a text program was told to do could not be followed, so it may do anything.
+  // The script of a text program could not be followed, so it may do anything.
   const unclear = !reads && (program.check === sedOnlyShows || program.check === awkOnlyShows);
   return { known: !unclear, readOnly: reads && program.writes !== true, escapes: unclear };
 }
 
-/** The programs of this table that change the files they are given, and the usual ones beside them. */
+/** Returns true for programs of this table, and other common ones, that change the files they are given. */
 export function changesItsOperands(program: string): boolean {
   return (
     PROGRAMS.get(program)?.writes === true ||
@@ -110,7 +110,7 @@ function dateOnlyShows(args: readonly string[]): boolean {
   );
 }
 
-/** A script of addresses with p, d, q or =, or one plain substitution. */
+/** Returns true for a script of addresses with p, d, q or =, or one plain substitution. */
 function sedOnlyShows(args: readonly string[]): boolean {
   const scripts: string[] = [];
   let operandSeen = false;

@@ -1,12 +1,12 @@
 /**
- * Decides what a command may reach beyond the paths and addresses in its words. Only programs that are known to stay with their
- * words are trusted to: a script, an interpreter, a pattern or a recursive search may read and change anything.
+ * Determines what a command may reach beyond the paths and addresses in its words. Only known programs are trusted to
+ * use nothing else. A script, an interpreter, a pattern or a recursive search may read and change anything.
  */
 import { baseName } from "../fold.ts";
 import type { ShellAnalysis, ShellCommand } from "./analyse.ts";
 import { hasOption } from "./option-scan.ts";
 
-/** They show no content of files, whatever their operands are. */
+/** Show no file content, whatever their operands. */
 const NO_CONTENT = new Set(
   (
     "echo printf pwd true false : test [ whoami id uname which type basename dirname realpath readlink ls stat du df sleep " +
@@ -14,7 +14,7 @@ const NO_CONTENT = new Set(
     "uptime free ps printenv locale getconf who users groups lsblk command timeout nice nohup stdbuf"
   ).split(" "),
 );
-/** They show the content of the files they are given, and of no others. */
+/** Show the content of the files they are given, and of no others. */
 const ONLY_NAMED = new Set(
   (
     "cat head tail wc grep egrep fgrep cut tr paste nl od hexdump strings cmp comm sort uniq md5sum sha1sum sha224sum " +
@@ -22,7 +22,7 @@ const ONLY_NAMED = new Set(
     "gawk mawk"
   ).split(" "),
 );
-/** Sub-commands of git that show and write no content of files. */
+/** Git sub-commands that show and write no file content. */
 const GIT_WITHOUT_CONTENT = new Set(
   (
     "status add commit push fetch branch tag remote rev-parse rev-list ls-files ls-tree merge-base describe shortlog log " +
@@ -30,41 +30,41 @@ const GIT_WITHOUT_CONTENT = new Set(
   ).split(" "),
 );
 const NAMED_WRITERS = new Set("mkdir rmdir touch chmod chown chgrp tee truncate rm unlink".split(" "));
-/** Lists of files from a file, and searches that go down into folders. */
+/** Options that read file names from a file, or search folders recursively. */
 const UNNAMED_READS = {
   long: ["--files0-from", "--recursive", "--dereference-recursive", "--directories"],
   short: "rRd",
 };
 const GIT_CONTENT = { long: ["--patch", "--unified", "--full-diff", "--cc", "--patch-with-stat"], short: "puULGScv" };
 
-/** True when it may read files that its words do not name. */
+/** Returns true when it may read files that its words do not name. */
 export function readsUnnamed(analysis: ShellAnalysis): boolean {
   return !isFollowed(analysis) || analysis.commands.some((command) => !staysWithNames(command));
 }
 
-/** True when it shows the content of any file. */
+/** Returns true when it shows the content of any file. */
 export function showsContent(analysis: ShellAnalysis): boolean {
   return readsUnnamed(analysis) || analysis.commands.some(({ words }) => ONLY_NAMED.has(baseName(words[0] ?? "")));
 }
 
-/** True when it may change files that its words do not name. */
+/** Returns true when it may change files that its words do not name. */
 export function writesUnnamed(analysis: ShellAnalysis): boolean {
   return !isFollowed(analysis) || analysis.commands.some((command) => !writesOnlyNamed(command));
 }
 
-/** True when one of its programs is known to change the files it is given. */
+/** Returns true when one of its programs is known to change the files it is given. */
 export function writesNamed({ commands }: ShellAnalysis): boolean {
   return commands.some(({ words, readOnly }) => !readOnly && NAMED_WRITERS.has(baseName(words[0] ?? "")));
 }
 
-/** True when it may connect to addresses that its words do not name. */
+/** Returns true when it may connect to addresses that its words do not name. */
 export function connectsUnnamed(analysis: ShellAnalysis): boolean {
   const stays = ({ words, readOnly, transparent }: ShellCommand): boolean =>
     readOnly || transparent || NAMED_WRITERS.has(baseName(words[0] ?? ""));
   return !isFollowed(analysis) || !analysis.commands.every(stays);
 }
 
-/** True when it may show what git has stored: other versions of a file are under names of git's own. */
+/** Returns true when it may show content stored by git: git has other names for other versions of a file. */
 export function mayShowHistory(analysis: ShellAnalysis): boolean {
   if (analysis.hidden || analysis.strays.has("git")) return true;
   return analysis.commands.some(({ words }) => baseName(words[0] ?? "") === "git" && !isWithoutContent(words));

@@ -1,4 +1,6 @@
-/** Commands that change where paths lead: what comes after them in a chain cannot be checked before they have run. */
+/**
+ * Commands that change where paths lead. Paths of later commands in the chain cannot be checked before these have run.
+ */
 import { baseName } from "../fold.ts";
 import type { NamedPath } from "../shell-paths.ts";
 import type { ShellAnalysis, ShellCommand } from "./analyse.ts";
@@ -10,11 +12,13 @@ const GIT = new Set(
   "checkout switch restore reset merge pull rebase stash cherry-pick revert clone am apply".split(" "),
 );
 
-/** True when something is written after a command that may have made a link, moved a folder or unpacked an archive. */
+/**
+ * Returns true when something is written after a command that may create a link, move a folder or unpack an archive.
+ */
 export function rearranges({ commands, redirections }: ShellAnalysis, paths: readonly NamedPath[]): boolean {
   const first = commands.findIndex(makesLinks);
   if (first < 0) return false;
-  // Redirections are not ordered with commands here, so any of them counts.
+  // The order of redirections and commands is not known here, so any redirection counts.
   const isWritten = redirections.some(({ write, target }) => write && paths.some(({ text }) => text === target));
   return (
     isWritten || commands.slice(first + 1).some(({ words, readOnly }) => !readOnly && changesItsOperands(nameOf(words)))

@@ -3,7 +3,10 @@ import type { Word } from "unbash";
 /** The position of a word or a redirection in the source. */
 export type Span = Pick<Word, "pos" | "end">;
 
-/** A tolerant parser skips what it cannot place; in a plain command nothing is left over but separators. */
+/**
+ * Returns true when nothing but separators is outside the spans. The parser is tolerant and skips text that it cannot
+ * place.
+ */
 export function onlySeparators(text: string, spans: readonly Span[]): boolean {
   let rest = "";
   let end = 0;

@@ -1,6 +1,6 @@
 /**
- * Programs that run what stands in their arguments. Unwrapping is exact or says that it was not: an option that is not
- * in the table leaves the question open which word is the command, and an open question is never an allow.
+ * Programs that run their arguments as a command. Unwrapping is exact or reports that it is not. An unknown option
+ * leaves open which word is the command; such a command is never allowed.
  */
 import { baseName, fold } from "../fold.ts";
 import type { ShellWord } from "./words.ts";
@@ -10,11 +10,11 @@ export interface Unwrapped {
   readonly inner: readonly (readonly ShellWord[])[];
   /** Shell source that would run. */
   readonly scripts: readonly string[];
-  /** True when more could run than is written here. */
+  /** True when more could run than is listed here. */
   readonly hidden: boolean;
   /** True when the wrapper adds nothing of its own: a rule for the inner command is enough. */
   readonly transparent: boolean;
-  /** True when arguments that nobody can see here are added to the inner command. */
+  /** True when arguments that are not in the text are added to the inner command. */
   readonly openEnded: boolean;
   /** Variables that are set for the inner command. */
   readonly variables: readonly string[];
@@ -26,7 +26,7 @@ interface Wrapper {
   readonly valued?: string;
   readonly longFlags?: readonly string[];
   readonly longValued?: readonly string[];
-  /** Words before the command, such as a duration. */
+  /** Number of words before the command, such as a duration. */
   readonly operands?: number;
   readonly assignments?: boolean;
   readonly transparent?: boolean;
@@ -36,7 +36,7 @@ interface Wrapper {
   /** Options with which nothing is run. */
   readonly inert?: string;
   readonly numericOption?: boolean;
-  /** The words are joined and given to a shell. */
+  /** The words are joined and passed to a shell. */
   readonly joined?: boolean;
 }
 
@@ -107,7 +107,7 @@ const WRAPPERS: Readonly<Record<string, Wrapper>> = {
 const SHELLS = new Set(["sh", "bash", "zsh", "dash", "ksh", "ash", "rbash", "mksh"]);
 const FIND_COMMANDS = new Set(["-exec", "-execdir", "-ok", "-okdir"]);
 
-/** Undefined when the program is not a wrapper. */
+/** Returns undefined when the program is not a wrapper. */
 export function unwrap(words: readonly ShellWord[]): Unwrapped | undefined {
   const name = fold(baseName(words[0]?.value ?? ""));
   const args = words.slice(1);
@@ -120,7 +120,7 @@ export function unwrap(words: readonly ShellWord[]): Unwrapped | undefined {
   return wrapper && unwrapOptions(wrapper, args);
 }
 
-/** What `Unwrapped` looks like when nothing is run. */
+/** Returns an `Unwrapped` that runs nothing. */
 function nothing(hidden = false): Unwrapped {
   return { inner: [], scripts: [], hidden, transparent: false, openEnded: false, variables: [] };
 }
@@ -165,7 +165,7 @@ function unwrapFind(args: readonly ShellWord[]): Unwrapped | undefined {
   return { ...nothing(), inner, openEnded: true };
 }
 
-/** Shell source that is kept and run later. */
+/** Shell source that is stored and run later. */
 function unwrapStored(name: string, args: readonly ShellWord[]): Unwrapped {
   const stored = name === "trap" ? args.filter((word) => !/^-[lp]*$/.test(word.value)).slice(0, 1) : args;
   const scripts = stored.map((word) => (name === "alias" ? word.value.slice(word.value.indexOf("=") + 1) : word.value));
@@ -216,7 +216,7 @@ interface OptionsFound {
   inert: boolean;
 }
 
-/** True when the option takes the next word as its value. */
+/** Returns true when the option takes the next word as its value. */
 function takeOption(
   wrapper: Wrapper,
   option: { text: string; next: ShellWord | undefined },
@@ -253,7 +253,7 @@ function takeOption(
   return false;
 }
 
-/** A word whose content is filled in when the command runs is not known now. */
+/** Marks a word that is filled in at run time as unknown. */
 function replaced(word: ShellWord, mark: string | undefined): ShellWord {
   return mark !== undefined && mark !== "" && word.value.includes(mark) ? { ...word, literal: false } : word;
 }
