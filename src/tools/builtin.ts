@@ -40,7 +40,7 @@ import { updateTodo } from "./user/update-todo.ts";
 import { webFetch } from "./web/web-fetch.ts";
 import { webSearch } from "./web/web-search.ts";
 
-/** Offered in every session. A new tool is one line here. */
+/** Offered in every session. To add a tool, add one line here. */
 export const builtinTools: readonly Tool[] = [
   view,
   glob,
@@ -58,30 +58,30 @@ export const builtinTools: readonly Tool[] = [
   updateTodo,
 ];
 
-/** Offered in addition where the session can search the web. */
+/** Offered when the session can search the web. */
 export const searchTools: readonly Tool[] = [webSearch];
 
-/** Offered in addition while the agent works on its own until the task is done. */
+/** Offered in autopilot mode, while the agent works alone until the task is done. */
 export const autopilotTools: readonly Tool[] = [taskComplete];
 
-/** Offered in addition where someone can answer. */
+/** Offered when a client can answer. */
 export const interactiveTools: readonly Tool[] = [askUser, exitPlanMode];
 /** The same for clients that show forms. */
 export const formTools: readonly Tool[] = [askUserForm, exitPlanMode];
 
-/** Offered in addition where there are skills. */
+/** Offered when there are skills. */
 export const skillTools: readonly ((skills: SkillSource) => Tool)[] = [skillTool];
 
-/** Offered to the main agent in addition where there is a memory. */
+/** Offered to the main agent when there is a memory. */
 export const memoryTools: readonly ((memory: MemoryPort) => Tool)[] = [storeMemoryTool];
 
-/** Offered with them where that memory takes votes. */
+/** Offered with them when that memory accepts votes. */
 export const memoryVoteTools: readonly ((memory: MemoryPort) => Tool)[] = [voteMemoryTool];
 
-/** Offered where there is a context board, to agents that list it. */
+/** Offered to agents that list it, when there is a context board. */
 export const boardTools: readonly Tool[] = [contextBoard];
 
-/** Offered in addition where agents may be started; made anew when the agents to choose from change. */
+/** Offered when agents may be started; rebuilt when the list of agents changes. */
 export const agentTools: readonly ((agents: AgentSource) => Tool)[] = [
   taskTool,
   () => readAgent,
@@ -90,20 +90,20 @@ export const agentTools: readonly ((agents: AgentSource) => Tool)[] = [
   () => stopAgent,
 ];
 
-/** Names of the built-in tools that a session may lack: a list of tools may name them all the same. */
+/** Names of built-in tools that a session may lack; a tool list may still name them. */
 export const optionalToolNames: readonly string[] = [
   ...[...searchTools, ...autopilotTools, ...interactiveTools, ...boardTools].map(({ name }) => name),
   ...["skill", "store_memory", "vote_memory", "read_inbox"],
   ...["task", "read_agent", "write_agent", "list_agents", "stop_agent", "subagents_run", "subagents_read"],
 ];
 
-/** Offered in addition where workers can be coordinated. */
+/** Offered when workers can be coordinated. */
 export const coordinationTools: readonly ((settings?: CoordinationSettings) => Tool)[] = [
   subagentsRunTool,
   () => subagentsRead,
 ];
 
-/** Offered to such a worker, and to nobody else. */
+/** Offered to coordinated workers only. */
 export const workerOnlyTools: readonly ((own: { desk: Desk; environments: Environments }) => Tool)[] = [
   ({ environments }) => environmentDetectTool(environments),
   () => memoryRead,
@@ -112,8 +112,8 @@ export const workerOnlyTools: readonly ((own: { desk: Desk; environments: Enviro
   ({ desk }) => submitResultTool(desk),
 ];
 
-/** Offered to the main agent in addition where sidekicks may write to it. */
+/** Offered to the main agent when sidekicks may write to it. */
 export const inboxTools: readonly Tool[] = [readInbox];
 
-/** Offered to a sidekick, and to nobody else. */
+/** Offered to sidekicks only. */
 export const sidekickOnlyTools: readonly ((inbox: InboxSender) => Tool)[] = [sendInboxTool];

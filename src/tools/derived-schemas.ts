@@ -1,5 +1,5 @@
 /**
- * The JSON schemas of inputs that are `fixed`, by their id. Empty here: the build of the command line fills it, so that a
- * start derives none.
+ * JSON schemas of `fixed` inputs, by id. Empty in the source: the build of the command line fills it in, so that no
+ * schema is derived at start.
  */
 export const derivedSchemas: ReadonlyMap<string, object> = new Map();

@@ -3,7 +3,7 @@ import description from "./environment-detect.md";
 import type { Environments } from "./subagents/environment.ts";
 import { defineTool, type Tool } from "./tool.ts";
 
-/** For coordinated workers: what they must know before they run commands. */
+/** For coordinated workers: facts they need before they run commands. */
 export function environmentDetectTool(environments: Environments): Tool {
   return defineTool({
     name: "environment_detect",

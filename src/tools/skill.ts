@@ -7,16 +7,16 @@ import introduction from "./skill.md";
 import { defineTool, fixed, type Tool } from "./tool.ts";
 import { ToolError } from "./tool-error.ts";
 
-/** Where the tool gets its skills from. */
+/** The source of the skills. */
 export interface SkillSource {
-  /** Those a model may load. */
+  /** Returns the skills that a model may load. */
   list(): readonly { readonly name: string; readonly description: string }[];
-  /** Throws a `TroupeError` when it cannot be had. */
+  /** Throws a `TroupeError` when the skill is not available. */
   load(name: string, signal: AbortSignal): Promise<LoadedSkill>;
 }
 
 interface LoadedSkill {
-  /** The skill's text as the model reads it. */
+  /** The skill's text for the model. */
   readonly context: string;
   readonly invoked: EventData<"skill.invoked">;
 }
@@ -26,7 +26,7 @@ const MAX_LINE_CHARACTERS = 400;
 const MAX_NAME_CHARACTERS = 200;
 const MAX_NAMES_OFFERED = 10;
 
-/** Its description names the skills of the moment, so it is made anew when they change. */
+/** Returns the tool. Its description lists the current skills, so it is rebuilt when they change. */
 export function skillTool(skills: SkillSource): Tool {
   return defineTool({
     name: "skill",

@@ -1,6 +1,6 @@
 /**
- * Texts that client programs hold open: the buffers of an editor, saved or not. A tool finds its file on disk first, with all
- * checks of `lib/node/paths.ts`. A buffer counts only where its text differs from the file.
+ * Texts that client programs hold open: editor buffers, saved or not. A tool first opens its file on disk, with all
+ * checks of `lib/node/paths.ts`. A buffer counts only when its text differs from the file.
  */
 import { lstat, realpath } from "node:fs/promises";
 import { dirname } from "node:path";
@@ -11,9 +11,9 @@ import { isInside, sameObject } from "../lib/node/paths.ts";
 export interface TextBuffers {
   /** False while no client holds texts. */
   readonly isOffered: boolean;
-  /** Resolves to undefined where no client has the file, or none answers in time. */
+  /** Resolves to undefined when no client has the file, or none answers in time. */
   read(path: string, signal: AbortSignal): Promise<string | undefined>;
-  /** Has the client that holds the buffer write it. Resolves to false where no client did. */
+  /** Asks the client that holds the buffer to write it. Resolves to false when no client did. */
   write(path: string, text: string, signal: AbortSignal): Promise<boolean>;
 }
 
@@ -25,15 +25,15 @@ type Stat = Parameters<typeof sameObject>[0];
 interface OnDisk {
   readonly realPath: string;
   readonly stat: Stat;
-  /** All of it. */
+  /** The complete content. */
   readonly content: Buffer;
 }
 
 /**
- * Returns the unsaved text of a file, in the form that it would have on disk, or undefined where disk and buffer agree.
+ * Returns the unsaved text of a file in the form it would have on disk, or undefined when disk and buffer agree.
  *
- * Clients open files by name, and may follow a link that was put there meanwhile. So the answer is dropped unless every folder
- * on the way has stayed as it was: each exchange of a name changes the time of a folder.
+ * Clients open files by name and may follow a link that was created meanwhile. So the answer is dropped unless every
+ * parent folder is unchanged: replacing a name changes the timestamp of its folder.
  */
 export async function unsavedContent(
   file: OnDisk,
@@ -52,10 +52,10 @@ export async function unsavedContent(
   return Buffer.from(likeSaved(held, saved));
 }
 
-/** Two changes in one tick of a file system's clock look like one. */
+/** Two changes in one tick of the file system clock look like one. */
 const QUIET_MS = 50;
 
-/** Undefined where a folder is changed again and again. */
+/** Returns undefined when a folder keeps changing. */
 async function quietFolders(path: string, roots: readonly string[]): Promise<string | undefined> {
   for (let look = 0; look < 3; look++) {
     if (look > 0) await pause(QUIET_MS);
@@ -65,7 +65,7 @@ async function quietFolders(path: string, roots: readonly string[]): Promise<str
   return undefined;
 }
 
-/** The folders between the file and its root, which commands of the session can change. */
+/** Returns the folders between the file and its root, which commands of the session can change. */
 async function foldersAbove(path: string, roots: readonly string[]): Promise<{ state: string; newestMs: number }> {
   const folders: string[] = [];
   for (let at = dirname(path); isInside(at, roots); at = dirname(at)) folders.push(at);
@@ -77,13 +77,13 @@ async function foldersAbove(path: string, roots: readonly string[]): Promise<{ s
   };
 }
 
-/** True while the name still leads to this very file, and through no link. */
+/** Returns true while the name still leads to this file and not through a link. */
 export async function isInPlace(path: string, stat: Stat): Promise<boolean> {
   const [now, leadsTo] = await Promise.all([lstat(path), realpath(path)]).catch(() => []);
   return now !== undefined && leadsTo === path && sameObject(now, stat);
 }
 
-/** Undefined for everything but UTF-8 text. */
+/** Returns undefined for anything but UTF-8 text. */
 export function textOf(content: Uint8Array): string | undefined {
   if (content.includes(0)) return undefined;
   try {
@@ -95,7 +95,7 @@ export function textOf(content: Uint8Array): string | undefined {
 
 const MARK = "\ufeff";
 
-/** Editors leave out the byte order mark, and hold all line ends as line feeds. */
+/** Editors drop the byte order mark and use line feeds for all line endings. */
 const plain = (text: string): string => text.replace(MARK, "").replaceAll("\r\n", "\n");
 
 function likeSaved(held: string, saved: string): string {

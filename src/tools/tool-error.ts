@@ -1,25 +1,25 @@
-/** The result and the expected failure of a tool. */
+/** The result of a tool, and its expected failure. */
 import type { Json } from "../lib/json.ts";
 import type { EventData } from "../protocol/event.ts";
 import type { Image } from "../protocol/message.ts";
 
 export interface ToolResult {
-  /** What the model reads. */
+  /** The text for the model. */
   readonly content: string;
-  /** What a person sees instead, where that differs (a diff). */
+  /** The text for the user, when it differs (a diff). */
   readonly detailedContent?: string;
   readonly images?: readonly Image[];
-  /** Kept beside the log for whoever reads it; no model is shown them. */
+  /** Stored beside the log for its readers; not shown to the model. */
   readonly resources?: readonly Image[];
-  /** For whoever counts; no model is shown it. */
+  /** For metrics; not shown to the model. */
   readonly telemetry?: Readonly<Record<string, Json>>;
   /** Exit code of the shell command that the call ran or read to its end. */
   readonly exitCode?: number;
-  /** Tools that the model is shown from now on. */
+  /** Tools that are offered to the model from now on. */
   readonly toolReferences?: readonly string[];
-  /** Said to the model in the user's role, once all results of the reply are in. */
+  /** Messages in the user's role, added after all results of the reply. */
   readonly messages?: readonly { readonly content: string; readonly source: string }[];
-  /** Set by the tool that brought a skill into the conversation. */
+  /** Set by a tool that added a skill to the conversation. */
   readonly skillInvoked?: EventData<"skill.invoked">;
   /** Set by the tool that declares the whole task done. */
   readonly taskComplete?: { readonly summary?: string };
@@ -27,7 +27,7 @@ export interface ToolResult {
 
 export type ToolErrorCode = "failure" | "denied" | "rejected" | "timeout" | "interrupted";
 
-/** An expected failure, worded for the model. Anything else thrown by a tool is a bug. */
+/** An expected failure with a message for the model. Anything else thrown by a tool is a bug. */
 export class ToolError extends Error {
   override readonly name = "ToolError";
   readonly code: ToolErrorCode;

@@ -1,6 +1,6 @@
 /**
- * What a tool is. Built-in tools, and later those of MCP servers and client programs, all become a `Tool`; the loop
- * cannot tell them apart. One file per tool, one line in `builtin.ts`.
+ * The `Tool` interface. Built-in tools and tools of MCP servers and client programs all become a `Tool`; the loop
+ * cannot distinguish them. This folder has one file per built-in tool, and one line for each in `builtin.ts`.
  */
 import * as z from "zod";
 import type { Json } from "../lib/json.ts";
@@ -23,12 +23,12 @@ import type { User } from "./user/user.ts";
 import type { WebSearch } from "./web/search.ts";
 import type { WebAccess } from "./web/web-access.ts";
 
-/** What a session gives its tools, as far as it has it; a tool that needs one says so when it is missing. */
+/** The ports a session provides to its tools. A tool throws a `ToolError` when a port it needs is missing. */
 export interface ToolPorts {
   readonly files?: Files;
-  /** Texts that a client holds open; absent where none can. */
+  /** Texts that a client holds open; absent when no client can. */
   readonly buffers?: TextBuffers;
-  /** Paths that searches leave out; absent where nothing is denied. */
+  /** Paths that searches omit; absent when nothing is denied. */
   readonly reading?: ReadGuard;
   readonly web?: WebAccess;
   readonly webSearch?: WebSearch;
@@ -42,7 +42,7 @@ export interface ToolPorts {
   readonly mcpTasks?: McpTasks;
   readonly board?: BoardPort;
   readonly external?: RunExternal;
-  /** What to send along as `_meta` with a call to an MCP server; null and undefined send nothing. */
+  /** Returns the `_meta` to send with a call to an MCP server; null and undefined send none. */
   beforeMcpCall?(
     call: {
       readonly serverName: string;
@@ -55,7 +55,7 @@ export interface ToolPorts {
   readonly inbox?: InboxReader;
 }
 
-/** Has a client program run a call. "unavailable": nobody did; "cancelled": whoever asked gave up. */
+/** Runs a call in a client program. "unavailable": no client ran it. "cancelled": the caller cancelled. */
 export type RunExternal = (
   call: { readonly toolCallId: string; readonly toolName: string; readonly arguments: Json },
   signal: AbortSignal,
@@ -64,15 +64,15 @@ export type RunExternal = (
 /** The only way a tool reaches the rest of troupe. */
 export interface ToolContext extends ToolPorts {
   readonly cwd: string;
-  /** Folders the tools may touch, as real paths; `cwd` is the first. Empty = no limit (`--allow-all-paths`). */
+  /** Folders the tools may access, as real paths; `cwd` is the first. Empty: no limit (`--allow-all-paths`). */
   readonly roots: readonly string[];
   readonly toolCallId: string;
   readonly signal: AbortSignal;
-  /** Shown to whoever watches; not kept. */
+  /** Shown to observers; not stored. */
   progress(message: string): void;
-  /** The tool's output so far, for whoever watches; not kept. */
+  /** The tool's output so far, for observers; not stored. */
   partialResult?(text: string): void;
-  /** The call waits for a file that another agent is changing, or no longer does; shown, not stored. */
+  /** Reports that the call waits for a file that another agent is changing, or that the wait is over; not stored. */
   lockWait?(wait: LockWait): void;
 }
 
@@ -83,9 +83,9 @@ export interface LockWait {
   readonly isOver: boolean;
 }
 
-/** A call whose arguments have been checked. */
+/** A call with validated arguments. */
 export interface BoundCall {
-  /** Everything the call would touch; all of it must be permitted before `run`. */
+  /** Returns every access of the call. All of them must be permitted before `run`. */
   access(context: ToolContext): Promise<readonly Access[]>;
   run(context: ToolContext): Promise<ToolResult>;
 }
@@ -99,29 +99,29 @@ export interface Tool {
   readonly name: string;
   readonly description: string;
   readonly parameters: object;
-  /** True when a call changes nothing: then it may run before its start is on disk, and again after a crash. */
+  /** True when a call changes nothing. It may then run before its start is on disk, and again after a crash. */
   readonly readOnly: boolean;
   /** True when the call must not overlap with its siblings. */
   readonly exclusive: boolean;
   /** True when success ends the turn without another model call. */
   readonly terminal: boolean;
   readonly timeoutMs: number;
-  /** Offered only while someone can answer requests of this kind. */
+  /** Offered only while a client can answer requests of this kind. */
   readonly needs?: "user_input" | "elicitation" | "exit_plan_mode";
-  /** Whose it is; absent for what is built in. */
+  /** The owner of the tool; absent for built-in tools. */
   readonly from?: ToolOrigin;
-  /** Throws a `ToolError` when the arguments do not fit; after that `run` is fully typed. */
+  /** Throws a `ToolError` for invalid arguments; after that, `run` is fully typed. */
   bind(rawArguments: unknown): BoundCall;
 }
 
-/** Every wait has an end: a tool that says nothing of its own gets this long. */
+/** The timeout of a tool that sets none. */
 const DEFAULT_TIMEOUT_MS = 120_000;
 
 export function defineTool<S extends z.ZodType>(definition: {
   name: string;
   description: string;
   input: S | Fixed<S>;
-  /** What is said of single arguments beyond their schema: the choices of the moment. */
+  /** Additions to the schema of single arguments, such as the currently valid choices. */
   shown?: Readonly<Record<string, object>>;
   readOnly?: boolean;
   exclusive?: boolean;
@@ -164,9 +164,9 @@ interface Fixed<S extends z.ZodType> {
 export type InputOf<F> = F extends Fixed<infer S> ? z.infer<S> : never;
 
 /**
- * For a schema whose JSON form depends on nothing but this version of troupe (what varies is `shown`). The build derives
- * that form and keeps it by the id, which no other has; the schema itself is made when the first call is checked. So a
- * start makes none.
+ * For a schema whose JSON form depends only on this version of troupe (variable parts belong in `shown`). The build
+ * derives that form and stores it under the id, which must be unique. The schema itself is built when the first call is
+ * validated, so a start builds none.
  */
 export function fixed<S extends z.ZodType>(id: string, build: () => S): Fixed<S> {
   let made: S | undefined;
@@ -185,7 +185,7 @@ function withShown(parameters: object, shown: Readonly<Record<string, object>>):
   return Object.keys(shown).length === 0 ? parameters : { ...parameters, properties };
 }
 
-/** As the caller fills it in: defaults are not required. */
+/** Returns the schema from the caller's side: fields with defaults are not required. */
 function inputSchema(schema: z.ZodType): object {
   const { $schema: _, ...rest } = z.toJSONSchema(schema, { io: "input" });
   return rest;

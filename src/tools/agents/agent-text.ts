@@ -1,4 +1,4 @@
-/** What the model reads of other agents. Their words are data: quoted, bounded, and never taken for ours. */
+/** Text about other agents for the model. Their output is data: quoted, bounded, and never mistaken for ours. */
 import * as z from "zod";
 import { quoted } from "../../lib/quoting.ts";
 import { clip, nearest, sanitiseLine } from "../../lib/text.ts";
@@ -6,15 +6,15 @@ import type { ToolContext } from "../tool.ts";
 import { ToolError, type ToolErrorCode } from "../tool-error.ts";
 import type { TaskReason, TaskReport, Tasks, TaskTurn, TaskView } from "./tasks.ts";
 
-/** An agent works as long as its own limits let it; this is the end of waiting for it. */
+/** Maximum wait for an agent. Its own limits normally end it earlier. */
 export const AGENT_TIMEOUT_MS = 24 * 60 * 60 * 1000;
-/** Beside an error, where the session does not bound what the model gets. */
+/** Limit for a partial answer in an error, which the session does not bound. */
 const MAX_PARTIAL_CHARACTERS = 8000;
 const MAX_ERROR_CHARACTERS = 4000;
 const MAX_LINE_CHARACTERS = 200;
 const MAX_NAMES_OFFERED = 20;
 
-/** Text with a bound that the schema does not spend words on; the error says it. */
+/** A string with a length limit that is not spelled out in the JSON schema; the error states it. */
 export function bounded(maxCharacters: number): z.ZodString {
   return z.string().refine((text) => text.trim() !== "" && text.length <= maxCharacters, {
     error: `must have 1 to ${maxCharacters} characters`,
@@ -28,12 +28,12 @@ export function tasksOf({ tasks }: ToolContext): Tasks {
   return tasks;
 }
 
-/** One line of someone else's words. */
+/** Returns text of another agent as one quoted line. */
 export function line(text: string, maxCharacters = MAX_LINE_CHARACTERS): string {
   return clip(quoted(sanitiseLine(text)).trim(), maxCharacters);
 }
 
-/** As agents and ids are compared: without case, spaces, underscores and hyphens. */
+/** Normalises names and ids for comparison: without case, spaces, underscores and hyphens. */
 export function normalised(name: string): string {
   return name
     .trim()
@@ -41,7 +41,10 @@ export function normalised(name: string): string {
     .replace(/[\s_-]+/g, "");
 }
 
-/** The id that is meant; as given when none is like it, so that whoever knows more can still find it. */
+/**
+ * Returns the id of the task that `wanted` most likely names. Returns `wanted` when none is similar, so that the
+ * registry can still resolve it.
+ */
 export function idMeant(wanted: string, tasks: Tasks): string {
   const ids = idsOf(tasks);
   if (ids.includes(wanted)) return wanted;
@@ -49,7 +52,7 @@ export function idMeant(wanted: string, tasks: Tasks): string {
   return alike.length === 1 && alike[0] !== undefined ? alike[0] : wanted;
 }
 
-/** Adds to a refusal which agents there are, when the id may just be wrong. */
+/** Adds the list of agents to an error when the id may be wrong. */
 export async function namingAgents<T>(wanted: string, tasks: Tasks, work: Promise<T>): Promise<T> {
   return work.catch((error: unknown) => {
     const ids = idsOf(tasks);
@@ -68,14 +71,16 @@ function offered(wanted: string, ids: readonly string[]): string {
   return ids.length === 0 ? "No agent has been started yet." : `Agents: ${namesOffered(ids)}.`;
 }
 
-/** A list of names for an error, bounded. */
+/** Returns a bounded list of names for an error. */
 export function namesOffered(names: readonly string[]): string {
   const shown = names.slice(0, MAX_NAMES_OFFERED).map((name) => line(name, 80));
   const hidden = names.length - shown.length;
   return hidden > 0 ? `${shown.join(", ")} and ${hidden} more` : shown.join(", ");
 }
 
-/** What a waiting caller gets: the answer, or a failure that says what there is instead of one. */
+/**
+ * Returns the answer for a waiting caller. Throws a `ToolError` with the partial answer when the task did not finish.
+ */
 export function answerOf(report: TaskReport): string {
   const { task, error } = report;
   const answer = lastResponse(report);
@@ -86,7 +91,7 @@ export function answerOf(report: TaskReport): string {
   throw new ToolError(`Agent "${line(task.id)}" ${sentence}${why}${remains(report, MAX_PARTIAL_CHARACTERS)}`, { code });
 }
 
-/** Every way to end but with an answer, in words that cannot be mistaken for success. */
+/** All endings without an answer, worded so that they cannot be mistaken for success. */
 const ENDS: Readonly<Record<Exclude<TaskReason, "finished">, { sentence: string; code: ToolErrorCode }>> = {
   empty: { sentence: "ended without an answer.", code: "failure" },
   limit: { sentence: "was stopped by a limit before it was done.", code: "failure" },
@@ -96,7 +101,7 @@ const ENDS: Readonly<Record<Exclude<TaskReason, "finished">, { sentence: string;
   invalid_output: { sentence: "gave an answer that does not fit the schema.", code: "failure" },
 };
 
-/** A state says what happened even where nobody gave a reason. */
+/** Returns the reason of a task; derives it from the status when none was recorded. */
 export function reasonOf({ status, reason }: TaskView): TaskReason {
   if (status === "failed") return reason === undefined || reason === "finished" ? "error" : reason;
   if (status === "cancelled") return reason === "interrupted" ? "interrupted" : "stopped";
@@ -107,7 +112,7 @@ export function endSentence(reason: TaskReason): string {
   return reason === "finished" ? "completed." : ENDS[reason].sentence;
 }
 
-/** What there is of an answer that cannot be taken for one. Whole, unless the place it stands in has no bound. */
+/** Returns the partial or invalid answer of a task. Cut only when `maxCharacters` is given. */
 export function remains(report: TaskReport, maxCharacters = Number.POSITIVE_INFINITY): string {
   const text = lastResponse(report);
   if (text.trim() === "") return "";
@@ -121,8 +126,8 @@ function lastResponse({ turns }: TaskReport): string {
 }
 
 /**
- * Turns as they are labelled where there can be several. The model counts them from 0, tasks count from 1. The first one's
- * message is the prompt, known to who reads.
+ * Returns turns with labels, for tasks with several. The model counts turns from 0, tasks count from 1. The first
+ * message is omitted: it is the prompt, which the reader knows.
  */
 export function labelledTurns(turns: readonly TaskTurn[]): string {
   return turns
@@ -137,7 +142,7 @@ export function seconds(milliseconds: number): string {
   return `${Math.round(milliseconds / 1000)}s`;
 }
 
-/** "45s", "12m", "3h": for tables. */
+/** Returns "45s", "12m" or "3h", for tables. */
 export function age(milliseconds: number): string {
   const total = Math.max(0, Math.round(milliseconds / 1000));
   if (total < 120) return `${total}s`;

@@ -78,7 +78,7 @@ function rowOf(task: TaskView): string[] {
   ];
 }
 
-/** Without what would look like the next column. */
+/** Replaces the column separator, so that the text cannot look like another column. */
 function cell(text: string): string {
   return line(text, 80).replaceAll("|", "/");
 }

@@ -41,7 +41,7 @@ export const readAgent = defineTool({
     const tasks = tasksOf(context);
     const id = idMeant(agent_id, tasks);
     const waitSeconds = wait ? Math.min(timeout ?? DEFAULT_WAIT_SECONDS, MAX_WAIT_SECONDS) : 0;
-    // "From turn n on", counted from 0, is "after turn n", counted from 1.
+    // "From turn n", counted from 0, equals "after turn n", counted from 1.
     const since = since_turn === undefined ? {} : { sinceTurn: since_turn };
     const { signal, toolCallId } = context;
     const read = tasks.read({ id, wait, timeoutMs: waitSeconds * 1000, ...since, toolCallId }, signal);
@@ -72,7 +72,7 @@ function reportText(report: TaskReport, asked: Asked): string {
   }
 }
 
-/** Words and order of the header are part of the wire contract. */
+/** The wording and order of the header are part of the wire contract. */
 export function header(task: TaskView): string {
   return [
     `agent_id: ${line(task.id)}`,
@@ -95,7 +95,7 @@ function endedText(report: TaskReport, asked: Asked): string {
   return `${head}${remark(report)}${before}${remains(report)}`;
 }
 
-/** A single answer stands alone, as a waiting caller would have got it; several are told apart. */
+/** Returns a single final answer without a label, as a waiting caller would receive it. Several turns are labelled. */
 function turnsText({ task, turns }: TaskReport, { sinceTurn }: Asked): string {
   const [first] = turns;
   if (first === undefined) return sinceTurn === undefined ? "No answer yet." : `No answer from turn ${sinceTurn} on.`;
@@ -129,7 +129,7 @@ function mcpText({ status, progress, total, warning }: McpTaskProgress): string 
   return `server: ${line(status)}${count}${warning === undefined ? "" : ` (${line(warning)})`}`;
 }
 
-/** What else the reader must know. */
+/** Returns further facts for the reader: the error, unread messages and the worktree. */
 function remark({ task, error }: TaskReport): string {
   return [
     ...(error === undefined ? [] : [`Error: ${clip(quoted(error), MAX_ERROR_CHARACTERS)}`]),

@@ -33,7 +33,7 @@ export const subagentsRead = defineTool({
   },
 });
 
-/** The worker's result within the same bounds as in the result of `subagents_run`. */
+/** Returns the worker's result with the same bounds as in the result of `subagents_run`. */
 function resultOf({ task, turns, error }: TaskReport) {
   if (task.status === "queued" || task.status === "running") {
     throw new ToolError(`${task.id} is still at work. Wait for the result of subagents_run.`);

@@ -27,7 +27,7 @@ export interface CoordinationSettings {
   readonly limits?: Partial<WorkerLimits>;
 }
 
-/** Its schema names the roles there are. */
+/** Returns the tool. Its schema lists the available roles. */
 export function subagentsRunTool(settings: CoordinationSettings = {}): Tool {
   const { roles = builtinRoles } = settings;
   const limits = { ...DEFAULT_LIMITS, ...settings.limits };
@@ -94,7 +94,7 @@ function desked(what: {
   });
 }
 
-/** For people, who see each worker's steps elsewhere. */
+/** Returns one line for the user, who sees each worker's steps elsewhere. */
 function overview({ displayName, status, summary, findings }: WorkerResult): string {
   return `${displayName}: ${status}, ${plural(findings.length, "finding")}. ${line(summary, 500)}`;
 }

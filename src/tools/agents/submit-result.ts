@@ -5,7 +5,7 @@ import { defineTool, type Tool } from "../tool.ts";
 import { ToolError } from "../tool-error.ts";
 import description from "./submit-result.md";
 
-/** Made for one worker. What does not fit reaches the desk all the same: it decides what becomes of it. */
+/** Returns the tool for one worker. The input is not validated here: the desk handles invalid results. */
 export function submitResultTool(desk: Desk): Tool {
   const tool = defineTool({
     name: "submit_result",

@@ -27,7 +27,7 @@ export const taskList = defineTool({
     });
     const hidden = todos.length - lines.length;
     if (hidden > 0) lines.push(`[${plural(hidden, "more todo")} not shown: name a status]`);
-    // `update_todo` keeps one text beside the table.
+    // `update_todo` stores one text beside the table.
     const checklist = status === undefined ? ((await database.readTodoList()) ?? "").trim() : "";
     if (checklist !== "") lines.push(`Checklist:\n${clip(quoted(checklist), MAX_LIST_CHARACTERS)}`);
     const none = status === undefined ? "This session has no todos." : `No todo has the status ${status}.`;

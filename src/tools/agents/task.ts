@@ -7,10 +7,10 @@ import { AGENT_TIMEOUT_MS, answerOf, bounded, line, namesOffered, normalised, ta
 import introduction from "./task.md";
 import type { TaskReport, TaskRequest, TaskStart } from "./tasks.ts";
 
-/** Agents the model may choose, of the moment. `id` is a second name that is accepted (that of its file). */
+/** The agents the model can currently choose. `id` is an alternative name (the name of its file). */
 export interface AgentSource {
   agents(): readonly AgentChoice[];
-  /** Who is meant, by rules of its own; else names are compared without case and what stands between words. */
+  /** Finds an agent by the source's own rules. Without it, names are compared by `normalised`. */
   find?(wanted: string): Pick<AgentChoice, "name"> | undefined;
 }
 
@@ -23,13 +23,13 @@ interface AgentChoice {
 const MAX_PROMPT_CHARACTERS = 200_000;
 const MAX_SCHEMA_CHARACTERS = 20_000;
 const MAX_AGENTS_LISTED = 40;
-/** Room for the first few agents, and so much more for each one beyond. */
+/** Space for the first few agents, and additional space for each further one. */
 const FEW_AGENTS = 7;
 const FEW_CHARACTERS = 490;
 const CHARACTERS_PER_AGENT = 120;
 const MAX_LIST_CHARACTERS = 3800;
 
-/** Any object: said with fewer words than are derived. */
+/** Any object, described in fewer words than the derived schema. */
 const SCHEMA = { description: "JSON schema of its answer", properties: undefined, additionalProperties: undefined };
 
 const input = fixed("task", () =>
@@ -46,7 +46,7 @@ const input = fixed("task", () =>
   }),
 );
 
-/** Its schema names the agents of the moment, so it is made anew when they change. */
+/** Returns the tool. Its schema lists the current agents, so it is rebuilt when they change. */
 export function taskTool(source: AgentSource): Tool {
   const shown = source.agents().slice(0, MAX_AGENTS_LISTED);
   return defineTool({
@@ -91,7 +91,7 @@ function describe(agents: readonly AgentChoice[], hidden: number): string {
   return `${introduction.trim()}\n\n${listed.join("\n")}`;
 }
 
-/** The longest a line may be so that all fit: what short ones leave goes to the long ones. */
+/** Returns the maximum line length at which all lines fit. Space that short lines do not need goes to long ones. */
 function fairShare(lines: readonly string[], room: number): number {
   let left = room;
   const lengths = lines.map(({ length }) => length).sort((a, b) => a - b);
@@ -137,7 +137,7 @@ function checkedSchema(schema: Record<string, unknown>): Record<string, Json> {
   return JSON.parse(text);
 }
 
-/** An agent that is idle after its answer can be sent more. */
+/** Adds that the agent accepts more work when it is idle after its answer. */
 function endedText(report: TaskReport): string {
   const { status, id } = report.task;
   const more =

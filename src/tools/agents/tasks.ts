@@ -1,36 +1,37 @@
 /**
- * How tools reach other agents. A task is an agent at work on something it was asked for: it has one id, which the
- * model, the user, clients and the log all use, and whatever became of it can be read by that id for ever.
+ * The port through which tools use other agents, and the tools themselves in this folder. A task is an agent that works
+ * on a request. It has one id, which the model, the user, clients and the log share. Its outcome can be read by that id
+ * at any later time.
  */
 import type { Json } from "../../lib/json.ts";
 
-/** `queued`: it waits for a free place. `idle`: its turn is over and it can be written to. The last three are final. */
+/** `queued`: waits for a free slot. `idle`: its turn is over and it accepts messages. The last three are final. */
 export type TaskStatus = "queued" | "running" | "idle" | "completed" | "failed" | "cancelled";
 
-/** Why a task is in its state; tells success from everything that only looks like it. */
+/** The reason for the status. Distinguishes success from endings that only look like it. */
 export type TaskReason = "finished" | "empty" | "limit" | "error" | "stopped" | "interrupted" | "invalid_output";
 
 export interface TaskRequest {
   readonly description: string;
   readonly prompt: string;
   readonly agentType: string;
-  /** What its id is made from. */
+  /** The base of its id. */
   readonly name: string;
   readonly mode: "sync" | "background";
   readonly model?: string;
   readonly reasoningEffort?: string;
-  /** A JSON schema its answer must fit. */
+  /** A JSON schema for its answer. */
   readonly outputSchema?: Readonly<Record<string, Json>>;
-  /** Its own work tree, merged back by hand. */
+  /** Runs in its own worktree, which is merged back by hand. */
   readonly isolation?: "worktree";
   readonly toolCallId: string;
-  /** The run of a factory it works for. */
+  /** The factory run it belongs to. */
   readonly factoryRunId?: string;
-  /** What it may cost beside what its definition says. */
+  /** A cost limit in addition to the one of its definition. */
   readonly costUsd?: number;
 }
 
-/** What anyone may know of a task. */
+/** The public state of a task. */
 export interface TaskView {
   readonly id: string;
   readonly parentId?: string;
@@ -39,45 +40,45 @@ export interface TaskView {
   readonly status: TaskStatus;
   readonly reason?: TaskReason;
   readonly mode: "sync" | "background";
-  /** As seen by who asks. */
+  /** Relative to the caller. */
   readonly relation: "self" | "child" | "sibling" | "descendant" | "other";
   readonly model?: string;
   readonly startedAt: number;
-  /** Since it was started, or until it ended. */
+  /** Time since the start, up to the end. */
   readonly elapsedMs: number;
-  /** Without the time it waited or was idle. */
+  /** Excludes waiting and idle time. */
   readonly activeMs: number;
   readonly turns: number;
   readonly toolCalls: number;
   readonly tokens: number;
-  /** Null when the price is not known. */
+  /** Null when the price is unknown. */
   readonly costUsd: number | null;
-  /** What it last said it was about to do. */
+  /** The intent it last reported. */
   readonly intent?: string;
-  /** The last thing it did, and how long ago. */
+  /** The last activity, and the time since then. */
   readonly lastActivity?: string;
   readonly quietMs: number;
-  /** What it waits for: a place, a rate limit, an approval, an agent. */
+  /** The reason it is waiting: a slot, a rate limit, an approval, an agent. */
   readonly waitingFor?: string;
   readonly unreadMessages: number;
   readonly worktree?: string;
-  /** Of a call that an MCP server takes only as a task, while it is under way. */
+  /** Progress of a call that an MCP server runs as a task, while it is running. */
   readonly mcpTask?: McpTaskProgress;
 }
 
-/** How far a server says it is. */
+/** The progress that a server reports. */
 export interface McpTaskProgress {
   readonly taskId: string;
   readonly status: string;
   readonly message?: string;
   readonly progress?: number;
   readonly total?: number;
-  /** Why less is known than should be: answers that got lost. */
+  /** Set when the progress may be out of date because answers were lost. */
   readonly warning?: string;
   readonly updatedAt: number;
 }
 
-/** One answer of an agent, and what it answered. */
+/** One answer of an agent, with the message it responds to. */
 export interface TaskTurn {
   readonly number: number;
   readonly message: string;
@@ -87,28 +88,28 @@ export interface TaskTurn {
 export interface TaskReport {
   readonly task: TaskView;
   readonly turns: readonly TaskTurn[];
-  /** What went wrong, when something did. */
+  /** The error, for a failed task. */
   readonly error?: string;
 }
 
 export type TaskStart =
-  /** It has answered, and ended unless it takes messages; the wait for it is over. */
+  /** The wait is over. It has answered, and it has ended unless it accepts messages. */
   | { readonly kind: "ended"; readonly report: TaskReport }
-  /** It goes on by itself: asked for in the background, or moved there while someone waited. */
+  /** It runs in the background: requested so, or moved there during the wait. */
   | { readonly kind: "background"; readonly id: string; readonly queued: boolean };
 
 export interface MessageReceipt {
   readonly id: string;
-  /** Undelivered ones come back with the reason. */
+  /** Undelivered messages are returned with the reason. */
   readonly outcome: "delivered" | "queued" | "refused";
   readonly error?: string;
 }
 
 export type TaskScope = "siblings" | "children" | "all";
 
-/** What an agent may do with other agents. Each method throws a `ToolError` that says what to do instead. */
+/** Operations on other agents. Each method throws a `ToolError` that says what to do instead. */
 export interface Tasks {
-  /** Agents the model may choose, in the order they are shown. */
+  /** The agents the model can choose, in display order. */
   agents(): readonly { readonly name: string; readonly description: string }[];
   start(request: TaskRequest, signal: AbortSignal): Promise<TaskStart>;
   read(
@@ -117,7 +118,7 @@ export interface Tasks {
       readonly wait: boolean;
       readonly timeoutMs: number;
       readonly sinceTurn?: number;
-      /** By which it is read; what it tells is told again when the call is cut off. */
+      /** The call that reads. If it is interrupted, the notice of the task is delivered again. */
       readonly toolCallId: string;
     },
     signal: AbortSignal,
@@ -127,6 +128,6 @@ export interface Tasks {
     message: string,
   ): Promise<readonly MessageReceipt[]>;
   list(options: { readonly scope?: TaskScope; readonly includeEnded: boolean }): readonly TaskView[];
-  /** Ends it and everything it started. */
+  /** Ends the task and everything it started. */
   stop(id: string, toolCallId: string): Promise<TaskReport>;
 }

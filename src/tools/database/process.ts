@@ -1,17 +1,17 @@
-/** The process that runs SQL: started when it is needed, ended when it is not, killed when it does not answer. */
+/** The process that runs SQL. It starts on demand, ends when idle, and is killed when it does not answer. */
 import type { ChildProcess } from "node:child_process";
 import { ToolError } from "../tool-error.ts";
 import { type DatabaseReply, type DatabaseRequest, type ProgramData, serve, supervise } from "./program.ts";
 
 export interface DatabaseProcess {
-  /** In the order of the calls, one at a time; each has the whole time-out for itself. */
+  /** Runs requests one at a time in call order. Each has the full timeout. */
   ask(request: DatabaseRequest, signal?: AbortSignal): Promise<DatabaseReply>;
   close(): Promise<void>;
 }
 
 export interface DatabaseProcessOptions {
   readonly timeoutMs: number;
-  /** Undefined when it holds what no file does, and so must stay. */
+  /** Undefined for an in-memory database, which would be lost when the process ends. */
   readonly idleMs: number | undefined;
   readonly maxWaiting: number;
 }
@@ -68,12 +68,12 @@ export function databaseProcess({ timeoutMs, idleMs, maxWaiting }: DatabaseProce
   };
 }
 
-/** Without the environment of troupe, which holds keys; it needs none. Neither does it keep troupe alive. */
+/** Starts the process without troupe's environment, which contains keys. It does not keep troupe alive. */
 async function start(): Promise<ChildProcess> {
   const [{ spawn }, { createRequire }] = await Promise.all([import("node:child_process"), import("node:module")]);
   const sqlite = createRequire(import.meta.url).resolve("@photostructure/sqlite");
   const data: ProgramData = { sqlite, worker: `(${serve.toString()})(require)` };
-  const { SystemRoot } = process.env; // Windows starts nothing without it
+  const { SystemRoot } = process.env; // Windows cannot start a process without it
   const child = spawn(process.execPath, ["-e", `(${supervise.toString()})(require, ${JSON.stringify(data)})`], {
     stdio: ["ignore", "ignore", "ignore", "ipc"],
     env: SystemRoot === undefined ? {} : { SystemRoot },
@@ -82,7 +82,7 @@ async function start(): Promise<ChildProcess> {
   });
   child.unref();
   child.channel?.unref();
-  child.on("error", () => undefined); // whoever waits for an answer hears of it
+  child.on("error", () => undefined); // exchange() reports the error
   return child;
 }
 

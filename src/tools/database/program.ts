@@ -1,30 +1,31 @@
 /**
- * What runs in a process of its own. A query that never ends blocks its thread inside SQLite, where nothing can reach
- * it: so the process can be killed at any time, and kills itself when the one that started it is gone.
+ * Code that runs in the database process. An endless query blocks its thread inside SQLite and cannot be interrupted.
+ * So the process can be killed at any time, and it kills itself when its parent is gone.
  *
- * Both functions are sent as text. They must name nothing from outside themselves; what they need comes as argument.
+ * Both functions are sent as source text. They must not reference anything outside themselves; dependencies are passed
+ * as arguments.
  */
 import type * as Sqlite from "@photostructure/sqlite";
 
 export interface DatabaseRequest {
-  /** "store" is the index of all sessions, which is only read. */
+  /** "store" is the read-only index of all sessions. */
   readonly database: "session" | "store";
   readonly path: string;
-  /** For the store: only sessions of this place can be seen. Without it all can. */
+  /** For the store: only sessions of this repository are visible. Without it all are. */
   readonly scope?: StoreScope;
-  /** Run before, without a word about it. */
+  /** Executed first; its result is not reported. */
   readonly schema: string;
   readonly statements: readonly {
     readonly sql: string;
     readonly verb: string;
     readonly parameters?: readonly string[];
   }[];
-  /** Reports when one of these was written to. */
+  /** Reports whether one of these tables was written to. */
   readonly watched: readonly string[];
   readonly limits: DatabaseLimits;
 }
 
-/** A repository by where it lies: the name of its remote is whatever its own configuration says. */
+/** Identifies a repository by its location, because the name of its remote is taken from its own configuration. */
 export interface StoreScope {
   readonly cwd: string;
   readonly gitRoot?: string;
@@ -42,18 +43,18 @@ interface DatabaseLimits {
 
 export interface StatementResult {
   readonly verb: string;
-  /** What the statement wrote first, for one that begins WITH. */
+  /** The first kind of write, for a statement that begins with WITH. */
   readonly wrote: "insert" | "update" | "delete" | undefined;
   readonly changes: number;
   readonly lastRowId: string;
   readonly columns: readonly string[];
   readonly rows: readonly (readonly (string | null)[])[];
-  /** Rows that were left out; the count stops at a limit. */
+  /** Number of omitted rows; counting stops at a limit. */
   readonly leftOut: number;
   readonly isCountCut: boolean;
-  /** Past sessions that the store does not have yet. */
+  /** Number of past sessions that the store has not indexed yet. */
   readonly unread?: number;
-  /** Older sessions of this repository that could not be searched. */
+  /** Number of older sessions of this repository that could not be searched. */
   readonly older?: number;
 }
 
@@ -66,7 +67,7 @@ export interface ProgramData {
   readonly worker: string;
 }
 
-/** Main thread: carries messages between the one who asks and the thread that may block. */
+/** Main thread: passes messages between the parent process and the thread that may block. */
 export function supervise(require: NodeJS.Require, data: ProgramData): void {
   const { Worker } = require("node:worker_threads") as typeof import("node:worker_threads");
   const worker = new Worker(data.worker, { eval: true, workerData: data });
@@ -77,7 +78,7 @@ export function supervise(require: NodeJS.Require, data: ProgramData): void {
   process.on("disconnect", end);
 }
 
-/** Second thread: the only one that touches SQLite. */
+/** Worker thread: the only one that uses SQLite. */
 export function serve(require: NodeJS.Require): void {
   const { parentPort, workerData } = require("node:worker_threads") as typeof import("node:worker_threads");
   const { DatabaseSync } = require((workerData as ProgramData).sqlite) as typeof Sqlite;
@@ -121,7 +122,7 @@ export function serve(require: NodeJS.Require): void {
     hasWritten: boolean;
     touched: Set<string>;
     refused: string | undefined;
-    /** Of a copy. */
+    /** Set for a copy. */
     older?: number;
   }
   interface Copied {
@@ -130,10 +131,10 @@ export function serve(require: NodeJS.Require): void {
     opened: Opened | undefined;
   }
   const copies = new Map<string, Copied>();
-  /** Copies the newest sessions first, as many as fit into the limits of time and memory. */
+  /** Limits for copying sessions, newest first. */
   const maxCopiedCharacters = 16 * 1024 * 1024;
   const maxCopyingMs = 1500;
-  /** Their rows belong to one session each. */
+  /** Tables whose rows belong to one session each. */
   const rowTables = ["turns", "checkpoints", "session_files", "session_refs"];
 
   parentPort?.on("message", (request: DatabaseRequest) => parentPort.postMessage(answer(request)));
@@ -206,7 +207,7 @@ export function serve(require: NodeJS.Require): void {
     return { connection, wrote: undefined, hasWritten: false, touched: new Set(), refused: undefined };
   }
 
-  /** A database that holds nothing but the sessions of one place: no query can find what is not there. */
+  /** Returns a database with the sessions of one repository only, so that no query can find others. */
   function copyOf(path: string, scope: StoreScope, limits: DatabaseLimits): Opened {
     const key = JSON.stringify([path, scope]);
     const copied = copies.get(key) ?? {
@@ -234,7 +235,7 @@ export function serve(require: NodeJS.Require): void {
 
   function copyInto(opened: Opened, source: Sqlite.DatabaseSyncInstance, { cwd, gitRoot }: StoreScope): void {
     const { connection } = opened;
-    // A folder may have become a repository only after a session in it.
+    // A folder may have become a repository after a session ran in it.
     const folder = gitRoot ?? cwd;
     const below = folder.endsWith("/") ? folder : `${folder}/`;
     const unversioned = "git_root IS NULL AND (cwd = ? OR substr(cwd, 1, length(?)) = ?)";
@@ -244,7 +245,7 @@ export function serve(require: NodeJS.Require): void {
       .map((row) => String(row.id));
     const tables = ["sessions", ...rowTables, "search_index"];
     const schemas = source.prepare("SELECT sql FROM sqlite_master WHERE tbl_name IN (SELECT value FROM json_each(?))");
-    // Without the extra indexes for beginnings of words, which would take longer than the rest.
+    // Drops the prefix indexes, which would take longer to build than everything else.
     for (const { sql } of schemas.all(JSON.stringify(tables)))
       if (sql !== null) connection.exec(String(sql).replace(/,\s*prefix = '[^']*'/, ""));
     connection.exec("BEGIN");
@@ -285,7 +286,7 @@ export function serve(require: NodeJS.Require): void {
   }
 
   function refusalWhenReading(code: number, first: string | null): string | undefined {
-    // What the full-text index asks for itself: whether somebody has written since.
+    // The full-text index reads this pragma itself to detect writes.
     const isAboutVersion = code === action.pragma && first === "data_version";
     return reading.includes(code) || isAboutVersion ? undefined : "This database can only be read, with SELECT";
   }
@@ -343,7 +344,7 @@ export function serve(require: NodeJS.Require): void {
     return { ...base, ...read, changes };
   }
 
-  /** What writes must run to its end; what only reads may stop when nobody would count on. */
+  /** A writing statement must run to its end. A reading one may stop once enough omitted rows are counted. */
   function readRows(
     source: Iterable<unknown>,
     limits: DatabaseLimits,

@@ -1,4 +1,6 @@
-/** The session's own database where a client keeps it: statements are the client's to run, what they may do is decided here. */
+/**
+ * The session database when a client stores it. The client runs the statements; this module decides which are allowed.
+ */
 import type { SqliteProvider, SqliteRows, SqliteStatement } from "../../protocol/session-fs.ts";
 import { ToolError } from "../tool-error.ts";
 import type { DatabaseRequest, StatementResult } from "./program.ts";
@@ -9,7 +11,7 @@ import { TODO_RULES } from "./todo-rules.ts";
 export interface ProvidedDatabaseOptions {
   readonly sessionId: string;
   readonly sqlite: SqliteProvider;
-  /** Answers what is asked of past sessions. */
+  /** Answers queries about past sessions. */
   readonly local: SessionDatabase;
   readonly redact?: (text: string) => string;
   readonly onTodosChanged?: () => void;
@@ -45,7 +47,7 @@ export function providedDatabase(options: ProvidedDatabaseOptions): SessionDatab
     }
   }
 
-  /** Asking for what was never written makes no database. */
+  /** Does not create a database just to read from it. */
   async function read(query: string): Promise<StatementResult["rows"]> {
     if (!making && !(await sqlite.exists(sessionId))) return [];
     const [found] = await run([{ queryType: "query", query }]);
@@ -101,12 +103,12 @@ function typeOf(query: string, verb: string): SqliteStatement["queryType"] {
   const words = wordsOf(query);
   if (reading.has(verb)) return "query";
   const isChange = changing.has(verb) || (verb === "WITH" && words.some((word) => changing.has(word)));
-  // What returns rows is read, whatever it changes.
+  // A statement with RETURNING is run as a query, even if it changes rows.
   if (isChange) return words.includes("RETURNING") ? "query" : "run";
   return verb === "WITH" ? "query" : "exec";
 }
 
-/** Told for those that begin WITH. */
+/** Set only for statements that begin with WITH. */
 function wroteOf({ sql, verb }: Statement): StatementResult["wrote"] {
   const word = verb === "WITH" ? wordsOf(sql).find((one) => changing.has(one)) : undefined;
   return word === undefined ? undefined : word === "UPDATE" ? "update" : word === "DELETE" ? "delete" : "insert";

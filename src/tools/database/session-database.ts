@@ -1,6 +1,7 @@
 /**
- * The session's own database: a scratch pad for the model with the tables of its todos. SQL runs in a process of its own
- * (see `program.ts`), one request at a time, so that no query can hold up troupe for longer than its time.
+ * The session database and the `sql` tool. The database is a scratch pad for the model with the tables of its todos.
+ * SQL runs in its own process (see `program.ts`), one request at a time, so that no query blocks troupe beyond its
+ * timeout.
  */
 
 import { dirname } from "node:path";
@@ -14,11 +15,11 @@ import { TODO_RULES } from "./todo-rules.ts";
 export interface SessionDatabase {
   /** Runs SQL of the model. Several statements take effect together or not at all. */
   execute(query: DatabaseQuery): Promise<readonly StatementResult[]>;
-  /** Replaces the list that `update_todo` keeps. */
+  /** Replaces the list of `update_todo`. */
   writeTodoList(markdown: string, signal: AbortSignal): Promise<void>;
-  /** Undefined until there is one. */
+  /** Returns undefined when there is no list yet. */
   readTodoList(): Promise<string | undefined>;
-  /** The rows of `todos`, oldest first, bounded. */
+  /** Returns the rows of `todos`, oldest first, bounded. */
   readTodos(): Promise<readonly Todo[]>;
   readDependencies(): Promise<readonly { readonly todoId: string; readonly dependsOn: string }[]>;
   close(): Promise<void>;
@@ -39,28 +40,28 @@ interface Todo {
 }
 
 export interface SessionDatabaseOptions {
-  /** `session.db` in the folder of the session, or `:memory:` where nothing is kept. */
+  /** `session.db` in the session folder, or `:memory:` when nothing is stored. */
   readonly path: string;
-  /** The store of all sessions, where there is one: its file, and how it is brought up to date. */
+  /** The store of all sessions, if there is one: its file, and how to update it. */
   readonly past?: {
     readonly path: string;
-    /** Only sessions of this repository can be seen; without it those of all. */
+    /** Only sessions of this repository are visible; without it all are. */
     readonly scope?: StoreScope;
     refresh(options: { readonly forMs: number }): Promise<{ readonly left: number }>;
   };
   readonly disk: Disk;
-  /** Takes secrets out of what is kept. */
+  /** Removes secrets before storage. */
   readonly redact?: (text: string) => string;
-  /** The tables of todos have been written to. */
+  /** Called after the todo tables were written to. */
   readonly onTodosChanged?: () => void;
   readonly timeoutMs?: number;
-  /** How long the process waits for more before it ends. */
+  /** Idle time after which the process ends. */
   readonly idleMs?: number;
 }
 
 const TIMEOUT_MS = 4000;
 const IDLE_MS = 10_000;
-/** So long a question about the past waits for the store to be brought up to date. */
+/** Maximum time that a query about past sessions waits for the store to be updated. */
 const REFRESH_MS = 2_000;
 const MAX_QUERY_CHARACTERS = 200_000;
 const MAX_STATEMENTS = 200;
@@ -77,7 +78,7 @@ export const LIMITS: DatabaseRequest["limits"] = {
   pages: 16_384,
 };
 
-/** For what troupe itself reads. */
+/** Limits for queries of troupe itself. */
 export const OWN_LIMITS: DatabaseRequest["limits"] = {
   ...LIMITS,
   rows: 1000,
@@ -104,7 +105,7 @@ export function sessionDatabase(options: SessionDatabaseOptions): SessionDatabas
   });
   let making: Promise<void> | undefined;
 
-  /** SQLite would give a new file whatever mode the umask says. */
+  /** Creates the file first, because SQLite would create it with the mode of the umask. */
   async function makeFile(): Promise<void> {
     await disk.mkdir(dirname(path));
     await disk.close(await disk.openAppend(path));
@@ -186,7 +187,7 @@ export function sessionDatabase(options: SessionDatabaseOptions): SessionDatabas
 
 type Answered = Extract<DatabaseReply, { ok: true }>;
 
-/** The same text is redacted the same way each time, so what was stored is found again by what the model writes. */
+/** Redaction is deterministic, so stored text is found again by the text that the model writes. */
 export function statementsOf(sql: string, redact: (text: string) => string): DatabaseRequest["statements"] {
   if (sql.length > MAX_QUERY_CHARACTERS)
     throw new ToolError(`The query is longer than ${MAX_QUERY_CHARACTERS} characters.`);

@@ -1,6 +1,6 @@
 const TOKEN = /--[^\n]*|\/\*(?:[^*]|\*(?!\/))*(?:\*\/)?|'(?:[^']|'')*'?|"(?:[^"]|"")*"?|`[^`]*`?|\[[^\]]*\]?|\w+|;/g;
 
-/** SQL text cut at the semicolons that end statements: not those in strings, comments, names or bodies of triggers. */
+/** Splits SQL at the semicolons that end statements, not at those in strings, comments, names or trigger bodies. */
 export function splitStatements(sql: string): string[] {
   const statements: string[] = [];
   let start = 0;
@@ -22,20 +22,20 @@ export function splitStatements(sql: string): string[] {
   return statements;
 }
 
-/** The word that says what a statement does. */
+/** Returns the first word of a statement, in upper case. */
 export function verbOf(statement: string): string {
   for (const { text } of tokensOf(statement)) if (/^\w/.test(text)) return text.toUpperCase();
   return "";
 }
 
-/** All words of a statement that are neither quoted nor remarked, in capitals. */
+/** Returns all words of a statement outside quotes and comments, in upper case. */
 export function wordsOf(statement: string): string[] {
   return [...tokensOf(statement)].filter(({ text }) => text !== ";").map(({ text }) => text.toUpperCase());
 }
 
 /**
- * The same statements with what is quoted, strings and names, and what is remarked put through `change`. Nothing that
- * comes out of it can end its quotes.
+ * Returns the SQL with `change` applied to quoted text (strings and names) and comments. The result of `change` cannot
+ * end its quotes.
  */
 export function withQuoted(sql: string, change: (text: string) => string): string {
   return sql.replace(TOKEN, (token) => {
@@ -55,7 +55,7 @@ export function withQuoted(sql: string, change: (text: string) => string): strin
   });
 }
 
-/** Words and semicolons; everything else, comments and quoted text included, is passed over. */
+/** Yields words and semicolons; skips everything else, including comments and quoted text. */
 function* tokensOf(sql: string): Generator<{ index: number; text: string }> {
   for (const match of sql.matchAll(TOKEN)) {
     if (/^[\w;]/.test(match[0])) yield { index: match.index, text: match[0] };

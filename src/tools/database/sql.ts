@@ -20,7 +20,7 @@ export const sql = defineTool({
   run: ({ query, database }, context: ToolContext) => execute(query, database, context),
 });
 
-/** The half of it that changes nothing: past sessions, for those who may only look. */
+/** The read-only variant: queries on past sessions, for agents that may not write. */
 export const sqlStoreTool = defineTool({
   name: "sql",
   description: storeDescription,
@@ -92,7 +92,7 @@ function tableOf({ columns, rows, leftOut, isCountCut }: StatementResult): strin
   return [...lines, leftOut > 0 ? more : `(${plural(rows.length, "row")})`].join("\n");
 }
 
-/** On one line, and without what would look like the next column. */
+/** Returns the value on one line, with the column separator escaped. */
 function cell(value: string | null): string {
   if (value === null) return "NULL";
   return value.replaceAll("\\", "\\\\").replaceAll("|", "\\|").replaceAll("\r", "\\r").replaceAll("\n", "\\n");

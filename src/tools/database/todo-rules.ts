@@ -1,9 +1,10 @@
 /**
- * What holds for todos whoever writes to them: a todo is claimed by one, from `pending`, once what it depends on is
- * done. The way back from any state is `pending`. Run with the tables, each time; it changes nothing that is there.
+ * Rules for todos, enforced by triggers for every writer. A todo is claimed once, from `pending`, after its
+ * dependencies are done. Every state can go back to `pending`. The script is idempotent and runs together with the
+ * table definitions.
  *
- * A trigger sees one row at a time and runs inside the statement, and SQLite has one writer: of two claims at the same
- * moment, one comes second and finds the row taken.
+ * A trigger runs inside the statement for each row, and SQLite has one writer. Of two concurrent claims, the second
+ * finds the row taken.
  */
 export const TODO_RULES = `
   CREATE TRIGGER IF NOT EXISTS todos_known_status_on_insert BEFORE INSERT ON todos

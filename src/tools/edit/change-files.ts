@@ -1,6 +1,7 @@
 /**
- * How every file tool changes files: look, plan, keep the former content, write. The same plan first shows what would
- * change, for the permission, and is made again from fresh content when it is carried out, alone on its paths.
+ * The pipeline of every file change: read, plan, store the previous content, write. The plan is computed twice: first
+ * for the permission request, then again from fresh content under a lock on its paths. The rest of this folder parses
+ * patches and edits text.
  */
 import { openForWriting, type Place, removeEmptyFolders } from "../../lib/node/paths-write.ts";
 import type { Access } from "../../protocol/permission.ts";
@@ -11,9 +12,9 @@ import type { ToolContext } from "../tool.ts";
 import { ToolError } from "../tool-error.ts";
 import { boundDiff, fileDiff } from "./file-diff.ts";
 
-/** A path and what is there. */
+/** A path and its current content. */
 export interface Found {
-  /** Absolute, in the caller's words. */
+  /** Absolute, as the caller wrote it. */
   readonly path: string;
   readonly realPath: string;
   readonly before: "missing" | FoundContent;
@@ -23,28 +24,30 @@ interface FoundContent {
   readonly content: Buffer;
   readonly mode: number;
   readonly state: FileState;
-  /** A client holds this content, and has not saved it. */
+  /** True when a client has unsaved changes; this is the unsaved content. */
   readonly isUnsaved: boolean;
 }
 
 export interface Planned {
   readonly found: Found;
   readonly after: "missing" | Buffer;
-  /** The file this content comes from, when it is moved. */
+  /** The source file, for a move. */
   readonly movedFrom?: Found;
 }
 
 export interface ChangeRequest {
   readonly intention: string;
-  /** Every path the plan may look at. */
+  /** Every path the plan may read. */
   readonly paths: readonly string[];
-  /** The tool, where what it says when it fails tells of the content that is there. */
+  /** The name of the tool, when its errors quote the current content. */
   readonly shownBy?: string;
-  /** Decides from what is there; throws a `ToolError` when it cannot be done. Changes nothing. */
+  /**
+   * Computes the changes from the current content; changes nothing. Throws a `ToolError` when they are not possible.
+   */
   plan(look: (path: string) => Promise<Found>, files: Files): Promise<readonly Planned[]>;
 }
 
-/** What the request would write, with a diff for each file. */
+/** Returns the writes of the request, with a diff for each file. */
 export async function accessFor(request: ChangeRequest, context: ToolContext): Promise<Access[]> {
   const files = filesOf(context);
   const refused = await refusedPaths(request, context, files);
@@ -71,8 +74,8 @@ export async function accessFor(request: ChangeRequest, context: ToolContext): P
 }
 
 /**
- * Where nothing may be written, or nothing may be read. Permission is asked for these alone, and without a look at what is there: so the refusal
- * is a decision like any other, and whoever permits it all the same is stopped when the request is carried out.
+ * Returns the paths that must not be written or read. Permission is requested for these alone, without reading them. So
+ * the refusal is an ordinary decision, and an approval still fails when the request is carried out.
  */
 async function refusedPaths(request: ChangeRequest, context: ToolContext, files: Files): Promise<string[]> {
   const refused = new Set<string>();
@@ -83,14 +86,14 @@ async function refusedPaths(request: ChangeRequest, context: ToolContext, files:
   };
   for (const path of request.paths) {
     if (request.shownBy !== undefined && context.reading?.denies(path, request.shownBy)) refused.add(path);
-    // Whatever else is wrong with a path is said when it is looked at.
+    // Other errors of a path are reported when it is read.
     const place = await openForWriting(path, { ...scopeOf(context, files), refuses }).catch(() => undefined);
     await place?.close();
   }
   return [...refused];
 }
 
-/** Carries the request out, all of it or nothing, and returns the diff of what was done. */
+/** Applies the request completely or not at all. Returns the diff. */
 export async function changeFiles(
   request: ChangeRequest,
   context: ToolContext,
@@ -113,7 +116,7 @@ export async function changeFiles(
   );
 }
 
-/** Refuses to build on a version of the file that is no longer there. */
+/** Throws when the file has changed since this agent read it. */
 export function refuseStale({ path, realPath, before }: Found, files: Files): void {
   const known = files.lastRead(realPath);
   if (before === "missing" || known === undefined || known.hash === before.state.hash) return;
@@ -124,7 +127,7 @@ export function refuseStale({ path, realPath, before }: Found, files: Files): vo
   );
 }
 
-/** Who replaces or removes a whole file must know what is lost with it. */
+/** Throws when a whole file would be replaced or removed that this agent has not read. */
 export function refuseUnread(found: Found, files: Files): void {
   refuseStale(found, files);
   if (found.before === "missing" || files.lastRead(found.realPath) !== undefined) return;
@@ -140,7 +143,7 @@ export function missing(path: string): ToolError {
 type Look = (path: string) => Promise<Found>;
 type PlaceOf = (found: Found) => Place;
 
-/** Every place that is looked at is held open until the work is done, and looked at once. */
+/** Keeps every file open until `work` is done, and reads each file once. */
 async function withPlaces<T>(
   given: { request: ChangeRequest; context: ToolContext; files: Files; locked?: readonly string[] },
   work: (look: Look, placeOf: PlaceOf) => Promise<T>,
@@ -256,7 +259,10 @@ async function writeOne(
   files.noteWritten(found.realPath, { size, mtimeMs, hash: hashOf(after) });
 }
 
-/** Text that a client has not saved is written by that client, so that it keeps one version. False where it did not. */
+/**
+ * Writes through the client that has unsaved changes, so that there is one version. Returns false when the client did
+ * not write.
+ */
 async function writtenByHolder(
   { realPath, path, before }: Found,
   after: Buffer,
@@ -277,7 +283,7 @@ async function writtenByHolder(
   }
 }
 
-/** Takes back what was written; returns the paths where that failed. */
+/** Restores the previous content. Returns the paths where that failed. */
 async function restore(
   done: readonly Planned[],
   { placeOf, context, files }: { placeOf: PlaceOf; context: ToolContext; files: Files },

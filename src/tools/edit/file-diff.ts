@@ -5,13 +5,13 @@ const MAX_DIFF_CHARACTERS = 20_000;
 const TIMEOUT_MS = 500;
 const MAX_EDIT_LENGTH = 20_000;
 
-/** A file's change as people read it: a unified diff, bounded. Null stands for a file that is not there. */
+/** Returns a bounded unified diff for display. Null means a missing file. */
 export async function fileDiff(change: {
   path: string;
   cwd: string;
   before: Uint8Array | null;
   after: Uint8Array | null;
-  /** Where the content comes from, when the file is moved. */
+  /** The source path, for a move. */
   movedFrom?: string;
 }): Promise<string> {
   const { before, after, cwd } = change;
@@ -32,7 +32,7 @@ export async function fileDiff(change: {
   return boundDiff(header + (patch.hunks.length > 0 ? formatPatch(patch, OMIT_HEADERS) : ""));
 }
 
-/** Cut at a line, with a word about what is missing. */
+/** Cuts the diff at a line and appends how much is missing. */
 export function boundDiff(diff: string): string {
   if (diff.length <= MAX_DIFF_CHARACTERS) return diff;
   const room = firstCharacters(diff, MAX_DIFF_CHARACTERS - 80);

@@ -8,7 +8,7 @@ const MAX_SHOWN_LINES = 12;
 const MAX_SHOWN_CHARACTERS = 200;
 const SIMILAR = 0.6;
 
-/** Tells the model what it needs for a second try that works, so that it does not have to view the whole file. */
+/** Explains why the text was not found, with enough detail for a second attempt without viewing the whole file. */
 export function whyNotFound(text: string, { oldText, path }: { oldText: string; path: string }): string {
   const lines = splitLines(text).map((line) => line.text);
   const wanted = oldText.split(/\r?\n/);
@@ -43,7 +43,7 @@ export function whyNotFound(text: string, { oldText, path }: { oldText: string; 
   return `${parts.join(" ")} The most similar lines are:\n${near.map((index) => numbered(lines, index, 1)).join("\n")}`;
 }
 
-/** Indexes at which all wanted lines follow each other, as far as `same` can tell. */
+/** Returns the indexes at which all wanted lines follow each other, compared after `same`. */
 function findLines(lines: readonly string[], wanted: readonly string[], same: (line: string) => string): number[] {
   const goal = wanted.map(same);
   if (goal.every((line) => line === "")) return [];
@@ -78,7 +78,7 @@ function differences(found: readonly string[], wanted: readonly string[]): strin
   return reasons.size === 0 ? "the spaces differ" : [...reasons].join(", ");
 }
 
-/** The lines most like the first wanted one that says something, the best first. */
+/** Returns the lines most similar to the first meaningful wanted line, best first. */
 function nearestLines(lines: readonly string[], wanted: readonly string[]): number[] {
   const goal = wanted.find((line) => line.trim().length > 2);
   if (goal === undefined) return [];
@@ -102,7 +102,7 @@ function pairs(line: string): Map<string, number> {
   return counts;
 }
 
-/** From 0 to 1: how many of the pairs of letters the two have in common. */
+/** Returns the share of letter pairs that both have in common, from 0 to 1. */
 function likeness(one: ReadonlyMap<string, number>, other: ReadonlyMap<string, number>): number {
   const total = (counts: ReadonlyMap<string, number>): number =>
     [...counts.values()].reduce((sum, count) => sum + count, 0);

@@ -3,8 +3,8 @@ import type { Hunk } from "./patch.ts";
 import { type Line, type LineEnding, listed, splitLines } from "./text-content.ts";
 
 /**
- * Applies the hunks in their order. What a hunk keeps stays exactly as it is in the file; only lines it removes go,
- * and lines it adds take over the line endings around them. `notes` says where white space had to be forgiven.
+ * Applies the hunks in order. Context lines keep the text of the file. Only removed lines are dropped, and added lines
+ * use the line endings around them. `notes` lists where white space was ignored to find a match.
  */
 export function applyHunks(
   text: string,
@@ -35,7 +35,7 @@ export function applyHunks(
   return { text: mark + joined(result, finalBreak), notes };
 }
 
-/** How strictly lines are compared: first as they are, then without their ends, then without any white space. */
+/** Comparisons from strict to loose: exact, without trailing white space, then with white space collapsed. */
 const comparisons: readonly ((line: string) => string)[] = [
   (line) => line,
   (line) => line.trimEnd(),
@@ -91,7 +91,7 @@ function matches(
   return found;
 }
 
-/** An anchor or a line number decides between several places; without one the patch has to say more. */
+/** Chooses between several matches by an anchor or a line number. Throws when the patch has neither. */
 function choose(places: readonly number[], { hunk, name }: { hunk: Hunk; name: string }): number | undefined {
   const [first] = places;
   if (places.length < 2 || hunk.anchors.length > 0) return first;
@@ -104,7 +104,7 @@ function choose(places: readonly number[], { hunk, name }: { hunk: Hunk; name: s
   throw new ToolError(`${name} fits ${places.length} places, on lines ${where}. ${remedy} Nothing was changed.`);
 }
 
-/** The place where most of the wanted lines follow each other, and the line that does not fit. */
+/** Describes the position where most of the wanted lines match, and the first line that does not. */
 function nearMiss(lines: readonly Line[], wanted: readonly string[], from: number): string {
   const loose = (text: string): string => text.replace(/\s+/g, "");
   const first = loose(wanted[0] ?? "");

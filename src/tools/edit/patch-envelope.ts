@@ -1,6 +1,6 @@
 import { badPatch, type Hunk, type HunkLine, type PatchStep } from "./patch.ts";
 
-/** `*** Begin Patch`, then sections for files, then `*** End Patch`. */
+/** Parses `*** Begin Patch`, file sections, `*** End Patch`. */
 export function parseEnvelope(lines: readonly string[], start: number): PatchStep[] {
   const steps: PatchStep[] = [];
   let at = start;
@@ -93,7 +93,7 @@ export function hunkLine(line: string, patchLine: number): HunkLine {
   throw badPatch(patchLine, "a line of a change begins with a space, `+` or `-`.");
 }
 
-/** Empty lines between sections belong to nobody. */
+/** Drops empty lines between sections. */
 function trimmedEnd(lines: readonly string[]): readonly string[] {
   let end = lines.length;
   while (end > 0 && lines[end - 1] === "") end--;

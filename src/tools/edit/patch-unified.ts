@@ -3,7 +3,7 @@ import { hunkLine } from "./patch-envelope.ts";
 
 const HUNK_HEADER = /^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@/;
 
-/** The output of `diff -u` and `git diff`. Counts that are a little off, as models make them, are forgiven. */
+/** Parses the output of `diff -u` and `git diff`. Tolerates slightly wrong line counts, which models often produce. */
 export function parseUnified(lines: readonly string[]): PatchStep[] {
   const steps: PatchStep[] = [];
   for (let at = 0; at < lines.length; ) {
@@ -63,7 +63,7 @@ function parseFile(
   return end;
 }
 
-/** Null for /dev/null. The `a/` and `b/` of git are left out. */
+/** Returns the path without git's `a/` or `b/` prefix; null for /dev/null. */
 function headerPath(line: string): string | null {
   const path = line
     .slice(4)
@@ -81,7 +81,7 @@ function parseHunks(lines: readonly string[], start: number): { hunks: Hunk[]; e
     if (!header) return { hunks, end: at };
     const [, startLine = "1", oldCount = "1", , newCount = "1"] = header;
     const body = parseBody(lines, { at: at + 1, left: { old: Number(oldCount), new: Number(newCount) } });
-    // An insertion is placed behind the line its header names.
+    // An insertion goes after the line that its header names.
     const line = Number(oldCount) === 0 ? Number(startLine) + 1 : Number(startLine);
     hunks.push({ patchLine: at + 1, anchors: [], atEnd: false, startLine: line, ...body.hunk });
     at = body.end;

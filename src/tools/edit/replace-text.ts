@@ -4,8 +4,8 @@ import { whyNotFound } from "./not-found.ts";
 import { type LineEnding, lineAt, listed } from "./text-content.ts";
 
 /**
- * Replaces the one place where `oldText` occurs. A text without carriage returns fits any line endings, because that
- * is how files are shown; what comes in takes over the endings of the place it comes to.
+ * Replaces the single occurrence of `oldText`. Text without carriage returns matches any line endings, because files
+ * are shown without them. The new text takes over the line endings at its position.
  */
 export function replaceText(
   text: string,
@@ -46,11 +46,14 @@ function occurrences(text: string, wanted: string): number[] {
   return found;
 }
 
-/** The text with `\n` alone at the ends of lines, and the way back from its offsets. */
+/**
+ * Returns the text with `
+ * ` line endings, and a mapping of its offsets to the original.
+ */
 function withoutReturns(text: string): { text: string; original(offset: number): number } {
   if (!text.includes("\r\n")) return { text, original: (offset) => offset };
   const parts = text.split("\r\n");
-  // Where, in the shorter text, the line breaks are that lost a carriage return.
+  // Offsets in the shorter text of line breaks that lost a carriage return.
   const breaks: number[] = [];
   let length = 0;
   for (const part of parts.slice(0, -1)) {
@@ -61,7 +64,7 @@ function withoutReturns(text: string): { text: string; original(offset: number):
   return { text: parts.join("\n"), original: (offset) => offset + countBelow(breaks, offset) };
 }
 
-/** How many of the sorted numbers are below the limit. */
+/** Returns how many of the sorted numbers are below the limit. */
 function countBelow(sorted: readonly number[], limit: number): number {
   let low = 0;
   let high = sorted.length;
@@ -73,7 +76,7 @@ function countBelow(sorted: readonly number[], limit: number): number {
   return low;
 }
 
-/** The line ending in use where the offset is: that of its own line, else of the line before. */
+/** Returns the line ending at the offset: that of its own line, else of the last line break. */
 function endingNear(text: string, offset: number): LineEnding {
   const own = text.indexOf("\n", offset);
   const at = own === -1 ? text.lastIndexOf("\n") : own;

@@ -1,6 +1,8 @@
 import { ToolError } from "../tool-error.ts";
 
-/** A text file as it is on disk; byte order mark and line endings are part of it. */
+/**
+ * Decodes a text file; the byte order mark and line endings are preserved. Throws for content that is not UTF-8 text.
+ */
 export function decodeText(content: Uint8Array, path: string): string {
   const refuse = (what: string): ToolError =>
     new ToolError(`${path} ${what}; only UTF-8 text can be edited. Use a shell command for such files.`);
@@ -15,7 +17,7 @@ export function decodeText(content: Uint8Array, path: string): string {
   }
 }
 
-/** A text that cannot be kept as it is given is refused: half a character would be lost. */
+/** Throws for an unpaired surrogate, which UTF-8 cannot store. */
 export function encodeText(text: string): Buffer {
   if (/[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/.test(text)) {
     throw new ToolError("The text holds half of a surrogate pair, which no UTF-8 file can keep. Send it again whole.");
@@ -26,9 +28,9 @@ export function encodeText(text: string): Buffer {
 export type LineEnding = "\n" | "\r\n";
 
 export interface Line {
-  /** Without its ending. */
+  /** Without the line ending. */
   readonly text: string;
-  /** Empty only for the last line of a file that does not end with a line break. */
+  /** Empty only for the last line of a file without a final line break. */
   readonly ending: LineEnding | "";
 }
 
@@ -47,14 +49,14 @@ export function splitLines(text: string): Line[] {
   return lines;
 }
 
-/** 1-based. */
+/** Returns the 1-based line number of the offset. */
 export function lineAt(text: string, offset: number): number {
   let line = 1;
   for (let at = text.indexOf("\n"); at !== -1 && at < offset; at = text.indexOf("\n", at + 1)) line++;
   return line;
 }
 
-/** "3", "3 and 9", "3, 9 and 12", "3, 9, 12, 20, 31 and 4 more". */
+/** Returns "3", "3 and 9", "3, 9 and 12" or "3, 9, 12, 20, 31 and 4 more". */
 export function listed(numbers: readonly number[], most = 5): string {
   const shown = numbers.slice(0, most).map(String);
   const rest = numbers.length - shown.length;

@@ -46,14 +46,14 @@ function requestOf(steps: readonly PatchStep[], notes: string[]): ChangeRequest 
       const changed = [...plan.values()].filter(isChange);
       if (changed.length === 0)
         throw new ToolError("The patch changes nothing: the files are already as it wants them.");
-      // Deleted last: whatever happens in between, no content is without a file.
+      // Deletions come last, so that content always exists in some file, even if the process stops in between.
       return changed.sort((one, other) => Number(one.after === "missing") - Number(other.after === "missing"));
     },
   };
 }
 
 interface Planning {
-  /** By real path; a file may be named by several steps. */
+  /** By real path; several steps may name the same file. */
   readonly plan: Map<string, Planned>;
   readonly look: (path: string) => Promise<Found>;
   readonly files: Files;

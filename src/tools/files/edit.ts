@@ -24,7 +24,7 @@ export const edit = defineTool({
   },
 });
 
-/** Who never read the file may still change it: a text that fits exactly one place proves what is there. */
+/** Does not require a previous read: text that matches exactly once proves knowledge of the content. */
 function requestOf({ path, old_str, new_str }: InputOf<typeof input>): ChangeRequest {
   return {
     intention: "Edit file",

@@ -1,7 +1,7 @@
 /**
- * What the file tools need to know beyond the disk: which version of a file this agent has seen, who else changed it,
- * whose turn it is, and where the former content is kept. One `Files` per agent; agents that work on the same files
- * share a `FileLedger`. All paths here are real paths.
+ * State of the file tools of this folder beyond the disk: the version of a file that this agent has seen, other
+ * writers, locks and checkpoints of previous content. One `Files` per agent; agents that work on the same files share a
+ * `FileLedger`. All paths are real paths.
  */
 import { createHash } from "node:crypto";
 import { realpath } from "node:fs/promises";
@@ -19,31 +19,33 @@ export interface FileState {
   readonly hash: string;
 }
 
-/** One file before and after, so that the step can be taken back. */
+/** One file before and after a change, for undo. */
 export interface FileChange {
   readonly path: string;
   readonly toolCallId: string;
   readonly before: "missing" | { readonly content: Uint8Array; readonly mode: number };
   readonly after: "missing" | { readonly hash: string };
-  /** Folders that are made for the file, the outermost first. */
+  /** Folders created for the file, outermost first. */
   readonly madeFolders: readonly string[];
 }
 
 export interface Files {
   noteRead(path: string, state: FileState): void;
   noteWritten(path: string, state: FileState | "missing"): void;
-  /** The version this agent read or wrote last; undefined when it never did. */
+  /** Returns the version this agent last read or wrote, or undefined. */
   lastRead(path: string): FileState | undefined;
-  /** The other agent that wrote this version, if one did. */
+  /** Returns the other agent that wrote this version, if any. */
   writerOf(path: string, hash: string): string | undefined;
-  /** Resolves when all the former contents are safe; only then may the files be changed. */
+  /** Resolves when all previous contents are stored. Files may be changed only after that. */
   checkpoint(changes: readonly FileChange[]): Promise<void>;
-  /** Nobody else changes any of the paths while `work` runs. Waits end with the signal. */
+  /** Runs `work` with exclusive access to the paths. The signal cancels the wait for the locks. */
   alone<T>(paths: readonly string[], how: AloneOptions, work: () => Promise<T>): Promise<T>;
-  /** What a call was permitted to write; a call whose path leads elsewhere by the time it runs is refused. */
+  /**
+   * Records the paths that a call was permitted to write. A call whose path resolves elsewhere when it runs is refused.
+   */
   intend(toolCallId: string, paths: readonly string[]): void;
   intended(toolCallId: string): readonly string[] | undefined;
-  /** Why nothing may be written there, whatever is permitted. */
+  /** Returns why the path must not be written, whatever the permissions; undefined when it may. */
   refuses(path: string): string | undefined;
 }
 
@@ -53,15 +55,15 @@ interface AloneOptions {
   readonly onWait?: ((wait: LockWait) => void) | undefined;
 }
 
-/** What agents that work on the same files must agree on. */
+/** State shared by agents that work on the same files. */
 export interface FileLedger {
   readonly queues: Map<string, Promise<void>>;
-  /** Agents that change a path at the moment. */
+  /** The agent that is currently changing each path. */
   readonly holders: Map<string, string>;
   readonly writers: Map<string, { readonly agent: string; readonly hash: string }>;
 }
 
-/** One for all agents that work in the same tree; a worktree has its own. */
+/** Returns a ledger for all agents of one working tree; a worktree has its own. */
 export const fileLedger = (): FileLedger => ({ queues: new Map(), holders: new Map(), writers: new Map() });
 
 export const MAX_EDIT_BYTES = 10 * 1024 * 1024;
@@ -69,9 +71,9 @@ const MAX_REMEMBERED = 20_000;
 const MAX_INTENDED = 1_000;
 
 export function rememberedFiles(options: {
-  /** Keeps the former contents. */
+  /** Stores the previous contents. */
   readonly keep: (changes: readonly FileChange[]) => Promise<void>;
-  /** Named to other agents whose version went stale. */
+  /** The agent's name, shown to other agents whose version became stale. */
   readonly agent?: string;
   readonly ledger?: FileLedger;
   readonly refuses?: (path: string) => string | undefined;
@@ -102,15 +104,15 @@ export function rememberedFiles(options: {
   };
 }
 
-/** The context with its port; a runtime that offers file tools gives them one. */
+/** Returns the `Files` of the context. Throws when the runtime offers file tools without one. */
 export function filesOf(context: { readonly files?: Files }): Files {
   if (context.files) return context.files;
   throw new Error("This session offers tools that change files, but keeps no record of files.");
 }
 
 /**
- * Notes that this agent has seen an opened file as it is now. Called before showing it: a later change then counts. Returns its
- * text where a client holds one that is not saved.
+ * Records the current version of an opened file as seen by this agent. Call it before showing the content, so that
+ * later changes are detected. Returns the unsaved content when a client has one.
  */
 export async function noteSeen(
   opened: Opened,
@@ -130,7 +132,7 @@ export function hashOf(content: Uint8Array): string {
   return createHash("sha256").update(content).digest("hex");
 }
 
-/** Locks are taken in the order of the paths, so that two who want the same ones cannot wait for each other. */
+/** Takes locks in sorted order of the paths, to prevent deadlocks. */
 async function inTurn<T>(
   ledger: Pick<FileLedger, "queues" | "holders">,
   how: AloneOptions & { readonly paths: readonly string[]; readonly agent: string; readonly work: () => Promise<T> },
@@ -168,7 +170,7 @@ function orAborted(wait: Promise<void>, signal: AbortSignal): Promise<void> {
   });
 }
 
-/** The oldest are forgotten first: a file that is not remembered has to be viewed again, which is safe. */
+/** Drops the oldest entries first. That is safe: a dropped file only has to be viewed again. */
 function remember<T>(map: Map<string, T>, key: string, value: T, limit: number): void {
   map.delete(key);
   map.set(key, value);

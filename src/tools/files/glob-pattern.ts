@@ -3,7 +3,7 @@ import { ToolError } from "../tool-error.ts";
 
 export { splitBase } from "../../lib/glob-pattern.ts";
 
-/** A test for paths, see `lib/glob-pattern.ts`; a pattern that asks for too much is the model's mistake. */
+/** Returns a test for paths, see `lib/glob-pattern.ts`. Throws a `ToolError` for a pattern that is too complex. */
 export function globMatcher(pattern: string): (path: string) => boolean {
   try {
     return matcherOf(pattern);

@@ -55,13 +55,13 @@ export function globTool(options: RipgrepOptions = {}): Tool {
   });
 }
 
-/** A pattern may begin with a folder that does not exist; then no file matches it. */
+/** A pattern may start with a folder that does not exist; it then matches nothing. */
 function nothingThere(error: unknown): RipgrepEnd {
   if (isMissingPath(error)) return "done";
   throw error;
 }
 
-/** The fixed beginning of a pattern is where the search starts: absolute patterns work, and little is walked. */
+/** Starts the search at the fixed prefix of the pattern. Absolute patterns work, and fewer folders are walked. */
 function foldersOf(call: Input): { folders: string[]; pattern: string; hasBase: boolean } {
   const { base, pattern } = splitBase(call.pattern);
   const folders = placesOf(call).map((place) => (isAbsolute(base) ? base : base === "" ? place : join(place, base)));
@@ -77,7 +77,7 @@ interface Listing {
   readonly includesPackages: boolean;
 }
 
-/** Tells every file below the folder, as shown to the model and as seen from the folder. */
+/** Calls `onFile` for every file below the folder, with the path for display and the path relative to the folder. */
 async function listFiles(
   { folder, context, options, limit, left, includesPackages }: Listing,
   onFile: (path: string, below: string) => void,

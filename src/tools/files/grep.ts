@@ -10,7 +10,7 @@ import { placeFields, placesOf, readingOf, withPlace } from "./search-place.ts";
 
 const MAX_RESULT_CHARACTERS = 256 * 1024;
 const MAX_CONTEXT_LINES = 1000;
-/** Matching across lines holds the whole file in memory. */
+/** Multiline matching loads the whole file into memory. */
 const MAX_MULTILINE_BYTES = 256 * 1024 * 1024;
 
 const contextLines = () => z.int().min(0).max(MAX_CONTEXT_LINES).optional();
@@ -93,8 +93,8 @@ async function searchPlace(opened: Opened, search: Search, left: LeftOut | undef
 }
 
 /**
- * Where paths are denied. They are not opened, and what is found is checked again: so the path comes with a NUL behind it,
- * which no text can imitate, and with the number of the line, which tells where the text begins.
+ * Searches when some paths are denied. Denied files are not opened, and each result is checked again. So each line has
+ * a NUL after the path, which no text can imitate, and a line number, which marks the start of the text.
  */
 async function searchGuarded(opened: Opened, search: Search, left: LeftOut): Promise<RipgrepEnd> {
   const { call, output, context, options, limit } = search;
@@ -118,14 +118,14 @@ async function searchGuarded(opened: Opened, search: Search, left: LeftOut): Pro
   });
 }
 
-/** As ripgrep prints it without a NUL. */
+/** Returns the line as ripgrep prints it without `--null`. */
 function shownLine(path: string, rest: string, call: Input): string {
   if (call.output_mode === "count") return `${path}:${rest}`;
   const [, number = "", mark = ":", text = rest] = /^(\d+)([:-])(.*)$/s.exec(rest) ?? [];
   return [path, ...(call["-n"] === true ? [number] : []), text].join(mark);
 }
 
-/** Values stay attached to their flags, so none of them can be taken for a flag of its own. */
+/** Attaches values to their flags, so that no value can be parsed as a flag. */
 function ripgrepArguments(call: Input): string[] {
   const found = { content: "--no-heading", files_with_matches: "--files-with-matches", count: "--count" };
   const flags = ["--with-filename", "--max-columns=500", "--max-columns-preview", found[call.output_mode]];
@@ -146,7 +146,7 @@ function ripgrepArguments(call: Input): string[] {
 
 interface Collector {
   readonly lines: string[];
-  /** Why there is no more, although ripgrep had more to say. */
+  /** The reason why output was cut although ripgrep had more. */
   cut: "head_limit" | "size" | null;
   add(line: string): boolean;
 }

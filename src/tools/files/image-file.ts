@@ -4,7 +4,10 @@ import { readAt } from "./text-file.ts";
 
 export const MAX_IMAGE_BYTES = 5 * 1024 * 1024;
 
-/** The file as an image a model can see, or null when its first bytes are not those of one. Names are not trusted. */
+/**
+ * Returns the file as an image for the model. Returns null when its first bytes are not those of an image; the file
+ * name is ignored.
+ */
 export async function readImage(opened: Opened, head: Buffer): Promise<Image | "too-large" | null> {
   const mimeType = imageType(head);
   if (mimeType === null) return null;

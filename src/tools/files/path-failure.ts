@@ -1,7 +1,7 @@
 import { PathError } from "../../lib/node/paths.ts";
 import { ToolError } from "../tool-error.ts";
 
-/** For `.catch`: what the path module refuses becomes a failure the model can read; the rest passes through. */
+/** For `.catch`: rethrows a `PathError` as a `ToolError` for the model, and other errors unchanged. */
 export function pathFailure(error: unknown): never {
   if (!(error instanceof PathError)) throw error;
   throw new ToolError(error.message, { code: error.problem === "outside" ? "denied" : "failure", cause: error });

@@ -1,27 +1,27 @@
-/** The port by which tools that look at many files at once leave out those that rules deny. */
+/** The port through which tools that read many files omit those that rules deny. */
 import { plural } from "../../lib/text.ts";
 
 export interface ReadGuard {
-  /** True when a rule denies this tool to read the path. */
+  /** Returns true when a rule denies this tool to read the path. */
   denies(path: string, toolName: string): boolean;
-  /** Paths to leave out of a search in this folder; undefined when nothing is denied. */
+  /** Returns the paths to omit from a search in this folder, or undefined when nothing is denied. */
   forSearch(search: { readonly folder: string; readonly toolName: string }): Promise<LeftOut | undefined>;
 }
 
 export interface LeftOut {
-  /** Patterns for ripgrep: what it must not even open. */
+  /** Patterns for ripgrep of files it must not open. */
   readonly excluded: readonly string[];
-  /** Denied paths in the folder, as far as they were found. */
+  /** Number of denied paths found in the folder. */
   readonly found: number;
   /** False when there may be more. */
   readonly complete: boolean;
-  /** True for an absolute path that must not be shown. Counts it. */
+  /** Returns true for an absolute path that must not be shown, and counts it. */
   hides(path: string): boolean;
-  /** Paths that were kept back by `hides` and are not among `found`. */
+  /** Number of paths that `hides` withheld and that are not in `found`. */
   readonly kept: number;
 }
 
-/** A last line for the result; undefined when nothing was left out. */
+/** Returns a final line for the result, or undefined when nothing was omitted. */
 export function leftOutLine(all: readonly (LeftOut | undefined)[]): string | undefined {
   const known = all.filter((one) => one !== undefined);
   const count = known.reduce((sum, { found, kept }) => sum + found + kept, 0);

@@ -1,10 +1,10 @@
-/** Runs ripgrep: no shell, no configuration file, no environment beyond what it needs, and always an end. */
+/** Runs ripgrep without a shell, without a configuration file, with a minimal environment and a time limit. */
 import type { ChildProcess } from "node:child_process";
 import { createRequire } from "node:module";
 import { ToolError } from "../tool-error.ts";
 
 export interface RipgrepOptions {
-  /** The program to run; left out, the one that came with the package. */
+  /** The program to run (default: the packaged one). */
   readonly executable?: string;
   readonly timeoutMs?: number;
 }
@@ -12,54 +12,56 @@ export interface RipgrepOptions {
 export interface RipgrepSearch {
   readonly options: RipgrepOptions;
   readonly arguments: readonly string[];
-  /** Patterns of paths that are never opened, each with `!` before it. */
+  /** Patterns of paths that are never opened, each with a leading `!`. */
   readonly excluded?: readonly string[] | undefined;
   readonly cwd: string;
-  /** Also looks into folders of installed packages below `cwd`, which few repositories without .gitignore mean. */
+  /**
+   * Also searches folders of installed packages below `cwd`. Most searches do not want them, even without a .gitignore.
+   */
   readonly includesPackages?: boolean;
-  /** A descriptor to search instead of files. */
+  /** A file descriptor to search instead of files. */
   readonly stdin?: number;
   readonly separator: "\n" | "\0";
   readonly signal: AbortSignal;
-  /** Ends the search with what it has found so far. */
+  /** Ends the search and keeps the results so far. */
   readonly timeLimit: AbortSignal;
-  /** Called for every line; `false` says that no more are wanted. */
+  /** Called for every line; return `false` to stop. */
   onLine(line: string): boolean;
 }
 
 export type RipgrepEnd = "done" | "enough" | "timeout";
 
 const SEARCH_TIMEOUT_MS = 30_000;
-/** A search ends itself, with what it has found until then; the loop's own limit must come later. */
+/** A search ends itself and keeps its results. The loop's own timeout must be longer. */
 export const TOOL_TIMEOUT_MS = SEARCH_TIMEOUT_MS + 15_000;
 const MAX_PENDING_CHARACTERS = 64 * 1024;
 const MAX_ERROR_CHARACTERS = 4096;
 const MAX_ARGUMENT_CHARACTERS = 16 * 1024;
 const PASSED_ENVIRONMENT = ["PATH", "HOME", "LANG"];
 const ALWAYS = ["--no-config", "--no-follow", "--no-messages", "--color=never", "--sort=path", "--hidden"];
-/** Stands last: a later glob wins over an earlier one, and nothing may bring this folder back. */
+/** Must be last: a later glob overrides an earlier one, and nothing may include this folder again. */
 const NEVER_SEARCHED = "--glob=!.git";
 
 const PACKAGES = "--glob=!node_modules/";
 
-/** Whether a pattern asks for files of installed packages. */
+/** Returns whether a pattern asks for files of installed packages. */
 export const namesPackages = (pattern = ""): boolean => pattern.includes("node_modules");
 
-/** One limit for all the searches of a call. */
+/** One time limit for all searches of a call. */
 export function timeLimit(options: RipgrepOptions): AbortSignal {
   return AbortSignal.timeout(options.timeoutMs ?? SEARCH_TIMEOUT_MS);
 }
 
-/** Throws when ripgrep does not accept its arguments or the signal is aborted; finding nothing is no error. */
+/** Throws when ripgrep rejects its arguments or the signal is aborted. No match is not an error. */
 export async function ripgrep(search: RipgrepSearch): Promise<RipgrepEnd> {
   search.signal.throwIfAborted();
   for (const argument of [...search.arguments, ...(search.excluded ?? [])]) checkArgument(argument);
-  const { spawn } = await import("node:child_process"); // not before it is needed: it slows every start
+  const { spawn } = await import("node:child_process"); // loaded on first use: it slows every start
   const child = spawn(
     search.options.executable ?? packagedExecutable(),
     [
       ...[...ALWAYS, ...search.arguments, ...(search.includesPackages ? [] : [PACKAGES]), NEVER_SEARCHED],
-      // ripgrep puts these behind all other patterns, so that none brings back what they leave out.
+      // ripgrep applies these after all other patterns, so that none can include the files again.
       ...(search.excluded ?? []).map((pattern) => `--iglob=${pattern}`),
       ...["--", search.stdin === undefined ? "." : "-"],
     ],
@@ -67,7 +69,7 @@ export async function ripgrep(search: RipgrepSearch): Promise<RipgrepEnd> {
       cwd: search.cwd,
       env: passedEnvironment(),
       stdio: [search.stdin ?? "ignore", "pipe", "pipe"],
-      // Its own process group, so that one signal ends it with everything it may have started.
+      // Its own process group, so that one signal ends it with all its children.
       detached: true,
     },
   );
@@ -152,8 +154,8 @@ function passedEnvironment(): NodeJS.ProcessEnv {
 }
 
 /**
- * Looked up at the first search: a system without the packaged program can still do everything else. Found by its
- * place in the package, so that nothing of the package has to run.
+ * Resolved on the first search, so that a system without the packaged program can still do everything else. Uses the
+ * path in the package, so that no code of the package runs.
  */
 function packagedExecutable(): string {
   const program = process.platform === "win32" ? "rg.exe" : "rg";

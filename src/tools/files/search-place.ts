@@ -1,4 +1,4 @@
-/** Where a search looks: one folder or file, or several. */
+/** The places a search looks in: one folder or file, or several. */
 import * as z from "zod";
 import { type Opened, type PathScope, resolveInside } from "../../lib/node/paths.ts";
 import type { Access } from "../../protocol/permission.ts";
@@ -19,12 +19,12 @@ export function placesOf(call: { path?: string | undefined; paths?: string | str
   return places.length === 0 ? ["."] : places;
 }
 
-/** Each place is asked for by its own name: what covers them all may be far more. */
+/** Requests access to each place separately: a common parent could cover far more. */
 export function readingOf(places: readonly string[]): Access[] {
   return places.map((path) => ({ kind: "read", path }));
 }
 
-/** Held open while `search` runs, so that what was checked is what is searched. */
+/** Keeps the place open while `search` runs, so that the checked folder is the searched one. */
 export async function withPlace<T>(
   place: string,
   scope: PathScope,

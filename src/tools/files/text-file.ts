@@ -1,6 +1,6 @@
 import { firstCharacters } from "../../lib/text.ts";
 
-/** A file that is open, or a content in memory. */
+/** An open file, or content in memory. */
 export interface TextSource {
   read(buffer: Buffer, offset: number, length: number, position: number): Promise<{ readonly bytesRead: number }>;
 }
@@ -9,7 +9,7 @@ const HEAD_BYTES = 8192;
 const CHUNK_BYTES = 64 * 1024;
 const CLIPPED = "… [line cut]";
 
-/** The beginning of a file: enough to tell text from images and other binary content. */
+/** Reads the start of a file: enough to distinguish text from images and other binary content. */
 export async function readHead(handle: TextSource): Promise<Buffer> {
   return readAt(handle, 0, HEAD_BYTES);
 }
@@ -19,8 +19,8 @@ export function isBinary(head: Buffer): boolean {
 }
 
 /**
- * The lines of a text file, read only as far as they are asked for. A trailing line break is followed by one more,
- * empty line. However long a line is, no more than `maxLineCharacters` of it are kept.
+ * Yields the lines of a text file, reading only as far as needed. A trailing line break is followed by one more, empty
+ * line. Keeps at most `maxLineCharacters` of a line.
  */
 export async function* readLines(
   handle: TextSource,
@@ -39,7 +39,7 @@ export async function* readLines(
         yield finished(line, maxLineCharacters);
         line = "";
       }
-      // Two more than are shown: one tells that the line is too long, one may be a carriage return.
+      // Two more than are shown: one to detect that the line is too long, one for a possible carriage return.
       if (line.length < maxLineCharacters + 2) line += part.slice(0, maxLineCharacters + 2 - line.length);
     }
     if (bytesRead === 0) break;
@@ -52,7 +52,7 @@ function finished(line: string, maxCharacters: number): string {
   return text.length > maxCharacters ? `${firstCharacters(text, maxCharacters)}${CLIPPED}` : text;
 }
 
-/** At most `length` bytes; fewer only at the end of the file. */
+/** Reads at most `length` bytes; fewer only at the end of the file. */
 export async function readAt(handle: TextSource, position: number, length: number): Promise<Buffer> {
   const buffer = Buffer.alloc(length);
   let filled = 0;

@@ -126,7 +126,7 @@ function checkedRange(range: Input["view_range"]): [start: number, end: number] 
   throw new ToolError(`view_range [${start}, ${last}] is not valid: ${rule}.`);
 }
 
-/** A file name may hold line breaks; in a list of names it must not look like two. */
+/** Quotes a name with line breaks, so that it cannot look like two names. */
 function onOneLine(name: string): string {
   return /[\u0000-\u001f\u007f]/.test(name) ? JSON.stringify(name) : name;
 }

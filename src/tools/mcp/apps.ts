@@ -1,11 +1,11 @@
 /**
- * Apps of servers: pages that a client shows beside what a tool says, and that may call tools of their own server. Here is
- * what a server says of a tool in that respect, cut down to what is understood.
+ * Apps of servers: pages that a client shows beside a tool result, and that may call tools of their own server. This
+ * module parses a server's declarations for a tool.
  */
 import { isObject } from "../../lib/json.ts";
 import type { McpToolDefinition, McpToolInterface } from "./server.ts";
 
-/** Servers show interfaces to those alone who say that they can show them. */
+/** Servers offer interfaces only to clients that announce they can show them. */
 export const UI_EXTENSION = { "io.modelcontextprotocol/ui": { mimeTypes: ["text/html;profile=mcp-app"] } };
 
 const MAX_URI_CHARACTERS = 4096;
@@ -22,6 +22,6 @@ export function interfaceOf(meta: unknown): McpToolInterface | undefined {
   return { ...(isShown && { resourceUri: uri }), ...(named && { visibility: named }) };
 }
 
-/** Everyone, unless the server says for whom a tool is. */
+/** Without a declared audience, a tool is for everyone. */
 export const isFor = (audience: (typeof AUDIENCES)[number], { ui }: McpToolDefinition): boolean =>
   ui?.visibility?.includes(audience) ?? true;

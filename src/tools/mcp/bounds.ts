@@ -1,4 +1,4 @@
-/** Limits for what a server says. Everything is walked without recursion: depth is part of the attack. */
+/** Limits for data of a server. Values are walked without recursion, because deep nesting is a possible attack. */
 import { prototypeKeys } from "../../lib/json.ts";
 import { quoted } from "../../lib/quoting.ts";
 import { clip, sanitise } from "../../lib/text.ts";
@@ -10,7 +10,7 @@ export interface JsonLimits {
   readonly characters: number;
 }
 
-/** Why the value is not taken, worded to follow the name of the thing; undefined when it is fine. */
+/** Returns why the value is rejected, worded to follow its name; undefined when it is valid. */
 export function jsonProblem(root: unknown, limits: JsonLimits): string | undefined {
   const open: { value: unknown; depth: number }[] = [{ value: root, depth: 1 }];
   let nodes = 0;
@@ -36,13 +36,13 @@ export function jsonProblem(root: unknown, limits: JsonLimits): string | undefin
   return undefined;
 }
 
-/** Text of a server: quoted, and cut at the limit. Returns an empty text for any other value. */
+/** Returns text of a server quoted and cut at the limit; an empty text for any other value. */
 export function cleanText(text: unknown, maxCharacters: number): string {
   if (typeof text !== "string") return "";
   return clip(quoted(text.slice(0, maxCharacters * 4)), maxCharacters);
 }
 
-/** The same on one line, for notices and errors. */
+/** Returns the text on one line, for notices and errors. */
 export function cleanLine(text: unknown, maxCharacters = 300): string {
   return clip(
     cleanText(text, maxCharacters * 2)

@@ -1,4 +1,4 @@
-/** One call of a tool on an open connection: bounded in time, ended at once by abort, its failures worded. */
+/** One tool call on an open connection: limited in time, cancelled immediately on abort, with readable errors. */
 import type { CallToolResult, Client } from "@modelcontextprotocol/client";
 import { isObject, type Json } from "../../lib/json.ts";
 import { ToolError } from "../tool-error.ts";
@@ -13,21 +13,24 @@ export interface McpCall {
   readonly definition: McpToolDefinition;
   readonly arguments: Record<string, Json>;
   readonly toolCallId?: string;
-  /** Sent along as `_meta`. */
+  /** Sent as `_meta`. */
   readonly meta?: Readonly<Record<string, unknown>>;
   readonly signal: AbortSignal;
   onProgress?(text: string): void;
   onTask?(status: McpTaskStatus): void;
 }
 
-/** What a connection lends to a call. */
+/** The parts of a connection that a call uses. */
 export interface CallPlace {
   readonly client: Client;
   readonly tasks: TaskMessages;
   readonly config: McpServerConfig;
   readonly answerers: McpAnswerers;
   diagnosis(): string;
-  /** While it works, a server may ask on its behalf. */
+  /**
+   * Registers the call while it runs, so that the server can send requests on its behalf. Returns the end of the
+   * registration.
+   */
   begin(call: AskingCall): () => void;
 }
 
@@ -35,7 +38,7 @@ const MAX_VISITS = 5;
 const PROGRESS_FACTOR = 10;
 const TASK_TOTAL_MS = 60 * 60 * 1000;
 const PROGRESS_EVERY_MS = 200;
-/** Belongs to the protocol, not to whoever may add to a call. */
+/** Keys that belong to the protocol; callers cannot set them. */
 const RESERVED_META = /^(io\.modelcontextprotocol\/|progressToken$)/;
 
 export async function callTool(place: CallPlace, call: McpCall): Promise<CallToolResult> {
@@ -97,7 +100,7 @@ async function plainly(place: CallPlace, under: Under): Promise<CallToolResult> 
   );
 }
 
-/** Servers of 2025-11-25 refuse a call until the user has visited an address. Where the user did, it is made once more. */
+/** Servers of 2025-11-25 refuse a call until the user has visited an address. After the visit the call is repeated. */
 async function afterVisits<T>(request: () => Promise<T>, asked: { call: AskingCall; serverName: string }): Promise<T> {
   try {
     return await request();
@@ -132,7 +135,7 @@ const statusTold = ({ call, clock }: Under) => {
   let last = "";
   return (status: McpTaskStatus): void => {
     clock.touch();
-    // A change is told at once; how far it is only now and then.
+    // Reports a change of state immediately, and progress at intervals.
     const state = `${status.status} ${status.warning ?? ""}`;
     if (state === last && performance.now() - shownAt < PROGRESS_EVERY_MS) return;
     shownAt = performance.now();
@@ -157,7 +160,7 @@ function paramsOf({ definition, arguments: given, meta = {} }: McpCall): {
   return { name: definition.name, arguments: given, ...(kept.length > 0 && { _meta: Object.fromEntries(kept) }) };
 }
 
-/** Every sign counts for the clock; only some are shown. */
+/** Every progress message resets the clock; only some are shown. */
 function progressReader(
   call: McpCall,
   clock: CallClock,

@@ -1,6 +1,6 @@
 /**
- * The connection to one server, shared by everyone who uses it with the same settings. Made when it is first needed, made
- * again after it was lost, ended when nobody is left.
+ * The connection to one server, shared by all users with the same settings. It opens on first use, reopens after a
+ * loss, and closes when the last user leaves.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
@@ -20,32 +20,32 @@ import { type CallClock, CallTimeout, callClock } from "./tasks/call-clock.ts";
 
 export interface McpServerState {
   readonly status: McpStatus;
-  /** Why it failed, or why someone must sign in. */
+  /** Why it failed, or why a sign-in is needed. */
   readonly error?: string;
 }
 
-/** Someone who uses servers: a session. */
+/** A user of servers: a session. */
 export interface McpUser extends McpAnswerers {
   /** The session's id. A connection over which the server may ask questions is used by this owner alone. */
   readonly owner?: string;
-  /** Folders the server is told about, absolute. */
+  /** Folders announced to the server, absolute. */
   readonly roots?: readonly string[];
-  /** It shows apps of servers. */
+  /** True when it shows apps of servers. */
   readonly apps?: boolean;
-  /** Who brings tokens for remote servers, where the program that hosts the session may. */
+  /** The source of tokens for remote servers, when the host program provides them. */
   readonly tokens?: TokenSource;
   onStatus?(serverName: string, state: McpServerState): void;
   onToolsChanged?(serverName: string, definitions: readonly McpToolDefinition[]): void;
   onListChanged?(serverName: string, what: McpList): void;
-  /** Something a person should read: a slow start, tools left out. */
+  /** A message for the user: a slow start, dropped tools. */
   onNotice?(serverName: string, message: string): void;
-  /** What the server logs, for debugging. */
+  /** Log messages of the server, for debugging. */
   onLog?(serverName: string, level: string, text: string): void;
 }
 
 export interface ConnectionLimits {
   readonly slowMs: number;
-  /** How long a command that installs its package may take to connect. */
+  /** Maximum time to connect for a command that installs its package. */
   readonly installMs?: number;
   readonly backoffMs: number;
   readonly restarts: number;
@@ -59,18 +59,18 @@ export interface ConnectionOptions {
   readonly inTurn: InTurn;
 }
 
-/** Runs the work when a place among those who connect is free; the work can give it up for a while. */
+/** Runs the work when a connection slot is free; the work can give up the slot for a while. */
 export type InTurn = <T>(work: (stepAside: WhileAsking) => Promise<T>, signal: AbortSignal) => Promise<T>;
 
 interface Live extends Opened {
   listing: Listing;
-  /** How often the server had said that its tools change when they were listed. */
+  /** The number of change notifications before this listing. */
   listedAt: number;
 }
 
 const MAX_INSTRUCTIONS_CHARACTERS = 2000;
 const MAX_BACKOFF_MS = 5000;
-/** A server that changes its tools without end is not listened to for ever; a call looks anew in any case. */
+/** Limits automatic listings of a server that changes its tools endlessly; a call lists again in any case. */
 const MAX_RELISTS = 100;
 const RELIST_AFTER_MS = 300;
 /** Listings that one call waits for. */
@@ -114,7 +114,7 @@ export class Connection {
     return text === "" ? undefined : text;
   }
 
-  /** Connects when needed. An abort ends the waiting, not the connecting: others may wait for it too. */
+  /** Connects when needed. An abort ends the wait, not the connecting: others may wait for it too. */
   async ready(signal: AbortSignal): Promise<Live> {
     signal.throwIfAborted();
     if (this.#stop.signal.aborted) throw this.#error("is stopped");
@@ -125,7 +125,7 @@ export class Connection {
     return untilAborted(this.#opening, signal);
   }
 
-  /** As `ready`, with the tools as they are listed since the server last said that they changed. */
+  /** Like `ready`, with a listing made after the server's last change notification. */
   async listed(signal: AbortSignal): Promise<Live> {
     for (let look = 0; look <= MAX_LOOKS; look++) {
       const live = await this.ready(signal);
@@ -160,7 +160,7 @@ export class Connection {
     }
   }
 
-  /** Ends the connection and forgets its failures and its token; the next use connects anew. */
+  /** Ends the connection and clears its failures and its token; the next use connects again. */
   async reconnect(): Promise<void> {
     const { reason } = this.#stop.signal;
     if (reason !== undefined) return;
@@ -247,7 +247,7 @@ export class Connection {
     return { notices, definitions: definitions.filter((tool) => tools.includes("*") || tools.includes(tool.name)) };
   }
 
-  /** What was listed does not count from now on; those who only watch hear of the new tools a little later. */
+  /** Invalidates the listing immediately. Users that only observe are notified of the new tools a little later. */
   #changed(): void {
     this.#changes++;
     clearTimeout(this.#relistSoon);
@@ -273,7 +273,7 @@ export class Connection {
     this.#tell((user) => user.onToolsChanged?.(name, listing.definitions));
   }
 
-  /** The first start is free, so are some more; then a server that keeps ending must rest. */
+  /** The first start and some restarts are immediate; after that a server that keeps ending must wait. */
   async #waitForRestart(): Promise<void> {
     const { limits } = this.#options;
     const now = performance.now();
@@ -335,7 +335,7 @@ export class Connection {
     await live.client.close().catch(() => undefined);
   }
 
-  /** Over one pipe a server does not say for which call it asks; with calls of several users it cannot be known. */
+  /** A request over one pipe does not name its call; with calls of several users it is ambiguous. */
   #asking(): AskingCall | string {
     const [first, ...others] = this.#calls;
     if (first === undefined) return "Requests are taken only while a call is under way.";
@@ -344,7 +344,7 @@ export class Connection {
     return others.length === 0 ? first : { ...first, toolCallId: undefined };
   }
 
-  /** A remote server may make any of them wait for a sign-in. */
+  /** Pauses all calls: a remote server may make any of them wait for a sign-in. */
   #whileAsking<T>(work: () => Promise<T>): Promise<T> {
     const pauses = [...this.#calls].map(({ whileAsking }) => whileAsking);
     const { clock, stepAside } = this.#connecting ?? {};

@@ -1,6 +1,6 @@
 /**
- * All MCP servers of a process. A server with the same settings is connected once, however many sessions and agents use
- * it; nothing is started before its tools are asked for or called.
+ * All MCP servers of a process. A server with the same settings is connected once for all sessions and agents. Nothing
+ * is started before its tools are listed or called.
  */
 import type { CallToolResult } from "@modelcontextprotocol/client";
 import type { PrepareProgram } from "../../lib/node/program.ts";
@@ -24,11 +24,11 @@ import type { McpServerConfig, McpToolDefinition } from "./server.ts";
 
 export interface McpConnectionsOptions {
   readonly version: string;
-  /** Where servers run that name no folder. */
+  /** The working directory of servers that name none. */
   readonly cwd: string;
-  /** Of troupe itself; servers see only what `childEnvironment` lets through. `process.env` unless given. */
+  /** The environment of troupe; servers see only what `childEnvironment` passes on (default: `process.env`). */
   readonly environment?: Readonly<Record<string, string | undefined>>;
-  /** Decides about the sandbox of each program; without it programs run as they are. */
+  /** Decides on the sandbox of each program; without it programs run unsandboxed. */
   readonly prepare?: PrepareProgram;
   readonly allowPrivateHosts?: readonly string[];
   readonly authProvider?: NonNullable<OpenBase["authProvider"]>;
@@ -43,22 +43,22 @@ export interface McpServer {
   isConnecting(): boolean;
   /** Connects when needed. */
   definitions(signal: AbortSignal): Promise<readonly McpToolDefinition[]>;
-  /** As listed last, without connecting. */
+  /** Returns the last listing, without connecting. */
   knownDefinitions(): readonly McpToolDefinition[] | undefined;
-  /** What the server says about its use, once connected; bounded and safe to show. */
+  /** The server's usage instructions, once connected; bounded and safe to show. */
   instructions(): string | undefined;
   hasResources(): boolean;
   call(call: McpCall): Promise<CallToolResult>;
   listResources(signal: AbortSignal): Promise<readonly McpResource[]>;
   listTemplates(signal: AbortSignal): Promise<readonly McpResourceTemplate[]>;
-  /** Whether a remote server wants a sign-in. Connects nothing. */
+  /** Returns whether a remote server wants a sign-in, without connecting. */
   probe(signal: AbortSignal): Promise<McpProbe>;
   readResource(uri: string, signal: AbortSignal): Promise<McpResourceText>;
-  /** As the server gives it, for those who show it. */
+  /** Returns the content as the server sends it, for display. */
   readContents(uri: string, signal: AbortSignal): Promise<readonly McpContent[]>;
-  /** Ends the connection, for everyone, and forgets its failures and the token that was brought for it. */
+  /** Ends the connection for all users, and clears its failures and its token. */
   reconnect(): Promise<void>;
-  /** When the last user has left, the server is ended; resolves then. */
+  /** Leaves the server. The last user's release ends it; resolves then. */
   release(): Promise<void>;
 }
 
@@ -91,12 +91,12 @@ export class McpConnections {
     };
   }
 
-  /** Counts as a user from now on; nothing is started. */
+  /** Registers a user; starts nothing. */
   use(config: McpServerConfig, user: McpUser = {}): McpServer {
     if (this.#isClosed) throw new ToolError("The MCP servers are stopped.");
     const key = sharingKey(config, user);
     const connection = this.#connections.get(key) ?? this.#add(key, config);
-    // Who uses a server twice leaves it twice.
+    // A user that uses a server twice must release it twice.
     const member = { user };
     connection.members.add(member);
     return {
@@ -123,13 +123,13 @@ export class McpConnections {
         const wasUsing = connection.members.delete(member);
         if (!wasUsing || connection.members.size > 0) return;
         const removed = this.#remove(key, connection);
-        // A start that is under way may be an installation, which is given time to finish. `close` waits for it.
+        // A running start may be an installation, which gets time to finish. `close` waits for it.
         if (!(isPackageRunner(config) && connection.isConnecting)) await removed;
       },
     };
   }
 
-  /** Every server is ended and gone when this resolves. */
+  /** Resolves when every server has ended. */
   async close(): Promise<void> {
     this.#isClosed = true;
     for (const [key, connection] of this.#connections) void this.#remove(key, connection);
@@ -153,10 +153,10 @@ export class McpConnections {
 }
 
 /**
- * Users with the same key share a connection. The capabilities announced to the server are part of the key. Two kinds of
- * connection belong to one session:
- * - with elicitation or sampling, because a question over one pipe does not say which call it belongs to, and must not
- *   reach the user of another session;
+ * Users with the same key share a connection. The capabilities announced to the server are part of the key. Two kinds
+ * of connection belong to one session:
+ * - with elicitation or sampling: a request over one pipe does not name its call, and must not reach the user of
+ * another session;
  * - with tokens of the session's host, because they are not for the calls of another session.
  */
 function sharingKey(config: McpServerConfig, user: McpUser): string {
@@ -169,11 +169,11 @@ function sharingKey(config: McpServerConfig, user: McpUser): string {
 
 async function startWatchdog(mark: string): ReturnType<OpenBase["watchdog"]> {
   const watchdog = await import("../shell/process/watchdog.ts");
-  // No process holds a file of ours; the mark and the group are all there is to go by.
+  // The processes hold no file of ours, so they are found by mark and group only.
   return watchdog.startWatchdog({ mark, folder: `/dev/null/${mark}` });
 }
 
-/** At most so many at once, the others in the order they came. Who waits for a person steps aside meanwhile. */
+/** Limits concurrency; the others wait in order. A connection that waits for the user gives up its slot meanwhile. */
 function turns(most: number): InTurn {
   const waiting: (() => void)[] = [];
   let busy = 0;

@@ -1,4 +1,4 @@
-/** The tools of a server as it lists them, cut down to what can be offered. What is left out is said. */
+/** Reads a server's list of tools and drops what cannot be offered. Each dropped tool is reported. */
 import type { Client } from "@modelcontextprotocol/client";
 import * as z from "zod";
 import { isObject } from "../../lib/json.ts";
@@ -10,22 +10,22 @@ import { headerProblem } from "./tool-headers.ts";
 
 export interface Listing {
   readonly definitions: readonly McpToolDefinition[];
-  /** What was left out and why, for people. */
+  /** Notices about dropped tools, for the user. */
   readonly notices: readonly string[];
 }
 
 const MAX_PAGES = 20;
 const MAX_TOOLS_PER_SERVER = 256;
 const MAX_NAME_CHARACTERS = 256;
-/** Kept in full for the person who approves; the model gets less. */
+/** The user who approves sees this much; the model gets less. */
 const MAX_DESCRIPTION_CHARACTERS = 16 * 1024;
 const SCHEMA_LIMITS = { depth: 32, nodes: 5000, characters: 32 * 1024 };
 const MAX_NOTICES = 10;
 
-/** Looser than the protocol: one tool out of shape must not cost the others. */
+/** Looser than the protocol: one malformed tool must not drop the others. */
 const page = z.object({ tools: z.array(z.unknown()), nextCursor: z.string().max(4096).optional() });
 
-/** Each page counts for the signal; nothing else bounds the time. */
+/** Lists all pages. Only the signal bounds the time. */
 export async function listTools(
   client: Client,
   { name: server, transport }: McpServerConfig,
@@ -62,7 +62,7 @@ export async function listTools(
   return { definitions: [...found.values()], notices: [...notices] };
 }
 
-/** The definition, or why the tool is left out. */
+/** Returns the definition, or why the tool is dropped. */
 function readDefinition(
   tool: unknown,
   { server, hasHeaders }: { readonly server: string; readonly hasHeaders: boolean },

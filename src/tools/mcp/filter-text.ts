@@ -1,13 +1,13 @@
-/** What is done to the words of a server before a model reads them. */
+/** Filters text of a server before a model reads it. */
 import { sanitise } from "../../lib/text.ts";
 import type { McpFilterMapping, McpServerConfig } from "./server.ts";
 
 const HTML_COMMENT = /<!--[\s\S]*?(?:-->|$)/g;
-/** Shown in an answer, an image sends its address, and what is in it, to whoever holds it. */
+/** Rendering an image sends its address, and any data in it, to the host of the image. */
 const MARKDOWN_IMAGE = /!\[([^\]\n]{0,500})\]\([^)\n]{0,4096}\)/g;
 const HTML_TAG = /<(img|iframe|script|style|object|embed|link|meta)\b[^>]{0,4096}>/gi;
 
-/** A project may ask for more care, never for less. */
+/** A project may choose a stricter filter, never a weaker one. */
 export function filterFor({ filterMapping = "hidden_characters", scope }: McpServerConfig): McpFilterMapping {
   const mayTurnOff = scope !== "project" && scope !== "plugin";
   return filterMapping === "none" && !mayTurnOff ? "hidden_characters" : filterMapping;

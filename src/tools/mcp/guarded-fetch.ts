@@ -1,4 +1,4 @@
-/** `fetch` for one remote server: checked addresses only, no redirects of its own, bounded answers. */
+/** `fetch` for one remote server: checked addresses only, no automatic redirects, bounded responses. */
 import type { Agent, IncomingMessage, RequestOptions } from "node:http";
 import type { LookupFunction } from "node:net";
 import { Readable, Transform } from "node:stream";
@@ -15,9 +15,9 @@ const MAX_OTHER_BYTES = 256 * 1024;
 const NO_BODY = new Set([101, 204, 205, 304]);
 
 /**
- * The configured headers go to the configured origin alone: what is asked of others, such as an authorization server,
- * carries none of them. Redirects are handed back; the library follows them within the origin only. An answer that is too
- * large is cut off and said: the library would wait for the rest of it.
+ * Sends the configured headers to the configured origin only; requests to others, such as an authorization server, have
+ * none. Redirects are returned; the library follows them within the origin. A response that is too large is cut off and
+ * reported, because the library would wait for the rest of it.
  */
 export async function guardedFetch(
   place: HttpPlace,
@@ -75,7 +75,7 @@ function bodyOf(body: RequestInit["body"]): string | Uint8Array | undefined {
   throw new TypeError("this kind of body is not sent");
 }
 
-/** Answers with what has been checked, whatever is asked. */
+/** Always returns the checked addresses. */
 function lookupOnly(addresses: Awaited<ReturnType<typeof dialAddresses>>): LookupFunction {
   const [first] = addresses;
   return (_host, options, callback) => {
@@ -104,7 +104,7 @@ function toResponse(incoming: IncomingMessage, onExcess: (reason: string) => voi
   return new Response(Readable.toWeb(limited) as ReadableStream, { status, headers });
 }
 
-/** An event stream may go on for hours; each of its events is bounded, as is every other answer as a whole. */
+/** Limits each event of an event stream, which may last for hours, and every other response as a whole. */
 function limit(contentType: string, onExcess: (reason: string) => void): Transform {
   const isStream = /^text\/event-stream\b/i.test(contentType);
   const most = isStream || /json/i.test(contentType) ? MAX_JSON_BYTES : MAX_OTHER_BYTES;

@@ -1,6 +1,6 @@
 /**
- * Where a remote server may be. A person may name an address of the own machine or network, and then it is meant; a
- * project or a plugin may not, because what answers there trusts whoever is local.
+ * The allowed addresses of a remote server. The user may name an address of the local machine or network. A project or
+ * a plugin may not, because services there trust local clients.
  */
 import { addressKind, isLocalName, parseAddress, refusalOf, refusalOfName } from "../../lib/address.ts";
 import type { ResolvedAddress } from "../web/web-access.ts";
@@ -9,11 +9,11 @@ import type { McpHttpTransport, McpServerConfig } from "./server.ts";
 export interface HttpPlace {
   readonly url: URL;
   readonly headers: Readonly<Record<string, string>>;
-  /** Hosts of the own network that were named by a person. */
+  /** Local hosts that the user named. */
   readonly privateHosts: ReadonlySet<string>;
 }
 
-/** An address or URL that must not be reached; the message says why. */
+/** An address or URL that must not be reached; the message gives the reason. */
 export class PlaceError extends Error {
   override readonly name = "PlaceError";
 }
@@ -21,7 +21,7 @@ export class PlaceError extends Error {
 const MAX_URL_CHARACTERS = 4096;
 const MAX_HEADERS = 50;
 const MAX_HEADER_CHARACTERS = 8192;
-/** Decided by the connection, not by whoever writes a configuration. */
+/** Set by the connection; a configuration cannot change them. */
 const RESERVED_HEADERS =
   /^(host|connection|content-length|content-type|transfer-encoding|upgrade|te|trailer|expect|keep-alive|accept|accept-encoding|mcp-.*|proxy-.*|last-event-id)$/i;
 /** Names that no public server can have. */
@@ -62,8 +62,8 @@ function checkedHeaders(headers: Readonly<Record<string, string>>): Record<strin
 }
 
 /**
- * All addresses of the host, each one checked, to be dialled as they are: a name cannot point elsewhere between the
- * check and the connection. What answers for cloud metadata is never reached, whoever names it.
+ * Returns all addresses of the host, each one checked. The caller must connect to these, so that the name cannot change
+ * between check and connection. Cloud metadata addresses are never reached, whoever names them.
  */
 export async function dialAddresses(url: URL, place: HttpPlace): Promise<readonly ResolvedAddress[]> {
   const host = hostOf(url);

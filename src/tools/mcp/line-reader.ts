@@ -1,10 +1,10 @@
-/** Cuts what a server writes into lines, and gives up on one that does not keep to the form. */
+/** Splits the output of a server into lines. Fails on a server that violates the format. */
 
 export interface LineReaderOptions {
   readonly maxLineBytes: number;
-  /** Some servers print to the wrong place; this much of it is overlooked. */
+  /** Some servers print other output to stdout; this much of it is ignored. */
   readonly maxNoiseBytes: number;
-  /** False when the line was no message. */
+  /** Returns false when the line was not a message. */
   onLine(line: string): boolean;
   /** Called once; nothing is read afterwards. */
   onFailure(reason: string): void;

@@ -1,4 +1,4 @@
-/** The MCP servers of a session as tools use them. */
+/** The MCP servers of a session, as tools use them. */
 import type { McpServer } from "./connections.ts";
 
 export interface McpPort {

@@ -1,11 +1,11 @@
-/** What a model calls a tool of a server. Model APIs know only a few characters, and each name must be the only one. */
+/** Names of MCP tools for the model. Model APIs allow only a few characters, and each name must be unique. */
 import type { McpToolDefinition } from "./server.ts";
 
 const MAX_NAME_CHARACTERS = 64;
 
 /**
- * One name per definition, in their order: `<server>-<tool>`. A name that is taken, by another tool or one of
- * `reserved`, gets a number; nobody's name is ever replaced.
+ * Returns one name per definition, in order: `<server>-<tool>`. A name that is taken by another tool or in `reserved`
+ * gets a number; existing names never change.
  */
 export function modelNames(definitions: readonly McpToolDefinition[], reserved: Iterable<string> = []): string[] {
   const taken = new Set(reserved);

@@ -1,4 +1,4 @@
-/** One attempt to reach a server: process or HTTP, version of the protocol, capabilities. */
+/** One attempt to connect to a server: process or HTTP, protocol version, capabilities. */
 import { setTimeout as delay } from "node:timers/promises";
 import type { AuthProvider, Client, FetchLike, OAuthClientProvider, Transport } from "@modelcontextprotocol/client";
 import { childEnvironment } from "../../lib/node/child-environment.ts";
@@ -23,23 +23,23 @@ export type WhileAsking = <T>(work: () => Promise<T>) => Promise<T>;
 
 export type McpList = "resources" | "prompts";
 
-/** What all connections of a process share. */
+/** Options shared by all connections of a process. */
 export interface OpenBase {
   readonly version: string;
-  /** Where servers run that name no folder. */
+  /** The working directory of servers that name none. */
   readonly cwd: string;
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly prepare?: PrepareProgram;
-  /** Private hosts that the user allows whatever entry names them. */
+  /** Private hosts that the user allows for every entry. */
   readonly allowPrivateHosts?: readonly string[];
   authProvider?(config: McpServerConfig): McpAuthProvider | undefined | Promise<McpAuthProvider | undefined>;
-  /** Remembers servers that ignore the question for their version, so that it is not asked at each start. */
+  /** Remembers servers that ignore the version probe, so that they are not probed at each start. */
   readonly probes?: {
     isIgnored(config: McpServerConfig): Promise<boolean>;
     wasIgnored(config: McpServerConfig): Promise<void>;
   };
   watchdog(): Promise<Watchdog>;
-  /** Marks the processes of one server. */
+  /** Returns a mark for the processes of one server. */
   newMark(): string;
 }
 
@@ -47,15 +47,15 @@ export interface OpenRequest {
   readonly config: McpServerConfig;
   readonly base: OpenBase;
   readonly requests: RequestsOptions;
-  /** True when the server is known to speak only what came before 2026. */
+  /** True when the server is known to support only protocol versions before 2026. */
   readonly isLegacy: boolean;
-  /** Ends the attempt, also when it takes too long. */
+  /** Cancels the attempt, also on timeout. */
   readonly signal: AbortSignal;
   readonly whileAsking: WhileAsking;
-  /** Set where the host program brings tokens; what a person signed in to is not used then. */
+  /** Set when the host program provides tokens; stored sign-ins are then not used. */
   readonly tokens?: Pick<HostTokens, "held" | "requestToken">;
   onToolsChanged(): void;
-  /** Something else that it lists is not what it was. */
+  /** Another list of the server changed. */
   onListChanged(what: McpList): void;
   onLog(level: string, text: string): void;
   onWarning(message: string): void;
@@ -66,14 +66,14 @@ export interface Opened {
   readonly tasks: TaskMessages;
   readonly isLegacy: boolean;
   readonly ignoredProbe: boolean;
-  /** Resolves when the connection is gone, whoever ended it. */
+  /** Resolves when the connection has ended, on either side. */
   readonly closed: Promise<void>;
-  /** Why it ended and the last it said, as far as that is known. */
+  /** Returns why it ended and its last output, as far as known. */
   diagnosis(): string;
   close(): Promise<void>;
 }
 
-/** A failure to connect, with what the server said of it. */
+/** A failure to connect, with the server's diagnosis. */
 export class OpenError extends Error {
   override readonly name = "OpenError";
   readonly diagnosis: string;
@@ -87,7 +87,7 @@ export class OpenError extends Error {
 const MAX_STDERR_SHOWN = 1000;
 const MAX_PROBE_MS = 10_000;
 const MAX_LOG_CHARACTERS = 2000;
-/** However often a server says so, it is passed on this seldom. */
+/** Minimum interval between notifications of list changes. */
 const LIST_CHANGED_MS = 300;
 const FAREWELL_MS = 500;
 
@@ -100,7 +100,7 @@ export async function openConnection(request: OpenRequest): Promise<Opened> {
     if (opened.ignoredProbe) await base.probes?.wasIgnored(config);
     return opened;
   } catch (error) {
-    // Some servers end when they hear anything before "initialize"; they get what they expect, in a new process.
+    // Some servers exit on any message before "initialize". They are started again without the probe.
     if (isOld || !(error instanceof ProbeKilledError)) throw error;
     return attempt(request, true);
   }
@@ -155,12 +155,12 @@ async function newClient(request: OpenRequest, isLegacy: boolean): Promise<Clien
     {
       capabilities: capabilitiesFor(requests),
       versionNegotiation: isLegacy ? { mode: "legacy" } : { mode: "auto", probe: { timeoutMs: probeMs(config) } },
-      // A schema of a server is data; compiling it would run for as long as the server likes.
+      // A server's schema is data; compiling it could take unlimited time.
       jsonSchemaValidator: {
         getValidator: () => (input: unknown) => ({ valid: true, data: input as never, errorMessage: undefined }),
       },
       inputRequired: { maxRounds: 10 },
-      // Told at once: from then on nothing may be called by what was listed before.
+      // Without delay: from now on nothing may be called by the previous listing.
       listChanged: {
         tools: { autoRefresh: false, debounceMs: 0, onChanged: () => request.onToolsChanged() },
         resources: {
@@ -180,7 +180,7 @@ async function newClient(request: OpenRequest, isLegacy: boolean): Promise<Clien
   return client;
 }
 
-/** Only a process may be silent on a question it does not know; then it is asked in the old way. */
+/** Only a process may ignore an unknown request; it is then asked with the older protocol. */
 function probeMs({ transport, timeoutMs }: McpServerConfig): number {
   return transport.type === "stdio" ? Math.min(MAX_PROBE_MS, timeoutMs / 2) : LIBRARY_MS;
 }
@@ -264,7 +264,7 @@ async function httpCarrier(request: OpenRequest, type: "http" | "sse"): Promise<
   return carrier;
 }
 
-/** While the host signs somebody in, nothing else is out of time. */
+/** Pauses all time limits while the host signs a user in. */
 async function authorised(
   { config, whileAsking }: OpenRequest,
   { held, requestToken }: NonNullable<OpenRequest["tokens"]>,
@@ -278,7 +278,7 @@ async function authorised(
   });
 }
 
-/** Tells a server that keeps a session for us that it need not; it has a moment to hear it. */
+/** Ends the server's session for us, within a short time limit. */
 async function leave(transport: Transport & { terminateSession?(): Promise<void> }): Promise<void> {
   if (transport.sessionId !== undefined && transport.terminateSession !== undefined) {
     const stop = new AbortController();

@@ -1,10 +1,10 @@
-/** Commands that install a package before they run it. A first start takes as long as the download. */
+/** Commands that install a package before they run it. The first start takes as long as the download. */
 import { basename } from "node:path";
 import type { McpServerConfig } from "./server.ts";
 
 const RUNNERS = ["npx", "npm", "pnpm", "pnpx", "yarn", "bun", "bunx", "uv", "uvx", "pipx", "deno"];
 
-/** How long a package runner may be silent at the start, whatever `timeout` says. */
+/** Maximum silence of a package runner at the start, whatever `timeout` says. */
 const INSTALL_MS = 180_000;
 
 export function isPackageRunner({ transport }: McpServerConfig): boolean {
@@ -12,7 +12,7 @@ export function isPackageRunner({ transport }: McpServerConfig): boolean {
   return RUNNERS.includes(basename(transport.command).replace(/\.(cmd|exe)$/i, ""));
 }
 
-/** The time limit for connecting. */
+/** Returns the time limit for connecting. */
 export function connectMs(config: McpServerConfig, installMs: number = INSTALL_MS): number {
   return isPackageRunner(config) ? Math.max(config.timeoutMs, installMs) : config.timeoutMs;
 }

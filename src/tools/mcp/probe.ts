@@ -1,4 +1,4 @@
-/** Asks a remote server once whether it wants a sign-in. Nothing is connected, and nobody is asked for a token. */
+/** Asks a remote server once whether it wants a sign-in. Opens no connection and requests no token. */
 import { guardedFetch } from "./guarded-fetch.ts";
 import { httpPlace } from "./http-place.ts";
 import type { OpenBase } from "./open.ts";
@@ -7,7 +7,7 @@ import type { McpServerConfig } from "./server.ts";
 export interface McpProbe {
   readonly statusCode: number;
   readonly headers: readonly { readonly name: string; readonly value: string }[];
-  /** True when a token of a sign-in went with the request. */
+  /** True when the request had a token of a sign-in. */
   readonly hadToken: boolean;
   /** The server's challenge, when it refused the request. */
   readonly challenge?: { readonly error?: string; readonly scope?: string; readonly resourceMetadataUrl?: string };
@@ -16,7 +16,7 @@ export interface McpProbe {
 interface ProbeRequest {
   readonly config: McpServerConfig;
   readonly base: Pick<OpenBase, "allowPrivateHosts" | "authProvider" | "version">;
-  /** The header that the host program's token makes, when it has given one. */
+  /** The header value of the host program's token, if it provided one. */
   readonly token: string | undefined;
   readonly signal: AbortSignal;
 }
@@ -54,7 +54,7 @@ export async function probeServer({ config, base, token, signal }: ProbeRequest)
   }
 }
 
-/** The first request of a connection: a client introduces itself. */
+/** Builds the first request of a connection, `initialize`. */
 function requestTo({ transport }: McpServerConfig, version: string, headers: Record<string, string>): RequestInit {
   if (transport.type === "sse") return { headers: { ...headers, accept: "text/event-stream" } };
   const clientInfo = { name: "troupe", version };

@@ -1,6 +1,6 @@
 /**
- * What a server may ask of us while it works on a call: something of the person, something of a model. Offered only
- * where the caller brought someone to answer, and never outside of a call: a server has nobody to talk to by itself.
+ * Requests that a server may send during a call: elicitation for the user, sampling for a model. They are offered only
+ * when the caller can answer, and never outside a call.
  */
 import type { Client, ClientCapabilities, ElicitResult } from "@modelcontextprotocol/client";
 import { isObject, type Json } from "../../lib/json.ts";
@@ -40,20 +40,20 @@ interface McpSample {
 }
 
 /**
- * Answers the questions of a server. The server is told which of the two exist when the connection is made. Throws an
- * `Error` whose message is sent to the server.
+ * Answers requests of a server. The available methods are announced to the server when the connection is made. A method
+ * throws an `Error` whose message is sent to the server.
  */
 export interface McpAnswerers {
   elicit?(request: McpElicitation, signal: AbortSignal): Promise<McpElicitationAnswer>;
   sample?(request: McpSampling, signal: AbortSignal): Promise<McpSample>;
 }
 
-/** The call on whose behalf a server asks. Its clock stands still meanwhile. */
+/** The call on whose behalf a server sends a request. Its clock is paused meanwhile. */
 export interface AskingCall {
   readonly toolCallId: string | undefined;
   readonly answerers: McpAnswerers;
   readonly signal: AbortSignal;
-  /** Model calls the server has asked for during this call. */
+  /** Number of model calls the server requested during this call. */
   readonly samples: { count: number };
   whileAsking<T>(work: () => Promise<T>): Promise<T>;
 }
@@ -63,7 +63,7 @@ export interface RequestsOptions {
   readonly offers: { readonly elicit: boolean; readonly sample: boolean; readonly apps: boolean };
   /** Absolute paths. */
   readonly roots: readonly string[];
-  /** The call that is meant, or why there is none. */
+  /** Returns the call that the request belongs to, or why there is none. */
   findCall(): AskingCall | string;
 }
 
@@ -110,7 +110,7 @@ export async function answerRequests(client: Client, options: RequestsOptions): 
     );
 }
 
-/** One question of a task, on behalf of the call it was made of. */
+/** Answers one request of a task, on behalf of the call that created it. */
 export async function answerInput(
   { method, params }: { readonly method: string; readonly params?: unknown },
   asked: Asked,
@@ -134,7 +134,7 @@ async function elicited(params: unknown, { call, serverName }: Asked): Promise<E
   return { action, content: { ...defaultsOf(request.requestedSchema), ...content } };
 }
 
-/** The default values of the fields of a form (SEP-1034); they stand for the fields that were not filled in. */
+/** Returns the default values of a form's fields (SEP-1034), used for fields that were not filled in. */
 function defaultsOf({ properties }: ElicitationForm): NonNullable<ElicitResult["content"]> {
   const defaults: NonNullable<ElicitResult["content"]> = {};
   for (const [name, field] of Object.entries(properties)) {
@@ -148,7 +148,7 @@ function defaultsOf({ properties }: ElicitationForm): NonNullable<ElicitResult["
 const isTexts = (value: unknown): value is string[] =>
   Array.isArray(value) && value.every((item) => typeof item === "string");
 
-/** Bounded and fit to be shown, or what is wrong with it. */
+/** Returns the bounded, sanitised request, or an error. */
 function readElicitation(params: unknown, { call, serverName }: Asked): McpElicitation | string {
   if (!isObject(params)) return "The request has no parameters.";
   const { toolCallId } = call;
@@ -178,7 +178,7 @@ function secureUrl(text: unknown): string | undefined {
   return url.protocol === "https:" && url.username === "" && url.password === "" ? url.href : undefined;
 }
 
-/** The same value with every text fit to be shown; its depth has been checked. */
+/** Returns the value with every text sanitised; the caller must have checked its depth. */
 function cleanTexts(value: object): ElicitationForm {
   const text = JSON.stringify(value, (_key, inner: unknown) =>
     typeof inner === "string" ? cleanText(inner, MAX_MESSAGE_CHARACTERS) : inner,
@@ -202,12 +202,12 @@ async function sampled(params: unknown, { call, serverName }: Asked): Promise<Sa
   return sampleMessage(await call.answerers.sample(request, call.signal));
 }
 
-/** The answer to `sampling/createMessage`. */
+/** Returns the response to `sampling/createMessage`. */
 export function sampleMessage({ model, text, stopReason }: McpSample): SampleMessage {
   return { model, role: "assistant", content: { type: "text", text }, ...(stopReason !== undefined && { stopReason }) };
 }
 
-/** Reads the parameters of `sampling/createMessage`. Returns the reason when they cannot be used. */
+/** Parses the parameters of `sampling/createMessage`. Returns the reason when they cannot be used. */
 export function readSampling(params: unknown, serverName: string, toolCallId?: string): McpSampling | string {
   if (!isObject(params) || !Array.isArray(params.messages)) return "The request has no messages.";
   if (params.messages.length > MAX_SAMPLING_MESSAGES)

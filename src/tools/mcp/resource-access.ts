@@ -1,4 +1,4 @@
-/** What a server offers to be read beside its tools: listed and read, bounded. */
+/** Lists and reads the resources of a server, within limits. */
 import type { Client } from "@modelcontextprotocol/client";
 import * as z from "zod";
 import { isObject } from "../../lib/json.ts";
@@ -14,14 +14,14 @@ export interface McpResource {
   readonly mimeType?: string;
 }
 
-/** A family of resources: the address of each follows from the template (RFC 6570). */
+/** A family of resources; the address of each follows from the template (RFC 6570). */
 export interface McpResourceTemplate extends Omit<McpResource, "server" | "uri"> {
   readonly uriTemplate: string;
 }
 
 export interface McpResourceText {
   readonly text: string;
-  /** Parts that are no text, or that were too much. */
+  /** Parts that are not text, or that exceeded the limits. */
   readonly leftOut: readonly string[];
 }
 
@@ -101,7 +101,7 @@ export type McpContent = z.infer<typeof content>;
 
 type ReadingOne = Reading & { readonly uri: string };
 
-/** Its size is that of one answer, which has a limit of its own. */
+/** Returns the contents; the size of a response is limited elsewhere. */
 export async function readContents(client: Client, reading: ReadingOne): Promise<readonly McpContent[]> {
   const result = await readParts(client, reading);
   return result.contents.slice(0, MAX_PARTS).flatMap((part) => content.safeParse(part).data ?? []);

@@ -1,4 +1,4 @@
-/** Reading what MCP servers offer beside their tools. Offered only when a connected server has something to read. */
+/** Reads resources of MCP servers. Offered only when a connected server has resources. */
 import * as z from "zod";
 import type { Access } from "../../protocol/permission.ts";
 import { defineTool, type ToolContext } from "../tool.ts";

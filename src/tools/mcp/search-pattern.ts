@@ -1,9 +1,9 @@
 /**
- * Regular expressions in time that grows with the text alone: patterns come from a model that may be led astray, and a
- * backtracking matcher can be made to run for ever. All states are followed at once, so there is nothing to go back to.
+ * Regular expressions in linear time. Patterns come from a model that may be manipulated, and a backtracking matcher
+ * can be made to run forever. All states are followed at once, without backtracking.
  */
 
-/** Undefined when the text was not looked through to its end because the budget is spent. */
+/** Returns undefined when the budget is spent before the end of the text. */
 export type Matches = (text: string) => boolean | undefined;
 
 const MAX_PATTERN_CHARACTERS = 200;
@@ -24,7 +24,7 @@ type Instruction =
   | { readonly op: "start" | "end" | "boundary" | "match" }
   | { readonly op: "split"; readonly targets: number[] };
 
-/** Undefined for what this matcher does not know: references back, looking around, or too much of anything. */
+/** Returns undefined for unsupported patterns: backreferences, lookaround, or anything too large. */
 export function compilePattern(pattern: string, budget: { steps: number }): Matches | undefined {
   if (pattern.length > MAX_PATTERN_CHARACTERS) return undefined;
   try {
@@ -38,7 +38,7 @@ export function compilePattern(pattern: string, budget: { steps: number }): Matc
   }
 }
 
-/** The words of a pattern, for when it cannot be used as one. */
+/** Returns the words of a pattern, for a search when it cannot be used as a pattern. */
 export function wordsOf(pattern: string): string[] {
   const plain = pattern.replace(/\\[a-z]|\(\?(?:[a-z]+\)|<?[=!]|:|<\w*>)|\{[\d,]*\}/gi, " ").toLowerCase();
   return [...new Set(plain.match(/[\p{L}\p{N}]{2,}/gu) ?? [])].slice(0, 20);
@@ -46,7 +46,7 @@ export function wordsOf(pattern: string): string[] {
 
 class Unreadable extends Error {}
 
-/** Reads one pattern from left to right. */
+/** Parses one pattern from left to right. */
 class Reader {
   private at = 0;
   private depth = 0;
@@ -79,7 +79,7 @@ class Reader {
   private repeated(part: Node): Node {
     const [least, most] = this.counts();
     if (least === 1 && most === 1) return part;
-    this.take("?"); // greedy or not makes no difference to whether it matches
+    this.take("?"); // greedy or lazy makes no difference to whether it matches
     if ("*+{".includes(this.peek() || " ")) throw new Unreadable();
     return { kind: "repeat", part, least, most };
   }
@@ -174,7 +174,7 @@ const isDigit: Test = (code) => code >= 48 && code <= 57;
 const isWord: Test = (code) =>
   (code >= 97 && code <= 122) || (code >= 65 && code <= 90) || isDigit(code) || code === 95;
 
-/** In lower case like the rest of the pattern, so `\W` and its like are not told apart; they are hardly ever meant. */
+/** The pattern is in lower case, so `\W` and similar classes cannot be distinguished; they are rarely used. */
 function escaped(letter: string): Test {
   if (letter === "w") return isWord;
   if (letter === "d") return isDigit;
@@ -232,7 +232,7 @@ function emitRepeat({ part, least, most }: Extract<Node, { kind: "repeat" }>, pr
   }
 }
 
-/** Every state at every place once: steps are counted, and shared by all texts that are looked through. */
+/** Visits every state at every position at most once. Steps are counted in one budget for all texts. */
 function run(program: readonly Instruction[], text: string, budget: { steps: number }): boolean | undefined {
   const lastSeen = new Int32Array(program.length).fill(-1);
   let states: number[] = [];
@@ -249,14 +249,14 @@ function run(program: readonly Instruction[], text: string, budget: { steps: num
 interface Place {
   readonly text: string;
   readonly at: number;
-  /** For each state the last place it was reached at. */
+  /** For each state, the last position at which it was reached. */
   readonly lastSeen: Int32Array;
-  /** States after the character at this place. */
+  /** States after the character at this position. */
   readonly next: number[];
   readonly budget: { steps: number };
 }
 
-/** True when the pattern is complete here. Uses up the states it is given. */
+/** Returns true when the pattern is complete here. Consumes the given states. */
 function advance(program: readonly Instruction[], open: number[], place: Place): boolean {
   const { text, at, lastSeen, next, budget } = place;
   const code = at < text.length ? text.charCodeAt(at) : undefined;

@@ -1,7 +1,7 @@
 /**
- * Deferred tools. A session with very many tools does not show them all to the model: those of MCP servers and client
- * programs wait until a search finds them. What was found stays offered, behind what was there before, so that the
- * beginning of a request is always the same and its cache holds.
+ * Deferred tools. A session with very many tools does not offer them all: tools of MCP servers and client programs are
+ * deferred until a search finds them. Found tools stay offered, after the earlier ones, so that the start of every
+ * request is identical and stays cached.
  */
 import * as z from "zod";
 import { clip, plural } from "../../lib/text.ts";
@@ -14,9 +14,9 @@ type Deferral = "auto" | "never" | "always";
 
 export interface ToolSearchOptions {
   readonly tools: readonly Tool[];
-  /** Up to so many tools, "auto" means offered. */
+  /** Up to this number of tools, "auto" means offered. */
   readonly threshold?: number;
-  /** "never" for what is built in. */
+  /** "never" for built-in tools. */
   readonly defer: (tool: Tool) => Deferral;
   /** Tools that searches of an earlier process found. */
   readonly found?: readonly string[];
@@ -25,14 +25,16 @@ export interface ToolSearchOptions {
 }
 
 export interface ToolSearch {
-  /** For the next request: everything not deferred, the search itself, then what was loaded, in the order it was. */
+  /**
+   * Returns the tools of the next request: everything not deferred, the search tool, then loaded tools in load order.
+   */
   offered(): readonly Tool[];
   /** Undefined while nothing is deferred. */
   readonly tool: Tool | undefined;
   load(names: readonly string[]): void;
-  /** Any tool of the session. One that was deferred is loaded by being called: its arguments are checked all the same. */
+  /** Finds any tool of the session. Calling a deferred tool loads it; its arguments are validated as usual. */
   find(name: string): Tool | undefined;
-  /** A server's list has changed. What was offered stays offered while it exists. */
+  /** Replaces the tools after a server's list changed. Offered tools stay offered while they exist. */
   update(tools: readonly Tool[]): void;
 }
 
@@ -95,7 +97,7 @@ const input = z.lazy(() =>
   }),
 );
 
-/** Made for one session, and so in no list of built-in tools. */
+/** Built for one session, so it is not in a list of built-in tools. */
 function searchTool(searched: Searched): Tool {
   return {
     name: TOOL_SEARCH_NAME,
@@ -139,7 +141,7 @@ interface Found {
   readonly note: readonly string[];
 }
 
-/** Matches in the name come first, then those in the description, each in the order of the tools. */
+/** Returns matches in the name first, then those in the description, each in the order of the tools. */
 function matching(pattern: string, tools: readonly Tool[]): Found {
   const matches = compilePattern(pattern, { steps: MAX_STEPS });
   if (matches === undefined) return byWords(pattern, tools);
@@ -154,7 +156,7 @@ function matching(pattern: string, tools: readonly Tool[]): Found {
   return { found: groups.flat(), note: [] };
 }
 
-/** The tools that hold most of the words, the best first. */
+/** Returns the tools that contain most of the words, best first. */
 function byWords(pattern: string, tools: readonly Tool[]): Found {
   const words = wordsOf(pattern);
   const scored = tools.map((tool) => {
@@ -173,7 +175,10 @@ function byWords(pattern: string, tools: readonly Tool[]): Found {
 const MAX_ANSWER_CHARACTERS = 16_000;
 const MAX_DESCRIPTION_CHARACTERS = 1000;
 
-/** What does not fit is named: its parameters are in the list of tools from the next request on. */
+/**
+ * Describes the tools. Those beyond the limit are only named: their parameters are in the tool list of the next
+ * request.
+ */
 function described(tools: readonly Tool[]): string[] {
   let left = MAX_ANSWER_CHARACTERS;
   return tools.map(({ name, description: text, parameters }) => {

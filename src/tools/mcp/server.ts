@@ -1,9 +1,9 @@
 /**
- * Tools of MCP servers. Here are the words the parts of this folder share: what a configured server is, and what a tool
- * of it is before it becomes a `Tool`. Everything a server says is hostile until it has been bounded.
+ * Tools of MCP servers: this folder connects to servers and wraps their tools. This file has the shared types: a
+ * configured server, and a tool before it becomes a `Tool`. All data of a server is untrusted until it is bounded.
  */
 
-/** Where an entry was found; the earlier win over the later. */
+/** The source of an entry; earlier ones win. */
 export type McpScope = "flag" | "program" | "plugin" | "project" | "user" | "builtin";
 
 export interface McpStdioTransport {
@@ -12,13 +12,16 @@ export interface McpStdioTransport {
   readonly args: readonly string[];
   readonly environment: Readonly<Record<string, string>>;
   readonly cwd?: string;
-  /** All that a project's server can reach; none if left out. A person's own is not limited. */
+  /** The only hosts a project's server can reach (default: none). Servers of the user are not limited. */
   readonly hosts?: readonly string[];
 }
 
 export interface McpOAuthSettings {
   readonly clientId?: string;
-  /** Where the client describes itself; used as its id by servers that accept that, instead of a registration. */
+  /**
+   * Address of the client's metadata document. Servers that accept it use it as the client id instead of a
+   * registration.
+   */
   readonly clientMetadataUrl?: string;
   readonly publicClient?: boolean;
   readonly grantType?: "authorization_code" | "client_credentials";
@@ -33,27 +36,27 @@ export interface McpHttpTransport {
 
 export type McpFilterMapping = "none" | "markdown" | "hidden_characters";
 
-/** One entry, resolved: variables are filled in, defaults are set. */
+/** One resolved entry: variables are expanded, defaults are set. */
 export interface McpServerConfig {
   readonly name: string;
   readonly scope: McpScope;
-  /** A file, or the flag that brought it. */
+  /** A file, or the flag that named it. */
   readonly source: string;
   readonly transport: McpStdioTransport | McpHttpTransport;
-  /** Names as the server gives them; `*` means all. */
+  /** Names from the server; `*` means all. */
   readonly tools: readonly string[];
-  /** Bounds connecting, and each call between signs of progress. */
+  /** Limits connecting, and the time between progress messages of a call. */
   readonly timeoutMs: number;
   readonly deferTools?: "auto" | "never" | "always";
   readonly filterMapping?: McpFilterMapping;
   readonly pluginName?: string;
-  /** Set by a person's own words only; whoever reads a project's file leaves it out. */
+  /** Only the user's own configuration may set it; ignored in project files. */
   readonly sandbox?: "off";
 }
 
 export const DEFAULT_MCP_TIMEOUT_MS = 30_000;
 
-/** What a server claims about a tool; shown to people, never used to permit. */
+/** Claims of a server about a tool; shown to the user, never used for permissions. */
 export interface McpToolAnnotations {
   readonly title?: string;
   readonly readOnlyHint?: boolean;
@@ -62,13 +65,13 @@ export interface McpToolAnnotations {
   readonly openWorldHint?: boolean;
 }
 
-/** What a client can show of a tool, and for whom the tool is. */
+/** The UI resource of a tool, and the audience of the tool. */
 export interface McpToolInterface {
   readonly resourceUri?: string;
   readonly visibility?: ("model" | "app")[];
 }
 
-/** One tool as its server lists it, bounded and checked for shape. */
+/** One tool as its server lists it, bounded and validated. */
 export interface McpToolDefinition {
   readonly server: string;
   /** The server's own name for it. */

@@ -1,6 +1,6 @@
 /**
- * A server as a child process. The library's own transport neither bounds what it reads as we want it nor ends more than
- * the first process, so this one does: own group, own environment, and nothing left running when it closes.
+ * Runs a server as a child process. The library's own transport does not limit its input as we need and ends only the
+ * first process. This one uses its own process group and environment, and leaves nothing running when it closes.
  */
 import type { ChildProcessWithoutNullStreams } from "node:child_process";
 import { setTimeout as delay } from "node:timers/promises";
@@ -17,20 +17,23 @@ export interface StdioServer {
   readonly cwd: string;
   readonly mark: string;
   readonly watchdog: Watchdog;
-  /** The program may install a package before it answers. Until then it is not killed, but given time to finish. */
+  /** The program may install a package before it answers. Until then it is not killed, but gets time to finish. */
   readonly mayInstall?: boolean;
 }
 
 const MAX_LINE_BYTES = 4 * 1024 * 1024;
 const MAX_NOISE_BYTES = 1024 * 1024;
 const MAX_STDERR_BYTES = 64 * 1024;
-/** What a server that does not read may leave waiting in our memory. */
+/** Limit for unsent data when a server does not read. */
 const MAX_UNSENT_BYTES = 16 * 1024 * 1024;
-/** Messages nobody asked for: more than this in the window is a flood. */
+/** Limit of unsolicited messages per window; more is a flood. */
 const MAX_UNASKED = 5000;
 const UNASKED_WINDOW_MS = 10_000;
 const EOF_GRACE_MS = 300;
-/** Killed half-way, a package runner leaves a broken cache; at the end of its input it ends after the installation. */
+/**
+ * A package runner that is killed during installation leaves a broken cache. On end of input it exits after the
+ * installation.
+ */
 const INSTALL_GRACE_MS = 30_000;
 
 export class StdioTransport implements Transport {
@@ -52,7 +55,7 @@ export class StdioTransport implements Transport {
     this.#server = server;
   }
 
-  /** With `stderr` it tells the library that this is a child process, which may be silent on what it does not know. */
+  /** Together with `stderr` it tells the library that this is a child process, which may ignore unknown requests. */
   get pid(): number | undefined {
     return this.#child?.pid;
   }
@@ -61,7 +64,7 @@ export class StdioTransport implements Transport {
     return this.#errors.toString("utf8");
   }
 
-  /** Why we gave up on it, where we did. */
+  /** The reason why we closed it, if we did. */
   get failure(): string | undefined {
     return this.#failure;
   }
@@ -70,12 +73,12 @@ export class StdioTransport implements Transport {
     return this.#ending !== undefined;
   }
 
-  /** Nothing has come from the server so far, and it may be busy installing itself. */
+  /** Returns true when the server has sent nothing yet and may be installing itself. */
   get isInstalling(): boolean {
     return this.#server.mayInstall === true && !this.#hasSpoken && this.#child?.exitCode === null;
   }
 
-  /** The server was asked for its version in the new way and has not answered, not even with an error. */
+  /** Returns true when the server did not answer the version probe, not even with an error. */
   get ignoredProbe(): boolean {
     return this.#probeId !== undefined && !this.#isProbeAnswered;
   }
@@ -122,7 +125,7 @@ export class StdioTransport implements Transport {
     stdin.write(`${JSON.stringify(message)}\n`);
   }
 
-  /** Whoever waits for an answer is told at once; resolves when every process is gone. */
+  /** Notifies waiting callers immediately. Resolves when every process has ended. */
   close(): Promise<void> {
     if (this.#ending === undefined) {
       this.#ending = this.#end();
@@ -160,7 +163,7 @@ export class StdioTransport implements Transport {
   }
 
   #take(line: string): boolean {
-    // Most of what is no message shows at once; a parser that throws for each line of a flood is slow.
+    // A quick check: calling a parser that throws for every line of a flood is slow.
     const parsed = line.startsWith("{") ? parseJson(line) : { ok: false as const };
     if (!parsed.ok || !isObject(parsed.value) || parsed.value.jsonrpc !== "2.0") return false;
     this.#hasSpoken = true;
@@ -189,7 +192,7 @@ export class StdioTransport implements Transport {
   }
 }
 
-/** A server that minds the end of its input ends by itself. */
+/** Waits for a server that exits on end of input. */
 async function exitOf(child: ChildProcessWithoutNullStreams, graceMs: number): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;
   const stop = new AbortController();

@@ -1,7 +1,7 @@
 /**
- * `x-mcp-header` in the schema of a tool (2026-07-28, Streamable HTTP): the value of a property is repeated in a request
- * header. A client must leave out tools whose declarations break the rules. The library checks them only in its own
- * listing, which gives up a whole page for one tool out of shape.
+ * `x-mcp-header` in the schema of a tool (2026-07-28, Streamable HTTP): the value of a property is repeated in a
+ * request header. A client must drop tools whose declarations break the rules. The library checks them only in its own
+ * listing, which drops a whole page for one malformed tool.
  */
 import { isObject } from "../../lib/json.ts";
 

@@ -1,4 +1,7 @@
-/** Tools of servers as `Tool`s. Offered from what was listed, or remembered; connected when one is called. */
+/**
+ * Tools of servers as `Tool`s. They are offered from a listing, current or stored; the server is connected on the first
+ * call.
+ */
 import { isDeepStrictEqual } from "node:util";
 import { isObject, type Json } from "../../lib/json.ts";
 import { withoutTags } from "../../lib/quoting.ts";
@@ -17,9 +20,9 @@ import type { McpTaskStatus } from "./tasks/tasks.ts";
 type PinVerdict = "ok" | "changed" | "new";
 
 export interface McpToolsOptions {
-  /** Names that are taken already, by what is built in and by client programs. */
+  /** Names that built-in tools and client programs already use. */
   readonly reservedNames: Iterable<string>;
-  /** Whether the definition is the one that was approved. */
+  /** Checks whether the definition is the approved one. */
   readonly pins?: { check(definition: McpToolDefinition): PinVerdict | Promise<PinVerdict> };
   onTask?(call: McpCallInfo, status: McpTaskStatus): void;
 }
@@ -33,7 +36,7 @@ interface McpCallInfo {
 
 export interface OfferedServer {
   readonly server: McpServer;
-  /** As listed now or remembered from before; a call compares them with what the server lists then. */
+  /** Listed now or stored from before; a call compares them with the server's current listing. */
   readonly definitions: readonly McpToolDefinition[];
 }
 
@@ -67,11 +70,11 @@ function mcpTool(offer: Offer): Tool {
     name,
     description: words === "" ? `${titleOf(definition)} (MCP server ${definition.server})` : words,
     parameters: readableSchema(definition.inputSchema),
-    // Whatever a server says of itself, a call may change something.
+    // Whatever a server claims, a call may change something.
     readOnly: false,
     exclusive: false,
     terminal: false,
-    // Calls have a clock of their own, which stands still while a person is asked.
+    // Calls have their own clock, which is paused while the user is asked.
     timeoutMs: PERSON_TIMEOUT_MS,
     from: { kind: "mcp", serverName: definition.server, toolName: definition.name },
     bind: (rawArguments) => bound(offer, rawArguments),
@@ -128,7 +131,9 @@ async function run(offer: Offer, given: Record<string, Json>, context: ToolConte
   return untilTask(work, foreground, (rest, underWay) => mcpTasks.start({ ...info, underWay }, rest, signal));
 }
 
-/** What the server lists now must be what the model was shown, and what the person approved. */
+/**
+ * Returns the server's current definition. Throws when it differs from the one that the model saw or the user approved.
+ */
 async function currentDefinition(
   { server, definition, options }: Offer,
   signal: AbortSignal,
@@ -150,7 +155,7 @@ async function currentDefinition(
   return current;
 }
 
-/** By what a model or a person decides on. */
+/** Compares the parts that a model or the user decides by. */
 function isSame(one: McpToolDefinition, other: McpToolDefinition): boolean {
   return one.description === other.description && isDeepStrictEqual(one.inputSchema, other.inputSchema);
 }
@@ -159,7 +164,7 @@ function titleOf({ title, annotations, name }: McpToolDefinition): string {
   return cleanLine(title ?? annotations?.title ?? name, 200);
 }
 
-/** The same schema with its explanations bounded and safe to read; its depth has been checked. */
+/** Returns the schema with its descriptions bounded and sanitised; the caller must have checked its depth. */
 function readableSchema(schema: object): object {
   const text = JSON.stringify(schema, (key, value: unknown) =>
     (key === "description" || key === "title" || key === "$comment") && typeof value === "string"

@@ -1,18 +1,18 @@
-/** The context board as tools use it. */
+/** The port through which tools use the context board. */
 
-/** The board of a session, as one of its agents may use it. Failures are `TroupeError`s, worded for who asked. */
+/** The board of a session, as one of its agents may use it. Throws `TroupeError`s with messages for the caller. */
 export interface BoardPort {
   /**
-   * `direct`: at once, with permission. `draft`: together with everything else when the work is done, or not at all.
-   * `never`: for those who only read.
+   * `direct`: written immediately, with permission. `draft`: written together at the end of the work, or not at all.
+   * `never`: read-only.
    */
   readonly writes: "direct" | "draft" | "never";
-  /** The list for a model; undefined when there is nothing on it. */
+  /** Returns the list of items for the model, or undefined when the board is empty. */
   table(): Promise<string | undefined>;
-  /** The text of one item for a model, counted as a reading; undefined when there is none. */
+  /** Returns the text of one item and counts the read; undefined when there is no such item. */
   read(src: "agent" | "user", name: string): Promise<string | undefined>;
   add(item: BoardPortText): Promise<"added" | "replaced" | "unchanged">;
-  /** Of an agent; false when there is none. */
+  /** Removes an item that an agent wrote. Returns false when there is none. */
   prune(name: string): Promise<boolean>;
 }
 

@@ -30,7 +30,7 @@ export const contextBoard = defineTool({
   },
 });
 
-/** The half of it that changes no text. */
+/** The read-only variant. */
 export const contextBoardReader = defineTool({
   name: "context_board",
   description: readerDescription.trim(),
@@ -70,7 +70,7 @@ const commands: Record<Input["command"], (given: Input, board: BoardPort) => Pro
   },
 };
 
-/** Outside of a consolidation, which can be undone as a whole, a person has a say in what is kept. */
+/** Asks the user before a direct write. A consolidation can be undone as a whole and does not ask. */
 function accessOf(given: Input, context: ToolContext): Access[] {
   if (context.board?.writes !== "direct" || (given.command !== "add" && given.command !== "prune")) return [];
   const { name = "", description: about = "", context: content = "" } = given;

@@ -1,4 +1,4 @@
-/** The inbox of the main agent, as tools reach it: who may write to it has the one port, who may read it the other. */
+/** The ports for the main agent's inbox: one for senders, one for the reader. */
 export interface InboxEntry {
   readonly entryId: string;
   readonly senderName: string;
@@ -9,12 +9,12 @@ export interface InboxEntry {
 
 export interface InboxReader {
   get(entryId: string): InboxEntry | undefined;
-  /** The newest first. */
+  /** Newest first. */
   readonly ids: readonly string[];
 }
 
 export interface InboxSender {
-  /** How many entries it may send before it is told of something new. */
+  /** Number of entries it may send before it receives new input. */
   readonly maxSends: number;
   /** Resolves with the id when the entry is on disk. Throws a `ToolError` when it may not be sent. */
   send(message: Pick<InboxEntry, "summary" | "content">, signal: AbortSignal): Promise<string>;

@@ -3,7 +3,7 @@ import { defineTool, type Tool } from "../tool.ts";
 import { type InboxSender, MAX_CONTENT_CHARACTERS, MAX_SUMMARY_CHARACTERS } from "./inbox.ts";
 import description from "./send-inbox.md";
 
-/** Made for one sidekick. When nothing may follow, sending is the last thing it does. */
+/** Returns the tool for one sidekick. When no further sends are allowed, the call ends its run. */
 export function sendInboxTool(inbox: InboxSender): Tool {
   return defineTool({
     name: "send_inbox",

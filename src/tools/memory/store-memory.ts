@@ -1,3 +1,4 @@
+/** Tools for knowledge beyond the conversation: the memory, the context board and the inbox of sidekicks. */
 import * as z from "zod";
 import { clip } from "../../lib/text.ts";
 import { TroupeError } from "../../protocol/errors.ts";
@@ -5,19 +6,19 @@ import { defineTool, type Tool } from "../tool.ts";
 import { ToolError } from "../tool-error.ts";
 import description from "./store-memory.md";
 
-/** Where the two tools of the memory keep what they are given. */
+/** The storage behind the memory tools. */
 export interface MemoryPort {
   readonly limits: Readonly<Record<"subject" | "fact" | "citations" | "reason", number>>;
-  /** The first is the one that is meant when none is named; with one alone none can be. */
+  /** The first is the default. With a single scope, the model cannot choose one. */
   readonly scopes: readonly MemoryPortScope[];
   readonly canVote: boolean;
-  /** What the store says of its tools, instead of or beside our own words. */
+  /** Descriptions from the store that replace or extend our own. */
   readonly descriptions: { readonly store?: string; readonly instructions?: string; readonly vote?: string };
-  /** Takes secrets out of anything, before it is looked at. */
+  /** Removes secrets from a value before it is used. */
   filter<T>(value: T): T;
-  /** Why nothing can be kept at present; undefined when it can. */
+  /** Returns why nothing can be stored now, or undefined when it can. */
   missing(): string | undefined;
-  /** Both throw a `TroupeError` for what a model can be told. */
+  /** Both throw a `TroupeError` with a message for the model. */
   store(memory: StoreInput, call: MemoryCall): Promise<{ readonly id: string; readonly outcome: MemoryOutcome }>;
   vote(vote: VoteInput, call: MemoryCall): Promise<void>;
 }
@@ -89,7 +90,10 @@ export function storeMemoryTool(memory: MemoryPort): Tool {
   });
 }
 
-/** Secrets go first, then what is wrong with the inputs, then whether there is a memory; a person is asked after that. */
+/**
+ * Checks a call before permission is requested: removes secrets, validates the inputs, then checks that a memory
+ * exists.
+ */
 export function checkedFirst(tool: Tool, memory: MemoryPort, check: (given: unknown) => void): Tool {
   const { bind } = tool;
   return Object.assign(tool, {
@@ -103,7 +107,7 @@ export function checkedFirst(tool: Tool, memory: MemoryPort, check: (given: unkn
   });
 }
 
-/** What the memory says is worded for whoever asked. */
+/** Rethrows a `TroupeError` of the memory as a `ToolError`: its message is written for the caller. */
 export function asToolError(error: unknown): never {
   if (!(error instanceof TroupeError)) throw error;
   throw new ToolError(error.hint ? `${error.message} ${error.hint}` : error.message, { cause: error });

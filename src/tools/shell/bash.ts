@@ -9,7 +9,7 @@ import { partialResult, shellsOf } from "./shells.ts";
 const DEFAULT_WAIT_SECONDS = 30;
 const MAX_WAIT_SECONDS = 600;
 const MAX_INTENTION_CHARACTERS = 1000;
-/** The longest wait, and the time to stop a command that was aborted. */
+/** The longest wait, plus time to stop an aborted command. */
 const TIMEOUT_MS = (MAX_WAIT_SECONDS + 10) * 1000;
 
 export const bash = defineTool({

@@ -2,11 +2,11 @@ import { isInside } from "../../lib/node/paths.ts";
 import { ToolError } from "../tool-error.ts";
 import type { ShellRequest, ShellsOptions } from "./shells.ts";
 
-/** Linux gives one argument 128 KiB. */
+/** Linux limits one argument to 128 KiB. */
 const MAX_COMMAND_BYTES = 100_000;
 const ID = /^[A-Za-z0-9_.-]{1,64}$/;
 
-/** Throws a `ToolError` when a shell that was started for one kind of work is wanted for the other. */
+/** Throws a `ToolError` when a shell that was started read-only is used for writing, or the reverse. */
 export function requireSameView(shellId: string, started: View, wanted: View): void {
   if ((started.readOnly ?? false) === (wanted.readOnly ?? false)) return;
   const when = started.readOnly ? "while planning, so it cannot write" : "before plan mode was on, so it can write";
@@ -15,7 +15,7 @@ export function requireSameView(shellId: string, started: View, wanted: View): v
 
 type View = Pick<ShellRequest, "readOnly">;
 
-/** Throws a `ToolError` for what could never work. */
+/** Throws a `ToolError` for a request that can never work. */
 export function checkRequest({ command, shellId }: ShellRequest): void {
   if (command.trim() === "") throw new ToolError("The command is empty.");
   if (command.includes("\0")) throw new ToolError("A command cannot contain a NUL character.");
@@ -28,8 +28,8 @@ export function checkRequest({ command, shellId }: ShellRequest): void {
 }
 
 /**
- * Returns the request without roots that lie in the state of the program. Tools may read there, so such folders are
- * among the roots of a session, but no command may change them. Throws a `ToolError` for a command that starts there.
+ * Returns the request without roots in the state of the program. Tools may read there, so such folders are among the
+ * roots of a session, but no command may change them. Throws a `ToolError` for a command that starts there.
  */
 export function withoutState(request: ShellRequest, { folder, isState }: ShellsOptions): ShellRequest {
   const isOwn = (path: string): boolean => isInside(path, [folder]) || (isState?.(path) ?? false);

@@ -1,4 +1,4 @@
-/** What has become of the commands of a shell, for those who look. */
+/** Reports the state of a shell's commands. */
 import { exitLine } from "./reply-text.ts";
 import { type Command, hasMore, type Shell } from "./shell.ts";
 import type { FinishedCommand, ShellSummary } from "./shells.ts";

@@ -14,13 +14,13 @@ import type { Prepared } from "./sandbox/sandbox.ts";
 import type { FinishedCommand, ShellInput, ShellReply, ShellRequest, ShellSummary, ShellsOptions } from "./shells.ts";
 import { bashLimits, environmentOf, launcherOf, placeOf } from "./start-shell.ts";
 
-/** The detached commands of a session, those of its earlier lives included. */
+/** The detached commands of a session, including those of its earlier processes. */
 export class DetachedShells {
   readonly #options: ShellsOptions;
   readonly #stamp: Stamp;
   readonly #disk: Disk;
   readonly #readUntil = new Map<string, number>();
-  /** Those that ended while we lived, and whose end nobody knows. */
+  /** Commands that ended during this process and were not reported yet. */
   readonly #news = new Map<string, FinishedCommand>();
   readonly #onFinished: (finished: FinishedCommand) => void;
 
@@ -80,7 +80,7 @@ export class DetachedShells {
     return { reply: { shellId, state: "detached", output: "", pid, log }, prepared };
   }
 
-  /** For the file that says what runs. */
+  /** Removes secrets from the command for the record file. */
   #cleaned(command: string): string {
     const cleaner = this.#options.newCleaner?.();
     return cleaner ? cleaner.push(command) + cleaner.end() : command;
@@ -111,13 +111,13 @@ export class DetachedShells {
     return { shellId, state: "stopped", output: "" };
   }
 
-  /** Cleans up in place of the keeper of a command that was stopped, and shows what any keeper had to undo. */
+  /** Cleans up in place of the keeper of a stopped command, and shows what any keeper had to undo. */
   async #sweep(): Promise<void> {
     const notes = await this.#options.sandbox.sweep().catch(() => []);
     for (const note of notes) this.#options.onWarning?.(note);
   }
 
-  /** Each only once. */
+  /** Returns each only once. */
   takeFinished(): FinishedCommand[] {
     const news = [...this.#news.values()];
     this.#news.clear();
@@ -134,7 +134,7 @@ export class DetachedShells {
     });
   }
 
-  /** The newest of that name: the others have ended. */
+  /** Returns the newest of that name: the others have ended. */
   find(shellId: string): DetachedShell | undefined {
     return listDetached(this.#options.folder)
       .filter((shell) => shell.shellId === shellId)

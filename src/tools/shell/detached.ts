@@ -1,7 +1,7 @@
 /**
- * Commands that outlive us. Their records are files, so that a later session can read and stop them: `<name>.log` with
- * the output, `<name>.pid` with the identity of the process, `<name>.exit` with the exit code. The folder of the records
- * must be one that commands cannot write: whoever can forge a record decides what is read and what is killed.
+ * Commands that outlive troupe. Their records are files, so that a later session can read and stop them: `<name>.log`
+ * has the output, `<name>.pid` the identity of the process, `<name>.exit` the exit code. Commands must not be able to
+ * write the folder of the records: a forged record would decide what is read and killed.
  */
 import * as fs from "node:fs";
 import { join } from "node:path";
@@ -17,7 +17,7 @@ const MAX_READ_BYTES = 256 * 1024;
 const MAX_RECORD_BYTES = 1024 * 1024;
 const CLEAN_EVERY_SECONDS = 30;
 const KEEPER_PATH = "/usr/bin:/bin:/usr/sbin:/sbin";
-/** Elsewhere it is found by that path. */
+/** Without /bin/bash it is found through `KEEPER_PATH`. */
 const KEEPER_BASH = fs.existsSync("/bin/bash") ? "/bin/bash" : "bash";
 const { O_RDONLY, O_NOFOLLOW = 0, O_NONBLOCK = 0, O_NOCTTY = 0 } = fs.constants;
 
@@ -38,9 +38,10 @@ export interface DetachedShell extends z.infer<typeof PidFile> {
 
 /**
  * Cuts the log at its limit without disturbing the command, undoes what a sandboxed command must not leave behind, and
- * stores the exit code. Descriptor 3 is the file for it; $1 is Node.js, $2 the program that cleans up, $3 the folder with
- * the records of mount points, or empty without a sandbox; the other arguments are the command. It runs outside the
- * sandbox, so its own programs must not come from the PATH of the command, which may lead into the workspace.
+ * stores the exit code. Descriptor 3 is the file for it. $1 is Node.js, $2 the clean-up program, $3 the folder with the
+ * records of mount points, or empty without a sandbox; $4 is the PATH of the command, and the other arguments are the
+ * command. It runs outside the sandbox, so its own programs must not come from the PATH of the command, which may lead
+ * into the workspace.
  */
 const KEEPER = `
 __node=$1 __program=$2 __folder=$3 __path=$4
@@ -80,7 +81,7 @@ export async function startDetached(what: {
   readonly mountRecords?: string | undefined;
   readonly now: number;
   readonly disk: Disk;
-  /** Called when it ends while we live. */
+  /** Called when it ends during this process. */
   onEnd(): void;
 }): Promise<DetachedShell> {
   const { disk, shellId, command, mark } = what;
@@ -121,7 +122,7 @@ export function listDetached(folder: string): DetachedShell[] {
 
 /**
  * Ends the command and everything it started. Returns false, and ends nothing, if the process with the recorded pid
- * does not carry the mark of this command: then it is somebody else's.
+ * does not have the mark of this command: it is then another program.
  */
 export async function stopDetached(shell: DetachedShell): Promise<boolean> {
   if (!shell.running || !(await provesMark(shell.pid, shell.mark))) return false;
@@ -129,7 +130,7 @@ export async function stopDetached(shell: DetachedShell): Promise<boolean> {
   return true;
 }
 
-/** The log from `offset` on, of a long piece the end. */
+/** Returns the log from `offset`; only the end of a long piece. */
 export function readDetachedLog(log: string, offset: number): { text: string; next: number } {
   return withRecord(log, { text: "", next: offset }, (fd, size) => {
     const from = Math.max(offset, size - MAX_READ_BYTES);
@@ -155,7 +156,7 @@ function readDetached(base: string): DetachedShell | undefined {
   }
 }
 
-/** A pid is used again after its process has ended; start time and mark are not. */
+/** A pid is reused after its process has ended; start time and mark are not. */
 function isRunning({ pid, started, mark }: z.infer<typeof PidFile>): boolean {
   if (startOf(pid) !== started || !isAlive(pid)) return false;
   return process.platform !== "linux" || hasMark(pid, mark);
@@ -176,7 +177,7 @@ function readRecord(path: string): string {
   });
 }
 
-/** Only a regular file with one name is a record. Anything else counts as missing, and is never waited for. */
+/** Only a regular file with one name is a record. Anything else counts as missing, and never blocks. */
 function withRecord<T>(path: string, missing: T, use: (fd: number, size: number) => T): T {
   let fd: number;
   try {

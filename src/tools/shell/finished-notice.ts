@@ -1,8 +1,8 @@
-/** What an agent is told when a command it no longer waits for has ended. */
+/** The notice to an agent when a command it no longer waits for has ended. */
 import { clip, sanitise } from "../../lib/text.ts";
 import type { FinishedCommand } from "./shells.ts";
 
-/** As the event `system.notification` has it. */
+/** As in the event `system.notification`. */
 export interface FinishedNotice {
   readonly kind:
     | {
@@ -34,7 +34,7 @@ export function finishedNotice(finished: FinishedCommand): FinishedNotice {
   };
 }
 
-/** Words of a model, between tags of ours: nothing in them may look like a tag or a new line. */
+/** Text of a model between our tags: it must not contain tags or line breaks. */
 function oneLine(text: string): string {
   return clip(sanitise(text).replace(/\s+/g, " ").replace(/[<>"]/g, "'").trim(), MAX_CHARACTERS);
 }

@@ -4,12 +4,12 @@ import { lstatSync, readFileSync } from "node:fs";
 /** A larger index may name any repository. */
 const MAX_BYTES = 64 * 1024 * 1024;
 const HEADER_BYTES = 12;
-/** Where the mode lies in an entry, and how long an entry is up to the object's name. */
+/** The offset of the mode in an entry, and the length of an entry up to the object name. */
 const MODE_OFFSET = 24;
 const STAT_BYTES = 40;
-/** SHA-1 and SHA-256. Which of them the repository uses does not stand in the index. */
+/** SHA-1 and SHA-256. The index does not state which one the repository uses. */
 const HASH_BYTES = [20, 32];
-/** Git looks at these bits of a mode only. */
+/** Git checks only these bits of a mode. */
 const TYPE_BITS = 0xf000;
 const GITLINK = 0xe000;
 const FOLDER = 0x4000;

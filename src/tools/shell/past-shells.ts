@@ -1,4 +1,4 @@
-/** Remembers what has become of shells that are gone, so that a late question gets a true answer. */
+/** Remembers how shells ended, so that a late question gets a correct answer. */
 type Past = { readonly how: "exited"; readonly exitCode: number } | { readonly how: "stopped" };
 
 const MAX_REMEMBERED = 1000;
@@ -14,7 +14,7 @@ export class PastShells {
     return this.#past.has(shellId);
   }
 
-  /** For an id that is in use again. */
+  /** Call this for an id that is in use again. */
   forget(shellId: string): void {
     this.#past.delete(shellId);
   }
@@ -26,7 +26,7 @@ export class PastShells {
     if (this.#past.size > MAX_REMEMBERED && oldest !== undefined) this.#past.delete(oldest);
   }
 
-  /** For the model; undefined when nothing is known of it. */
+  /** Returns a sentence for the model, or undefined when the id is unknown. */
   explain(shellId: string): string | undefined {
     const past = this.#past.get(shellId);
     if (past?.how === "stopped") return `Shell ${shellId} has been stopped.`;

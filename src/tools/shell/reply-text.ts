@@ -1,4 +1,4 @@
-/** What the model reads about a shell. */
+/** Text about a shell for the model. */
 import { clip, plural } from "../../lib/text.ts";
 import type { ShellReply, ShellSummary } from "./shells.ts";
 
@@ -19,7 +19,7 @@ function replyText(reply: ShellReply): string {
   }
 }
 
-/** The result of a call about a shell: its text, and the exit code where the command has ended. */
+/** Returns the result of a call about a shell: its text, and the exit code when the command has ended. */
 export function replyResult(reply: ShellReply): { readonly content: string; readonly exitCode?: number } {
   return { content: replyText(reply), ...(reply.state === "exited" && { exitCode: reply.exitCode }) };
 }
@@ -38,7 +38,7 @@ function summaryLine(shell: ShellSummary): string {
   return `${shell.shellId}: ${facts.join(", ")}: ${clip(shell.command.replaceAll("\n", " "), MAX_COMMAND_CHARACTERS)}`;
 }
 
-/** For a command that goes on although its caller no longer waits. */
+/** For a command that continues after its caller stopped waiting. */
 export function wentOnText(reply: ShellReply, waitedSeconds: number): string {
   const waited = `still running after ${plural(waitedSeconds, "second")} with shellId: ${reply.shellId}`;
   return withLine(reply.output, `<${waited}; use read_bash for more output or stop_bash to end it>`);

@@ -1,4 +1,4 @@
-/** Other names of files that must be hidden: a hard link shows the same content, whatever it is called. */
+/** Finds other names of files that must be hidden: a hard link shows the same content. */
 import { type Dirent, lstatSync, readdirSync, type Stats } from "node:fs";
 import { join, sep } from "node:path";
 import { setImmediate as nextTick } from "node:timers/promises";
@@ -6,11 +6,11 @@ import { setImmediate as nextTick } from "node:timers/promises";
 const YIELD_AFTER_MS = 12;
 
 /**
- * Searches everything below these folders, `node_modules` and `.git` included, but only if one of the files has another
- * name. Throws when a name cannot be hidden because it is no text, or may lie where it cannot look.
+ * Searches everything below these folders, including `node_modules` and `.git`, but only if one of the files has
+ * another name. Throws when a name cannot be hidden because it is not valid text, or may be in an unreadable folder.
  */
 export async function secondNames(files: readonly string[], folders: readonly string[]): Promise<string[]> {
-  /** How many names of each file are still to be found. */
+  /** Number of names of each file that are not found yet. */
   const wanted = new Map<string, number>();
   for (const stat of files.map(statOf)) {
     if (stat?.isFile() && stat.nlink > 1) wanted.set(identityOf(stat), stat.nlink);
@@ -46,7 +46,7 @@ export async function secondNames(files: readonly string[], folders: readonly st
   return found;
 }
 
-/** Undefined if it cannot be listed. */
+/** Returns undefined if the folder cannot be listed. */
 function entriesIn(folder: string): Dirent[] | undefined {
   try {
     return readdirSync(folder, { withFileTypes: true });
@@ -58,7 +58,7 @@ function entriesIn(folder: string): Dirent[] | undefined {
 
 const identityOf = ({ dev, ino }: Stats): string => `${dev}:${ino}`;
 
-/** Of an entry whose name may be no text. */
+/** Returns the stat of an entry whose name may not be valid text. */
 function statIn(folder: string, { name }: Dirent): Stats | undefined {
   if (!name.includes("\ufffd")) return statOf(join(folder, name));
   const bytes = readdirSync(folder, { encoding: "latin1" }).map((one) => Buffer.from(one, "latin1"));

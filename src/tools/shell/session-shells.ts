@@ -26,13 +26,13 @@ import type {
 } from "./shells.ts";
 import { openShellBase, type ShellBase, startShell } from "./start-shell.ts";
 
-/** One per session. */
+/** Creates the shells of one session. */
 export function createShells(options: ShellsOptions): Shells {
   return new SessionShells(options);
 }
 
 const MAX_SHELLS = 256;
-/** Each keeps up to half a mebibyte of output. */
+/** Each holds up to half a mebibyte of output. */
 const MAX_ENDED = 64;
 const END_GRACE_MS = 4000;
 
@@ -40,23 +40,23 @@ class SessionShells implements Shells {
   readonly #options: ShellsOptions;
   readonly #stamp: Stamp;
   readonly #disk: Disk;
-  /** Not from the stamp: it must differ from that of every other session on this machine. */
+  /** Not from the stamp: it must be unique among all sessions on this machine. */
   readonly #mark = crypto.randomUUID();
   readonly #shells = new Map<string, Shell>();
-  /** Starting a shell takes a moment in which a second command for it may come. */
+  /** Shells that are starting: a second command for one may arrive meanwhile. */
   readonly #starting = new Map<string, Promise<Started>>();
   readonly #past = new PastShells();
   readonly #detached: DetachedShells;
   readonly #tidying = new Set<Promise<unknown>>();
   readonly #warned = new Set<string>();
-  /** Calls whose wish to leave the sandbox has been put to a person before they run. */
+  /** Calls whose request to leave the sandbox was put to the user before they run. */
   readonly #leaving = new Set<string>();
   readonly #places = new WeakMap<Shell, Place>();
   readonly #listeners = new Set<(finished: FinishedCommand) => void>();
   #count = 0;
   #base: Promise<ShellBase> | undefined;
   #closed = false;
-  /** Whether a command ran without a sandbox, so that processes may have left its group. */
+  /** True when a command ran without a sandbox, so that processes may have left its group. */
   #ranOutside = false;
 
   constructor(options: ShellsOptions) {
@@ -180,7 +180,7 @@ class SessionShells implements Shells {
     }
   }
 
-  /** A shell that keeps its folder runs the command where the last one left it. */
+  /** A named shell runs the command in the folder of its last one. */
   async #keepFiles(request: Coming): Promise<KeptFiles | undefined> {
     const { command: text, roots, toolCallId = "", shellId } = request;
     const cwd = (shellId !== undefined && this.#shells.get(shellId)?.cwd) || request.cwd;
@@ -195,7 +195,7 @@ class SessionShells implements Shells {
     return this.#warn(kept?.notice) ? { warning: kept?.notice ?? "" } : {};
   }
 
-  /** The command in its shell: one that is there, or a new one. */
+  /** Starts the command in an existing shell or a new one. */
   async #begin(request: ShellRequest): Promise<Started> {
     const { shellId } = request;
     const kind = shellId === undefined ? "fresh" : "named";
@@ -213,7 +213,7 @@ class SessionShells implements Shells {
     if (shell.kind === "fresh") {
       throw new ToolError(`Shell ${shell.id} belongs to the command that runs in it. Choose another shellId.`);
     }
-    // What was agreed to for one command is not agreed to for the next in the same shell.
+    // An agreement for one command does not cover the next one in the same shell.
     if (shell.unsandboxed !== (request.unsandboxed ?? false)) {
       const where = shell.unsandboxed ? "outside" : "inside";
       throw new ToolError(`Shell ${shell.id} was started ${where} the sandbox. Choose another shellId.`);
@@ -273,7 +273,7 @@ class SessionShells implements Shells {
     this.#tidying.add(tracked);
   }
 
-  /** Waits for it, but not longer than the limit. */
+  /** Waits for the event, at most up to the limit. */
   async #settled(event: Promise<unknown> | undefined, limit: { waitMs: number; signal: AbortSignal }): Promise<void> {
     limit.signal.throwIfAborted();
     const stop = new AbortController();
@@ -301,7 +301,7 @@ class SessionShells implements Shells {
     return { shellId: shell.id, state: "exited", output, exitCode };
   }
 
-  /** Of a shell with several commands each is shown with its end, in order. */
+  /** For a shell with several commands, returns the output and end of each, in order. */
   #reportAll(shell: Shell): ShellReply {
     const last = shell.commands.at(-1);
     if (last === undefined) return { shellId: shell.id, state: "running", output: "" };
@@ -318,7 +318,7 @@ class SessionShells implements Shells {
     this.#past.remember(shell.id, { how: "exited", exitCode });
   }
 
-  /** What has ended and nobody reads is not kept for ever. */
+  /** Drops the oldest ended shells, whose output is no longer read. */
   #forgetOldest(): void {
     const ended = [...this.#shells.values()].filter((shell) => shell.ended);
     for (const shell of ended.slice(0, Math.max(0, ended.length - MAX_ENDED))) {

@@ -10,16 +10,16 @@ export interface Command {
   readonly text: string;
   readonly description: string;
   readonly output: Output;
-  /** Settles when what is typed reaches it. */
+  /** Settles when typed input reaches it. */
   readonly begun: Promise<void>;
-  /** Settles with the exit code, never fails. */
+  /** Settles with the exit code; never rejects. */
   readonly ended: Promise<number>;
   exitCode: number | undefined;
-  /** Up to here the output has been given to someone. */
+  /** Offset up to which the output was returned to a caller. */
   readUntil: number;
-  /** Whether someone has been told how it ended. */
+  /** True when its end was reported. */
   reported: boolean;
-  /** Whether nobody waits for it any more. */
+  /** True when no call waits for it any more. */
   background: boolean;
 }
 
@@ -28,7 +28,7 @@ interface ShellOptions {
   readonly kind: "fresh" | "named";
   readonly started: number;
   readonly unsandboxed: boolean;
-  /** Undoes what was prepared for the process, once it has ended. */
+  /** Undoes the preparation of the process after it has ended. */
   release(): Promise<void>;
   newMark(): string;
 }
@@ -36,7 +36,7 @@ interface ShellOptions {
 interface CommandStart {
   readonly text: string;
   readonly description: string;
-  /** Whether it can be typed into. */
+  /** True when it accepts input. */
   readonly input: boolean;
   readonly output: Output;
   onOutput?(text: string): void;
@@ -53,11 +53,11 @@ export class Shell {
   readonly id: string;
   readonly kind: "fresh" | "named";
   readonly started: number;
-  /** Whether a person agreed to start it outside the sandbox. */
+  /** True when the user agreed to start it outside the sandbox. */
   readonly unsandboxed: boolean;
-  /** The folder the last command left behind. */
+  /** The working directory after the last command. */
   cwd = "";
-  /** Every command that has something left to read, and the last one. */
+  /** Every command with unread output, and the last one. */
   commands: Command[] = [];
   ended = false;
   stopped = false;
@@ -87,7 +87,7 @@ export class Shell {
     return this.#process;
   }
 
-  /** Resolves when the process is gone and everything around it is undone. */
+  /** Resolves when the process has ended and its preparation is undone. */
   get gone(): Promise<number> {
     return this.#gone.promise;
   }
@@ -101,7 +101,7 @@ export class Shell {
     void process.exited.then((exitCode) => this.#onExit(exitCode));
   }
 
-  /** For the process: takes what it prints. False when the disk cannot keep up. */
+  /** Receives output of the process. Returns false when the disk cannot keep up. */
   onBytes(bytes: Buffer): boolean {
     const current = this.#current ?? this.commands.at(-1);
     const rest = this.#awaited ? this.#awaitMark(bytes) : bytes;
@@ -121,7 +121,7 @@ export class Shell {
     return onTime;
   }
 
-  /** Queues a command behind those that are there. A fresh shell has its only command in its process already. */
+  /** Queues a command after the existing ones. A fresh shell already has its only command in its process. */
   run(what: CommandStart): Command {
     const begin = deferred<void>();
     const end = deferred<number>();
@@ -148,7 +148,7 @@ export class Shell {
     return command;
   }
 
-  /** Adds a line of ours to what is printed. */
+  /** Adds a line of ours to the output. */
   note(text: string): void {
     (this.#current ?? this.commands.at(-1))?.output.push(Buffer.from(`\n[${text}]\n`));
   }
@@ -179,7 +179,7 @@ export class Shell {
     this.ended = true;
     const held = this.#current?.scanner?.rest();
     if (held?.length) this.#current?.output.push(held);
-    // First: who reads the result may look at the workspace next, and find nothing of ours there.
+    // First, because the reader of the result may look at the workspace next and must find nothing of ours there.
     await this.#options.release().catch(() => undefined);
     this.#finish(exitCode);
     this.#ready.resolve();
@@ -187,7 +187,7 @@ export class Shell {
     for (const waiting of this.commands) if (waiting.exitCode === undefined) waiting.exitCode = exitCode;
   }
 
-  /** What a terminal prints before the awaited mark is its own affair; the rest belongs to the command. */
+  /** Drops terminal output before the awaited mark; the rest belongs to the command. */
   #awaitMark(bytes: Buffer): Buffer {
     const { text, seen } = this.#awaited ?? { text: "", seen: () => undefined };
     const whole = Buffer.concat([this.#before, bytes]);

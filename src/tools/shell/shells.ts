@@ -1,6 +1,6 @@
 /**
- * The shells of a session: commands that run now, that run in the background, that outlive us. A tool reaches them
- * through the port `Shells`; everything they start ends with the session, except what was detached.
+ * The shells of a session: commands in the foreground, in the background and detached. This folder contains them and
+ * their tools. Tools use the port `Shells`. Everything they start ends with the session, except detached commands.
  */
 import * as z from "zod";
 import type { EnvironmentAdditions } from "../../lib/node/child-environment.ts";
@@ -13,9 +13,9 @@ import type { Sandbox } from "./sandbox/sandbox.ts";
 
 export type ShellReply = {
   readonly shellId: string;
-  /** What was printed since someone last looked. */
+  /** Output since the last read. */
   readonly output: string;
-  /** To be shown to people: something about how it ran that they should know. */
+  /** A remark for the user about how it ran. */
   readonly warning?: string;
 } & (
   | { readonly state: "exited"; readonly exitCode: number }
@@ -26,29 +26,29 @@ export type ShellReply = {
 
 export interface ShellRequest {
   readonly command: string;
-  /** What it is for, in a few words of whoever asked. */
+  /** The caller's short description of its purpose. */
   readonly description?: string;
-  /** The call it belongs to; changes are kept under it. */
+  /** The call it belongs to; file changes are stored under it. */
   readonly toolCallId?: string;
-  /** A person has agreed that it runs without a sandbox. */
+  /** True when the user agreed to run it without a sandbox. */
   readonly unsandboxed?: boolean;
-  /** The sandbox shows it a workspace that it cannot change. Unless told, true while the session plans. */
+  /** True to run it with a read-only workspace (default: true in plan mode). */
   readonly readOnly?: boolean;
-  /** True: it runs in a sandbox with a workspace that it cannot change, or not at all. Unless told, as it was permitted. */
+  /** True to run it in a sandbox with a read-only workspace or not at all (default: as permitted). */
   readonly confined?: boolean;
   /** Set for this command alone. */
   readonly variables?: Readonly<Record<string, string>>;
   readonly cwd: string;
-  /** What a sandboxed command may change, as real paths; empty means only `cwd`. */
+  /** Folders that a sandboxed command may change, as real paths; empty means only `cwd`. */
   readonly roots: readonly string[];
-  /** Left out, the command gets a shell of its own that ends with it. */
+  /** Without an id the command gets its own shell that ends with it. */
   readonly shellId?: string;
   readonly mode: "sync" | "async" | "detached";
-  /** How long a sync command may keep the caller waiting before it goes on in the background. */
+  /** Maximum wait for a sync command before it continues in the background. */
   readonly waitMs: number;
-  /** Aborted while it waits, a sync command is stopped. */
+  /** Aborting it during the wait stops a sync command. */
   readonly signal: AbortSignal;
-  /** What it prints while the caller waits, a few times a second. */
+  /** Called with output while the caller waits, a few times a second. */
   onOutput?(text: string): void;
 }
 
@@ -73,13 +73,13 @@ export interface FinishedCommand {
   readonly shellId: string;
   readonly mode: "attached" | "detached";
   readonly command: string;
-  /** As the request had it; empty when it had none. */
+  /** From the request; empty when it had none. */
   readonly description: string;
-  /** Unknown when a detached command was killed. */
+  /** Undefined when a detached command was killed. */
   readonly exitCode?: number;
 }
 
-/** A command that is about to run, or what is about to be typed into one. */
+/** A command before it runs, or text before it is typed into one. */
 export interface ComingCommand {
   readonly text: string;
   readonly cwd: string;
@@ -87,63 +87,72 @@ export interface ComingCommand {
   readonly toolCallId: string;
 }
 
-/** What was kept of the files before a command. */
+/** The files stored before a command. */
 export interface KeptFiles {
-  /** To be shown: what could not be kept. */
+  /** To be shown: what could not be stored. */
   readonly notice?: string;
   /**
-   * To be called when the command has ended. What has changed meanwhile is its work only if nobody else could have
-   * worked in that time.
+   * Call this when the command has ended. Changes made meanwhile are attributed to the command only if nothing else
+   * could have changed files in that time.
    */
   settle(changedBy: "command" | "anyone"): Promise<void>;
 }
 
-/** Every method throws a `ToolError` for an id it does not know, which says what has become of it. */
+/** Every method throws a `ToolError` for an unknown id, with what became of it. */
 export interface Shells {
   run(request: ShellRequest): Promise<ShellReply>;
   read(request: ShellInput): Promise<ShellReply>;
   write(request: ShellInput & { readonly input: string }): Promise<ShellReply>;
   stop(shellId: string): Promise<ShellReply>;
-  /** Whether what this call types would run outside the sandbox. Only a call that has asked may type there. */
+  /**
+   * Returns whether input of this call would run outside the sandbox. Only a call that asked for permission may type
+   * there.
+   */
   leavesSandbox(call: { readonly shellId: string; readonly toolCallId: string }): boolean;
   list(): ShellSummary[];
-  /** Commands that ended in the background and whose end nobody has been told yet; each only once. */
+  /** Returns background commands whose end was not reported yet, each only once. */
   takeFinished(): FinishedCommand[];
-  /** Calls when such a command has ended, and leaves it to `takeFinished`. Returns how to stop that. */
+  /**
+   * Notifies the listener when such a command ends, without marking it as reported. Returns a function that
+   * unsubscribes.
+   */
   onFinished(listener: (finished: FinishedCommand) => void): () => void;
-  /** Ends everything but what is detached. */
+  /** Ends everything except detached commands. */
   closeAll(): Promise<void>;
 }
 
 export interface ShellsOptions {
   /**
-   * For records: pipes, logs and identities of commands. Created if missing. Commands must not be able to write it, so
+   * For records: pipes, logs and identities of commands. Created if missing. Commands must not be able to write it. So
    * it is never among the folders that a sandboxed command may change, whatever a request says.
    */
   readonly folder: string;
-  /** True for further paths that no command may change: the state of the program itself. */
+  /** Returns true for further paths that no command may change: the state of the program itself. */
   isState?(path: string): boolean;
   readonly sandbox: Sandbox;
   readonly stamp?: Stamp;
   readonly disk?: Disk;
-  /** What children may see of it is decided by an allow-list. */
+  /** Children see only variables of an allow-list. */
   readonly environment?: Readonly<Record<string, string | undefined>>;
   readonly additions?: EnvironmentAdditions;
-  /** False keeps background commands on pipes. */
+  /** False: background commands use pipes instead of terminals. */
   readonly terminals?: boolean;
   readonly limits?: Partial<CommandLimits>;
   /**
-   * How long a command may run in all, detached ones apart; one that runs longer is ended. Unless told, commands in the
-   * background end with the session.
+   * Maximum total run time; a command that runs longer is ended, unless it is detached. By default background commands
+   * run until the session ends.
    */
   readonly maxRunMs?: number;
-  /** For a work tree of an agent, asked before each command: see `SandboxRequest`. */
+  /** For a worktree of an agent, called before each command: see `SandboxRequest`. */
   gitMounts?(): Promise<readonly string[]>;
-  /** Keeps what the command may destroy; the command waits for it. Undefined when there is nothing to keep. */
+  /**
+   * Stores files that the command may destroy; the command waits for it. Resolves to undefined when there is nothing to
+   * store.
+   */
   beforeRun?(command: ComingCommand): Promise<KeptFiles | undefined>;
-  /** Takes secrets out of output that is kept in files, one for each. */
+  /** Returns a filter that removes secrets from output stored in files; one for each file. */
   newCleaner?(): HeldText;
-  /** Something people should see: no sandbox, something undone. */
+  /** Called with warnings for the user: no sandbox, something undone. */
   onWarning?(message: string): void;
 }
 

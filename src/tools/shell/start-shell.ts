@@ -26,9 +26,9 @@ export interface ShellBase {
   close(): Promise<void>;
 }
 
-/** Keeps `options` as they are: some of them are asked anew for each command. */
+/** Keeps a reference to `options`: some of them are read again for each command. */
 export async function openShellBase(options: ShellsOptions, mark: string, disk: Disk): Promise<ShellBase> {
-  // Not among the records: commands can read those, and could take the output of others from a pipe.
+  // Not in the records folder: commands can read that one, and could read the output of others from a pipe.
   const folder = join(dirname(options.folder), "pipes", guardFolderName(`-${mark}`));
   await disk.mkdir(options.folder);
   await disk.mkdir(folder);
@@ -46,13 +46,13 @@ interface ShellStart {
   readonly base: ShellBase;
   readonly id: string;
   readonly kind: Shell["kind"];
-  /** Marks every process of it. */
+  /** Marks all its processes. */
   readonly mark: string;
   readonly request: ShellRequest;
   readonly started: number;
-  /** Adds the first command before the process runs, so that nothing it prints is lost. */
+  /** Adds the first command before the process runs, so that no output is lost. */
   firstCommand(shell: Shell): Command;
-  /** Work that goes on after the shell has ended. */
+  /** Receives work that continues after the shell has ended. */
   onTidying(work: Promise<void>): void;
   onWarning(message: string): void;
 }
@@ -70,7 +70,7 @@ export async function startShell(start: ShellStart): Promise<{ shell: Shell; com
     detached: false,
     onWarning: (message) => start.onWarning(message),
   });
-  // Before it starts and until all is undone: this process can be killed at any moment.
+  // Registered from before the start until everything is undone, because this process can be killed at any moment.
   const undone = prepared.kind === "sandboxed" ? base.watchdog.keep(prepared.left) : undefined;
   const limits = commandLimits(base.options.limits);
   let unguard = (): void => undefined;
@@ -120,7 +120,7 @@ export async function startShell(start: ShellStart): Promise<{ shell: Shell; com
   return { shell, command, prepared };
 }
 
-/** What the shell left running ends with it; in a sandbox the kernel has seen to that. */
+/** Ends processes that the shell left running; in a sandbox the kernel already ended them. */
 async function release(shell: Shell, prepared: Prepared, start: ShellStart): Promise<void> {
   const { family } = shell;
   if (family === undefined) return;
@@ -133,7 +133,7 @@ async function release(shell: Shell, prepared: Prepared, start: ShellStart): Pro
   if (undone !== undefined) start.onWarning(undone);
 }
 
-/** No pager waits for a key that nobody presses, no prompt is printed, no history is written. */
+/** Prevents pagers that wait for a key, prompts and history files. */
 const QUIET = { PAGER: "cat", GIT_PAGER: "cat", MANPAGER: "cat", HISTFILE: "/dev/null", PS1: "", PROMPT_COMMAND: "" };
 
 export function environmentOf(
@@ -164,7 +164,7 @@ export function placeOf(request: ShellRequest): CommandPlace {
   return { workspace, cwd, unsandboxed, readOnlyWorkspace: readOnly || required, required };
 }
 
-/** The first lines of a bash that runs a command. */
+/** Returns the first lines of a bash that runs a command. */
 export function bashLimits({ limits }: ShellsOptions, prepared: Prepared): string {
   return limitLines(commandLimits(limits), { shell: "bash", sandboxed: prepared.kind === "sandboxed" });
 }

@@ -18,7 +18,7 @@ export const writeBash = defineTool({
     }),
   ),
   timeoutMs: waitTimeoutMs,
-  // What is typed into a running shell runs there: it is judged like a command.
+  // Text typed into a running shell runs there, so it is checked like a command.
   access({ input: command, shellId }, { shells, cwd, toolCallId }) {
     const intention = `Type into the running shell ${shellId}`;
     const leaves = shells?.leavesSandbox({ shellId, toolCallId }) ?? false;

@@ -1,38 +1,38 @@
 /**
- * Coordinated subagents: a handful of short, bounded workers that look at the same workspace from different sides and
- * each hand in one structured result. What is pure is in this folder; who runs the workers is behind this port.
+ * Coordinated subagents: a few short, bounded workers that examine the same workspace from different sides. Each hands
+ * in one structured result. This folder contains the pure parts; the code that runs workers is behind this port.
  */
 import type { Tool } from "../tool.ts";
 
 export interface Coordination {
-  /** The reason why the session's model cannot run workers; undefined when it can. */
+  /** Returns why the session's model cannot run workers, or undefined when it can. */
   refused(): string | undefined;
-  /** Names of the tools of the agent that asks; no worker has more. */
+  /** Returns the names of the caller's tools; no worker has more. */
   tools(): readonly string[];
   /**
-   * Runs one worker to its end, in the model, folder and rights of the agent that asks. Ends with `cancelled` when the
-   * worker alone was stopped; rejects only with the signal's reason or for a defect.
+   * Runs one worker to its end with the caller's model, folder and permissions. Resolves with `cancelled` when only the
+   * worker was stopped. Rejects only with the signal's reason or for a defect.
    */
   runWorker(worker: WorkerSpec, signal: AbortSignal): Promise<WorkerEnd>;
-  /** Tells whoever watches; a later step with the same id takes the place of an earlier one. */
+  /** Reports a step to observers. A later step with the same id replaces an earlier one. */
   step(workerId: string, step: WorkerStep): void;
 }
 
 export interface WorkerSpec {
-  /** As the coordinator named it: unique within the call. */
+  /** Chosen by the coordinator, unique within the call. */
   readonly id: string;
   readonly role: string;
   readonly displayName: string;
-  /** In place of the usual system prompt. */
+  /** Replaces the usual system prompt. */
   readonly systemPrompt: string;
   /** Its only message. */
   readonly task: string;
-  /** Names of all its tools, for the record. */
+  /** Names of all its tools, for the log. */
   readonly tools: readonly string[];
-  /** Those tools, made from the ones of the agent that asks. The worker has these and no others. */
+  /** Builds those tools from the caller's. The worker has no others. */
   provide(parentTools: readonly Tool[]): readonly Tool[];
   readonly limits: WorkerLimits;
-  /** The call its events nest under. */
+  /** The call that its events are nested under. */
   readonly parentCallId: string;
 }
 
@@ -40,21 +40,21 @@ export interface WorkerLimits {
   readonly turns: number;
   readonly outputTokens: number;
   readonly durationMs: number;
-  /** For one call of the model. */
+  /** For one model call. */
   readonly requestMs: number;
 }
 
 export interface WorkerEnd {
   /** Its id in the session, under which its result can be read later. */
   readonly agentId?: string;
-  /** `done`: its run ended by itself, with or without a result. */
+  /** `done`: its run ended normally, with or without a result. */
   readonly outcome: "done" | "limit" | "cancelled" | "error";
-  /** Which one, for `limit`. */
+  /** The limit that was reached, for `limit`. */
   readonly limit?: keyof WorkerLimits;
-  /** What went wrong, for `error`. */
+  /** The error message, for `error`. */
   readonly error?: string;
   readonly turns: number;
-  /** As the provider counted, else a quarter of the characters. */
+  /** As counted by the provider, else a quarter of the characters. */
   readonly outputTokens: number;
   readonly durationMs: number;
 }
@@ -72,12 +72,12 @@ export const DEFAULT_LIMITS: WorkerLimits = {
   durationMs: 30 * 60 * 1000,
   requestMs: 180_000,
 };
-/** The summary of a worker that ended, by itself or at its limit of turns, without handing in a result. */
+/** The summary of a worker that ended without a result, normally or at its turn limit. */
 export const NO_RESULT = "max iterations reached without submit_result";
 export const MAX_WORKERS = 5;
 export const DEFAULT_CONCURRENCY = 3;
 
-/** Wires forbid dots in the names of tools; a model that was told of `subagents.run` still means this one. */
+/** Replaces dots, which wires forbid in tool names: a model that has read of `subagents.run` still means this tool. */
 export function wireSafeName(name: string): string {
   return name.replaceAll(".", "_");
 }

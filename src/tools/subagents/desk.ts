@@ -3,19 +3,19 @@ import { bounded, misfit, problemsOf, Submission } from "./submission.ts";
 import { WORKSPACE_TOOLS } from "./tool-groups.ts";
 
 type Verdict =
-  /** Its work is over: with a result, or with one that never fitted. */
+  /** The worker is done, with a valid result or with one that stayed invalid. */
   | { readonly kind: "taken"; readonly message: string }
-  /** It goes on, and knows what to mend. */
+  /** The worker continues and must correct its result. */
   | { readonly kind: "returned"; readonly message: string };
 
-/** Where one worker hands in its result. */
+/** Accepts the result of one worker. */
 export interface Desk {
-  /** The worker asked for a tool, whatever comes of it. */
+  /** Records that the worker called a tool, whatever the outcome. */
   called(toolName: string): void;
   submit(payload: unknown): Verdict;
-  /** The worker has ended, and with it what it was doing. */
+  /** Marks the worker and its open steps as ended. */
   close(): void;
-  /** What was taken, if anything. */
+  /** Returns the accepted result, if any. */
   taken(): Submission | undefined;
 }
 
@@ -65,7 +65,7 @@ export function openDesk(worker: {
   };
 }
 
-/** The numbers of the criteria that a completed result does not answer. */
+/** Returns the numbers of the criteria that a completed result does not answer. */
 function unanswered(criteria: readonly string[], { status, criteria: answers = [] }: Submission): readonly number[] {
   if (status !== "completed") return [];
   return criteria.map((_, index) => index + 1).filter((wanted) => !answers.some(({ number }) => number === wanted));
@@ -84,7 +84,7 @@ function workStep({ id, title, status, note }: Submission["steps"][number]): Wor
   return { stepId: `work-${id}`, title, status: statusOf(status), ...(note !== undefined && { note }) };
 }
 
-/** Models say it in many words. */
+/** Maps the many words that models use to a status. */
 function statusOf(said: string): WorkerStep["status"] {
   return (
     STATUS_WORDS.get(

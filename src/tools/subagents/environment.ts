@@ -1,4 +1,4 @@
-/** The machine and the folder a worker stands in. Looked at once for each folder of a session. */
+/** Facts about the machine and a worker's folder. Detected once for each folder of a session. */
 import { statSync } from "node:fs";
 import { EOL } from "node:os";
 import { basename, delimiter, join, sep } from "node:path";
@@ -24,7 +24,7 @@ export class Environments {
     this.#variables = variables;
   }
 
-  /** Whether someone has looked at this folder. */
+  /** Returns whether this folder was already examined. */
   has(root: string): boolean {
     return this.#known.has(root);
   }
@@ -53,7 +53,7 @@ export class Environments {
   }
 }
 
-/** False for a file in a folder that cannot be read. */
+/** Returns false for a file in an unreadable folder. */
 function isFile(path: string): boolean {
   try {
     return statSync(path, { throwIfNoEntry: false })?.isFile() ?? false;

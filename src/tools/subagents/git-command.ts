@@ -1,12 +1,12 @@
 /**
- * Which shell commands only read a repository. A command is read word by word with the few characters that mean the same
- * to every shell; whatever else it holds, it is refused. What passes is written anew, every word quoted where needed.
+ * Accepts shell commands that only read a repository. A command may use only characters that mean the same in every
+ * shell; everything else is refused. An accepted command is rebuilt with its words quoted where needed.
  */
 export type GitCommand =
   | { readonly ok: true; readonly command: string }
   | { readonly ok: false; readonly reason: string };
 
-/** By tool group. */
+/** Allowed sub-commands by tool group. */
 const SUBCOMMANDS: Readonly<Record<string, readonly string[]>> = {
   diff: ["status", "diff", "show"],
   git: [
@@ -66,7 +66,9 @@ function wordsOf(command: string): string[] | undefined {
   return words;
 }
 
-/** Options that write, run programs, wait for input or read beyond the repository. Git takes any beginning of a name. */
+/**
+ * Options that write, run programs, wait for input or read beyond the repository. Git accepts any unambiguous prefix.
+ */
 const UNSAFE_OPTIONS = [
   ...["output", "ext-diff", "textconv", "no-index", "filters", "exec-path", "help", "paginate", "show-signature"],
   ...["contents", "ignore-revs-file", "exclude-from", "exclude-per-directory", "parseopt", "sq-quote", "stdin"],
@@ -84,7 +86,7 @@ const UNSAFE_OPTIONS = [
 function isUnsafe(word: string): boolean {
   const name = /^--([^=]+)/.exec(word)?.[1];
   if (name !== undefined && UNSAFE_OPTIONS.some((unsafe) => unsafe.startsWith(name))) return true;
-  // Files that order or exclude, attached paths, formats that call a program to check signatures, other folders.
+  // Files that order or exclude, attached paths, formats that run a program to check signatures, other folders.
   return /^-(?:[OX]|[A-Za-z]\/)|%G|^\/|^--[^=]*=\/|(?:^|[/:=])\.\.(?:\/|$)/.test(word);
 }
 
@@ -92,7 +94,7 @@ const LIST_FLAGS =
   /^(?:-[alrv]{1,4}|--(?:list|all|remotes|show-current|merged|no-merged|contains|no-contains|points-at|sort=.*|format=.*|column|no-column)|-n\d*)$/;
 const FILTERS = /^(?:-[arv]*l[arv]*|--(?:list|merged|no-merged|contains|no-contains|points-at))$/;
 
-/** Commands that change something when they are not asked to list. */
+/** Commands that change something unless they are used to list. */
 const LISTING: Readonly<Record<string, (words: readonly string[]) => boolean>> = {
   branch: onlyLists,
   tag: onlyLists,

@@ -40,7 +40,9 @@ export interface ResultPage extends PagePlace {
   readonly next?: PagePlace;
 }
 
-/** Returns items of one part in order, as many as fit; of an item that is longer than a page, a piece. */
+/**
+ * Returns as many items of one part as fit, in order. For an item that is longer than a page, returns a piece of it.
+ */
 export function pageOf(result: Submission, place: PagePlace): ResultPage {
   const { part, from } = place;
   const all = itemsOf(result, part);
@@ -72,8 +74,8 @@ function pieceOf(item: unknown, { part, from, offset = 0 }: PagePlace, of: numbe
 }
 
 /**
- * Returns the results as JSON that stays below the session's size limit: all of them if they fit, else each worker's
- * status, summary and first findings, with the places where reading goes on.
+ * Returns the results as JSON below the session's size limit: all of them if they fit. Otherwise each worker's status,
+ * summary and first findings, with the positions where reading continues.
  */
 export function resultText(results: readonly WorkerResult[]): string {
   const whole = JSON.stringify({ agents: results });
@@ -100,7 +102,7 @@ const LATER_PARTS = ["artifacts", "steps", "recommendedNextActions", "criteria"]
 const MORE =
   "Too long for one result. Each worker lists under `unread` what is not shown. Read it with subagents_read: agent_id is the worker's agentId, or its id if it has none.";
 
-/** Of the criteria the overview has the numbers of those that are not met. */
+/** Returns the overview of a result; of the criteria it has the numbers of those not met. */
 function headOf(result: WorkerResult) {
   const { summary, findings: _, artifacts: _a, steps: _s, recommendedNextActions: _r, criteria, ...head } = result;
   const unmet = criteria?.flatMap(({ met }, index) => (met ? [] : [index + 1]));

@@ -4,11 +4,11 @@ import review from "./roles/review.md";
 import scout from "./roles/scout.md";
 import securityAnalyst from "./roles/security-analyst.md";
 
-/** What a worker is for. Adding one is a row, here or in the settings. */
+/** A kind of worker. To add one, add a row here or in the settings. */
 export interface RoleDefinition {
   readonly id: string;
   readonly label: string;
-  /** What it looks for, in Markdown. */
+  /** Instructions for the worker, in Markdown. */
   readonly prompt: string;
   /** Names of tool groups. */
   readonly groups: readonly string[];
@@ -42,8 +42,8 @@ const roleSettings = () =>
   });
 
 /**
- * The built-in roles and those of the settings, `{"<id>": {label?, prompt, groups?}}`. One with the id of a built-in role
- * takes its place. What does not fit is left out and named.
+ * Merges the built-in roles with those of the settings, `{"<id>": {label?, prompt, groups?}}`. A role with a built-in
+ * id replaces that one. Invalid roles are skipped and reported.
  */
 export function rolesFrom(settings: unknown): { roles: readonly RoleDefinition[]; problems: readonly string[] } {
   if (settings === undefined) return { roles: builtinRoles, problems: [] };

@@ -18,7 +18,7 @@ const worker = () =>
 
 export type WorkerRequest = Readonly<z.infer<ReturnType<typeof worker>>>;
 
-/** Everything is checked here, before any worker starts: a call is right as a whole or not at all. */
+/** Validates the whole request before any worker starts. */
 export function runRequest(roles: readonly RoleDefinition[]) {
   return z
     .strictObject({
@@ -36,7 +36,7 @@ export function runRequest(roles: readonly RoleDefinition[]) {
     });
 }
 
-/** How many workers run at a time. */
+/** Returns how many workers run at a time. */
 export function concurrencyOf(wanted: number | undefined): number {
   return Math.max(1, Math.min(wanted ?? DEFAULT_CONCURRENCY, MAX_WORKERS));
 }
@@ -56,7 +56,7 @@ function problemsOf(agents: readonly WorkerRequest[], roles: readonly RoleDefini
   return problems;
 }
 
-/** What people see: the title or the role's label, numbered from the second on. */
+/** Returns names for display: the title or the role's label, numbered from the second use on. */
 export function displayNames(agents: readonly WorkerRequest[], roles: readonly RoleDefinition[]): string[] {
   const taken = new Set<string>();
   return agents.map(({ title, role }) => {
@@ -68,7 +68,7 @@ export function displayNames(agents: readonly WorkerRequest[], roles: readonly R
   });
 }
 
-/** Said by hand: the derived one would spell out every bound. */
+/** A handwritten schema: the derived one would spell out every limit. */
 export function workersSchema(roles: readonly RoleDefinition[]): Record<string, unknown> {
   const text = { type: "string" };
   return {

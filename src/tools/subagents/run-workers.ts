@@ -10,11 +10,13 @@ export interface DeskedWorker {
   readonly desk: Desk;
   /** The success criteria of the request. */
   readonly criteria: readonly string[];
-  /** Told before it starts. */
+  /** Reported before it starts. */
   readonly steps: readonly WorkerStep[];
 }
 
-/** Results in the order of the workers, whichever ends first. What happens to one does not touch the others. */
+/**
+ * Returns the results in the order of the workers, whichever ends first. A failure of one does not affect the others.
+ */
 export async function runWorkers(
   workers: readonly DeskedWorker[],
   coordination: Coordination,
@@ -58,10 +60,10 @@ const MAX_NOTE_CHARACTERS = 1000;
 const MAX_ERROR_CHARACTERS = 400;
 const NOTHING_SPENT = { turns: 0, outputTokens: 0, durationMs: 0 };
 
-/** A defect is no end a worker can have, but one that a caller must see. */
+/** Adds `defect`: not an outcome of a worker, but one the caller must see. */
 type Ended = WorkerEnd | (Omit<WorkerEnd, "outcome"> & { readonly outcome: "defect" });
 
-/** What was handed in counts, however the worker ended; without it the end is the result. */
+/** An accepted result counts, however the worker ended. Without one, the outcome becomes the result. */
 function resultOf(spec: WorkerSpec, end: Ended, taken: Submission | undefined): WorkerResult {
   const { id, role, displayName } = spec;
   return {
@@ -91,7 +93,7 @@ function whyNot({ limits }: WorkerSpec, end: Ended): string {
   }
 }
 
-/** Expected failures are worded for readers; a defect is only named. */
+/** Expected failures keep their message; of a defect only the error name is reported. */
 function failureOf(error: unknown): Pick<Ended, "outcome" | "error"> {
   if (error instanceof ToolError) return { outcome: "error", error: error.message };
   return { outcome: "defect", error: error instanceof Error ? error.name : "unknown" };

@@ -1,4 +1,4 @@
-/** What a worker hands in, and what of it reaches the coordinator. */
+/** The result that a worker submits, and the bounded form that reaches the coordinator. */
 import * as z from "zod";
 import { quoted } from "../../lib/quoting.ts";
 
@@ -21,7 +21,7 @@ const Criterion = z.object({
   evidence: z.string().default("").describe("Why, with path:line"),
 });
 
-/** More than this is ignored, less is sent back. */
+/** Unknown fields are ignored; missing ones are rejected. */
 export const Submission = z.object({
   status: z.enum(["completed", "blocked", "failed"]).describe("How it went"),
   summary: z
@@ -38,14 +38,14 @@ export const Submission = z.object({
 export type Submission = z.infer<typeof Submission>;
 
 export interface WorkerResult extends Readonly<Omit<Submission, "criteria">> {
-  /** The success criteria of the request, each with the worker's answer; absent when there were none. */
+  /** The success criteria of the request, each with the worker's answer; absent without criteria. */
   readonly criteria?: readonly CriterionAnswer[];
   readonly id: string;
-  /** The worker's id in the session, when it is not `id`: two calls may use the same one. */
+  /** The worker's id in the session, when it differs from `id`: two calls may use the same one. */
   readonly agentId?: string;
   readonly role: string;
   readonly displayName: string;
-  /** What was left out, when something was. */
+  /** Names of the parts that were cut, if any. */
   readonly truncated?: readonly string[];
   readonly meta: {
     readonly iterations: number;
@@ -60,7 +60,7 @@ export interface CriterionAnswer {
   readonly evidence: string;
 }
 
-/** The criteria in their order, each with the worker's answer. A criterion without an answer is not met. */
+/** Returns the criteria in order, each with the worker's answer. A criterion without an answer is not met. */
 export function answersTo(criteria: readonly string[], submission: Submission | undefined): readonly CriterionAnswer[] {
   return criteria.map((criterion, index) => {
     const answer = submission?.criteria?.find(({ number }) => number === index + 1);
@@ -79,7 +79,7 @@ const MAX_PATHS = 50;
 const MAX_SUMMARY = 8000;
 const MAX_SHORT = 500;
 
-/** The same submission within its bounds, as data: no tag of ours begins or ends in it. */
+/** Returns the submission within its limits and quoted as data, so that it cannot open or close one of our tags. */
 export function bounded(submission: Submission): Omit<Submission, "criteria"> & Pick<WorkerResult, "truncated"> {
   const { steps, findings, artifacts, recommendedNextActions: actions } = submission;
   const dropped = [
@@ -113,12 +113,12 @@ export function bounded(submission: Submission): Omit<Submission, "criteria"> & 
   };
 }
 
-/** A whole result for a worker that did not hand one in. */
+/** Returns a complete result for a worker that submitted none. */
 export function withoutSubmission(status: "blocked" | "failed", summary: string): Submission {
   return { status, summary, steps: [], findings: [], artifacts: [], recommendedNextActions: [] };
 }
 
-/** A result that says what was handed in instead of one. */
+/** Returns a failed result that quotes the invalid payload. */
 export function misfit(payload: unknown, problems: string): Submission {
   const evidence = JSON.stringify(payload) ?? String(payload);
   return {
@@ -127,7 +127,7 @@ export function misfit(payload: unknown, problems: string): Submission {
   };
 }
 
-/** The payload as a submission. A payload that does not fit becomes a failed one that quotes it. */
+/** Parses a payload. An invalid one becomes a failed submission that quotes it. */
 export function submissionFrom(payload: unknown): Submission {
   const parsed = Submission.safeParse(payload);
   return parsed.success ? parsed.data : misfit(payload, problemsOf(parsed.error));
@@ -139,7 +139,7 @@ export function problemsOf(error: z.ZodError): string {
   return z.prettifyError(error).slice(0, MAX_PROBLEM_CHARACTERS);
 }
 
-/** At most so many code points, and a mark when there were more. */
+/** Cuts the text to this many code points and marks the cut. */
 export function cut(text: string, maxCodePoints: number): string {
   const safe = quoted(text);
   if (safe.length <= maxCodePoints) return safe;

@@ -1,12 +1,12 @@
 import type { WorkerStep } from "./coordination.ts";
 
-/** A worker that has one of these can look for itself. */
+/** A worker with one of these can examine the workspace itself. */
 export const WORKSPACE_TOOLS: readonly string[] = ["view", "glob", "grep"];
 
 interface ToolGroup {
   /** Names of tools that the worker has if its coordinator has them. */
   readonly shared: readonly string[];
-  /** A tool of workers only. It reads what the session's agents know anyway, so it needs no right. */
+  /** A tool of workers only. It reads what the session's agents know anyway, so it needs no permission. */
   readonly own?: string;
   /** The worker has `own` only if its coordinator has one of these. */
   readonly ownNeeds?: readonly string[];
@@ -24,13 +24,13 @@ const READ_GROUPS: Readonly<Record<string, ToolGroup>> = {
   web: { shared: ["web_fetch", "web_search"] },
 };
 
-/** Tools that exist for workers only. They are no rights: no coordinator has them, and its workers may. */
+/** Tools that exist for workers only. They grant nothing: no coordinator has them, and its workers may. */
 export const WORKER_ONLY_TOOLS: ReadonlySet<string> = new Set([
   ...Object.values(READ_GROUPS).flatMap(({ own }) => own ?? []),
   "submit_result",
 ]);
 
-/** Known, and never for a worker. */
+/** Known groups that no worker gets. */
 const WITHHELD_GROUPS: ReadonlySet<string> = new Set([
   ...["shell_read", "shell_write", "git_write", "memory_write", "plans_write", "tasks_write", "rules_skills_write"],
 ]);
@@ -41,13 +41,16 @@ export interface Provision {
   readonly groups: readonly string[];
   /** Names of the coordinator's tools, each at most once. */
   readonly tools: readonly string[];
-  /** Names of tools that exist for workers only, without `submit_result`. */
+  /** Names of worker-only tools, without `submit_result`. */
   readonly own: readonly string[];
-  /** What whoever watches must know about the choice. */
+  /** Steps that explain the choice to observers. */
   readonly steps: readonly WorkerStep[];
 }
 
-/** The tools of a worker: those of its groups that its coordinator has, and none that could write or start agents. */
+/**
+ * Returns the tools of a worker: those of its groups that its coordinator has, and none that could write or start
+ * agents.
+ */
 export function provision(what: {
   readonly asked: readonly string[] | undefined;
   readonly defaults: readonly string[];
@@ -63,7 +66,7 @@ export function provision(what: {
   const given = groups.flatMap((group) => READ_GROUPS[group] ?? []);
   const tools = [...new Set(given.flatMap(({ shared }) => shared))].filter((tool) => available.includes(tool));
   const own = ownOf(given, available);
-  // Git commands wait for it.
+  // Git commands require it first.
   if (tools.includes("bash") && !own.includes("environment_detect")) own.unshift("environment_detect");
   return {
     groups,
@@ -88,7 +91,7 @@ function ownOf(groups: readonly ToolGroup[], available: readonly string[]): stri
   );
 }
 
-/** `workspace_read` and `workspace` are one group. */
+/** `workspace_read` and `workspace` are the same group. */
 function groupName(name: string): string {
   const plain = name.trim().toLowerCase();
   return plain.endsWith("_read") && plain !== "shell_read" ? plain.slice(0, -"_read".length) : plain;

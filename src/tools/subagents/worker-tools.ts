@@ -11,7 +11,7 @@ import type { Environments } from "./environment.ts";
 import { gitSubcommands, readingGitCommand } from "./git-command.ts";
 import type { Provision } from "./tool-groups.ts";
 
-/** Exactly the tools of one worker: those it was provisioned with, narrowed to reading, and its own. */
+/** Returns exactly the tools of one worker: the provisioned ones, restricted to reading, and the worker-only ones. */
 export function workerTools(
   parentTools: readonly Tool[],
   provided: Provision,
@@ -28,7 +28,7 @@ export function workerTools(
   return [...[...narrowed, ...mine].map((tool) => noted(tool, desk)), submitResultTool(desk)];
 }
 
-/** No command before someone has looked at where it would run. */
+/** Refuses commands until `environment_detect` has examined the folder. */
 function afterLooking(tool: Tool, environments: Environments): Tool {
   return {
     ...tool,
@@ -47,7 +47,7 @@ function afterLooking(tool: Tool, environments: Environments): Tool {
   };
 }
 
-/** The desk hears of every call, also of one that is refused: it was tried. After the result nothing is done any more. */
+/** Records every call at the desk, including refused ones. Refuses to run after the result was accepted. */
 function noted(tool: Tool, desk: Desk): Tool {
   return {
     ...tool,
@@ -68,7 +68,7 @@ function noted(tool: Tool, desk: Desk): Tool {
 const WAIT_SECONDS = 60;
 const Command = z.object({ command: z.string() });
 
-/** The same shell with the same rights and sandbox, for commands that read the repository. */
+/** Restricts the shell to commands that read the repository, with the same permissions and sandbox. */
 function gitOnly(bash: Tool, subcommands: readonly string[]): Tool {
   return {
     ...bash,

@@ -28,7 +28,7 @@ export const askUser = defineTool({
     const asked = {
       question,
       toolCallId,
-      // Without a choice there is no other way to answer.
+      // Without choices, free text is the only way to answer.
       allowFreeform: allow_freeform || choices.length === 0,
       ...(choices.length > 0 && { choices }),
     };

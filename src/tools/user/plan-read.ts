@@ -6,7 +6,7 @@ import description from "./plan-read.md";
 
 const PAGE_CHARACTERS = 16_000;
 
-/** For coordinated workers, which cannot open the session's own folder. */
+/** For coordinated workers, which cannot open the session folder. */
 export const planRead = defineTool({
   name: "plan_read",
   description,

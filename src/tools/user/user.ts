@@ -1,4 +1,4 @@
-/** How tools reach the person: through whatever surface can show a question, if any can. */
+/** The port through which tools of this folder reach the user, if a client can show a question. */
 
 export interface Question {
   readonly question: string;
@@ -9,7 +9,7 @@ export interface Question {
 
 export interface UserAnswer {
   readonly answer: string;
-  /** In the person's own words rather than one of the choices. */
+  /** True for free text instead of one of the choices. */
   readonly wasFreeform: boolean;
 }
 
@@ -45,13 +45,16 @@ interface FormAnswer {
 }
 
 export interface User {
-  /** As `ask`, with several fields at once; absent where no surface shows forms. */
+  /** Like `ask`, with several fields at once; absent when no client shows forms. */
   askForm?(form: Form, signal: AbortSignal): Promise<FormAnswer | "unavailable">;
-  /** "unavailable" when nobody can answer, or nobody did in time. Rejects with the signal's reason on abort. */
+  /**
+   * Resolves with "unavailable" when no client can answer, or none did in time. Rejects with the signal's reason on
+   * abort.
+   */
   ask(question: Question, signal: AbortSignal): Promise<UserAnswer | "unavailable">;
-  /** On approval the mode has changed before this resolves. */
+  /** On approval, the mode has changed before this resolves. */
   reviewPlan(proposal: PlanProposal, signal: AbortSignal): Promise<PlanDecision | "unavailable">;
 }
 
-/** People think, eat and sleep; whoever asks them decides how long that may take, and this is the end of it. */
+/** Maximum wait for an answer of the user; callers may choose a shorter one. */
 export const PERSON_TIMEOUT_MS = 24 * 60 * 60 * 1000;

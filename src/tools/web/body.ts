@@ -1,4 +1,4 @@
-/** The bytes of a response, unpacked, never more than the limit however small they were on the wire. */
+/** Reads and decompresses the body of a response. The limit applies to the decompressed size. */
 import type { IncomingMessage } from "node:http";
 import { Readable, type Transform } from "node:stream";
 import { ToolError } from "../tool-error.ts";
@@ -45,7 +45,10 @@ async function unpack(response: IncomingMessage): Promise<Readable> {
   }
 }
 
-/** Some servers mean the bare format: without the two-byte header, whose first half always ends in 8. */
+/**
+ * Handles servers that send raw deflate without the two-byte zlib header, whose first byte always has 8 in its low
+ * half.
+ */
 async function unpackDeflate(response: IncomingMessage, zlib: typeof import("node:zlib")): Promise<Readable> {
   const source = response[Symbol.asyncIterator]();
   const first = await source.next();

@@ -1,6 +1,6 @@
 import { TextDecoder } from "node:util";
 
-/** What a body is, and its text. */
+/** The media type of a body, and its text. */
 export type Content =
   | { readonly kind: "html" | "text"; readonly mediaType: string; readonly text: string }
   | { readonly kind: "binary"; readonly mediaType: string };
@@ -36,7 +36,7 @@ function kindOf(mediaType: string, bytes: Buffer): Content["kind"] {
 
 const SNIFFED_BYTES = 4096;
 
-/** A mark in the text itself beats the header, the header beats the page's own word; what nobody knows is UTF-8. */
+/** Charset precedence: byte order mark, header, `<meta>` in the page, UTF-8. */
 function decode(bytes: Buffer, contentType: string, kind: "html" | "text"): string {
   const header = /charset\s*=\s*["']?([\w:.-]{1,40})/i.exec(contentType)?.[1];
   const meta = kind === "html" ? charsetInPage(bytes) : undefined;
@@ -52,7 +52,7 @@ function bomOf(bytes: Buffer): string | undefined {
 function charsetInPage(bytes: Buffer): string | undefined {
   const head = bytes.toString("latin1", 0, SNIFFED_BYTES);
   const name = /<meta\b[^>]{0,200}?\bcharset\s*=\s*["']?([\w:.-]{1,40})/i.exec(head)?.[1];
-  // A page that can say so in single bytes is not in double ones.
+  // A page whose `<meta>` is readable as single bytes is not UTF-16.
   return name !== undefined && /^utf-?16/i.test(name) ? "utf-8" : name;
 }
 

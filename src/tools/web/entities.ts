@@ -1,4 +1,4 @@
-/** Character references of HTML: the named ones that pages really use, and all numeric ones. */
+/** Decodes character references of HTML: the named ones that pages commonly use, and all numeric ones. */
 export function decodeEntities(text: string): string {
   if (!text.includes("&")) return text;
   return text.replace(/&(?:#(\d{1,8})|#[xX]([0-9a-fA-F]{1,7})|([a-zA-Z][a-zA-Z0-9]{1,31}));?/g, (whole, ...groups) => {
@@ -10,7 +10,7 @@ export function decodeEntities(text: string): string {
 
 function namedCharacter(name: string, whole: string): string {
   const found = NAMED.get(name);
-  // Without its semicolon only the oldest names count, or `&copy=1` in a link would turn into a sign.
+  // Without a semicolon only the oldest names count; otherwise `&copy=1` in a link would become a sign.
   return found === undefined || !(whole.endsWith(";") || OLDEST.has(name)) ? whole : found;
 }
 
@@ -20,7 +20,7 @@ function characterOf(code: number): string {
   return isCharacter ? String.fromCodePoint(code) : "\ufffd";
 }
 
-/** What numbers from 128 to 159 mean in practice. */
+/** The characters that 128 to 159 stand for in practice. */
 const WINDOWS_1252 = [..."€\ufffd‚ƒ„…†‡ˆ‰Š‹Œ\ufffdŽ\ufffd\ufffd‘’“”•–—˜™š›œ\ufffdžŸ"];
 
 const OLDEST = new Set(["amp", "lt", "gt", "quot", "nbsp"]);

@@ -1,4 +1,4 @@
-/** One page over HTTP: every redirect checked like the first URL, everything bounded in time and size. */
+/** Fetches one page over HTTP. Every redirect is checked like the first URL, and time and size are limited. */
 import type { IncomingMessage, RequestOptions } from "node:http";
 import type { LookupFunction } from "node:net";
 import { ToolError } from "../tool-error.ts";
@@ -13,10 +13,10 @@ export type Fetched =
       readonly status: number;
       readonly contentType: string;
       readonly bytes: Buffer;
-      /** The body was longer than what is kept of it. */
+      /** True when the body was longer than the limit. */
       readonly isCut: boolean;
     }
-  /** Leads to another origin, which nobody has allowed yet. */
+  /** Redirects to another origin, which is not permitted yet. */
   | { readonly kind: "elsewhere"; readonly url: URL; readonly target: URL };
 
 const MAX_REDIRECTS = 10;
@@ -83,7 +83,7 @@ async function get(url: URL, { addresses, access, signal }: Dial): Promise<Incom
   }).catch((cause: unknown) => failed(url, cause, signal));
 }
 
-/** Answers with what has been checked, whatever is asked. */
+/** Always returns the checked addresses. */
 function lookupOnly(addresses: readonly ResolvedAddress[]): LookupFunction {
   const [first] = addresses;
   return (_host, options, callback) => {

@@ -1,19 +1,19 @@
-/** HTML as a run of tokens. Every character is looked at a bounded number of times, whatever the page does. */
+/** Splits HTML into tokens. Every character is read a bounded number of times, whatever the page contains. */
 export type Token =
   | { readonly kind: "text"; readonly text: string }
   | { readonly kind: "open"; readonly name: string; readonly attributes: string }
   | { readonly kind: "close"; readonly name: string };
 
-/** Elements whose content is no markup: it ends only at their own closing tag. */
+/** Elements whose content is not markup: only their own closing tag ends it. */
 const OPAQUE = new Set(["script", "style", "textarea", "title", "xmp", "iframe", "noembed", "noframes"]);
 const MAX_TAG_CHARACTERS = 64 * 1024;
 
-/** Yields `undefined` now and then, so that a reader can let others work. */
+/** Yields `undefined` regularly, so that a reader can yield to the event loop. */
 export function* htmlTokens(html: string): Generator<Token | undefined> {
   let position = 0;
   let breathAt = BREATH_CHARACTERS;
   let searchFrom = 0;
-  /** Closing tags that are known not to come any more: looking again and again would take for ever. */
+  /** Closing tags that are known to be absent; searching for them again would take quadratic time. */
   const absent = new Set<string>();
   while (position < html.length) {
     if (searchFrom >= breathAt) {
@@ -46,7 +46,7 @@ interface Tag {
   readonly end: number;
 }
 
-/** "text" when it only looks like a tag. */
+/** Returns "text" when it only looks like a tag. */
 function readTag(html: string, start: number, absent: Set<string>): Tag | "text" {
   const following = html.charCodeAt(start + 1);
   if (following === 0x21 || following === 0x3f) return { end: endOfDeclaration(html, start, absent) };
@@ -68,8 +68,8 @@ function readTag(html: string, start: number, absent: Set<string>): Tag | "text"
 }
 
 /**
- * Behind the `>` that ends the tag: one inside quotes does not. "text" when it proves not to be a tag; what is longer
- * than any tag is passed over, so that nothing is scanned twice.
+ * Returns the index after the `>` that ends the tag, ignoring `>` inside quotes. Returns "text" when it is not a tag.
+ * Text longer than any tag is skipped, so that nothing is scanned twice.
  */
 function endOfTag(html: string, start: number): number | "text" {
   let quote = 0;
@@ -91,7 +91,7 @@ function endOfDeclaration(html: string, start: number, absent: Set<string>): num
   return after(html, ">", start, absent);
 }
 
-/** What never ends, ends with the page. */
+/** Returns the index after the mark, or the end of the page when there is none. */
 function after(html: string, mark: string, start: number, absent: Set<string>): number {
   const found = absent.has(mark) ? -1 : html.indexOf(mark, start);
   if (found !== -1) return found + mark.length;

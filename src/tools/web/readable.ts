@@ -1,7 +1,7 @@
 /**
- * A web page as text a model can read: headings, lists, links with their full target, code and tables in the manner of
- * markdown. What a visitor would not see (scripts, styles, hidden parts) is left out. Takes time in proportion to the
- * page, whatever is in it, and lets others work meanwhile.
+ * Converts a web page to Markdown-like text for the model: headings, lists, links with full targets, code and tables.
+ * Omits invisible parts (scripts, styles, hidden elements). Runs in linear time, whatever the page contains, and yields
+ * to the event loop.
  */
 import { setImmediate } from "node:timers/promises";
 import { decodeEntities } from "./entities.ts";
@@ -11,7 +11,7 @@ import { type TextWriter, textWriter } from "./text-writer.ts";
 export interface Readable {
   readonly title: string;
   readonly text: string;
-  /** The text became too long and ends early. */
+  /** True when the text was too long and was cut. */
   readonly isCut: boolean;
 }
 
@@ -33,7 +33,7 @@ const DROPPED = new Set([
   "math",
 ]);
 const VOID = new Set(names("area base br col embed hr img input link meta param source track wbr"));
-/** Elements that a sibling of the same name ends. */
+/** Elements that are closed by a sibling of the same name. */
 const SELF_ENDING = new Set(["p", "li", "dt", "dd", "tr", "td", "th", "option"]);
 const ENDS_LINK = new Set(names("a ul ol li dl dt dd table tr td th pre blockquote"));
 const APART = new Map<string, 1 | 2>([
@@ -62,9 +62,9 @@ interface Page {
   readonly writer: TextWriter;
   title: string;
   isInTitle: boolean;
-  /** Inside something that is not shown: ends with the closing tag that brings the depth to 0. */
+  /** Set inside an element that is not shown; ends with the closing tag that brings the depth to 0. */
   skipping: { readonly name: string; depth: number } | undefined;
-  /** Text of a `pre`, which keeps its white space. */
+  /** Text of a `pre`, which preserves white space. */
   verbatim: string[] | undefined;
   link: { readonly target: string; readonly from: number } | undefined;
   readonly lists: { readonly isOrdered: boolean; count: number }[];
@@ -189,7 +189,7 @@ function close(name: string, page: Page): void {
   if (distance !== undefined && name !== "br") apart(distance, page);
 }
 
-/** Links and cells may hold blocks; their text stays on one line, unless it proves to be more than that. */
+/** Keeps the text of links and cells on one line even if they contain blocks, up to a limit. */
 function apart(distance: 1 | 2, page: Page): void {
   const { writer, link, row } = page;
   const isInLink = link !== undefined && writer.length - link.from <= MAX_LINK_CHARACTERS;
@@ -267,7 +267,7 @@ function isHidden(attributes: string): boolean {
   );
 }
 
-/** Its value, "" when it has none, undefined when it is not there. */
+/** Returns the value of an attribute, "" when it has none, undefined when it is absent. */
 function attributeOf(attributes: string, wanted: string): string | undefined {
   if (!attributes.toLowerCase().includes(wanted)) return undefined;
   for (const [, name = "", double, single, bare] of attributes.matchAll(ATTRIBUTE)) {

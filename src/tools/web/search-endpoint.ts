@@ -1,4 +1,4 @@
-/** One search by a service that the user configured: bounded in time and size, and nothing follows a redirect. */
+/** Runs one search with a service that the user configured. Time and size are limited; redirects are not followed. */
 import type { IncomingMessage } from "node:http";
 import { parseJson } from "../../lib/json.ts";
 import { quoted } from "../../lib/quoting.ts";
@@ -10,11 +10,11 @@ import type { SearchEngine, SearchRequest } from "./search-engines.ts";
 
 export interface EndpointOptions {
   readonly engine: SearchEngine;
-  /** Without a trailing slash. The user chose it, so that it may be on this machine or in a private network. */
+  /** Without a trailing slash. The user chose it, so it may be on this machine or in a private network. */
   readonly url: string;
   /** Empty for a service without keys. */
   readonly key: string;
-  /** Where the key comes from, for messages. */
+  /** The source of the key, for messages. */
   readonly keySource: string;
   readonly userAgent: string;
   readonly timeoutMs?: number;

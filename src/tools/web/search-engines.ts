@@ -1,4 +1,4 @@
-/** The search services that can be configured: how each is asked, and where its results stand in the reply. */
+/** The search services that can be configured: how to query each, and how to read its reply. */
 import { isObject } from "../../lib/json.ts";
 import { decodeEntities } from "./entities.ts";
 import type { SearchHit, SearchQuery } from "./search.ts";
@@ -11,23 +11,23 @@ export interface SearchRequest {
 }
 
 export interface SearchEngine {
-  /** For people. */
+  /** For display. */
   readonly name: string;
-  /** Without a trailing slash. Empty when only the user can know it: see `urlVariable`. */
+  /** Without a trailing slash. Empty when only the user knows it: see `urlVariable`. */
   readonly url: string;
   readonly urlVariable?: string;
-  /** Environment variables that may hold the key, the usual one first; none when the service takes no key. */
+  /** Environment variables that may hold the key, the usual one first; empty when the service takes no key. */
   readonly keyVariables: readonly string[];
   /** Advice for a request that the service refuses. */
   readonly whenRefused?: string;
   request(query: SearchQuery, place: { readonly url: string; readonly key: string }): SearchRequest;
-  /** The results in the parsed reply; undefined when it is none of the service's replies. */
+  /** Returns the results in the parsed reply, or undefined when the reply has an unknown format. */
   results(reply: unknown): readonly SearchHit[] | undefined;
 }
 
 export type EngineName = "searxng" | "brave" | "tavily" | "exa";
 
-/** In the order in which they are looked for. */
+/** In the order in which they are tried. */
 export const searchEngines: Readonly<Record<EngineName, SearchEngine>> = {
   searxng: {
     name: "SearXNG",
@@ -44,7 +44,7 @@ export const searchEngines: Readonly<Record<EngineName, SearchEngine>> = {
     keyVariables: ["BRAVE_API_KEY", "BRAVE_SEARCH_API_KEY"],
     request: ({ text, maxResults }, { url, key }) =>
       get(withQuery(`${url}/web/search`, { q: text, count: String(maxResults) }), { "x-subscription-token": key }),
-    // A reply without pages has no `web` at all.
+    // A reply without pages has no `web` member.
     results: (reply) =>
       isObject(reply) && reply.web === undefined && isObject(reply.query)
         ? []
@@ -93,7 +93,7 @@ const post = (address: string, body: object, headers: Readonly<Record<string, st
   body: JSON.stringify(body),
 });
 
-/** Results of all four services have `title` and `url`; the other members have names of their own. */
+/** Results of all four services have `title` and `url`; the other members have different names. */
 function hitsIn(
   reply: unknown,
   list: string,
@@ -111,7 +111,7 @@ function hitsIn(
   });
 }
 
-/** Text without the marks of HTML that some services put around the words that were looked for. */
+/** Removes the HTML tags that some services put around the search terms. */
 function plain(value: unknown): string {
   const text = Array.isArray(value) ? value.filter((part) => typeof part === "string").join(" … ") : value;
   if (typeof text !== "string") return "";

@@ -1,4 +1,4 @@
-/** From a URL that a model wrote to addresses that may be dialled. */
+/** Resolves a URL from the model to addresses that may be connected to. */
 
 import { addressKind, parseAddress, refusalOf, refusalOfName } from "../../lib/address.ts";
 import { isOwnAddress } from "../../lib/node/own-address.ts";
@@ -7,7 +7,7 @@ import type { ResolvedAddress, WebAccess } from "./web-access.ts";
 
 const MAX_URL_CHARACTERS = 4096;
 
-/** The URL in one spelling, without its fragment. Throws what is wrong with it, worded for the model. */
+/** Returns the normalised URL without its fragment. Throws a `ToolError` for an invalid one. */
 export function checkedUrl(text: string, base?: URL): URL {
   if (text.length > MAX_URL_CHARACTERS) throw new ToolError(`The URL is longer than ${MAX_URL_CHARACTERS} characters.`);
   const url = parse(text, base);
@@ -34,8 +34,8 @@ function parse(text: string, base: URL | undefined): URL | undefined {
 }
 
 /**
- * Resolves once; the caller dials what is returned and nothing else, so that a name cannot point elsewhere between the
- * check and the connection. One forbidden address among many refuses the whole name.
+ * Resolves the name once. The caller must connect only to the returned addresses, so that the name cannot change
+ * between check and connection. One forbidden address refuses the whole name.
  */
 export async function allowedAddresses(url: URL, access: WebAccess): Promise<readonly ResolvedAddress[]> {
   const host = url.hostname.replace(/^\[(.*)\]$/, "$1");
@@ -56,7 +56,7 @@ export async function allowedAddresses(url: URL, access: WebAccess): Promise<rea
   return addresses;
 }
 
-/** A public address may be our own: what listens on it is no more meant for the Internet than on any other. */
+/** Refuses public addresses of this machine: services on them may not be meant for the Internet. */
 function ownRefusal(address: string, { allowLocalhost = false, ownAddresses }: WebAccess): string | undefined {
   if (allowLocalhost && addressKind(address) === "loopback") return undefined;
   return isOwnAddress(address, ownAddresses?.()) ? "an address of this machine" : undefined;

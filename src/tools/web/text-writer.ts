@@ -1,14 +1,14 @@
-/** Puts running text on lines: white space collapses, blocks are apart, quotes and lists carry their marks. */
+/** Writes running text as lines: collapses white space, separates blocks, and adds the marks of quotes and lists. */
 export interface TextWriter {
   /** Running text; white space at its edges separates words. */
   text(text: string): void;
-  /** As it stands: tight to what follows it, to what is before it, or to both. */
+  /** Verbatim text without space before the next text, after the previous text, or both. */
   mark(text: string, place: "before" | "after" | "between"): void;
-  /** Whole lines as they stand. */
+  /** Whole lines, verbatim. */
   block(lines: readonly string[]): void;
-  /** What follows begins on a new line (1) or after an empty one (2). */
+  /** Starts the next text on a new line (1) or after an empty line (2). */
   apart(lines: 1 | 2): void;
-  /** Put before every line that begins from here on. */
+  /** Put before every line that starts from now on. */
   prefix: string;
   readonly length: number;
   toString(): string;

@@ -1,14 +1,17 @@
-/** How tools reach the web. The session fills it in; what is left out has a safe default. */
+/**
+ * The port through which the tools of this folder reach the web, provided by the session. Every option has a safe
+ * default.
+ */
 export interface WebAccess {
-  /** As sent to servers: `troupe/<version>`. */
+  /** The User-Agent header: `troupe/<version>`. */
   readonly userAgent?: string;
-  /** Lets loopback addresses through, and only those. */
+  /** Allows loopback addresses, and no other local ones. */
   readonly allowLocalhost?: boolean;
-  /** For one call, redirects and all. */
+  /** For one call, including redirects. */
   readonly timeoutMs?: number;
-  /** All addresses of a name; the system's resolver unless given. */
+  /** Resolves a name to all its addresses (default: the system resolver). */
   readonly resolve?: (host: string) => Promise<readonly ResolvedAddress[]>;
-  /** The addresses of this machine; those of its interfaces unless given. */
+  /** Returns the addresses of this machine (default: those of its interfaces). */
   readonly ownAddresses?: () => readonly string[];
 }
 
@@ -17,7 +20,7 @@ export interface ResolvedAddress {
   readonly family: number;
 }
 
-/** Set for tests of a local server: `TROUPE_WEB_FETCH_ALLOW_LOCALHOST=1`, or the name older scripts use. */
+/** Set for tests with a local server: `TROUPE_WEB_FETCH_ALLOW_LOCALHOST=1`, or the older name. */
 export function allowsLocalhost(environment: Readonly<Record<string, string | undefined>>): boolean {
   return environment.TROUPE_WEB_FETCH_ALLOW_LOCALHOST === "1" || environment.COPILOT_WEB_FETCH_ALLOW_LOCALHOST === "1";
 }

@@ -12,7 +12,7 @@ import description from "./web-fetch.md";
 
 const DEFAULT_LENGTH = 10_000;
 const MAX_LENGTH = 20_000;
-/** Below the size from which a result is moved to a file, where paging would make no sense. */
+/** Below the size at which a result is moved to a file, where paging would be useless. */
 const MAX_PAGE_BYTES = 19_000;
 const MAX_ERROR_CHARACTERS = 1000;
 
@@ -75,7 +75,7 @@ async function failure(url: URL, status: number, text: string): Promise<ToolErro
   return new ToolError(`${url.href} answered ${status} ${STATUS_CODES[status] ?? ""}.${answer}`);
 }
 
-/** A part that fits by characters and by bytes, and does not split a character. */
+/** Returns a part within the character and byte limits that does not split a character. */
 function pageOf(text: string, { start_index: start, max_length }: Input): { part: string; end: number } {
   if (start > 0 && start >= text.length) {
     throw new ToolError(`start_index ${start} is behind the end: the text has ${text.length} characters.`);

@@ -14,7 +14,7 @@ const MAX_ANSWER_CHARACTERS = 10_000;
 const MAX_SNIPPET_CHARACTERS = 500;
 const MAX_TITLE_CHARACTERS = 200;
 const MAX_URL_CHARACTERS = 2000;
-/** Below the size from which a result is moved to a file. */
+/** Below the size at which a result is moved to a file. */
 const MAX_BYTES = 19_000;
 
 export const webSearch = defineTool({

@@ -1,4 +1,4 @@
-/** Everything `troupe mcp` and host programs do with configured servers, without a session. */
+/** Operations of `troupe mcp` and host programs on configured servers, without a session. */
 import type { FetchLike } from "@modelcontextprotocol/client";
 import type { Disk } from "../../../lib/node/disk.ts";
 import type { PinnedItem } from "../../../lib/pinned-item.ts";
@@ -18,9 +18,9 @@ export interface McpAdministrationOptions {
   readonly disk: Disk;
   /** Connects once and lists the tools. */
   probe?(config: McpServerConfig): Promise<McpProbe>;
-  /** Tells the trust store that a person agreed to this entry of a project. */
+  /** Records in the trust store that the user approved this entry of a project. */
   approveItem?(item: PinnedItem<"mcp">): Promise<void>;
-  /** How a remote server is reached for a sign-in. */
+  /** Opens a `fetch` to a remote server for a sign-in. */
   openFetch?(config: McpServerConfig): Promise<{ readonly fetch: FetchLike; close(): void }>;
 }
 
@@ -32,14 +32,14 @@ export interface McpProbe {
 
 type ServerState = "enabled" | "disabled" | "untrusted" | "new" | "changed";
 
-/** A server as people and programs are shown it: no value that may be secret is in it. */
+/** A server for display; contains no value that may be secret. */
 export interface McpServerView {
   readonly name: string;
   readonly scope: McpServerConfig["scope"];
   readonly source: string;
   readonly transport: "stdio" | "http" | "sse";
   readonly state: ServerState;
-  /** One line: what it runs or calls. */
+  /** One line: the command or address. */
   readonly shown: string;
   readonly settings: Readonly<Record<string, unknown>>;
   readonly signedIn?: boolean;
@@ -48,11 +48,11 @@ export interface McpServerView {
   readonly tools: readonly { readonly name: string; readonly state: "ok" | "changed" | "new" }[];
 }
 
-/** What a person is about to agree to, to be shown before. */
+/** The changes that the user is asked to approve. */
 export interface McpReview {
-  /** Set when the entry itself has to be approved. */
+  /** Set when the entry itself must be approved. */
   readonly entry?: string;
-  /** Whole definitions that are new, and differences of those that changed. */
+  /** Full definitions of new tools, and diffs of changed ones. */
   readonly tools: readonly string[];
   agree(): Promise<void>;
 }
@@ -89,7 +89,7 @@ export async function mcpAdministration(options: McpAdministrationOptions) {
         const isRemote = one.config.transport.type !== "stdio";
         return viewOf(one, pins, isRemote ? signIn(one.config).read()?.tokens !== undefined : undefined);
       }),
-    /** What was wrong with configurations read so far; each is told once. */
+    /** Returns problems of the configurations read so far, each once. */
     notices: (): readonly string[] => [...new Set(notices.splice(0))],
     add: (name: string, entry: object) => own.set(name, entry, "add"),
     async remove(name: string) {
@@ -109,14 +109,14 @@ export async function mcpAdministration(options: McpAdministrationOptions) {
         reach.close();
       }
     },
-    /** False when nobody was signed in. */
+    /** Returns false when there was no sign-in. */
     logout: async (name: string): Promise<boolean> => signIn(remote(find(name).config)).remove(),
   };
 }
 
 interface Known {
   readonly config: McpServerConfig;
-  /** Variables not filled in: what is shown of a server holds none of their values. */
+  /** With unexpanded variables, so that no value of theirs is shown. */
   readonly written: McpServerConfig;
   readonly state: ServerState;
   readonly item: PinnedItem<"mcp">;
@@ -183,7 +183,7 @@ async function checked(known: Known, options: McpAdministrationOptions, pins: Mc
   return probe;
 }
 
-/** Agreeing agrees to exactly what was shown, also when the server says something else meanwhile. */
+/** Approval covers exactly what was shown, even if the server lists something else meanwhile. */
 async function review(known: Known, options: McpAdministrationOptions, pins: McpPins): Promise<McpReview> {
   const { config, state, item } = known;
   if (state === "untrusted") {

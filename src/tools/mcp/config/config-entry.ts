@@ -1,4 +1,4 @@
-/** One entry of `mcpServers`: what may stand in it, and which field is wrong when something else does. */
+/** Parses one entry of `mcpServers`, and reports the field that is wrong. */
 import { isAbsolute, resolve } from "node:path";
 import * as z from "zod";
 import { HOST_NOTATION, hostRule, MAX_PROGRAM_HOSTS } from "../../../lib/host-rule.ts";
@@ -8,7 +8,7 @@ import { clip, nearest, sanitise } from "../../../lib/text.ts";
 import { DEFAULT_MCP_TIMEOUT_MS, type McpOAuthSettings, type McpScope, type McpServerConfig } from "../server.ts";
 import { expand, type Variables } from "./config-variables.ts";
 
-/** Something a person should know about one place in a configuration. */
+/** A problem at one position of a configuration, for the user. */
 export interface McpNotice {
   readonly source: string;
   readonly server?: string;
@@ -19,7 +19,7 @@ export interface McpNotice {
 export interface EntryPlace {
   readonly scope: McpScope;
   readonly source: string;
-  /** Relative folders in the entry begin here. */
+  /** Base of relative folders in the entry. */
   readonly folder: string;
   readonly pluginName?: string;
 }
@@ -33,13 +33,13 @@ const FORBIDDEN_KEYS = ["__proto__", "constructor", "prototype"];
 const MAX_DEPTH = 32;
 const MAX_TIMEOUT_MS = 24 * 60 * 60 * 1000;
 
-/** Why this cannot be the name of a server, if it cannot. */
+/** Returns why the name of a server is invalid, or undefined. */
 function nameProblem(name: string): string | undefined {
   if (FORBIDDEN_KEYS.includes(name)) return "this name is not allowed";
   return SERVER_NAME.test(name) ? undefined : "a name is 1 to 64 letters, digits, dots, dashes and underscores";
 }
 
-/** As written: variables are not filled in yet, so that trust is asked for the words a person can read. */
+/** Variables are not expanded yet, so that the user approves the text as written. */
 export function readEntry(name: string, entry: unknown, place: EntryPlace): ReadEntry {
   const at = { source: place.source, server: clip(sanitise(name), 64) };
   const refused = (message: string, field?: string): ReadEntry => ({
@@ -80,7 +80,7 @@ export function readEntry(name: string, entry: unknown, place: EntryPlace): Read
   };
 }
 
-/** The same server with its variables filled in, or which one could not be. */
+/** Returns the server with its variables expanded, or a notice for one that cannot be. */
 export function fillIn(config: McpServerConfig, variables: Variables): McpServerConfig | McpNotice {
   const problems: McpNotice[] = [];
   const fill = (field: string, text: string): string => {
@@ -151,7 +151,7 @@ const Entry = z.lazy(() =>
 );
 type Entry = z.infer<typeof Entry>;
 
-/** Written by other programs, and without meaning here. */
+/** Fields of other programs that have no meaning here. */
 const SILENT_FIELDS = ["isDefaultServer", "description", "displayName", "version", "gallery", "id"];
 
 function unknownFields(entry: Record<string, unknown>): { field: string; message: string }[] {
@@ -207,7 +207,7 @@ function transportOf(entry: Entry, place: EntryPlace): McpServerConfig["transpor
   };
 }
 
-/** A path that begins with a variable is known only when that is filled in. */
+/** A path that begins with a variable is only known after expansion. */
 const isPlain = (path: string): boolean => !path.startsWith("$") && !isAbsolute(path);
 
 function addressProblem(url: string): string | undefined {
@@ -243,7 +243,7 @@ function deferral(given: NonNullable<Entry["deferTools"]>): "auto" | "never" | "
   return given ? "always" : "never";
 }
 
-/** The first key that could reach a prototype, or the place where it is nested too deep to look further. */
+/** Returns the first key that could reach a prototype. Also rejects a value that is nested too deep to check. */
 function forbiddenKey(value: unknown, depth = 0): string | undefined {
   if (typeof value !== "object" || value === null) return undefined;
   if (depth > MAX_DEPTH) return "(nested too deep)";

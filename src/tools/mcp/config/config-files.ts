@@ -1,20 +1,23 @@
-/** Where configurations of MCP servers lie. */
+/** The locations of MCP configuration files. */
 import * as fs from "node:fs";
 import { dirname, join, resolve, sep } from "node:path";
 
 export const USER_FILE = "mcp-config.json";
-/** The first that has a server wins over the later ones of the same folder. */
+/** An earlier file wins over later ones of the same folder. */
 const PROJECT_FILES = [".troupe/mcp.json", ".mcp.json", ".github/mcp.json"];
 export const MAX_CONFIG_BYTES = 256 * 1024;
 const MAX_FOLDERS = 64;
 
 export interface ProjectFile {
   readonly path: string;
-  /** The folder it speaks for. */
+  /** The folder it applies to. */
   readonly folder: string;
 }
 
-/** Nearest folder first, up to the root of the repository; outside of one, only the folder itself. */
+/**
+ * Returns the files of the nearest folder first, up to the root of the repository. Outside a repository, only the
+ * folder itself.
+ */
 export function projectFiles(cwd: string, gitRoot: string | undefined): ProjectFile[] {
   const files: ProjectFile[] = [];
   let folder = resolve(cwd);

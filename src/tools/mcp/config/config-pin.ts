@@ -1,4 +1,4 @@
-/** What stands for a configured server where it is approved and recognised again. */
+/** Identifies a configured server for approval and recognition. */
 import { createHash } from "node:crypto";
 import { NO_NETWORK } from "../../../lib/host-rule.ts";
 import { type PinnedItem, shownFacts } from "../../../lib/pinned-item.ts";
@@ -6,7 +6,9 @@ import { clip, sanitise } from "../../../lib/text.ts";
 import type { McpServerConfig } from "../server.ts";
 import { isReference, namedIn } from "./config-variables.ts";
 
-/** Of the entry as written: the digest holds the values too, since a variable such as NODE_OPTIONS is code. */
+/**
+ * Computed from the entry as written. The digest includes the values, since a variable such as NODE_OPTIONS is code.
+ */
 export function pinnedItem(config: McpServerConfig): PinnedItem<"mcp"> {
   const { transport, sandbox } = config;
   const hosts = transport.type === "stdio" ? (transport.hosts ?? []) : [];
@@ -22,7 +24,7 @@ export function pinnedItem(config: McpServerConfig): PinnedItem<"mcp"> {
   };
 }
 
-/** Which server this is, whatever secrets it is given today: tool definitions are remembered under this. */
+/** Returns the identity of a server without the values of its secrets; tool definitions are stored under it. */
 export function serverKey({ name, transport }: McpServerConfig): string {
   const identity =
     transport.type === "stdio"
@@ -32,8 +34,8 @@ export function serverKey({ name, transport }: McpServerConfig): string {
 }
 
 /**
- * Everything that a person decides about, one fact a line: first what runs, what it reaches and which variables it names.
- * Nothing is cut or masked: an entry of a project is no secret to those who have the project, and any part may be code.
+ * Returns the full entry for the approval question, one fact per line: first the command, its hosts and the variables
+ * it names. Nothing is cut or masked: a project's entry is not secret, and any part may be code.
  */
 function wholeServer(transport: McpServerConfig["transport"]): string {
   if (transport.type !== "stdio") {
@@ -60,7 +62,7 @@ function wholeServer(transport: McpServerConfig["transport"]): string {
 
 const references = (texts: readonly string[]): string => [...new Set(texts.flatMap(namedIn))].join(", ") || "none";
 
-/** One line for lists and notices: the command or address, with the names of what it is given. */
+/** Returns one line for lists and notices: the command or address, with the names of its variables or headers. */
 export function shownServer({ transport }: McpServerConfig): string {
   if (transport.type !== "stdio") {
     const headers = Object.keys(transport.headers);
@@ -77,7 +79,7 @@ export function shownServer({ transport }: McpServerConfig): string {
 const MASK = "***";
 const SECRET_OPTION = /^-{1,2}[\w-]*(?:key|token|secret|password|passwd|auth|bearer|credentials?)$/i;
 
-/** References stay readable; whatever else may be a secret, so nothing of it is shown. */
+/** Shows references and masks all other values, which may be secrets. */
 export function maskedValues(values: Readonly<Record<string, string>>): Record<string, string> {
   return Object.fromEntries(Object.entries(values).map(([name, value]) => [name, isReference(value) ? value : MASK]));
 }
@@ -91,7 +93,7 @@ export function maskedArguments(values: readonly string[]): string[] {
   });
 }
 
-/** Values in the query are where keys hide. */
+/** Masks values in the query, which often contain keys. */
 export function maskedUrl(url: string): string {
   const [address = "", query] = splitOnce(url, "?");
   if (query === undefined) return url;
@@ -109,7 +111,7 @@ function splitOnce(value: string, separator: string): [string, string?] {
 
 const MAX_SHOWN_CHARACTERS = 4000;
 
-/** Hidden characters are visible in it, and no part can pass for another line. */
+/** Makes hidden characters visible and joins lines, so that no part can look like another line. */
 function line(parts: readonly string[]): string {
   return clip(sanitise(parts.join(" ")).replace(/\s*\n\s*/g, " ⏎ "), MAX_SHOWN_CHARACTERS);
 }

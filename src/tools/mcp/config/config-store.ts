@@ -1,4 +1,4 @@
-/** Changes to the user's own `mcp-config.json`: one entry at a time, everything else in it stays as it was. */
+/** Edits the user's `mcp-config.json` one entry at a time; everything else in it is preserved. */
 import { join } from "node:path";
 import { isObject, jsonTroublePlace, parseJson } from "../../../lib/json.ts";
 import { type Disk, replaceFile } from "../../../lib/node/disk.ts";
@@ -10,13 +10,13 @@ import { MAX_CONFIG_BYTES, USER_FILE } from "./config-files.ts";
 
 export interface UserServers {
   readonly file: string;
-  /** As written, whatever stands in them. */
+  /** Returns the entries as written, valid or not. */
   entries(): Readonly<Record<string, unknown>>;
-  /** Throws a usage error that names the field when the entry would not be usable. */
+  /** Throws a usage error that names the field when the entry is invalid. */
   set(name: string, entry: object, how: "add" | "update" | "either"): Promise<void>;
-  /** False when there is none of this name. */
+  /** Returns false when there is no entry of this name. */
   remove(name: string): Promise<boolean>;
-  /** Also for servers that are configured elsewhere. */
+  /** Also applies to servers that are configured elsewhere. */
   setEnabled(names: readonly string[], enabled: boolean): Promise<void>;
 }
 
@@ -63,7 +63,9 @@ export function userServers({ disk, stateRoot }: { disk: Disk; stateRoot: string
   };
 }
 
-/** An entry can switch itself off; to enable it is to undo that. */
+/**
+ * Removes the `disabled` and `enabled` fields of entries: enabling a server must undo an entry that disables itself.
+ */
 function switchedOn(servers: Content, names: readonly string[]): Content {
   const entries = Object.entries(servers).map(([name, entry]) => {
     if (!names.includes(name) || !isObject(entry)) return [name, entry];

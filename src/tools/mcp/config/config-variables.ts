@@ -1,8 +1,8 @@
-/** `$NAME`, `${NAME}` and `${NAME:-otherwise}` in the entries of a configuration; `$$` is a dollar sign. */
+/** Expands `$NAME`, `${NAME}` and `${NAME:-default}` in configuration entries; `$$` is a dollar sign. */
 
 export type Variables = (name: string) => { readonly kind: "value"; readonly value: string } | Missing;
 
-/** "withheld": it may be set, but whoever wrote the entry must not have it. */
+/** "withheld": it may be set, but the author of the entry must not read it. */
 interface Missing {
   readonly kind: "unset" | "withheld";
 }
@@ -13,7 +13,7 @@ export type Expanded =
 
 const REFERENCE = /\$(?:(\$)|([A-Za-z_][A-Za-z0-9_]*)|\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\})/g;
 
-/** What a value stands for is put in as it is: it is not looked through for further references. */
+/** Inserts values literally: references inside a value are not expanded. */
 export function expand(text: string, variables: Variables): Expanded {
   let missing: Extract<Expanded, { kind: "missing" }> | undefined;
   const expanded = text.replace(REFERENCE, (_, dollar?: string, bare?: string, braced?: string, otherwise?: string) => {
@@ -28,14 +28,14 @@ export function expand(text: string, variables: Variables): Expanded {
   return missing ?? { kind: "text", text: expanded };
 }
 
-/** The names of all variables that the text refers to. */
+/** Returns the names of all variables that the text references. */
 export function namedIn(text: string): string[] {
   return Array.from(text.matchAll(REFERENCE), ([, , bare, braced]) => bare ?? braced ?? "").filter(
     (name) => name !== "",
   );
 }
 
-/** True for text that only names variables, and so says nothing secret itself. */
+/** Returns true for text that only names a variable, and so contains no secret itself. */
 export function isReference(text: string): boolean {
   return /^(?:(?:Bearer|Basic|token) )?\$(?:[A-Za-z_][A-Za-z0-9_]*|\{[A-Za-z_][A-Za-z0-9_]*\})$/i.test(text);
 }

@@ -1,7 +1,7 @@
 /**
- * Which MCP servers a session has: flags, the host program, plugins, the project and the user each name some; the first
- * to name one wins. A bad entry costs itself and a notice. What a project or plugin says is untrusted until approved,
- * and never gets to see a variable that nobody gave it.
+ * Resolves the MCP servers of a session from flags, the host program, plugins, the project and the user. The first
+ * source that names a server wins. An invalid entry is skipped with a notice. Entries of a project or plugin are
+ * untrusted until approved, and see only variables that were released to them.
  */
 import { join } from "node:path";
 import { isObject, jsonTroublePlace, parseJson } from "../../../lib/json.ts";
@@ -22,23 +22,23 @@ export interface ServerSources {
   readonly cwd: string;
   readonly gitRoot?: string;
   readonly environment: Readonly<Record<string, string | undefined>>;
-  /** Asked for every entry of the project. Without it nothing of the project is used. */
+  /** Called for every entry of the project. Without it no entry of the project is used. */
   readonly trust?: TrustCheck;
-  /** False: only what flags, the program and plugins name. */
+  /** False: use only servers from flags, the program and plugins. */
   readonly discovered?: boolean;
-  /** Values of `--additional-mcp-config`: JSON, or `@file`; the later win over the earlier. */
+  /** Values of `--additional-mcp-config`: JSON, or `@file`. Later ones win. */
   readonly flags?: readonly string[];
-  /** `mcpServers` as the host program gave them; their values are meant as they stand. */
+  /** `mcpServers` of the host program; values are literal, without variables. */
   readonly program?: Readonly<Record<string, unknown>>;
-  /** What comes with who the session is; the weakest of all. */
+  /** Servers that come with the session's identity; lowest precedence. */
   readonly builtin?: Readonly<Record<string, unknown>>;
-  /** Of plugins that may be used; the earlier win. */
+  /** Servers of enabled plugins. Earlier ones win. */
   readonly plugins?: readonly PluginServers[];
-  /** `mcpServers` of settings files; those of a project are its servers like any other. The earlier win. */
+  /** `mcpServers` of settings files; a project's are treated as project servers. Earlier ones win. */
   readonly settings?: readonly SettingsServers[];
   /** Names from settings and `--disable-mcp-server`; a project may add to them. */
   readonly disabled?: readonly string[];
-  /** Names from the user's settings: on, though their entry or `mcp-config.json` says they are off. */
+  /** Names from the user's settings that are enabled even if their entry or `mcp-config.json` disables them. */
   readonly enabled?: readonly string[];
   /** `mcpVariables` of the user's settings: further variables that projects and plugins may use. */
   readonly variables?: readonly string[];
@@ -47,12 +47,12 @@ export interface ServerSources {
 interface PluginServers {
   readonly name: string;
   readonly folder: string;
-  /** Files, and what the manifest itself holds. */
+  /** Files, and servers in the manifest itself. */
   readonly parts: readonly (
     | { readonly kind: "file"; readonly path: string }
     | { readonly kind: "inline"; readonly value: Readonly<Record<string, unknown>> }
   )[];
-  /** Such as CLAUDE_PLUGIN_ROOT: for its entries to name, and in the environment of its programs. */
+  /** Such as CLAUDE_PLUGIN_ROOT: usable in its entries and set for its programs. */
   readonly variables?: Readonly<Record<string, string>>;
 }
 
@@ -63,9 +63,9 @@ interface SettingsServers {
   readonly servers: Readonly<Record<string, unknown>>;
 }
 
-/** A server that is configured and not used. */
+/** A configured server that is not used. */
 interface UnusedServer {
-  /** As written, variables not filled in. */
+  /** As written, with unexpanded variables. */
   readonly config: McpServerConfig;
   readonly reason: "disabled" | "untrusted" | "new" | "changed";
   readonly item: PinnedItem<"mcp">;
@@ -73,7 +73,7 @@ interface UnusedServer {
 
 export interface ResolvedServers {
   readonly servers: readonly McpServerConfig[];
-  /** The same servers with their variables not filled in: for showing, and for trust. */
+  /** The same servers with unexpanded variables, for display and trust. */
   readonly written: readonly McpServerConfig[];
   readonly disabled: readonly UnusedServer[];
   readonly notices: readonly McpNotice[];
@@ -81,7 +81,7 @@ export interface ResolvedServers {
 
 const MAX_SERVERS = 100;
 
-/** Throws a usage error for what a flag says; everything else becomes a notice. */
+/** Throws a usage error for an invalid flag; every other problem becomes a notice. */
 export function resolveServers(sources: ServerSources): ResolvedServers {
   const notices: McpNotice[] = [];
   const servers = new Map<string, McpServerConfig>();
@@ -118,7 +118,7 @@ export function resolveServers(sources: ServerSources): ResolvedServers {
 
 const TOO_MANY = `only ${MAX_SERVERS} servers can be used`;
 
-/** What someone switched off stays off, whoever else names it. */
+/** A disabled server stays off, even if another source names it. */
 const isHiding = ({ reason, config }: UnusedServer, name: string): boolean =>
   reason === "disabled" && config.name === name;
 
@@ -127,7 +127,7 @@ function disabledNames({ enabled = [], disabled = [] }: ServerSources, user: Ser
   return new Set([...kept, ...disabled]);
 }
 
-/** Every entry that makes sense, the strongest first. */
+/** Yields every valid entry, highest precedence first. */
 function* candidates(all: readonly Group[], notices: McpNotice[]) {
   for (const { place, entries } of all) {
     for (const [name, entry] of Object.entries(entries)) {
@@ -148,7 +148,7 @@ interface Group {
   readonly entries: Readonly<Record<string, unknown>>;
 }
 
-/** All that name servers, the strongest first. */
+/** Returns all sources of servers, highest precedence first. */
 function groups(sources: ServerSources, user: Group["entries"], notices: McpNotice[]): Group[] {
   const { cwd, stateRoot } = sources;
   const flags = (sources.flags ?? []).map((value) => ({
@@ -176,7 +176,7 @@ function groups(sources: ServerSources, user: Group["entries"], notices: McpNoti
   ];
 }
 
-/** A plugin may leave out the word "mcpServers" around its servers. */
+/** A plugin may omit the "mcpServers" object around its servers. */
 function pluginGroups({ name, folder, parts }: PluginServers, notices: McpNotice[]): Group[] {
   return parts.map((part) => {
     const source = part.kind === "file" ? part.path : join(folder, "plugin.json");
@@ -226,7 +226,7 @@ function readMap({ source, notices }: { source: string; notices: McpNotice[] }):
 
 class Problem extends Error {}
 
-/** What a parser says may quote the file, so it is not passed on. */
+/** Does not pass on the parser's message, which may quote the file. */
 function mapOf(text: string, problem: (message: string) => Error): ServerMap {
   const json = parseJson(text);
   if (!json.ok) throw problem(`is not JSON${jsonTroublePlace(text)}.`);
@@ -256,14 +256,17 @@ function distrusted(config: McpServerConfig, reason: "untrusted" | "new" | "chan
   return { source, server, message: `not used, because ${why}${how}. It would use: ${shownServer(config)}` };
 }
 
-/** A person should know when the server they set up is not the one that is used. */
+/** Notifies the user when their server is replaced by one of a project or plugin. */
 function shadowed(winner: McpServerConfig, loser: McpServerConfig): McpNotice[] {
   const isSurprise = loser.scope === "user" && (winner.scope === "project" || winner.scope === "plugin");
   if (!isSurprise) return [];
   return [{ source: winner.source, server: winner.name, message: `takes the place of the server in ${loser.source}` }];
 }
 
-/** A person's own entries see the real environment; those of others only what no secret is in, and what was named. */
+/**
+ * The user's entries see the real environment. Others see only variables without secrets, and those that were released
+ * to them.
+ */
 function variablesFor({ scope, pluginName }: McpServerConfig, sources: ServerSources): Variables {
   const { environment, variables = [], plugins = [] } = sources;
   const isOwn = scope !== "project" && scope !== "plugin";
@@ -277,7 +280,7 @@ function variablesFor({ scope, pluginName }: McpServerConfig, sources: ServerSou
   };
 }
 
-/** The programs of a plugin find out from their environment where it lies. */
+/** Sets the plugin's variables in the environment of its programs, so that they can find its folder. */
 function withPluginVariables(config: McpServerConfig, { plugins = [] }: ServerSources): McpServerConfig {
   const variables = plugins.find(({ name }) => name === config.pluginName)?.variables;
   const { transport } = config;

@@ -1,10 +1,10 @@
-/** What `mcp-tools.json` holds, and how it is read when it may be damaged. */
+/** The format of `mcp-tools.json`, and reading it when it may be damaged. */
 import * as z from "zod";
 import { parseJson } from "../../../lib/json.ts";
 import { readSmallFile } from "../../../lib/node/small-file.ts";
 import type { McpToolDefinition } from "../server.ts";
 
-/** As kept: `server` is not repeated. */
+/** As stored: `server` is not repeated. */
 const Definition = z.object({
   name: z.string(),
   title: z.string().exactOptional(),
@@ -22,11 +22,11 @@ const Definition = z.object({
 });
 
 const Server = z.object({
-  /** By the name of the tool: what was approved, and its hash. */
+  /** By tool name: the approved definition and its hash. */
   approved: z.array(z.object({ hash: z.string(), definition: Definition })),
-  /** What the server listed last, approved or not. */
+  /** The last listing of the server, approved or not. */
   listed: z.array(Definition).exactOptional(),
-  /** When it last ignored the question for its version, in milliseconds since 1970. */
+  /** Time of the last ignored version probe, in milliseconds since 1970. */
   probeIgnoredAt: z.number().exactOptional(),
 });
 
@@ -58,7 +58,7 @@ export function readPins(path: string): ReadPins {
 export const noPins = (): PinsFile => ({ version: 1, servers: {} });
 
 export function kept({ server: _, ...definition }: McpToolDefinition): KeptDefinition {
-  // A round trip through JSON, so that what is kept is what will be read.
+  // A JSON round trip, so that the stored value equals the one read later.
   return JSON.parse(JSON.stringify(definition));
 }
 

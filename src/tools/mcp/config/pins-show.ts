@@ -1,10 +1,10 @@
-/** Tool definitions as a person reads them before agreeing: in full, with everything hidden made visible. */
+/** Formats tool definitions for approval: in full, with hidden characters made visible. */
 import { clip, sanitise } from "../../../lib/text.ts";
 import type { McpToolDefinition } from "../server.ts";
 
 const MAX_CHARACTERS = 64 * 1024;
 
-/** All that a model will read of the tool. */
+/** Returns everything that a model will read of the tool. */
 export function shownDefinition(definition: Omit<McpToolDefinition, "server">): string {
   const { name, title, description, inputSchema, annotations } = definition;
   const parts = [
@@ -17,7 +17,7 @@ export function shownDefinition(definition: Omit<McpToolDefinition, "server">): 
   return clip(parts.join("\n"), MAX_CHARACTERS, "\n[cut: the definition is longer than anyone should agree to]");
 }
 
-/** What is different, line by line: `-` was approved, `+` is what the server says now. */
+/** Returns a line diff: `-` was approved, `+` is the server's current definition. */
 export async function shownChange(before: McpToolDefinition, after: McpToolDefinition): Promise<string> {
   const { diffLines } = await import("diff");
   const changes = diffLines(`${shownDefinition(before)}\n`, `${shownDefinition(after)}\n`, {
@@ -36,7 +36,7 @@ export async function shownChange(before: McpToolDefinition, after: McpToolDefin
     .join("\n");
 }
 
-/** Fillers, joiners and selectors: they show nothing, and a model reads them. */
+/** Fillers, joiners and selectors: invisible, but a model reads them. */
 const HIDDEN: readonly (readonly [first: number, last: number])[] = [
   [0xad, 0xad],
   [0x34f, 0x34f],
@@ -52,7 +52,7 @@ const HIDDEN: readonly (readonly [first: number, last: number])[] = [
   [0xe0080, 0xe0fff],
 ];
 
-/** Beyond what a terminal needs: also the characters that can carry text nobody sees. */
+/** In addition to `sanitise`, shows characters that can carry invisible text. */
 export function visible(text: string): string {
   return sanitise(text).replace(/[^\u0000-\u00ac]/gu, (character) => {
     const code = character.codePointAt(0) ?? 0;
@@ -61,5 +61,5 @@ export function visible(text: string): string {
   });
 }
 
-/** So that no line of a description can pass for one of ours. */
+/** Indents, so that no line of a description can look like one of ours. */
 const indented = (text: string): string[] => text.split("\n").map((one) => `  | ${one}`);

@@ -1,7 +1,7 @@
 /**
- * Tool definitions a person has agreed to. A server may change what its tools say of themselves at any time; what was
- * approved is kept here, so that a change is noticed before the next call. The last listing of a server is kept too,
- * and lets a session offer its tools without starting it.
+ * Tool definitions that the user approved. A server may change the descriptions of its tools at any time. The approved
+ * ones are stored here, so that a change is detected before the next call. The last listing of a server is stored too,
+ * so that a session can offer its tools without starting it.
  */
 import { createHash } from "node:crypto";
 import * as fs from "node:fs";
@@ -25,17 +25,20 @@ import {
 } from "./pins-file.ts";
 
 export interface McpPins {
-  /** What the server listed when it was last connected; what was approved of it when that is not known. */
+  /** Returns the last listing of the server; the approved definitions when there is none. */
   definitions(config: McpServerConfig): readonly McpToolDefinition[] | undefined;
-  /** "new": nobody agreed to a tool of this name yet. "changed": to another one of this name; it must not be called. */
+  /**
+   * "new": no tool of this name was approved. "changed": another definition of this name was approved, so it must not
+   * be called.
+   */
   check(config: McpServerConfig, definition: McpToolDefinition): "ok" | "changed" | "new";
-  /** What was agreed to, for showing what changed. */
+  /** Returns the approved definitions, to show what changed. */
   approved(config: McpServerConfig): readonly McpToolDefinition[];
-  /** Agrees to these definitions, and to no other tool of the server. */
+  /** Approves these definitions, and no other tool of the server. */
   approve(config: McpServerConfig, definitions: readonly McpToolDefinition[]): Promise<void>;
-  /** Keeps a listing for the next session; agrees to nothing. Costs nothing when it is the one already kept. */
+  /** Stores a listing for the next session without approving it. Does nothing when it is already stored. */
   remember(config: McpServerConfig, definitions: readonly McpToolDefinition[]): Promise<void>;
-  /** The server ignored the question for its version; for a week it is not asked. */
+  /** Records that the server ignored the version probe. It is not probed again for a week. */
   probeIgnored(config: McpServerConfig): Promise<void>;
   ignoresProbe(config: McpServerConfig): boolean;
   forget(config: McpServerConfig): Promise<void>;
@@ -98,7 +101,7 @@ async function openFile({ disk, stateRoot, onNotice = () => undefined }: PinsOpt
   const path = join(stateRoot, PINS_FILE);
   let seen: { stamp: string; pins: PinsFile } | undefined;
 
-  /** Another process may have approved something since: read again whenever the file is another one. */
+  /** Another process may have approved something: reads the file again whenever it changed. */
   const current = (): PinsFile => {
     const stamp = stampOf(path);
     if (seen?.stamp !== stamp) {
@@ -143,7 +146,7 @@ function withApproved(server: PinnedServer | undefined, definitions: readonly Mc
   return approved;
 }
 
-/** Of all that a model or a person is shown of a tool. */
+/** Returns a hash of everything that a model or the user sees of a tool. */
 export function definitionHash(definition: Omit<McpToolDefinition, "server">): string {
   const { name, title, description, inputSchema, annotations } = definition;
   const shown = [name, title ?? null, description, sorted(inputSchema, 0), sorted(annotations ?? null, 0)];
@@ -152,7 +155,7 @@ export function definitionHash(definition: Omit<McpToolDefinition, "server">): s
 
 const MAX_SORTED_DEPTH = 64;
 
-/** Keys in one order, so that a server which shuffles them has not changed anything. */
+/** Sorts keys, so that another key order is not a change. */
 function sorted(value: unknown, depth: number): unknown {
   if (depth > MAX_SORTED_DEPTH) return JSON.stringify(value);
   if (Array.isArray(value)) return value.map((item) => sorted(item, depth + 1));
@@ -168,7 +171,7 @@ function sameListing(one: readonly KeptDefinition[] | undefined, other: readonly
   return JSON.stringify(one) === JSON.stringify(other);
 }
 
-/** Servers come and go: those not touched for longest are forgotten first, approved ones last. */
+/** Drops the least recently used servers first, approved ones last. */
 function newest(servers: PinsFile["servers"]): PinsFile["servers"] {
   const all = Object.entries(servers);
   const spare = all.length - MAX_SERVERS;
@@ -191,7 +194,7 @@ async function setDamagedAside(path: string, disk: Disk, onNotice: (message: str
   onNotice(`${path} ${read.reason}. It is kept as ${aside}; all MCP tools count as not approved yet.`);
 }
 
-/** "2 tools, 1 changed, 1 new" for a list of servers. */
+/** Returns "2 tools, 1 changed, 1 new" for a list of servers. */
 export function summaryOf(pins: McpPins, config: McpServerConfig): string | undefined {
   const definitions = pins.definitions(config);
   if (definitions === undefined) return undefined;

@@ -1,4 +1,4 @@
-/** The challenge of a server that refuses a request: which sign-in it wants. */
+/** Challenges of servers that refuse a request: the sign-in they want. */
 import type { FetchLike } from "@modelcontextprotocol/client";
 import { TroupeError } from "../../../protocol/errors.ts";
 import type { McpServerConfig } from "../server.ts";
@@ -11,7 +11,7 @@ export interface Refusal {
   readonly scope?: string;
 }
 
-/** Calls `onRefused` for each 401, and each 403 for want of a scope, that the origin of the server answers. */
+/** Calls `onRefused` for each 401, and each 403 for a missing scope, from the origin of the server. */
 export function watchRefusals(
   fetch: FetchLike,
   serverUrl: string,
@@ -40,12 +40,12 @@ async function refusalIn(response: Response): Promise<Refusal | undefined> {
   };
 }
 
-/** The words of a server are stored beside its tokens: neither empty nor without bound. */
+/** Text of a server is stored beside its tokens, so it must be non-empty and bounded. */
 const isKeepable = (text: string): boolean => text !== "" && text.length <= 4096;
 
 /**
- * Connects and lists the tools without a sign-in. Returns the first refusal, or undefined when the server answers anyone.
- * Some servers answer "initialize" freely and refuse the requests after it.
+ * Connects and lists the tools without a sign-in. Returns the first refusal, or undefined when the server requires no
+ * sign-in. Some servers accept "initialize" and refuse the requests after it.
  *
  * Throws a `TroupeError` when the server cannot be reached.
  */
@@ -77,7 +77,7 @@ export async function probeRefusal(
   return refusal;
 }
 
-/** The server wants a sign-in. */
+/** Returns whether the server wants a sign-in. */
 export async function isUnauthorized(error: unknown): Promise<boolean> {
   const { SdkErrorCode, SdkHttpError, UnauthorizedError } = await import("@modelcontextprotocol/client");
   if (error instanceof UnauthorizedError) return true;

@@ -1,6 +1,6 @@
 /**
- * Tokens that the host program brings. Whoever started the session signs people in itself; when a server refuses a
- * request, the host is asked for a token, told why, and the request is sent again. Nothing of it is kept on disk.
+ * Tokens from the host program, which signs users in itself. When a server refuses a request, the host is asked for a
+ * token with the reason, and the request is sent again. Nothing is stored on disk.
  */
 import type { FetchLike } from "@modelcontextprotocol/client";
 import type { McpServerConfig } from "../server.ts";
@@ -20,7 +20,7 @@ export interface TokenRequest {
   };
   /** The document at `resourceMetadataUrl`, as the server sent it. */
   readonly resourceMetadata?: string;
-  /** The client that the entry of the server names. */
+  /** The client named in the server's entry. */
   readonly staticClientConfig?: {
     readonly clientId: string;
     readonly grantType?: "client_credentials";
@@ -32,36 +32,36 @@ export type TokenAnswer =
   | { readonly kind: "token"; readonly accessToken: string; readonly tokenType?: string; readonly expiresIn?: number }
   | { readonly kind: "cancelled" };
 
-/** Who brings tokens for one session. */
+/** The token source of one session. */
 export interface TokenSource {
-  /** Whose tokens they are: a connection that uses them serves nobody else. */
+  /** The owner of the tokens. A connection that uses them serves no other owner. */
   readonly owner: string;
-  /** Whether somebody is there to be asked. Decides when a connection is made. */
+  /** Returns whether the host can be asked. Checked when a connection is made. */
   canAsk(): boolean;
   request(request: TokenRequest, signal: AbortSignal): Promise<TokenAnswer>;
 }
 
-/** What was brought last; outlives the connection it was brought for. */
+/** The last token; outlives the connection it was requested for. */
 export interface HeldToken {
-  /** As it goes into the header, scheme and all. */
+  /** The header value, including the scheme. */
   value?: string;
   asking?: Promise<string | undefined>;
 }
 
 export interface HostTokens {
   readonly config: McpServerConfig;
-  /** How the server is reached; tokens go to its origin alone. */
+  /** Reaches the server; tokens are sent to its origin only. */
   readonly fetch: FetchLike;
   readonly held?: HeldToken;
   requestToken(request: TokenRequest): Promise<TokenAnswer>;
 }
 
-/** `fetch` for one server. Several requests that are refused at once ask the host once. */
+/** Returns a `fetch` for one server. Concurrent refusals ask the host once. */
 export function hostAuthorisedFetch(options: HostTokens): FetchLike {
   const { config, fetch, held = {} } = options;
   const { origin } = new URL(remoteUrl(config));
 
-  /** Undefined when the host brings none. */
+  /** Resolves to undefined when the host provides no token. */
   const tokenAfter = (refusal: Refusal): Promise<string | undefined> => {
     if (held.value !== undefined && held.value !== refusal.token) return Promise.resolve(held.value);
     held.asking ??= ask(options, refusal)
@@ -87,7 +87,7 @@ export function hostAuthorisedFetch(options: HostTokens): FetchLike {
       for (;;) {
         asked.push(reason);
         if ((await tokenAfter({ token, reason, response })) !== undefined) break;
-        // Where nothing could be renewed somebody may still sign in; where a scope is not given the rest still works.
+        // After a failed refresh the user may still sign in. After a missing scope, other calls still work.
         if (reason === "upscope") return new Response(null, { status: response.status, headers: response.headers });
         if (reason !== "refresh") throw await needed(config.name);
         reason = "reauth";
@@ -97,13 +97,13 @@ export function hostAuthorisedFetch(options: HostTokens): FetchLike {
 }
 
 interface Refusal {
-  /** What was refused. */
+  /** The refused token. */
   readonly token: string | undefined;
   readonly reason: TokenReason;
   readonly response: Response;
 }
 
-/** Undefined when the request succeeded, or when asking again would not help. */
+/** Returns undefined when the request succeeded, or when asking again would not help. */
 async function reasonFor(
   response: Response,
   token: string | undefined,
@@ -157,7 +157,7 @@ function clientOf({ transport }: McpServerConfig): TokenRequest["staticClientCon
   };
 }
 
-/** What a header can carry, and no more; undefined for anything else. */
+/** Returns the header value, or undefined for a token that a header cannot carry. */
 function headerValue({ accessToken, tokenType = "Bearer" }: TokenAnswer & { kind: "token" }): string | undefined {
   const scheme = /^bearer$/i.test(tokenType) ? "Bearer" : tokenType;
   const isUsable = /^[\u0021-\u007e]{1,16384}$/.test(accessToken) && /^[A-Za-z][A-Za-z0-9-]{0,31}$/.test(scheme);
@@ -174,7 +174,7 @@ async function metadataAt(url: URL, fetch: FetchLike): Promise<string | undefine
     const text = await response.text();
     return response.ok && text.length <= MAX_METADATA_CHARACTERS ? text : undefined;
   } catch {
-    return undefined; // the host can look for itself
+    return undefined; // the host can fetch it itself
   }
 }
 
@@ -184,7 +184,7 @@ function withToken(init: RequestInit | undefined, token: string): RequestInit {
   return { ...init, headers };
 }
 
-/** A host that never answers has cancelled. */
+/** Treats a host that does not answer in time as cancelled. */
 function soon(answer: Promise<TokenAnswer>): Promise<TokenAnswer> {
   let limit: NodeJS.Timeout | undefined;
   const late = new Promise<TokenAnswer>((resolve) => {

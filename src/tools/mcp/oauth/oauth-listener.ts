@@ -1,4 +1,4 @@
-/** Where the browser comes back to after a sign-in: one address of this machine, once, for a few minutes. */
+/** The redirect target of a sign-in: one loopback address, used once, for a few minutes. */
 import { timingSafeEqual } from "node:crypto";
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -8,19 +8,19 @@ import { TroupeError } from "../../../protocol/errors.ts";
 
 export interface RedirectListener {
   readonly url: string;
-  /** Resolves with what the browser brought, or rejects when it brought a refusal, or nothing in time. */
+  /** Resolves with the code. Rejects on a refusal or a timeout. */
   readonly arrival: Promise<{ readonly code: string; readonly iss?: string }>;
   close(): void;
 }
 
 const PATH = "/callback";
-/** Other programs of this machine may try; a person's browser comes once. */
+/** Limit for requests of other programs on this machine; the browser needs one. */
 const MAX_STRANGERS = 50;
 
 export async function listenForRedirect(options: { state: string; timeoutMs: number }): Promise<RedirectListener> {
   const { createServer } = await import("node:http");
   const arrival = deferred<{ code: string; iss?: string }>();
-  arrival.promise.catch(() => undefined); // whoever waits hears of it; nobody may be waiting yet
+  arrival.promise.catch(() => undefined); // prevents an unhandled rejection before a caller waits
   let strangers = 0;
   const server = createServer({ requestTimeout: 10_000, headersTimeout: 10_000 }, (request, response) => {
     const visit = judge(request, options.state, `127.0.0.1:${portOf(server)}`);
@@ -54,7 +54,9 @@ type Visit =
   | { readonly kind: "refusal"; readonly reason: string }
   | { readonly kind: "stranger"; readonly status: number };
 
-/** Only who knows the state is the browser we sent; a wrong one neither ends the wait nor learns anything. */
+/**
+ * Only the browser that we sent knows the state. A request with a wrong one neither ends the wait nor learns anything.
+ */
 function judge(request: IncomingMessage, state: string, host: string): Visit {
   if (request.headers.host !== host) return { kind: "stranger", status: 421 };
   if (request.method !== "GET") return { kind: "stranger", status: 405 };

@@ -1,4 +1,4 @@
-/** Where the sign-in to one remote server is kept: a file of the owner alone, or memory. */
+/** Stores the sign-in to one remote server: in a file readable by the owner only, or in memory. */
 import { createHash } from "node:crypto";
 import { join } from "node:path";
 import * as z from "zod";
@@ -13,9 +13,9 @@ const text = z.string().min(1).max(65_536);
 
 const SignIn = z.object({
   serverUrl: text,
-  /** As registered, or given by the configuration; `issuer` says to whom it belongs. */
+  /** As registered, or from the configuration; `issuer` is the server it belongs to. */
   client: z.looseObject({ client_id: text, issuer: text.optional() }).exactOptional(),
-  /** Given by a person for a client that has one. */
+  /** Entered by the user, for a client with a secret. */
   clientSecret: text.exactOptional(),
   tokens: z
     .looseObject({
@@ -26,26 +26,26 @@ const SignIn = z.object({
       issuer: text.optional(),
     })
     .exactOptional(),
-  /** What the next sign-in should ask for, because a call needed it. */
+  /** The scope to request at the next sign-in, because a call needed it. */
   wantedScope: text.exactOptional(),
-  /** The scope of the last sign-in: where it is refused again, another sign-in does not help. */
+  /** The scope of the last sign-in. If it is refused again, another sign-in does not help. */
   askedScope: text.exactOptional(),
-  /** How the server refused a session last; the next sign-in goes by it. */
+  /** The last refusal that a session received; used by the next sign-in. */
   refusal: z.object({ resourceMetadataUrl: text.exactOptional(), scope: text.exactOptional() }).exactOptional(),
 });
 export type SignIn = z.infer<typeof SignIn>;
 
 export interface SignInStore {
-  /** What is kept now; another process may have changed it since the last look. */
+  /** Returns the current state; another process may have changed it since the last call. */
   read(): SignIn | undefined;
   change(edit: (kept: Partial<SignIn>) => Omit<SignIn, "serverUrl">): Promise<void>;
-  /** False when there was nothing. */
+  /** Returns false when nothing was stored. */
   remove(): Promise<boolean>;
 }
 
 const MAX_BYTES = 512 * 1024;
 
-/** Kept under name and address: the same name with another address is another server, and gets nothing of this one. */
+/** Stored under name and address: the same name with another address is another server and cannot use these tokens. */
 export function fileSignIn(options: { disk: Disk; stateRoot: string; config: McpServerConfig }): SignInStore {
   const { disk, stateRoot, config } = options;
   const serverUrl = remoteUrl(config);

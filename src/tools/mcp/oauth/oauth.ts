@@ -1,7 +1,7 @@
 /**
- * Signing in to remote servers. The library does the protocol (discovery, PKCE, registration, refresh, wider scopes);
- * this gives it a memory and a way to a person. A session never opens a browser: it uses and refreshes what is kept,
- * and where that is not enough the server needs a sign-in, by `troupe mcp login` or by the host program.
+ * OAuth sign-in to remote servers. The library implements the protocol (discovery, PKCE, registration, refresh, wider
+ * scopes); this module adds storage and user interaction. A session never opens a browser: it uses and refreshes stored
+ * tokens. When they are not sufficient, the server needs a sign-in by `troupe mcp login` or by the host program.
  */
 import { randomBytes } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
@@ -18,10 +18,10 @@ export interface SignInOptions {
   readonly store: SignInStore;
 }
 
-/** A provider that is told of each refusal before the library acts on it. */
+/** A provider that is notified of each refusal before the library acts on it. */
 export type SessionSignIn = OAuthClientProvider & { onRefused(refusal: Refusal): Promise<void> };
 
-/** For a connection: uses what is kept, and rejects with what to do when that is not enough. */
+/** For a connection: uses stored tokens. Rejects with an error that says what to do when they are not sufficient. */
 export function sessionSignIn(options: SignInOptions): SessionSignIn {
   const { config, store } = options;
   let last: Refusal | undefined;
@@ -57,10 +57,10 @@ function stillRefused({ name }: McpServerConfig, scope: string): TroupeError {
 
 export interface LoginOptions extends SignInOptions {
   readonly fetch: FetchLike;
-  /** Shows a person where to sign in; not called for a client that signs in by itself. */
+  /** Shows the user where to sign in; not called for a client that signs in by itself. */
   readonly onAuthorize: (url: URL) => void | Promise<void>;
   readonly signal: AbortSignal;
-  /** Of a client that has one; kept for later. */
+  /** For a client with a secret; stored for later. */
   readonly clientSecret?: string;
   readonly timeoutMs?: number;
 }
@@ -68,7 +68,7 @@ export interface LoginOptions extends SignInOptions {
 const LOGIN_TIMEOUT_MS = 5 * 60_000;
 const REQUEST_TIMEOUT_MS = 30_000;
 
-/** Signs in anew. "not-needed" when the server answers whoever asks. */
+/** Signs in again. Returns "not-needed" when the server requires no sign-in. */
 export async function login(options: LoginOptions): Promise<"signed-in" | "not-needed"> {
   const { config, store, signal, clientSecret, timeoutMs = LOGIN_TIMEOUT_MS } = options;
   const { auth } = await import("@modelcontextprotocol/client");
@@ -108,7 +108,7 @@ export async function login(options: LoginOptions): Promise<"signed-in" | "not-n
   }
 }
 
-/** The refusal that the server answers now, or the one that a session met: some servers refuse calls only. */
+/** Returns the server's current refusal, or the one a session received: some servers refuse only tool calls. */
 async function refusalOf({ config, store }: SignInOptions, fetchFn: FetchLike): Promise<SignIn["refusal"]> {
   const met = store.read()?.refusal;
   const found = await probeRefusal(config, fetchFn, CLIENT_INFO).catch((error: unknown) => {
@@ -126,7 +126,7 @@ interface Way {
 
 const CLIENT_NAME = "troupe";
 const CLIENT_INFO = { name: CLIENT_NAME, version: "0" };
-/** Never visited: a session ends where a browser would begin. */
+/** Never visited: a session does not open a browser. */
 const NO_REDIRECT = "http://127.0.0.1/callback";
 
 function provider(options: SignInOptions, way: Way): OAuthClientProvider {
@@ -147,7 +147,7 @@ function provider(options: SignInOptions, way: Way): OAuthClientProvider {
     state: () => way.state,
     async clientInformation(context) {
       const client = clientOf(settings, store.read(), way);
-      // Registering anew makes sense only where somebody can then sign in.
+      // Registering again makes sense only when the user can then sign in.
       if (client === undefined && way.redirectUrl === NO_REDIRECT) throw await needed(config.name);
       // Without its secret such a client is refused in any case.
       if (isByItself && client?.client_secret === undefined) throw await secretMissing(config, way);
@@ -200,7 +200,7 @@ function signing({ clientId }: McpOAuthSettings, store: SignInStore) {
 const clientCredentials = (scope?: string): URLSearchParams =>
   new URLSearchParams({ grant_type: "client_credentials", ...(scope && { scope }) });
 
-/** The one that was configured; else the one that was registered, as long as it may come back to this address. */
+/** Returns the configured client; otherwise the registered one, if it may use this redirect address. */
 function clientOf(settings: McpOAuthSettings, kept: SignIn | undefined, way: Way): SignIn["client"] {
   const { client, clientSecret } = kept ?? {};
   if (settings.clientId === undefined) {
@@ -216,7 +216,10 @@ function clientOf(settings: McpOAuthSettings, kept: SignIn | undefined, way: Way
   };
 }
 
-/** A client that a person set up belongs to the first issuer it was used with; its secret goes to no other. */
+/**
+ * Binds a configured client to the first issuer it is used with. Throws for another issuer, so that its secret is never
+ * sent there.
+ */
 async function boundClient(client: NonNullable<SignIn["client"]>, issuer: string, { config, store }: SignInOptions) {
   if (client.issuer === issuer) return client;
   if (client.issuer !== undefined) {
@@ -229,7 +232,7 @@ async function boundClient(client: NonNullable<SignIn["client"]>, issuer: string
   return { ...client, issuer };
 }
 
-/** A secret a person gave is kept once, apart from what a registration says. */
+/** Drops the secret of a configured client, which is stored separately. */
 function withoutSecret(
   client: NonNullable<SignIn["client"]>,
   { clientId }: McpOAuthSettings,
@@ -238,7 +241,7 @@ function withoutSecret(
   return { client_id: client.client_id, ...(client.issuer !== undefined && { issuer: client.issuer }) };
 }
 
-/** Another process may have renewed the tokens that failed here; then they are good, and stay. */
+/** Removes credentials. Keeps tokens that another process renewed after the ones that failed here. */
 function withoutCredentials(kept: Partial<SignIn>, what: "all" | "client" | "tokens", lastUsed: string | undefined) {
   const { client, tokens, ...rest } = kept;
   const isRenewed = tokens?.refresh_token !== undefined && tokens.refresh_token !== lastUsed;
@@ -249,7 +252,7 @@ function withoutCredentials(kept: Partial<SignIn>, what: "all" | "client" | "tok
   };
 }
 
-/** What the connection understands as "needs-auth". */
+/** Returns the error that the connection reports as "needs-auth". */
 export async function needed(serverName: string): Promise<Error> {
   const { UnauthorizedError } = await import("@modelcontextprotocol/client");
   return new UnauthorizedError(`${serverName} needs a sign-in: troupe mcp login ${serverName}`);

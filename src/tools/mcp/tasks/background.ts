@@ -1,10 +1,10 @@
-/** Calls that a server takes only as tasks, or makes tasks of: they go on by themselves, like agents in the background. */
+/** Calls that a server runs as tasks. They continue in the background, like background agents. */
 import { deferred } from "../../../lib/deferred.ts";
 import type { ToolResult } from "../../tool-error.ts";
 import type { McpTaskStatus } from "./tasks.ts";
 
 export interface McpTasks {
-  /** Resolves with what the model reads now: the id under which the call goes on, or its result where it was awaited. */
+  /** Resolves with the text for the model: the id of the background call, or its result if it was awaited. */
   start(call: McpTaskCall, work: McpWork, signal: AbortSignal): Promise<ToolResult>;
 }
 
@@ -13,7 +13,7 @@ export interface McpTaskCall {
   readonly toolName: string;
   readonly arguments: Readonly<Record<string, unknown>>;
   readonly toolCallId: string;
-  /** The server works on it already; told when it will never be run here, because it was stopped before. */
+  /** Set when the server already runs it. `dropped` is called when it was stopped before it could be followed here. */
   readonly underWay?: { dropped(): void };
 }
 
@@ -26,7 +26,7 @@ interface McpWorkPorts {
   onProgress(text: string): void;
 }
 
-/** Runs a call that is an ordinary one until the server makes a task of it. Then the rest of it is handed over. */
+/** Runs an ordinary call until the server creates a task from it. The rest is then handed over. */
 export async function untilTask(
   work: McpWork,
   foreground: { readonly signal: AbortSignal; onProgress(text: string): void },
@@ -69,7 +69,7 @@ export async function untilTask(
   });
 }
 
-/** What stops the one stops the other, until that is undone. */
+/** Forwards an abort until the returned function is called. */
 function linked(signal: AbortSignal, stop: AbortController): () => void {
   const forward = (): void => stop.abort(signal.reason);
   if (signal.aborted) forward();

@@ -1,18 +1,18 @@
-/** The time a call may take: so long between signs of life, so long in all. It stands still while a person is asked. */
+/** Time limits of a call: between progress messages and in total. The clock is paused while the user is asked. */
 
 export interface CallClock {
-  /** Aborted when the time is over, with what was over as the reason. */
+  /** Aborts on timeout, with the exceeded limit as the reason. */
   readonly signal: AbortSignal;
-  /** The server showed that it works. */
+  /** Call this on progress of the server. */
   touch(): void;
-  /** It may take as long as this in all, if that is more. */
+  /** Raises the total limit to this, if it is more. */
   extend(totalMs: number): void;
-  /** Stands still until the work is done. */
+  /** Pauses until the work is done. */
   pauseFor<T>(work: () => Promise<T>): Promise<T>;
   stop(): void;
 }
 
-/** Our own clocks end what takes too long; those of the library must only not be in the way. */
+/** Our own clocks apply; the library's timeouts must never fire first. */
 export const LIBRARY_MS = 2 ** 31 - 1;
 
 export class CallTimeout extends Error {

@@ -1,7 +1,7 @@
 /**
- * Messages about tasks that the library keeps to itself: it refuses results of the kind `task` (the extension of
- * 2026-07-28), and forgets who waits for progress once a call is answered, which for a call made as a task is at its
- * beginning. They are read before the library sees them.
+ * Intercepts task messages before the library sees them. The library rejects results of the kind `task` (the extension
+ * of 2026-07-28). It also drops progress handlers once a call is answered; for a call made as a task that is at its
+ * start.
  */
 import { randomUUID } from "node:crypto";
 import type { Transport } from "@modelcontextprotocol/client";
@@ -15,11 +15,11 @@ export interface TaskProgress {
 }
 
 export class TaskMessages {
-  /** Under which a task travels through the library; no server can know it. */
+  /** The key under which a task passes through the library; no server can know it. */
   readonly #key = `troupe/${randomUUID()}`;
   readonly #watchers = new Map<string, (progress: TaskProgress) => void>();
 
-  /** To be called once, when the library listens. */
+  /** Call this once, when the library listens. */
   listen(transport: Transport): void {
     const pass = transport.onmessage;
     transport.onmessage = (message, extra) => {
@@ -28,14 +28,14 @@ export class TaskMessages {
     };
   }
 
-  /** A token to send with a call, and what it reports until it is no longer watched. */
+  /** Returns a token to send with a call, and reports its progress until stopped. */
   watch(onProgress: (progress: TaskProgress) => void): { readonly token: string; stop(): void } {
     const token = `troupe-${randomUUID()}`;
     this.#watchers.set(token, onProgress);
     return { token, stop: () => void this.#watchers.delete(token) };
   }
 
-  /** The task that a server made of a call, if it did. */
+  /** Returns the task that a server created from a call, if any. */
   taskIn(result: unknown): Readonly<Record<string, unknown>> | undefined {
     const task = isObject(result) && isObject(result._meta) ? result._meta[this.#key] : undefined;
     return isObject(task) ? task : undefined;
@@ -56,7 +56,7 @@ export class TaskMessages {
     return true;
   }
 
-  /** A task is handed on as a result without content, which the library lets through. */
+  /** Passes a task on as a result without content, which the library accepts. */
   #carried(message: unknown): unknown {
     if (!isObject(message) || !isObject(message.result) || message.result.resultType !== "task") return message;
     const { resultType: _, _meta, ...task } = message.result;

@@ -1,7 +1,7 @@
 /**
- * Calls that a server works on as tasks: it answers with the name of a task, which is asked about until it has ended. Each
- * wait is bounded here; the whole by the signal. Two generations: those we ask for (2025-11-25), and those a server
- * makes of a call by itself (the extension of 2026-07-28).
+ * Calls that a server runs as tasks: it returns a task id, which is polled until the task has ended. Each wait is
+ * limited here; the signal limits the whole. There are two generations: tasks that we request (2025-11-25), and tasks
+ * that a server creates from a call (the extension of 2026-07-28).
  */
 import { setTimeout as delay } from "node:timers/promises";
 import type { Client } from "@modelcontextprotocol/client";
@@ -33,16 +33,16 @@ export interface McpTaskStatus {
   readonly taskId: string;
   readonly status: "working" | "input_required" | "completed" | "failed" | "cancelled";
   readonly statusMessage?: string;
-  /** How far it is, where it says so. */
+  /** Progress, if the server reports it. */
   readonly progress?: number;
   readonly total?: number;
-  /** Why less is known than should be. */
+  /** Set when the status may be out of date. */
   readonly warning?: string;
-  /** Tells the task something while it works; only where the server says it takes that. */
+  /** Sends a message to the running task; only set when the server supports it. */
   readonly steer?: (message: string) => Promise<void>;
 }
 
-/** Declared by who understands results of the kind `task`. */
+/** Declared by clients that accept results of the kind `task`. */
 export const TASKS_EXTENSION = "io.modelcontextprotocol/tasks";
 
 const MIN_POLL_MS = 100;
@@ -62,7 +62,7 @@ type Task = z.infer<typeof task>;
 const created = z.object({ task });
 const anything = z.looseObject({});
 
-/** The result of the task, as the server gives it. Abort cancels the task over there and rejects at once. */
+/** Returns the result of the task. An abort cancels the task on the server and rejects immediately. */
 export async function callAsTask(request: TaskRequest): Promise<unknown> {
   const { client, signal, timeoutMs, messages } = request;
   let known: McpTaskStatus | undefined;
@@ -84,7 +84,7 @@ export async function callAsTask(request: TaskRequest): Promise<unknown> {
     return await cancelling({ ...request, taskId }, async () => {
       const place = { ...request, onStatus: tell };
       await untilEnded(first.task, place, { states: ["working"], read: task, steer: steering(request, taskId) });
-      // While the server waits for an answer of ours, it asks on the way to its result.
+      // While the server waits for our input, it sends its requests in response to `tasks/result`.
       return client.request({ method: "tasks/result", params: { taskId } }, anything, { timeout: LIBRARY_MS, signal });
     });
   } finally {
@@ -101,13 +101,13 @@ type Detailed = z.infer<typeof detailed>;
 type InputRequest = { readonly method: string; readonly params?: unknown };
 
 export interface MadeTask extends TaskPlace {
-  /** What the server answered to the call. */
+  /** The server's response to the call. */
   readonly first: unknown;
-  /** Answers what the server asks while it works. */
+  /** Answers requests of the server during the task. */
   answer(request: InputRequest): Promise<unknown>;
 }
 
-/** The result of a task that a server made of a call by itself. */
+/** Returns the result of a task that a server created from a call. */
 export async function followTask(request: MadeTask): Promise<unknown> {
   const { client, signal, timeoutMs } = request;
   const first = detailed.parse(request.first);
@@ -120,7 +120,7 @@ export async function followTask(request: MadeTask): Promise<unknown> {
       async each({ inputRequests = {} }) {
         const open = Object.entries(inputRequests).filter(([key]) => !asked.has(key));
         if (open.length === 0) return;
-        // A key is answered once, however often it is shown.
+        // Each key is answered once, however often it is listed.
         for (const [key] of open) asked.add(key);
         const answers = open.map(async ([key, input]) => [key, await request.answer(input as InputRequest)] as const);
         const inputResponses = Object.fromEntries(await Promise.all(answers));
@@ -134,7 +134,7 @@ export async function followTask(request: MadeTask): Promise<unknown> {
   });
 }
 
-/** Tells the server when we no longer want the task. */
+/** Notifies the server when the task is no longer wanted. */
 async function cancelling<T>(
   { client, signal, taskId }: TaskPlace & { taskId: string },
   work: () => Promise<T>,
@@ -152,11 +152,11 @@ async function cancelling<T>(
 }
 
 interface Watching<T extends Task> {
-  /** In which it is asked about again. */
+  /** States in which polling continues. */
   readonly states: readonly Task["status"][];
   readonly read: z.ZodType<T>;
   readonly steer?: McpTaskStatus["steer"];
-  /** Told every state that is not the last. */
+  /** Called with every non-final state. */
   each?(current: T): Promise<void>;
 }
 
@@ -176,7 +176,7 @@ async function untilEnded<T extends Task>(first: T, place: TaskPlace, watching: 
       current = await client.request(asked, read, { timeout: timeoutMs, signal });
       failures = 0;
     } catch (error) {
-      // One answer that got lost is no end of the task.
+      // A single lost answer does not end the task.
       if (signal.aborted || ++failures >= MAX_FAILURES) throw error;
       continue;
     }
@@ -199,7 +199,7 @@ function shown(
   };
 }
 
-/** Not part of the protocol's core: a server that can do it says so among its capabilities. */
+/** Not part of the core protocol: a server announces it in its capabilities. */
 function steering({ client, timeoutMs, signal }: TaskRequest, taskId: string): McpTaskStatus["steer"] {
   const tasks: unknown = client.getServerCapabilities()?.tasks;
   if (!isObject(tasks) || !isObject(tasks.steer)) return undefined;

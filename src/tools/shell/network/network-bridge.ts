@@ -1,4 +1,4 @@
-/** Connects one sandboxed command with the proxy: two named pipes, and the program inside that makes a port of them. */
+/** Connects one sandboxed command with the proxy: two named pipes, and a program inside that turns them into a port. */
 import * as fs from "node:fs";
 import { Socket } from "node:net";
 import { join } from "node:path";
@@ -10,19 +10,19 @@ import { bridge, networkLink } from "./network-link.ts";
 import { createNetworkProxy, type ProxyOptions } from "./network-proxy.ts";
 
 export interface NetworkBridge {
-  /** Paths of the pipes, for descriptors 7 (to read) and 8 (to write) of the command that stands behind `inside`. */
+  /** Paths of the pipes, for descriptors 7 (to read) and 8 (to write) of the command after `inside`. */
   readonly pipes: readonly [string, string];
-  /** Stands before the command, in the sandbox. */
+  /** Prefix of the command, inside the sandbox. */
   readonly inside: readonly string[];
   readonly environment: Readonly<Record<string, string>>;
   close(): Promise<void>;
 }
 
-/** In a network of its own every port is free. */
+/** In its own network namespace every port is free. */
 const PORT = 3128;
 const MAX_CONNECTIONS = 64;
 const MAX_REFUSALS = 20;
-/** The command substitution ends when the bridge closes descriptor 3: from then on it listens. */
+/** The command substitution ends when the bridge closes descriptor 3, which it does once it listens. */
 const INSIDE = ': "$("$1" -e "$2" <&7 3>&1 1>&8 2>/dev/null &)"; exec 7<&- 8>&-; shift 2; exec "$@"';
 const OWN_NAME = /^net-(\d+)-/;
 
@@ -80,7 +80,7 @@ export async function openNetworkBridge(
   };
 }
 
-/** Takes away the pipes of processes that were killed. */
+/** Removes the pipes of killed processes. */
 export async function sweepNetworkPipes(folder: string, disk: Disk): Promise<void> {
   for (const name of namesIn(folder)) {
     const [, pid] = OWN_NAME.exec(name) ?? [];
@@ -90,7 +90,7 @@ export async function sweepNetworkPipes(folder: string, disk: Disk): Promise<voi
 
 const BRIDGE = `(${bridge.toString()})(require, ${networkLink.toString()}, ${PORT})`;
 
-/** Open both ways, so that neither side waits for the other, nor ends with it. */
+/** Opened for reading and writing, so that neither side waits for the other or ends with it. */
 function pipeSocket(path: string, way: "readable" | "writable"): Socket {
   const fd = fs.openSync(path, fs.constants.O_RDWR | fs.constants.O_NONBLOCK);
   const socket = new Socket({ fd, readable: way === "readable", writable: way === "writable" });

@@ -1,13 +1,14 @@
 /**
- * Many connections over one pair of pipes. In the sandbox a small program listens where a proxy would and passes every
- * connection on through the pipes; outside, the proxy takes them off again. No socket leads out of the sandbox, and the
- * program inside is bound by the same filter as the command: all it could do is to send nonsense, which ends the link.
+ * Multiplexes many connections over one pair of pipes. In the sandbox a small program listens like a proxy and passes
+ * every connection on through the pipes; outside, the proxy accepts them. No socket leads out of the sandbox. The
+ * program inside runs under the same filter as the command: all it could do is send invalid frames, which ends the
+ * link.
  *
- * A frame is a type (1 byte), a connection (4), a length (4) and so many bytes. Each side may send so much of a
- * connection before the other has taken it. Data waits in its connection while the pipe is full. What must be answered at
- * once cannot wait: a side that asks for answers and does not read them ends the link.
+ * A frame is a type (1 byte), a connection (4), a length (4) and that many bytes. Each connection has a window of
+ * unacknowledged bytes. Data waits in its connection while the pipe is full. Replies cannot wait: a side that requests
+ * replies and does not read them ends the link.
  *
- * `networkLink` and `bridge` are sent as text. They must name nothing from outside themselves.
+ * `networkLink` and `bridge` are sent as source text. They must not reference anything outside themselves.
  */
 import type * as net from "node:net";
 import type * as stream from "node:stream";
@@ -16,17 +17,17 @@ export interface LinkOptions {
   readonly Duplex: typeof stream.Duplex;
   readonly maxConnections: number;
   send(bytes: Buffer): void;
-  /** Bytes that were sent and are not in the pipe yet. When they are, `drained` is called. */
+  /** Returns the bytes that were sent and are not in the pipe yet. The caller must call `drained` when they are. */
   unsent(): number;
-  /** For the side that is called. */
+  /** For the accepting side. */
   onConnection?(connection: stream.Duplex): void;
-  /** The other side does not keep to the rules; nothing more is taken from it. */
+  /** Called when the other side violates the protocol; nothing more is accepted from it. */
   onNonsense(): void;
 }
 
 export interface NetworkLink {
   receive(bytes: Buffer): void;
-  /** Undefined when there are too many. */
+  /** Returns undefined when there are too many connections. */
   connect(): stream.Duplex | undefined;
   /** Sends the data that waited for the pipe. */
   drained(): void;
@@ -38,20 +39,20 @@ export function networkLink(options: LinkOptions): NetworkLink {
   const window = 256 * 1024;
   const maxPayload = 32 * 1024;
   const header = 9;
-  /** With so much before the pipe, data waits. */
+  /** With this many unsent bytes, data waits. */
   const fullBytes = 256 * 1024;
-  /** Data alone never gets there. */
+  /** Data alone never reaches this limit. */
   const maxUnsent = 1024 * 1024;
   interface Side {
     readonly stream: stream.Duplex;
-    /** What may still be sent. */
+    /** Bytes that may still be sent. */
     credit: number;
-    /** What has come and was not taken yet. */
+    /** Bytes received and not consumed yet. */
     untaken: number;
     unsent: { bytes: Buffer; done: () => void } | undefined;
   }
   const sides = new Map<number, Side>();
-  /** Connections whose data waits for the pipe, the first one first. */
+  /** Connections whose data waits for the pipe, in order. */
   const blocked = new Set<number>();
   let held: Buffer = Buffer.alloc(0);
   let last = 0;
@@ -183,7 +184,7 @@ export function networkLink(options: LinkOptions): NetworkLink {
   };
 }
 
-/** The program inside: frames come on its input and go to its output; descriptor 3 is closed when it listens. */
+/** The program inside: frames arrive on its input and leave on its output. It closes descriptor 3 when it listens. */
 export function bridge(require: NodeJS.Require, makeLink: typeof networkLink, port: number): void {
   const { createServer } = require("node:net") as typeof net;
   const { Duplex } = require("node:stream") as typeof stream;

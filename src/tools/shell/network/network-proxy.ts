@@ -1,6 +1,7 @@
 /**
- * The way out of the sandbox for hosts that are allowed: an HTTP proxy. A name is resolved once and the address that was
- * checked is dialled, so a name cannot point to this machine or its network, whatever its owner says.
+ * The HTTP proxy through which the sandbox reaches allowed hosts. This folder contains the network of sandboxed
+ * commands. A name is resolved once, and the checked address is dialled. So a name cannot point to this machine or its
+ * network, whatever its owner configures.
  */
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import { connect, type Socket } from "node:net";
@@ -13,13 +14,13 @@ import { allows, names } from "./network-rules.ts";
 
 export interface ProxyOptions {
   readonly rules: readonly HostRule[];
-  /** Whether a host that a rule names in full may lie in a private network, or be this machine. */
+  /** True when a host that a rule names in full may be in a private network or on this machine. */
   readonly localNetwork?: boolean;
-  /** Every refusal, in one line. */
+  /** Called with each refusal, in one line. */
   onRefused(message: string): void;
-  /** The addresses of a name; only tests give another. */
+  /** Resolves a name to addresses; replaced only in tests. */
   resolve?(host: string): Promise<readonly string[]>;
-  /** Only tests give another. */
+  /** Replaced only in tests. */
   dial?(address: string, port: number): Socket;
 }
 
@@ -50,7 +51,7 @@ export async function createNetworkProxy(options: ProxyOptions): Promise<Network
   };
 }
 
-/** CONNECT host:port */
+/** Handles CONNECT host:port. */
 async function tunnel(
   options: ProxyOptions,
   { request, client, head }: { request: IncomingMessage; client: Duplex; head: Buffer },
@@ -70,7 +71,7 @@ async function tunnel(
   client.on("close", () => upstream.destroy());
 }
 
-/** GET http://host/path */
+/** Handles GET http://host/path. */
 async function forward(
   options: ProxyOptions,
   send: typeof import("node:http").request,
@@ -97,7 +98,7 @@ async function forward(
   request.pipe(onward);
 }
 
-/** Where to dial, or why not. */
+/** Returns the address to dial, or why the target is refused. */
 async function allowedTarget(
   options: ProxyOptions,
   host: string,
@@ -143,7 +144,7 @@ function endWhenIdle(connection: Duplex): void {
   };
   touch();
   const write = connection.write.bind(connection);
-  // Both ways count as life; a listener for data would take it from the reader.
+  // Both directions count as activity. A `data` listener would consume the data.
   connection.write = ((...given: Parameters<typeof write>) => {
     touch();
     return write(...given);

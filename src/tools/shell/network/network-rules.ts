@@ -1,10 +1,10 @@
-/** Which hosts sandboxed commands may reach. */
+/** The hosts that sandboxed commands may reach. */
 import { type HostRule, hostRule } from "../../../lib/host-rule.ts";
 import { TroupeError } from "../../../protocol/errors.ts";
 
 const MAX_RULES = 500;
 
-/** `host`, `host:port`, `*.host`, `*.host:port`; without a port it is 80 and 443. */
+/** Parses `host`, `host:port`, `*.host`, `*.host:port` (default ports: 80 and 443). */
 export function hostRules(texts: readonly string[]): readonly HostRule[] {
   if (texts.length > MAX_RULES) throw bad(`more than ${MAX_RULES} hosts`, "Use *.domain for many hosts of one domain.");
   return texts.map((text) => {
@@ -21,7 +21,7 @@ export function allows(rules: readonly HostRule[], host: string, port: number): 
   );
 }
 
-/** As `allows`, by a rule without a star: whoever owns a domain decides what lies below it. */
+/** Like `allows`, but only by a rule without a wildcard: the owner of a domain decides what is below it. */
 export function names(rules: readonly HostRule[], host: string, port: number): boolean {
   return allows(
     rules.filter(({ below }) => !below),

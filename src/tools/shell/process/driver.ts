@@ -1,15 +1,15 @@
 /**
- * The bash texts that run commands. A fresh command gets a bash of its own and ends with it. A named shell is a bash
- * that takes one command after the other, so that folder and variables stay, and prints a mark behind each that tells
- * exit code and folder.
+ * The bash scripts that run commands. A fresh command gets its own bash and ends with it. A named shell is a bash that
+ * runs one command after the other, so that its folder and variables persist. It prints a mark with exit code and
+ * folder after each command.
  */
 
 import { GUARD_DESCRIPTOR } from "./family.ts";
 
-/** Neither profile nor rc file, whatever the environment says. */
+/** Ignores profile and rc files, whatever the environment. */
 const OPTIONS = ["--noprofile", "--norc", "-c"] as const;
 
-/** $1 is a folder to hold open so that the watchdog finds us, or empty; $2 is the command. */
+/** $1 is a folder to hold open so that the watchdog finds the process, or empty; $2 is the command. */
 const FRESH = `
 [ -n "$1" ] && exec ${GUARD_DESCRIPTOR}<"$1"
 exec 2>&1
@@ -19,8 +19,8 @@ eval "$__troupe_command"
 `;
 
 /**
- * $1 as above; $2 is "pipe" (commands come on descriptor 3) or "terminal" (they come where input comes, while nothing
- * else reads there). Each command is three fields that end with NUL: mark, "input" or "none", text.
+ * $1 as above. $2 is "pipe" (commands come on descriptor 3) or "terminal" (commands come on the input, while nothing
+ * else reads it). Each command has three NUL-terminated fields: mark, "input" or "none", text.
  */
 const NAMED = `
 [ -n "$1" ] && exec ${GUARD_DESCRIPTOR}<"$1"
@@ -45,11 +45,11 @@ while IFS= read -r -d '' -u 3 __troupe_mark && IFS= read -r -d '' -u 3 __troupe_
 done
 `;
 
-/** What is done before the first command. */
+/** Setup before the first command. */
 interface Beginning {
-  /** To hold open, or empty. */
+  /** A folder to hold open, or empty. */
   readonly guardFolder: string;
-  /** Lines of bash that come before everything else; see `limits.ts`. */
+  /** Lines of bash that run first; see `limits.ts`. */
   readonly first: string;
   /** The program that runs them. */
   readonly bash: string;
@@ -63,7 +63,7 @@ export function namedArguments(kind: "pipe" | "terminal", { guardFolder, first, 
   return [bash, ...OPTIONS, first + NAMED, "bash", guardFolder, kind];
 }
 
-/** What a terminal shell prints when it can take its first command. */
+/** Printed by a terminal shell when it accepts its first command. */
 export const READY_MARK = "\u001eready\u001e";
 
 export function commandMessage(what: { mark: string; command: string; input: boolean }): string {
@@ -77,12 +77,12 @@ interface CommandEnd {
 
 const MAX_MARK_BYTES = 8 * 1024;
 
-/** What a terminal shell prints before a command: only from then on something can be typed for it. */
+/** Printed by a terminal shell before a command; input can be typed only after it. */
 export const beginMark = (mark: string): string => `\u001e${mark}>\u001e`;
 
 /**
- * Separates what a command prints from the mark behind it. `onBytes` gets everything before the mark; the rest of a
- * chunk, if any, is dropped: between two commands nothing that counts is printed.
+ * Separates the output of a command from the mark after it. `onBytes` gets everything before the mark. The rest of a
+ * chunk is dropped: nothing relevant is printed between two commands.
  */
 export class MarkScanner {
   readonly #start: Buffer;
@@ -111,7 +111,7 @@ export class MarkScanner {
     return { exitCode: Number.parseInt(code, 10) || 0, cwd: cwd.join(":") };
   }
 
-  /** What was held back because it could have become the mark, once nothing more comes. */
+  /** Returns bytes that were held back as a possible start of the mark; call it at the end. */
   rest(): Buffer {
     return this.#held;
   }

@@ -1,6 +1,6 @@
 /**
- * Finds and ends everything that belongs to a command. Three ties are followed, because a process can cut any one of
- * them: its group, its ancestors, and a mark in its environment that survives leaving both.
+ * Finds and ends all processes of a command. It follows the process group, the ancestors, and a mark in the
+ * environment, because a process can leave any one of them.
  */
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { setImmediate as breathe, setTimeout as delay } from "node:timers/promises";
@@ -9,15 +9,15 @@ import { namesIn } from "./processes.ts";
 /** The descriptor on which every shell outside a sandbox holds a folder of its session open. */
 export const GUARD_DESCRIPTOR = 198;
 
-/** The name of the environment variable that marks the processes of a shell. */
+/** The environment variable that marks the processes of a shell. */
 export const MARK_NAME = "TROUPE_SHELL";
 
 export interface Family {
-  /** The first process, which leads a group of its own. */
+  /** The first process, which leads its own group. */
   readonly pid: number;
   /** The value of the mark. */
   readonly mark: string;
-  /** When the first process began, in the system's ticks; nothing older can belong to it. 0 where it does not say. */
+  /** Start time of the first process in system ticks; older processes cannot belong to it. 0 when unknown. */
   readonly since: number;
 }
 
@@ -29,12 +29,12 @@ const TERM_GRACE_MS = 2000;
 const KILL_GRACE_MS = 1000;
 const POLL_MS = 20;
 const MAX_POLL_MS = 200;
-/** So many processes are looked at before others get a turn. */
+/** Number of processes examined before yielding to the event loop. */
 const LOOKS_AT_ONCE = 100;
-/** Ends with its first child or its parent, and would take the command with it before that had a chance to tidy up. */
+/** Exits with its first child or its parent, and would kill the command before it can clean up. */
 const LAUNCHER = "bwrap";
 
-/** TERM, two seconds, KILL: to all of them. Resolves when they are gone, or three seconds later. */
+/** Sends SIGTERM to all, and SIGKILL after two seconds. Resolves when they are gone, or after three seconds. */
 export async function endFamily(family: Family): Promise<void> {
   const members = await membersOf(family);
   if (members.length === 0) return;
@@ -47,8 +47,8 @@ const leftovers = new Map<Family, () => void>();
 const SEARCH_DELAY_MS = 100;
 
 /**
- * Ends what a command left running that has ended itself. The search reads the table of all processes, so it waits a
- * moment, and commands that end one after the other share it.
+ * Ends leftover processes of a command that has ended. The search reads the table of all processes. So it is delayed
+ * briefly, and commands that end in succession share it.
  */
 export function endLeftovers(family: Family): Promise<void> {
   if (signal(-family.pid, 0)) return endFamily(family);
@@ -56,7 +56,7 @@ export function endLeftovers(family: Family): Promise<void> {
   return new Promise((resolve) => leftovers.set(family, resolve));
 }
 
-/** Makes the search that `endLeftovers` waits with. */
+/** Runs the search that `endLeftovers` delays. */
 export async function searchLeftovers(): Promise<void> {
   const waiting = [...leftovers];
   leftovers.clear();
@@ -69,7 +69,7 @@ export async function searchLeftovers(): Promise<void> {
   }
 }
 
-/** KILL at once, again for what was born meanwhile. */
+/** Sends SIGKILL immediately, and again to processes that were started meanwhile. */
 export async function killFamily(family: Family): Promise<void> {
   signal(-family.pid, "SIGKILL");
   const end = performance.now() + KILL_GRACE_MS;
@@ -82,8 +82,8 @@ export async function killFamily(family: Family): Promise<void> {
 }
 
 /**
- * Kills every process that holds this folder open on the guard descriptor: commands outside a sandbox inherit it, so it
- * finds one that has left its group and its environment behind. Only Linux can tell.
+ * Kills every process that holds this folder open on the guard descriptor. Commands outside a sandbox inherit it, so
+ * this finds a process that left its group and its environment. Linux only.
  */
 export async function killHolders(folder: string): Promise<void> {
   const end = performance.now() + KILL_GRACE_MS;
@@ -103,7 +103,7 @@ function holdsOpen(pid: string, folder: string): boolean {
   }
 }
 
-/** Sends a signal to what the command runs, not to what we put around it. */
+/** Sends a signal to the processes of the command, not to the sandbox launcher. */
 export async function signalFamily(family: Family, name: NodeJS.Signals): Promise<void> {
   for (const member of await membersOf(family)) if (member.name !== LAUNCHER) signal(member.pid, name);
 }
@@ -129,7 +129,7 @@ export async function membersOf(family: Family): Promise<Member[]> {
   return membersIn(await processTable(family.since), family);
 }
 
-/** All processes that began at this time or later. */
+/** Returns all processes that started at this time or later. */
 const processTable = (since: number): Promise<Member[]> =>
   process.platform === "linux" ? procTable(since) : psTable();
 
@@ -157,7 +157,10 @@ async function procTable(since: number): Promise<Member[]> {
   return table;
 }
 
-/** "pid (name) state ppid pgrp …"; the name may hold spaces and brackets. A zombie has ended already. */
+/**
+ * Parses "pid (name) state ppid pgrp …"; the name may contain spaces and brackets. Returns undefined for a zombie,
+ * which has already ended.
+ */
 function memberFrom(stat: string): Member | undefined {
   const close = stat.lastIndexOf(")");
   if (close < 0) return undefined;
@@ -175,7 +178,7 @@ function memberFrom(stat: string): Member | undefined {
 
 const isMarked = ({ pid }: Member, { mark }: Family): boolean => hasMark(pid, mark);
 
-/** Whether the process carries this mark in its environment. Only Linux can say; elsewhere see `provesMark`. */
+/** Returns whether the process has this mark in its environment. Linux only; elsewhere use `provesMark`. */
 export function hasMark(pid: number, mark: string): boolean {
   if (process.platform !== "linux") return false;
   const entry = `${MARK_NAME}=${mark}\0`;
@@ -183,7 +186,7 @@ export function hasMark(pid: number, mark: string): boolean {
   return environment.startsWith(entry) || environment.includes(`\0${entry}`);
 }
 
-/** The same on every system. Where the environment cannot be read, nothing is proven. */
+/** Like `hasMark`, on every system. Returns false when the environment cannot be read. */
 export async function provesMark(pid: number, mark: string): Promise<boolean> {
   if (process.platform === "linux") return hasMark(pid, mark);
   const { execFile } = await import("node:child_process");
@@ -193,7 +196,7 @@ export async function provesMark(pid: number, mark: string): Promise<boolean> {
   return ` ${text.trim()} `.includes(` ${MARK_NAME}=${mark} `);
 }
 
-/** What /proc says at once, without a disk; empty for a process that is gone or not ours. */
+/** Reads a file of /proc synchronously, which needs no disk. Empty for a process that has ended or is not ours. */
 function read(path: string): string {
   try {
     return readFileSync(path, "latin1");
@@ -214,7 +217,7 @@ async function psTable(): Promise<Member[]> {
   });
 }
 
-/** Returns false when there is no such process any more. */
+/** Returns false when the process no longer exists. */
 function signal(pid: number, name: NodeJS.Signals | 0): boolean {
   try {
     return process.kill(pid, name);

@@ -1,4 +1,4 @@
-/** Names for the keys that a text cannot hold: "{enter}", "{ctrl-c}". Anything else in braces is typed as it is. */
+/** Names of keys that a text cannot contain: "{enter}", "{ctrl-c}". Anything else in braces is typed literally. */
 const KEYS: Readonly<Record<string, string>> = {
   enter: "\r",
   tab: "\t",
@@ -16,7 +16,7 @@ const KEYS: Readonly<Record<string, string>> = {
 
 type Stroke = { readonly kind: "text"; readonly text: string } | { readonly kind: "interrupt" | "end" };
 
-/** What to do for an input: in a terminal everything is typed, on a pipe some keys have no character. */
+/** Returns the actions for an input. A terminal receives everything as text; on a pipe some keys have no character. */
 export function strokes(input: string, { terminal }: { terminal: boolean }): Stroke[] {
   return input
     .split(/(\{[a-z-]+\})/i)

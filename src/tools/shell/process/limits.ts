@@ -1,6 +1,6 @@
 /**
- * What one command may use. The kernel holds most of it, set as soft and hard limits by the shell that starts the
- * command, so they hold in a sandbox and without one. Time is not among them: see `ShellsOptions.maxRunMs`.
+ * Resource limits of one command. The kernel enforces most of them: the shell that starts the command sets them as soft
+ * and hard limits, with or without a sandbox. For the time limit see `ShellsOptions.maxRunMs`.
  */
 import { readFileSync } from "node:fs";
 import { availableParallelism, release } from "node:os";
@@ -9,11 +9,12 @@ import { type Family, killFamily, membersOf } from "./family.ts";
 export interface CommandLimits {
   /** Processes and threads at once. */
   readonly processes: number;
-  /** Of one file that is written. */
+  /** Size of one written file. */
   readonly fileBytes: number;
   readonly openFiles: number;
   /**
-   * Of each process. Not limited unless told: runtimes with WebAssembly or a collector reserve far more than they use.
+   * Per process (default: unlimited, because runtimes with WebAssembly or a garbage collector reserve far more than
+   * they use).
    */
   readonly addressSpaceBytes?: number;
 }
@@ -26,7 +27,7 @@ const OPEN_FILES = 16_384;
 const LEAST_OPEN_FILES = 256;
 const GUARD_INTERVAL_MS = 200;
 const KIBIBYTE = 1024;
-/** What POSIX calls a block. */
+/** The size of a block in POSIX. */
 const BLOCK = 512;
 
 export function commandLimits(wanted: Partial<CommandLimits> = {}): CommandLimits {
@@ -40,8 +41,8 @@ export function commandLimits(wanted: Partial<CommandLimits> = {}): CommandLimit
 }
 
 /**
- * Lines for the beginning of a script that runs inside the sandbox, if there is one. A limit that cannot be set is
- * lower already. `bash` and the `sh` of the system disagree about units and about the letter for processes.
+ * Returns lines for the start of a script that runs inside the sandbox, if there is one. A limit that cannot be set is
+ * already lower. `bash` and the system's `sh` differ in units and in the letter for processes.
  */
 export function limitLines(limits: CommandLimits, where: { shell: "bash" | "sh"; sandboxed: boolean }): string {
   const { fileBytes, openFiles, addressSpaceBytes } = limits;
@@ -57,14 +58,14 @@ export function limitLines(limits: CommandLimits, where: { shell: "bash" | "sh";
   return `{ ${settings.join("; ")}; } 2>/dev/null\n`;
 }
 
-/** Stands before a program that is started without a shell; to be put behind the launcher of a sandbox. */
+/** Returns the prefix of a program that is started without a shell; it goes after the launcher of a sandbox. */
 export function limitedProgram(limits: CommandLimits, sandboxed: boolean): readonly string[] {
   return ["/bin/sh", "-c", `${limitLines(limits, { shell: "sh", sandboxed })}exec "$@"`, "sh"];
 }
 
 /**
- * The kernel counts all of a user's processes, in a user namespace only those in it (since Linux 5.14). Where it counts
- * everything, what runs already comes on top: that is never more than the whole machine runs.
+ * The kernel counts all processes of a user; in a user namespace only those inside it (since Linux 5.14). When it
+ * counts all, the currently running ones are added, up to the number of tasks on the machine.
  */
 function processCeiling({ processes }: CommandLimits, sandboxed: boolean): number | undefined {
   if (process.platform !== "linux") return undefined;
@@ -86,15 +87,15 @@ function runningTasks(): number {
 }
 
 /**
- * No limit on processes holds for root, so for root someone has to count. Ends everything when there are too many.
- * Returns how to stop counting.
+ * Counts processes when running as root, for whom the kernel does not enforce the limit. Kills everything when there
+ * are too many. Returns a function that stops counting.
  */
 export function guardProcesses(family: Family, limits: CommandLimits, onExceeded: () => void): () => void {
   if (process.platform !== "linux" || process.getuid?.() !== 0) return () => undefined;
   const before = runningTasks();
   let looking = false;
   const look = async (): Promise<void> => {
-    // Cheap, and nearly always the answer.
+    // A cheap check that is nearly always sufficient.
     if (looking || runningTasks() - before <= limits.processes) return;
     looking = true;
     if ((await membersOf(family)).length > limits.processes) {

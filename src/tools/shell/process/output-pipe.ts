@@ -1,6 +1,6 @@
 /**
- * A real pipe for a child's output. Node gives children sockets, on which `echo x > /dev/stderr` fails; and its streams
- * allocate for every read, where one buffer will do.
+ * A real pipe for a child's output. Node gives children sockets, on which `echo x > /dev/stderr` fails. Its streams
+ * also allocate for every read, while one buffer is enough.
  */
 import * as fs from "node:fs";
 import { Socket } from "node:net";
@@ -11,18 +11,18 @@ const READ_BYTES = 64 * 1024;
 const BATCH = 32;
 
 export interface OutputPipe {
-  /** For the child; to be closed here once it has started. */
+  /** For the child; the caller must close it once the child has started. */
   readonly writeFd: number;
-  /** Begins to read. The bytes are only valid during the call; `false` stops reading until `resume`. */
+  /** Starts reading. The bytes are only valid during the call; `false` pauses reading until `resume`. */
   read(onBytes: (bytes: Buffer) => boolean): void;
   resume(): void;
-  /** Resolves when every writer is gone. */
+  /** Resolves when every writer has closed the pipe. */
   readonly ended: Promise<void>;
-  /** Stops reading, whoever may still write. */
+  /** Stops reading, even if writers remain. */
   destroy(): void;
 }
 
-/** Makes pipes in a folder, several with each program that has to be started for it. */
+/** Creates pipes in a folder, in batches, because each batch needs a child process. */
 export class OutputPipes {
   readonly #folder: string;
   readonly #unused: string[] = [];
@@ -45,13 +45,13 @@ export class OutputPipes {
     }
   }
 
-  /** Removes the pipes that nobody used. */
+  /** Removes unused pipes. */
   async close(): Promise<void> {
     for (const path of this.#unused.splice(0)) await nodeDisk.unlink(path).catch(() => undefined);
   }
 
   async #next(): Promise<string> {
-    // The folder may have been cleaned since.
+    // The folder may have been cleaned meanwhile.
     for (let ready = this.#unused.pop(); ready !== undefined; ready = this.#unused.pop()) {
       if (fs.existsSync(ready)) return ready;
     }
@@ -78,7 +78,7 @@ function outputPipe(readFd: number, writeFd: number): OutputPipe {
         buffer: Buffer.allocUnsafeSlow(READ_BYTES),
         callback: (length: number, bytes: Uint8Array) => onBytes(Buffer.from(bytes.buffer, bytes.byteOffset, length)),
       };
-      // The constructor takes `onread` as connect() does; the type names it only there.
+      // The constructor accepts `onread` like connect(), but its type does not list it.
       const options: ConstructorParameters<typeof Socket>[0] & { onread: typeof onread } = {
         fd: readFd,
         readable: true,

@@ -1,6 +1,6 @@
 /**
- * What a command has printed, in bounded memory: the beginning and the end, and everything up to a limit in a file as
- * soon as there is more than both can hold.
+ * The output of a command in bounded memory: its start and its end. Longer output is also written to a file, up to a
+ * limit.
  */
 import { type Disk, nodeDisk } from "../../../lib/node/disk.ts";
 import type { HeldText } from "../../../lib/redact/redact-stream.ts";
@@ -9,14 +9,14 @@ import { sanitise } from "../../../lib/text.ts";
 const HEAD_BYTES = 256 * 1024;
 const TAIL_BYTES = 256 * 1024;
 const MAX_FILE_BYTES = 64 * 1024 * 1024;
-/** So much may wait for the disk; then the command has to wait too. */
+/** Maximum bytes that wait for the disk; beyond that the command is paused. */
 const MAX_PENDING_BYTES = 2 * 1024 * 1024;
 
 interface OutputOptions {
-  /** Where the whole output goes when it is long; made only then. */
+  /** The file for long output; created only when needed. */
   readonly path: string;
   readonly disk?: Disk;
-  /** Takes secrets out of what goes to the file. */
+  /** Removes secrets from the text in the file. */
   readonly clean?: HeldText;
 }
 
@@ -27,7 +27,7 @@ export class Output {
   readonly #disk: Disk;
   readonly #clean: HeldText | undefined;
   #head: Buffer = Buffer.alloc(0);
-  /** A ring, allocated when the head is full. */
+  /** A ring buffer, allocated when the head is full. */
   #tail: Buffer | undefined;
   #file: SpillFile | undefined;
 
@@ -37,7 +37,7 @@ export class Output {
     this.#clean = clean;
   }
 
-  /** Takes a copy. False when the disk is behind: then wait for `drained` before pushing more. */
+  /** Copies the bytes. Returns false when the disk is behind: wait for `drained` before pushing more. */
   push(bytes: Uint8Array): boolean {
     if (this.#file === undefined && this.size + bytes.length > HEAD_BYTES + TAIL_BYTES) this.#startFile();
     this.#file?.add(bytes);
@@ -47,7 +47,7 @@ export class Output {
     return (this.#file?.pendingBytes ?? 0) <= MAX_PENDING_BYTES;
   }
 
-  /** Resolves when everything pushed so far is on its way to the disk or given up. */
+  /** Resolves when everything pushed so far was handed to the disk or dropped. */
   async drained(): Promise<void> {
     await this.#file?.drained();
   }
@@ -56,7 +56,7 @@ export class Output {
     await this.#file?.close();
   }
 
-  /** What was printed from byte `offset` on, as safe text, and the offset to go on from. */
+  /** Returns the output from byte `offset` as safe text, and the next offset. */
   textFrom(offset: number, { ended }: { ended: boolean }): { text: string; next: number } {
     const tailStart = Math.max(HEAD_BYTES, this.size - TAIL_BYTES);
     const head = this.#head.subarray(Math.min(offset, this.#head.length), Math.min(this.size, HEAD_BYTES));
@@ -111,7 +111,7 @@ export class Output {
     return Buffer.concat([tail.subarray(start), tail.subarray(0, start + length - TAIL_BYTES)]);
   }
 
-  /** Nothing has been dropped yet at this moment, so the file begins at the first byte. */
+  /** Nothing was dropped before this call, so the file starts at the first byte. */
   #startFile(): void {
     this.#file = new SpillFile(this.#path, this.#disk, this.#clean);
     this.#file.add(this.#head.subarray(0, Math.min(this.size, HEAD_BYTES)));
@@ -119,7 +119,7 @@ export class Output {
   }
 }
 
-/** Appends in order, stops at the size limit, and never fails the command it belongs to. */
+/** Appends in order, stops at the size limit, and never fails its command. */
 class SpillFile {
   pendingBytes = 0;
   failure: string | undefined;
@@ -182,12 +182,12 @@ class SpillFile {
 }
 
 const BODY_LINE = /^[\s>+|"',\d.:-]{0,20}(?:[A-Za-z0-9+/=]{16,}|-{5}END [^\n]{0,60})[\s"',;}]{0,10}$/;
-/** A text without line ends loses so much of its beginning. */
+/** The number of characters cut from the start of a text without line breaks. */
 const LEAST_CUT = 4096;
 
 /**
- * Where the beginning was left out, what follows may be the rest of a secret that nobody can tell by its shape any more:
- * a line that is not whole, and lines of a key, go too.
+ * After a cut, the text may start with the rest of a secret that no longer has a recognisable form. Drops the first
+ * partial line and following lines of a key.
  */
 export function fromWholeLine(text: string): string {
   const first = text.indexOf("\n");
@@ -200,7 +200,7 @@ export function fromWholeLine(text: string): string {
   return text.slice(start);
 }
 
-/** Of a line that was rewritten in place only the last version counts, as on a screen; then everything harmful goes. */
+/** Keeps only the last version of a line that was rewritten in place, as on a screen; then sanitises the text. */
 export function tidy(text: string): string {
   const lines = text.includes("\r") ? text.split("\n").map(lastVersion).join("\n") : text;
   return sanitise(lines);
@@ -211,7 +211,7 @@ function lastVersion(line: string): string {
   return whole.slice(whole.lastIndexOf("\r") + 1);
 }
 
-/** How many bytes at the end begin a UTF-8 character that is not complete yet. */
+/** Returns how many bytes at the end belong to an incomplete UTF-8 character. */
 export function incompleteEnd(bytes: Uint8Array): number {
   for (let back = 1; back <= Math.min(3, bytes.length); back++) {
     const byte = bytes[bytes.length - back] ?? 0;

@@ -1,9 +1,9 @@
-/** Passes on what a command prints while it runs: at most every 100 ms, and of a flood only the newest part. */
+/** Passes on the output of a running command: at most every 100 ms, and only the newest part of a flood. */
 import { fromWholeLine, incompleteEnd, tidy } from "./output.ts";
 
 const INTERVAL_MS = 100;
 const MAX_BYTES = 16 * 1024;
-/** An escape sequence that has not ended after so many bytes is no longer waited for. */
+/** An escape sequence that is still incomplete after this many bytes is passed on. */
 const MAX_SEQUENCE_BYTES = 64;
 const ESCAPE = 0x1b;
 
@@ -50,7 +50,7 @@ export class PartialOutput {
   }
 }
 
-/** A character or an escape sequence that was cut by the clock comes whole the next time. */
+/** Returns the length of an incomplete character or escape sequence at the end; it is sent with the next part. */
 function unfinished(bytes: Buffer): number {
   const begin = bytes.lastIndexOf(ESCAPE);
   const open = begin >= 0 && bytes.length - begin <= MAX_SEQUENCE_BYTES;

@@ -2,7 +2,7 @@ import type { Stamp } from "../../../lib/stamp.ts";
 import type { Command, Shell } from "../shell.ts";
 import { endFamily } from "./family.ts";
 
-/** Ends the command when it runs longer, and says so in its output. */
+/** Ends the command when it exceeds the limit, and notes that in its output. */
 export function limitRun(
   shell: Shell,
   command: Command,

@@ -1,4 +1,7 @@
-/** Starts the process of a shell, on pipes or in a terminal of its own, and tells when it has ended. */
+/**
+ * Starts the process of a shell, on pipes or in its own terminal, and reports its end. This folder contains everything
+ * about those processes: start, limits, output and clean-up.
+ */
 import type { ChildProcess } from "node:child_process";
 import * as fs from "node:fs";
 import { constants } from "node:os";
@@ -8,26 +11,26 @@ import { openTerminal } from "./terminal.ts";
 
 export interface ProcessRequest {
   readonly argv: readonly string[];
-  /** A file to pass to the process, on the descriptor that `filterDescriptor` names. Not for a terminal. */
+  /** A file to pass to the process on the descriptor of `filterDescriptor`. Not for a terminal. */
   readonly filter?: string;
   readonly cwd: string;
   readonly environment: Readonly<Record<string, string>>;
   readonly pipes: OutputPipes;
-  /** Whether something can be typed; only then a terminal makes sense. */
+  /** True when it accepts input; a terminal requires it. */
   readonly input: boolean;
-  /** Descriptor 3 of the process, for `send`. */
+  /** True to open descriptor 3 of the process, for `send`. */
   readonly commands: boolean;
   readonly terminal: boolean;
-  /** The bytes are only valid during the call; `false` stops reading until `resume`. */
+  /** The bytes are only valid during the call; `false` pauses reading until `resume`. */
   onBytes(bytes: Buffer): boolean;
 }
 
 export interface ShellProcess {
   readonly pid: number;
   readonly terminal: boolean;
-  /** The exit code, once the process has ended and its output is in; at most a second after its end. */
+  /** Resolves with the exit code when the process has ended and its output is read, at most a second after its end. */
   readonly exited: Promise<number>;
-  /** Undefined when nothing can be typed. */
+  /** Undefined when it accepts no input. */
   readonly type: ((text: string) => void) | undefined;
   endInput(): void;
   send(message: string): void;
@@ -36,10 +39,10 @@ export interface ShellProcess {
 
 const SIGNAL_BASE = 128;
 const NOT_STARTED = 126;
-/** A grandchild that keeps the pipe open does not keep the result. */
+/** Time to wait for the pipe: a grandchild that holds it open must not delay the result. */
 const PIPE_GRACE_MS = 500;
 
-/** Behind input, output, errors and, where there is one, the pipe for commands. */
+/** The descriptor after stdin, stdout, stderr and, if there is one, the pipe for commands. */
 export const filterDescriptor = (commands: boolean): number => (commands ? 4 : 3);
 
 export function startProcess(request: ProcessRequest): Promise<ShellProcess> {
@@ -84,7 +87,7 @@ async function pipedProcess(request: ProcessRequest): Promise<ShellProcess> {
         ...(request.commands ? ["pipe" as const] : []),
         ...(filter === undefined ? [] : [filter]),
       ],
-      // Its own process group and session: one signal reaches all of it, and it has no terminal to play with.
+      // Its own process group and session: one signal reaches all of it, and it has no controlling terminal.
       detached: true,
     });
     const pid = await started(child);

@@ -1,4 +1,4 @@
-/** A terminal of its own for a command that wants one, through the optional package. */
+/** Runs a command in its own terminal, through the optional package. */
 import type * as pty from "@lydell/node-pty";
 
 interface Terminal {
@@ -35,7 +35,7 @@ export async function openTerminal(request: TerminalRequest): Promise<Terminal> 
     name: "dumb",
     encoding: null,
   });
-  // With no encoding the package hands out bytes, whatever its types say.
+  // Without an encoding the package returns bytes, contrary to its types.
   terminal.onData((bytes: string | Buffer) => request.onBytes(Buffer.from(bytes)));
   const exited = new Promise<number>((resolve) => {
     terminal.onExit(({ exitCode, signal }) => resolve(signal ? SIGNAL_BASE + signal : exitCode));

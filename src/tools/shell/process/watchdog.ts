@@ -1,8 +1,8 @@
 /**
- * Ends and undoes what a killed troupe leaves behind. A small process holds the reading end of a pipe from troupe. When the
- * pipe closes, it kills the processes that it can prove to be left over:
+ * Cleans up after a killed troupe. A small process holds the reading end of a pipe from troupe. When the pipe closes,
+ * it kills the processes that are provably left over:
  *
- * - those in a process group that it was told of,
+ * - those in a process group that was registered,
  * - those with the mark in their environment,
  * - those that hold the guard folder open on the descriptor that only our shells use for it.
  *
@@ -16,27 +16,30 @@ import { GUARD_DESCRIPTOR, MARK_NAME } from "./family.ts";
 import { startOf } from "./processes.ts";
 
 export interface Watchdog {
-  /** A group to kill when this process is gone. */
+  /** Registers a group to kill when this process is gone. */
   watch(pid: number): void;
   unwatch(pid: number): void;
   /**
-   * What to undo when this process is gone. Call it before the command starts. Returns a function to call when all of it
-   * has been undone.
+   * Registers what to undo when this process is gone. Call it before the command starts. Returns a function to call
+   * when all of it has been undone.
    */
   keep(left: LeftBehind): () => void;
-  /** Lets it search for marked processes once more and end, on its own time. */
+  /** Makes it search for marked processes once more and exit, without waiting for it. */
   close(): void;
-  /** Ends it without a search, unless it still watches a group or has something to undo. For a caller that has ended its processes itself. */
+  /**
+   * Ends it without a search, unless it still watches a group or has something to undo. For a caller that has ended its
+   * processes itself.
+   */
   dismiss(): void;
 }
 
 /**
- * $1 is the mark without its last part, $2 the guard folder, $3 to $6 Node.js, the program that undoes what is left,
- * the folder of the records, and the record of the watched process; $7 and $8 its pid and start time.
- * A line "+pid" adds a group and "-pid" removes it, "=number json" adds what to undo and "~number" removes it, "." means that
- * nothing else is left.
- * Looks until it has found nothing several times in a row, because a process that was just being started shows its mark
- * only when it runs. Not every sh takes "kill -KILL --".
+ * $1 is the mark without its last part, $2 the guard folder. $3 to $6 are Node.js, the clean-up program, the folder of
+ * the records, and the record of the watched process; $7 and $8 its pid and start time.
+ * Input lines: "+pid" adds a group and "-pid" removes it; "=number json" adds something to undo and "~number" removes
+ * it; "." means that nothing else is left.
+ * Searches until it has found nothing several times in a row, because a process that is just starting shows its mark
+ * only when it runs. Not every sh accepts "kill -KILL --".
  */
 const SCRIPT = `
 trap '' HUP INT TERM
@@ -94,9 +97,9 @@ done
 `;
 
 interface WatchdogOptions {
-  /** Begins the marks of the processes; a dot follows. */
+  /** Prefix of the marks of the processes; a dot follows. */
   readonly mark: string;
-  /** A pattern of `find -lname` for the guard folders, without its end. */
+  /** Prefix of a `find -lname` pattern for the guard folders. */
   readonly folder: string;
   /** The folder in which processes record their mount points, for a watchdog of sandboxed commands. */
   readonly records?: string;
@@ -113,7 +116,7 @@ export async function startWatchdog(options: WatchdogOptions): Promise<Watchdog>
       cwd: "/",
       env: { PATH: "/usr/bin:/bin:/usr/sbin:/sbin" },
       stdio: ["pipe", "ignore", "ignore"],
-      // Its own session: what ends our terminal or our group does not end it.
+      // Its own session: a signal to our terminal or group does not end it.
       detached: true,
     },
   );
@@ -135,14 +138,14 @@ export async function startWatchdog(options: WatchdogOptions): Promise<Watchdog>
   };
 }
 
-/** Begins the marks of all shells of this process, so that one watchdog serves every session. */
+/** Prefix of the marks of all shells of this process, so that one watchdog serves every session. */
 export const PROCESS_MARK = crypto.randomUUID();
 
 const shared = new Map<string, { readonly watchdog: Promise<Watchdog>; users: number }>();
 
 /**
- * Returns the watchdog that all shells of this process share which record their mount points in one folder. The last
- * caller to release it ends it.
+ * Returns the watchdog shared by all shells of this process that record mount points in this folder. The last release
+ * ends it.
  */
 export async function shareWatchdog(records: string): Promise<Watchdog & { release(): void }> {
   const folder = `*/${guardFolderName("")}`;
@@ -160,10 +163,10 @@ export async function shareWatchdog(records: string): Promise<Watchdog & { relea
   return { ...watchdog, release: () => void (drop() && watchdog.dismiss()) };
 }
 
-/** The name of the guard folder of a session, which also holds its pipes. */
+/** Returns the name of a session's guard folder, which also holds its pipes. */
 export const guardFolderName = (session: string): string => `shells-${PROCESS_MARK}${session}`;
 
-/** Neither the process nor the pipe to it may keep us from ending. */
+/** Prevents the process and its pipe from keeping us alive. */
 function unrefPipe(child: ChildProcess): void {
   const pipe: unknown = child.stdin;
   if (pipe instanceof Object && "unref" in pipe && typeof pipe.unref === "function") pipe.unref();

@@ -44,7 +44,7 @@ export function cleanUp(node: CleanUpTools, left: LeftBehind): string[] {
     for (const fd of held.values()) fs.closeSync(fd);
     held.clear();
   };
-  /** A command can take away the user's rights to a folder; `work` is tried again with them. */
+  /** A command can remove the user's rights to a folder. Restores them and tries `work` again. */
   const unlocking = <T>(folder: string, work: () => T): T => {
     try {
       return work();
@@ -57,7 +57,7 @@ export function cleanUp(node: CleanUpTools, left: LeftBehind): string[] {
   };
   /**
    * Calls `work` with a path that names `target` in its pinned folder. Returns undefined when there is no such folder,
-   * and `failed` when that cannot be told.
+   * and `failed` when that is unknown.
    */
   const pinned = <T>(target: string, work: (leaf: string) => T, failed?: T): T | undefined => {
     const folder = dirname(target);
@@ -82,7 +82,7 @@ export function cleanUp(node: CleanUpTools, left: LeftBehind): string[] {
     notes.push(moved ? `Moved ${target} to ${aside}: ${why}.` : `Could not move ${target} away: ${why}. Remove it.`);
   };
 
-  /** The text of a small regular file; undefined when there is none, null when it is anything else. */
+  /** Returns the text of a small regular file; undefined when there is none, null when it is anything else. */
   const textOf = (target: string): string | null | undefined =>
     pinned<string | null | undefined>(
       target,
@@ -99,10 +99,10 @@ export function cleanUp(node: CleanUpTools, left: LeftBehind): string[] {
       },
       null,
     );
-  /** As git reads a file with a path: only line ends at the end do not count, spaces do. */
+  /** Returns the path as git reads it from a file: trailing line breaks are ignored, spaces are not. */
   const pathIn = (text: string | null | undefined): string | undefined => text?.replace(/[\r\n]+$/, "");
 
-  /** A file that has been judged gets a copy of its own, so that nobody can change it under another name. */
+  /** Gives a checked file its own copy, so that it cannot be changed through another name. */
   const unshare = (target: string, text: string | null | undefined): void => {
     pinned(target, (leaf) => {
       if (typeof text !== "string" || (stat(leaf)?.nlink ?? 1) === 1) return;
@@ -115,7 +115,7 @@ export function cleanUp(node: CleanUpTools, left: LeftBehind): string[] {
     const names = (folder: string): Buffer[] =>
       fs.readdirSync(folder, { encoding: "latin1" }).map((name) => Buffer.from(name, "latin1"));
     const removed = pinned(target, (leaf) => {
-      // A name that is no text stands here with replaced characters.
+      // A name that is not valid text has replacement characters here.
       const paths = names(dirname(leaf))
         .filter((name) => name.toString("utf8") === basename(target))
         .map((name) => Buffer.concat([Buffer.from(`${dirname(leaf)}/`), name]));
@@ -149,7 +149,7 @@ export function cleanUp(node: CleanUpTools, left: LeftBehind): string[] {
     if (unchanged === false) moveAside(target, "a command changed where this protected name leads");
   };
 
-  /** Keys that no program runs by. Everything else in a new configuration counts as dangerous. */
+  /** Keys that make git run no program. Every other key in a new configuration counts as dangerous. */
   const HARMLESS_KEYS = [
     /^core\.(repositoryformatversion|filemode|bare|logallrefupdates|ignorecase|precomposeunicode|symlinks|autocrlf|eol)$/,
     /^remote\..*\.(url|fetch|pushurl|tagopt|prune|promisor|partialclonefilter)$/,
@@ -158,7 +158,7 @@ export function cleanUp(node: CleanUpTools, left: LeftBehind): string[] {
     /^submodule\.(active|.*\.(active|url))$/,
     /^(lfs\.repositoryformatversion|color\..*|gc\.auto|advice\..*)$/,
   ];
-  /** The first key of a git configuration that is not known to be harmless, or undefined. */
+  /** Returns the first key of a git configuration that is not known to be harmless, or undefined. */
   const dangerIn = (text: string): string | undefined => {
     let section = "";
     for (const line of text.split(/\r?\n/)) {
@@ -177,12 +177,13 @@ export function cleanUp(node: CleanUpTools, left: LeftBehind): string[] {
     return undefined;
   };
 
-  /** Git folders that were there before. The sandbox protects them, so that what they contain is the user's. */
+  /** Git folders that existed before. The sandbox protects them, so their content is the user's. */
   const known = new Set(left.trees.flatMap(({ root, gitFolders }) => [join(root, ".git"), ...gitFolders]));
   const knownLinks = new Set(left.trees.flatMap(({ gitLinks }) => gitLinks));
   /**
-   * The folder that a path in a file leads git to. Undefined if there is none, or if it leads there through a link, which
-   * a later command could turn elsewhere. Bytes that are no text could name another folder than the one looked at here.
+   * Returns the folder that a path in a file leads git to. Returns undefined if there is none, or if the way is through
+   * a link, which a later command could redirect. Bytes that are not valid text could name another folder than the one
+   * checked here.
    */
   const folderBehind = (folder: string, path: string): string | undefined => {
     if (path.includes("\ufffd")) return undefined;
@@ -199,7 +200,7 @@ export function cleanUp(node: CleanUpTools, left: LeftBehind): string[] {
     if (known.has(folder)) return;
     for (const name of ["config", "config.worktree"]) {
       const text = textOf(join(folder, name));
-      // Git reads no folder; an empty one is a mount point of another command.
+      // Git reads no folder here; an empty one is a mount point of another command.
       const isFolder = text === null && pinned(join(folder, name), stat)?.isDirectory() === true;
       const key = text === null && !isFolder ? "an unreadable configuration" : dangerIn(text ?? "");
       if (key !== undefined) moveAside(join(folder, name), `git would run programs by it (${key})`);
@@ -226,11 +227,13 @@ export function cleanUp(node: CleanUpTools, left: LeftBehind): string[] {
     );
     if (hooks !== undefined && hooks.length > 0) moveAside(join(folder, "hooks"), `git would run ${hooks[0]}`);
   };
-  /** With everything in it that git could take for a git folder: those of submodules and worktrees, at any depth. */
+  /**
+   * Also checks everything in it that git could take for a git folder: those of submodules and worktrees, at any depth.
+   */
   const checkGitTree = (folder: string): void => {
     if (known.has(folder)) return;
     const { gitFolders, gitLinks } = search(folder, "git");
-    // Inner ones first: what is moved aside cannot be found any more.
+    // Inner ones first: entries that were moved aside can no longer be found.
     for (const one of gitFolders.reverse()) if (one !== folder) checkGitFolder(one);
     checkGitFolder(folder);
     for (const link of gitLinks) if (!knownLinks.has(link)) removeLink(link);
@@ -253,11 +256,11 @@ export function cleanUp(node: CleanUpTools, left: LeftBehind): string[] {
       unshare(target, `${text}\n`);
       checkGitTree(folder);
     }
-    // Commands can write some folders that belong to no workspace, and nobody looks there.
+    // Commands can write some folders outside every workspace, and those are not searched.
     else moveAside(target, "it redirects git through a link, to a folder outside the workspace, or to none");
   };
 
-  /** The entries of a folder. One that its owner may not list is made listable, unless it was like that before. */
+  /** Returns the entries of a folder. Makes it listable for its owner, unless it was not listable before. */
   const entriesIn = (folder: string): nodeFs.Dirent[] => {
     try {
       return fs.readdirSync(folder, { withFileTypes: true });
@@ -276,7 +279,7 @@ export function cleanUp(node: CleanUpTools, left: LeftBehind): string[] {
       return listed ?? [];
     }
   };
-  /** Gives a folder a name that paths can name. Returns its path. */
+  /** Renames a folder so that a path can name it. Returns the path. */
   const rename = ({ folder, name }: Unnameable, index: number): string => {
     const path = join(folder, `renamed-${suffix}-${index}`);
     pinned(path, (leaf) => {
@@ -292,7 +295,7 @@ export function cleanUp(node: CleanUpTools, left: LeftBehind): string[] {
     const has = new Set(entries.map((entry) => entry.name));
     return has.has("HEAD") && (has.has("commondir") || (has.has("objects") && has.has("refs")));
   };
-  /** Everything dangerous below a folder. The areas and what counts in them are those of `sandbox-scan.ts`. */
+  /** Returns everything dangerous below a folder. The areas and their rules are those of `sandbox-scan.ts`. */
   const search = (top: string, start: "tree" | "protected" | "git" | "bare", before?: KnownTree) => {
     const found = { gitFolders: [] as string[], gitLinks: [] as string[], protectedNames: [] as string[] };
     const waiting = [{ folder: top, area: start }];
@@ -335,7 +338,7 @@ export function cleanUp(node: CleanUpTools, left: LeftBehind): string[] {
     }
     return found;
   };
-  /** The newest change in a git folder, or of a `.git` file. */
+  /** Returns the time of the newest change in a git folder, or of a `.git` file. */
   const changed = (target: string): number => {
     const names = ["", "config", "config.worktree", "commondir", "hooks", "modules"];
     const hooks = pinned(join(target, "hooks"), (leaf) => fs.readdirSync(leaf)) ?? [];
@@ -363,10 +366,10 @@ export function cleanUp(node: CleanUpTools, left: LeftBehind): string[] {
     }
     const isPackage = (target: string): boolean =>
       target.slice(before.root.length).includes(`${sep}node_modules${sep}`);
-    // Inner ones first: what is moved aside cannot be found any more.
+    // Inner ones first: entries that were moved aside can no longer be found.
     for (const target of found.flatMap(({ gitFolders }) => gitFolders).reverse()) {
       if (before.gitFolders.includes(target)) continue;
-      // The search above leaves out packages that no index names. Without it, old ones are not the command's work.
+      // The search above omits packages that no index names. Without it, old ones are not the command's work.
       if (now !== undefined || !isPackage(target) || changed(target) >= before.since) checkGit(target);
       letGo();
     }
@@ -385,7 +388,7 @@ export function cleanUp(node: CleanUpTools, left: LeftBehind): string[] {
     // Children before their parents.
     for (const point of [...left.points].reverse()) removePoint(point);
     for (const tree of left.trees) checkTree(tree);
-    // Last: a folder in the place of a link is moved away with everything in it.
+    // Last: a folder in place of a link is moved aside with its content.
     for (const link of left.links) checkLink(link);
   } finally {
     letGo();

@@ -2,14 +2,14 @@
  * Undoes what a sandboxed command must not leave behind: mount points, replaced links, and files that would make git or
  * an editor run something as the user later. The same function runs in three places: in this process when a command has
  * ended, in the watchdog after troupe was killed, and in the keeper of a detached command. The last two start it with
- * `node -e` and its own source text, so it uses nothing but its parameters.
+ * `node -e` and its source text, so it uses nothing but its parameters.
  */
 import * as nodeFs from "node:fs";
 import * as nodePath from "node:path";
 import { PROTECTED_FILES, PROTECTED_FOLDERS, PROTECTED_PARTS } from "../../../lib/protected-names.ts";
 import { cleanUp } from "./clean-up.ts";
 
-/** Opens a folder that need not be listable. Node has no name for it. */
+/** Opens a folder that may not be listable. Node does not export this flag. */
 const O_PATH = 0o10000000;
 
 /** Protected names below the top of a workspace. `.gitmodules` there belongs to a repository with a protected configuration. */
@@ -38,7 +38,7 @@ export interface KnownTree {
   /** When the command started, in milliseconds. Older entries in `node_modules` are not its work. */
   readonly since: number;
   readonly gitFolders: readonly string[];
-  /** Symbolic links in git folders, each with its target behind a null character. */
+  /** Symbolic links in git folders, each followed by a null character and its target. */
   readonly gitLinks: readonly string[];
   /** Git folders outside the workspace that commands can write. */
   readonly linkedGit: readonly string[];
@@ -62,7 +62,7 @@ export interface LeftBehind {
   readonly now?: readonly (Omit<KnownTree, "since"> & { readonly unnameable: readonly Unnameable[] })[];
 }
 
-/** Creates mount points in pinned folders. Throws when a folder on the way is a link, or when a name is taken. */
+/** Creates mount points in pinned folders. Throws when a parent folder is a link, or when a name is taken. */
 export function makePoints(points: readonly MountPoint[]): void {
   const { O_NOFOLLOW, O_DIRECTORY } = nodeFs.constants;
   const held = new Map<string, number>();
@@ -122,7 +122,7 @@ function cleanUpAlone(load: NodeJS.Require, clean: typeof cleanUp, lists: typeof
   const notes = jobs.flatMap((left) =>
     clean({ fs, path, ...lists }, { ...left, points: left.points.filter((point) => !used.has(point.path)) }),
   );
-  // Only now: a program that starts meanwhile must see that the mount points are none of the user's folders.
+  // Removed last: a program that starts meanwhile must see that the mount points are not the user's folders.
   for (const record of ended) fs.rmSync(record, { force: true });
   if (notes.length === 0) return;
   const report = path.join(folder, `report-${process.pid}-${Date.now()}.txt`);

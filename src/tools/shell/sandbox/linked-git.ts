@@ -6,7 +6,10 @@ import { kindOf, oddName, realPath, Unprotectable } from "./path-kinds.ts";
 
 const MAX_LINK_FILE_BYTES = 4096;
 
-/** The path in a regular file, as git reads it: spaces count, line ends at the end do not. Throws for anything else. */
+/**
+ * Returns the path in a regular file, as git reads it: spaces count, trailing line breaks do not. Throws for anything
+ * else.
+ */
 function readSmall(path: string): string {
   const text = smallText(path, MAX_LINK_FILE_BYTES);
   if (text === undefined) throw new Error(`${path} is no small regular file.`);
@@ -14,8 +17,8 @@ function readSmall(path: string): string {
 }
 
 /**
- * Joins as the kernel reads paths. `resolve` would take ".." after a link for the folder that contains the link, and git
- * ends up elsewhere.
+ * Joins paths as the kernel reads them. `resolve` would take ".." after a link for the folder that contains the link,
+ * while git ends up elsewhere.
  */
 const joined = (folder: string, path: string): string => (isAbsolute(path) ? path : `${folder}${sep}${path}`);
 
@@ -41,8 +44,8 @@ export function gitFolderBehind(gitFile: string, within: readonly string[]): str
 }
 
 /**
- * The repository of a linked worktree, if the repository confirms it: anyone can write a `.git` file, only the repository
- * itself knows its worktrees.
+ * Returns the repository of a linked worktree, if the repository confirms it: anyone can write a `.git` file, but only
+ * the repository itself knows its worktrees.
  */
 export function linkedRepository(gitFile: string): { common: string; own: string } | undefined {
   try {

@@ -1,7 +1,7 @@
 /**
- * Compares the mount table of a sandbox with the plan, inside it and before the command runs. Bubblewrap 0.8 takes paths,
- * and turns even `/proc/self/fd/N` into a path before it mounts, so a command that swaps a folder for a link in that
- * moment could misdirect a mount. The kernel's mount table shows the true source and target of each.
+ * Compares the mount table of a sandbox with the plan, inside it and before the command runs. Bubblewrap 0.8 takes
+ * paths and turns even `/proc/self/fd/N` into a path before it mounts. So a command that swaps a folder for a link at
+ * that moment could misdirect a mount. The kernel's mount table shows the true source and target of each.
  */
 import { readFileSync } from "node:fs";
 import { isInside } from "../../../lib/node/paths.ts";
@@ -16,14 +16,14 @@ interface HostMount {
 }
 
 /**
- * Lines of bash for the beginning of the first script in the sandbox. `writable`: further mount points that bubblewrap
- * makes writable itself.
+ * Returns lines of bash for the start of the first script in the sandbox. `writable`: further mount points that
+ * bubblewrap itself makes writable.
  */
 export function mountCheck(mounts: readonly Mount[], writable: readonly string[]): string {
   const host = hostMounts();
   const lines = mounts.filter(({ unchecked }) => !unchecked).map((mount) => expected(mount, host));
   const open = mounts.filter(({ kind }) => kind !== "ro-bind").map(({ path }) => path);
-  // A folder is mounted with what the machine has mounted in it.
+  // A folder is mounted together with the machine's mounts inside it.
   const within = host.map(({ point }) => point).filter((point) => isInside(point, open));
   const allowed = [...new Set([...open, ...within, ...writable])];
   return `${CHECK}__troupe_writable=${quote(` ${allowed.map(escaped).join(" ")} `)}
@@ -33,7 +33,7 @@ set +f; unset -f __troupe_mounts; unset __troupe_writable __troupe_expected
 `;
 }
 
-/** Fails when a mount that is expected is missing, or when one is writable that should not be. */
+/** Fails when an expected mount is missing, or when a mount is writable that should not be. */
 const CHECK = `
 __troupe_mounts() {
   local IFS=$' \\t\\n' line lines seen=''
@@ -49,8 +49,8 @@ __troupe_mounts() {
 `;
 
 /**
- * "root on point rw" for a bind of a path onto itself; only the point for an empty file or folder. The kernel never
- * prints a space within a path, so no file name can pass for several words.
+ * Returns "root on point rw" for a bind of a path onto itself; only the point for an empty file or folder. The kernel
+ * never prints a space within a path, so no file name can pass for several words.
  */
 function expected({ kind, path }: Mount, host: readonly HostMount[]): string {
   if (kind !== "bind" && kind !== "ro-bind") return ` on ${escaped(path)} ${kind === "empty file" ? "ro" : "rw"} `;
@@ -60,7 +60,7 @@ function expected({ kind, path }: Mount, host: readonly HostMount[]): string {
   return ` ${escaped(root)} on ${escaped(path)} ${kind === "bind" && !above?.isReadOnly ? "rw" : "ro"} `;
 }
 
-/** Innermost last. */
+/** Returns the mounts of the machine, innermost last. */
 function hostMounts(): HostMount[] {
   const lines = readFileSync("/proc/self/mountinfo", "utf8").trimEnd().split("\n");
   const mounts = lines.map((line) => {

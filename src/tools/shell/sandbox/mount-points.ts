@@ -1,8 +1,8 @@
 /**
- * Keeps count of the mount points that running commands use. A mount needs an existing file or folder, so for a protected
- * name that is missing an empty one is created in the workspace. It must not be removed while any command, of this
- * process or another, has something mounted on it: removing it would take the mount away. It is removed when the last
- * command that uses it ends; after a kill by the watchdog, or at the next start.
+ * Tracks the mount points that running commands use. A mount needs an existing file or folder, so an empty one is
+ * created in the workspace for a missing protected name. It must not be removed while any command, of this process or
+ * another, has something mounted on it: that would remove the mount. It is removed when its last command ends. After a
+ * kill, the watchdog or the next start removes it.
  */
 import { lstatSync, readFileSync } from "node:fs";
 import { basename, dirname, join, sep } from "node:path";
@@ -16,7 +16,7 @@ const Record_ = z.object({
   pid: z.int(),
   started: z.string(),
   points: z.array(z.object({ path: z.string(), kind: z.enum(["file", "folder", "commondir"]) })).max(10_000),
-  /** Of a detached command, which nobody else cleans up after if its keeper is killed. */
+  /** Set for a detached command: only its record allows cleaning up if its keeper is killed. */
   links: z.array(z.object({ path: z.string(), target: z.string(), end: z.string() })).default([]),
   trees: z
     .array(
@@ -36,11 +36,11 @@ type MountRecord = z.infer<typeof Record_>;
 
 interface Held {
   /**
-   * What counts as there before the command: only what was there before every other command that runs now. The others
-   * can still change what they have made, and move it away under a mount of this command.
+   * Entries that count as existing before the command: those that existed before every other running command. The other
+   * commands can still change what they created, and move it under a mount of this command.
    */
   readonly known: readonly KnownTree[];
-  /** Creates the points that are missing, once a record of them is on disk. Rejects when a name is taken meanwhile. */
+  /** Creates the missing points after their record is on disk. Rejects when a name was taken meanwhile. */
   make(): Promise<void>;
   /** Call when the command has ended. Returns one sentence for each change it undid. */
   release(left: LeftBehind): Promise<string[]>;
@@ -49,12 +49,12 @@ interface Held {
 }
 
 interface RunningCommand {
-  /** The trees before it. */
+  /** The trees before it started. */
   readonly trees: readonly KnownTree[];
   readonly mounts: ReadonlySet<string>;
 }
 
-/** The record stays this long after the last command, so that commands in a row write it once. */
+/** The record stays this long after the last command, so that successive commands write it once. */
 const RECORD_IDLE_MS = 1000;
 
 export class MountPoints {
@@ -79,12 +79,15 @@ export class MountPoints {
     return this.#folder;
   }
 
-  /** Whether another command runs in a sandbox now, in this process or another. */
+  /** Returns whether another command currently runs in a sandbox, in this process or another. */
   isShared(): boolean {
     return this.#holds > 1 || readRecords(this.#folder, this.#isRecorded).living.length > 0;
   }
 
-  /** Resolves when nothing is being removed. Only then look at the disk, and call `hold` without waiting in between. */
+  /**
+   * Resolves when no removal is running. The caller must then read the disk and call `hold` without awaiting in
+   * between.
+   */
   async settled(): Promise<void> {
     for (let seen: unknown; seen !== this.#removing; ) {
       seen = this.#removing;
@@ -92,7 +95,7 @@ export class MountPoints {
     }
   }
 
-  /** Paths that exist only as mount points of commands that run now, here or in another process. */
+  /** Returns paths that exist only as mount points of running commands, here or in another process. */
   placeholders(): Set<string> {
     return new Set([...this.#users.keys(), ...this.#usedByOthers()]);
   }
@@ -111,7 +114,7 @@ export class MountPoints {
       others.every(({ trees, mounts }) => mounts.has(path) || !trees.some(({ root }) => path.startsWith(root + sep)));
   }
 
-  /** Counts a user, at once. */
+  /** Registers a user synchronously. */
   hold({ points, trees, mounts }: Pick<MountPlan, "points" | "trees" | "mounts">): Held {
     const placeholders = this.placeholders();
     const known = this.#knownToAll(trees);
@@ -137,7 +140,7 @@ export class MountPoints {
     };
     const make = async (): Promise<void> => {
       await this.#record(points);
-      // A point that another command uses is there already. Anything else under its name was put there by someone else.
+      // A point that another command uses already exists. Any other entry of that name was created by another program.
       makePoints(points.filter(({ path }) => !(this.#isShared(path, placeholders) && exists(path))));
     };
     return { known, make, release, handOver };
@@ -204,7 +207,7 @@ export class MountPoints {
   async #record(points: readonly MountPoint[]): Promise<void> {
     const fresh = points.filter(({ path }) => !this.#recorded.has(path));
     for (const point of fresh) this.#recorded.set(point.path, point);
-    // Also without points: a record tells other processes that commands run.
+    // Written even without points: a record shows other processes that commands run.
     if (fresh.length > 0 || !this.#isRecorded) {
       this.#isRecorded = true;
       const text = recordText(process.pid, { ...NOTHING, points: [...this.#recorded.values()] });
@@ -224,7 +227,7 @@ export class MountPoints {
     const isOld = (path: string, root: string, list: "gitFolders" | "protectedNames"): boolean =>
       others.every((other) => {
         if (!path.startsWith(other.root + sep) || other[list].includes(path)) return true;
-        // The names at the top of a workspace are protected in another way, and not listed.
+        // Names at the top of a workspace are protected differently and not listed.
         return other.root !== root && dirname(path) === other.root && basename(path).startsWith(".");
       });
     return trees.map((tree) => ({
@@ -259,7 +262,10 @@ interface Records {
   readonly dead: readonly { readonly path: string; readonly record: MountRecord }[];
 }
 
-/** The records of other processes. Without one of its own, this process may find that of an older one with its pid. */
+/**
+ * Reads the records of other processes. Until this process has its own, it may find a record of an older process with
+ * its pid.
+ */
 function readRecords(folder: string, hasOwn: boolean): Records {
   const living: MountRecord[] = [];
   const dead: { path: string; record: MountRecord }[] = [];

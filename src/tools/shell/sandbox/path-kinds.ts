@@ -1,4 +1,4 @@
-/** Looks at paths without throwing for missing ones. */
+/** Examines paths without throwing for missing ones. */
 import { lstatSync, readlinkSync, realpathSync, statSync } from "node:fs";
 import { sep } from "node:path";
 import { isInside } from "../../../lib/node/paths.ts";

@@ -1,4 +1,4 @@
-/** Puts one command into bubblewrap, and undoes what it must not leave behind. */
+/** Starts one command in bubblewrap, and undoes what it must not leave behind. */
 import { existsSync, realpathSync } from "node:fs";
 import { homedir, tmpdir } from "node:os";
 import { join } from "node:path";
@@ -18,12 +18,12 @@ import type { Prepared, SandboxOptions, SandboxRequest, SupportFiles } from "./s
 import { type Mount, type MountPlan, planMounts, type SandboxProfile } from "./sandbox-profile.ts";
 import { type Found, TooLarge, type WorkspaceScanner } from "./sandbox-scan.ts";
 
-/** The filter comes in on a descriptor that has to be opened anew for every start. */
+/** The filter is passed on a descriptor that must be opened again for every start. */
 const OPEN_FILTER = 'exec 9<"$1"; shift; exec "$@"';
-/** The pipes of the network beside it. */
+/** Also opens the pipes of the network. */
 const OPEN_PIPES = 'exec 9<"$1" 7<"$2" 8>"$3"; shift 3; exec "$@"';
 const FILTER_DESCRIPTOR = 9;
-/** How often the mounts are planned again because the workspace changed meanwhile. */
+/** How often the mounts are planned again when the workspace changes meanwhile. */
 const MAX_PLANS = 4;
 const WATCH_MS = 1000;
 
@@ -50,9 +50,9 @@ export async function enterSandbox(entry: Entry): Promise<Prepared> {
   });
   const before = launcherOf(entry, plan, bridge);
   const script = firstScript(entry, plan, bridge);
-  // The check of the mounts must not run a program that PATH leads to.
+  // The mount check must not run a program found through PATH.
   const checked = script === "" ? [] : [SANDBOX_BASH, "--noprofile", "--norc", "-c", `${script}exec "$@"`, "bash"];
-  /** The dangerous entries that are there now. Undefined when there are too many to search. */
+  /** Returns the dangerous entries that exist now, or undefined when there are too many to search. */
   const entriesNow = async (): Promise<LeftBehind["now"]> => {
     const searches = plan.trees.map(async ({ root }) => ({
       root,
@@ -68,7 +68,7 @@ export async function enterSandbox(entry: Entry): Promise<Prepared> {
       ...[...before(FILTER_DESCRIPTOR), ...checked, ...(bridge?.inside ?? [])],
     ],
     ...(!bridge && { direct: { filter: entry.files.filter, launcher: before, script } }),
-    // The home folder cannot be written, and most tools keep their caches there.
+    // The home folder is read-only, and most tools store their caches there.
     environment: { XDG_CACHE_HOME: "/tmp/.cache", TMPDIR: "/tmp", ...bridge?.environment },
     left,
     async release() {
@@ -80,7 +80,7 @@ export async function enterSandbox(entry: Entry): Promise<Prepared> {
     },
     async handOver(pid) {
       await held.handOver(pid, left);
-      // Its keeper looks too, but rarely; as long as this process lives, it looks as often as for other commands.
+      // Its keeper searches too, but rarely. While this process lives, it searches as often as for other commands.
       const started = startOf(pid);
       stopWatching.when(() => startOf(pid) !== started);
     },
@@ -174,7 +174,7 @@ function planned(
 interface WorkspaceRoots {
   /** Searched and protected. */
   readonly guarded: readonly string[];
-  /** Folders of troupe's own state that the command may write: nobody opens them as a project. */
+  /** Folders of troupe's own state that the command may write; they are never opened as a project. */
   readonly own: readonly string[];
 }
 
@@ -213,14 +213,14 @@ function firstScript(
   bridge: NetworkBridge | undefined,
 ): string {
   const kept = [0, 1, 2, ...(request.detached || request.ownTerminal ? [] : [3]), ...(bridge ? [7, 8] : [])];
-  // Without another command nobody swaps anything, and names at the top cannot be swapped by one.
+  // Without another command nothing can be swapped, and names at the top cannot be swapped by one.
   const check = plan.isMovable || mountPoints.isShared() ? mountCheck(plan.mounts, ["/dev", "/proc"]) : "";
   return (inheritsDescriptors ? closeOthers(kept) : "") + check;
 }
 
 /**
- * Lines of bash that close every descriptor but these. Whoever started troupe may have left others open, and an open
- * folder of the world outside leads out of the sandbox.
+ * Returns lines of bash that close every descriptor but these. The parent of troupe may have left others open, and an
+ * open folder outside leads out of the sandbox.
  */
 const closeOthers = (kept: readonly number[]): string => `
 for __troupe_fd in /proc/self/fd/*; do
@@ -233,8 +233,8 @@ unset __troupe_fd
 const CLOSE_ON_EXEC = 0o2000000;
 
 /**
- * Whether this process has a descriptor that a child would inherit, besides input, output and errors. Node opens none, so
- * the answer stays the same.
+ * Returns whether this process has a descriptor that a child would inherit, besides stdin, stdout and stderr. Node
+ * opens none, so the answer never changes.
  */
 export function hasInheritable(): boolean {
   return namesIn("/proc/self/fdinfo").some((fd) => {
@@ -255,7 +255,7 @@ function mountArguments({ kind, path }: Mount): string[] {
     case "scratch":
       return ["--tmpfs", path];
     case "empty folder":
-      // Nothing can be written into it, and it is several times cheaper than a read-only mount.
+      // It cannot be written, and it is several times cheaper than a read-only mount.
       return ["--perms", "0555", "--tmpfs", path];
     case "empty file":
       return ["--ro-bind", "/dev/null", path];
@@ -263,8 +263,8 @@ function mountArguments({ kind, path }: Mount): string[] {
 }
 
 /**
- * Looks again and again while a command runs, so that a long one leaves nothing dangerous in place for long. A search
- * takes at most a twentieth of the time. Returns a function that stops it, now or `when` something is true.
+ * Searches repeatedly while a command runs, so that a long one leaves nothing dangerous in place for long. A search
+ * takes at most a twentieth of the time. Returns a function that stops it, now or `when` a condition is true.
  */
 function watch(
   left: LeftBehind,
@@ -296,7 +296,7 @@ function watch(
   return Object.assign(stop, { when });
 }
 
-/** Only where some hosts are allowed; otherwise there is nothing in the sandbox that leads out. */
+/** Opens a bridge only when some hosts are allowed; otherwise nothing in the sandbox leads out. */
 async function bridgeOf(what: {
   request: SandboxRequest;
   options: SandboxOptions;

@@ -135,7 +135,7 @@ export const HIDDEN_IN_HOME: readonly string[] = [
   ".chef",
   ".config/infracost",
   ".config/temporalio",
-  // Containers and hosts of code.
+  // Containers and code hosts.
   ".docker",
   ".config/containers/auth.json",
   ".config/gh",
@@ -345,7 +345,7 @@ export const STARTUP_FILES: readonly string[] = [
   ".pam_environment",
 ];
 
-/** The same for folders: programs are started by what lies in them. A hidden one that exists stays hidden. */
+/** Folders whose content starts programs; treated like `STARTUP_FILES`. A hidden one that exists stays hidden. */
 export const STARTUP_FOLDERS: readonly string[] = [
   ".ssh",
   ".config/git",

@@ -1,6 +1,6 @@
 /**
- * The home folder under the strict profile: empty, except for where tools and their caches lie, which can be read and
- * not changed.
+ * The home folder under the strict profile: empty except for the folders of tools and their caches, which are
+ * read-only.
  */
 import { existsSync } from "node:fs";
 import { join, sep } from "node:path";
@@ -30,7 +30,7 @@ const TOOL_FOLDERS = [
   "go",
 ];
 
-/** The folders that stay visible. `searchPath` as in PATH: programs that are found there stay reachable. */
+/** Returns the folders that stay visible. `searchPath` has the form of PATH: programs found there stay reachable. */
 export function hiddenHome(home: string, searchPath: string): string[] {
   const isBelow = (path: string, folder: string): boolean => path.startsWith(folder + sep);
   const tools = TOOL_FOLDERS.map((name) => join(home, name));

@@ -1,6 +1,6 @@
 /**
- * Plans the mounts of a sandboxed command. Later mounts lie over earlier ones: the machine is readable, the workspace is
- * writable, protected names in it are not, and hidden paths come last, so that no mount before them can uncover one.
+ * Plans the mounts of a sandboxed command. Later mounts cover earlier ones: the machine is readable, the workspace is
+ * writable, protected names in it are not. Hidden paths come last, so that no mount before them can uncover one.
  *
  * A mount source or target is never a symbolic link: links that lead out of the workspace get no mount at all, because
  * the rest of the machine is read-only anyway. A running command can still swap a folder for a link while bubblewrap
@@ -19,21 +19,21 @@ import { entriesOf, type Found } from "./sandbox-scan.ts";
 export interface SandboxProfile {
   /** Real paths of the folders that the command may change, with the entries that were found in each. */
   readonly workspace: readonly { readonly root: string; readonly found: Found }[];
-  /** Real paths that may be changed too and hold nothing to protect. */
+  /** Further writable real paths with nothing to protect. */
   readonly writable: readonly string[];
-  /** Real paths that can be read although they lie in a hidden or a temporary folder. */
+  /** Real paths that are readable although they are in a hidden or temporary folder. */
   readonly readable: readonly string[];
-  /** Real paths that cannot even be read, wherever they lie. */
+  /** Real paths that cannot even be read, wherever they are. */
   readonly denied: readonly string[];
-  /** Nothing in the workspace can be changed. */
+  /** True when nothing in the workspace can be changed. */
   readonly readOnlyWorkspace: boolean;
   readonly home: string;
   /** The folder with troupe's own state. */
   readonly stateRoot: string;
   readonly temporaryFolders: readonly string[];
-  /** Everything of the home folder but credentials, or only tools found by this PATH. */
+  /** The whole home folder except credentials, or only tools found through this PATH. */
   readonly homeView: { readonly kind: "open" } | { readonly kind: "strict"; readonly searchPath: string };
-  /** Whether `.env` files may be read. */
+  /** True when `.env` files may be read. */
   readonly environmentFiles: boolean;
   /** Mount points of running commands. They count as missing. */
   readonly placeholders: ReadonlySet<string>;
@@ -42,20 +42,20 @@ export interface SandboxProfile {
    * land outside the workspace, and bubblewrap would create missing mount points in it.
    */
   isFixed(path: string): boolean;
-  /** Access of a worktree to its repository, decided by the caller. */
+  /** Access of a worktree to its repository, chosen by the caller. */
   readonly gitMounts?: readonly string[] | undefined;
 }
 
 export interface Mount {
   readonly kind: "bind" | "ro-bind" | "empty folder" | "empty file" | "scratch";
   readonly path: string;
-  /** Not compared with the mount table: no command can change anything on the way to it, and it may be a link. */
+  /** Not compared with the mount table: no command can change a parent folder of it, and it may be a link. */
   readonly unchecked?: true;
 }
 
 export interface MountPlan {
   readonly mounts: readonly Mount[];
-  /** Whether a command that runs at the same time could misdirect one of the mounts by renaming something. */
+  /** True when a concurrent command could misdirect one of the mounts by renaming something. */
   readonly isMovable: boolean;
   /** Must exist before bubblewrap starts, parents before children. */
   readonly points: readonly MountPoint[];
@@ -63,10 +63,10 @@ export interface MountPlan {
   readonly trees: readonly KnownTree[];
 }
 
-/** Every sandbox makes mount points of the names in these, so that no command can rename them. */
+/** Every sandbox mounts the names in these folders, so that no command can rename them. */
 const FIXED_FOLDERS = [".git", join(".git", "info"), ...Object.keys(PROTECTED_PARTS)];
 const MAX_MODULE_DEPTH = 4;
-/** Bubblewrap reads the mount table anew for each mount, so that a thousand take seconds. */
+/** Bubblewrap reads the mount table again for each mount, so a thousand mounts take seconds. */
 const MAX_MOUNTS = 1000;
 
 export function planMounts(profile: SandboxProfile): MountPlan {
@@ -88,7 +88,7 @@ export function planMounts(profile: SandboxProfile): MountPlan {
     const tools = strict.map((path): Mount => ({ kind: "ro-bind", path, unchecked: true }));
     plan.add({ ...scratch(profile.home), unchecked: true }, ...tools);
   }
-  // A folder that lies in the workspace is opened with it: a mount of its own would uncover what is protected in it.
+  // A folder inside the workspace is opened with it: its own mount would uncover protected entries.
   const binds = [...profile.writable.filter((path) => isBehind(path) || !isInside(path, roots)), ...roots];
   const outer = binds.filter((path) => !isBehind(path));
   const inner = binds.filter(isBehind);
@@ -118,7 +118,7 @@ export function planMounts(profile: SandboxProfile): MountPlan {
 const bind = (kind: "bind" | "ro-bind", path: string): Mount => ({ kind, path });
 const scratch = (path: string): Mount => ({ kind: "scratch", path });
 
-/** `binds` are opened again, also inside a hidden folder. */
+/** Returns the paths to hide. `binds` are opened again, even inside a hidden folder. */
 function hiddenPaths(profile: SandboxProfile, binds: readonly string[]): string[] {
   const system = process.getuid?.() === 0 ? HIDDEN_FROM_ROOT : [];
   const named = [profile.stateRoot, ...HIDDEN_IN_HOME.map((name) => join(profile.home, name)), ...system];
@@ -126,7 +126,7 @@ function hiddenPaths(profile: SandboxProfile, binds: readonly string[]): string[
     .map((path) => realPath(path))
     .filter((path) => path !== undefined && path !== sep);
   const all = [...new Set(real)].filter((path): path is string => path !== undefined);
-  // One below another hidden path needs no mount of its own, unless it is opened in between.
+  // A path below another hidden path needs no mount, unless it is opened in between.
   const isCovered = (path: string, by: string): boolean =>
     by !== path && isInside(path, [by]) && !binds.some((one) => isInside(one, [by]) && isInside(path, [one]));
   return all.filter((path) => !all.some((other) => isCovered(path, other)));
@@ -142,9 +142,9 @@ class Plan implements MountPlan {
   readonly #profile: SandboxProfile;
   readonly #hidden: readonly string[];
   readonly #mounted = new Set<string>();
-  /** Read-only with everything in them. */
+  /** Read-only, including their content. */
   readonly #frozen: string[] = [];
-  /** Git folders that are protected already. */
+  /** Git folders that are already protected. */
   readonly #git = new Set<string>();
   /** Targets of protected links. */
   readonly #targets = new Set<string>();
@@ -161,7 +161,7 @@ class Plan implements MountPlan {
     }
   }
 
-  /** Makes a folder writable and protects what is in it. */
+  /** Makes a folder writable and protects its dangerous entries. */
   open(root: string): void {
     const { workspace, readOnlyWorkspace, writable } = this.#profile;
     const found = workspace.find((one) => one.root === root)?.found;
@@ -171,8 +171,8 @@ class Plan implements MountPlan {
       const { gitFolders, gitLinks, linkedGit, protectedNames, unreadable } = found;
       this.trees.push({ root, since: Date.now(), gitFolders, gitLinks, linkedGit, protectedNames, unreadable });
       this.#protectTop(root);
-      // Entries that are not fixed are checked when the commands that could change them end.
-      // Nothing is mounted on a link, so it is never fixed; its target becomes read-only, and the link is compared.
+      // Entries that are not fixed are checked when the commands that could change them end. Nothing is mounted on a
+      // link, so it is never fixed; its target becomes read-only, and the link is compared.
       const isFixed = (path: string): boolean => this.#profile.isFixed(path) || kindOf(path) === "link";
       const isFrozen = (path: string): boolean => isInside(path, this.#frozen);
       for (const path of found.gitFolders.filter(isFixed)) if (!isFrozen(path)) this.#protectNestedGit(root, path);
@@ -197,7 +197,7 @@ class Plan implements MountPlan {
     this.add({ kind: kind === "folder" ? "scratch" : "empty file", path });
   }
 
-  /** The names at the top of a workspace. */
+  /** Protects the names at the top of a workspace. */
   #protectTop(root: string): void {
     this.#protectGit(join(root, ".git"));
     for (const name of [...PROTECTED_FOLDERS, ...PROTECTED_FILES]) this.#readOnly(join(root, name));
@@ -224,7 +224,7 @@ class Plan implements MountPlan {
     }
   }
 
-  /** Makes mount points of missing folders, so that something below them can be protected. */
+  /** Creates mount points for missing folders, so that something below them can be protected. */
   #makeWay(folder: string): void {
     if (this.#mounted.has(folder) || this.#kindOf(folder) !== "missing") return;
     this.#makeWay(dirname(folder));
@@ -258,12 +258,12 @@ class Plan implements MountPlan {
     if (kind === "file" && this.#profile.gitMounts === undefined) this.#protectLinkedGit(git);
   }
 
-  /** The repository that a `.git` file leads to: a linked worktree, or a folder inside the workspace. */
+  /** Protects the repository that a `.git` file leads to: a linked worktree, or a folder inside the workspace. */
   #protectLinkedGit(gitFile: string): void {
     const linked = linkedRepository(gitFile);
     if (linked !== undefined) {
       const { common, own } = linked;
-      // The folders above it come first: mounted later, they would lie over the protected entries.
+      // The parent folders come first: mounted later, they would cover the protected entries.
       this.#pin(common);
       this.#openGit(common);
       this.add(bind("bind", own));
@@ -276,7 +276,7 @@ class Plan implements MountPlan {
     if (target === undefined) return;
     const root = roots.find((one) => isInside(target, [one]));
     if (root === undefined || isInside(target, this.#hidden)) return;
-    // Those of submodules and linked worktrees are protected already, with the repository they belong to.
+    // Those of submodules and linked worktrees are already protected with their repository.
     if (isInside(target, [join(root, ".git", "modules"), join(root, ".git", "worktrees")])) return;
     if (!this.#profile.isFixed(target)) return;
     this.#pin(target);
@@ -284,7 +284,7 @@ class Plan implements MountPlan {
   }
 
   #openGit(git: string, root?: string): void {
-    // Several names can lead to one folder, and a second mount would uncover what the first has protected.
+    // Several names can lead to one folder, and a second mount would uncover what the first one protects.
     if (this.#git.has(git)) return;
     this.#git.add(git);
     if (git !== root) this.add(bind("bind", git));
@@ -294,9 +294,9 @@ class Plan implements MountPlan {
   #protectGitFolder(git: string): void {
     this.#readOnly(join(git, "hooks"));
     this.#readOnly(join(git, "config"), "file");
-    // Git does not look at it unless its configuration says so, so a folder will do: it is cheaper than a file.
+    // Git ignores it unless its configuration enables it, so an empty folder is enough, which is cheaper than a file.
     this.#readOnly(join(git, "config.worktree"));
-    // Every other content would lead git to the configuration of another folder.
+    // Any other content would lead git to the configuration of another folder.
     this.#readOnly(join(git, "commondir"), "commondir");
     const info = join(git, "info");
     const kind = this.#kindOf(info);
@@ -309,7 +309,7 @@ class Plan implements MountPlan {
     if (kindOf(join(git, "worktrees")) === "folder") this.#freeze(join(git, "worktrees"));
   }
 
-  /** Git folders of submodules. No command can add one, so that none can be swapped for something else. */
+  /** Protects git folders of submodules. No command can add one, so that none can be swapped for something else. */
   #protectModules(modules: string, depth: number): void {
     this.#readOnly(modules);
     if (this.#kindOf(modules) !== "folder") return;
@@ -323,7 +323,10 @@ class Plan implements MountPlan {
     }
   }
 
-  /** Read-only if it exists. If not, an empty folder or file takes its place, so that it cannot be created. */
+  /**
+   * Makes an existing entry read-only. A missing one is replaced by an empty folder or file, so that it cannot be
+   * created.
+   */
   #readOnly(path: string, missing: MountPoint["kind"] = "folder"): void {
     switch (this.#kindOf(path)) {
       case "missing":
@@ -362,7 +365,7 @@ class Plan implements MountPlan {
     this.points.push({ path, kind });
   }
 
-  /** Makes mount points of the folders above a path, so that no command can move it elsewhere. */
+  /** Mounts the parent folders of a path, so that no command can move it elsewhere. */
   #pin(path: string): void {
     const root = this.#profile.workspace.find((one) => isInside(path, [one.root]) && path !== one.root)?.root;
     if (root === undefined) return;
@@ -379,7 +382,7 @@ class Plan implements MountPlan {
   }
 }
 
-/** Arguments that a caller made for bubblewrap, as mounts. */
+/** Converts a caller's bubblewrap arguments to mounts. */
 function gitMounts(given: readonly string[]): Mount[] {
   const mounts: Mount[] = [];
   for (let index = 0; index < given.length; index += 3) {

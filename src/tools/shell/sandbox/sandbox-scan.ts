@@ -21,13 +21,15 @@ export interface Found {
   readonly oddLinks: readonly string[];
   /** Git folders below the top: `.git` of any kind (folder, file, link), and folders that look like a bare repository. */
   readonly gitFolders: readonly string[];
-  /** Symbolic links in git folders, each with its target behind a null character: git writes through most of them. */
+  /**
+   * Symbolic links in git folders, each followed by a null character and its target: git writes through most of them.
+   */
   readonly gitLinks: readonly string[];
   /** Git folders outside the workspace that its commands can write: those of a linked worktree. */
   readonly linkedGit: readonly string[];
   /** Protected names below the top. */
   readonly protectedNames: readonly string[];
-  /** Folders that could not be listed. A command could make them readable, so they must be hidden whole. */
+  /** Folders that could not be listed. A command could make them readable, so they must be hidden completely. */
   readonly unreadable: readonly string[];
   /** Folders with something to protect that no path can name, so that nothing can be mounted there. */
   readonly unnameable: readonly Unnameable[];
@@ -56,8 +58,8 @@ const MAX_ODD_DEPTH = 20;
 const LINKED_HEAD = /\/HEAD\0refs\/heads\/(?!.*\.\.)/;
 
 /**
- * `protected`: in a protected folder, whose entries are not protected one by one. `git`: in a git folder, where only links
- * are looked for. `bare`: in a repository without a `.git`.
+ * `protected`: in a protected folder, whose entries are not protected one by one. `git`: in a git folder, which is
+ * searched only for links. `bare`: in a repository without a `.git`.
  */
 type Area = "tree" | "protected" | "git" | "bare";
 
@@ -144,7 +146,7 @@ interface ListingOptions {
   readonly area: Area;
 }
 
-/** Links in the git folders of a worktree whose repository lies elsewhere. */
+/** Returns the git folder of a worktree whose repository is elsewhere. */
 function linkedFolders(workspace: string): string[] {
   const linked = linkedRepository(join(workspace, ".git"));
   return linked === undefined || isBelow(linked.common, workspace) ? [] : [linked.common];
@@ -167,7 +169,7 @@ function listingOf(folder: string, { known, top, area }: ListingOptions): Listin
     if (known !== undefined && known.ino === stat.ino && known.ctimeMs === stat.ctimeMs) return known;
     const isSettled = Date.now() - stat.ctimeMs > SETTLED_AFTER_MS;
     const entries = readdirSync(folder, { withFileTypes: true });
-    // Names in a folder without this right can be listed and nothing else.
+    // Without this right, names in the folder can be listed but not examined.
     accessSync(folder, constants.X_OK);
     const isOdd = entries.some(({ name }) => name.includes("\ufffd"));
     const isRepository = looksBare(entries);
@@ -198,7 +200,7 @@ function looksBare(entries: readonly Dirent[]): boolean {
   return names.has("HEAD") && (names.has("commondir") || (names.has("objects") && names.has("refs")));
 }
 
-/** Git creates objects under new names, so that no link in the folders of single objects is written through. */
+/** Git creates objects under new names, so it never writes through a link in the folders of single objects. */
 function isSearched(entry: Dirent, folder: string, area: Area): boolean {
   if (!entry.isDirectory()) return false;
   return area !== "git" || basename(folder) !== "objects" || entry.name === "info" || entry.name === "pack";
@@ -214,7 +216,7 @@ function linksIn(folder: string, entries: readonly Dirent[]): Mark[] {
     .filter(({ path }) => !LINKED_HEAD.test(path));
 }
 
-/** Entries with names that are not valid UTF-8, if they are or hold something to protect. */
+/** Returns entries with names that are not valid UTF-8, if they are or contain something to protect. */
 function unnameableIn(folder: string, area: Area): Unnameable[] {
   return readdirSync(folder, { encoding: "latin1" })
     .filter((name) => {
@@ -228,7 +230,7 @@ function unnameableIn(folder: string, area: Area): Unnameable[] {
     .map((name) => ({ folder, name }));
 }
 
-/** Whether a folder holds a symbolic link. True when it cannot tell. */
+/** Returns whether a folder contains a symbolic link; true when that is unknown. */
 function holdsLink(path: Buffer, depth: number): boolean {
   try {
     if (!lstatSync(path).isDirectory()) return false;
@@ -245,7 +247,7 @@ function holdsLink(path: Buffer, depth: number): boolean {
   }
 }
 
-/** Whether a path is or holds anything that is searched for. True when it cannot tell. */
+/** Returns whether a path is or contains anything that is searched for; true when that is unknown. */
 function holdsDanger(path: Buffer, depth: number): boolean {
   try {
     const stat = lstatSync(path, { throwIfNoEntry: false });

@@ -1,6 +1,6 @@
 /**
- * Decides whether a command runs in bubblewrap. `sandbox-entry.ts` puts it there, `sandbox-profile.ts` plans what it can
- * touch.
+ * Decides whether a command runs in bubblewrap. This folder contains the sandbox: `sandbox-entry.ts` starts the command
+ * in it, and `sandbox-profile.ts` plans what it can access.
  */
 import { existsSync, readFileSync, realpathSync, statSync } from "node:fs";
 import { join } from "node:path";
@@ -24,58 +24,60 @@ export interface AllowedHosts extends Pick<ProxyOptions, "resolve" | "dial" | "l
 
 export interface SandboxOptions {
   readonly mode: SandboxMode;
-  /** The folder with troupe's own state: hidden from commands, and where the sandbox keeps what it needs. */
+  /** The folder with troupe's own state: hidden from commands, and used by the sandbox for its own files. */
   readonly stateRoot: string;
-  /** All of it, none, or only these hosts, through a proxy; see `network-rules.ts`. */
+  /** Full network, none, or only these hosts through a proxy; see `network-rules.ts`. */
   readonly network?: boolean | AllowedHosts;
-  /** Whether commands may read `.env` files. */
+  /** True when commands may read `.env` files. */
   readonly environmentFiles?: boolean;
   /** Further folders that commands may change, such as the cache of a build tool. */
   readonly writable?: readonly string[];
   /** Further files and folders that commands cannot even read. */
   readonly denied?: readonly string[];
-  /** `strict` hides the home folder but for the workspace and where tools lie; `open` only credentials. */
+  /**
+   * `strict` hides the home folder except for the workspace and the folders of tools; `open` hides only credentials.
+   */
   readonly profile?: "open" | "strict";
   readonly home?: string;
   readonly disk?: Disk;
-  /** Who uses which mount point. Sandboxes with one state root in one process must share it. */
+  /** Tracks which commands use which mount points. Sandboxes with the same state root in one process must share it. */
   readonly mountPoints?: MountPoints;
-  /** Where bubblewrap may be; only tests give other places. */
+  /** Possible paths of bubblewrap; replaced only in tests. */
   readonly candidates?: readonly string[];
 }
 
 export interface SandboxRequest {
-  /** Real paths; what the command may change. */
+  /** Folders that the command may change, as real paths. */
   readonly workspace: readonly string[];
   readonly cwd: string;
   readonly ownTerminal: boolean;
   readonly detached: boolean;
-  /** A person has agreed to this one without a sandbox. */
+  /** True when the user agreed to run this command without a sandbox. */
   readonly unsandboxed?: boolean;
-  /** The workspace can be read, but not changed. */
+  /** True for a read-only workspace. */
   readonly readOnlyWorkspace?: boolean;
-  /** True: it runs in a sandbox or not at all, whatever the mode says. */
+  /** True: it runs in a sandbox or not at all, whatever the mode. */
   readonly required?: boolean;
-  /** Real paths that this one may change too. */
+  /** Further real paths that this command may change. */
   readonly writable?: readonly string[];
-  /** Paths in troupe's own state or in a temporary folder that this one can read. */
+  /** Paths in troupe's own state or in a temporary folder that this command can read. */
   readonly readable?: readonly string[];
-  /** Further paths that this one cannot read. */
+  /** Further paths that this command cannot read. */
   readonly denied?: readonly string[];
-  /** For a work tree of an agent: what it may touch of its repository, as mounts, instead of the usual. */
+  /** For a worktree of an agent: its access to the repository, as mounts, instead of the default. */
   readonly gitMounts?: readonly string[];
-  /** Something people should see while it runs: a refused connection. */
+  /** Called with warnings for the user while it runs: a refused connection. */
   onWarning?(message: string): void;
 }
 
 export type Prepared =
   | {
       readonly kind: "sandboxed";
-      /** Stands before the command. */
+      /** Prefix of the command. */
       readonly launcher: readonly string[];
       /**
-       * The same for a caller that passes the file `filter` as a descriptor itself and starts bash, which saves two
-       * processes. Its bash must be `SANDBOX_BASH` and run the lines of `script` first.
+       * An alternative for a caller that passes the file `filter` as a descriptor itself and starts bash, which saves
+       * two processes. Its bash must be `SANDBOX_BASH` and run the lines of `script` first.
        */
       readonly direct?: {
         readonly filter: string;
@@ -96,7 +98,7 @@ export type Prepared =
 export interface Sandbox {
   /** The folder in which processes record the mount points of their commands. */
   readonly records: string;
-  /** Whether it works here, and if not, why. Looked up once. */
+  /** Returns whether the sandbox works here, and if not, why. Determined once. */
   probe(): Promise<Probe>;
   /** Throws a `ToolError` when the command must not run without a sandbox and there is none. */
   prepare(request: SandboxRequest): Promise<Prepared>;
@@ -138,7 +140,7 @@ export function createSandbox(options: SandboxOptions): Sandbox {
       const reason = result.available ? unfit(request.workspace) : result.reason;
       if (!result.available || reason !== undefined) return withoutSandbox(needed, reason ?? "");
       ready ??= prepareFolder(folder, { mountPoints, disk, onWarning: (message) => request.onWarning?.(message) });
-      // The state folder may have been cleaned since.
+      // The state folder may have been cleaned meanwhile.
       const files = existsSync((await ready).filter) ? await ready : await supportFiles(folder, disk);
       inheritsDescriptors ??= hasInheritable();
       const { program } = result;
@@ -160,7 +162,7 @@ async function prepareFolder(
   return supportFiles(folder, disk);
 }
 
-/** Notes of a watchdog or a detached command that had to undo something while no troupe was there to say so. */
+/** Returns notes of a watchdog or a detached command that had to undo something while no troupe was running. */
 async function takeReports(folder: string, disk: Disk): Promise<string[]> {
   const notes: string[] = [];
   for (const name of namesIn(folder).filter((entry) => /^report-[\d-]+\.txt$/.test(entry))) {
@@ -170,7 +172,7 @@ async function takeReports(folder: string, disk: Disk): Promise<string[]> {
   return notes.filter(Boolean);
 }
 
-/** What must run in a sandbox stays in it, whoever agrees to something else. */
+/** Throws in mode `required`: commands must stay in the sandbox, even if the user agrees to leave it. */
 function leave(mode: SandboxMode): Prepared {
   if (mode !== "required") return { kind: "plain" };
   throw new ToolError("Commands must run in a sandbox here; no command can leave it. Nothing was run.", {
@@ -188,13 +190,13 @@ function withoutSandbox(mode: SandboxMode, reason: string): Prepared {
   return { kind: "plain", warning: `Commands run without a sandbox: ${reason}` };
 }
 
-/** Why these folders cannot be a workspace of the sandbox. */
+/** Returns why these folders cannot be a workspace of the sandbox. */
 function unfit(workspace: readonly string[]): string | undefined {
   for (const path of workspace) {
     const real = realpathSync(path);
-    // A writable root would undo every protection that was mounted before it.
+    // A writable root would undo every protection mounted before it.
     if (real === "/") return "the workspace is the whole machine. Start in a folder of its own.";
-    // Inside, root has no more rights than others, and could not even read it.
+    // Inside, root has no additional rights and could not even read it.
     const { uid } = statSync(real);
     if (process.getuid?.() === 0 && uid !== 0)
       return `${real} belongs to user ${uid}. Start as that user, not as root.`;
@@ -225,7 +227,7 @@ async function probeSystem(candidates: readonly string[]): Promise<Probe> {
 
 const unavailable = (reason: string): Probe => ({ available: false, reason });
 
-/** Only what nobody but the administrator can have put there. */
+/** Accepts only programs that only the administrator can have installed. */
 function isSystemProgram(path: string): boolean {
   try {
     const stat = statSync(realpathSync(path));

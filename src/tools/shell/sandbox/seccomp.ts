@@ -1,13 +1,13 @@
 /**
  * The system calls that a sandboxed command may not make, as a classic BPF program. Denied calls fail with an ordinary
- * error, EPERM unless another one tells a program more. Sockets have an allow-list of address families. Calls that are
- * not named here are allowed; the namespaces and mounts of the sandbox limit them.
+ * error: EPERM, unless another one is more informative. Sockets have an allow-list of address families. All other calls
+ * are allowed; the namespaces and mounts of the sandbox limit them.
  */
 type Architecture = "x64" | "arm64";
 
 const AUDIT_ARCHITECTURE: Record<Architecture, number> = { x64: 0xc000003e, arm64: 0xc00000b7 };
 
-/** Numbers per architecture; null where the call does not exist. */
+/** Numbers per architecture; null when the call does not exist. */
 const DENIED: readonly (readonly [name: string, x64: number | null, arm64: number | null])[] = [
   ["ptrace", 101, 117],
   ["process_vm_readv", 310, 270],
@@ -53,7 +53,7 @@ const DENIED: readonly (readonly [name: string, x64: number | null, arm64: numbe
   ["lookup_dcookie", 212, 18],
 ];
 const CLONE = { x64: 56, arm64: 220 };
-/** Its flags lie in memory, where a filter cannot look; told that it does not exist, libraries use clone. */
+/** Its flags are in memory, which a filter cannot read. It is reported as missing, so that libraries use clone. */
 const CLONE3 = { x64: 435, arm64: 435 };
 const SOCKET = { x64: 41, arm64: 198 };
 const SOCKETPAIR = { x64: 53, arm64: 199 };
@@ -83,7 +83,7 @@ const ALLOW = 0x7fff0000;
 const ERRNO = 0x00050000;
 const EPERM = 1;
 const ENOSYS = 38;
-/** The answer of a kernel that was built without the family, for which programs are prepared. */
+/** The error of a kernel without the family, which programs expect. */
 const EAFNOSUPPORT = 97;
 const NUMBER = 0;
 const ARCHITECTURE = 4;
@@ -97,7 +97,7 @@ interface Instruction {
   readonly whenFalse?: number;
 }
 
-/** Undefined where there is no filter for this kind of machine. */
+/** Returns undefined for an architecture without a filter. */
 export function seccompFilter(machine: string): Buffer | undefined {
   if (machine !== "x64" && machine !== "arm64") return undefined;
   const denied = DENIED.flatMap(([, x64, arm64]) => (machine === "x64" ? x64 : arm64) ?? []);
@@ -122,7 +122,7 @@ export function seccompFilter(machine: string): Buffer | undefined {
       ...SOCKET_FAMILIES.flatMap((family) => [{ code: JUMP_EQUAL, value: family, whenFalse: 1 }, allow()]),
       refuse(EAFNOSUPPORT),
     ]),
-    // A stream pair is connected for good; a datagram pair could be connected again, to a socket outside.
+    // A stream pair stays connected; a datagram pair could be reconnected to a socket outside.
     ...forCall(SOCKETPAIR[machine], [
       load(argument(0)),
       { code: JUMP_EQUAL, value: AF_UNIX, whenTrue: 1 },
