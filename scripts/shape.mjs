@@ -2,6 +2,7 @@
 //
 //   npm run shape              a table with the limits
 //   npm run shape -- --list    every place that is over a limit
+//   node scripts/shape.mjs --check   fails when a comment opens with a banned word or uses a banned phrase
 import { readdirSync, readFileSync } from "node:fs";
 import { dirname, join, normalize } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -115,6 +116,40 @@ export function docComments({ path, text }) {
 /** Returns doc comments that open with a relative word instead of a verb or a noun. */
 export const bannedOpeners = (comments) => comments.filter(({ opener }) => BANNED_OPENER.test(opener));
 
+/** Phrases of an older style, in comments, with the words to use instead. */
+const BANNED_PHRASES = [
+  [/\bas things stand\b/i, "currently"],
+  [/\bgoes? on with\b/i, "resumes, continues"],
+  [/\btaken? up again\b/i, "resumed"],
+  [/\bwhoever watches\b/i, "clients, listeners"],
+  [/\bis told to nobody\b/i, "is not reported"],
+];
+
+/** Returns comments with a banned phrase. */
+export function bannedPhrases({ path, text }) {
+  const comments = [...text.matchAll(/\/\*[\s\S]*?\*\/|(?<=^|\s)\/\/[^\n]*/g)];
+  return comments.flatMap((match) =>
+    BANNED_PHRASES.filter(([phrase]) => phrase.test(match[0])).map(([phrase, better]) => ({
+      path,
+      line: text.slice(0, match.index).split("\n").length,
+      problem: `${phrase.source.replaceAll("\\b", "")} → ${better}`,
+    })),
+  );
+}
+
+/** Prints every comment that breaks the rules for prose. Returns how many there are. */
+function checkProse(root) {
+  const sources = readSources(root);
+  const openers = bannedOpeners(sources.flatMap(docComments)).map(({ path, line, opener }) => ({
+    path,
+    line,
+    problem: `"${opener.split(" ")[0]} …": open with a verb or the noun being defined`,
+  }));
+  const found = [...openers, ...sources.flatMap(bannedPhrases)];
+  for (const { path, line, problem } of found) process.stdout.write(`src/${path}:${line} ${problem}\n`);
+  return found.length;
+}
+
 /** Returns the public members of the class `Session`. */
 export function sessionMembers(sources) {
   const source = sources.find(({ path }) => path === "session/session.ts");
@@ -160,5 +195,7 @@ function report(root, list) {
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  report(fileURLToPath(new URL("..", import.meta.url)), process.argv.includes("--list"));
+  const root = fileURLToPath(new URL("..", import.meta.url));
+  if (!process.argv.includes("--check")) report(root, process.argv.includes("--list"));
+  else if (checkProse(root) > 0) process.exitCode = 1;
 }

@@ -186,7 +186,7 @@ export class App implements Host {
     this.screen.closeOverlay();
   }
 
-  /** What the prompt is for: a prompt, an answer, a message to an agent. The draft of the prompt is put aside. */
+  /** Sets the use of the prompt: a prompt, an answer or a message to an agent. Stores the current draft first. */
   aim(target: Target): void {
     const draft = this.target.kind === "main" ? this.editor.take() : this.target.draft;
     this.target = target.kind === "main" ? mainTarget : { ...target, draft };

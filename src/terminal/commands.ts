@@ -1,4 +1,4 @@
-/** What the keys and the text of the prompt do: sends prompts, runs commands, opens overlays. */
+/** Handles keys and submitted text: sends prompts, runs commands, opens overlays. */
 import { randomUUID } from "node:crypto";
 import { nearest } from "../lib/text.ts";
 import type { QueuedMessage } from "../view/view.ts";

@@ -1,4 +1,4 @@
-/** What the parts of the terminal may use of the whole. `App` is the one implementation. */
+/** The interface of the terminal that its parts use. `App` implements it. */
 import type { Client } from "../sdk/client.ts";
 import type { AttentionItem, QueuedMessage, View } from "../view/view.ts";
 import type { Attention } from "./attention.ts";
@@ -22,7 +22,7 @@ export interface HostOptions {
   readonly version: string;
 }
 
-/** What keys and cards can set off. */
+/** Actions that keys and cards start. */
 export interface Commands {
   send(how: "steer" | "queue"): void;
   interrupt(): void;

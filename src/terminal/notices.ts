@@ -74,7 +74,7 @@ function standing(view: View, at: number): Standing {
   };
 }
 
-/** What happened since; nothing when nothing did. */
+/** Returns one line about what changed since then, or nothing. */
 function briefing(before: Standing, now: Standing, view: View): string[] {
   const asks = [...view.attention.values()].filter(({ isAnswered }) => !isAnswered).length;
   const parts = [

@@ -1,4 +1,4 @@
-/** What the text in the prompt is for. */
+/** The destination of the text in the prompt. */
 import type { AttentionItem } from "../view/view.ts";
 
 interface Elsewhere {

@@ -11,7 +11,7 @@ export interface EscState {
   readonly hasDraft: boolean;
 }
 
-/** What the next Esc does. Esc never stops an agent in the background. */
+/** Describes the effect of the next Esc. Esc never stops an agent in the background. */
 export function escText({ isPopupOpen, isElsewhere, isCardFocused, isBusy, hasDraft }: EscState): string {
   if (isPopupOpen) return "Esc closes the list";
   if (isElsewhere) return "Esc goes back to the prompt";

@@ -73,7 +73,7 @@ export class Tty {
     }
   }
 
-  /** Ctrl+Z: stops the process; it goes on with SIGCONT. */
+  /** Ctrl+Z: suspends the process until SIGCONT. */
   suspend(screen: Screen): void {
     this.#release(screen);
     process.once("SIGCONT", () => this.#claim(screen));

@@ -122,7 +122,7 @@ export interface ErrorBlock extends Placed {
   readonly kind: "error";
   readonly topic: string;
   readonly text: string;
-  /** What the user can do. */
+  /** The advice for the user. */
   readonly advice: string | undefined;
 }
 

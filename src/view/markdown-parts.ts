@@ -128,7 +128,7 @@ function add(splitter: Splitter, line: string, parts: MarkdownPart[]) {
   if (splitter.characters >= MAX_PART_CHARACTERS) finish(splitter, parts, false);
 }
 
-/** Ends the part under way. With `isEnd` false, what follows goes on with the same kind of part. */
+/** Ends the part under way. With `isEnd` false, the next part is of the same kind. */
 function finish(splitter: Splitter, parts: MarkdownPart[], isEnd: boolean) {
   const { lines, kind, gap, fence } = splitter;
   if (lines.length > 0 || (fence && isEnd)) {

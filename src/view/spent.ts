@@ -1,4 +1,4 @@
-/** What agents used: per agent, and for each agent with everything below it. */
+/** Tokens and costs of agents: per agent, and per agent with all its descendants. */
 import type { EventData } from "../protocol/event.ts";
 import { type AgentDraft, NOTHING_SPENT, type ViewDraft } from "./draft.ts";
 import type { Spent } from "./view.ts";
