@@ -1,4 +1,4 @@
-/** Reads the index of a repository, only to learn into which other repositories git would step from there. */
+/** Reads the index of a repository, only to find the other repositories that git would enter from there. */
 import { lstatSync, readFileSync } from "node:fs";
 
 /** A larger index may name any repository. */
@@ -16,12 +16,14 @@ const FOLDER = 0x4000;
 const EXTENDED_FLAG = 0x4000;
 /** Bits of the flags with the length of the name; all of them are set for longer names. */
 const LENGTH_BITS = 0xfff;
-/** A shared index, and folders that stand for everything in them. */
+/** A shared index, and sparse folders that stand for all their files. */
 const MORE_ENTRIES = new Set(["link", "sdir"]);
-/** A table by which git may read the entries in another order, so that a forged one can give them other names. */
+/** A table that may make git read the entries in another order, so that a forged one can give them other names. */
 const ENTRY_TABLE = "IEOT";
 
-/** Returns the paths of the repositories in the work tree that the index names. Undefined: it may name any. */
+/**
+ * Returns the paths of the repositories in the worktree that the index names. Returns undefined when it may name any.
+ */
 export function repositoriesIn(path: string): readonly string[] | undefined {
   const stat = lstatSync(path);
   if (!stat.isFile() || stat.size > MAX_BYTES) return undefined;
@@ -31,11 +33,14 @@ export function repositoriesIn(path: string): readonly string[] | undefined {
   return isCertain ? answers.flatMap((names) => names ?? []) : undefined;
 }
 
-/** Git writes only such paths, but follows others too. */
+/** Returns whether git would write this path; it also follows other forms. */
 const isPlainPath = (path: string): boolean =>
   path.split("/").every((part) => part !== "" && part !== "." && part !== "..");
 
-/** Undefined when the bytes may name more than the entries say, "no index" when the object names have another length. */
+/**
+ * Returns undefined when the bytes may name more than the entries say, and "no index" for object names of another
+ * length.
+ */
 function namesIn(bytes: Buffer, hashBytes: number): string[] | undefined | "no index" {
   if (bytes.length < HEADER_BYTES + hashBytes || bytes.toString("latin1", 0, 4) !== "DIRC") return "no index";
   const version = bytes.readUInt32BE(4);
@@ -54,7 +59,7 @@ function namesIn(bytes: Buffer, hashBytes: number): string[] | undefined | "no i
     const entry = nameIn(bytes, { at, nameAt: flagsAt + (isExtended ? 4 : 2), version, before: name });
     if (entry === undefined || entry.next > end) return "no index";
     ({ name, next: at } = entry);
-    // Git goes by the length, and would read another name.
+    // Git uses the length and would read another name.
     if ((flags & LENGTH_BITS) !== Math.min(name.length, LENGTH_BITS)) isComplete = false;
     if (type === GITLINK) names.push(name.toString("utf8"));
     if (type === FOLDER) isComplete = false;
@@ -72,13 +77,13 @@ interface EntryAt {
   readonly at: number;
   readonly nameAt: number;
   readonly version: number;
-  /** The name of the entry before this one. */
+  /** The name of the previous entry. */
   readonly before: Buffer;
 }
 
 /**
- * The name of an entry and where the next one begins. Version 4 does not pad entries, and a name says how many bytes to
- * cut off the end of the one before it, and what follows.
+ * Returns the name of an entry and the start of the next one. Version 4 does not pad entries. Its names state how many
+ * bytes to cut off the end of the previous name, and what to append.
  */
 function nameIn(bytes: Buffer, { at, nameAt, version, before }: EntryAt): { name: Buffer; next: number } | undefined {
   let start = nameAt;

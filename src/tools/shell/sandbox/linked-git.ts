@@ -1,4 +1,4 @@
-/** `.git` files and the folders they lead to. */
+/** Resolves `.git` files to the folders they lead to. */
 import { basename, dirname, isAbsolute, join, resolve, sep } from "node:path";
 import { isInside } from "../../../lib/node/paths.ts";
 import { smallText } from "../../../lib/node/small-file.ts";
@@ -23,7 +23,8 @@ function readSmall(path: string): string {
 const joined = (folder: string, path: string): string => (isAbsolute(path) ? path : `${folder}${sep}${path}`);
 
 /**
- * The folder that a `.git` file leads to. Throws an `Unprotectable` for one in the folders `within` that no path can name.
+ * Returns the folder that a `.git` file leads to. Throws an `Unprotectable` for one in the folders `within` that no
+ * path can name.
  */
 export function gitFolderBehind(gitFile: string, within: readonly string[]): string | undefined {
   try {

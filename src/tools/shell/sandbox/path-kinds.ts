@@ -5,12 +5,12 @@ import { isInside } from "../../../lib/node/paths.ts";
 
 export type Kind = "missing" | "folder" | "file" | "link";
 
-/** The workspace cannot be protected as it is. */
+/** The workspace cannot be protected in its current state. */
 export class Unprotectable extends Error {
   override readonly name = "Unprotectable";
 }
 
-/** Throws when it cannot tell: a path that cannot be looked at must not count as missing. */
+/** Throws when the kind is unknown: a path that cannot be examined must not count as missing. */
 export function kindOf(path: string): Kind {
   try {
     const stat = lstatSync(path, { throwIfNoEntry: false });
@@ -29,8 +29,9 @@ export function folders(paths: readonly string[]): string[] {
 }
 
 /**
- * Undefined when nothing is there. Throws an `Unprotectable` for a path that leads to a name that is not valid UTF-8: its
- * text would name something else, or nothing. Outside the folders in `within`, such a path counts as missing.
+ * Returns undefined when nothing is there. Throws an `Unprotectable` for a path that leads to a name that is not valid
+ * UTF-8: its text would name something else, or nothing. Outside the folders in `within`, such a path counts as
+ * missing.
  */
 export function realPath(path: string, within: readonly string[] = [sep]): string | undefined {
   const bytes = realBytes(path);
@@ -43,7 +44,7 @@ export function realPath(path: string, within: readonly string[] = [sep]): strin
 export const oddName = (path: string): Unprotectable =>
   new Unprotectable(`${path} leads to a name that is not valid UTF-8. Rename it.`);
 
-/** Most paths that are asked for do not exist, and resolving one of those is slow. */
+/** Checks for existence first: most paths do not exist, and resolving a missing one is slow. */
 function realBytes(path: string): Buffer | undefined {
   try {
     const isThere = statSync(path, { throwIfNoEntry: false }) !== undefined;
@@ -64,7 +65,7 @@ export function linkText(path: string): string {
   }
 }
 
-/** Of the object that a path leads to; an empty text when there is none. */
+/** Returns device and inode of the object that a path leads to, or an empty text when there is none. */
 export function identityOf(path: string): string {
   try {
     const { dev, ino } = statSync(path);

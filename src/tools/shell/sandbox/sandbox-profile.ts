@@ -315,7 +315,7 @@ class Plan implements MountPlan {
     if (this.#kindOf(modules) !== "folder") return;
     for (const entry of entriesOf(modules).filter((one) => one.isDirectory())) {
       const folder = join(modules, entry.name);
-      // A name that is not valid UTF-8. The folder above it is read-only, which must do.
+      // No path can name an entry that is not valid UTF-8. The folder above it is read-only, which has to suffice.
       if (kindOf(folder) !== "folder") continue;
       if (kindOf(join(folder, "HEAD")) === "file") {
         this.#openGit(folder);

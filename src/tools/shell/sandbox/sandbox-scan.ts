@@ -1,9 +1,9 @@
 /**
  * Finds the files in a workspace that the sandbox must hide or protect. The search runs before and after every command
- * and always covers the whole workspace: a listing is read again only when the folder has changed since, so a repeated
- * search costs one `lstat` per folder. In `.git` only links are looked for. In `node_modules` only repositories that an
- * index names count, with what lies in them: git steps into those. Nothing that the search has found can be moved to
- * where it does not look, because the sandbox makes mount points of the folders above it.
+ * and always covers the whole workspace. A listing is read again only when the folder has changed, so a repeated search
+ * costs one `lstat` per folder. In `.git` it searches only for links. In `node_modules` only repositories that an index
+ * names count, with their content, because git enters those. Nothing that was found can be moved out of the search,
+ * because the sandbox mounts its parent folders.
  */
 import { accessSync, constants, type Dirent, lstatSync, readdirSync, statSync } from "node:fs";
 import { basename, dirname, join, sep } from "node:path";
@@ -78,7 +78,7 @@ interface Mark {
 }
 
 interface Searched {
-  /** Those with something in them. */
+  /** Listings with entries that matter. */
   readonly listings: readonly { readonly listing: Listing; readonly isPackage: boolean }[];
   readonly linkedGit: readonly string[];
 }
@@ -94,7 +94,7 @@ export class WorkspaceScanner {
     let named = this.#indexes.namedBy([top, ...found.gitFolders]);
     if (named !== "any" && named.size === 0) return found;
     const searched = await this.#search(workspace, { ...options, packages: true });
-    // Repositories among the packages may name further ones.
+    // Repositories in packages may name further ones.
     for (let seen: NamedRepositories = NONE; seen !== "any" && (named === "any" || named.size > seen.size); ) {
       found = foundOf(searched, named);
       seen = named;
@@ -194,7 +194,7 @@ function listingOf(folder: string, { known, top, area }: ListingOptions): Listin
   }
 }
 
-/** Git takes any folder with these for a repository, whatever its name. */
+/** Git treats any folder with these entries as a repository, whatever its name. */
 function looksBare(entries: readonly Dirent[]): boolean {
   const names = new Set(entries.map(({ name }) => name));
   return names.has("HEAD") && (names.has("commondir") || (names.has("objects") && names.has("refs")));
@@ -297,7 +297,7 @@ function marksOf(folder: string, entries: readonly Dirent[], top: string): Mark[
   return marks;
 }
 
-/** Leaves out what lies among packages, unless in a repository that an index names. */
+/** Returns the findings without those in packages, unless they are in a repository that an index names. */
 function foundOf({ listings, linkedGit }: Searched, named: NamedRepositories): Found {
   const marks = listings.flatMap(({ listing, isPackage }) =>
     listing.marks.filter(
@@ -325,7 +325,7 @@ function foundOf({ listings, linkedGit }: Searched, named: NamedRepositories): F
 
 const ODD = Symbol("a file that no path can name");
 
-/** The file a link leads to. Hiding one of the system could only take away what commands need. */
+/** Returns the file that a link leads to. Ignores system files: hiding one could only break commands. */
 function fileBehind(path: string): string | typeof ODD | undefined {
   try {
     if (!statSync(path).isFile()) return undefined;
