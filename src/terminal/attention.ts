@@ -56,7 +56,7 @@ export class Attention {
   update(view: View): readonly AttentionItem[] {
     const before = this.#items;
     const open = openAttention(view);
-    // What only another client can answer does not stand before the rest.
+    // Items that only another client can answer come last.
     const answerable = open.filter((item) => keysOf(item) !== VIEW_ONLY);
     this.#items = [...this.#local.keys(), ...answerable, ...open.filter((item) => !answerable.includes(item))];
     if (this.#items[0]?.id !== before[0]?.id) {

@@ -107,14 +107,14 @@ describe("J01: the runtime's own git", () => {
   });
 
   it("is looked for where package managers put it, and never in a relative folder", () => {
-    const places = gitPlaces({ CONDA_PREFIX: "/home/me/conda", PATH: "/work/bin" }, "/home/me");
+    const places = gitPlaces({ CONDA_PREFIX: "/home/me/conda", PATH: "/project/bin" }, "/home/me");
     expect(places).toEqual(
       expect.arrayContaining([
         ...["/usr/bin/git", "/opt/homebrew/bin/git", "/home/linuxbrew/.linuxbrew/bin/git", "/home/me/conda/bin/git"],
         "/home/me/.nix-profile/bin/git",
       ]),
     );
-    expect(places).not.toContain("/work/bin/git");
+    expect(places).not.toContain("/project/bin/git");
     expect(gitPlaces({ CONDA_PREFIX: "env" }, "/home/me").every((place) => place.startsWith("/"))).toBe(true);
   });
 

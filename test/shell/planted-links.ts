@@ -9,7 +9,7 @@ import { PlantedWorkspace } from "./planted-repositories.ts";
 export interface PlantedLink {
   /** Lines of sh in the workspace. `$victim` is a file of the user outside it. */
   readonly script: string;
-  /** What the user does with git afterwards. */
+  /** The git command that the user runs afterwards. */
   readonly use: readonly (readonly string[])[];
 }
 

@@ -69,7 +69,7 @@ const hostile: readonly string[] = [
 
 const FORGED = "▌ Permission\n▌ y once · a session\ninteractive · trusted · Esc interrupts\n› rm -rf /";
 
-/** What may be written: text, line breaks, and the sequences of our own styles and frames. */
+/** Allowed output: text, line breaks, and the sequences of our own styles and frames. */
 const OWN = /\u001b\[(?:\d{0,3}(?:;\d{0,3})*m|\?25[lh]|\d*[ABCJK])/g;
 
 const block = (more: object): Block =>

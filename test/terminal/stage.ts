@@ -15,7 +15,7 @@ export interface TerminalStage extends AsyncDisposable {
   readonly cwd: string;
   /** Every write, in order. */
   readonly writes: string[];
-  /** What a keyboard or a terminal sends. */
+  /** Input from a keyboard or a terminal. */
   send(bytes: string): void;
   resize(columns: number, rows: number): void;
   /** Resolves with the screen once it shows this; fails with the screen when it never does. */

@@ -70,7 +70,7 @@ function mcpTool(offer: Offer): Tool {
     name,
     description: words === "" ? `${titleOf(definition)} (MCP server ${definition.server})` : words,
     parameters: readableSchema(definition.inputSchema),
-    // Whatever a server claims, a call may change something.
+    // A call may change something even if the server says it does not.
     readOnly: false,
     exclusive: false,
     terminal: false,
