@@ -334,7 +334,7 @@ test("troupe's own source is mapped with citations that hold", async () => {
   const { answer, modelCalls } = await drive(cwd, OVERVIEW, { scratch: at.scratch });
   expect(modelCalls).toBeLessThanOrEqual(8);
   expect(checkCitations(cwd, answer)).toBeGreaterThan(10);
-  expect(answer).toMatch(/`loop\/` \(\d+\) – The loop/);
+  expect(answer).toMatch(/`loop\/` \(\d+\) – The agent loop/);
 });
 
 test("results too large to show are read from where they were saved", async () => {
