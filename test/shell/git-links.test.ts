@@ -1,9 +1,10 @@
 /** Links that a command leaves in a git folder do not make the user's git write elsewhere. */
 import { spawnSync } from "node:child_process";
-import { existsSync, lstatSync, renameSync, symlinkSync } from "node:fs";
+import { existsSync, lstatSync, mkdirSync, readdirSync, readlinkSync, renameSync, rmSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
+import { createSandbox } from "../../src/tools/shell/sandbox/sandbox.ts";
 import { hasBubblewrap } from "./bubblewrap.ts";
 import { COMMIT, linkPlace, plantedLinks, useLink } from "./planted-links.ts";
 import { shellStage } from "./stage.ts";
@@ -57,5 +58,25 @@ describe.runIf(works)("a link in a git folder", { timeout: 120_000 }, () => {
     expect(lstatSync(path).isSymbolicLink()).toBe(true);
     await stage.run("rm .git/logs; ln -s /etc .git/logs", place);
     expect(existsSync(path)).toBe(false);
+  });
+
+  it("that was moved aside is kept when another command ends", async () => {
+    await using folder = await tempFolder();
+    const { planted } = linkPlace(folder.path);
+    const git = join(planted.path, "n/.git");
+    planted.git(["init", "-q", "n"]);
+    rmSync(join(git, "hooks"), { recursive: true, force: true });
+    symlinkSync("../../later", join(git, "hooks"));
+    await using state = await tempFolder();
+    const sandbox = createSandbox({ mode: "required", stateRoot: state.path });
+    const request = { workspace: [planted.path], cwd: planted.path, ownTerminal: false, detached: false };
+    const commands = [await sandbox.prepare(request), await sandbox.prepare(request)];
+    mkdirSync(join(planted.path, "later"));
+    symlinkSync("../../later", join(git, "description.blocked-abc123"));
+    for (const command of commands) if (command.kind === "sandboxed") await command.release();
+    await sandbox.close();
+    const aside = readdirSync(git).filter((name) => name.includes(".blocked-"));
+    expect(aside).toEqual([expect.stringMatching(/^hooks\.blocked-/)]);
+    expect(readlinkSync(join(git, aside[0] ?? ""))).toBe("../../later");
   });
 });

@@ -180,6 +180,11 @@ export function cleanUp(node: CleanUpTools, left: LeftBehind): string[] {
   /** Git folders that existed before. The sandbox protects them, so their content is the user's. */
   const known = new Set(left.trees.flatMap(({ root, gitFolders }) => [join(root, ".git"), ...gitFolders]));
   const knownLinks = new Set(left.trees.flatMap(({ gitLinks }) => gitLinks));
+  /** Also true for a protected link that an earlier call moved aside: it is the user's. */
+  const isKnownLink = (link: string): boolean => {
+    const [, path, target] = /^(.*)\.blocked-\w+\0(.*)$/s.exec(link) ?? [];
+    return knownLinks.has(link) || left.links.some((one) => one.path === path && one.target === target);
+  };
   /**
    * Returns the folder that a path in a file leads git to. Returns undefined if there is none, or if the way is through
    * a link, which a later command could redirect. Bytes that are not valid text could name another folder than the one
@@ -236,15 +241,12 @@ export function cleanUp(node: CleanUpTools, left: LeftBehind): string[] {
     // Inner ones first: entries that were moved aside can no longer be found.
     for (const one of gitFolders.reverse()) if (one !== folder) checkGitFolder(one);
     checkGitFolder(folder);
-    for (const link of gitLinks) if (!knownLinks.has(link)) removeLink(link);
+    for (const link of gitLinks) if (!isKnownLink(link)) removeLink(link);
   };
   const checkGit = (target: string): void => {
     const there = pinned(target, stat);
-    if (there === undefined) return;
-    if (there.isDirectory()) {
-      checkGitTree(target);
-      return;
-    }
+    if (there?.isDirectory()) checkGitTree(target);
+    if (there === undefined || there.isDirectory()) return;
     const text = (there.isFile() ? pathIn(textOf(target)) : undefined) ?? "";
     const link = text.slice("gitdir: ".length);
     if (!text.startsWith("gitdir: ") || link === "") {
@@ -374,7 +376,7 @@ export function cleanUp(node: CleanUpTools, left: LeftBehind): string[] {
       letGo();
     }
     for (const link of found.flatMap(({ gitLinks }) => gitLinks)) {
-      if (!knownLinks.has(link) && (now !== undefined || !isPackage(link))) removeLink(link);
+      if (!isKnownLink(link) && (now !== undefined || !isPackage(link))) removeLink(link);
       letGo();
     }
     for (const target of found.flatMap(({ protectedNames }) => protectedNames).reverse()) {
