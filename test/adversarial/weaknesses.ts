@@ -140,7 +140,7 @@ export const weaknesses: readonly Weakness[] = [
     watcher: "D05-links",
     changes: change(
       "src/tools/shell/sandbox/sandbox-profile.ts",
-      "    this.links.push({ path, target: linkText(path), end: identityOf(target) });\n",
+      '    this.links.push({ path, target: linkText(path), end: identityOf(path), real: target ?? "" });\n',
       "",
     ),
   },
@@ -149,8 +149,8 @@ export const weaknesses: readonly Weakness[] = [
     watcher: "D20",
     changes: change(
       "src/tools/shell/sandbox/sandbox-profile.ts",
-      "if (target === undefined || !isInside(target, roots) || isInside(target, this.#hidden)) return;",
-      'if (target !== undefined) this.add({ kind: "bind", path: target, unchecked: true });\n    return;',
+      "if (!isInside(target, roots) || isInside(target, this.#hidden)) return;",
+      'this.add({ kind: "bind", path: target, unchecked: true });\n    return;',
     ),
   },
   {

@@ -31,8 +31,8 @@ export const WITHOUT: Readonly<Record<string, readonly Change[]>> = {
   "links-inside-only": [
     {
       file: profile,
-      from: "if (target === undefined || !isInside(target, roots) || isInside(target, this.#hidden)) return;",
-      to: 'if (target !== undefined) this.add({ kind: "bind", path: target, unchecked: true });\n    return;',
+      from: "if (!isInside(target, roots) || isInside(target, this.#hidden)) return;",
+      to: 'this.add({ kind: "bind", path: target, unchecked: true });\n    return;',
     },
   ],
   "pinned-parents": [

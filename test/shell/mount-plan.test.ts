@@ -37,6 +37,7 @@ async function planned(folder: TempFolder, more: Partial<SandboxProfile> = {}) {
     environmentFiles: false,
     placeholders: new Set(),
     isFixed: () => true,
+    heldLinks: [],
     ...more,
   });
   return (path: string): string | undefined =>

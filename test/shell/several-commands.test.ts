@@ -121,6 +121,26 @@ describe.runIf(works)("commands in the sandbox", { timeout: 60_000 }, () => {
     await sandbox.close();
   });
 
+  it.each(["", "sub/"])(
+    "cannot write where a protected link led, in '%s', while a running command turns the link",
+    async (below) => {
+      await using stage = await shellStage({ sandboxed: {} });
+      const { workspace } = stage;
+      mkdirSync(workspace.at(`${below}conf`), { recursive: true });
+      symlinkSync("conf", workspace.at(`${below}.vscode`));
+      const link = `'${workspace.at(`${below}.vscode`)}'`;
+      const { shellId } = await stage.run(
+        `rm ${link}; ln -s /etc ${link}; echo turned; read -r line; rm -f ${link}; ln -s conf ${link}; echo back`,
+        { mode: "async" },
+      );
+      await expect.poll(() => stage.wait(shellId, 0).then(({ output }) => output)).toContain("turned");
+      const { output } = await stage.run(`echo evil > ${below}conf/tasks.json; touch ${below}other; ls ${below}`);
+      await stage.shells.write({ shellId, input: "go{enter}", waitMs: 20_000, signal: new AbortController().signal });
+      expect(readdirSync(workspace.at(`${below}conf`))).toEqual([]);
+      expect(output).toContain("other");
+    },
+  );
+
   it("run after the state folder was cleaned", async () => {
     await using stage = await shellStage({ sandboxed: {} });
     expect((await stage.run("echo one")).output).toBe("one\n");

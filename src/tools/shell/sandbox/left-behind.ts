@@ -30,6 +30,8 @@ export interface ProtectedLink {
   readonly target: string;
   /** Device and inode of the object at the end of the link, or an empty string. */
   readonly end: string;
+  /** The real path there, or an empty string. */
+  readonly real: string;
 }
 
 /** One workspace that commands could change, and the dangerous entries that were there before them. */

@@ -9,7 +9,14 @@ import { basename, dirname, join, sep } from "node:path";
 import * as z from "zod";
 import { type Disk, replaceFile } from "../../../lib/node/disk.ts";
 import { namesIn, startOf } from "../process/processes.ts";
-import { cleanUpHere, type KnownTree, type LeftBehind, type MountPoint, makePoints } from "./left-behind.ts";
+import {
+  cleanUpHere,
+  type KnownTree,
+  type LeftBehind,
+  type MountPoint,
+  makePoints,
+  type ProtectedLink,
+} from "./left-behind.ts";
 import type { MountPlan } from "./sandbox-profile.ts";
 
 const Record_ = z.object({
@@ -17,7 +24,9 @@ const Record_ = z.object({
   started: z.string(),
   points: z.array(z.object({ path: z.string(), kind: z.enum(["file", "folder", "commondir"]) })).max(10_000),
   /** Set for a detached command: only its record allows cleaning up if its keeper is killed. */
-  links: z.array(z.object({ path: z.string(), target: z.string(), end: z.string() })).default([]),
+  links: z
+    .array(z.object({ path: z.string(), target: z.string(), end: z.string(), real: z.string().default("") }))
+    .default([]),
   trees: z
     .array(
       z.object({
@@ -51,6 +60,7 @@ interface Held {
 interface RunningCommand {
   /** The trees before it started. */
   readonly trees: readonly KnownTree[];
+  readonly links: readonly ProtectedLink[];
   readonly mounts: ReadonlySet<string>;
 }
 
@@ -114,11 +124,20 @@ export class MountPoints {
       others.every(({ trees, mounts }) => mounts.has(path) || !trees.some(({ root }) => path.startsWith(root + sep)));
   }
 
+  /**
+   * Returns the protected links that running commands found when they started. Such a command can turn a link while
+   * the next one starts and turn it back later. Attached commands of other processes are not known here.
+   */
+  heldLinks(): ProtectedLink[] {
+    const detached = readRecords(this.#folder, this.#isRecorded).living;
+    return [...this.#running, ...detached].flatMap(({ links }) => links);
+  }
+
   /** Registers a user synchronously. */
-  hold({ points, trees, mounts }: Pick<MountPlan, "points" | "trees" | "mounts">): Held {
+  hold({ points, trees, links, mounts }: Pick<MountPlan, "points" | "trees" | "links" | "mounts">): Held {
     const placeholders = this.placeholders();
     const known = this.#knownToAll(trees);
-    const command = { trees: known, mounts: new Set(mounts.map(({ path }) => path)) };
+    const command = { trees: known, links, mounts: new Set(mounts.map(({ path }) => path)) };
     this.#running.add(command);
     clearTimeout(this.#idle);
     this.#holds++;

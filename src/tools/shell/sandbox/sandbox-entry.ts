@@ -162,6 +162,7 @@ function planned(
       environmentFiles: options.environmentFiles ?? false,
       placeholders: mountPoints.placeholders(),
       isFixed: mountPoints.fixedPaths(),
+      heldLinks: mountPoints.heldLinks(),
       gitMounts: request.gitMounts,
     });
   } catch (error) {

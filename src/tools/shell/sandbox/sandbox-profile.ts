@@ -42,6 +42,8 @@ export interface SandboxProfile {
    * land outside the workspace, and bubblewrap would create missing mount points in it.
    */
   isFixed(path: string): boolean;
+  /** Protected links as running commands found them. Their targets stay read-only, wherever the links lead now. */
+  readonly heldLinks: readonly ProtectedLink[];
   /** Access of a worktree to its repository, chosen by the caller. */
   readonly gitMounts?: readonly string[] | undefined;
 }
@@ -140,6 +142,7 @@ class Plan implements MountPlan {
   readonly links: ProtectedLink[] = [];
   readonly trees: KnownTree[] = [];
   readonly #profile: SandboxProfile;
+  readonly #roots: readonly string[];
   readonly #hidden: readonly string[];
   readonly #mounted = new Set<string>();
   /** Read-only, including their content. */
@@ -151,6 +154,7 @@ class Plan implements MountPlan {
 
   constructor(profile: SandboxProfile, hidden: readonly string[]) {
     this.#profile = profile;
+    this.#roots = profile.workspace.map(({ root }) => root);
     this.#hidden = hidden;
   }
 
@@ -178,6 +182,8 @@ class Plan implements MountPlan {
       for (const path of found.gitFolders.filter(isFixed)) if (!isFrozen(path)) this.#protectNestedGit(root, path);
       for (const path of found.protectedNames.filter(isFixed)) this.#protectNested(root, path);
       this.#protectStartupFiles(root);
+      for (const { path, real } of this.#profile.heldLinks.filter((one) => isInside(one.path, [root])))
+        if (realPath(real) === real) this.#readOnlyTarget(path, real);
       // Last, because a later mount could make something writable again.
       for (const path of this.#targets) this.#freeze(path);
       this.#targets.clear();
@@ -240,11 +246,8 @@ class Plan implements MountPlan {
 
   #protectNestedGit(root: string, path: string): void {
     this.#pin(path);
-    if (basename(path) === ".git") {
-      this.#protectGit(path);
-      return;
-    }
-    this.#openGit(path, root);
+    if (basename(path) === ".git") this.#protectGit(path);
+    else this.#openGit(path, root);
   }
 
   /** Commits work: objects, refs, index and logs stay writable. Entries that make git run programs do not. */
@@ -271,10 +274,9 @@ class Plan implements MountPlan {
       this.#protectModules(join(own, "modules"), MAX_MODULE_DEPTH);
       return;
     }
-    const roots = this.#profile.workspace.map((one) => one.root);
-    const target = gitFolderBehind(gitFile, roots);
+    const target = gitFolderBehind(gitFile, this.#roots);
     if (target === undefined) return;
-    const root = roots.find((one) => isInside(target, [one]));
+    const root = this.#roots.find((one) => isInside(target, [one]));
     if (root === undefined || isInside(target, this.#hidden)) return;
     // Those of submodules and linked worktrees are already protected with their repository.
     if (isInside(target, [join(root, ".git", "modules"), join(root, ".git", "worktrees")])) return;
@@ -348,10 +350,14 @@ class Plan implements MountPlan {
 
   /** A mount follows a link, so it protects the target. The link itself is compared after the command. */
   #readOnlyLink(path: string): void {
-    const roots = this.#profile.workspace.map(({ root }) => root);
-    const target = realPath(path, roots);
-    this.links.push({ path, target: linkText(path), end: identityOf(path) });
-    if (target === undefined || !isInside(target, roots) || isInside(target, this.#hidden)) return;
+    const target = realPath(path, this.#roots);
+    this.links.push({ path, target: linkText(path), end: identityOf(path), real: target ?? "" });
+    if (target !== undefined) this.#readOnlyTarget(path, target);
+  }
+
+  #readOnlyTarget(path: string, target: string): void {
+    const roots = this.#roots;
+    if (!isInside(target, roots) || isInside(target, this.#hidden)) return;
     if (roots.includes(target)) {
       throw new Unprotectable(
         `${path} is a link to the workspace itself, which would have to be read-only. Remove the link.`,
