@@ -14,24 +14,24 @@ interface FlagDefinition {
 export const flagDefinitions = {
   MULTI_TURN_AGENTS: { default: "on", gates: "agents in the background stay after an answer and take messages" },
   SESSION_BASED_SUBAGENTS: { default: "on", gates: "agents belong to the session and can continue after a restart" },
-  MCP_TASKS: { default: "on", gates: "calls that MCP servers take only as tasks go on in the background" },
-  MCP_APPS: { default: "on", gates: "clients that show apps of MCP servers are given them" },
+  MCP_TASKS: { default: "on", gates: "calls that MCP servers accept only as tasks run in the background" },
+  MCP_APPS: { default: "on", gates: "clients that can show apps of MCP servers receive them" },
   RUBBER_DUCK_AGENT: { default: "on", gates: "the built-in agent rubber-duck" },
-  RUBBER_DUCK_OTHER_FAMILY: { default: "off", gates: "rubber-duck thinks on a model of another provider" },
+  RUBBER_DUCK_OTHER_FAMILY: { default: "off", gates: "rubber-duck uses a model of another provider" },
   EXPLORE_SMALL_MODEL: { default: "off", gates: "explore runs on the cheapest model, with low effort" },
-  SIDEKICK_AGENTS: { default: "on", gates: "agents with a sidekick block start by themselves" },
+  SIDEKICK_AGENTS: { default: "on", gates: "agents with a sidekick block start automatically" },
   COPILOT_SUBCONSCIOUS: { default: "off", gates: "the context board, and the agents that read and tidy it" },
   AGENTIC_MEMORY: {
     default: "on",
-    gates: "memories, where a session has them; off, there are none whatever else says",
+    gates: "memories, for sessions that have them; off disables all memories",
   },
-  AGENTIC_MEMORY_USER_SCOPED: { default: "off", gates: "a memory service keeps facts about the user too" },
+  AGENTIC_MEMORY_USER_SCOPED: { default: "off", gates: "a memory service also stores facts about the user" },
   MEMORY_IN_REPO_STORE: { default: "off", gates: "memories also go into a file of the repository" },
   GITHUB_CONTEXT_SIDEKICK_AGENT: {
     default: "off",
-    gates: "the sidekick github-context, which looks at what happened before",
+    gates: "the sidekick github-context, which looks up earlier work on GitHub",
   },
-  AGENT_FACTORIES: { default: "on", gates: "workflows that extensions bring can be run" },
+  AGENT_FACTORIES: { default: "on", gates: "workflows of extensions can be run" },
   EXTENSIONS: { default: "on", gates: "extensions join the sessions of clients that ask for them" },
 } as const satisfies Record<string, FlagDefinition>;
 

@@ -42,7 +42,7 @@ describe("questions to the user of an editor", () => {
         message === "Why?" ? { action: "accept", content: { answer: "Because." } } : { action: "decline" };
       await editor.prompt(sessionId, "Ask me.");
       expect(lastRequest(editor)).toContain("User responded: Because.");
-      expect(lastRequest(editor)).toContain("Nobody can answer now.");
+      expect(lastRequest(editor)).toContain("No user can answer now.");
     });
   });
 
@@ -66,7 +66,7 @@ describe("questions to the user of an editor", () => {
       const { sessionId } = await editor.open();
       await editor.prompt(sessionId, "Ask me.");
       expect(editor.asked).toEqual([]);
-      expect(lastRequest(editor)).toContain("Nobody can answer now.");
+      expect(lastRequest(editor)).toContain("No user can answer now.");
     });
   });
 

@@ -107,11 +107,11 @@ describe("agents of a session", () => {
     const { updated, ...catalog } = await stage.load();
     expect(customNames({ ...catalog, updated })).toEqual(["good (project)"]);
     expect(updated.errors).toEqual([
-      expect.stringMatching(/^The agent bad was left out: .*bad\.md:3: tools: /),
+      expect.stringMatching(/^The agent bad is not used: .*bad\.md:3: tools: /),
       expect.stringMatching(/binary\.md:1: it is not UTF-8 text/),
       expect.stringMatching(/huge\.md:1: it is larger than 64 KiB/),
     ]);
-    expect(updated.warnings).toEqual([expect.stringMatching(/good\.md:4: extra is no field of an agent/)]);
+    expect(updated.warnings).toEqual([expect.stringMatching(/good\.md:4: extra is not a field of an agent/)]);
   });
 
   it("are told in the shape of the wire", async () => {
@@ -211,7 +211,7 @@ describe("MCP servers of an agent", () => {
     expect(findAgent("a", agents)).not.toHaveProperty("mcpServers");
     expect(Object.keys(findAgent("b", agents)?.mcpServers ?? {})).toEqual(["docs", "bad", "other"]);
     expect(notices.map(({ kind }) => kind)).toEqual(["untrusted", "field", "untrusted"]);
-    expect(notices[0]?.message).toMatch(/without its MCP server docs: this folder is not trusted.*troupe trust$/);
+    expect(notices[0]?.message).toMatch(/cannot use its MCP server docs: this folder is not trusted.*troupe trust$/);
   });
 
   it("ORC-25 of a repository are used as they were approved", async () => {

@@ -29,7 +29,7 @@ const PARENT = [
 
 describe("tools of an agent", () => {
   it.each([
-    ["SDK-06 all of its parent's when it says nothing", {}, PARENT, []],
+    ["SDK-06 all of its parent's when it is empty", {}, PARENT, []],
     ["SDK-06 all when it says null", { tools: null }, PARENT, []],
     ["SDK-05 only those it lists, in the parent's order", { tools: ["edit", "view"] }, ["view", "edit"], []],
     ["what belongs to a tool comes with it", { tools: ["bash"] }, ["bash", "read_bash", "stop_bash"], []],
@@ -139,13 +139,13 @@ describe("the model of an agent", () => {
     expect(ask({ models: ["nope"] }, { settings: "neither" })).toEqual({
       model: "openai/gpt-5",
       source: "parent",
-      warning: "The agent worker runs on openai/gpt-5: neither (settings), nope cannot be used here.",
+      warning: "The agent worker runs on openai/gpt-5, because neither (settings), nope is not available.",
     });
   });
 
   it("is never another one when it is required", () => {
     expect(ask({ model: "nope", modelPolicy: "required" })).toEqual({
-      refused: "The agent worker needs nope, which cannot be used here.",
+      refused: "The agent worker needs nope, which is not available.",
     });
   });
 

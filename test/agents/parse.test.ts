@@ -126,7 +126,10 @@ describe("a file of an agent", () => {
 
   it("ORC-23 with an unknown field is used, and the field is named with its line", async () => {
     const parsed = await parse("description: d\ncolor: red\ntemperature: 0.2\n");
-    expect(parsed).toMatchObject({ ok: true, warnings: [{ line: 4, message: "temperature is no field of an agent" }] });
+    expect(parsed).toMatchObject({
+      ok: true,
+      warnings: [{ line: 4, message: "temperature is not a field of an agent" }],
+    });
   });
 
   it.each([

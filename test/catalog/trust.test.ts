@@ -146,7 +146,7 @@ describe("trust.json", () => {
     await chmod(place.at("home/trust.json"), mode);
     const book = readTrust(place.home);
     expect(book.of(place.folder).state).toBe("none");
-    expect(book.notices[0]?.message).toContain("can be written by others");
+    expect(book.notices[0]?.message).toContain("is writable by other users");
     await chmod(place.at("home/trust.json"), 0o600);
     expect(readTrust(place.home).of(place.folder).state).toBe("trusted");
   });

@@ -203,7 +203,7 @@ describe("the beginning", () => {
     const text = beginning({ said, summary: "s".repeat(500_000), tokenLimit: 8_000 });
     expect(text.length).toBeLessThan(12_000);
     expect(text).toContain("message 0 ");
-    expect(text).toMatch(/\d+ of the user's messages are left out/);
+    expect(text).toMatch(/\d+ of the user's messages are omitted/);
     const wide = beginning({ said, summary: "s", tokenLimit: 128_000 });
     expect(wide).toContain("message 499 ");
     expect(wide.length).toBeLessThan(50_000);

@@ -82,7 +82,7 @@ describe("what is refused is said", () => {
     const { text, notices } = await at.read();
     expect(text).toBe("");
     expect(notices).toHaveLength(2);
-    expect(notices.join("\n")).toMatch(/instructions leads out of .*\nAGENTS.md leads out of/);
+    expect(notices.join("\n")).toMatch(/instructions was not read: .*\nAGENTS.md was not read: it is a link/);
   });
 
   it("what is not text", async () => {
@@ -94,8 +94,8 @@ describe("what is refused is said", () => {
     const { text, notices } = await at.read();
     expect(Object.keys(blocksIn(text))).toEqual(["GEMINI.md"]);
     expect(notices).toEqual([
-      "AGENTS.md is not text in UTF-8: it was not read.",
-      "CLAUDE.md is not text in UTF-8: it was not read.",
+      "AGENTS.md was not read: it is not UTF-8 text.",
+      "CLAUDE.md was not read: it is not UTF-8 text.",
     ]);
   });
 
@@ -216,8 +216,8 @@ describe("rules for certain files", () => {
     const { text, notices, references } = await at.read();
     expect(references).toHaveLength(100);
     expect(Buffer.byteLength(text)).toBeLessThan(9_000);
-    expect(notices.map((notice) => notice.replace(/^.*holds/, "holds"))).toEqual([
-      "holds very many files: only the first 100 ending in .md are used.",
+    expect(notices.map((notice) => notice.replace(/^.*has too/, "has too"))).toEqual([
+      "has too many files: only the first 100 ending in .md are used.",
       expect.stringMatching(/^\d+ rules for certain files could not be listed\.$/),
     ]);
   });

@@ -72,7 +72,7 @@ describe("troupe board", () => {
     [["show"], 2, /It is: troupe board show <name>/],
     [["add", "x"], 2, /It is: troupe board add/],
     [["add", "Not Kebab", "text"], 2, /lower-case words/],
-    [["add", "login", `token ghp_${"a1B2c3D4e5".repeat(4).slice(0, 36)}`], 2, /holds a secret/],
+    [["add", "login", `token ghp_${"a1B2c3D4e5".repeat(4).slice(0, 36)}`], 2, /contains a secret/],
     [["prune", "--all"], 2, /To mean it, add --yes/],
     [["restore", "77"], 2, /There is no change 77/],
     [["restore", "last"], 2, /A change is a number/],

@@ -30,7 +30,7 @@ describe("slash commands in prompt mode", () => {
 
     expect(await say("/agent poet", [], "--continue")).toMatchObject({
       code: 0,
-      stdout: "poet leads the session from the next message on.\n",
+      stdout: "poet is the main agent from the next message on.\n",
     });
     // Another process knows who leads: only the poet's script is played.
     const sung = await say("sing", [{ agent: "POET", say: "A rhyme." }], "--continue");

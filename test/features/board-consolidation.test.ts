@@ -189,7 +189,7 @@ describe("rem-agent", () => {
       async ({ session }, board) => {
         expect(resultsOf(session.events, "context_board")).toEqual([
           "Pruned item-1.",
-          expect.stringContaining("At most 1 of the 3"),
+          expect.stringContaining("at most 1 of the 3"),
           expect.stringContaining("cannot be pruned"),
           expect.stringContaining("lower-case words"),
           "Added good.",

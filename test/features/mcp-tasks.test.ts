@@ -40,7 +40,7 @@ describe("MCP tools that must run as tasks, in a whole session", () => {
         progress: expect.any(Number),
         total: 7,
       });
-      expect(seen).toContainEqual(expect.objectContaining({ warning: "1 of its answers got lost" }));
+      expect(seen).toContainEqual(expect.objectContaining({ warning: "1 of its answers were lost" }));
       expect(resultsOf(session.events, "read_agent")[0]).toMatch(/server: working \d+\/7/);
     });
   });

@@ -120,9 +120,7 @@ describe("the agent that leads a piece of research", () => {
     await onStage(steps, { files: { "a.ts": "x" } }, async ({ session, folder, first }) => {
       await submit(session, "/research leases");
       expect(resultsOf(session.events, "create")).toEqual([
-        expect.stringContaining(
-          `In research, create writes the report and nothing else. Its path is ${reportOf(first("main"))}`,
-        ),
+        expect.stringContaining(`In research, create writes only the report. Its path is ${reportOf(first("main"))}`),
         expect.stringContaining("Created file"),
         expect.stringContaining("Created file"),
       ]);

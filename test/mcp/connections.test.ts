@@ -42,7 +42,7 @@ describe("MCP connections", () => {
       /exits could not be reached.*cannot find my configuration/s,
     );
     expect(states.map(({ status }) => status)).toEqual(["pending", "failed"]);
-    expect(states[1]?.error).toMatch(/it ended with exit code 1; its last words: cannot find my configuration$/);
+    expect(states[1]?.error).toMatch(/it ended with exit code 1; its last output: cannot find my configuration$/);
     expect(states[1]?.error).not.toContain("\u001b");
   });
 
@@ -52,7 +52,7 @@ describe("MCP connections", () => {
     for (let start = 0; start < 4; start++)
       await expect(server.definitions(never())).rejects.toThrow(/could not be reached/);
     await expect(server.definitions(never())).rejects.toThrow(
-      /was started 4 times without lasting; it can be tried again in \d+ s/,
+      /stopped 4 times shortly after its start; try again in \d+ s/,
     );
     await server.reconnect();
     await expect(server.definitions(never())).rejects.toThrow(/could not be reached/);
@@ -64,9 +64,7 @@ describe("MCP connections", () => {
     const failure = await callFirst(server).catch((error: Error) => error);
     expect(failure).toMatchObject({
       name: "ToolError",
-      message: expect.stringMatching(
-        /dies ended while it worked on this call \(it ended with exit code 3.*out of cheese/s,
-      ),
+      message: expect.stringMatching(/dies ended during this call \(it ended with exit code 3.*out of cheese/s),
     });
     expect(server.state().status).toBe("failed");
     expect(await server.definitions(never())).toHaveLength(1);

@@ -243,7 +243,9 @@ describe("signing in", () => {
     };
     const attempt = (more: Signing) => signIn(config, memorySignIn(config), more);
     await expect(attempt({ onAuthorize: refusing })).rejects.toThrow("the server answered: access_denied: not you");
-    await expect(attempt({ onAuthorize: () => undefined, timeoutMs: 30 })).rejects.toThrow("nobody signed in within");
+    await expect(attempt({ onAuthorize: () => undefined, timeoutMs: 30 })).rejects.toThrow(
+      "the sign-in was not completed within",
+    );
     const controller = new AbortController();
     const given = attempt({ onAuthorize: () => controller.abort(new Error("enough")), signal: controller.signal });
     await expect(given).rejects.toThrow("enough");

@@ -120,7 +120,7 @@ describe("an MCP tool", () => {
   it("says when there is no output, and words a failure as data", async () => {
     expect(await callFirst(mcp.use(scripted("empty")))).toBe("The tool ended without output.");
     await expect(callFirst(mcp.use(scripted("fails")))).rejects.toThrow(
-      /^The tool echo of the MCP server fails failed; what it said, as data:\nno cheese$/,
+      /^The tool echo of the MCP server fails failed; its message, as data:\nno cheese$/,
     );
   });
 
@@ -177,7 +177,7 @@ describe("a definition that changes", () => {
     });
     const [tool] = await toolsOf(server);
     expect((await run(tool)).content).toContain("changed");
-    await expect(run(tool)).rejects.toThrow(/has changed since it was offered to you/);
+    await expect(run(tool)).rejects.toThrow(/has changed since you received it/);
     expect(changes).toEqual(["Version 2"]);
     const [renewed] = await toolsOf(server);
     expect((await run(renewed)).content).toContain("changed");
@@ -201,7 +201,7 @@ describe("a definition that changes", () => {
       if (definition) await server.call({ definition, arguments: {}, signal: new AbortController().signal });
     };
     await expect(run(tool, {}, { beforeMcpCall })).rejects.toThrow(
-      /has changed its tool echo at this moment, so it was not called/,
+      /has just changed its tool echo, so it was not called/,
     );
   });
 
@@ -223,7 +223,7 @@ describe("a definition that changes", () => {
     expect(server.state().status).toBe("pending");
     expect((await run(same, { words: "hi" })).content).toContain("hi");
     await expect(run(other)).rejects.toThrow(/has changed/);
-    await expect(run(gone)).rejects.toThrow(/is no longer offered/);
+    await expect(run(gone)).rejects.toThrow(/is no longer available/);
   });
 });
 

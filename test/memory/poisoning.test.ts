@@ -199,7 +199,7 @@ describe("a rule that was planted", () => {
       );
       await session.sendAndWait({ prompt: "go" });
       expect(resultsOf(session.events, "store_memory")).toEqual(
-        Array(2).fill(expect.stringContaining("A person has taken this fact out of the memory.")),
+        Array(2).fill(expect.stringContaining("The user has removed this fact from the memory.")),
       );
       expect(factsAt(stage).map(({ status }) => status)).toEqual(["retracted", "retracted"]);
       await expectNoRule(stage);

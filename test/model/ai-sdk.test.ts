@@ -301,7 +301,7 @@ describe("a provider package of the user's", () => {
     [
       "speaks an older interface",
       { version: "v1" },
-      { kind: "internal", hint: "Install a release of the package that speaks v2 or v3." },
+      { kind: "internal", hint: "Install a release of the package that implements v2 or v3." },
     ],
   ])("that %s ends with an error that says so", async (_, options, error) => {
     const { events } = await talk(options);

@@ -117,7 +117,7 @@ describe("a model that was asked for", () => {
       hint: "Did you mean anthropic/claude-opus-5-5?",
     });
     expect(await refusal(resolveModel(settings(keys), "zzzzzzzzzzzz", noNetwork))).toMatchObject({
-      hint: "Run `troupe models` to see what there is.",
+      hint: "Run `troupe models` to list the models.",
     });
   });
 
@@ -266,7 +266,7 @@ describe("when no model was asked for", () => {
     const resolved = await resolveModel(moved(settings({}), {}), undefined);
     expect(resolved).toMatchObject({
       providerId: "understudy",
-      label: "understudy (built in, as no model is configured)",
+      label: "understudy (built in, because no model is configured)",
     });
   });
 

@@ -51,7 +51,7 @@ export const rightsDefects: readonly Defect[] = [
   {
     id: "allow-all-covers-sandbox-off",
     file: "src/permissions/decide.ts",
-    find: 'return { decision: "ask", by: "policy", reason: "leaving the sandbox is for a person to decide" };',
+    find: 'return { decision: "ask", by: "policy", reason: "only the user can allow leaving the sandbox" };',
     replace: 'return allow("mode", "every tool is allowed");',
     test: "test/permissions/decide.test.ts",
     title: "asks before a command leaves the sandbox, whatever the mode allows",

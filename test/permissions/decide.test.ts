@@ -350,8 +350,8 @@ describe("what is said about a denial", () => {
 
   it("offers the model no way around a rule", () => {
     expect(told("rm x", { rules: rules("deny", "shell(rm)") })).toEqual([
-      "Permission denied: denied by the rule shell(rm) (--deny-tool). Asking again or wording it differently will not " +
-        "help; find another way or tell the user.",
+      "Permission denied: denied by the rule shell(rm) (--deny-tool). Do not repeat or reword the call; use " +
+        "another approach or tell the user.",
       undefined,
     ]);
   });

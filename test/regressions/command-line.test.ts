@@ -27,7 +27,7 @@ describe("Flags", () => {
     const rule = { effect: "allow", source: { name: "--allow-tool" } } as const;
     const names = { tools: {}, servers: [], customTools: [] };
     expect(() => parseRule("shell(git", rule, names)).toThrow(
-      '--allow-tool: the rule "shell(git" cannot be used: its bracket is open; it must end with ).',
+      '--allow-tool: the rule "shell(git" cannot be used: the closing ) is missing.',
     );
   });
 

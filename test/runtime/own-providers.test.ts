@@ -104,7 +104,7 @@ describe("a provider for a whole session", () => {
     scene([], async ({ server, open }) => {
       const session = await open({ providers: { provider: { baseUrl: server.baseUrl, apiKey: KEY } } });
       const outcome = await answer(session);
-      expect(outcome).toMatchObject({ kind: "error", error: { message: "The session has a provider, and no model." } });
+      expect(outcome).toMatchObject({ kind: "error", error: { message: "The session has a provider but no model." } });
       expect(server.requests).toEqual([]);
     }));
 
@@ -262,7 +262,11 @@ describe("a registry of providers and models", () => {
     ],
     ["a model of nobody", { models: [{ id: "a", provider: "b" }] }, /"b", which is not given/],
     ["an address that is none", { provider: { baseUrl: "somewhere" } }, /not an address/],
-    ["a token from nobody", { provider: { baseUrl: "http://127.0.0.1:9", hasBearerTokenProvider: true } }, /nobody/],
+    [
+      "a token from nobody",
+      { provider: { baseUrl: "http://127.0.0.1:9", hasBearerTokenProvider: true } },
+      /no source of tokens/,
+    ],
     [
       "two of one name",
       {

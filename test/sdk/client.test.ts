@@ -198,7 +198,7 @@ describe("what a program is told when it cannot go on", () => {
     await session.send("How long is a.txt?");
     await asked;
     await expect(session.sendAndWait("Well?", 20)).rejects.toThrow(
-      "The session was not idle after 20 ms. It waits for a permission (read), and this client has no onPermissionRequest.",
+      "The session was not idle after 20 ms. It is waiting for a permission (read), and this client has no onPermissionRequest.",
     );
   });
 
@@ -206,7 +206,7 @@ describe("what a program is told when it cannot go on", () => {
     await using stage = await sdkStage("a process of its own");
     const nowhere = stage.folder.at("nowhere");
     await expect(stage.client({ workingDirectory: nowhere })).rejects.toThrow(
-      `there is no folder ${nowhere} to work in`,
+      `the working directory ${nowhere} does not exist`,
     );
     const path = stage.folder.at("nowhere.js");
     await expect(stage.client({ connection: { kind: "stdio", path } })).rejects.toThrow(`there is no file ${path}`);

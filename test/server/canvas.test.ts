@@ -161,7 +161,9 @@ describe("canvases of clients", () => {
     const away = next(session, "session.canvas.unavailable");
     await first.forceStop();
     await away;
-    await expect(session.rpc.canvas.action.invoke({ instanceId: "b1", actionName: "add" })).rejects.toThrow(/is away/);
+    await expect(session.rpc.canvas.action.invoke({ instanceId: "b1", actionName: "add" })).rejects.toThrow(
+      /is not connected/,
+    );
     const back = next(session, "session.canvas.opened");
     const { canvas, asked } = board();
     const second = await another().resumeSession(session.sessionId, { canvasProvider, canvases: [canvas] });

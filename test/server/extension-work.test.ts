@@ -126,5 +126,5 @@ it("an extension that may decide decides for the session, and leaves nothing for
   expect(await stage.folder.read("work/said.txt")).toBe("yes\n");
   const said = (await session.getEvents()).flatMap(({ type, data }) => (type === "session.info" ? [data.message] : []));
   expect(said).toHaveLength(3);
-  for (const line of said) expect(line).toMatch(/decides for this session, and for no other/);
+  for (const line of said) expect(line).toMatch(/can decide only for this session/);
 });

@@ -143,7 +143,7 @@ describe("a factory", () => {
     const late = await session.factory.run("sleeps", { limits: { timeoutSeconds: 0.2 } });
     expect(late).toMatchObject({ status: "error", failure: { kind: "timeoutSeconds", value: 0.2 } });
     await expect(session.factory.run("two", { limits: { maxTotalSubagents: 0 } })).rejects.toThrow(/positive whole/);
-    await expect(session.factory.run("three")).rejects.toThrow(/There are: review, two/);
+    await expect(session.factory.run("three")).rejects.toThrow(/Available: review, two/);
     await session.disconnect();
   });
 

@@ -162,7 +162,7 @@ describe("options of a session", () => {
 
   it("are refused where they could not be held", async () => {
     await expect(stage.client.createSession({ managedSettings: { permissions: {} } as never })).rejects.toThrow(
-      /cannot be enforced/,
+      /cannot enforce managed settings/,
     );
     await expect(stage.client.createSession({ cloud: {} })).rejects.toThrow(/no cloud sessions/);
   });

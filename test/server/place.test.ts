@@ -121,7 +121,7 @@ describe("opening by what is known of a session", () => {
     expect(await rpc.sessions.open({ kind: "resumeLast" })).toMatchObject({ status: "resumed" });
     const context = { cwd: stage.folder.at("nobody-was-here") };
     expect(await rpc.sessions.open({ kind: "resumeLast", context })).toEqual({ status: "not_found" });
-    await expect(rpc.sessions.open({ kind: "cloud" })).rejects.toThrow(/local ones alone/);
+    await expect(rpc.sessions.open({ kind: "cloud" })).rejects.toThrow(/only local sessions/);
   });
 
   it("takes a call without params in either form", async () => {

@@ -270,7 +270,7 @@ describe("what other hosts have", () => {
     });
     expect(await rpc.sandbox.getEnforcementStatus()).toEqual({ required: false, blocked: false });
     expect(await rpc.model.switchAutoTier({ autoTier: null })).toEqual({ status: "unchanged" });
-    await expect(rpc.model.setAllowedModels({ allowedModels: [] })).rejects.toThrow(/cannot be limited/);
+    await expect(rpc.model.setAllowedModels({ allowedModels: [] })).rejects.toThrow(/cannot limit the models/);
     expect((await client.rpc.models.getBuiltInCatalog()).models.map(({ id }) => id)).toEqual(
       expect.arrayContaining([expect.any(String)]),
     );

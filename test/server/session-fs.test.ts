@@ -229,8 +229,8 @@ describe("sessions that a client keeps", () => {
     const heard: string[] = [];
     watcher.on("session.error", ({ data }) => void heard.push(data.message));
     await owner.forceStop();
-    await expect.poll(() => heard.join()).toContain("has left");
-    await expect(server.createSession({ onPermissionRequest: approveAll })).rejects.toThrow(/has left/);
+    await expect.poll(() => heard.join()).toContain("has disconnected");
+    await expect(server.createSession({ onPermissionRequest: approveAll })).rejects.toThrow(/has disconnected/);
 
     const back = joining(server, { sessionFs: place });
     const again = await back.resumeSession(session.sessionId, options);

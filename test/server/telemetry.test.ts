@@ -125,7 +125,7 @@ describe("telemetry that a program asks for", () => {
       expect((await session.sendAndWait("hello"))?.data.content).toBe("fine");
       const warnings = (await session.getEvents()).filter(({ type }) => type === "session.warning");
       expect(warnings.map(({ data }) => Reflect.get(data, "message"))).toEqual([
-        expect.stringMatching(/^There is no telemetry: the protocol "grpc" is not spoken here; set /),
+        expect.stringMatching(/^There is no telemetry: the protocol "grpc" is not supported; set /),
       ]);
     } finally {
       await stage[Symbol.asyncDispose]();

@@ -130,7 +130,7 @@ describe("undo", () => {
     await undo({ kind: "turn" }, { checkpoints: made.checkpoints, disk: nodeDisk });
     expect(readFileSync(path, "utf8")).toBe("1");
     const unknown = undo({ kind: "back-to", toolCallId: "call_9" }, { checkpoints: made.checkpoints, disk: nodeDisk });
-    await expect(unknown).rejects.toThrow("No change of this session was made by call call_9.");
+    await expect(unknown).rejects.toThrow("Call call_9 made no changes in this session.");
   });
 
   it("touches nothing when somebody changed one of the files since; force keeps what had to give way", async () => {
@@ -299,7 +299,7 @@ describe("trees", () => {
     const path = made.write("big.bin", "");
     truncateSync(path, 65 * 1024 * 1024);
     await expect(made.checkpoints.keepTree([path], "call_1")).rejects.toThrow(
-      `${path}: more than 64 MiB or 10000 files, too much to keep a copy of.`,
+      `${path}: more than 64 MiB or 10000 files, too large to copy.`,
     );
     expect(existsSync(join(made.session, "checkpoints"))).toBe(false);
   });

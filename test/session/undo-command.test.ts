@@ -73,7 +73,7 @@ describe("troupe undo", () => {
     const { outside, log, run, path } = await stage();
     await expect(run([], {}, outside)).rejects.toThrow("No session has worked in this folder.");
     await expect(run(["a", "b"])).rejects.toThrow("troupe undo takes one tool call at most");
-    await expect(run(["call_9"])).rejects.toThrow(/in use by process|No change of this session/);
+    await expect(run(["call_9"])).rejects.toThrow(/in use by process|made no changes in this session/);
     expect(readFileSync(path, "utf8")).toBe("new\n");
     await log.close();
     expect((await run(["help"])).printed).toContain("troupe undo --list");

@@ -131,7 +131,7 @@ test("appends made at once fail together, in the words of the cause", async () =
   const failure = {
     kind: "storage",
     message: "Could not write the session log: the disk is full (ENOSPC).",
-    hint: "Free some space; the session goes on from the last event that was saved.",
+    hint: "Free some space. The session continues from the last saved event.",
   };
   expect(results).toMatchObject(Array(5).fill({ status: "rejected", reason: failure }));
   await expect(log.append(message(9), { barrier: false })).rejects.toMatchObject(failure);

@@ -74,10 +74,10 @@ describe("whether telemetry is wanted, and how", () => {
     });
     const refusal = (environment: Record<string, string>) =>
       Reflect.get(telemetrySettings(environment, "/"), "refused");
-    expect(refusal({ OTEL_EXPORTER_OTLP_PROTOCOL: "grpc" })).toMatch(/"grpc" is not spoken here; set .*http\/json/);
-    expect(refusal({ OTEL_EXPORTER_OTLP_ENDPOINT: "localhost:4317" })).toMatch(/no http or https address/);
+    expect(refusal({ OTEL_EXPORTER_OTLP_PROTOCOL: "grpc" })).toMatch(/"grpc" is not supported; set .*http\/json/);
+    expect(refusal({ OTEL_EXPORTER_OTLP_ENDPOINT: "localhost:4317" })).toMatch(/not an http or https address/);
     const signedIn = refusal({ OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: "grpc://me:s3cret@there:4317/x?key=s3cret" });
-    expect(signedIn).toMatch(/^"grpc:\/\/…@there:4317\/x\?…" is no http/);
+    expect(signedIn).toMatch(/^"grpc:\/\/…@there:4317\/x\?…" is not an http/);
     expect(refusal({ COPILOT_OTEL_EXPORTER_TYPE: "file" })).toMatch(/TROUPE_OTEL_FILE_EXPORTER_PATH/);
     expect(refusal({ COPILOT_OTEL_EXPORTER_TYPE: "x" })).toMatch(/"otlp-http" or "file"/);
     // One kind that is asked for is the only one.
@@ -190,7 +190,7 @@ describe("an outbox", () => {
     });
     for (let number = 0; number < 10_000; number++) outbox.add(span());
     await Promise.resolve();
-    expect(troubles).toEqual(["Telemetry to there is being lost: more happens than can be sent."]);
+    expect(troubles).toEqual(["Telemetry to there is being lost: events arrive faster than they can be sent."]);
     const started = performance.now();
     await outbox.close(50);
     expect(performance.now() - started).toBeLessThan(HANG_MS);

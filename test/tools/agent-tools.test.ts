@@ -130,14 +130,14 @@ describe("write_agent", () => {
       message: 'Message NOT delivered to agent "b": It has completed.',
     });
     const none = writing({ scope: "children" }, []);
-    expect((await failureOf(writeAgent, none.input, none.context)).message).toContain("Nobody was written to");
+    expect((await failureOf(writeAgent, none.input, none.context)).message).toContain("No message was sent");
     expect(none.tasks.writes).toEqual([{ target: { scope: "children" }, message: "Go on" }]);
   });
 
   it("wants to know to whom, in one way", async () => {
     for (const [input, wording] of [
-      [{}, "Say to whom"],
-      [{ agent_ids: [] }, "Say to whom"],
+      [{}, "Name the recipients"],
+      [{ agent_ids: [] }, "Name the recipients"],
       [{ agent_id: "a", scope: "children" }, "not both"],
       [{ scope: "all" }, "scope"],
     ] as const) {

@@ -34,7 +34,7 @@ test("a question without choices can always be answered", async () => {
 });
 
 test("with nobody there the model is told to decide itself", async () => {
-  const message = expect.stringContaining("Decide yourself");
+  const message = expect.stringContaining("Choose what is most likely wanted");
   expect(await failureOf(askUser, { question: "?" }, asked("unavailable").context)).toEqual({
     code: "failure",
     message,

@@ -127,7 +127,7 @@ describe("what goes wrong is said", () => {
       code: "failure",
       message: 'The statement failed: near "SELEC": syntax error.',
     });
-    expect((await fail(" ; -- nothing", it)).message).toBe("The query holds no SQL statement.");
+    expect((await fail(" ; -- nothing", it)).message).toBe("The query contains no SQL statement.");
   });
 
   test("a transaction is the model's own, but does not outlive its query", async () => {

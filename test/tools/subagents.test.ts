@@ -189,7 +189,7 @@ describe("results", () => {
     const results = await run(coordination, { agents: ["a", "b", "c"].map((id) => ({ ...scout, id })) });
     expect(results.map(({ status, summary }) => [status, summary])).toEqual([
       ["blocked", "error: All places are taken."],
-      ["failed", "the worker broke off because of a defect (TypeError)"],
+      ["failed", "the worker stopped because of a defect (TypeError)"],
       ["completed", "Found it."],
     ]);
   });
@@ -349,7 +349,7 @@ describe("handing in", () => {
       answers.push(await call("view", { path: "." }));
       await call("submit_result", blocked);
     });
-    expect(answers[0]).toContain("you have not looked at the workspace yet");
+    expect(answers[0]).toContain("you have not inspected the workspace yet");
     expect(result).toMatchObject(blocked);
   });
 
@@ -380,7 +380,7 @@ describe("handing in", () => {
     await run(coordination, { agents: [scout] });
     const view = coordination.specs[0]?.provide(PARENT_TOOLS).find(({ name }) => name === "view");
     if (view === undefined) throw new Error("view is missing");
-    expect((await failureOf(view, {}, contextFor("/"))).message).toContain("the result was handed in before");
+    expect((await failureOf(view, {}, contextFor("/"))).message).toContain("the result was already submitted");
   });
 
   it("takes one that was mended", async () => {

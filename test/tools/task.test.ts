@@ -180,7 +180,7 @@ describe("the background", () => {
 
   it("says when the agent waits for a place", async () => {
     const text = await run({ kind: "background", id: "scout-2", queued: true }, { mode: "background" }).content;
-    expect(text.startsWith(`${BACKGROUND} All places are taken`)).toBe(true);
+    expect(text.startsWith(`${BACKGROUND} All slots are in use`)).toBe(true);
   });
 
   it("ORC-38 says when an agent was moved there while the caller waited", async () => {

@@ -166,7 +166,7 @@ describe("on the messages wire", () => {
         kind: "content_filter",
         code: "cyber",
         message: "test: the model refused (category: cyber): Blocked by policy.",
-        hint: "Word the request differently, or use another model. The provider suggests claude-x.",
+        hint: "Reword the request, or use another model. The provider suggests claude-x.",
       });
     }
   });

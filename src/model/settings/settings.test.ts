@@ -142,7 +142,7 @@ describe("the environment", () => {
     const environment = { TROUPE_API_KEY: "k", TROUPE_MODEL: "mistral/m" };
     expect(provider("mistral", { environment })?.key).toEqual({ type: "value", value: "k" });
     expect(problem({ environment: { TROUPE_API_KEY: "k", TROUPE_MODEL: "m" } }).message).toBe(
-      "TROUPE_API_KEY is set, but not whose key it is",
+      "TROUPE_API_KEY is set, but the provider of the key is unknown",
     );
   });
 

@@ -103,12 +103,12 @@ export class ClientShell {
 
   #place(cwd: string | undefined) {
     const { settings } = this.#session();
-    return { cwd: cwd ?? settings.cwd, roots: settings.roots, description: "run by a person", readOnly: false };
+    return { cwd: cwd ?? settings.cwd, roots: settings.roots, description: "run by the user", readOnly: false };
   }
 
   #shells(): Shells {
     const { shells } = this.#session().settings.ports;
-    if (!shells) throw new TroupeError("usage", "This session runs no commands.");
+    if (!shells) throw new TroupeError("usage", "This session cannot run commands.");
     return shells;
   }
 

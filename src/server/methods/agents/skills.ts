@@ -62,7 +62,7 @@ export const skillsMethods: MethodTable = {
 
 export function surroundingsOf(session: Session): NonNullable<Session["settings"]["surroundings"]> {
   const { surroundings } = session.settings;
-  if (!surroundings) throw new Error(`session ${session.id} was made without surroundings`);
+  if (!surroundings) throw new Error(`session ${session.id} has no workspace`);
   return surroundings;
 }
 
