@@ -2,6 +2,7 @@ import { agents } from "./agents.ts";
 import { board } from "./board.ts";
 import type { Command } from "./command.ts";
 import { diff } from "./diff.ts";
+import { doctor } from "./doctor.ts";
 import { help } from "./help.ts";
 import { inbox } from "./inbox.ts";
 import { mcp } from "./mcp.ts";
@@ -27,6 +28,7 @@ export const commands: readonly Command[] = [
   inbox,
   memory,
   board,
+  doctor,
   models,
   trust,
   mcp,
