@@ -84,7 +84,7 @@ it("sends a request that may cost money only with --online, and one only", async
 
 it("reports a provider that rejects the key", async () => {
   await using at = await desk();
-  await using server = await modelServer({ handler: () => httpStatus(401, "no such key") });
+  await using server = await modelServer({ handler: () => httpStatus(401, { body: "no such key" }) });
   const environment = { TROUPE_BASE_URL: server.baseUrl, TROUPE_MODEL: "any", TROUPE_API_KEY: "wrong" };
   const { code, of } = await at.report(["--online"], environment);
   expect(code).toBe(1);

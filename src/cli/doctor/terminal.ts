@@ -1,6 +1,7 @@
 import { execFile } from "node:child_process";
-import { closeSync, openSync, writeSync } from "node:fs";
+import { closeSync, openSync } from "node:fs";
 import { isatty } from "node:tty";
+import { nodeDisk } from "../../lib/node/disk.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import type { Check, Finding } from "./finding.ts";
 
@@ -120,7 +121,7 @@ export const RESET = [
 export async function resetTerminal(): Promise<void> {
   const descriptor = openTerminal();
   try {
-    writeSync(descriptor, RESET);
+    await nodeDisk.write(descriptor, Buffer.from(RESET));
     await sane(descriptor);
   } finally {
     closeSync(descriptor);
