@@ -3,6 +3,7 @@ import { closeSync, openSync } from "node:fs";
 import { isatty } from "node:tty";
 import { nodeDisk } from "../../lib/node/disk.ts";
 import { TroupeError } from "../../protocol/errors.ts";
+import { RESET_TERMINAL } from "../../terminal/reset.ts";
 import type { Check, Finding } from "./finding.ts";
 
 const ESC = "\u001b[";
@@ -102,26 +103,11 @@ function speaksKeyboardProtocol(): Promise<boolean> {
   });
 }
 
-/**
- * Turns off every mode that a killed session may have left on. The cursor is saved first, because leaving an alternate
- * screen that is not open restores it.
- */
-export const RESET = [
-  "\u001b7",
-  `${ESC}?1049l`, // alternate screen
-  `${ESC}<99u${ESC}=0u`, // kitty keyboard protocol
-  `${ESC}>4;0m`, // modified keys of xterm
-  ...[1000, 1002, 1003, 1005, 1006, 1015, 1004, 2004, 2026].map((mode) => `${ESC}?${mode}l`), // mouse, focus, paste, frames
-  `${ESC}?1l\u001b>`, // cursor keys and keypad
-  `${ESC}?7h${ESC}?25h`, // wrapping, visible cursor
-  `${ESC}0m\u001b(B\u000f`, // colours and character set
-].join("");
-
 /** Writes to the controlling terminal, also if stdout is redirected. Throws if there is none. */
 export async function resetTerminal(): Promise<void> {
   const descriptor = openTerminal();
   try {
-    await nodeDisk.write(descriptor, Buffer.from(RESET));
+    await nodeDisk.write(descriptor, Buffer.from(RESET_TERMINAL));
     await sane(descriptor);
   } finally {
     closeSync(descriptor);

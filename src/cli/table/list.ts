@@ -1,6 +1,7 @@
 import { agents } from "./agents.ts";
 import { board } from "./board.ts";
 import type { Command } from "./command.ts";
+import { completion } from "./completion.ts";
 import { diff } from "./diff.ts";
 import { doctor } from "./doctor.ts";
 import { help } from "./help.ts";
@@ -32,5 +33,6 @@ export const commands: readonly Command[] = [
   models,
   trust,
   mcp,
+  completion,
   help,
 ];
