@@ -1,7 +1,9 @@
 import { agents } from "./agents.ts";
 import { board } from "./board.ts";
 import type { Command } from "./command.ts";
+import { completion } from "./completion.ts";
 import { diff } from "./diff.ts";
+import { doctor } from "./doctor.ts";
 import { help } from "./help.ts";
 import { inbox } from "./inbox.ts";
 import { mcp } from "./mcp.ts";
@@ -27,8 +29,10 @@ export const commands: readonly Command[] = [
   inbox,
   memory,
   board,
+  doctor,
   models,
   trust,
   mcp,
+  completion,
   help,
 ];
