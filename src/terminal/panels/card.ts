@@ -55,5 +55,14 @@ const titles: Readonly<Record<string, string>> = {
 /** The exact command or text; the fences of the Markdown are not needed behind the bar. */
 function bodyLines({ item }: CardState): string[] {
   const lines = item.text.split("\n").filter((line) => !/^\s*(`{3,}|~{3,})\w*\s*$/.test(line));
-  return lines.filter((line, index) => line !== "" || lines[index - 1] !== "");
+  const shown: string[] = [];
+  for (let at = 0; at < lines.length; at++) {
+    const line = lines[at] ?? "";
+    const next = lines[at + 1] ?? "";
+    // A label with one line below it is one row; the heads of a diff repeat the name of the file.
+    const isLabel = /^[A-Z][\w ]*:$/.test(line) && next !== "" && (lines[at + 2] ?? "") === "";
+    if (isLabel) shown.push(`${line} ${lines[++at] ?? ""}`);
+    else if (line !== "" && !/^(?:--- |\+\+\+ )/.test(line)) shown.push(line);
+  }
+  return shown;
 }
