@@ -27,9 +27,17 @@ export function cardRows(
       : [...body.slice(0, Math.max(1, room - 1)), `… ${body.length - room + 1} more rows: v shows all`];
   return [
     head,
-    ...[...shown, ...choices].map((row) => `${style.yellow("▌")} ${row}`),
+    ...[...shown.map((row) => changed(row, item, style)), ...choices].map((row) => `${style.yellow("▌")} ${row}`),
     ...keys.map((row) => (card.isFocused || card.isArmed ? style.bold(`▌ ${row}`) : style.dim(`▌ ${row}`))),
   ];
+}
+
+/** Lines of a diff in their colours. */
+function changed(row: string, { kind, request }: CardState["item"], style: Style): string {
+  const isWrite = request?.type === "permission.requested" && request.data.permissionRequest.kind === "write";
+  if (kind !== "permission" || !isWrite) return row;
+  if (row.startsWith("+")) return style.green(row);
+  return row.startsWith("-") ? style.red(row) : row;
 }
 
 /** At most two rows, broken between two keys. */
