@@ -183,6 +183,9 @@ describe.skipIf(!hasTmux)(
       await writeFile(folder.at("script.json"), JSON.stringify({ steps: [{ say: lines.join("\n\n") }] }));
       const terminal = await open({ home, cwd, columns, args: ["--model", `faux:${folder.at("script.json")}`] });
       await terminal.shows("Esc Esc rewinds");
+      // A long status line that became shorter must not leave cells that tmux wraps.
+      await terminal.keys("C-x", "C-k");
+      await terminal.shows("again stops all background agents");
       await terminal.keys("go", "Enter");
       await terminal.shows("Line 29");
       await terminal.shows("Esc Esc rewinds");
