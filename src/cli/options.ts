@@ -56,9 +56,9 @@ export const options: readonly Option[] = [
   },
   {
     name: "attach",
-    value: "port",
+    value: "session",
     group: "Session",
-    help: "without -p: join the session that is open in the server on this port",
+    help: "without -p: join a session that is open in another terminal, or in the server on this port",
   },
   { name: "name", value: "name", group: "Session", help: "give the session a name" },
 
