@@ -72,6 +72,8 @@ async function command(argv: readonly string[], launcher: Launcher): Promise<Exi
       return (await import("./commands/tasks.ts")).tasksCommand(given, launcher);
     case "inbox":
       return (await import("./commands/inbox.ts")).inboxCommand(given, launcher);
+    case "web":
+      return (await import("./commands/web.ts")).webCommand(given, launcher);
     case "help":
       return print(helpText(version));
     case undefined:
@@ -90,7 +92,7 @@ function checkServing(given: Arguments): void {
     throw usage(`--${server} takes prompts from its clients: leave out --prompt.`);
   if (server === "acp" && given.text("port") !== undefined)
     throw usage("--acp serves over stdin and stdout: leave out --port.");
-  const alone = ["stdio", "port"].find((name) => !server && (given.has(name) || given.text(name) !== undefined));
+  const alone = ["stdio", "port"].find((name) => !server && !(name === "port" && given.words[0] === "web") && (given.has(name) || given.text(name) !== undefined));
   if (alone) throw usage(`--${alone} is for a server: add --headless.`);
 }
 

@@ -245,6 +245,7 @@ export const options: readonly Option[] = [
     group: "Server",
     help: "with headless: on this port of this machine (default: a free one)",
   },
+  { name: "no-open", group: "Server", help: "with web: print the address, open no browser" },
   { name: "no-connection-token", group: "Server", help: "with a port: let everyone on this machine in" },
   {
     name: "session-idle-timeout",
