@@ -79,7 +79,9 @@ const mayImport: Record<string, readonly string[]> = {
   sdk: ["view", "protocol", "lib"],
   acp: ["sdk", "protocol", "lib"],
   terminal: ["sdk", "view", "protocol", "lib"],
+  web: ["sdk", "view", "server", "runtime", "worktrees", "checkpoints", "store", "protocol", "lib"],
   cli: [
+    "web",
     "terminal",
     "view",
     "acp",
@@ -187,6 +189,9 @@ const mayImportSibling: Record<string, Record<string, readonly string[]>> = {
     screen: [],
     transcript: ["screen"],
   },
+  web: {
+    page: [],
+  },
   tools: {
     agents: ["subagents"],
     database: [],
@@ -203,7 +208,7 @@ const mayImportSibling: Record<string, Record<string, readonly string[]>> = {
 
 const MAX_LINES = 400;
 const sources = readdirSync("src", { recursive: true, encoding: "utf8" }).filter(
-  (path) => /\.ts$/.test(path) && !path.endsWith(".d.ts"),
+  (path) => /\.tsx?$/.test(path) && !path.endsWith(".d.ts"),
 );
 const production = sources.filter((path) => !path.endsWith(".test.ts"));
 const read = (path: string): string => readFileSync(join("src", path), "utf8");
