@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
-import { helpText } from "../../src/cli/help.ts";
+import { topics } from "../../src/cli/help/topics.ts";
 import { calls, says } from "../../src/model/faux/faux-step.ts";
 import { type Flag, flagDefinitions, flagNames, flagsFrom } from "../../src/protocol/flags.ts";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
@@ -227,14 +227,13 @@ describe("feature flags", () => {
     });
   });
 
-  it("ORC-82 stand in --help and in the guide with their defaults", () => {
+  it("ORC-82 stand in troupe help features and in the guide with their defaults", async () => {
     const rows = tableBelow(read("docs/reference/flags.md"), "Feature flags");
     expect(rows.map(([name, usual]) => [name, usual])).toEqual(
       flagNames.map((name) => [`\`${name}\``, flagDefinitions[name].default]),
     );
+    const help = (await topics.find(({ name }) => name === "features")?.text()) ?? "";
     for (const name of flagNames)
-      expect(helpText("0").match(new RegExp(`^  ${name} .*\\((on|off)\\)$`, "m"))?.[1]).toBe(
-        flagDefinitions[name].default,
-      );
+      expect(help.match(new RegExp(`^  ${name} .*\\((on|off)\\)$`, "m"))?.[1]).toBe(flagDefinitions[name].default);
   });
 });
