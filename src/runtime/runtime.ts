@@ -95,7 +95,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   const github = githubDesk({ wish: options.github, environment, stamp, onToken });
 
   const open = async (log: SessionLog, request: SessionRequest, { resume }: { resume: boolean }): Promise<Session> => {
-    const identity = await github.identityOf(request.githubToken);
+    const identity = await github.identityOf(request.client?.githubToken);
     const isThere = async (id: string) => (id === "github" ? identity !== undefined : known.hasProvider(id));
     const lastModel = resume ? await lastModelOf(log.events, request, isThere) : undefined;
     const tracing = await telemetry.of(log.sessionId);
@@ -119,7 +119,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       return withLog(log, () => open(log, request, { resume: false }));
     },
     async resumeSession(sessionId, request) {
-      const log = await openInTurn(sessionId, request.patienceMs ?? 0, { store, disk, stamp });
+      const log = await openInTurn(sessionId, request.resume?.patienceMs ?? 0, { store, disk, stamp });
       return withLog(log, () => open(log, request, { resume: true }));
     },
     async forkSession(request) {
