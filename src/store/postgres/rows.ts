@@ -36,7 +36,7 @@ export async function readRows(database: Queries, sessionId: string, after: Link
   let bytes = 0;
   for (;;) {
     const { rows } = await database.query<{ seq: string; line: string }>(
-      "select seq::text, line from troupe.event where session_id = $1 and seq > $2 order by seq limit $3",
+      "select e.seq::text as seq, e.line from troupe.event e where e.session_id = $1 and e.seq > $2 order by e.seq limit $3",
       [sessionId, last.seq, PAGE_ROWS],
     );
     for (const { seq, line } of rows) {
