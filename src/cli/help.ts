@@ -11,7 +11,7 @@ export function helpText(version: string): string {
   return `troupe ${version} – a coding agent for the terminal, on any model or none
 
 Usage:
-  troupe                             open an interactive session: see docs/guides/terminal.md
+  troupe                             open an interactive session: see docs/how-to/terminal.md
   troupe -p "<prompt>"               run one prompt; the answer goes to stdout, progress to stderr
   <command> | troupe -p "<prompt>"   the same, with the command's output as data; without -p the output is the
                                      prompt; add - to wait for a command that is silent for more than 3 s
@@ -26,14 +26,14 @@ Usage:
   troupe diff [id|name]              what the last session here, or this one, changed in files
   troupe undo [turn|--list]          take back the file changes of the last tool call, or of the whole turn
   troupe mcp list|get|add|remove|enable|disable|approve|login|logout
-  troupe mcp serve                   be an MCP server over stdio whose tools run sessions: see docs/guides/mcp.md
+  troupe mcp serve                   be an MCP server over stdio whose tools run sessions: see docs/how-to/mcp.md
   troupe memory list|show|add|edit|accept|remove|export|import|undo
   troupe board list|show|add|prune|changes|restore|consolidate
                                      notes on this repository and branch, for agents of later sessions
   troupe trust [folder]|list|remove  show what a folder would run, and trust it
   troupe models                      which models can be used, and why not the rest
-  troupe --headless --stdio          serve client programs: see docs/guides/server.md
-  troupe --acp                       serve an editor: see docs/guides/editors.md
+  troupe --headless --stdio          serve client programs: see docs/reference/server.md
+  troupe --acp                       serve an editor: see docs/how-to/editors.md
 ${flags.join("\n")}
 
 Examples:
@@ -51,7 +51,7 @@ Rules: shell, write, read or url, alone or with an argument: --allow-tool write 
 Commands run in a sandbox where bubblewrap works; TROUPE_SANDBOX=required refuses to run them without, off does without.
 
 Traces and metrics (OpenTelemetry) are told where OTEL_EXPORTER_OTLP_ENDPOINT or TROUPE_OTEL_FILE_EXPORTER_PATH says;
-see docs/guides/telemetry.md.
+see docs/how-to/telemetry.md.
 
 Optional features, each on or off by a variable of its name or by enabledFeatureFlags in your settings:
 ${optional()}
@@ -60,7 +60,7 @@ JSON: --json and --output-format json mean the same. With -p every event is a li
 These print one JSON array, [] when there is nothing: sessions list, search, models, tasks list, inbox list,
 agents list, mcp list, memory list, board list, board changes, trust list, undo --list, diff.
 These print one JSON object: tasks show, inbox show, agents show, mcp get, memory show, board show, board consolidate,
-rewind, fork. sessions export and memory export print JSON lines in any case. See docs/guides/json-output.md.
+rewind, fork. sessions export and memory export print JSON lines in any case. See docs/reference/json-output.md.
 
 Exit codes: 0 done, 1 failed, 2 bad usage or configuration, 3 provider failure, 4 limit reached,
 5 autopilot blocked, 6 not verified, 7 key rejected, 130 interrupted.

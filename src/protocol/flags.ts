@@ -1,5 +1,5 @@
 /**
- * Feature flags. A new flag is one line here, one in docs/guides/flags.md, and a probe in test/features/flags.test.ts
+ * Feature flags. A new flag is one line here, one in docs/reference/flags.md, and a probe in test/features/flags.test.ts
  * that shows its effect.
  */
 import { nearest } from "../lib/text.ts";

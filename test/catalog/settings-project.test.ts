@@ -132,7 +132,7 @@ function flat(value: Settings): Record<string, unknown> {
 }
 
 describe("the guide", () => {
-  const guide = read("docs/guides/trust-and-settings.md");
+  const guide = read("docs/how-to/trust-and-settings.md");
 
   it("shows settings that work", () => {
     const [example = ""] = codeBlocks(guide, "jsonc");

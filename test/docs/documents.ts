@@ -13,7 +13,7 @@ export const documents: readonly string[] = [
 
 /** The documents people follow at the keyboard. */
 export const guides: readonly string[] = documents.filter(
-  (path) => path === "README.md" || path.startsWith("docs/guides/"),
+  (path) => path === "README.md" || /^docs\/(tutorials|how-to|reference|explanation)\//.test(path),
 );
 
 /** The content of fenced blocks in one language. */

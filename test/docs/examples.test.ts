@@ -43,7 +43,7 @@ async function compile(examples: readonly string[]): Promise<string> {
 
 describe("examples in the guides", () => {
   it("compile as they stand, and would be caught if they did not", { timeout: 120_000 }, async () => {
-    const examples = examplesOf("docs/guides/sdk.md");
+    const examples = examplesOf("docs/reference/sdk.md");
     expect(examples.length).toBeGreaterThan(4);
     const [first = ""] = examples;
     const wrong = first.replace("data.content", "data.contents");

@@ -113,17 +113,17 @@ describe("ARCHITECTURE.md", () => {
 
 describe("examples work", () => {
   it("as providers.json", () => {
-    const [example = ""] = codeBlocks(read("docs/guides/models.md"), "json");
+    const [example = ""] = codeBlocks(read("docs/how-to/models.md"), "json");
     expect([...parseProvidersFile({ path: "example", text: example }).providers.keys()]).toContain("work");
   });
 
   it("as a faux script", () => {
-    const [example = ""] = codeBlocks(read("docs/guides/testing.md"), "json");
+    const [example = ""] = codeBlocks(read("docs/how-to/testing.md"), "json");
     expect(parseFauxScript(example).length).toBeGreaterThan(5);
   });
 
   it("as lines of a log, checksums included", () => {
-    const [example = ""] = codeBlocks(read("docs/guides/sessions.md"), "jsonl");
+    const [example = ""] = codeBlocks(read("docs/how-to/sessions.md"), "jsonl");
     const lines = example
       .trim()
       .split("\n")
@@ -135,13 +135,13 @@ describe("examples work", () => {
   });
 
   it("as JSON output", () => {
-    for (const example of codeBlocks(read("docs/guides/json-output.md"), "json"))
+    for (const example of codeBlocks(read("docs/reference/json-output.md"), "json"))
       expect(parseJson(example)).toMatchObject({ ok: true });
   });
 
   it("as the table of providers", () => {
     const code = (cell = ""): string[] => cell.match(/[\w-]+/g) ?? [];
-    expect(tableBelow(read("docs/guides/models.md"), "Providers by key").map((row) => row.map(code))).toEqual(
+    expect(tableBelow(read("docs/how-to/models.md"), "Providers by key").map((row) => row.map(code))).toEqual(
       providerList.map(({ id, keyVariables, baseUrlVariable, azure }) => [
         [id],
         [...keyVariables],

@@ -224,7 +224,7 @@ describe("feature flags", () => {
   });
 
   it("ORC-82 stand in --help and in the guide with their defaults", () => {
-    const rows = tableBelow(read("docs/guides/flags.md"), "Feature flags");
+    const rows = tableBelow(read("docs/reference/flags.md"), "Feature flags");
     expect(rows.map(([name, usual]) => [name, usual])).toEqual(
       flagNames.map((name) => [`\`${name}\``, flagDefinitions[name].default]),
     );

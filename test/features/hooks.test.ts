@@ -170,4 +170,15 @@ describe("hooks around the main agent", () => {
       });
     }
   });
+
+  it("ORC-53 exit code 2 of a stop hook makes stderr the next message, at most eight times", async () => {
+    const hooks = { agentStop: [{ type: "command", bash: "echo 'The tests fail.' >&2; exit 2" }] };
+    const place = { "home:hooks/hooks.json": JSON.stringify({ version: 1, hooks }) };
+    const steps = Array.from({ length: 9 }, (_, round) => says(`done ${round}`));
+    await onStage(steps, { files: place }, async ({ session }) => {
+      expect(await session.sendAndWait({ prompt: "go" })).toEqual({ kind: "done", answer: "done 8" });
+      const told = dataOf(session.events, "user.message").map(({ content }) => content);
+      expect(told).toEqual(["go", ...Array.from({ length: 8 }, () => "The tests fail.")]);
+    });
+  });
 });

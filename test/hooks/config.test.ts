@@ -239,14 +239,14 @@ describe("what is pinned", () => {
 
 describe("the guide", () => {
   it("has an example in which everything is used", () => {
-    const [example = ""] = codeBlocks(read("docs/guides/hooks.md"), "json");
+    const [example = ""] = codeBlocks(read("docs/how-to/hooks.md"), "json");
     const { definitions, notices: said } = file(example);
     expect(said).toEqual([]);
     expect(definitions).toHaveLength(5);
   });
 
   it("names every point", () => {
-    const events = tableBelow(read("docs/guides/hooks.md"), "What it is told, and what it may say");
+    const events = tableBelow(read("docs/how-to/hooks.md"), "What it is told, and what it may say");
     expect(events.map(([name = ""]) => name.replaceAll("`", ""))).toEqual(hookPoints);
   });
 });

@@ -3,7 +3,7 @@
  */
 import type { SqliteProvider, SqliteRows, SqliteStatement } from "../../protocol/session-fs.ts";
 import { ToolError } from "../tool-error.ts";
-import type { DatabaseRequest, StatementResult } from "./program.ts";
+import type { DatabaseRequest, StatementResult } from "./messages.ts";
 import { LIMITS, OWN_LIMITS, SCHEMA, type SessionDatabase, statementsOf } from "./session-database.ts";
 import { splitStatements, wordsOf } from "./split-statements.ts";
 import { TODO_RULES } from "./todo-rules.ts";

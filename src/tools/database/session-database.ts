@@ -7,8 +7,8 @@
 import { dirname } from "node:path";
 import type { Disk } from "../../lib/node/disk.ts";
 import { ToolError } from "../tool-error.ts";
+import type { DatabaseReply, DatabaseRequest, StatementResult, StoreScope } from "./messages.ts";
 import { type DatabaseProcess, databaseProcess } from "./process.ts";
-import type { DatabaseReply, DatabaseRequest, StatementResult, StoreScope } from "./program.ts";
 import { splitStatements, verbOf, withQuoted } from "./split-statements.ts";
 import { TODO_RULES } from "./todo-rules.ts";
 
