@@ -115,7 +115,11 @@ const mayImportSibling: Record<string, Record<string, readonly string[]>> = {
   },
   cli: {
     commands: ["output"],
+    completion: ["output", "table"],
+    doctor: ["output"],
+    help: ["output", "table"],
     output: [],
+    table: ["commands", "completion", "doctor", "help"],
   },
   commands: {
     delegation: [],

@@ -74,7 +74,7 @@ export async function runTerminal(options: TerminalOptions): Promise<void> {
   app.screen.draw();
   let last: readonly string[] = [];
   try {
-    const opening = start(app, options).catch((error: unknown) => app.fail(error));
+    const opening = start(app, options);
     await app.left;
     await Promise.race([opening, new Promise((resolve) => setTimeout(resolve, LEAVE_MS).unref())]);
     last = await leaveSession(app);
@@ -120,8 +120,23 @@ async function start(app: App, options: TerminalOptions): Promise<void> {
   if (options.notice !== undefined) app.commit([style.yellow(`! ${safeLine(options.notice)}`)]);
   const [question] = await Promise.all([options.trust(), app.recoverDraft()]);
   if (question) await askForTrust(app, question);
-  const client = await options.connect();
-  app.client = client;
+  await tryToOpen(app, options);
+}
+
+/** A session that cannot be opened leaves the prompt usable: Enter tries again. */
+async function tryToOpen(app: App, options: TerminalOptions): Promise<void> {
+  try {
+    await connectAndOpen(app, options);
+  } catch (error) {
+    app.fail(error);
+    if (!app.session) app.retry = () => tryToOpen(app, options);
+    app.screen.changed();
+  }
+}
+
+async function connectAndOpen(app: App, options: TerminalOptions): Promise<void> {
+  app.client ??= await options.connect();
+  const { client } = app;
   const isJoining = options.attaches === true && options.wish.kind === "new";
   const sessionId = isJoining ? await openInServer(client) : await findSession(client, options.wish, options.cwd);
   await openSession(app, sessionId, options.wish.kind === "id" ? options.wish.sessionId : undefined);

@@ -180,7 +180,7 @@ describe("input and output", () => {
   it("prints one JSON array for every list command, with --json and with --output-format json", async () => {
     await using at = await desk();
     await at.say([create, { say: "made" }], ["-p", "make it", "--allow-tool", "write"]);
-    const { stdout: help } = await at.run(["--help"]);
+    const { stdout: help } = await at.run(["help", "json"]);
     const lists = [
       ...["sessions list", "undo --list", "diff", "agents list", "models"].map((name) => ({ name, isEmpty: false })),
       ...["tasks list", "inbox list", "mcp list", "memory list", "board list", "board changes", "trust list"].map(

@@ -125,7 +125,7 @@ describe("compaction", () => {
     };
     await onStage(steps, { files }, async ({ session, requests, folder, home }) => {
       await session.sendAndWait({ prompt: "go" });
-      await session.whenIdle();
+      await session.queue.whenIdle();
       await submit(session, "/tidy the attic");
       const place = join(home, "session-state", session.id);
       mkdirSync(join(place, "files"), { recursive: true });

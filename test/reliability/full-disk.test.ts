@@ -30,7 +30,7 @@ async function run(plan: FaultPlan): Promise<boolean> {
     expect(dataOf(heard, "session.error")).toMatchObject([{ errorType: "persistence" }]);
     expect(heard.at(-1)?.type).toBe("session.idle");
   }
-  await session.whenIdle();
+  await session.queue.whenIdle();
   plan.healed = true;
   if (!plan.fired) {
     await session.close().catch(() => undefined);

@@ -57,17 +57,6 @@ export function elsewhereFiles(context: ElsewhereContext): ElsewhereFiles {
     await provider.rename(sessionId, temporary, nameOf(path));
   }
 
-  async function list(folder: string, depth = 0): Promise<string[]> {
-    const names: string[] = [];
-    for (const { name, isFolder } of await provider.list(sessionId, nameOf(folder))) {
-      if (names.length >= MAX_LISTED) break;
-      if (!isFolder) names.push(name);
-      else if (depth < MAX_DEPTH)
-        names.push(...(await list(`${folder}/${name}`, depth + 1)).map((path) => `${name}/${path}`));
-    }
-    return names.slice(0, MAX_LISTED);
-  }
-
   return {
     directory: provider.folder,
     nameOf,
@@ -78,7 +67,10 @@ export function elsewhereFiles(context: ElsewhereContext): ElsewhereFiles {
       await provider.append(sessionId, nameOf(path), content);
     },
     remove: (path) => provider.remove(sessionId, nameOf(path)).catch(failTo(`delete ${path} of the session`)),
-    list: (folder) => list(folder).catch(failTo("list the files of the session")),
+    list: (folder) =>
+      listBelow(folder, (path) => provider.list(sessionId, nameOf(path))).catch(
+        failTo("list the files of the session"),
+      ),
     async keepNumbered(name, content) {
       const path = `${LARGE_OUTPUTS}/${await nextNumber()}-${cleanName(name)}`;
       await write(path, content);
@@ -91,6 +83,22 @@ export function elsewhereFiles(context: ElsewhereContext): ElsewhereFiles {
     copyOf: (path) => copies.get(path),
     sqlite: provider.sqlite,
   };
+}
+
+/** Returns the files below a folder, up to a limit and a depth. */
+async function listBelow(
+  folder: string,
+  listOne: (folder: string) => Promise<readonly { readonly name: string; readonly isFolder: boolean }[]>,
+  depth = 0,
+): Promise<string[]> {
+  const names: string[] = [];
+  for (const { name, isFolder } of await listOne(folder)) {
+    if (names.length >= MAX_LISTED) break;
+    if (!isFolder) names.push(name);
+    else if (depth < MAX_DEPTH)
+      names.push(...(await listBelow(`${folder}/${name}`, listOne, depth + 1)).map((path) => `${name}/${path}`));
+  }
+  return names.slice(0, MAX_LISTED);
 }
 
 /** Returns a function that numbers new files after the existing ones. A failed listing is retried the next time. */

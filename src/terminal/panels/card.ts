@@ -4,7 +4,7 @@
  */
 import { safeCode, safeLine } from "../screen/safe.ts";
 import type { Style } from "../screen/style.ts";
-import { wrapPlain } from "../screen/width.ts";
+import { widthOf, wrapPlain } from "../screen/width.ts";
 import type { CardState } from "./live.ts";
 
 export function cardRows(
@@ -18,8 +18,9 @@ export function cardRows(
   const head = style.yellow(style.bold(`▌ ${titles[item.kind] ?? item.kind}${who}${more}${blocks}`));
   const body = bodyLines(card).flatMap((line) => wrapPlain(safeCode(line), Math.max(8, columns - 2)));
   const choices = item.choices.map((choice, index) => `${index + 1}  ${safeLine(choice)}`);
-  const keys = `▌ ${card.isFocused || card.isArmed ? card.keys : `Ctrl+A to answer · ${card.keys}`}`;
-  const room = Math.max(1, maxRows - 2 - choices.length);
+  const told = card.isFocused || card.isArmed ? card.keys : `Ctrl+A to answer · ${card.keys}`;
+  const keys = keyRows(told, Math.max(8, columns - 2));
+  const room = Math.max(1, maxRows - 1 - keys.length - choices.length);
   const shown =
     body.length <= room
       ? body
@@ -27,8 +28,17 @@ export function cardRows(
   return [
     head,
     ...[...shown, ...choices].map((row) => `${style.yellow("▌")} ${row}`),
-    card.isFocused || card.isArmed ? style.bold(keys) : style.dim(keys),
+    ...keys.map((row) => (card.isFocused || card.isArmed ? style.bold(`▌ ${row}`) : style.dim(`▌ ${row}`))),
   ];
+}
+
+/** At most two rows, broken between two keys. */
+function keyRows(keys: string, columns: number): string[] {
+  if (widthOf(keys) <= columns) return [keys];
+  const parts = keys.split(" · ");
+  let first = parts.shift() ?? "";
+  while (parts[0] !== undefined && widthOf(`${first} · ${parts[0]}`) <= columns) first += ` · ${parts.shift()}`;
+  return [first, parts.join(" · ")];
 }
 
 const titles: Readonly<Record<string, string>> = {

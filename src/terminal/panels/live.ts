@@ -6,7 +6,7 @@ import type { AgentView, AttentionItem, View } from "../../view/view.ts";
 import type { Live } from "../screen/frame.ts";
 import { safeCode, safeLine } from "../screen/safe.ts";
 import type { Style } from "../screen/style.ts";
-import { widthOf, wrapPlain } from "../screen/width.ts";
+import { clipRow, widthOf, wrapPlain } from "../screen/width.ts";
 import { cardRows } from "./card.ts";
 import { agentStrip } from "./strip.ts";
 
@@ -50,6 +50,7 @@ const MAX_TAIL_ROWS = 6;
 const MAX_TOOL_ROWS = 3;
 const MAX_QUEUE_ROWS = 3;
 const MAX_POPUP_ROWS = 8;
+const MAX_LABEL = 36;
 
 export function liveRegion(input: LiveInput): Live {
   const { view, ui, style, size } = input;
@@ -102,11 +103,14 @@ function statusRow({ status, hint }: UiState, style: Style, columns: number): st
 }
 
 function popupRows({ popup, selected }: UiState, style: Style): string[] {
-  const width = Math.min(36, Math.max(0, ...popup.map(({ label }) => widthOf(safeLine(label)))));
-  return popup.slice(0, MAX_POPUP_ROWS).map(({ label, detail }, index) => {
-    const name = safeLine(label).padEnd(width);
-    const row = `${index === selected ? "▸" : " "} ${name}  ${style.dim(safeLine(detail))}`;
-    return index === selected ? style.bold(row) : row;
+  const from = Math.max(0, Math.min(selected - MAX_POPUP_ROWS + 2, popup.length - MAX_POPUP_ROWS));
+  const shown = popup.slice(from, from + MAX_POPUP_ROWS);
+  const width = Math.min(MAX_LABEL, Math.max(0, ...shown.map(({ label }) => widthOf(safeLine(label)))));
+  return shown.map(({ label, detail }, index) => {
+    const isSelected = from + index === selected;
+    const name = clipRow(safeLine(label), width);
+    const row = `${isSelected ? "▸" : " "} ${name}${" ".repeat(Math.max(0, width - widthOf(name)))}  ${style.dim(safeLine(detail))}`;
+    return isSelected ? style.bold(row) : row;
   });
 }
 
