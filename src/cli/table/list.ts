@@ -1,5 +1,6 @@
 import { agents } from "./agents.ts";
 import { board } from "./board.ts";
+import { cluster, submit, worker } from "./cluster.ts";
 import type { Command } from "./command.ts";
 import { diff } from "./diff.ts";
 import { help } from "./help.ts";
@@ -30,5 +31,8 @@ export const commands: readonly Command[] = [
   models,
   trust,
   mcp,
+  worker,
+  submit,
+  cluster,
   help,
 ];

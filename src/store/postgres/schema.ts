@@ -29,6 +29,11 @@ const migrations: readonly string[] = [
   create table troupe.snapshot(
     session_id text primary key references troupe.session on delete cascade, seq bigint not null, crc bigint not null,
     rules integer not null, body text not null);
+  create table troupe.work(
+    id text primary key, session_id text not null, tenant text not null default 'default', pool text not null,
+    request jsonb not null, on_loss text not null, created_at timestamptz not null default clock_timestamp(),
+    started_at timestamptz, ended_at timestamptz, starts integer not null default 0, worker text, outcome jsonb);
+  create index work_session on troupe.work(session_id, created_at);
   `,
 ];
 
