@@ -346,7 +346,12 @@ export const options: readonly Option[] = [
   },
   { name: "pool", value: "name", group: "Commands", help: "the pool of workers (default: default)" },
   { name: "concurrency", value: "n", group: "Commands", help: "run at most n sessions at a time (default 8)" },
-  { name: "lease", value: "seconds", group: "Commands", help: "a silent worker is replaced after this time (default 15)" },
+  {
+    name: "lease",
+    value: "seconds",
+    group: "Commands",
+    help: "a silent worker is replaced after this time (default 15)",
+  },
   { name: "health-port", value: "port", group: "Commands", help: "answer GET /healthz on this port of the loopback" },
   { name: "repo", value: "git url", group: "Commands", help: "the repository to work on; every worker must reach it" },
   { name: "ref", value: "ref", group: "Commands", help: "the branch, tag or commit to start from (default: HEAD)" },

@@ -68,7 +68,11 @@ async function serve(options: DbosEngineOptions, run: Activation): Promise<Servi
   const active = new Set<Promise<void>>();
   const activation = async (work: Work): Promise<void> => {
     const claim = claimOf(work, currentOwnerXid(work.id));
-    const activity = persist(work, () => run(work, claim), () => isClaimed(options.queries, claim));
+    const activity = persist(
+      work,
+      () => run(work, claim),
+      () => isClaimed(options.queries, claim),
+    );
     active.add(activity);
     await activity.finally(() => active.delete(activity));
   };

@@ -17,7 +17,7 @@ export function newDatabaseStore(url: string, more: Partial<PostgresStoreOptions
 }
 
 /** Creates an empty database with the tables at the first query. Closes it with the test. */
-export function newDatabase(url: string): Database {
+function newDatabase(url: string): Database {
   let opening: Promise<Database> | undefined;
   const open = (): Promise<Database> => {
     opening ??= create(url);
@@ -29,17 +29,6 @@ export function newDatabase(url: string): Database {
   return {
     query: async (...args: Parameters<Queries["query"]>) => (await open()).query(...args),
     transaction: async (work) => (await open()).transaction(work),
-    listen(channel, onNotice) {
-      let stop: (() => void) | undefined;
-      let isStopped = false;
-      void open().then((database) => {
-        if (!isStopped) stop = database.listen(channel, onNotice);
-      });
-      return () => {
-        isStopped = true;
-        stop?.();
-      };
-    },
     close: async () => (await open()).close(),
   } as Database;
 }

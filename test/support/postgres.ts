@@ -19,14 +19,17 @@ export interface PostgresServer {
 export function postgresPrograms(): string | undefined {
   const debian = "/usr/lib/postgresql";
   const folders = existsSync(debian) ? readdirSync(debian).map((version) => join(debian, version, "bin")) : [];
-  const found = [...folders.reverse(), "/usr/bin", "/usr/local/bin"].find((folder) => existsSync(join(folder, "initdb")));
+  const found = [...folders.reverse(), "/usr/bin", "/usr/local/bin"].find((folder) =>
+    existsSync(join(folder, "initdb")),
+  );
   // The server refuses to run as root; it then needs the user that the package creates.
   if (found !== undefined && process.getuid?.() === 0 && postgresUser() === undefined) return undefined;
   return found;
 }
 
 function postgresUser(): { uid: number; gid: number } | undefined {
-  const id = (flag: string): number => Number(spawnSync("id", [flag, "postgres"], { encoding: "utf8" }).stdout.trim() || "x");
+  const id = (flag: string): number =>
+    Number(spawnSync("id", [flag, "postgres"], { encoding: "utf8" }).stdout.trim() || "x");
   const [uid, gid] = [id("-u"), id("-g")];
   return Number.isNaN(uid) || Number.isNaN(gid) ? undefined : { uid, gid };
 }
@@ -58,7 +61,8 @@ export async function startPostgres(programs: string): Promise<PostgresServer> {
   ];
   writeFileSync(join(data, "postgresql.auto.conf"), `${settings.join("\n")}\n`);
   if (owner) chownSync(join(data, "postgresql.auto.conf"), owner.uid, owner.gid);
-  const control = (...args: string[]): void => run("pg_ctl", ["-D", data, "-w", "-t", "60", "-l", join(folder, "log"), ...args]);
+  const control = (...args: string[]): void =>
+    run("pg_ctl", ["-D", data, "-w", "-t", "60", "-l", join(folder, "log"), ...args]);
   control("start");
   return {
     url: `postgres://troupe@127.0.0.1:${port}/postgres`,

@@ -32,6 +32,8 @@ function databaseUrl(given: Arguments): string {
 
 export async function workerCommand(given: Arguments, launcher: Launcher): Promise<ExitCode> {
   const pool = given.text("pool");
+  // DBOS makes pg print a deprecation that no user of troupe can act on.
+  Object.assign(process, { noDeprecation: true });
   const worker = await serveCluster({
     url: databaseUrl(given),
     ...(pool !== undefined && { pool }),
@@ -190,7 +192,12 @@ function lines(rows: Table): string[] {
   const names = Object.keys(rows[0] ?? {});
   const cells = [names, ...rows.map((row) => names.map((name) => String(row[name] ?? "–")))];
   const widths = names.map((_, column) => Math.max(...cells.map((row) => row[column]?.length ?? 0)));
-  return cells.map((row) => row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join("  ").trimEnd());
+  return cells.map((row) =>
+    row
+      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+      .join("  ")
+      .trimEnd(),
+  );
 }
 
 async function workersOf({ database }: Cluster): Promise<Table> {

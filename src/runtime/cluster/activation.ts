@@ -46,7 +46,8 @@ async function stateIn(store: Store, work: WorkRow): Promise<Known> {
   const from = main.findIndex((event) => event.type === "user.message" && event.data.source === sourceOf(work));
   if (from === -1) return "unsent";
   const since = main.slice(from);
-  if (cutOff(since) !== undefined || since.some(isInterruption)) return answerIn(afterInterruption(since)) ?? "interrupted";
+  if (cutOff(since) !== undefined || since.some(isInterruption))
+    return answerIn(afterInterruption(since)) ?? "interrupted";
   return answerIn(since) ?? "interrupted";
 }
 

@@ -1,4 +1,4 @@
-/** The connection to Postgres: a pool of connections, transactions, and notifications. The only importer of `pg`. */
+/** The connection to Postgres: a pool of connections, and transactions. The only importer of `pg`. */
 
 import type { Pool, PoolClient } from "pg";
 import { TroupeError } from "../../protocol/errors.ts";
@@ -7,7 +7,7 @@ export interface Queries {
   query<Row extends object = Record<string, unknown>>(text: string, values?: readonly unknown[]): Promise<Result<Row>>;
 }
 
-export interface Result<Row> {
+interface Result<Row> {
   readonly rows: readonly Row[];
   /** Number of rows returned or changed. */
   readonly count: number;
@@ -16,11 +16,6 @@ export interface Result<Row> {
 export interface Database extends Queries {
   /** Runs `work` in one transaction on one connection. Rolls back if it throws. */
   transaction<T>(work: (queries: Queries) => Promise<T>): Promise<T>;
-  /**
-   * Calls `onNotice` with the payload of each notification, and after each reconnection with `undefined`, because
-   * notifications may have been missed. Returns a function that stops.
-   */
-  listen(channel: string, onNotice: (payload: string | undefined) => void): () => void;
   close(): Promise<void>;
 }
 
@@ -36,7 +31,6 @@ export interface DatabaseOptions {
 /** Bounds every wait for the server. */
 const CONNECT_MS = 10_000;
 const STATEMENT_MS = 60_000;
-const RECONNECT_MS = 500;
 
 export async function openDatabase({ url, connections = 8, name = "troupe" }: DatabaseOptions): Promise<Database> {
   const { Pool: PoolOf } = await loadPg();
@@ -53,7 +47,6 @@ export async function openDatabase({ url, connections = 8, name = "troupe" }: Da
   return {
     query: (text, values) => run(pool, text, values),
     transaction: (work) => transaction(pool, work),
-    listen: (channel, onNotice) => listen(pool, channel, onNotice),
     close: () => pool.end(),
   };
 }
@@ -97,47 +90,6 @@ async function transaction<T>(pool: Pool, work: (queries: Queries) => Promise<T>
     client.off("error", onError);
     client.release(broken);
   }
-}
-
-function listen(pool: Pool, channel: string, onNotice: (payload: string | undefined) => void): () => void {
-  const stopped = new AbortController();
-  const { signal } = stopped;
-  const session = async (): Promise<void> => {
-    const client = await pool.connect();
-    try {
-      const ended = new Promise<void>((resolve) => {
-        client.on("error", () => resolve());
-        client.on("end", () => resolve());
-        signal.addEventListener("abort", () => resolve(), { once: true });
-      });
-      client.on("notification", ({ payload }) => onNotice(payload));
-      await client.query(`listen "${channel.replaceAll('"', "")}"`);
-      onNotice(undefined);
-      await ended;
-    } finally {
-      client.removeAllListeners("notification");
-      // Ends the connection: it would otherwise keep listening in the pool.
-      client.release(true);
-    }
-  };
-  const forever = async (): Promise<void> => {
-    while (!signal.aborted) {
-      await session().catch(ignore);
-      if (!signal.aborted) await pause(RECONNECT_MS, signal);
-    }
-  };
-  void forever();
-  return () => stopped.abort();
-}
-
-function pause(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const timer = setTimeout(resolve, ms);
-    signal.addEventListener("abort", () => {
-      clearTimeout(timer);
-      resolve();
-    });
-  });
 }
 
 const ignore = (): void => undefined;

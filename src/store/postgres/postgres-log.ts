@@ -78,10 +78,11 @@ export function postgresLog(context: PostgresLogContext): SessionLog & { readonl
     readFile: (path) => files.text(path),
     writeSummary: (summary) =>
       besides("write the summary", async () => {
-        const { count } = await database.query(
-          "update troupe.session set summary = $3 where id = $1 and epoch = $2",
-          [sessionId, tail.epoch, encodeSummary(summary)],
-        );
+        const { count } = await database.query("update troupe.session set summary = $3 where id = $1 and epoch = $2", [
+          sessionId,
+          tail.epoch,
+          encodeSummary(summary),
+        ]);
         if (count === 0) throw takenOver(sessionId);
       }),
     async close() {

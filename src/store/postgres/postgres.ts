@@ -46,24 +46,16 @@ export interface Worker {
 }
 
 /** A right to a session that takes it from any holder. Checked in the statement that takes the session. */
-export interface SessionClaim {
+interface SessionClaim {
   /** A condition in SQL. `$1` and so on are `values`. */
   readonly condition: string;
   readonly values: readonly unknown[];
 }
 
-/** The channel of notifications. The payload is the id of a session with new events. */
-export const CHANNEL = "troupe_events";
-
-const NOTIFY_MS = 50;
-
 export function postgresStore(options: PostgresStoreOptions): Store {
   const { database, disk, worker } = options;
-  const writer = new GroupWriter({
-    database,
-    ...(options.patienceMs !== undefined && { patienceMs: options.patienceMs }),
-    onWritten: notifier(database),
-  });
+  const { patienceMs } = options;
+  const writer = new GroupWriter({ database, ...(patienceMs !== undefined && { patienceMs }) });
   const filesOf = (sessionId: string): SessionFiles =>
     new SessionFiles({ database, disk, sessionId, directory: join(options.folder, checkSessionId(sessionId)) });
   const check = async (sessionId: string): Promise<string> => {
@@ -120,7 +112,12 @@ export function postgresStore(options: PostgresStoreOptions): Store {
     async fork(sessionId, fork) {
       const { events } = await readRows(database, await check(sessionId));
       const own = forkedEvents(viewOf(events).events, fork.events);
-      await insertFork(options, { sessionId, forkId: checkSessionId(fork.sessionId), events: own, summary: fork.summary });
+      await insertFork(options, {
+        sessionId,
+        forkId: checkSessionId(fork.sessionId),
+        events: own,
+        summary: fork.summary,
+      });
     },
     async remove(sessionId) {
       await check(sessionId);
@@ -263,26 +260,9 @@ async function insertFork(
        from unnest($2::text[]) with ordinality as e(line, seq)`,
       [forkId, lines],
     );
-    await queries.query(
-      "insert into troupe.file select $2, path, asset, data from troupe.file where session_id = $1",
-      [sessionId, forkId],
-    );
+    await queries.query("insert into troupe.file select $2, path, asset, data from troupe.file where session_id = $1", [
+      sessionId,
+      forkId,
+    ]);
   });
-}
-
-/** Returns a function that announces sessions with new events, at most every 50 ms and outside of their commits. */
-function notifier(database: Database): (sessionIds: readonly string[]) => void {
-  const due = new Set<string>();
-  let timer: NodeJS.Timeout | undefined;
-  const send = (): void => {
-    timer = undefined;
-    const ids = [...due];
-    due.clear();
-    // A lost notification delays followers until their next poll.
-    database.query("select pg_notify($1, id) from unnest($2::text[]) as id", [CHANNEL, ids]).catch(() => undefined);
-  };
-  return (sessionIds) => {
-    for (const id of sessionIds) due.add(id);
-    timer ??= setTimeout(send, NOTIFY_MS).unref();
-  };
 }

@@ -119,7 +119,14 @@ export async function writeRowSnapshot(
      select id, $3, $4, $5, $6 from troupe.session where id = $1 and epoch = $2 and last_seq = $3
      on conflict (session_id) do update set seq = excluded.seq, crc = excluded.crc, rules = excluded.rules,
        body = excluded.body`,
-    [tail.sessionId, tail.epoch, tail.acknowledged.seq, tail.acknowledged.crc, rules, JSON.stringify({ events, count })],
+    [
+      tail.sessionId,
+      tail.epoch,
+      tail.acknowledged.seq,
+      tail.acknowledged.crc,
+      rules,
+      JSON.stringify({ events, count }),
+    ],
   );
   return stored === 1;
 }

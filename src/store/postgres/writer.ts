@@ -18,8 +18,6 @@ export interface GroupWriterOptions {
   readonly database: Database;
   /** Time that a write waits for a server that is away (default: 60 s). */
   readonly patienceMs?: number;
-  /** Called with the ids of sessions that have new lines. */
-  readonly onWritten?: (sessionIds: readonly string[]) => void;
 }
 
 interface Line {
@@ -211,7 +209,6 @@ export class GroupWriter {
       this.#unsynced.add(tail);
     }
     for (const { resolve } of batch) resolve();
-    if (batch.length > 0) this.#options.onWritten?.([tail.sessionId]);
   }
 
   /** Finds out what the server has. Acknowledges or fails what is decided, and returns the rest. */
