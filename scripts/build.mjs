@@ -36,6 +36,8 @@ const shared = {
     "@lydell/node-pty",
     "@modelcontextprotocol/client",
     "@modelcontextprotocol/server",
+    "@dbos-inc/dbos-sdk",
+    "pg",
   ],
   legalComments: "none",
   logLevel: "warning",

@@ -38,6 +38,7 @@ const mayImport: Record<string, readonly string[]> = {
   loop: ["model", "tools", "protocol", "lib"],
   tasks: ["tools", "protocol", "lib"],
   factories: ["protocol", "lib"],
+  engine: ["protocol", "lib"],
   session: [
     "loop",
     "tasks",
@@ -59,6 +60,7 @@ const mayImport: Record<string, readonly string[]> = {
     "loop",
     "tasks",
     "factories",
+    "engine",
     "worktrees",
     "checkpoints",
     "agents",
@@ -149,6 +151,7 @@ const mayImportSibling: Record<string, Record<string, readonly string[]>> = {
   },
   runtime: {
     agents: ["knowledge", "mcp", "models", "permissions", "setup", "workspace"],
+    cluster: [],
     knowledge: ["agents", "setup"],
     mcp: ["permissions", "setup", "workspace"],
     models: [],
@@ -177,6 +180,7 @@ const mayImportSibling: Record<string, Record<string, readonly string[]>> = {
     elsewhere: ["log"],
     index: [],
     log: [],
+    postgres: ["log"],
   },
   testing: {
     wire: [],

@@ -1,5 +1,6 @@
 import { agents } from "./agents.ts";
 import { board } from "./board.ts";
+import { cluster, submit, worker } from "./cluster.ts";
 import type { Command } from "./command.ts";
 import { completion } from "./completion.ts";
 import { diff } from "./diff.ts";
@@ -36,5 +37,8 @@ export const commands: readonly Command[] = [
   trust,
   mcp,
   completion,
+  worker,
+  submit,
+  cluster,
   help,
 ];
