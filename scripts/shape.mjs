@@ -74,7 +74,7 @@ export function longFunctions({ path, text }, limit) {
     }
     for (const [key, child] of Object.entries(node)) if (key !== "parent") walk(child, own);
   };
-  walk(parseAst(text, { lang: "ts" }, path).body, undefined);
+  walk(parseAst(text, { lang: path.endsWith(".tsx") ? "tsx" : "ts" }, path).body, undefined);
   return found;
 }
 
