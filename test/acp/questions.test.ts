@@ -60,7 +60,7 @@ describe("questions to the user of an editor", () => {
     });
   });
 
-  it("tells the agent at once that nobody can answer in words where the editor has no forms", async () => {
+  it("tells the agent at once that the user cannot answer in words if the editor has no forms", async () => {
     const steps = [calls(["ask_user", { question: "Why?" }]), says("Then not.")];
     await withEditor({ steps }, async (editor) => {
       const { sessionId } = await editor.open();

@@ -10,7 +10,7 @@ import { agent, agentStage, customNames } from "./stage.ts";
 const OURS = ["explore", "task", "general-purpose", "rubber-duck", "code-review", "research"];
 
 describe("agents of a session", () => {
-  it("ORC-11 are our own where nobody brings others", async () => {
+  it("ORC-11 are the built-in agents when nothing else defines any", async () => {
     await using stage = await agentStage();
     const { agents, notices, updated } = await stage.load();
     expect(agents.map(({ name }) => name)).toEqual(OURS);
@@ -52,7 +52,7 @@ describe("agents of a session", () => {
     });
   });
 
-  it("of two with one name: program beats person beats project, the deepest folder beats those above; each is said", async () => {
+  it("resolves two agents with one name: program over user over project, deeper folder over parent; each conflict is reported", async () => {
     await using stage = await agentStage({
       "home/.troupe/agents/x.md": agent("Shared Agent", "", "of the person"),
       "work/.github/agents/y.md": agent("shared_agent", "", "of the project"),
@@ -114,7 +114,7 @@ describe("agents of a session", () => {
     expect(updated.warnings).toEqual([expect.stringMatching(/good\.md:4: extra is not a field of an agent/)]);
   });
 
-  it("are told in the shape of the wire", async () => {
+  it("are reported in the shape of the wire", async () => {
     await using stage = await agentStage({
       "home/.troupe/agents/mine.md": agent("Mine", "tools: view\nmodel: gpt-5\nuser-invocable: false\n"),
     });

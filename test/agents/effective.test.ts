@@ -149,7 +149,7 @@ describe("the model of an agent", () => {
     });
   });
 
-  it("ORC-05 that a call asks for and nobody has is refused, and the valid ones are named", () => {
+  it("ORC-05 refuses an unknown model of a call and lists the valid ones", () => {
     expect(ask({}, { call: "openai/gtp-5" })).toEqual({
       refused: `There is no model "openai/gtp-5". Did you mean openai/gpt-5? Valid models: ${available.join(", ")}.`,
     });
@@ -172,7 +172,7 @@ describe("the model of an agent", () => {
 describe("skills of an agent", () => {
   const known = new Map([["notes", "NOTES"]]);
 
-  it("SDK-12 are those it lists; what is missing is said", () => {
+  it("SDK-12 are the listed ones, and missing ones are reported", () => {
     const skills = effectiveSkills(define({ skills: ["notes", "style"] }), (name) => known.get(name));
     expect(skills).toEqual({ skills: ["NOTES"], missing: ["style"] });
   });

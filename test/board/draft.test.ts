@@ -185,7 +185,7 @@ describe("the evidence", () => {
     });
   });
 
-  it("has an end: the oldest turns are left out, and that is said", () => {
+  it("is bounded: the oldest turns are omitted, and the text says so", () => {
     const events = Array.from({ length: 40 }, (_, index) => [
       said(`q${index} ${"x".repeat(5000)}`),
       answered("a"),

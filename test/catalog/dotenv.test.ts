@@ -74,7 +74,7 @@ describe("A03: a workspace's .env", () => {
     });
   });
 
-  it("shows no value to whoever approves it, and marks what will not be set", async () => {
+  it("shows no value in the approval, and marks names that will not be set", async () => {
     await using place = await tempFolder({ ".env": "SECRET=hunter22\nPATH=/evil\n" });
     const [item] = dotenvItems(place.path);
     expect(item?.shown).toBe("for commands the agent runs:\nSECRET (8 characters)\nPATH (never set from a file)");

@@ -100,7 +100,7 @@ describe("the gate of a fleet", () => {
     expect(await gate([])).toBeUndefined();
   });
 
-  it("ends by itself, however the todos move", async () => {
+  it("always ends, however the todos change", async () => {
     const status = fc.constantFrom("pending", "in_progress", "done", "blocked");
     const snapshot = fc.array(fc.record({ id: fc.constantFrom("a", "b", "c", "d", "e", "f"), status }), {
       maxLength: 6,

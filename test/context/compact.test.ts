@@ -127,7 +127,7 @@ describe("a conversation with a new beginning", () => {
     );
   });
 
-  it("cuts where no pair is parted and keeps what nobody has answered", () => {
+  it("never separates a call from its result, and keeps unanswered messages", () => {
     fc.assert(
       fc.property(happenings, fc.nat(4_000), (list, tailTokens) => {
         const messages = shown(folded(eventsOf(list, "plain").events));

@@ -112,7 +112,7 @@ describe("troupe board", () => {
     expect([inside.code, inside.stderr]).toEqual([1, expect.stringContaining("not changed from inside")]);
   });
 
-  it("consolidates on demand, with a diff and a way back; the session that did it is nobody's last one", async () => {
+  it("consolidates on demand, with a diff and an undo; its session is never resumed as the last one", async () => {
     const home = newHome();
     await board(home, "add", "style", "Tabs.");
     const talk = script(folder.path, [{ say: "Tests run with make check." }]);
@@ -139,7 +139,7 @@ describe("troupe board", () => {
 });
 
 describe("--agent rem-agent", () => {
-  it("is for troupe itself: a person who asks for it is told so", async () => {
+  it("is reserved for troupe: a user who asks for it gets an error", async () => {
     const home = newHome();
     const ended = await troupe(["--agent", "rem-agent", "-p", "x", "--model", "understudy"], {
       cwd,

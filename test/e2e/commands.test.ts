@@ -7,7 +7,7 @@ import { tempFolder } from "../../src/testing/temp-folder.ts";
 import { script, troupe } from "../support/troupe.ts";
 
 describe("slash commands in prompt mode", () => {
-  it("review by an agent, show its task, choose who leads, plan, and fly by itself until done", async () => {
+  it("review with an agent, show its task, choose the main agent, plan, and run autopilot until done", async () => {
     await using folder = await tempFolder();
     const [cwd, home] = [join(folder.path, "project"), join(folder.path, "home")];
     mkdirSync(join(cwd, ".github/agents"), { recursive: true });

@@ -51,7 +51,7 @@ it("what a session proposed is listed, accepted, told to the next one, corrected
   expect(JSON.parse(exported)).toMatchObject({ id, fact: "Tests run with npm run test.", uses: 1 });
 });
 
-it("what a session kept under the trust of one run is listed without it, and settings that name a service are told", async () => {
+it("lists what a session stored under the trust of one run, and reports settings that name a service", async () => {
   await using folder = await tempFolder();
   const [cwd, home] = [folder.at("work"), folder.at("home")];
   putRepository(cwd, "https://example.com/me/thing.git");

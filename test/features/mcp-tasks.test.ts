@@ -97,10 +97,10 @@ describe("MCP tools that must run as tasks, in a whole session", () => {
   );
 });
 
-describe("calls that a server makes tasks of by itself (2026-07-28)", () => {
+describe("calls that a server turns into tasks (2026-07-28)", () => {
   const garden = (log: string) => ({ garden: { command: process.execPath, args: [making, log] } });
 
-  it("ORC-71 ORC-72 go on as background records under an id, and their result is read like an agent's", async () => {
+  it("ORC-71 ORC-72 continue as background records with an id, and their result is read like an agent's", async () => {
     await using folder = await tempFolder();
     const mcpServers = garden(join(folder.path, "log"));
     const steps = [

@@ -390,7 +390,7 @@ describe("permission", () => {
     });
   });
 
-  it("a person who says no is heard, and nothing is kept", async () => {
+  it("stores nothing when the user says no", async () => {
     await onStage([stores(), says("ok")], on, async ({ session, home, folder }) => {
       person(session, { kind: "denied-interactively-by-user", feedback: "That is not so." });
       await session.sendAndWait({ prompt: "go" });
@@ -401,7 +401,7 @@ describe("permission", () => {
 });
 
 describe("later sessions", () => {
-  it("are told what a person accepted, at once or afterwards, and nothing else", async () => {
+  it("receive exactly what the user accepted, at once or later", async () => {
     const proposed = { fact: "Lint with npm run check." };
     const steps = [
       calls(["store_memory", input], ["store_memory", { ...input, ...proposed }]),

@@ -147,7 +147,7 @@ describe("the agent that leads a piece of research", () => {
     expect(said[0]).not.toContain("read_agent");
   });
 
-  it("ORC-68 is told to go on when a dispatch was moved to the background, since its answer did not come back", async () => {
+  it("ORC-68 is asked to continue when a dispatch was moved to the background, since its answer did not come back", async () => {
     const { researchFacts } = await import("../../src/commands/delegation/research-gate.ts");
     const steps = [starts("a", "research"), ...enough, of("a", says("fact"))];
     await onStage(steps, {}, async ({ session }) => {

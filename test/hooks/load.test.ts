@@ -115,7 +115,7 @@ describe("hooks are found", () => {
 });
 
 describe("a policy", () => {
-  it("is obeyed only when nobody but its owner could have written it", async () => {
+  it("is used only if no one but its owner can write it", async () => {
     await using folder = await tempFolder(everywhere);
     await chmod(folder.at("etc/troupe/a.json"), 0o620);
     await chmod(folder.at("etc/copilot"), 0o777);
@@ -127,7 +127,7 @@ describe("a policy", () => {
     ]);
   });
 
-  it("of somebody else is not obeyed", async () => {
+  it("of another user is not used", async () => {
     await using folder = await tempFolder({ "etc/troupe/a.json": hook("policy") });
     const loaded = await load(folder, { policy: { folders: [folder.at("etc/troupe")], ownerId: ownerId + 1 } });
     expect(loaded.definitions).toEqual([]);

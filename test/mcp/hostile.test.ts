@@ -42,7 +42,7 @@ describe("a hostile MCP server hurts only its own calls", () => {
     expect(server.state().status).toBe("connected");
   });
 
-  it("when the call is stopped: it ends at once, and the server is told", async () => {
+  it("ends at once when the call is stopped, and notifies the server", async () => {
     await using folder = await tempFolder({ log: "" });
     const server = mcp.use(scripted("hangs", { timeoutMs: 60_000, argument: folder.at("log") }));
     const [tool] = await toolsOf(server);
@@ -75,7 +75,7 @@ describe("a hostile MCP server hurts only its own calls", () => {
     expect(await whileHealthy(callFirst(mcp.use(scripted(mode))))).toMatch(/hello$|after the garbage$/);
   });
 
-  it("when it answers calls nobody made, or with nothing", async () => {
+  it("when it answers calls that were not made, or with nothing", async () => {
     const server = mcp.use(scripted("lies", { timeoutMs: 1000 }));
     const outcome = await whileHealthy(callFirst(server).catch((error: Error) => error.message));
     expect(outcome).toMatch(/hello$|refused the call or failed|was silent/);

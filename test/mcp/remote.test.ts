@@ -150,7 +150,7 @@ describe("remote MCP servers", () => {
     expect(states).toEqual([undefined, "opaque-1"]);
   });
 
-  it("of the first SDK work over streamable HTTP, and are told when we leave", async () => {
+  it("of the first SDK work over streamable HTTP, and are notified when we disconnect", async () => {
     const methods: string[] = [];
     const sessions = new Map<string, StreamableHTTPServerTransport>();
     const url = await listen(async (request, response) => {

@@ -170,7 +170,7 @@ describe("a definition that changes", () => {
     expect((await run(approved, { words: "yes" })).content).toContain("yes");
   });
 
-  it("is not called in its old form after the server changed it, and the new one is told (F02)", async () => {
+  it("is not called in its old form after the server changed it, and the new definition is announced (F02)", async () => {
     const changes: string[] = [];
     const server = mcp.use(scripted("changing"), {
       onToolsChanged: (_name, definitions) => changes.push(definitions[0]?.description ?? ""),
@@ -184,7 +184,7 @@ describe("a definition that changes", () => {
     await expect.poll(() => changes).toEqual(["Version 2", "Version 3"]);
   });
 
-  it("is told like other lists that change, however often a server says so", async () => {
+  it("is announced like other changed lists, however often a server reports it", async () => {
     const changes: string[] = [];
     const server = mcp.use(scripted("lists"), { onListChanged: (name, what) => changes.push(`${name} ${what}`) });
     const [tool] = await toolsOf(server);
@@ -228,7 +228,7 @@ describe("a definition that changes", () => {
 });
 
 describe("tools that are called as tasks", () => {
-  it("are asked about until they end, and cancelled when the call is stopped (ORC-74)", async () => {
+  it("are polled until they end, and cancelled when the call is stopped (ORC-74)", async () => {
     await using folder = await tempFolder({ log: "" });
     const statuses: string[] = [];
     const server = mcp.use(stdioConfig("version-one.mjs", [folder.at("log")]));

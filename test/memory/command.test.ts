@@ -146,7 +146,7 @@ test("a purge asks first, leaves no trace in the memory, and names the sessions 
   await expect(run("undo")).rejects.toThrow("There is nothing to undo.");
 });
 
-test("no agent decides through its shell, and words that make no sense are told so", async () => {
+test("no agent can decide through its shell, and invalid arguments are an error", async () => {
   await using folder = await tempFolder();
   const inShell = stage(folder, { environment: { TROUPE_SHELL: "1" } });
   for (const words of ['add "x y"', "accept abcd", "undo", "remove abcd"])

@@ -92,7 +92,7 @@ test("a change cannot be taken back over a later one", async () => {
   await expect(journal.undo("person", first)).rejects.toThrow(`Nothing was undone: ${id} changed again later.`);
 });
 
-test("what is damaged costs itself, is said, and is kept beside the file by the next change", async () => {
+test("a damaged line costs only itself, is reported, and is saved beside the file by the next change", async () => {
   await using folder = await tempFolder();
   const memory = localAt(folder.at("home"), folder.at("work"));
   const journal = journalOf(memory);
@@ -151,7 +151,7 @@ test("records of use do not pile up, and their sum stays right", async () => {
   expect(journal.read().transactions.length).toBeLessThan(10);
 });
 
-test("a file that is no file, or far too large, is said and costs only the memory", async () => {
+test("a file that is not regular or far too large is reported and costs only the memory", async () => {
   await using folder = await tempFolder();
   const memory = localAt(folder.at("home"), folder.at("work"));
   await folder.files({ [join("home", "memory", "user.jsonl", "inside")]: "" });

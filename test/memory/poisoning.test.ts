@@ -90,7 +90,7 @@ const sources: Readonly<Record<string, () => Promise<{ steps: HttpStep[]; option
 };
 
 describe("a rule that was planted", () => {
-  it.each(Object.entries(sources))("in %s stays a proposal, and no later session is told", async (_, source) => {
+  it.each(Object.entries(sources))("in %s stays a proposal, and no later session sees it", async (_, source) => {
     const { steps, options = {} } = await source();
     const all = { context: { memory }, environment, ...options, files: { ...repository(), ...options.files } };
     await onStage([...steps, says("Hello.")], all, async (stage) => {

@@ -135,7 +135,7 @@ test("MEM-08 those who ask at the same time share one request; another repositor
   expect(requests).toHaveLength(2);
 });
 
-test("what was asked is asked again after five minutes, and by whoever has another token", async () => {
+test("repeats a query after five minutes, and for another token", async () => {
   const { url, requests } = await serviceWith(json({ memoryCount: 0 }));
   const stamp = virtualClock();
   const prompts: ServicePrompts = new Map();
@@ -192,7 +192,7 @@ test.each([
   [404, "knows no such repository or fact (me/thing)"],
   [409, "is already stored"],
   [500, "answered with status 500"],
-])("a refusal with status %i is told for what it is", async (status, words) => {
+])("reports a refusal with status %i in words", async (status, words) => {
   const { url } = await serviceWith(json({}, status));
   const vote = { fact: "Use tabs.", direction: "upvote", reason: "Seen.", voter: "agent:1" } as const;
   await expect(memoryAt(url).store(accepted("Use tabs."))).rejects.toThrow(words);

@@ -57,7 +57,7 @@ test("MEM-13 secrets are masked before anything else looks, also for the person 
   });
 });
 
-test("MEM-14 what is wrong is told apart: inputs, scope, no client", async () => {
+test("MEM-14 distinguishes errors: inputs, scope, no client", async () => {
   const tool = storeMemoryTool(agentFor());
   const failures = [
     await failureOf(tool, { ...input, fact: 5 }, context),

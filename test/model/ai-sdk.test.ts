@@ -192,7 +192,7 @@ describe("a provider package of the user's", () => {
     });
   });
 
-  it("is asked for structured output in its own words", async () => {
+  it("is asked for structured output in its own format", async () => {
     const schema = { type: "object" };
     const { asked } = await talk({
       parts: [finish],

@@ -330,7 +330,7 @@ describe("addresses and foreign tools", () => {
   });
 });
 
-describe("what is said about a denial", () => {
+describe("the text of a denial", () => {
   const told = (command: string, parts: PolicyParts = {}): [string, string | undefined] => {
     const question = shellQuestion(command);
     const decision = decide(policy(parts), question);

@@ -137,7 +137,7 @@ describe("an answer for the session", () => {
   const offered = (access: Access, asking: readonly string[] = []) =>
     isRememberable(policy({ rules: rules("ask", ...asking) }), { access, toolName: "x", cwd: "/srv/project" });
 
-  it("is offered only where it is heard the next time", () => {
+  it("is offered only where it applies the next time", () => {
     const write = (path: string) => ({ kind: "write", path, diff: "", intention: "" }) as const;
     expect(offered(write("/srv/project/a"))).toBe(true);
     expect(offered(write("/elsewhere/a"))).toBe(false);

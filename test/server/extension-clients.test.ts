@@ -129,7 +129,7 @@ describe("an extension", () => {
     await expect.poll(() => isAlive(pid), PATIENT).toBe(false);
   });
 
-  it("that fails is told with its last words, and the others go on", async () => {
+  it("reports a failure with its last output, and the others continue", async () => {
     const session = await opened({
       broken: 'throw new Error("no such luck");',
       noisy: 'console.log("this is no message"); setInterval(() => {}, 1000);',
@@ -243,7 +243,7 @@ describe("what an extension may not do", () => {
     await session.disconnect();
   });
 
-  it("is to join where a hook denies it, whoever else would agree; a hook may agree in the person's place", async () => {
+  it("cannot join where a hook denies it, whatever the user says; a hook may agree in the user's place", async () => {
     const quiet = withTool("quiet", 'return "shh";', "skipPermission: true,");
     const asked: string[] = [];
     const onPermissionRequest: SessionConfig["onPermissionRequest"] = ({ kind }) => {

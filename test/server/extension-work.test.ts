@@ -43,7 +43,7 @@ function listening() {
 
 const shownLast = (): string => JSON.stringify(stage.model.requests.at(-1)?.request?.messages.at(-1));
 
-it("a call that the program of an extension took along with it ends, and nobody waits for it", async () => {
+it("a call ends when the extension's program dies during it, and nothing waits for it", async () => {
   await extension("worker", tool("work", "new Promise(() => setInterval(() => {}, 1000))"));
   const client = stage.newClient();
   const ear = listening();

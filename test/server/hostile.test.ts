@@ -166,7 +166,7 @@ describe("a client that does not keep up", () => {
     return { connection, input, output, trouble };
   }
 
-  it("does without parts of messages, and is told so once it reads again", async () => {
+  it("loses message deltas, and is notified once it reads again", async () => {
     const { connection, output } = slow({ slowBytes: 1000, lostBytes: 100_000 });
     tell(connection, 2000, false);
     tell(connection, 10, true);

@@ -37,7 +37,7 @@ describe("where a session works", () => {
     await expect(session.rpc.metadata.setWorkingDirectory(nowhere)).rejects.toThrow(/nowhere is not a folder/);
   });
 
-  it("is told to those who watch when a client knows more of it, not when it is another place", async () => {
+  it("is announced to clients when more is known of it, not when it is another folder", async () => {
     const session = await open();
     const told: unknown[] = [];
     session.on("session.context_changed", ({ data }) => told.push(data));

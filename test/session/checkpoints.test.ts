@@ -133,7 +133,7 @@ describe("undo", () => {
     await expect(unknown).rejects.toThrow("Call call_9 made no changes in this session.");
   });
 
-  it("touches nothing when somebody changed one of the files since; force keeps what had to give way", async () => {
+  it("changes nothing when one of the files was changed since; force saves the replaced content", async () => {
     const made = stage();
     await change(made);
     const path = join(made.root, "run.sh");
@@ -208,7 +208,7 @@ describe("checkpoints", () => {
     }
   });
 
-  it("survive a torn last line and go on counting", async () => {
+  it("survive a torn last line and continue their numbering", async () => {
     const made = stage();
     const path = made.write("a.txt", "1");
     await made.run(edit, { path, old_str: "1", new_str: "2" });

@@ -57,7 +57,7 @@ describe("a worktree for an agent", () => {
     expect(readFileSync(join(root, "a.txt"), "utf8")).toBe("changed\n");
   });
 
-  it("is found again as it is when it is asked for twice", async () => {
+  it("is reused when it is requested twice", async () => {
     await using stage = await worktreeStage();
     const first = await stage.make("one");
     await stage.edit("one", { "a.txt": "work\n" });

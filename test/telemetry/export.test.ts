@@ -139,7 +139,7 @@ describe("what goes over the wire", () => {
     expect(values[2]?.[1]).toBe(doubleBits(1.5));
   });
 
-  it("has counters and histograms, whose sums go on from the start", () => {
+  it("has counters and histograms, whose sums continue from the start", () => {
     const meter = new Meter(1_000);
     for (const value of [0.5, 3]) meter.record("operationDuration", value, { "gen_ai.request.model": "m" });
     meter.record("toolCalls", 1, {});
@@ -254,7 +254,7 @@ describe("a receiver over HTTP", () => {
     expect(String(there.bodies[1]?.body)).toContain('"name":"invoke_agent troupe"');
   });
 
-  it("is told in protocol buffers where that is asked for, and not asked twice when it says no", async () => {
+  it("receives protocol buffers on request, and is not asked twice when it refuses", async () => {
     const there = await receiver([400, 400]);
     const troubles: string[] = [];
     const environment = {

@@ -140,7 +140,7 @@ describe("create", () => {
     expect(readdirSync(join(space.root, ".git/hooks"))).toEqual([]);
   });
 
-  it("asks for permission where nothing may be written, without a look, and refuses whoever permits it", async () => {
+  it("asks for permission where nothing may be written, without opening the file, and refuses despite permission", async () => {
     const space = fileWorkspace({ refuses: (path) => (path.includes("/.git/") ? "it is git's own." : undefined) });
     mkdirSync(join(space.root, ".git"), { recursive: true });
     writeFileSync(join(space.root, ".git/config"), "[core]");

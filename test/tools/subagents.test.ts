@@ -77,7 +77,7 @@ describe("the tool", () => {
     ]);
   });
 
-  it("says so where nobody can run workers", async () => {
+  it("reports when no workers can run", async () => {
     expect((await failureOf(tool, { agents: [scout] }, contextFor("/"))).message).toContain("not available here");
   });
 });
@@ -95,14 +95,14 @@ describe("a call that does not fit", () => {
     ["with an id that is a path", { agents: [{ ...scout, id: "../x" }] }, "letters, digits"],
     ["with more than is known", { agents: [scout], shell: true }, "shell"],
     ["with no place to run", { agents: [scout], maxConcurrency: 0 }, "maxConcurrency"],
-  ])("%s starts nobody", async (_, input, wording) => {
+  ])("%s starts no worker", async (_, input, wording) => {
     const coordination = fakeCoordination(submits);
     const { message } = await failureOf(tool, input, contextOf(coordination));
     expect(message).toContain(wording);
     expect(coordination.specs).toEqual([]);
   });
 
-  it("is told everything that is wrong at once", async () => {
+  it("reports all mistakes at once", async () => {
     const agents = [
       { ...scout, role: "x" },
       { ...scout, role: "y" },
@@ -113,7 +113,7 @@ describe("a call that does not fit", () => {
 });
 
 describe("results", () => {
-  it("BLX-22 BLX-13 come in the order of the call, whoever ends first", async () => {
+  it("BLX-22 BLX-13 come in the order of the call, in whatever order they end", async () => {
     const waits = new Map([
       ["a", 30],
       ["b", 1],
@@ -383,7 +383,7 @@ describe("handing in", () => {
     expect((await failureOf(view, {}, contextFor("/"))).message).toContain("the result was already submitted");
   });
 
-  it("takes one that was mended", async () => {
+  it("accepts a corrected result", async () => {
     const { result } = await one(async (call) => {
       await call("submit_result", "words");
       await call("submit_result", done);
@@ -392,7 +392,7 @@ describe("handing in", () => {
   });
 });
 
-describe("what is told meanwhile", () => {
+describe("progress during a run", () => {
   it("BLX-25 are steps: the tools, each kind of work, the worker's own steps, and the end, merged by id", async () => {
     const { coordination } = await one(async (call) => {
       await call("view", { path: "." });

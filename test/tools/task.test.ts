@@ -204,7 +204,7 @@ describe("dispatch", () => {
     },
   );
 
-  it("leaves it to a catalog that has rules of its own", async () => {
+  it("leaves the choice to a catalog with its own rules", async () => {
     const tasks = fakeTasks({ start: ended("x") });
     const source = {
       agents: () => AGENTS,

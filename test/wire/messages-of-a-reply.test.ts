@@ -42,7 +42,7 @@ describe("on the responses wire", () => {
     ]);
   });
 
-  test("the phase of the last words is told with the message of the session", async () => {
+  test("the phase of the last text is reported with the session's message", async () => {
     const stream = streamed(message("Nearly.", "commentary"), message("It holds x.", "final_answer"));
     const { session } = await stage([], { provider: openaiResponses(placeSaying([stream])) });
     await session.sendAndWait({ prompt: "go" });

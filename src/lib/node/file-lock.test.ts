@@ -37,7 +37,7 @@ describe("a lock on a file", () => {
     expect(await folder.tree()).toEqual({});
   });
 
-  it("of another machine is awaited, since nobody here can tell whether its process lives", async () => {
+  it("of another machine is awaited, since its process cannot be checked from here", async () => {
     await using folder = await tempFolder();
     const path = folder.at("f.json");
     lockFile(path, { pid: 2 ** 22 - 3, host: "elsewhere" });

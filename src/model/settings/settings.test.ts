@@ -138,7 +138,7 @@ describe("the environment", () => {
     });
   });
 
-  it("gives a key without an address to the provider that the model names, or to nobody", () => {
+  it("gives a key without an address to the provider that the model names, or to none", () => {
     const environment = { TROUPE_API_KEY: "k", TROUPE_MODEL: "mistral/m" };
     expect(provider("mistral", { environment })?.key).toEqual({ type: "value", value: "k" });
     expect(problem({ environment: { TROUPE_API_KEY: "k", TROUPE_MODEL: "m" } }).message).toBe(
