@@ -50,7 +50,7 @@ describe("the rows of a board", () => {
     }));
 });
 
-describe("what may stand on it", () => {
+describe("texts on the board", () => {
   it.each([
     ["a name in other letters", text("Über-Name")],
     ["a name that is a path", text("../x")],

@@ -95,7 +95,7 @@ describe("get", () => {
   );
 });
 
-describe("who may write", () => {
+describe("write access", () => {
   it("asks a person where a write takes effect at once", () =>
     onBoard(async (board) => {
       const add = contextBoard.bind({ command: "add", name: "x", description: "About x", context: "All of x" });

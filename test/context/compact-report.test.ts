@@ -24,7 +24,7 @@ const result = (number: number, characters: number): Message[] => [
   { role: "tool", toolCallId: `c${number}`, content: "x".repeat(characters), isError: false },
 ];
 
-describe("what fills the window", () => {
+describe("the report of the context window", () => {
   it("counts by kind, and lists the ten largest results by tool", () => {
     const shown = {
       system: `You are.\n<custom_instructions>\n${"i".repeat(400)}\n</custom_instructions>`,
@@ -63,7 +63,7 @@ describe("the thresholds", () => {
   });
 });
 
-describe("what stands beside a summary", () => {
+describe("the text beside a summary", () => {
   const tasks = {
     list: () => [
       { id: "scout", agentType: "explore", status: "running", description: "look\naround", relation: "child" },

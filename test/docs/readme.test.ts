@@ -40,7 +40,7 @@ describe("README.md", () => {
   });
 });
 
-describe("links lead somewhere", () => {
+describe("links have a target", () => {
   it.each(documents)("in %s", (path) => {
     const markdown = read(path);
     const broken = relativeLinks(markdown).filter((target) => {
@@ -53,7 +53,7 @@ describe("links lead somewhere", () => {
   });
 });
 
-describe("what is named exists", () => {
+describe("names exist in the code", () => {
   it.each(guides)("flags of troupe in %s", (path) => {
     const named = new Set([...read(path).matchAll(/(?<![\w-])--([a-z][a-z-]+)/g)].map(([, name = ""]) => name));
     const known = options.map(({ name }) => name);

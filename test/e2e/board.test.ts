@@ -150,7 +150,7 @@ describe("--agent rem-agent", () => {
   });
 });
 
-describe("what an ending session leaves behind", () => {
+describe("the end of a session with the board", () => {
   it("MEM-41 MEM-44 ORC-81 is a process that puts the last turn on the board, and leaves nothing behind itself", async () => {
     const home = newHome();
     const environment = { PATH: process.env.PATH ?? "", HOME: home, TROUPE_HOME: home, TROUPE_NO_DISCOVERY: "1" };

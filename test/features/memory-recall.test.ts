@@ -93,7 +93,7 @@ describe("gates", () => {
   });
 });
 
-describe("what is remembered", () => {
+describe("the recalled facts", () => {
   it("MEM-11 stands in the system prompt of the main agent and of those that work for it, and in no message", async () => {
     const steps = [starts("a", "explore"), says("ok"), of("a", says("done"))];
     await onStage(steps, { ...on, files: repository() }, async ({ session, folder, home, requests, first }) => {

@@ -191,7 +191,7 @@ describe("when a sidekick starts", () => {
   });
 });
 
-describe("what a sidekick may", () => {
+describe("rights of a sidekick", () => {
   it("reads what the main agent reads; changes nothing, starts no agent, asks no user, whatever its file lists", async () => {
     const outside = calls(["view", { path: "/etc/hostname" }]);
     const steps = [says("ok"), beside("scout", outside, says("denied"))];
@@ -456,7 +456,7 @@ describe("the inbox", () => {
   });
 });
 
-describe("what sidekicks cost", () => {
+describe("cost of sidekicks", () => {
   it("is counted with the session, and is never more than a quarter of its limits", async () => {
     const look = calls(["view", { path: "a.txt" }]);
     const steps = [says("fine"), beside("scout", look, look)];

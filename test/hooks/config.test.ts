@@ -192,7 +192,7 @@ describe("a file of hooks", () => {
   });
 });
 
-describe("what is pinned", () => {
+describe("the pinned definition", () => {
   const pinned = (fields: object) => file(entry(fields)).definitions[0]?.pinned;
 
   it("shows the command on one line and holds all that decides", () => {

@@ -122,7 +122,7 @@ describe("a hostile MCP server hurts only its own calls", () => {
   });
 });
 
-describe("what a server asks while it works", () => {
+describe("requests of a server during a call", () => {
   it("reaches the one who called, bounded and safe to show, and the clock of the call stands still", async () => {
     const asked: unknown[] = [];
     const server = mcp.use(scripted("asks", { timeoutMs: 3_000 }), {

@@ -195,7 +195,7 @@ describe("B: shell permission", () => {
   });
 });
 
-describe("what is plain", () => {
+describe("plain commands", () => {
   it.each([
     "echo a\u00a0b",
     "echo a\u200bb",

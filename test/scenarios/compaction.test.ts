@@ -168,7 +168,7 @@ describe("a summary that fails", () => {
   });
 });
 
-describe("what a compaction leaves", () => {
+describe("the conversation after a compaction", () => {
   it("a checkpoint in a file, with a title, numbered through, and the same messages when the log is read back", async () => {
     await using folder = await tempFolder();
     const script = () => [

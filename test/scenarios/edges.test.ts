@@ -155,7 +155,7 @@ describe("replies that are not quite right", () => {
   });
 });
 
-describe("what was refused is unsaid", () => {
+describe("a refused message is not in the conversation", () => {
   it("no model sees a message whose sender was told that it was not accepted", async () => {
     const inner = memoryStore();
     let full = false;

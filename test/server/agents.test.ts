@@ -127,7 +127,7 @@ describe("agents of a client", () => {
   });
 });
 
-describe("what a client says of agents while a session is open", () => {
+describe("agents that a client sets while a session is open", () => {
   const offered = (): string[] => stage.model.requests.at(-1)?.request?.tools.map(({ name }) => name) ?? [];
   const types = (): unknown => {
     const tool = stage.model.requests.at(-1)?.request?.tools.find(({ name }) => name === "task");

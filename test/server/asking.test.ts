@@ -30,7 +30,7 @@ function agreeing() {
 }
 const shown = (request: PermissionRequest | undefined) => permissionText(request as unknown as OwnRequest);
 
-describe("what a client is asked over the wire", () => {
+describe("a request to a client over the wire", () => {
   it.runIf(works)(
     "says that a command leaves the sandbox; an answer for the session counts for this once",
     async () => {

@@ -174,7 +174,7 @@ describe("an extension", () => {
   });
 });
 
-describe("what an extension may not do", () => {
+describe("rights that an extension does not have", () => {
   it("is change permissions, run commands, or know of another session", async () => {
     const other = await stage.client.createSession({ onPermissionRequest: approveAll });
     const session = await opened({

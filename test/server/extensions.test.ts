@@ -21,7 +21,7 @@ const skill = (name: string): string => `---\nname: ${name}\ndescription: How to
 const shownLast = (): string => JSON.stringify(stage.model.requests.at(-1)?.body);
 const offeredLast = (): string[] => (stage.model.requests.at(-1)?.request?.tools ?? []).map(({ name }) => name);
 
-describe("what a session can be given beside tools", () => {
+describe("a session with skills and MCP servers", () => {
   it("switches skills on and off, and finds new ones", async () => {
     const session = await stage.client.createSession({
       onPermissionRequest: approveAll,

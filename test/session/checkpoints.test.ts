@@ -305,7 +305,7 @@ describe("trees", () => {
   });
 });
 
-describe("what a killed write left behind", () => {
+describe("remains of a killed write", () => {
   it.runIf(process.platform === "linux")(
     "is swept at once when its process is gone, and stays while that lives",
     async () => {
