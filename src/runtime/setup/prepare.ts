@@ -124,7 +124,7 @@ export async function prepareSession(request: SessionRequest, log: SessionLog, p
       ...(request.nestedInstructions !== false && {
         onFileAccess: (path: string, toolName: string) => draft.listener.fileAccess(workspace, path, toolName),
       }),
-      withoutSandbox: hands.withoutSandbox,
+      sandboxStatus: hands.sandboxStatus,
       fileHistory: { checkpoints: hands.checkpoints, disk: draft.disk },
       onRewound: (events) => {
         late.schedules?.rewound(events);
