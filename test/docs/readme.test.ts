@@ -110,7 +110,7 @@ describe("ARCHITECTURE.md", () => {
 
 describe("examples work", () => {
   it("as lines of a log, checksums included", () => {
-    const [example = ""] = codeBlocks(read("docs/how-to/sessions.md"), "jsonl");
+    const [example = ""] = codeBlocks(read("docs/explanation/durability.md"), "jsonl");
     const lines = example
       .trim()
       .split("\n")
