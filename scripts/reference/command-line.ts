@@ -1,34 +1,9 @@
 import { exitCodes as codes, exitCodeTexts } from "../../src/cli/exit-codes.ts";
-import { helpText } from "../../src/cli/help.ts";
-import { options } from "../../src/cli/options.ts";
+import { referencePage } from "../../src/cli/help/reference.ts";
 import { builtinCommands } from "../../src/commands/list.ts";
-import { block, code, type Page, page, sentence, table } from "./markdown.ts";
+import { code, type Page, page, sentence, table } from "./markdown.ts";
 
-export function commandLine(): Page {
-  const [, usage = ""] = /^Usage:\n([\s\S]*?)\n\n/m.exec(helpText("")) ?? [];
-  const groups = [...new Set(options.map(({ group }) => group))];
-  return page({
-    name: "command-line",
-    title: "Command line",
-    from: ["src/cli/help.ts", "src/cli/options.ts"],
-    parts: [
-      "`troupe --help` prints this page's content. Exit codes: [exit codes](exit-codes.md).",
-      "## Commands",
-      block("text", usage.replaceAll(/^ {2}/gm, "")),
-      ...groups.flatMap((group) => [`## ${group}`, flagsOf(group)]),
-    ],
-  });
-}
-
-function flagsOf(group: string): string {
-  const rows = options
-    .filter((option) => option.group === group)
-    .map(({ name, short, value, multiple, help }) => [
-      [`--${name}${value ? ` <${value}>` : ""}`, ...(short ? [`-${short}`] : [])].map(code).join(", "),
-      sentence(help) + (multiple ? " Can be repeated." : ""),
-    ]);
-  return table(["flag", "effect"], rows);
-}
+export const commandLine = (): Page => ({ path: "docs/reference/command-line.md", text: referencePage() });
 
 export function exitCodes(): Page {
   const names = Object.keys(codes) as (keyof typeof codes)[];

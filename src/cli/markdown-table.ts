@@ -1,6 +1,7 @@
 /** Renders Markdown tables in columns that fit the terminal. */
 
-import { BOLD, DIM, type Span, spansIn, styled, Wrap } from "./markdown-inline.ts";
+import { BOLD, DIM, type Span, styled } from "../lib/markdown-spans.ts";
+import { spansIn, Wrap } from "./markdown-inline.ts";
 import { columnsOf } from "./output/columns.ts";
 
 const MIN_COLUMN = 6;

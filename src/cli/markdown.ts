@@ -2,8 +2,9 @@
  * Renders Markdown on a terminal while it arrives. All text is sanitised, so the only escape sequences in the result
  * are styles written here. Code keeps its lines and spaces; other text is wrapped at words.
  */
+import { BOLD, DIM, type Style, styled, UNDERLINE } from "../lib/markdown-spans.ts";
 import { sanitise } from "../lib/text.ts";
-import { BOLD, DIM, type Style, shownUpTo, spansIn, styled, UNDERLINE, Wrap } from "./markdown-inline.ts";
+import { shownUpTo, spansIn, Wrap } from "./markdown-inline.ts";
 import { isTableRow, tableText } from "./markdown-table.ts";
 import { columnsOf } from "./output/columns.ts";
 

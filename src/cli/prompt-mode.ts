@@ -42,7 +42,7 @@ export async function promptCommand(given: Arguments, launcher: Launcher): Promi
     void session.close();
   });
   try {
-    const prompt = await promptOf(input, session.settings.surroundings?.filesFolder ?? "");
+    const prompt = await promptOf(input, session.workspace.services?.filesFolder ?? "");
     const { outcome, verdict, said } = await run({ session, prompt, format, given, bar, out, answers });
     const left = busyAgents(session);
     bar.stop();
@@ -94,10 +94,10 @@ async function attachTerminal(given: Arguments, session: Session, bar: Progress)
   const stops: (() => void)[] = [];
   if (!given.has("no-ask-user")) {
     const { terminalForms } = await import("./fill-form.ts");
-    stops.push(session.attach(terminalForms({ input, output, turns, pause: () => bar.pause() })));
+    stops.push(session.requests.attach(terminalForms({ input, output, turns, pause: () => bar.pause() })));
   }
   // Autopilot works without a user.
-  if (session.modes.current !== "autopilot") {
+  if (session.mainAgent.modes.current !== "autopilot") {
     const { askForApproval } = await import("./approvals.ts");
     stops.push(askForApproval(session, { terminal: { input, output }, bar, turns }));
   }
@@ -107,8 +107,8 @@ async function attachTerminal(given: Arguments, session: Session, bar: Progress)
 }
 
 /** True for a new session without messages or choices: a command printed its own output, or does not exist. */
-const isEmpty = ({ inherited, events }: Session): boolean =>
-  inherited === 0 && !events.some(({ type }) => KEPT.test(type));
+const isEmpty = ({ history, events }: Session): boolean =>
+  history.inherited === 0 && !events.some(({ type }) => KEPT.test(type));
 
 const KEPT =
   /^(?:user\.|assistant\.|tool\.|session\.(?:mode_changed|error|schedule)|subagent\.|troupe\.(?:schedule|task|rewound))/;

@@ -101,7 +101,7 @@ export interface SessionRequest {
   readonly extensions?: { readonly sdkPath?: string };
   /** For a resumed session: data of the resume event in its log. */
   readonly resumed?: SessionOptions["resumed"];
-  /** `Session.goOn` resumes calls that were waiting for a client when the session closed. */
+  /** `session.queue.resume` resumes calls that were waiting for a client when the session closed. */
   readonly continuesPending?: boolean;
   /** How long to wait for an idle process to release the session. */
   readonly patienceMs?: number;

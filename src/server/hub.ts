@@ -116,7 +116,7 @@ export class Hub {
         continuesPending: continuePendingWork,
       }),
     );
-    live.session.goOn();
+    live.session.queue.resume();
     return described(live);
   }
 
@@ -159,11 +159,11 @@ export class Hub {
     live.trace = traceOf(params);
     if (!sessionWasActive && !continuePendingWork && live.session.requests.pending().length > 0) {
       live.session.abort();
-      await live.session.whenIdle();
+      await live.session.queue.whenIdle();
     }
     const resumed = params.disableResume ? "silent" : ({ sessionWasActive, continuePendingWork } as const);
     const isReopened = await this.reconfigure(live, optionsOf(params), resumed);
-    if (!isReopened && resumed !== "silent") await live.session.rejoined(resumed);
+    if (!isReopened && resumed !== "silent") await live.session.history.rejoined(resumed);
     warnWithoutEffect(live.session, params);
     if (!sessionWasActive && continuePendingWork) live.session.requests.remind();
     return described(live);
@@ -185,7 +185,7 @@ export class Hub {
     );
     if (live.isBusy) {
       const message = `The session is at work; these options of a client were not used: ${changed.join(", ")}.`;
-      live.session.warn("options", message);
+      live.session.history.warn("options", message);
       return false;
     }
     await this.#reopen(live, options, resumed).catch(async (error: unknown) => {
@@ -352,7 +352,7 @@ export class Hub {
   }
 
   #tellAll(type: LifecycleType, live: LiveSession | { readonly id: string }): void {
-    const metadata = "session" in live ? lifecycleMetadata(live.session.events, live.session.title) : undefined;
+    const metadata = "session" in live ? lifecycleMetadata(live.session.events, live.session.history.title) : undefined;
     const params = { type, sessionId: live.id, ...(metadata && { metadata }) };
     const frame = encodeFrame({ jsonrpc: "2.0", method: "session.lifecycle", params });
     for (const connection of this.#connections)
@@ -368,13 +368,13 @@ export class Hub {
 
   #isAskedFor(live: LiveSession): boolean {
     if (live.isParked || live.reopening) return false;
-    return this.#options.runtime.handOver.isAskedFor(live.session.settings.log);
+    return this.#options.runtime.handOver.isAskedFor(live.session.history.log);
   }
 
   /** Hands an idle session over to another process. A busy one stays. */
   async #letGo(live: LiveSession): Promise<void> {
     const { handOver } = this.#options.runtime;
-    const { log } = live.session.settings;
+    const { log } = live.session.history;
     if (live.isBusy) return handOver.refuse(log);
     await live.park();
     await handOver.answered(log);

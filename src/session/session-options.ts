@@ -86,8 +86,8 @@ export interface GivenSubagents {
   readonly maxDepth?: number;
 }
 
-/** The session's environment, for surfaces. */
-interface Surroundings {
+/** Parts of the session's folder that the runtime has loaded, for surfaces. */
+export interface WorkspaceServices {
   /** The absolute path of the session's own folder for files. */
   readonly filesFolder: string;
   readonly skills: readonly Skill[];
@@ -109,6 +109,14 @@ interface Surroundings {
   readonly servers: CommandPorts["servers"];
   /** The available main agents, the current one, and how to choose. */
   readonly agents?: NonNullable<CommandPorts["agents"]>;
+  /** The GitHub identity, for programs that ask. */
+  readonly identity?:
+    | {
+        status(): Promise<GithubStatus>;
+        /** Returns the endpoint of its models, with the token. Must not be exposed to every client. */
+        endpoint(): ReturnType<Github["endpoint"]>;
+      }
+    | undefined;
   /** Set if a client has asked for extensions. */
   readonly extensions?: ExtensionPort;
   /** Workflows of extensions, including past runs; absent if they are switched off. */
@@ -154,7 +162,7 @@ export interface SessionOptions extends RunSettings {
   readonly name?: string;
   /** Additional facts for `session.resume`; "silent": no event is emitted. */
   readonly resumed?: Pick<EventData<"session.resume">, "continuePendingWork" | "sessionWasActive"> | "silent";
-  /** Calls that wait for a client are resumed by `Session.goOn`. Otherwise they are interrupted. */
+  /** Calls that wait for a client are resumed by `session.queue.resume`. Otherwise they are interrupted. */
   readonly continuesPending?: boolean;
   /** Rebuilds a command's rules for a message of an earlier process. */
   commandRules?(kept: KeptRules): Promise<TurnRules>;
@@ -166,13 +174,7 @@ export interface SessionOptions extends RunSettings {
   readonly wakes?: boolean;
   /** Creates the hooks of the session. */
   readonly hooks?: (emit: Emit) => Hooks;
-  readonly surroundings?: Surroundings;
-  /** The session's GitHub identity, for programs that ask. */
-  readonly identity?: {
-    status(): Promise<GithubStatus>;
-    /** Returns the endpoint of its models, with the token. Must not be exposed to every client. */
-    endpoint(): ReturnType<Github["endpoint"]>;
-  };
+  readonly services?: WorkspaceServices;
   /** The initial mode, unless the log has another. */
   readonly mode?: SessionMode;
   /** Called with the mode at the start and on every change. */

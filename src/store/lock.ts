@@ -287,3 +287,22 @@ function placeOf(holder: Holder): "here" | "earlier boot" | "elsewhere" {
   if (holder.pids !== "" && pids !== "" && holder.boot !== "") return holder.pids === pids ? "here" : "elsewhere";
   return isThisHost ? "here" : "elsewhere";
 }
+
+/** Who has a session open, as its lock tells. "died": its process ended without closing it. */
+export type SessionHolder =
+  | { readonly kind: "nobody" }
+  | { readonly kind: "died" }
+  /** `isHere` is false for a process of another machine or container. */
+  | { readonly kind: "process"; readonly pid: number; readonly isHere: boolean };
+
+/** Reads the lock only, so that many sessions can be asked about. */
+export async function holderOf(directory: string): Promise<SessionHolder> {
+  const holder = await readHolder(join(directory, LOCK_FILE)).catch(() => undefined);
+  if (!holder) return { kind: "nobody" };
+  const { pid, renewedAt } = holder;
+  if (placeOf(holder) === "here") {
+    return (await isSameProcess(pid, holder.started)) ? { kind: "process", pid, isHere: true } : { kind: "died" };
+  }
+  const isSilent = renewedAt === undefined || Date.now() - renewedAt > SILENCE_MS;
+  return isSilent ? { kind: "died" } : { kind: "process", pid, isHere: false };
+}

@@ -60,6 +60,11 @@ export class App implements Host {
   /** Output of `!` commands that goes along with the next prompt. */
   shellOutput: string[] = [];
   search: HistorySearch | undefined;
+  /** The session is open in another process. */
+  isJoined = false;
+  isLeaving = false;
+  /** Set when the session could not be opened: tries once more. */
+  retry: (() => Promise<void>) | undefined;
   #hint: { readonly text: string; readonly timer: NodeJS.Timeout } | undefined;
   #ticker: NodeJS.Timeout | undefined;
   #onExit: () => void = () => undefined;
@@ -300,13 +305,14 @@ export class App implements Host {
       selected: search?.selected ?? this.popup.selected,
       card,
       status: {
-        left: statusLeft(this.session?.view, { isBusy: this.isBusy, now }),
+        left: this.retry ? "no session" : statusLeft(this.session?.view, { isBusy: this.isBusy, now }),
         right: escText({
           isPopupOpen: this.popup.isOpen || search !== undefined,
           isElsewhere: target.kind !== "main",
           isCardFocused: this.attention.isFocused,
           isBusy: this.isBusy,
           hasDraft: !this.editor.isEmpty,
+          isWithoutSession: this.retry !== undefined,
         }),
       },
       hint: this.#hint?.text,

@@ -140,7 +140,7 @@ export class Attention {
       isArmed: this.isArmed,
       isFocused: this.isFocused,
       keys: keysOf(item),
-      agentName: agent ? agent.displayName || agent.name : undefined,
+      agentName: agent ? `${agent.id} (${agent.displayName || agent.name})` : undefined,
       blocked: blocked > 0 ? `${plural(blocked, "agent")} wait for it` : undefined,
     };
   }

@@ -51,6 +51,18 @@ export class CommandRunner implements Commands {
       answerWords(app, target, text.trim());
       return;
     }
+    if (!app.session && app.retry) {
+      const { retry } = app;
+      app.retry = undefined;
+      this.#isWaiting = text.trim() !== "";
+      this.#run(
+        retry().catch((error: unknown) => {
+          app.retry ??= retry;
+          throw error;
+        }),
+      );
+      return;
+    }
     if (text.trim() === "") return;
     if (!app.session) {
       this.#isWaiting = true;

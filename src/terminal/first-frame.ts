@@ -1,8 +1,9 @@
 /**
  * The first frame: the prompt, painted before anything else is loaded. Keys that are typed meanwhile are kept and handed
- * over. This file imports types only, so that it costs nothing.
+ * over. This file imports types and a constant only, so that it costs nothing.
  */
 import type { ReadStream, WriteStream } from "node:tty";
+import { MODES_OFF } from "./reset.ts";
 import type { Painted } from "./screen/frame.ts";
 
 export interface FirstFrame {
@@ -17,7 +18,6 @@ export interface FirstFrame {
 
 /** Bracketed paste and focus reports; the question for the kitty keyboard protocol. */
 const MODES_ON = "\u001b[?2004h\u001b[?1004h\u001b[?u";
-const MODES_OFF = "\u001b[?1004l\u001b[?2004l\u001b[?25h\u001b[0m";
 const INTERRUPT = 3;
 
 export function firstFrame(input: ReadStream, output: WriteStream): FirstFrame {

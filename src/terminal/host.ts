@@ -51,6 +51,8 @@ export interface Host {
   readonly view: View;
   target: Target;
   search: HistorySearch | undefined;
+  /** Set when the session could not be opened: tries once more. */
+  retry: (() => Promise<void>) | undefined;
   /** Output of `!` commands that goes along with the next prompt. */
   shellOutput: string[];
   /** Writes logical lines above the live region. */

@@ -9,14 +9,17 @@ export interface EscState {
   readonly isCardFocused: boolean;
   readonly isBusy: boolean;
   readonly hasDraft: boolean;
+  readonly isWithoutSession: boolean;
 }
 
 /** Describes the effect of the next Esc. Esc never stops an agent in the background. */
-export function escText({ isPopupOpen, isElsewhere, isCardFocused, isBusy, hasDraft }: EscState): string {
+export function escText(state: EscState): string {
+  const { isPopupOpen, isElsewhere, isCardFocused, isBusy, hasDraft } = state;
   if (isPopupOpen) return "Esc closes the list";
   if (isElsewhere) return "Esc goes back to the prompt";
   if (isCardFocused) return "Esc leaves the card";
   if (isBusy) return "Esc interrupts";
+  if (state.isWithoutSession) return "Enter tries again · Ctrl+D leaves";
   return hasDraft ? "Esc Esc clears" : "Esc Esc rewinds · ? keys";
 }
 

@@ -2,6 +2,7 @@
 import type { ReadStream, WriteStream } from "node:tty";
 import { setKittyProtocolActive } from "@earendil-works/pi-tui/dist/keys.js";
 import type { FirstFrame } from "./first-frame.ts";
+import { MODES_OFF } from "./reset.ts";
 import type { Screen, ScreenPorts } from "./screen/screen.ts";
 
 export interface TtyOptions {
@@ -14,7 +15,6 @@ export interface TtyOptions {
 const KITTY_ON = "\u001b[>1u";
 const KITTY_OFF = "\u001b[<u";
 const MODES_ON = "\u001b[?2004h\u001b[?1004h";
-const MODES_OFF = "\u001b[?1004l\u001b[?2004l\u001b[?25h\u001b[0m";
 
 export class Tty {
   readonly #options: TtyOptions;

@@ -10,7 +10,17 @@ const MAX_ASKED_CHARACTERS = 64_000;
 const TELLING: readonly string[] = ["path", "pattern", "command", "url", "question"];
 
 export function toolTitle(name: string, given: unknown): string {
-  return clip(`${name} ${argumentText(given)}`.trim(), MAX_TITLE_CHARACTERS);
+  const told = name === "task" ? taskText(given) : argumentText(given);
+  return clip(`${name} ${told}`.trim(), MAX_TITLE_CHARACTERS);
+}
+
+/** `ann (explore): look at the parser`. */
+function taskText(given: unknown): string {
+  if (typeof given !== "object" || given === null) return "";
+  const { name, agent_type: type, description } = given as Readonly<Record<string, unknown>>;
+  const who = typeof name === "string" ? `${name}${typeof type === "string" ? ` (${type})` : ""}` : type;
+  const told = [who, description].filter((part) => typeof part === "string" && part !== "");
+  return told.length > 0 ? told.join(": ") : argumentText(given);
 }
 
 /** The arguments as JSON, bounded. */

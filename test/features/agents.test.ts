@@ -34,7 +34,7 @@ describe("built-in agents", () => {
       await session.sendAndWait({ prompt: "go" });
       expect(toolNames(first("a"))).toEqual(expect.arrayContaining([...has]));
       expect(toolNames(first("a")).filter((name) => (hasNot as string[]).includes(name))).toEqual([]);
-      expect(session.tasks?.view("a")).toMatchObject({ agentType: type, status: "completed" });
+      expect(session.agents.tasks?.view("a")).toMatchObject({ agentType: type, status: "completed" });
     });
   });
 
@@ -44,7 +44,7 @@ describe("built-in agents", () => {
   ])("ORC-18 research is dispatched and %s", async (_title, environment, searches) => {
     await onStage(started("research"), { environment }, async ({ session, first, requests }) => {
       await session.sendAndWait({ prompt: "go" });
-      expect(session.tasks?.view("a")).toMatchObject({ agentType: "research", status: "completed" });
+      expect(session.agents.tasks?.view("a")).toMatchObject({ agentType: "research", status: "completed" });
       const web = toolNames(first("a")).filter((name) => name.startsWith("web_"));
       expect(web).toEqual(searches ? ["web_fetch", "web_search"] : ["web_fetch"]);
       expect(JSON.stringify(requests()).includes("web_search")).toBe(searches);
@@ -60,7 +60,7 @@ describe("built-in agents", () => {
       expect(resultsOf(session.events, "task")).toEqual([
         expect.stringMatching(/^There is no agent "rubber-duck"\. Valid values/),
       ]);
-      expect(session.tasks?.list()).toEqual([]);
+      expect(session.agents.tasks?.list()).toEqual([]);
     });
   });
 

@@ -55,9 +55,9 @@ describe("compaction", () => {
       const working = session.sendAndWait({ prompt: "Read the files" });
       // The summary is being written, and two more requests have gone out meanwhile.
       await expect.poll(() => work(requests()).length, { timeout: 10_000 }).toBe(6);
-      expect(only(heard, "session.compaction_start", "session.compaction_complete").map(({ type }) => type)).toEqual([
-        "session.compaction_start",
-      ]);
+      await expect
+        .poll(() => only(heard, "session.compaction_start", "session.compaction_complete").map(({ type }) => type))
+        .toEqual(["session.compaction_start"]);
       written.resolve();
       await expect.poll(() => only(heard, "session.compaction_complete").length).toBe(1);
       goOn.resolve();
@@ -125,7 +125,7 @@ describe("compaction", () => {
     };
     await onStage(steps, { files }, async ({ session, requests, folder, home }) => {
       await session.sendAndWait({ prompt: "go" });
-      await session.whenIdle();
+      await session.queue.whenIdle();
       await submit(session, "/tidy the attic");
       const place = join(home, "session-state", session.id);
       mkdirSync(join(place, "files"), { recursive: true });

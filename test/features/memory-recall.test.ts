@@ -142,7 +142,7 @@ describe("the memory service", () => {
       await session.sendAndWait({ prompt: "on" });
       expect(memories.requests).toEqual([{ request: "GET /memory/prompt?scope=repository&repo=me%2Fthing" }]);
       expect(memoryPart(first("main"))).toContain('- style: "Use tabs."');
-      expect(session.settings.surroundings?.memories?.()).toBe(1);
+      expect(session.workspace.services?.memories?.()).toBe(1);
       const tool = (name: string) => first("main").tools.find((one) => one.name === name);
       expect(tool("store_memory")?.description).toBe("Keep a fact for the team.\n\nOnly what everyone should know.");
       expect(tool("store_memory")?.parameters).not.toHaveProperty("properties.scope");

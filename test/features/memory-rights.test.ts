@@ -48,7 +48,7 @@ describe("permission for the memory", () => {
       }
       if (approval === "session") {
         const denied = permissions === deny ? [{ kind: "memory", argument: null }] : [];
-        session.settings.surroundings?.permissions?.rules.replaceRules({ approved: [], denied });
+        session.workspace.services?.permissions?.rules.replaceRules({ approved: [], denied });
       } else current = await reopen({ permissions });
       const shown = person(current);
       await current.sendAndWait({ prompt: "second" });

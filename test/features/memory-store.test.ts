@@ -334,12 +334,12 @@ describe("permission", () => {
       const shown = person(session, { kind: "approved-for-session", approval: { kind: "memory" } });
       await session.sendAndWait({ prompt: "go" });
       expect(shown).toHaveLength(1);
-      expect(session.settings.grants.session).toEqual([{ kind: "memory" }]);
+      expect(session.permissions.grants.session).toEqual([{ kind: "memory" }]);
       expect(facts(home, folder).map(({ fact, status }) => [fact, status])).toEqual([
         [input.fact, "accepted"],
         ["Lint with npm run check.", "proposed"],
       ]);
-      expect((await reopen()).settings.grants.location).toEqual([]);
+      expect((await reopen()).permissions.grants.location).toEqual([]);
     });
   });
 
@@ -349,7 +349,7 @@ describe("permission", () => {
       person(session, { kind: "approved-for-location", approval: { kind: "memory" }, locationKey: folder });
       await session.sendAndWait({ prompt: "go" });
       const again = await reopen();
-      expect(again.settings.grants.location).toEqual([{ kind: "memory" }]);
+      expect(again.permissions.grants.location).toEqual([{ kind: "memory" }]);
       await again.sendAndWait({ prompt: "more" });
       expect(facts(home, folder).map(({ status }) => status)).toEqual(["accepted", "proposed"]);
     });
@@ -407,7 +407,7 @@ describe("later sessions", () => {
       says("hello"),
     ];
     await onStage(steps, on, async ({ session, requests, reopen }) => {
-      session.attach({
+      session.requests.attach({
         kinds: ["permission"],
         handle: async (request) =>
           request.kind === "permission" && request.permissionRequest.kind === "memory"

@@ -71,7 +71,7 @@ describe("an agent chosen while the session is open", () => {
     // Nobody names a model, so that agents may.
     const options = { files, workspace, ...({ model: undefined } as object) };
     await onStage(steps, options, async ({ session, requests, heard }) => {
-      const choice = session.settings.surroundings?.agents;
+      const choice = session.workspace.services?.agents;
       await session.sendAndWait({ prompt: "go" });
       await submit(session, "/agent bard");
       await session.sendAndWait({ prompt: "sing" });
@@ -103,7 +103,7 @@ describe("an agent chosen while the session is open", () => {
         { previousModel: "large", newModel: "small", reasoningEffort: "low", cause: "agent" },
         { previousModel: "small", newModel: "large", previousReasoningEffort: "low", cause: "agent" },
       ]);
-      expect(session.settings.reasoningEffort).toBeUndefined();
+      expect(session.mainAgent.reasoningEffort).toBeUndefined();
       await expect(choice?.select("brad")).rejects.toMatchObject({ message: "Custom agent 'brad' not found." });
       expect(choice?.selected()).toBeUndefined();
     });

@@ -173,7 +173,7 @@ it("the tool is not offered where neither the model nor a service searches", asy
 it("a switch to a model that cannot search takes the tool away, and a switch back offers it again", async () => {
   await onWire("responses", {}, async ({ session, seen }) => {
     const offered = async (model: string): Promise<boolean> => {
-      await session.settings.modelSelection?.select(model);
+      await session.mainAgent.selection?.select(model);
       const before = seen.length;
       await session.sendAndWait({ prompt: "again" });
       const { tools = [] } = JSON.parse(seen[before]?.body ?? "{}") as { tools?: { name?: string }[] };

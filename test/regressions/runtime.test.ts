@@ -34,7 +34,7 @@ describe("A session of the runtime", () => {
         await root.files({ "home/providers.json": JSON.stringify({ providers }) });
         const sessionId = await writeLog(runtime, folder);
         const session = await runtime.resumeSession(sessionId, { cwd: folder });
-        const { model } = session.settings.model;
+        const { model } = session.mainAgent.model;
         await session.close();
         expect(model).toBe("large");
       },
@@ -45,10 +45,10 @@ describe("A session of the runtime", () => {
     inPlace(async ({ folder, runtime, script }) => {
       const model = await script({ say: "ok" });
       const one = await runtime.createSession({ cwd: folder, model });
-      const offered = one.settings.offer.tools.map(({ name }) => name);
+      const offered = one.mainAgent.prompt.tools.map(({ name }) => name);
       await one.close();
       const other = await runtime.createSession({ cwd: folder, model, toolChoice: { excluded: ["skill"] } });
-      const left = other.settings.offer.tools.map(({ name }) => name);
+      const left = other.mainAgent.prompt.tools.map(({ name }) => name);
       await other.close();
       expect(offered).toContain("skill");
       expect(left).not.toContain("skill");
@@ -80,7 +80,7 @@ describe("A session of the runtime", () => {
       await one.sendAndWait({ prompt: "x" });
       await one.close();
       const two = await runtime.resumeSession(one.id, { cwd: folder, model: await script({ say: "ok" }) });
-      const mode = two.modes.current;
+      const mode = two.mainAgent.modes.current;
       await two.close();
       expect(mode).toBe("plan");
     }));

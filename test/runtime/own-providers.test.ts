@@ -163,7 +163,7 @@ describe("a provider for a whole session", () => {
       const first = await open({ model: "m", providers: { provider } });
       await answer(first);
       await first.close();
-      const again = await runtime.resumeSession(first.id, { cwd: first.settings.cwd, providers: { provider } });
+      const again = await runtime.resumeSession(first.id, { cwd: first.workspace.cwd, providers: { provider } });
       await answer(again);
       await again.close();
       expect(server.requests.map(({ body }) => body)).toMatchObject([{ model: "m" }, { model: "m" }]);
@@ -174,8 +174,8 @@ describe("a provider for a whole session", () => {
       const first = await open({ model: "m", providers: { provider: { baseUrl: server.baseUrl, apiKey: KEY } } });
       await answer(first);
       await first.close();
-      const again = await runtime.resumeSession(first.id, { cwd: first.settings.cwd });
-      expect(again.settings.model.model).toBe("understudy");
+      const again = await runtime.resumeSession(first.id, { cwd: first.workspace.cwd });
+      expect(again.mainAgent.model.model).toBe("understudy");
       await again.close();
     }));
 });
@@ -228,7 +228,7 @@ describe("a registry of providers and models", () => {
   it("is listed with what is configured, as the session calls it", () =>
     scene([], async ({ server, open }) => {
       const session = await open({ providers: registry(server) });
-      const rows = (await session.settings.modelSelection?.list()) ?? [];
+      const rows = (await session.mainAgent.selection?.list()) ?? [];
       const own = rows.filter(({ provider }) => provider === "alpha" || provider === "beta");
       expect(own.map(({ id, name, contextWindow, vision }) => ({ id, name, contextWindow, vision }))).toEqual([
         { id: "alpha/sonnet", name: "sonnet", contextWindow: 1024, vision: undefined },
@@ -241,7 +241,7 @@ describe("a registry of providers and models", () => {
   it("grows while the session is open", () =>
     scene([says("hi")], async ({ server, open }) => {
       const session = await open();
-      const seat = session.settings.modelSelection;
+      const seat = session.mainAgent.selection;
       const added = await seat?.add({
         providers: [{ name: "late", baseUrl: server.baseUrl }],
         models: [{ id: "one", provider: "late", name: "The one" }],
@@ -287,7 +287,7 @@ describe("the model of an open session", () => {
     scene([says("one"), says("two")], async ({ server, open }) => {
       const session = await open({ model: "first", reasoningEffort: "low", providers: provider(server) });
       await answer(session);
-      await session.settings.modelSelection?.select("second", { reasoningEffort: "high", reasoningSummary: "concise" });
+      await session.mainAgent.selection?.select("second", { reasoningEffort: "high", reasoningSummary: "concise" });
       await answer(session);
       expect(server.requests.map(({ body }) => body)).toMatchObject([
         { model: "first", reasoning: { effort: "low", summary: "auto" } },
@@ -309,8 +309,8 @@ describe("the model of an open session", () => {
   it("stays what it is when there is no such model", () =>
     scene([], async ({ open }) => {
       const session = await open({ model: "understudy" });
-      await expect(session.settings.modelSelection?.select("nobody/knows")).rejects.toThrow(/no model/);
-      expect(session.settings.model.model).toBe("understudy");
+      await expect(session.mainAgent.selection?.select("nobody/knows")).rejects.toThrow(/no model/);
+      expect(session.mainAgent.model.model).toBe("understudy");
       expect(dataOf(session.events, "session.model_change")).toEqual([]);
     }));
 
@@ -333,8 +333,8 @@ describe("the model of an open session", () => {
         providers: { provider: { baseUrl: server.baseUrl } },
         modelCapabilities: { supports: { vision: false } },
       });
-      await writeFile(join(session.settings.cwd, "dot.png"), Buffer.from(DOT, "base64"));
-      const seat = session.settings.modelSelection;
+      await writeFile(join(session.workspace.cwd, "dot.png"), Buffer.from(DOT, "base64"));
+      const seat = session.mainAgent.selection;
       await answer(session);
       await seat?.select("m", { capabilities: { supports: { vision: true } } });
       await answer(session);
@@ -466,7 +466,7 @@ describe("AI credits of a session", () => {
   it("are told with each prompt and end the work where the price is known", () =>
     scene([], async ({ open }) => {
       const session = await open({ model: "understudy", credits: 30 });
-      expect(session.settings.limits).toEqual({ costUsd: 0.3 });
+      expect(session.mainAgent.limits).toEqual({ costUsd: 0.3 });
       expect(dataOf(session.events, "session.start")[0]?.sessionLimits).toEqual({ maxAiCredits: 30 });
     }));
 
@@ -482,6 +482,6 @@ describe("AI credits of a session", () => {
         ),
       ]);
       expect(dataOf(session.events, "session.warning")).toMatchObject([{ warningType: "limits" }]);
-      expect(session.title).toBe("hello");
+      expect(session.history.title).toBe("hello");
     }));
 });

@@ -73,7 +73,7 @@ test("a script's steps for an agent are found by its name, though its prompt nev
   const model = `faux:${root.at("script.json")}`;
   await withSession(files, { model, permissions: { allTools: true } }, async (session) => {
     await submit(session, "write");
-    expect(session.tasks?.list()).toMatchObject([{ id: "p1", agentType: "poet", status: "completed" }]);
+    expect(session.agents.tasks?.list()).toMatchObject([{ id: "p1", agentType: "poet", status: "completed" }]);
     const said = dataOf(session.events, "assistant.message").map(({ content }) => content);
     expect(said).toEqual(["", "A verse.", "Done."]);
     const failed = await submit(session, "again");

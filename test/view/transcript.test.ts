@@ -164,7 +164,7 @@ describe("a recorded session while it runs", () => {
       for (const item of openAttention(view)) blocked.add(`${item.path.join("/")} blocks ${blockedBy(view, item)}`);
     });
     expect([...chains]).toContain(
-      "task do scout → scout → task do deep → deep → bash env echo asked → approval: env echo asked",
+      "task scout (general-purpose): do scout → scout → task deep (general-purpose): do deep → deep → bash env echo asked → approval: env echo asked",
     );
     expect([...blocked]).toEqual(["scout/deep blocks deep,scout,"]);
   });

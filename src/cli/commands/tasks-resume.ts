@@ -55,7 +55,7 @@ interface End {
 }
 
 async function answerOf(session: Session, id: string, message: string): Promise<End> {
-  const { tasks } = session;
+  const { tasks } = session.agents;
   const before = tasks?.view(id)?.turns ?? 0;
   const receipt = await tasks?.send(id, message);
   if (!tasks || receipt?.outcome === "refused") {

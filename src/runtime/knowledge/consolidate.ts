@@ -52,7 +52,7 @@ export async function consolidate(runtime: Runtime, options: ConsolidateOptions)
   const stop = (): void => void session.close();
   signal?.addEventListener("abort", stop, { once: true });
   try {
-    if (session.settings.model.providerId === UNDERSTUDY) throw noModel();
+    if (session.mainAgent.model.providerId === UNDERSTUDY) throw noModel();
     const outcome = await session.sendAndWait({ prompt: CONSOLIDATION_REQUEST });
     const told = session.events.findLast((event) => event.type === "troupe.consolidation");
     return { by: session.id, outcome, report: told?.data };

@@ -34,7 +34,7 @@ export async function memoryOf(
     isTrusted: workspace.trust.state !== "none",
     ports: { disk, stamp, redactor },
     prompts: shared.memoryPrompts,
-    merge: async (facts) => (listener.session?.budget.reached(leading.limits()) ? facts : merge(facts)),
+    merge: async (facts) => (listener.session?.history.budget.reached(leading.limits()) ? facts : merge(facts)),
     ...(request.memory?.store && { store: request.memory.store }),
     notice: (message) => listener.warn("memory", message),
     onRecall: (recalled) => void listener.say("troupe.memory_recalled", recalled),

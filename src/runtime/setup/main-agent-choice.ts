@@ -22,7 +22,7 @@ export interface MainAgentParts {
   readonly servers: SessionServers;
 }
 
-type Choice = NonNullable<NonNullable<SessionOptions["surroundings"]>["agents"]>;
+type Choice = NonNullable<NonNullable<SessionOptions["services"]>["agents"]>;
 
 export interface MainAgentChoice extends Choice {
   /** Stops the main agent's servers. */

@@ -34,9 +34,9 @@ import { choiceOf, sessionPrompt, sessionTools } from "./session-prompt.ts";
 import { type SessionRules, sessionRules } from "./session-rules.ts";
 import { sessionSchedules } from "./session-schedules.ts";
 import { sessionSearch } from "./session-search.ts";
+import { sessionServices } from "./session-services.ts";
 import { beginSetup, type PrepareParts, type SessionSetup } from "./session-setup.ts";
 import { sessionSkills } from "./session-skills.ts";
-import { sessionSurroundings } from "./session-surroundings.ts";
 import { type SessionTracker, trackSession } from "./session-tracker.ts";
 import { sessionPlaces, type ToolBackends, toolBackends } from "./tool-backends.ts";
 
@@ -115,7 +115,7 @@ export async function prepareSession(request: SessionRequest, log: SessionLog, p
       ...(hooks && { hooks }),
       ...(company && { company }),
       ...(board?.consolidating && { settle: board.consolidating.settle }),
-      surroundings: sessionSurroundings(draft, {
+      services: sessionServices(draft, {
         ...{ workspace, lead, agents, mcp, memory, board, skills, rules, extensions, factories },
         database: hands.database,
         schedules: () => late.schedules,
@@ -173,11 +173,10 @@ async function boardOf(draft: SessionSetup, leading: MainAgent, { redactor }: To
   return (await import("../knowledge/session-board.ts")).sessionBoard(draft, { leading, redactor });
 }
 
-function askedFor({ request, log, stamp, context, identity, tracing }: SessionSetup) {
+function askedFor({ request, log, stamp, context, tracing }: SessionSetup) {
   return {
     ...{ version, log, stamp, context, cwd: context.cwd },
     ...(request.mode && { mode: request.mode }),
-    ...(identity && { identity }),
     ...(tracing && { tracing: tracing.port }),
     ...(request.name !== undefined && { name: request.name }),
     ...(request.resumed && { resumed: request.resumed }),
@@ -198,7 +197,7 @@ function ruled({ context, listener }: SessionSetup, { rules, hands }: { rules: S
   const { newShells, policy } = hands;
   return {
     ...{ roots, grants, policy, refuses, plan, onMode },
-    runCheck: checkRunner({ cwd: context.cwd, roots, newShells, end: () => listener.session?.end.signal }),
+    runCheck: checkRunner({ cwd: context.cwd, roots, newShells, end: () => listener.session?.queue.closed }),
   };
 }
 
@@ -214,8 +213,8 @@ function kept(draft: SessionSetup, { redactor, database }: ToolBackends) {
       events: [...log.removed, ...log.events],
       writeCheckpoint: log.elsewhere ? checkpointWriterTo(log.elsewhere) : checkpointWriter(log.directory, disk),
       standing: (key) => {
-        const { tasks, events = [] } = listener.session ?? {};
-        return workSnapshot(key, { readTodos, readPlan: () => readPlan(draft.files), tasks, events });
+        const { agents, events = [] } = listener.session ?? {};
+        return workSnapshot(key, { readTodos, readPlan: () => readPlan(draft.files), tasks: agents?.tasks, events });
       },
     }),
   };

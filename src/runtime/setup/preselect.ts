@@ -54,7 +54,7 @@ export async function chooseLead(what: {
       workspace,
       skills: "",
       model: async () => undefined,
-      announce: (session) => void (before !== undefined && session.say("subagent.deselected", {})),
+      announce: (session) => void (before !== undefined && session.history.emit("subagent.deselected", {})),
     };
   }
   const isNew = definition.name !== before;
@@ -72,7 +72,7 @@ export async function chooseLead(what: {
     announce(session) {
       if (!isNew) return;
       const { name: agentName, displayName: agentDisplayName, tools } = definition;
-      void session.say("subagent.selected", { agentName, agentDisplayName, tools: tools && [...tools] });
+      void session.history.emit("subagent.selected", { agentName, agentDisplayName, tools: tools && [...tools] });
     },
   };
 }

@@ -389,5 +389,5 @@ function newEntry(request: AnyRequest, toolCallId: string | undefined): Entry {
 /** The open requests to clients, as surfaces see them. */
 export type OpenRequests = Pick<
   Broker,
-  "answer" | "pending" | "request" | "canAnswer" | "remind" | "wasReminded" | "newRequestId" | "mode"
+  "answer" | "pending" | "request" | "canAnswer" | "remind" | "wasReminded" | "newRequestId" | "mode" | "attach"
 >;

@@ -21,7 +21,8 @@ export interface CompletionSources {
   files(): readonly string[] | undefined;
 }
 
-const MAX_SHOWN = 8;
+/** More than fit on the screen: the list scrolls. */
+const MAX_SHOWN = 60;
 
 /** Returns what the text before the caret can become, best first. */
 export function suggestions(

@@ -29,7 +29,7 @@ export class Popup {
 
   /** Earlier commands win over later ones of the same name. */
   refresh({ isOn, commands }: { readonly isOn: boolean; readonly commands: readonly CommandEntry[] }): void {
-    const unique = [...new Map([...commands].reverse().map((entry) => [entry.name, entry])).values()].reverse();
+    const unique = commands.filter(({ name }, index) => commands.findIndex((one) => one.name === name) === index);
     const isWanted = isOn && this.#editor.shown !== this.#closedFor;
     this.#entries = isWanted
       ? suggestions(this.#editor.beforeCaret, { commands: () => unique, files: () => this.#files.current })

@@ -4,7 +4,7 @@
  */
 import { safeCode, safeLine } from "../screen/safe.ts";
 import type { Style } from "../screen/style.ts";
-import { wrapPlain } from "../screen/width.ts";
+import { widthOf, wrapPlain } from "../screen/width.ts";
 import type { CardState } from "./live.ts";
 
 export function cardRows(
@@ -18,17 +18,35 @@ export function cardRows(
   const head = style.yellow(style.bold(`▌ ${titles[item.kind] ?? item.kind}${who}${more}${blocks}`));
   const body = bodyLines(card).flatMap((line) => wrapPlain(safeCode(line), Math.max(8, columns - 2)));
   const choices = item.choices.map((choice, index) => `${index + 1}  ${safeLine(choice)}`);
-  const keys = `▌ ${card.isFocused || card.isArmed ? card.keys : `Ctrl+A to answer · ${card.keys}`}`;
-  const room = Math.max(1, maxRows - 2 - choices.length);
+  const told = card.isFocused || card.isArmed ? card.keys : `Ctrl+A to answer · ${card.keys}`;
+  const keys = keyRows(told, Math.max(8, columns - 2));
+  const room = Math.max(1, maxRows - 1 - keys.length - choices.length);
   const shown =
     body.length <= room
       ? body
       : [...body.slice(0, Math.max(1, room - 1)), `… ${body.length - room + 1} more rows: v shows all`];
   return [
     head,
-    ...[...shown, ...choices].map((row) => `${style.yellow("▌")} ${row}`),
-    card.isFocused || card.isArmed ? style.bold(keys) : style.dim(keys),
+    ...[...shown.map((row) => changed(row, item, style)), ...choices].map((row) => `${style.yellow("▌")} ${row}`),
+    ...keys.map((row) => (card.isFocused || card.isArmed ? style.bold(`▌ ${row}`) : style.dim(`▌ ${row}`))),
   ];
+}
+
+/** Lines of a diff in their colours. */
+function changed(row: string, { kind, request }: CardState["item"], style: Style): string {
+  const isWrite = request?.type === "permission.requested" && request.data.permissionRequest.kind === "write";
+  if (kind !== "permission" || !isWrite) return row;
+  if (row.startsWith("+")) return style.green(row);
+  return row.startsWith("-") ? style.red(row) : row;
+}
+
+/** At most two rows, broken between two keys. */
+function keyRows(keys: string, columns: number): string[] {
+  if (widthOf(keys) <= columns) return [keys];
+  const parts = keys.split(" · ");
+  let first = parts.shift() ?? "";
+  while (parts[0] !== undefined && widthOf(`${first} · ${parts[0]}`) <= columns) first += ` · ${parts.shift()}`;
+  return [first, parts.join(" · ")];
 }
 
 const titles: Readonly<Record<string, string>> = {
@@ -45,5 +63,14 @@ const titles: Readonly<Record<string, string>> = {
 /** The exact command or text; the fences of the Markdown are not needed behind the bar. */
 function bodyLines({ item }: CardState): string[] {
   const lines = item.text.split("\n").filter((line) => !/^\s*(`{3,}|~{3,})\w*\s*$/.test(line));
-  return lines.filter((line, index) => line !== "" || lines[index - 1] !== "");
+  const shown: string[] = [];
+  for (let at = 0; at < lines.length; at++) {
+    const line = lines[at] ?? "";
+    const next = lines[at + 1] ?? "";
+    // A label with one line below it is one row; the heads of a diff repeat the name of the file.
+    const isLabel = /^[A-Z][\w ]*:$/.test(line) && next !== "" && (lines[at + 2] ?? "") === "";
+    if (isLabel) shown.push(`${line} ${lines[++at] ?? ""}`);
+    else if (line !== "" && !/^(?:--- |\+\+\+ )/.test(line)) shown.push(line);
+  }
+  return shown;
 }

@@ -6,7 +6,7 @@ import type { AgentView, AttentionItem, View } from "../../view/view.ts";
 import type { Live } from "../screen/frame.ts";
 import { safeCode, safeLine } from "../screen/safe.ts";
 import type { Style } from "../screen/style.ts";
-import { widthOf, wrapPlain } from "../screen/width.ts";
+import { clipRow, widthOf, wrapPlain } from "../screen/width.ts";
 import { cardRows } from "./card.ts";
 import { agentStrip } from "./strip.ts";
 
@@ -50,6 +50,8 @@ const MAX_TAIL_ROWS = 6;
 const MAX_TOOL_ROWS = 3;
 const MAX_QUEUE_ROWS = 3;
 const MAX_POPUP_ROWS = 8;
+const MAX_LABEL = 36;
+const MIN_ROWS_FOR_GAP = 16;
 
 export function liveRegion(input: LiveInput): Live {
   const { view, ui, style, size } = input;
@@ -76,7 +78,10 @@ export function liveRegion(input: LiveInput): Live {
   const agents = take(strip);
   const tools = take(view ? toolRows(view.main, { style, now: input.now }) : []);
   const tail = take(view ? tailRows(view.main, { style, columns }) : [], "tail");
-  const above = [...tail, ...tools, ...agents, ...card, ...queue, ...popup, statusRow(ui, style, columns)];
+  const parts = [...tail, ...tools, ...agents, ...card, ...queue, ...popup];
+  // An empty row sets the region apart from the text above it, where there is room.
+  const gap = size.rows >= MIN_ROWS_FOR_GAP && left > 0 ? [""] : [];
+  const above = [...gap, ...parts, statusRow(ui, style, columns)];
   return {
     rows: [...above, ...prompt.rows],
     caret: { row: above.length + prompt.caret.row, column: prompt.caret.column },
@@ -102,11 +107,14 @@ function statusRow({ status, hint }: UiState, style: Style, columns: number): st
 }
 
 function popupRows({ popup, selected }: UiState, style: Style): string[] {
-  const width = Math.min(36, Math.max(0, ...popup.map(({ label }) => widthOf(safeLine(label)))));
-  return popup.slice(0, MAX_POPUP_ROWS).map(({ label, detail }, index) => {
-    const name = safeLine(label).padEnd(width);
-    const row = `${index === selected ? "▸" : " "} ${name}  ${style.dim(safeLine(detail))}`;
-    return index === selected ? style.bold(row) : row;
+  const from = Math.max(0, Math.min(selected - MAX_POPUP_ROWS + 2, popup.length - MAX_POPUP_ROWS));
+  const shown = popup.slice(from, from + MAX_POPUP_ROWS);
+  const width = Math.min(MAX_LABEL, Math.max(0, ...shown.map(({ label }) => widthOf(safeLine(label)))));
+  return shown.map(({ label, detail }, index) => {
+    const isSelected = from + index === selected;
+    const name = clipRow(safeLine(label), width);
+    const row = `${isSelected ? "▸" : " "} ${name}${" ".repeat(Math.max(0, width - widthOf(name)))}  ${style.dim(safeLine(detail))}`;
+    return isSelected ? style.bold(row) : row;
   });
 }
 

@@ -1,5 +1,7 @@
 /** Agents at work, one row each, in the live region. */
+import { agentRows, groupText } from "../../view/agent-rows.ts";
 import type { AgentView, View } from "../../view/view.ts";
+import { waitChain, waitText } from "../../view/waits.ts";
 import { safeLine } from "../screen/safe.ts";
 import type { Style } from "../screen/style.ts";
 import { tokensText } from "../transcript/block-lines.ts";
@@ -8,14 +10,32 @@ const MAX_ROWS = 4;
 const MAX_NAME = 40;
 
 export function agentStrip(view: View, options: { style: Style; columns: number; now: number }): string[] {
-  const busy = [...view.agents.values()].filter(({ status, kind }) => isBusy(status) && kind !== "sidekick");
-  if (busy.length === 0) return [];
-  const shown = busy.length > MAX_ROWS ? busy.slice(0, MAX_ROWS - 1) : busy;
-  const hidden = busy.length - shown.length;
+  const rows = agentRows(view, ({ status, kind }) => isBusy(status) && kind !== "sidekick");
+  if (rows.length === 0) return [];
+  const shown = rows.length > MAX_ROWS ? rows.slice(0, MAX_ROWS - 1) : rows;
+  const hidden = rows.slice(shown.length).filter(({ kind }) => kind === "agent").length;
   return [
-    ...shown.map((agent) => agentRow(agent, options)),
+    ...shown.map((row) => {
+      const indent = "  ".repeat(row.depth);
+      if (row.kind === "group") return `${indent}${options.style.bold(safeLine(groupText(groupOf(view, row.agents))))}`;
+      return `${indent}${agentRow(row.agent, options)}${waitOf(view, row.agent, options.style)}`;
+    }),
     ...(hidden > 0 ? [options.style.dim(`  … ${hidden} more agents at work · Ctrl+T`)] : []),
   ];
+}
+
+/** All workers of the group, also those that have ended. */
+function groupOf(view: View, [first]: readonly AgentView[]): readonly AgentView[] {
+  return [...view.agents.values()].filter(
+    ({ card, parentId }) => card !== undefined && card.group === first?.card?.group && parentId === first.parentId,
+  );
+}
+
+function waitOf(view: View, agent: AgentView, style: Style): string {
+  const last = waitChain(view, agent.id).at(-1);
+  if (!last || last.kind === "tool") return "";
+  const why = last.kind === "attention" ? "needs your answer" : `waits: ${safeLine(waitText([last])).slice(0, 60)}`;
+  return style.yellow(` · ${why}`);
 }
 
 const isBusy = (status: AgentView["status"]): boolean => status === "running" || status === "queued";

@@ -1,4 +1,5 @@
 /** Colours and weights. ANSI colours only, so that the terminal's own palette decides; NO_COLOR turns all of it off. */
+import { DIM, type Span, styled } from "../../lib/markdown-spans.ts";
 
 type Paint = (text: string) => string;
 
@@ -10,6 +11,8 @@ export interface Style {
   readonly yellow: Paint;
   readonly cyan: Paint;
   readonly reverse: Paint;
+  /** Text with the emphasis of Markdown. */
+  spans(spans: readonly Span[]): string;
 }
 
 export const themeNames = ["default", "contrast", "plain"] as const;
@@ -29,6 +32,7 @@ export const plainStyle: Style = {
   yellow: plain,
   cyan: plain,
   reverse: plain,
+  spans: (spans) => spans.map(({ text }) => text).join(""),
 };
 
 const colours: Style = {
@@ -39,10 +43,17 @@ const colours: Style = {
   yellow: sgr(33, 39),
   cyan: sgr(36, 39),
   reverse: sgr(7, 27),
+  spans: (spans) => spans.map(({ text, styles }) => styled(text, styles)).join(""),
 };
 
 /** Secondary text is not dimmed, and success and failure differ by weight too. */
-const contrast: Style = { ...colours, dim: plain, red: (text) => colours.bold(colours.red(text)) };
+const contrast: Style = {
+  ...colours,
+  dim: plain,
+  red: (text) => colours.bold(colours.red(text)),
+  spans: (spans) =>
+    colours.spans(spans.map(({ text, styles }) => ({ text, styles: styles.filter((one) => one !== DIM) }))),
+};
 
 export function styleOf(theme: ThemeName, environment: Readonly<Record<string, string | undefined>>): Style {
   if (environment.NO_COLOR || theme === "plain") return plainStyle;

@@ -11,7 +11,19 @@ export interface LineOptions {
   readonly isFull?: boolean;
 }
 
-const TITLE_CHARACTERS = 160;
+const TITLE_CHARACTERS = 120;
+const APPROVAL_CHARACTERS = 80;
+/** Tools whose output is for the model; a person reads it with Ctrl+O. */
+const QUIET: ReadonlySet<string> = new Set([
+  "view",
+  "grep",
+  "glob",
+  "task",
+  "read_agent",
+  "list_agents",
+  "write_agent",
+]);
+const QUIET_LINES = 3;
 const CARD_HEAD = 6;
 const CARD_TAIL = 4;
 const DIFF_LINES = 40;
@@ -101,7 +113,7 @@ function toolLines({ card }: ToolBlock, options: LineOptions): string[] {
   const state = card.state === "done" ? "" : style.red(` ${card.state}`);
   const code = card.exitCode !== undefined && card.exitCode !== 0 ? style.red(` exit ${card.exitCode}`) : "";
   const head = `${mark} ${clip(safeLine(card.title), TITLE_CHARACTERS)}${state}${code}${time}`;
-  const body = card.diff ? diffLines(card.diff, options) : outputLines(card.output, options);
+  const body = card.diff ? diffLines(card.diff, options) : outputLines(card, options);
   const error = card.error === undefined ? [] : [style.red(`  ${safeLine(card.error)}`)];
   return ["", head, ...(card.state === "done" || card.exitCode !== undefined ? body : []), ...error];
 }
@@ -118,9 +130,14 @@ function diffLines(diff: OutputText, { style, isFull }: LineOptions): string[] {
   return [...coloured, ...(hidden > 0 ? [style.dim(`  … ${plural(hidden, "more line")} (Ctrl+O)`)] : [])];
 }
 
-function outputLines(output: OutputText, { style, isFull }: LineOptions): string[] {
+function outputLines({ name, output, state }: ToolBlock["card"], { style, isFull }: LineOptions): string[] {
   const lines = whole(output);
   if (lines.length === 0) return [];
+  if (!isFull && state === "done" && QUIET.has(name)) {
+    if (name === "task") return [];
+    const all = lines.length + output.hiddenLines;
+    if (all > QUIET_LINES) return [style.dim(`  ${plural(all, "line")} (Ctrl+O)`)];
+  }
   if (isFull || (output.hiddenLines === 0 && lines.length <= CARD_HEAD + CARD_TAIL + 1)) {
     return lines.map((line) => style.dim(`  ${line}`));
   }
@@ -138,7 +155,7 @@ function whole({ head, tail }: OutputText): string[] {
 function approvalLine(block: Extract<Block, { kind: "approval" }>, style: Style): string {
   const mark = block.decision === "approved" ? style.green("✓") : style.red("✗");
   const words = block.feedback === undefined ? "" : `: ${safeLine(block.feedback)}`;
-  return `${mark} ${style.dim(`${block.decision} (${safeLine(block.how)}) ${safeLine(block.title)}${words}`)}`;
+  return `${mark} ${style.dim(`${block.decision} (${safeLine(block.how)}) ${clip(safeLine(block.title), APPROVAL_CHARACTERS)}${words}`)}`;
 }
 
 function compactionText(block: Extract<Block, { kind: "compaction" }>): string {
@@ -153,6 +170,7 @@ function agentLines(block: Extract<Block, { kind: "agent" }>, style: Style): str
   const why = block.error ?? block.reason;
   const first = safeLine(block.error === undefined ? block.result : "").slice(0, 200);
   return [
+    "",
     `${mark} ${safeLine(`${block.childId} (${block.name})`)} ${style.dim(`${block.status} · ${(block.durationMs / 1000).toFixed(0)} s${why === undefined ? "" : ` · ${safeLine(why)}`}`)}`,
     ...(first === "" ? [] : [style.dim(`  ${first}`)]),
   ];

@@ -19,7 +19,7 @@ import type { SessionSetup } from "./session-setup.ts";
 import type { SessionTracker } from "./session-tracker.ts";
 
 /** Returns the state beside the conversation that surfaces can read and change. */
-export function sessionSurroundings(
+export function sessionServices(
   draft: SessionSetup,
   how: {
     workspace: Workspace;
@@ -36,10 +36,11 @@ export function sessionSurroundings(
     schedules: () => ScheduleRegistry | undefined;
     tracker: () => SessionTracker | undefined;
   },
-): NonNullable<SessionOptions["surroundings"]> {
+): NonNullable<SessionOptions["services"]> {
   const { workspace, lead, agents, mcp, memory, board, database, schedules } = how;
   return {
     filesFolder: draft.files,
+    identity: draft.identity,
     get skills() {
       return how.skills.all;
     },
