@@ -185,7 +185,7 @@ const TELEMETRY: VariableGroup = {
   ],
 };
 
-const SET_BY_TROUPE: VariableGroup = {
+export const setVariables: VariableGroup = {
   title: "Set by troupe for its children",
   variables: [
     { name: "TROUPE_SHELL", text: "In commands of agents. Some commands of troupe refuse to run there." },
@@ -208,5 +208,5 @@ export const variableGroups: readonly VariableGroup[] = [
   WEB,
   SERVER,
   TELEMETRY,
-  SET_BY_TROUPE,
+  setVariables,
 ];
