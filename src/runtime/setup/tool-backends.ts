@@ -61,7 +61,7 @@ export function toolBackends(draft: SessionSetup, how: { workspace: Workspace; r
     seal: undoSeal({ home, disk }),
   });
   const database = databaseOf(log, {
-    ...(draft.request.sessionStore !== false && { past: { ...draft.past, ...storeScope(draft, workspace) } }),
+    ...(draft.request.context?.sessionStore !== false && { past: { ...draft.past, ...storeScope(draft, workspace) } }),
     disk,
     redact: (text) => redactor.text(text),
     onTodosChanged: () => void listener.say("session.todos_changed", {}),
@@ -113,7 +113,7 @@ export function sessionPlaces(
     web: { userAgent: `troupe/${version}`, allowLocalhost: allowsLocalhost(environment) },
     database,
     ...(search.port && { webSearch: search.port }),
-    ...(request.program?.buffers && { buffers: request.program.buffers }),
+    ...(request.client?.program?.buffers && { buffers: request.client?.program.buffers }),
     ...(mcp && { mcp: { servers: () => mcp.servers } }),
   };
   const places = agentPlaces({
