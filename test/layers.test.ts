@@ -115,11 +115,12 @@ const mayImportSibling: Record<string, Record<string, readonly string[]>> = {
   },
   cli: {
     commands: ["output"],
-    completion: ["output", "table"],
+    completion: ["help", "output", "table"],
+    config: ["output"],
     doctor: ["output"],
     help: ["output", "table"],
     output: [],
-    table: ["commands", "completion", "doctor", "help"],
+    table: ["commands", "completion", "config", "doctor", "help", "init", "usage"],
   },
   commands: {
     delegation: [],

@@ -279,6 +279,7 @@ export const options: readonly Option[] = [
   { name: "force", group: "Commands", help: "also what is refused otherwise" },
   { name: "user", group: "Commands", help: "for you, in all folders" },
   { name: "project", group: "Commands", help: "for this repository" },
+  { name: "local", group: "Commands", help: "only your own file for this repository" },
   { name: "all", group: "Commands", help: "everything" },
   {
     name: "as",

@@ -2,6 +2,7 @@ import { agents } from "./agents.ts";
 import { board } from "./board.ts";
 import type { Command } from "./command.ts";
 import { completion } from "./completion.ts";
+import { config } from "./config.ts";
 import { diff } from "./diff.ts";
 import { doctor } from "./doctor.ts";
 import { help } from "./help.ts";
@@ -30,6 +31,7 @@ export const commands: readonly Command[] = [
   memory,
   board,
   doctor,
+  config,
   models,
   trust,
   mcp,
