@@ -120,6 +120,7 @@ const mayImportSibling: Record<string, Record<string, readonly string[]>> = {
     doctor: ["output"],
     help: ["output", "table"],
     output: [],
+    usage: ["output"],
     table: ["commands", "completion", "config", "doctor", "help", "init", "usage"],
   },
   commands: {

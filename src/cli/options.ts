@@ -341,6 +341,13 @@ export const options: readonly Option[] = [
   { name: "fix", group: "Commands", help: "repair what is safe to repair, and say what was done" },
   { name: "online", group: "Commands", help: "send one short request to each provider, which may cost a little" },
   { name: "reset-terminal", group: "Commands", help: "turn off the modes that a killed session left on" },
+  {
+    name: "by",
+    value: "group",
+    values: ["day", "model", "agent", "repository"],
+    group: "Commands",
+    help: "day (default), model, agent or repository",
+  },
   { name: "man", group: "Commands", help: "print the man page, in roff" },
 
   { name: "help", short: "h", group: "Other", help: "show help; after a command, the help of that command" },

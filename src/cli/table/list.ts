@@ -16,6 +16,7 @@ import { sessions } from "./sessions.ts";
 import { tasks } from "./tasks.ts";
 import { trust } from "./trust.ts";
 import { undo } from "./undo.ts";
+import { usage } from "./usage.ts";
 
 /** Every command, in the order of the help text. A new command is a file in this folder and a line here. */
 export const commands: readonly Command[] = [
@@ -25,6 +26,7 @@ export const commands: readonly Command[] = [
   undo,
   rewind,
   fork,
+  usage,
   tasks,
   agents,
   inbox,
