@@ -119,6 +119,7 @@ const mayImportSibling: Record<string, Record<string, readonly string[]>> = {
     config: ["output"],
     doctor: ["output"],
     help: ["output", "table"],
+    init: ["output"],
     output: [],
     usage: ["output"],
     table: ["commands", "completion", "config", "doctor", "help", "init", "usage"],

@@ -348,6 +348,7 @@ export const options: readonly Option[] = [
     group: "Commands",
     help: "day (default), model, agent or repository",
   },
+  { name: "print", group: "Commands", help: "print the text instead of writing the file" },
   { name: "man", group: "Commands", help: "print the man page, in roff" },
 
   { name: "help", short: "h", group: "Other", help: "show help; after a command, the help of that command" },

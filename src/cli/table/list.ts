@@ -7,6 +7,7 @@ import { diff } from "./diff.ts";
 import { doctor } from "./doctor.ts";
 import { help } from "./help.ts";
 import { inbox } from "./inbox.ts";
+import { init } from "./init.ts";
 import { mcp } from "./mcp.ts";
 import { memory } from "./memory.ts";
 import { models } from "./models.ts";
@@ -32,6 +33,7 @@ export const commands: readonly Command[] = [
   inbox,
   memory,
   board,
+  init,
   doctor,
   config,
   models,
