@@ -119,11 +119,14 @@ const mayImportSibling: Record<string, Record<string, readonly string[]>> = {
   },
   cli: {
     commands: ["output"],
-    completion: ["output", "table"],
+    completion: ["help", "output", "table"],
+    config: ["output"],
     doctor: ["output"],
     help: ["output", "table"],
+    init: ["output"],
     output: [],
-    table: ["commands", "completion", "doctor", "help"],
+    usage: ["output"],
+    table: ["commands", "completion", "config", "doctor", "help", "init", "usage"],
   },
   commands: {
     delegation: [],
