@@ -1,7 +1,9 @@
 /** Lists to choose from: models, agents, sessions, points to rewind to. */
 import type { Host } from "../host.ts";
 import { type Choice, Picker } from "../overlays/picker.ts";
+import { storePreferences } from "../preferences.ts";
 import { safeLine } from "../screen/safe.ts";
+import { themeNames } from "../screen/style.ts";
 import { tokensText } from "../transcript/block-lines.ts";
 
 interface ModelEntry {
@@ -102,6 +104,15 @@ async function rewindHow(app: Host, point: RewindPoint): Promise<void> {
     app.commit([
       app.style.yellow("rewound; the message is back in the prompt. troupe rewind --restore takes it back."),
     ]);
+  });
+}
+
+export function openThemes(app: Host): void {
+  const about = { default: "the colours of your terminal", contrast: "nothing dimmed", plain: "no colours" };
+  const choices = themeNames.map((name) => ({ value: name, label: name, detail: about[name] }));
+  pick(app, "Colours", choices, async (theme) => {
+    app.setTheme(theme);
+    await storePreferences(app.options.home, { theme });
   });
 }
 
