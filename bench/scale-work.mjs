@@ -28,10 +28,10 @@ async function resume(sessionId, cwd) {
   const session = await runtime.resumeSession(sessionId, { cwd });
   const openMs = performance.now() - from;
   const openBytes = process.resourceUsage().maxRSS * 1024;
-  const { count } = session.past;
-  await session.past.read(0, 1);
+  const { count } = session.history.past;
+  await session.history.past.read(0, 1);
   const middle = performance.now();
-  const page = await session.past.read(count >> 1, (count >> 1) + 500);
+  const page = await session.history.past.read(count >> 1, (count >> 1) + 500);
   const pageMs = performance.now() - middle;
   const closing = performance.now();
   await session.close();

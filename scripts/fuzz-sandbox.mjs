@@ -6,10 +6,13 @@
 //   --workers N     processes (one per core)
 //   --user          every case as an ordinary user
 //   --refused       prints why the sandbox refused to run a case
+//   --report PATH   file for the failed cases (in the temporary folder, with the seed in its name)
+// A failed case is printed when it fails, with the command that repeats it. The report gets one line of JSON for each: seed,
+// problems, command, the workspace before the attack, the attack, the notes of the clean-up and the end of the output.
 // As root, every fourth case is played as an ordinary user.
 import { spawn, spawnSync } from "node:child_process";
-import { chmodSync, chownSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
-import { availableParallelism, homedir } from "node:os";
+import { appendFileSync, chmodSync, chownSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { availableParallelism, homedir, tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
@@ -26,9 +29,11 @@ const { values } = parseArgs({
     workers: { type: "string", default: String(availableParallelism()) },
     user: { type: "boolean", default: false },
     refused: { type: "boolean", default: false },
+    report: { type: "string" },
   },
 });
 const [count, seed, seconds, workers] = [values.count, values.seed, values.seconds, values.workers].map(Number);
+const report = values.report ?? join(tmpdir(), `troupe-fuzz-${seed}.jsonl`);
 const isRoot = process.getuid?.() === 0;
 const NOBODY = 65534;
 const base = workFolder();
@@ -55,11 +60,11 @@ const { WITHOUT } = await import(join(base, "without.mjs"));
 
 if (values.without === "all") await end((await each()) ? 0 : 1);
 const result = await run(values.without, count);
-for (const line of result.failures) console.log(line);
 if (values.refused) for (const line of result.refused) console.log(`REFUSED ${line}`);
 if (result.refused.length > 0) console.log(`${result.refused.length} cases were refused by the sandbox`);
 const noted = values.without === undefined ? "" : `, without ${values.without}`;
 console.log(`${result.passed} passed, ${result.failed} failed (seed ${seed}, ${result.seconds} s${noted})`);
+if (result.failed > 0) console.log(`failed cases with all details: ${report}`);
 await end(result.failed > 0 || result.passed === 0 ? 1 : 0);
 
 /** Every protection must be missed. */
@@ -114,7 +119,7 @@ function play(program, { from, step, count: share, asUser }, told, untilFailure)
   });
   children.add(child);
   createInterface({ input: child.stdout }).on("line", (line) => {
-    const { seed: one, problems, refused } = JSON.parse(line);
+    const { seed: one, problems, refused, details } = JSON.parse(line);
     told.played++;
     if (refused !== undefined) told.refused.push(`seed ${one}: ${refused}`);
     if (problems.length === 0) {
@@ -124,7 +129,11 @@ function play(program, { from, step, count: share, asUser }, told, untilFailure)
     told.failed++;
     told.first ??= one;
     const again = `npm run test:fuzz -- --seed ${one} --count 1 --workers 1${asUser && isRoot ? " --user" : ""}`;
-    told.failures.push(`FAILED seed ${one}: ${problems.join("\n  ")}\n  again: ${again}`);
+    told.failures.push(problems.join("\n  "));
+    if (!untilFailure) {
+      console.log(`FAILED seed ${one}: ${problems.join("\n  ")}\n  again: ${again}`);
+      appendFileSync(report, `${JSON.stringify({ seed: one, problems, again, refused, details })}\n`, { mode: 0o600 });
+    }
     if (untilFailure) for (const other of children) other.kill("SIGTERM");
   });
   return new Promise((resolve) => {

@@ -2,7 +2,7 @@
 """Drives troupe from Python with nothing but the standard library.
 
 The wire is JSON-RPC 2.0 in frames (`Content-Length: n`, an empty line, n bytes of JSON) on the standard input and
-output of `troupe --headless --stdio`; docs/guides/server.md describes it. This file is a client small enough to read:
+output of `troupe --headless --stdio`; docs/reference/server.md describes it. This file is a client small enough to read:
 it starts a server, makes a session with a tool of its own, answers what the session asks, and prints the answer.
 
     python3 examples/python/troupe_client.py "What is the temperature in Oslo?"

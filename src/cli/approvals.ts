@@ -32,7 +32,7 @@ export function askForApproval(
   session: Session,
   { terminal, bar, turns = { last: Promise.resolve() } }: ApprovalOptions,
 ): () => void {
-  return session.attach({
+  return session.requests.attach({
     kinds: ["permission"],
     handle(request, signal) {
       if (request.kind !== "permission") return Promise.resolve(undefined);
@@ -53,10 +53,10 @@ export function askForApproval(
 }
 
 async function answerTo(session: Session, asked: PermissionRequest, decision: Decision) {
-  const { surroundings, cwd } = session.settings;
-  const locationKey = (): string => surroundings?.permissions.locate(cwd).locationKey ?? cwd;
+  const { services, cwd } = session.workspace;
+  const locationKey = (): string => services?.permissions.locate(cwd).locationKey ?? cwd;
   const address = allowedAddress(decision, asked);
-  if (address) await surroundings?.permissions.allowUrl(address)();
+  if (address) await services?.permissions.allowUrl(address)();
   return permissionResult(decision, asked, { locationKey });
 }
 

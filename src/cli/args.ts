@@ -1,11 +1,13 @@
 import { parseArgs } from "node:util";
 import { nearest } from "../lib/text.ts";
 import { TroupeError } from "../protocol/errors.ts";
-import { options } from "./options.ts";
+import { type Option, options } from "./options.ts";
 
 export interface Arguments {
   /** Arguments that are no flags: a subcommand and its arguments. */
   readonly words: readonly string[];
+  /** The names of the given flags, each once. */
+  readonly flags: readonly string[];
   text(name: string): string | undefined;
   list(name: string): readonly string[];
   has(name: string): boolean;
@@ -30,51 +32,25 @@ export function parse(argv: readonly string[]): Arguments {
       ]),
     ),
   });
-  for (const token of tokens) {
-    if (token.kind !== "option") continue;
-    const option = options.find(({ name }) => name === token.name);
-    if (!option) throw unknownFlag(token.rawName);
-    if (option.value && token.value === undefined)
-      throw usage(`${token.rawName} needs a value: ${token.rawName} <${option.value}>.`);
-    if (!option.value && token.value !== undefined) throw usage(`${token.rawName} takes no value.`);
-    if (option.value && token.inlineValue === false && isFlag(token.value)) {
-      throw usage(
-        `${token.rawName} needs a value, and ${token.value} is a flag. To mean it: --${token.name}="${token.value}".`,
-      );
-    }
-  }
-  const once = tokens.flatMap((token) => (token.kind === "option" ? [token.name] : []));
-  for (const [index, name] of once.entries()) {
-    const repeated = once.indexOf(name) !== index && !options.find((option) => option.name === name)?.multiple;
-    if (repeated) throw usage(`--${name} is given twice.`);
-  }
+  const flags = tokens.filter((token) => token.kind === "option");
+  for (const token of flags) checkToken(token);
+  const names = flags.map(({ name }) => name);
+  const twice = names.find((name, index) => names.indexOf(name) !== index && !optionOf(name)?.multiple);
+  if (twice !== undefined) throw usage(`--${twice} is given twice.`);
   const text = (name: string): string | undefined => {
     const value = values[name];
     return typeof value === "string" ? value : undefined;
   };
   return {
     words: positionals,
+    flags: [...new Set(names)],
     text,
     list(name) {
       const given = [values[name] ?? []].flat().filter((value) => typeof value === "string");
-      const isVerbatim = options.find((option) => option.name === name)?.verbatim ?? false;
-      if (isVerbatim) return given;
-      return given.flatMap((value) => {
-        const parts = splitRules(value);
-        if (parts.length === 0) throw usage(`--${name} needs a value, and "${value}" is none.`);
-        return parts;
-      });
+      return optionOf(name)?.verbatim ? given : given.flatMap((value) => rulesOf(name, value));
     },
     has: (name) => values[name] === true,
-    amount(name, kind) {
-      const given = text(name);
-      if (given === undefined) return undefined;
-      const value = Number(given);
-      const isEnough = kind === "count" ? value >= 0 && given.trim() !== "" : value > 0;
-      const fits = Number.isFinite(value) && isEnough && (kind === "any" || Number.isInteger(value));
-      if (!fits) throw usage(`--${name} needs ${AMOUNTS[kind]}, not "${given}".`);
-      return value;
-    },
+    amount: (name, kind) => amountOf(name, text(name), kind),
     choice(name, choices) {
       const given = text(name);
       const found = choices.find((choice) => choice === given);
@@ -83,6 +59,40 @@ export function parse(argv: readonly string[]): Arguments {
       return found;
     },
   };
+}
+
+const optionOf = (wanted: string): Option | undefined => options.find(({ name }) => name === wanted);
+
+interface FlagToken {
+  readonly name: string;
+  readonly rawName: string;
+  readonly value?: string | undefined;
+  readonly inlineValue?: boolean | undefined;
+}
+
+function checkToken({ name, rawName, value, inlineValue }: FlagToken): void {
+  const option = optionOf(name);
+  if (!option) throw unknownFlag(rawName);
+  if (option.value && value === undefined) throw usage(`${rawName} needs a value: ${rawName} <${option.value}>.`);
+  if (!option.value && value !== undefined) throw usage(`${rawName} takes no value.`);
+  if (option.value && inlineValue === false && isFlag(value)) {
+    throw usage(`${rawName} needs a value, and ${value} is a flag. To pass it as the value: --${name}="${value}".`);
+  }
+}
+
+function rulesOf(name: string, value: string): string[] {
+  const parts = splitRules(value);
+  if (parts.length === 0) throw usage(`--${name} needs a value, and "${value}" is none.`);
+  return parts;
+}
+
+function amountOf(name: string, given: string | undefined, kind: keyof typeof AMOUNTS): number | undefined {
+  if (given === undefined) return undefined;
+  const value = Number(given);
+  const isEnough = kind === "count" ? value >= 0 && given.trim() !== "" : value > 0;
+  const fits = Number.isFinite(value) && isEnough && (kind === "any" || Number.isInteger(value));
+  if (!fits) throw usage(`--${name} needs ${AMOUNTS[kind]}, not "${given}".`);
+  return value;
 }
 
 const AMOUNTS = {
@@ -101,8 +111,16 @@ const isFlag = (value: string | undefined): boolean =>
 export const wantsJson = (given: Arguments): boolean =>
   given.has("json") || given.choice("output-format", ["text", "json"]) === "json";
 
-export const usage = (message: string, hint = "See `troupe --help`."): TroupeError =>
-  new TroupeError("usage", message, { hint });
+export const GENERAL_HINT = "See `troupe --help`.";
+
+export const usage = (message: string, hint = GENERAL_HINT): TroupeError => new TroupeError("usage", message, { hint });
+
+/** The error for a subcommand that does not exist, with the nearest one that does. */
+export function unknownSubcommand(command: string, word: string, known: readonly string[]): TroupeError {
+  const close = nearest(word, known);
+  const offer = close ? `Did you mean ${close}?` : `Use one of ${known.join(", ")}.`;
+  return usage(`Unknown: troupe ${command} ${word}. ${offer}`, `See \`troupe ${command} --help\`.`);
+}
 
 function unknownFlag(flag: string): TroupeError {
   // Flags that loosen permissions are never suggested for a typing error.

@@ -1,4 +1,6 @@
-/** Every flag of `troupe`, defined once. The parser, the help text and the suggestions read this table. */
+import type { Completion } from "./table/command.ts";
+
+/** Every flag of `troupe`, defined once. The parser, the help text, completion and the suggestions read this table. */
 export interface Option {
   readonly name: string;
   readonly short?: string;
@@ -7,7 +9,10 @@ export interface Option {
   readonly multiple?: boolean;
   /** Commas are part of the value. Without it they separate several values. */
   readonly verbatim?: boolean;
+  /** Values that the shell can complete. */
+  readonly values?: Completion;
   readonly help: string;
+  /** `Commands` are flags that only commands take, each those that its entry in the table names. */
   readonly group:
     | "Prompt"
     | "Session"
@@ -20,6 +25,7 @@ export interface Option {
     | "MCP"
     | "Memory"
     | "Server"
+    | "Commands"
     | "Other";
 }
 
@@ -31,16 +37,23 @@ export const options: readonly Option[] = [
     group: "Prompt",
     help: "run one prompt and exit; piped input is added to it as data",
   },
-  { name: "cd", short: "C", value: "folder", group: "Prompt", help: "work in this folder" },
+  { name: "cd", short: "C", value: "folder", values: "folder", group: "Prompt", help: "work in this folder" },
 
   {
     name: "resume",
     value: "id|name",
+    values: "session",
     group: "Session",
     help: "go on with a session: its id, the first 7 or more letters of it, or its name",
   },
   { name: "continue", group: "Session", help: "go on with the last session of this repository or folder" },
-  { name: "session-id", value: "id", group: "Session", help: "resume the session with this id, or start one" },
+  {
+    name: "session-id",
+    value: "id",
+    values: "session",
+    group: "Session",
+    help: "resume the session with this id, or start one",
+  },
   {
     name: "attach",
     value: "session",
@@ -48,54 +61,36 @@ export const options: readonly Option[] = [
     help: "without -p: join a session that is open in another terminal, or in the server on this port",
   },
   { name: "name", value: "name", group: "Session", help: "give the session a name" },
-  {
-    name: "session",
-    value: "id|name",
-    group: "Session",
-    help: "for undo, rewind, fork, tasks, inbox: not the last session here",
-  },
-  { name: "list", group: "Session", help: "for undo and rewind: show what can be taken back" },
-  { name: "to", value: "n|id", group: "Session", help: "for rewind: back to before this message or event" },
-  { name: "files", group: "Session", help: "for rewind: also the files" },
-  { name: "restore", group: "Session", help: "for rewind: take the last rewind back" },
-  { name: "dry-run", group: "Session", help: "for rewind: show what would happen" },
-  { name: "at", value: "n|id", group: "Session", help: "for fork: up to before this message or event" },
-  {
-    name: "repo",
-    value: "owner/name",
-    group: "Session",
-    help: "for search: only this repository; . is the one here, or this folder",
-  },
-  { name: "cwd", value: "folder", group: "Session", help: "for search: only sessions of this folder" },
-  { name: "here", group: "Session", help: "for sessions list: only those of this repository or folder" },
-  { name: "since", value: "time", group: "Session", help: "for search: since a date, or 12h, 7d" },
-  {
-    name: "limit",
-    value: "n",
-    group: "Session",
-    help: "for search and sessions list: so many sessions at most (search: 20)",
-  },
-  {
-    name: "force",
-    group: "Session",
-    help: "for undo, tasks merge, tasks discard, sessions delete: also what they refuse",
-  },
 
   {
     name: "model",
     value: "model",
+    values: "model",
     group: "Model",
     help: "provider/model, a model name, understudy, or faux:script.json",
   },
-  { name: "effort", value: "level", group: "Model", help: "reasoning effort: low, medium, high, xhigh or max" },
+  {
+    name: "effort",
+    value: "level",
+    values: ["low", "medium", "high", "xhigh", "max"],
+    group: "Model",
+    help: "reasoning effort: low, medium, high, xhigh or max",
+  },
 
   {
     name: "agent",
     value: "name",
+    values: "agent",
     group: "Agents",
     help: "let this agent lead the session: its prompt, tools, skills, model and servers",
   },
-  { name: "mode", value: "mode", group: "Agents", help: "interactive (default), plan or autopilot" },
+  {
+    name: "mode",
+    value: "mode",
+    values: ["interactive", "plan", "autopilot"],
+    group: "Agents",
+    help: "interactive (default), plan or autopilot",
+  },
   { name: "plan", group: "Agents", help: "the same as --mode plan: nothing is changed but a plan" },
   { name: "autopilot", group: "Agents", help: "the same as --mode autopilot: go on until the task is done" },
   {
@@ -110,14 +105,6 @@ export const options: readonly Option[] = [
     group: "Agents",
     help: "run this when the agent says it is done; it must succeed",
   },
-  { name: "user", group: "Agents", help: "for agents new: for yourself, in all folders" },
-  { name: "project", group: "Agents", help: "for agents new: in this repository (default)" },
-  {
-    name: "all",
-    group: "Agents",
-    help: "tasks stop: every agent; tasks list: also sidekicks; sessions show: everything",
-  },
-  { name: "as", value: "kind", group: "Agents", help: "for tasks merge: files (default), squash or merge" },
 
   { name: "max-turns", value: "n", group: "Limits", help: "stop after n model calls" },
   { name: "max-tokens", value: "n", group: "Limits", help: "stop after n tokens, in and out" },
@@ -126,18 +113,26 @@ export const options: readonly Option[] = [
   {
     name: "output-format",
     value: "text|json",
+    values: ["text", "json"],
     group: "Output",
     help: "text: the answer; json: every event as a line, then a result line",
   },
-  { name: "stream", value: "on|off", group: "Output", help: "with json: also the words as they arrive (default off)" },
+  {
+    name: "stream",
+    value: "on|off",
+    values: ["on", "off"],
+    group: "Output",
+    help: "with json: also the words as they arrive (default off)",
+  },
   {
     name: "json",
     group: "Output",
-    help: "the same as --output-format json; see JSON below",
+    help: "the same as --output-format json; see `troupe help json`",
   },
   {
     name: "share",
     value: "file",
+    values: "file",
     verbatim: true,
     group: "Output",
     help: "after the answer, write the session to this file: Markdown, or JSON lines for .jsonl",
@@ -151,11 +146,19 @@ export const options: readonly Option[] = [
   {
     name: "log-level",
     value: "level",
+    values: ["none", "error", "warning", "info", "debug"],
     group: "Output",
     help: "none, error, warning (default), info or debug, on stderr",
   },
 
-  { name: "add-dir", value: "folder", multiple: true, group: "Permissions", help: "let tools reach this folder too" },
+  {
+    name: "add-dir",
+    value: "folder",
+    values: "folder",
+    multiple: true,
+    group: "Permissions",
+    help: "let tools reach this folder too",
+  },
   { name: "allow-all-paths", group: "Permissions", help: "let tools reach any path" },
   { name: "allow-tool", value: "rule", multiple: true, group: "Permissions", help: "allow without asking" },
   { name: "deny-tool", value: "rule", multiple: true, group: "Permissions", help: "never allow; beats every allow" },
@@ -180,9 +183,15 @@ export const options: readonly Option[] = [
     group: "Permissions",
     help: "use hooks, servers and settings of the working folder, for this run",
   },
-  { name: "yes", group: "Permissions", help: "for trust: without a question" },
 
-  { name: "plugin-dir", value: "folder", multiple: true, group: "Extensions", help: "use this plugin" },
+  {
+    name: "plugin-dir",
+    value: "folder",
+    values: "folder",
+    multiple: true,
+    group: "Extensions",
+    help: "use this plugin",
+  },
   { name: "no-custom-instructions", group: "Extensions", help: "leave out AGENTS.md and its like" },
 
   {
@@ -193,44 +202,20 @@ export const options: readonly Option[] = [
     group: "MCP",
     help: "MCP servers for this run, over all others",
   },
-  { name: "disable-mcp-server", value: "name", multiple: true, group: "MCP", help: "do without this server" },
-  { name: "transport", value: "type", group: "MCP", help: "for mcp add: stdio, http or sse" },
   {
-    name: "env",
-    value: "name=value",
+    name: "disable-mcp-server",
+    value: "name",
+    values: "server",
     multiple: true,
-    verbatim: true,
     group: "MCP",
-    help: "for mcp add: a variable for the program",
+    help: "do without this server",
   },
-  {
-    name: "header",
-    value: "name:value",
-    multiple: true,
-    verbatim: true,
-    group: "MCP",
-    help: "for mcp add: a header for the address",
-  },
-  { name: "tools", value: "names", group: "MCP", help: "for mcp add: only these of its tools" },
-  { name: "timeout", value: "ms", group: "MCP", help: "for mcp add: how long to wait for it (default 30000)" },
-  { name: "connect", group: "MCP", help: "for mcp list, get and add: connect to the servers" },
 
   {
     name: "enable-memory",
     group: "Memory",
     help: "with -p: use saved facts and let the agent propose new ones (default: off)",
   },
-  { name: "scope", value: "scope", group: "Memory", help: "for memory: repository (default) or user" },
-  { name: "subject", value: "text", group: "Memory", help: "for memory add and edit: what it is about" },
-  { name: "citations", value: "text", group: "Memory", help: "for memory add and edit: where it can be seen" },
-  { name: "reason", value: "text", group: "Memory", help: "for memory add and edit: why it is worth knowing" },
-  { name: "expires", value: "days", group: "Memory", help: "for memory add and edit: after so many days, or never" },
-  { name: "supersedes", value: "id", group: "Memory", help: "for memory add: the fact it replaces" },
-  { name: "purge", group: "Memory", help: "for memory remove, board prune: leave no trace of it" },
-  { name: "description", value: "text", group: "Memory", help: "for board add: what it is about, in one line" },
-  { name: "src", value: "agent|user", group: "Memory", help: "for board: who wrote the note" },
-  { name: "repository", value: "name", group: "Memory", help: "for board: another than that of this folder" },
-  { name: "branch", value: "name", group: "Memory", help: "for board: another than the one checked out" },
 
   { name: "headless", group: "Server", help: "serve client programs (the SDK), with --stdio or on a port" },
   {
@@ -257,6 +242,127 @@ export const options: readonly Option[] = [
   { name: "no-auto-update", group: "Server", help: "accepted; troupe never updates itself" },
   { name: "remote", group: "Server", help: "accepted; there are no remote sessions" },
 
-  { name: "help", short: "h", group: "Other", help: "show this text" },
+  { name: "no-open", group: "Commands", help: "print the address and open no browser" },
+  {
+    name: "session",
+    value: "id|name",
+    values: "session",
+    group: "Commands",
+    help: "another session than the last one of this folder",
+  },
+  { name: "list", group: "Commands", help: "show what can be undone" },
+  { name: "to", value: "n|id", group: "Commands", help: "go back to before this message or event" },
+  { name: "files", group: "Commands", help: "also restore files" },
+  { name: "restore", group: "Commands", help: "undo the last rewind" },
+  { name: "dry-run", group: "Commands", help: "show what would happen" },
+  { name: "at", value: "n|id", group: "Commands", help: "only up to before this message or event" },
+  {
+    name: "repo",
+    value: "owner/name",
+    group: "Commands",
+    help: "only this repository; . is the repository or folder here",
+  },
+  {
+    name: "cwd",
+    value: "folder",
+    values: "folder",
+    group: "Commands",
+    help: "only sessions that worked in this folder or below it",
+  },
+  { name: "here", group: "Commands", help: "only sessions of this repository or folder" },
+  {
+    name: "since",
+    value: "time",
+    group: "Commands",
+    help: "only what happened since a date (2026-01-31) or in a span (12h, 7d)",
+  },
+  { name: "limit", value: "n", group: "Commands", help: "show at most n sessions (default 20)" },
+  { name: "force", group: "Commands", help: "also what is refused otherwise" },
+  { name: "user", group: "Commands", help: "for you, in all folders" },
+  { name: "project", group: "Commands", help: "for this repository" },
+  { name: "all", group: "Commands", help: "everything" },
+  {
+    name: "as",
+    value: "kind",
+    values: ["files", "squash", "merge"],
+    group: "Commands",
+    help: "files (default), squash (one commit) or merge (the branch)",
+  },
+  { name: "yes", group: "Commands", help: "do not ask" },
+  {
+    name: "transport",
+    value: "type",
+    values: ["stdio", "http", "sse"],
+    group: "Commands",
+    help: "stdio, http or sse (default: found from the command or URL)",
+  },
+  {
+    name: "env",
+    value: "name=value",
+    multiple: true,
+    verbatim: true,
+    group: "Commands",
+    help: "a variable for the program; repeatable",
+  },
+  {
+    name: "header",
+    value: "name:value",
+    multiple: true,
+    verbatim: true,
+    group: "Commands",
+    help: "a header for the URL; repeatable",
+  },
+  { name: "tools", value: "names", group: "Commands", help: "only these of its tools" },
+  { name: "timeout", value: "ms", group: "Commands", help: "how long to wait for it (default 30000)" },
+  { name: "connect", group: "Commands", help: "connect to the server and show its state" },
+  {
+    name: "scope",
+    value: "scope",
+    values: ["repository", "user"],
+    group: "Commands",
+    help: "repository (default) or user",
+  },
+  { name: "subject", value: "text", group: "Commands", help: "the subject of the fact" },
+  { name: "citations", value: "text", group: "Commands", help: "where the fact can be verified" },
+  { name: "reason", value: "text", group: "Commands", help: "why the fact is worth knowing" },
+  { name: "expires", value: "days", group: "Commands", help: "forget the fact after this many days, or never" },
+  { name: "supersedes", value: "id", group: "Commands", help: "the fact that it replaces" },
+  { name: "purge", group: "Commands", help: "leave no trace" },
+  { name: "description", value: "text", group: "Commands", help: "a summary in one line" },
+  {
+    name: "src",
+    value: "agent|user",
+    values: ["agent", "user"],
+    group: "Commands",
+    help: "whose note, if an agent's and yours have the same name",
+  },
+  { name: "repository", value: "name", group: "Commands", help: "the board of another repository" },
+  { name: "branch", value: "name", group: "Commands", help: "the board of another branch" },
+  { name: "fix", group: "Commands", help: "repair what is safe to repair, and say what was done" },
+  { name: "online", group: "Commands", help: "send one short request to each provider, which may cost a little" },
+  { name: "reset-terminal", group: "Commands", help: "turn off the modes that a killed session left on" },
+  { name: "man", group: "Commands", help: "print the man page, in roff" },
+  {
+    name: "database",
+    value: "url",
+    group: "Commands",
+    help: "the Postgres database: postgres://user@host/name (default: TROUPE_DATABASE_URL)",
+  },
+  { name: "pool", value: "name", group: "Commands", help: "the pool of workers (default: default)" },
+  { name: "concurrency", value: "n", group: "Commands", help: "run at most n sessions at a time (default 8)" },
+  {
+    name: "lease",
+    value: "seconds",
+    group: "Commands",
+    help: "a silent worker is replaced after this time (default 15)",
+  },
+  { name: "health-port", value: "port", group: "Commands", help: "answer GET /healthz on this port of the loopback" },
+  { name: "repo", value: "git url", group: "Commands", help: "the repository to work on; every worker must reach it" },
+  { name: "ref", value: "ref", group: "Commands", help: "the branch, tag or commit to start from (default: HEAD)" },
+  { name: "tenant", value: "name", group: "Commands", help: "who the work is for (default: default)" },
+  { name: "on-loss", value: "continue|stop", group: "Commands", help: "when a worker is lost (default: continue)" },
+  { name: "wait", group: "Commands", help: "wait for the answer and print it" },
+
+  { name: "help", short: "h", group: "Other", help: "show help; after a command, the help of that command" },
   { name: "version", short: "v", group: "Other", help: "show the version" },
 ];

@@ -10,7 +10,7 @@ export async function whileScheduled(
   session: Session,
   how: { answers: Answers; format: "text" | "json"; silent: boolean },
 ): Promise<void> {
-  const waiting = (): number => session.settings.surroundings?.schedules?.()?.list().length ?? 0;
+  const waiting = (): number => session.workspace.services?.schedules?.()?.list().length ?? 0;
   if (waiting() === 0) return;
   if (!how.silent) say(`${plural(waiting(), "prompt")} scheduled; troupe stays until they are done (Ctrl-C ends it)`);
   let answer = "";
@@ -26,7 +26,7 @@ export async function whileScheduled(
       answer = "";
       if (waiting() === 0) done();
     });
-    session.end.signal.addEventListener("abort", done, { once: true });
-    if (session.end.signal.aborted) done();
+    session.queue.closed.addEventListener("abort", done, { once: true });
+    if (session.queue.closed.aborted) done();
   });
 }

@@ -100,9 +100,11 @@ function judgeCommand<P extends HookPoint>(point: P, end: CommandEnd): Outcome<P
   }
 }
 
-/** Exit code 2: a refusal at deciding points, guidance after a failed call, otherwise a warning. */
+/** Exit code 2: a refusal at deciding points, a block at stops, guidance after a failed call, otherwise a warning. */
 function judgeRefusal<P extends HookPoint>(point: P, end: { stdout: string; stderr: string }): Outcome<P> {
   if (isAuthorising(point)) return { kind: "refused", reason: end.stderr || reasonIn(end.stdout) };
+  if (point === "agentStop" || point === "subagentStop")
+    return { kind: "refused", reason: end.stderr || stopReasonIn(end.stdout) };
   const message = withDetail("it ended with exit code 2", end.stderr);
   if (point !== "postToolUseFailure") return { kind: "warned", message };
   const said = readAnswer(point, end.stdout);
@@ -113,6 +115,11 @@ function judgeRefusal<P extends HookPoint>(point: P, end: { stdout: string; stde
 function reasonIn(stdout: string): string {
   const said = readAnswer("preToolUse", stdout);
   return (said.ok ? said.output?.permissionDecisionReason : undefined) ?? "";
+}
+
+function stopReasonIn(stdout: string): string {
+  const said = readAnswer("agentStop", stdout);
+  return (said.ok ? said.output?.reason : undefined) ?? "";
 }
 
 const SPOKEN = ["additionalContext", "permissionDecisionReason"];

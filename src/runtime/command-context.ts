@@ -10,24 +10,24 @@ import { historyPort } from "./sessions/history-port.ts";
 
 /** Returns the command ports that the session supports. */
 export function contextOf(session: Session): CommandContext {
-  const { tasks, budget, settings } = session;
-  const { surroundings } = settings;
+  const { services } = session.workspace;
+  const { tasks } = session.agents;
   return {
-    mode: session.modes.current,
-    filesFolder: surroundings?.filesFolder ?? "",
+    mode: session.mainAgent.modes.current,
+    filesFolder: services?.filesFolder ?? "",
     now: () => Date.now(),
-    ...(surroundings && {
+    ...(services && {
       skills: () =>
-        surroundings.skills
+        services.skills
           .filter(({ enabled, userInvocable }) => enabled && userInvocable)
           .map(({ name, description }) => ({
             name,
             description,
             commandName: name.toLowerCase().replace(/\s+/g, "-"),
           })),
-      servers: () => surroundings.servers(),
-      ...(surroundings.agents && { agents: surroundings.agents }),
-      ...schedulesOf(surroundings.schedules?.()),
+      servers: () => services.servers(),
+      ...(services.agents && { agents: services.agents }),
+      ...schedulesOf(services.schedules?.()),
     }),
     ...(tasks && {
       tasks: {
@@ -46,30 +46,34 @@ export function contextOf(session: Session): CommandContext {
       },
     }),
     usage: () => {
-      const { calls, usage, costUsd, durationMs } = budget.session;
+      const { calls, usage, costUsd, durationMs } = session.history.budget.session;
       return { turns: calls, inputTokens: usage.inputTokens, outputTokens: usage.outputTokens, costUsd, durationMs };
     },
     permissions: {
       describe: () => [
-        ...session.settings.grants.session.map((approval) => `approved for this session: ${JSON.stringify(approval)}`),
-        ...session.settings.grants.location.map((approval) => `approved for this place: ${JSON.stringify(approval)}`),
+        ...session.permissions.grants.session.map(
+          (approval) => `approved for this session: ${JSON.stringify(approval)}`,
+        ),
+        ...session.permissions.grants.location.map(
+          (approval) => `approved for this place: ${JSON.stringify(approval)}`,
+        ),
       ],
       async reset() {
-        const count = session.settings.grants.session.length;
-        session.settings.grants.resetSession();
+        const count = session.permissions.grants.session.length;
+        session.permissions.grants.resetSession();
         return count;
       },
     },
     ...modelsPort(session),
     ...contextPort(session),
     ...historyPort(session),
-    rename: (name) => session.say("troupe.session_named", { name }),
+    rename: (name) => session.history.emit("troupe.session_named", { name }),
   };
 }
 
 /** Returns the background shell commands as entries of the task list. */
-function commandsAtWork({ settings }: Session): readonly TaskEntry[] {
-  const shells = settings.ports.shells?.list() ?? [];
+function commandsAtWork({ workspace }: Session): readonly TaskEntry[] {
+  const shells = workspace.shells?.list() ?? [];
   return shells.map(({ shellId, command, state, exitCode, mode }) => ({
     id: shellId,
     agentType: mode === "detached" ? "shell, detached" : "shell",
@@ -94,7 +98,7 @@ function schedulesOf(schedules: ScheduleRegistry | undefined): Pick<CommandConte
 }
 
 function contextPort(session: Session): Pick<CommandContext, "context"> {
-  const { context } = session;
+  const { context } = session.mainAgent;
   if (!context) return {};
   return {
     context: {
@@ -111,7 +115,7 @@ function contextPort(session: Session): Pick<CommandContext, "context"> {
   };
 }
 
-function modelsPort({ settings: { modelSelection: seat } }: Session): Pick<CommandContext, "models"> {
+function modelsPort({ mainAgent: { selection: seat } }: Session): Pick<CommandContext, "models"> {
   if (!seat) return {};
   return {
     models: {

@@ -80,7 +80,7 @@ export async function readTyped(
     case "completed":
       return { kind: "said", text: result.text };
     case "mode":
-      await session.modes.set(result.mode);
+      await session.mainAgent.modes.set(result.mode);
       return { kind: "said", text: result.text };
     case "prompt": {
       const { prompt, displayPrompt, mode, toolLimits, agents, gate } = result;
@@ -126,7 +126,7 @@ export async function sendingOf(
   read: Extract<Typed, { kind: "prompt" }>,
   withData = asIs,
 ): Promise<SendOptions> {
-  if (read.mode) await session.modes.set(read.mode);
+  if (read.mode) await session.mainAgent.modes.set(read.mode);
   return read.message(withData);
 }
 
@@ -157,7 +157,8 @@ export async function sendOn(session: Session, send: SendOptions): Promise<strin
   answer(session, send, {}, accepted.resolve)
     .catch((error: unknown) => {
       accepted.reject(error);
-      if (!(error instanceof TroupeError)) session.warn("autopilot", `The autopilot has stopped: ${String(error)}`);
+      if (!(error instanceof TroupeError))
+        session.history.warn("autopilot", `The autopilot has stopped: ${String(error)}`);
     })
     .finally(() => inFlight.delete(session));
   return accepted.promise;
@@ -209,10 +210,10 @@ async function stopGate(session: Session, gate: Gate): Promise<StopGate> {
   }
   const { fleetGate } = await import("../commands/delegation/fleet-gate.ts");
   return fleetGate({
-    readTodos: async () => session.settings.surroundings?.readTodos() ?? [],
-    readDependencies: async () => session.settings.surroundings?.readDependencies() ?? [],
+    readTodos: async () => session.workspace.services?.readTodos() ?? [],
+    readDependencies: async () => session.workspace.services?.readDependencies() ?? [],
     runningAgents: () =>
-      session.tasks?.list({ includeEnded: false }).filter(({ status }) => status !== "idle").length ?? 0,
+      session.agents.tasks?.list({ includeEnded: false }).filter(({ status }) => status !== "idle").length ?? 0,
   });
 }
 
@@ -224,10 +225,10 @@ async function skillPrompt(
     import("../context/skills/load-skill.ts"),
     import("../context/skills/skill.ts"),
   ]);
-  const skill = findSkill(name, session.settings.surroundings?.skills ?? []);
+  const skill = findSkill(name, session.workspace.services?.skills ?? []);
   if (!skill) throw new Error(`the skill ${name} was listed and is gone`);
   const { context, invoked, takesRequest } = await loadSkill(skill, "user-invoked", request);
-  void session.say("skill.invoked", invoked);
+  void session.history.emit("skill.invoked", invoked);
   const prompt = request === "" || takesRequest ? context : `${context}\n\n${request}`;
   return { prompt, displayPrompt: `/${name}${request === "" ? "" : ` ${request}`}` };
 }
@@ -241,12 +242,12 @@ async function answer(
 ): Promise<Submitted> {
   const heard: SessionEvent[] = [];
   let hasFlown = false;
-  session.modes.flights++;
+  session.mainAgent.modes.flights++;
   const stopListening = session.subscribe((event) => {
     if (!event.type.endsWith("_delta")) heard.push(event);
   });
   try {
-    const isOnAutopilot = (): boolean => session.modes.current === "autopilot";
+    const isOnAutopilot = (): boolean => session.mainAgent.modes.current === "autopilot";
     const beganOnAutopilot = isOnAutopilot();
     let outcome = await session.sendAndWait(send, accepted);
     if (!beganOnAutopilot && !isOnAutopilot()) {
@@ -258,7 +259,7 @@ async function answer(
     const judged = (): Stop =>
       stopOf(outcome, {
         events: heard.splice(0),
-        pending: session.isPending,
+        pending: session.queue.isPending,
         autopilot: isOnAutopilot(),
       });
     const verdict = await fly(judged(), options, {
@@ -267,26 +268,27 @@ async function answer(
         return judged();
       },
       async nextStop() {
-        await session.whenIdle();
+        await session.queue.whenIdle();
         return judged();
       },
       runCheck: (command) => runCheck(session, command),
-      checkFailed: (text) => session.warn("autopilot", text),
+      checkFailed: (text) => session.history.warn("autopilot", text),
     });
     return { kind: "answered", outcome, verdict };
   } catch (error) {
-    if (session.end.signal.aborted) return { kind: "answered", outcome: { kind: "aborted" } };
+    if (session.queue.closed.aborted) return { kind: "answered", outcome: { kind: "aborted" } };
     throw error;
   } finally {
     stopListening();
-    session.modes.flights--;
+    session.mainAgent.modes.flights--;
     // Earlier idle events were marked as autopilot's; this one ends the work.
-    if (hasFlown && !session.isWorking && !session.end.signal.aborted) void session.say("session.idle", {});
+    if (hasFlown && !session.queue.isWorking && !session.queue.closed.aborted)
+      void session.history.emit("session.idle", {});
   }
 }
 
-async function runCheck({ settings }: Session, command: string): Promise<CheckResult> {
-  const result = await settings.runCheck?.(command);
+async function runCheck({ history, workspace }: Session, command: string): Promise<CheckResult> {
+  const result = await workspace.runCheck?.(command);
   if (!result) return { exitCode: null, output: "This session runs no commands." };
-  return { ...result, output: settings.redactor?.text(result.output) ?? result.output };
+  return { ...result, output: history.redactor?.text(result.output) ?? result.output };
 }

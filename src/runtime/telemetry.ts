@@ -46,7 +46,7 @@ export function telemetryDesk(parts: DeskParts): TelemetryDesk {
 
   const onTrouble = (message: string): void => {
     const [session] = open;
-    if (session) session.warn("telemetry", message);
+    if (session) session.history.warn("telemetry", message);
     else if (telemetry === undefined) troubles.push(message);
     else process.emitWarning(message, "TroupeTelemetry");
   };
@@ -75,7 +75,7 @@ export function telemetryDesk(parts: DeskParts): TelemetryDesk {
         started(made) {
           session = made;
           open.add(made);
-          for (const message of troubles.splice(0)) made.warn("telemetry", message);
+          for (const message of troubles.splice(0)) made.history.warn("telemetry", message);
           if (trace) loaded?.follow(made, trace);
         },
         ended() {

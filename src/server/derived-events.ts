@@ -58,7 +58,7 @@ export class DerivedEvents {
   reopened(): void {
     const names = new Set(
       this.#session()
-        .settings.surroundings?.serverSummaries()
+        .workspace.services?.serverSummaries()
         .map(({ name }) => name),
     );
     for (const serverName of this.#servers.keys()) {
@@ -69,8 +69,8 @@ export class DerivedEvents {
   }
 
   #configured({ agentId, data }: Extract<SessionEvent, { type: "subagent.started" }>): void {
-    const { modelSelection } = this.#session().settings;
-    const model = data.model ?? (modelSelection && modelName(modelSelection.current));
+    const { selection } = this.#session().mainAgent;
+    const model = data.model ?? (selection && modelName(selection.current));
     if (model === undefined) return;
     // Agents of a factory answer once. All others accept further messages.
     const multiTurn = data.factoryRunId === undefined;
@@ -89,7 +89,7 @@ export class DerivedEvents {
   async #asset(asset: Omit<EventData<"session.binary_asset">, "data">): Promise<void> {
     if (this.#assets.has(asset.assetId)) return;
     this.#assets.add(asset.assetId);
-    const bytes = await this.#session().settings.log.readAsset(asset.assetId);
+    const bytes = await this.#session().history.log.readAsset(asset.assetId);
     if (!bytes) return;
     const data = Buffer.from(bytes).toString("base64");
     this.#send({ type: "session.binary_asset", data: { ...asset, byteLength: bytes.length, data } });

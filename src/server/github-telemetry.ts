@@ -121,8 +121,8 @@ const readers: { readonly [T in EventType]?: Reader<T> } = {
       ...{ duration_ms: data.duration, time_to_first_token_ms: data.timeToFirstTokenMs },
     },
   }),
-  "tool.execution_start": ({ data, timestamp }, { settings }, { calls }) => {
-    const isOurs = settings.offer.tools.some(({ name, from }) => name === data.toolName && from === undefined);
+  "tool.execution_start": ({ data, timestamp }, { mainAgent }, { calls }) => {
+    const isOurs = mainAgent.prompt.tools.some(({ name, from }) => name === data.toolName && from === undefined);
     const name = isOurs ? data.toolName : data.mcpServerName === undefined ? "(other)" : "(mcp)";
     if (calls.size < MAX_CALLS) calls.set(data.toolCallId, { name, startedAt: Date.parse(timestamp) });
     return undefined;

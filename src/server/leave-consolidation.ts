@@ -11,13 +11,13 @@ export async function leaveConsolidation(
   how: { readonly program: OwnProgram; readonly environment: Readonly<Record<string, string | undefined>> },
 ): Promise<void> {
   const { session, options } = live;
-  if (!session.settings.surroundings?.board) return;
+  if (!session.workspace.services?.board) return;
   const { consolidateAtShutdown } = await import("../runtime/knowledge/shutdown-consolidation.ts");
   const { provider, providers, models } = options;
   await consolidateAtShutdown({
     ...how,
     session,
-    model: modelReference(session.settings.model),
+    model: modelReference(session.mainAgent.model),
     // The process has no access to a client's providers, and must not send the session to another provider.
     ...((provider ?? providers ?? models) !== undefined && { modelOfClient: true }),
   });

@@ -26,10 +26,10 @@ const PAGE_EVENTS = 500;
 /** Yields all events that listeners have received, oldest first. Reads those that are not in memory page by page. */
 export async function* eventsOf({
   events,
-  past,
+  history: { past },
 }: {
   readonly events: readonly SessionEvent[];
-  readonly past: EventPast;
+  readonly history: { readonly past: EventPast };
 }): AsyncGenerator<SessionEvent> {
   const { isComplete, toldCount } = past;
   if (isComplete) {
@@ -83,9 +83,9 @@ export class EventLog {
     /** Called when a listener throws. The session and other listeners are not affected. */
     onListenerDefect: (error: unknown) => void;
     /** Removes secrets from events. This is the only place: before the log, the index and the listeners. */
-    redactor?: Redactor;
+    redactor?: Redactor | undefined;
     /** Fewer events than this are never condensed. */
-    minCondensed?: number;
+    minCondensed?: number | undefined;
   }) {
     this.#redactor = options.redactor && createEventRedactor(options.redactor);
     this.#onListenerDefect = options.onListenerDefect;
@@ -216,6 +216,11 @@ export class EventLog {
     if (this.#waiting.length === 0) this.#notify(event);
     else this.#waiting.push({ event, state: "ready" });
     return told;
+  }
+
+  /** Whether a write failed. Until the repair, every further write fails too. */
+  get isBroken(): boolean {
+    return this.#broken;
   }
 
   /**

@@ -86,8 +86,8 @@ export interface GivenSubagents {
   readonly maxDepth?: number;
 }
 
-/** The session's environment, for surfaces. */
-interface Surroundings {
+/** Parts of the session's folder that the runtime has loaded, for surfaces. */
+export interface WorkspaceServices {
   /** The absolute path of the session's own folder for files. */
   readonly filesFolder: string;
   readonly skills: readonly Skill[];
@@ -109,6 +109,14 @@ interface Surroundings {
   readonly servers: CommandPorts["servers"];
   /** The available main agents, the current one, and how to choose. */
   readonly agents?: NonNullable<CommandPorts["agents"]>;
+  /** The GitHub identity, for programs that ask. */
+  readonly identity?:
+    | {
+        status(): Promise<GithubStatus>;
+        /** Returns the endpoint of its models, with the token. Must not be exposed to every client. */
+        endpoint(): ReturnType<Github["endpoint"]>;
+      }
+    | undefined;
   /** Set if a client has asked for extensions. */
   readonly extensions?: ExtensionPort;
   /** Workflows of extensions, including past runs; absent if they are switched off. */
@@ -149,38 +157,35 @@ export interface CloseReason {
 export interface SessionOptions extends RunSettings {
   readonly version: string;
   /** A session with fewer events holds all of them in memory; 5,000 by default. */
-  readonly minCondensed?: number;
+  readonly minCondensed?: number | undefined;
   readonly context: WorkingDirectory;
-  readonly name?: string;
+  readonly name?: string | undefined;
   /** Additional facts for `session.resume`; "silent": no event is emitted. */
-  readonly resumed?: Pick<EventData<"session.resume">, "continuePendingWork" | "sessionWasActive"> | "silent";
-  /** Calls that wait for a client are resumed by `Session.goOn`. Otherwise they are interrupted. */
-  readonly continuesPending?: boolean;
+  readonly resumed?:
+    | Pick<EventData<"session.resume">, "continuePendingWork" | "sessionWasActive">
+    | "silent"
+    | undefined;
+  /** Calls that wait for a client are resumed by `session.queue.resume`. Otherwise they are interrupted. */
+  readonly continuesPending?: boolean | undefined;
   /** Rebuilds a command's rules for a message of an earlier process. */
   commandRules?(kept: KeptRules): Promise<TurnRules>;
   /** The agents that may work for the main agent. */
   readonly company?: AgentPoolOptions;
   /** How long a finished agent waits for background agents before the session counts as idle. */
-  readonly waitForAgentsMs?: number;
+  readonly waitForAgentsMs?: number | undefined;
   /** False: notices do not wake the main agent, which reads them with its next message. */
-  readonly wakes?: boolean;
+  readonly wakes?: boolean | undefined;
   /** Creates the hooks of the session. */
   readonly hooks?: (emit: Emit) => Hooks;
-  readonly surroundings?: Surroundings;
-  /** The session's GitHub identity, for programs that ask. */
-  readonly identity?: {
-    status(): Promise<GithubStatus>;
-    /** Returns the endpoint of its models, with the token. Must not be exposed to every client. */
-    endpoint(): ReturnType<Github["endpoint"]>;
-  };
+  readonly services?: WorkspaceServices;
   /** The initial mode, unless the log has another. */
-  readonly mode?: SessionMode;
+  readonly mode?: SessionMode | undefined;
   /** Called with the mode at the start and on every change. */
   readonly onMode?: (mode: SessionMode) => void;
   /** Runs the user's command that checks the work. Bounded; never rejects. */
   readonly runCheck?: (command: string) => Promise<CheckResult>;
   /** The session whose learnings this one consolidates, in its own process. */
-  readonly detachedFrom?: string;
+  readonly detachedFrom?: string | undefined;
   /** May replace the outcome of a message. */
   readonly settle?: (outcome: Outcome) => Promise<Outcome>;
   /** Stores files before they are changed, so that a rewind can restore them. */

@@ -46,8 +46,16 @@ export function jsonlStore(options: JsonlStoreOptions): Store {
   const context = { ...options, pid: options.pid ?? process.pid };
   const summaries = new SessionList({ path: join(options.root, SESSION_LIST_FILE), folder, disk: options.disk });
   const pathsOf = (sessionId: string) => logPaths(folder, checkSessionId(sessionId));
+  /** Returns the path of an existing log. Throws when there is no such session. */
+  const requireLog = (sessionId: string): string => {
+    const { log } = pathsOf(sessionId);
+    if (!findLog(log)) throw noSuchSession(sessionId);
+    return log;
+  };
 
   return {
+    ...readersOf(requireLog),
+
     async create(sessionId) {
       const paths = pathsOf(sessionId);
       if (findLog(paths.log)) throw alreadyThere(sessionId);
@@ -55,45 +63,8 @@ export function jsonlStore(options: JsonlStoreOptions): Store {
     },
 
     async open(sessionId) {
-      const paths = pathsOf(sessionId);
-      if (!findLog(paths.log)) throw noSuchSession(sessionId);
-      return await openLog({ ...context, ...paths, sessionId, token: crypto.randomUUID() });
-    },
-
-    async read(sessionId) {
-      const { log } = pathsOf(sessionId);
-      if (!findLog(log)) throw noSuchSession(sessionId);
-      const { events, damage } = await readLog(log).catch(failTo("read the session log"));
-      return { ...viewOf(events), damage };
-    },
-
-    async *events(sessionId, onDamage) {
-      const { log } = pathsOf(sessionId);
-      if (!findLog(log)) throw noSuchSession(sessionId);
-      try {
-        yield* LogPages.events(log, onDamage);
-      } catch (error) {
-        throw storageError("read the session log", error);
-      }
-    },
-
-    async recent(sessionId, isStart) {
-      const { log } = pathsOf(sessionId);
-      if (!findLog(log)) throw noSuchSession(sessionId);
-      const { readRecent } = await import("./recent.ts");
-      return readRecent(log, isStart).catch(failTo("read the session log"));
-    },
-
-    async scan(sessionId, what) {
-      const { log } = pathsOf(sessionId);
-      if (!findLog(log)) throw noSuchSession(sessionId);
-      const { IrregularLog, scanEvents, scanLog } = await import("./log-scan.ts");
-      try {
-        return await scanLog(log, what);
-      } catch (error) {
-        if (!(error instanceof IrregularLog)) throw storageError("read the session log", error);
-        return await scanEvents(LogPages.events(log), what).catch(failTo("read the session log"));
-      }
+      requireLog(sessionId);
+      return await openLog({ ...context, ...pathsOf(sessionId), sessionId, token: crypto.randomUUID() });
     },
 
     async revision(sessionId) {
@@ -113,7 +84,7 @@ export function jsonlStore(options: JsonlStoreOptions): Store {
     },
 
     async fork(sessionId, fork) {
-      if (!findLog(pathsOf(sessionId).log)) throw noSuchSession(sessionId);
+      requireLog(sessionId);
       if (statSync(pathsOf(fork.sessionId).directory, { throwIfNoEntry: false })) throw alreadyThere(fork.sessionId);
       const { forkFolder } = await import("./fork-folder.ts");
       const { disk, snapshots } = context;
@@ -122,24 +93,70 @@ export function jsonlStore(options: JsonlStoreOptions): Store {
       );
     },
 
-    async remove(sessionId) {
-      const { directory } = pathsOf(sessionId);
-      if (!statSync(directory, { throwIfNoEntry: false })) throw noSuchSession(sessionId);
-      const token = crypto.randomUUID();
-      const lock = await takeLock({ disk: context.disk, directory, pid: context.pid, token }).catch(
-        failTo("delete the session"),
-      );
-      if (lock.kind === "held") {
-        const { pid, host, advice: hint } = lock.by;
-        throw new TroupeError("storage", `Session ${sessionId} is in use by process ${pid} on ${host}.`, { hint });
+    remove: async (sessionId) => removeSession({ ...context, folder, sessionId }),
+  };
+}
+
+type Readers = Pick<Store, "read" | "events" | "recent" | "scan">;
+
+/** Returns the methods that read a log without opening it for writing. */
+function readersOf(requireLog: (sessionId: string) => string): Readers {
+  return {
+    async read(sessionId) {
+      const { events, damage } = await readLog(requireLog(sessionId)).catch(failTo("read the session log"));
+      return { ...viewOf(events), damage };
+    },
+
+    async *events(sessionId, onDamage) {
+      const log = requireLog(sessionId);
+      try {
+        yield* LogPages.events(log, onDamage);
+      } catch (error) {
+        throw storageError("read the session log", error);
       }
-      // Renames the folder first, so that a partly deleted session is never listed.
-      const doomed = join(folder, `.removed-${token}`);
-      await context.disk.rename(directory, doomed).catch(failTo("delete the session"));
-      await lock.release();
-      await context.disk.remove(doomed).catch(failTo("delete the session"));
+    },
+
+    async recent(sessionId, isStart) {
+      const log = requireLog(sessionId);
+      const { readRecent } = await import("./recent.ts");
+      return readRecent(log, isStart).catch(failTo("read the session log"));
+    },
+
+    async scan(sessionId, what) {
+      const log = requireLog(sessionId);
+      const { IrregularLog, scanEvents, scanLog } = await import("./log-scan.ts");
+      try {
+        return await scanLog(log, what);
+      } catch (error) {
+        if (!(error instanceof IrregularLog)) throw storageError("read the session log", error);
+        return await scanEvents(LogPages.events(log), what).catch(failTo("read the session log"));
+      }
     },
   };
+}
+
+interface Removal {
+  readonly folder: string;
+  readonly sessionId: string;
+  readonly disk: Disk;
+  readonly pid: number;
+}
+
+/** Deletes a session's folder. Throws when there is none or a process is writing the session. */
+async function removeSession({ folder, sessionId, disk, pid }: Removal): Promise<void> {
+  const { directory } = logPaths(folder, checkSessionId(sessionId));
+  if (!statSync(directory, { throwIfNoEntry: false })) throw noSuchSession(sessionId);
+  const token = crypto.randomUUID();
+  const lock = await takeLock({ disk, directory, pid, token }).catch(failTo("delete the session"));
+  if (lock.kind === "held") {
+    const { host, advice: hint } = lock.by;
+    throw new TroupeError("storage", `Session ${sessionId} is in use by process ${lock.by.pid} on ${host}.`, { hint });
+  }
+  // Renames the folder first, so that a partly deleted session is never listed.
+  const doomed = join(folder, `.removed-${token}`);
+  await disk.rename(directory, doomed).catch(failTo("delete the session"));
+  await lock.release();
+  await disk.remove(doomed).catch(failTo("delete the session"));
 }
 
 /**

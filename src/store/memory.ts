@@ -10,132 +10,102 @@ import { alreadyThere, checkSessionId, noSuchSession } from "./session-id.ts";
 import type { SessionLog, SessionSummary, Store } from "./store.ts";
 import { summarise } from "./summary.ts";
 
-interface Kept {
+/** The sessions of one store. */
+interface Sessions {
+  readonly byId: Map<string, MemorySession>;
+  /** Sequence number of the last append among all sessions. */
+  clock: number;
+}
+
+interface MemorySession {
   events: SessionEvent[];
   summary: SessionSummary | undefined;
   assets: Map<string, { data: Uint8Array; path: string }>;
   files: Map<string, string>;
   changes: number;
-  /** Sequence number of the last append among all sessions. */
+  /** The store's clock at the last append. */
   changed: number;
   isHeld: boolean;
 }
 
 /** Returns a store without a disk, with the same guarantees while the process lives. */
 export function memoryStore(): Store {
-  const sessions = new Map<string, Kept>();
-  let clock = 0;
-
-  const find = (sessionId: string): Kept => {
-    const found = sessions.get(checkSessionId(sessionId));
-    if (!found || found.events.length === 0) throw noSuchSession(sessionId);
-    return found;
+  const sessions: Sessions = { byId: new Map(), clock: 0 };
+  const { byId } = sessions;
+  return {
+    ...logsOf(sessions),
+    ...listingsOf(sessions),
+    async read(sessionId) {
+      return { ...viewOf([...find(sessions, sessionId).events]), damage: [] };
+    },
+    async *events(sessionId) {
+      yield* viewOf([...find(sessions, sessionId).events]).events;
+    },
+    recent: async () => undefined,
+    async scan(sessionId, scan) {
+      return scanEvents(viewOf([...find(sessions, sessionId).events]).events, scan);
+    },
+    async fork(sessionId, fork) {
+      const session = find(sessions, sessionId);
+      if (byId.has(checkSessionId(fork.sessionId))) throw alreadyThere(fork.sessionId);
+      const { summary } = fork;
+      const visible = viewOf([...session.events]).events;
+      byId.set(fork.sessionId, {
+        ...{ ...emptySession(), summary, assets: new Map(session.assets), files: new Map(session.files) },
+        events: forkedEvents(visible, fork.events).map((event) => structuredClone(event)),
+        ...{ changes: 1, changed: ++sessions.clock },
+      });
+    },
+    async remove(sessionId) {
+      if (find(sessions, sessionId).isHeld) throw heldError(sessionId);
+      byId.delete(sessionId);
+    },
   };
-  const newestFirst = (): [string, Kept][] =>
-    [...sessions].filter(([, kept]) => kept.events.length > 0).sort(([, a], [, b]) => b.changed - a.changed);
+}
 
-  /** Without `held`, the session is claimed at the first write. */
-  function logOf(sessionId: string, content: readonly SessionEvent[], held?: Kept): SessionLog {
-    const directory = `/memory/session-state/${sessionId}`;
-    const closed = (): TroupeError => new TroupeError("storage", "The session log is closed.");
-    let owned = held;
-    let isClosed = false;
-    const own = (): Kept => {
-      if (isClosed) throw closed();
-      owned ??= hold(sessionId);
-      return owned;
-    };
-    return {
-      sessionId,
-      directory,
-      ...viewOf(content),
-      count: viewOf(content).events.length,
-      everything: async () => [...((owned ?? sessions.get(sessionId))?.events ?? [])],
-      page: async (from, to) =>
-        viewOf((owned ?? sessions.get(sessionId))?.events ?? []).events.slice(Math.max(0, from), Math.max(0, to)),
-      snapshot: async () => false,
-      damage: [],
-      heldBy: undefined,
-      async append(event) {
-        const kept = own();
-        kept.events.push(structuredClone(event));
-        kept.changes++;
-        kept.changed = ++clock;
-      },
-      async flush() {},
-      async recover() {
-        if (isClosed) throw closed();
-      },
-      async writeAsset(data, extension) {
-        checkSize(data.byteLength);
-        const { assetId, hash } = nameAsset(data);
-        const { assets } = own();
-        const asset = assets.get(assetId) ?? {
-          data: new Uint8Array(data),
-          path: `${directory}/records/${hash}${cleanExtension(extension)}`,
-        };
-        assets.set(assetId, asset);
-        return { assetId, path: asset.path };
-      },
-      async readAsset(assetId) {
-        return (owned ?? sessions.get(sessionId))?.assets.get(assetId)?.data;
-      },
-      async writeFile(name, text) {
-        checkSize(Buffer.byteLength(text));
-        const { files } = own();
-        const path = `${directory}/records/${files.size + 1}-${cleanName(name)}`;
-        files.set(path, text);
-        return path;
-      },
-      async readFile(path) {
-        return (owned ?? sessions.get(sessionId))?.files.get(path);
-      },
-      async writeSummary(summary) {
-        own().summary = summary;
-      },
-      async close() {
-        if (owned && !isClosed) owned.isHeld = false;
-        isClosed = true;
-      },
-    };
-  }
+function find({ byId }: Sessions, sessionId: string): MemorySession {
+  const found = byId.get(checkSessionId(sessionId));
+  if (!found || found.events.length === 0) throw noSuchSession(sessionId);
+  return found;
+}
 
-  function hold(sessionId: string): Kept {
-    const kept = sessions.get(sessionId) ?? emptySession();
-    if (kept.isHeld) throw heldError(sessionId);
-    kept.isHeld = true;
-    sessions.set(sessionId, kept);
-    return kept;
-  }
+/** Claims a session for writing. Throws when it is claimed already. */
+function hold({ byId }: Sessions, sessionId: string): MemorySession {
+  const session = byId.get(sessionId) ?? emptySession();
+  if (session.isHeld) throw heldError(sessionId);
+  session.isHeld = true;
+  byId.set(sessionId, session);
+  return session;
+}
 
+function logsOf(sessions: Sessions): Pick<Store, "create" | "open"> {
   return {
     async create(sessionId) {
-      if ((sessions.get(checkSessionId(sessionId))?.events.length ?? 0) > 0) throw alreadyThere(sessionId);
-      return logOf(sessionId, []);
+      if ((sessions.byId.get(checkSessionId(sessionId))?.events.length ?? 0) > 0) throw alreadyThere(sessionId);
+      return memoryLog(sessions, sessionId, { content: [] });
     },
     async open(sessionId) {
-      const kept = find(sessionId);
-      const content = [...kept.events];
-      if (!kept.isHeld) return logOf(sessionId, content, hold(sessionId));
+      const session = find(sessions, sessionId);
+      const content = [...session.events];
+      if (!session.isHeld) return memoryLog(sessions, sessionId, { content, held: hold(sessions, sessionId) });
       const refuse = async (): Promise<never> => {
         throw heldError(sessionId);
       };
       const refused = { append: refuse, recover: refuse, writeAsset: refuse, writeFile: refuse, writeSummary: refuse };
-      return { ...logOf(sessionId, content), ...refused, heldBy: { pid: process.pid } };
+      return { ...memoryLog(sessions, sessionId, { content }), ...refused, heldBy: { pid: process.pid } };
     },
-    async read(sessionId) {
-      return { ...viewOf([...find(sessionId).events]), damage: [] };
-    },
-    async *events(sessionId) {
-      yield* viewOf([...find(sessionId).events]).events;
-    },
-    recent: async () => undefined,
-    async scan(sessionId, scan) {
-      return scanEvents(viewOf([...find(sessionId).events]).events, scan);
-    },
+  };
+}
+
+type Listings = Pick<Store, "revision" | "revisions" | "list" | "ids">;
+
+function listingsOf({ byId }: Sessions): Listings {
+  const newestFirst = (): [string, MemorySession][] =>
+    [...byId].filter(([, { events }]) => events.length > 0).sort(([, a], [, b]) => b.changed - a.changed);
+  return {
     async revision(sessionId) {
-      const kept = sessions.get(checkSessionId(sessionId));
-      return kept && kept.events.length > 0 ? String(kept.changes) : undefined;
+      const session = byId.get(checkSessionId(sessionId));
+      return session && session.events.length > 0 ? String(session.changes) : undefined;
     },
     async revisions() {
       return newestFirst().map(([sessionId, { changes, changed }]) => ({
@@ -152,24 +122,96 @@ export function memoryStore(): Store {
     async ids() {
       return newestFirst().map(([sessionId]) => sessionId);
     },
-    async fork(sessionId, fork) {
-      const kept = find(sessionId);
-      if (sessions.has(checkSessionId(fork.sessionId))) throw alreadyThere(fork.sessionId);
-      const { summary } = fork;
-      const events = forkedEvents(viewOf([...kept.events]).events, fork.events).map((event) => structuredClone(event));
-      sessions.set(fork.sessionId, {
-        ...{ ...emptySession(), summary, assets: new Map(kept.assets), files: new Map(kept.files) },
-        ...{ events, changes: 1, changed: ++clock },
-      });
+  };
+}
+
+/** A log whose session is claimed by `own`, at the latest at the first write. */
+interface OwnedSession {
+  readonly directory: string;
+  /** Returns the session to write to. Claims it if necessary. Throws after `close`. */
+  own(): MemorySession;
+  /** Returns the session to read from, if there is one. */
+  peek(): MemorySession | undefined;
+}
+
+/** Without `held`, the session is claimed at the first write. */
+function memoryLog(
+  sessions: Sessions,
+  sessionId: string,
+  { content, held }: { readonly content: readonly SessionEvent[]; readonly held?: MemorySession },
+): SessionLog {
+  const directory = `/memory/session-state/${sessionId}`;
+  let owned = held;
+  let isClosed = false;
+  const own = (): MemorySession => {
+    if (isClosed) throw closedError();
+    owned ??= hold(sessions, sessionId);
+    return owned;
+  };
+  const peek = (): MemorySession | undefined => owned ?? sessions.byId.get(sessionId);
+  return {
+    sessionId,
+    directory,
+    ...viewOf(content),
+    count: viewOf(content).events.length,
+    everything: async () => [...(peek()?.events ?? [])],
+    page: async (from, to) => viewOf(peek()?.events ?? []).events.slice(Math.max(0, from), Math.max(0, to)),
+    snapshot: async () => false,
+    damage: [],
+    heldBy: undefined,
+    async append(event) {
+      const session = own();
+      session.events.push(structuredClone(event));
+      session.changes++;
+      session.changed = ++sessions.clock;
     },
-    async remove(sessionId) {
-      if (find(sessionId).isHeld) throw heldError(sessionId);
-      sessions.delete(sessionId);
+    async flush() {},
+    async recover() {
+      if (isClosed) throw closedError();
+    },
+    ...filesOf({ directory, own, peek }),
+    async writeSummary(summary) {
+      own().summary = summary;
+    },
+    async close() {
+      if (owned && !isClosed) owned.isHeld = false;
+      isClosed = true;
     },
   };
 }
 
-function emptySession(): Kept {
+type Files = Pick<SessionLog, "writeAsset" | "readAsset" | "writeFile" | "readFile">;
+
+function filesOf({ directory, own, peek }: OwnedSession): Files {
+  return {
+    async writeAsset(data, extension) {
+      checkSize(data.byteLength);
+      const { assetId, hash } = nameAsset(data);
+      const { assets } = own();
+      const asset = assets.get(assetId) ?? {
+        data: new Uint8Array(data),
+        path: `${directory}/records/${hash}${cleanExtension(extension)}`,
+      };
+      assets.set(assetId, asset);
+      return { assetId, path: asset.path };
+    },
+    async readAsset(assetId) {
+      return peek()?.assets.get(assetId)?.data;
+    },
+    async writeFile(name, text) {
+      checkSize(Buffer.byteLength(text));
+      const { files } = own();
+      const path = `${directory}/records/${files.size + 1}-${cleanName(name)}`;
+      files.set(path, text);
+      return path;
+    },
+    async readFile(path) {
+      return peek()?.files.get(path);
+    },
+  };
+}
+
+function emptySession(): MemorySession {
   return {
     events: [],
     summary: undefined,
@@ -180,6 +222,8 @@ function emptySession(): Kept {
     isHeld: false,
   };
 }
+
+const closedError = (): TroupeError => new TroupeError("storage", "The session log is closed.");
 
 function heldError(sessionId: string): TroupeError {
   return new TroupeError("storage", `Session ${sessionId} is being written by process ${process.pid}.`, {

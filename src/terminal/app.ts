@@ -22,7 +22,7 @@ import { Vim } from "./input/vim.ts";
 import { Notices } from "./notices.ts";
 import type { Overlay } from "./overlays/overlay.ts";
 import { liveRegion, type UiState } from "./panels/live.ts";
-import { readPreferences } from "./preferences.ts";
+import { readPreferences, storePreferences } from "./preferences.ts";
 import { PromptKeys } from "./prompt-keys.ts";
 import { mainTarget, type Target } from "./prompt-target.ts";
 import type { Live } from "./screen/frame.ts";
@@ -78,6 +78,7 @@ export class App implements Host {
   retry: (() => Promise<void>) | undefined;
   #hint: { readonly text: string; readonly timer: NodeJS.Timeout } | undefined;
   #ticker: NodeJS.Timeout | undefined;
+  #storing: Promise<void> = Promise.resolve();
   #onExit: () => void = () => undefined;
   /** Resolves when the user leaves. */
   readonly left: Promise<void>;
@@ -336,6 +337,13 @@ export class App implements Host {
         })
       : undefined;
     this.screen.changed();
+  }
+
+  /** Stores choices for the terminal, one after the other. */
+  prefer(changes: Parameters<typeof storePreferences>[1]): Promise<void> {
+    const next = this.#storing.then(() => storePreferences(this.options.home, changes));
+    this.#storing = next.catch(() => undefined);
+    return next;
   }
 
   #vimLabel(): string {

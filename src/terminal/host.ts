@@ -77,5 +77,7 @@ export interface Host {
   readonly keyTable: readonly KeyBinding[];
   readonly vim: Vim | undefined;
   setVim(isOn: boolean): void;
+  /** Stores choices for the terminal. */
+  prefer(changes: { readonly theme?: ThemeName; readonly vim?: boolean }): Promise<void>;
   exit(): void;
 }

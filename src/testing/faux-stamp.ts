@@ -62,77 +62,92 @@ interface Sleeper extends PendingSleep {
 /** Time moves only by `advance` and `runAll`. `now()` starts with 2026 and advances with `monotonic()`. */
 export function virtualClock(options: { readonly start?: number } = {}): VirtualClock {
   const start = options.start ?? START;
-  const sleepers: Sleeper[] = [];
-  const watchers = new Set<() => void>();
-  let elapsed = 0;
-
-  const clock: VirtualClock = {
+  const sleeping = new Sleepers();
+  return {
     id: countingIds(),
-    now: () => start + elapsed,
-    monotonic: () => elapsed,
-    sleep(milliseconds, signal) {
-      return new Promise((resolve, reject) => {
-        if (signal?.aborted) return reject(signal.reason);
-        const stop = (): void => {
-          sleepers.splice(sleepers.indexOf(sleeper), 1);
-          reject(signal?.reason);
-        };
-        const wake = (): void => {
-          signal?.removeEventListener("abort", stop);
-          resolve();
-        };
-        const sleeper: Sleeper = { milliseconds, dueMs: elapsed + atLeastZero(milliseconds), wake };
-        const later = sleepers.findIndex(({ dueMs }) => dueMs > sleeper.dueMs);
-        sleepers.splice(later === -1 ? sleepers.length : later, 0, sleeper);
-        signal?.addEventListener("abort", stop, { once: true });
-        for (const watcher of [...watchers]) watcher();
-      });
-    },
+    now: () => start + sleeping.elapsed,
+    monotonic: () => sleeping.elapsed,
+    sleep: (milliseconds, signal) => sleeping.add(milliseconds, signal),
     get pending() {
-      return sleepers.map(({ milliseconds, dueMs }) => ({ milliseconds, dueMs }));
+      return sleeping.pending;
     },
     async advance(milliseconds) {
-      const target = elapsed + atLeastZero(milliseconds);
+      const target = sleeping.elapsed + atLeastZero(milliseconds);
       await settle();
-      while (wakeNext(target)) await settle();
-      elapsed = target;
+      while (sleeping.wakeNext(target)) await settle();
+      sleeping.elapsed = target;
     },
     async runAll(maxSleeps = 10_000) {
       await settle();
-      for (let woken = 0; wakeNext(Number.POSITIVE_INFINITY); woken++) {
+      for (let woken = 0; sleeping.wakeNext(Number.POSITIVE_INFINITY); woken++) {
         if (woken >= maxSleeps)
           throw new Error(`virtual clock: still asleep after ${maxSleeps} sleeps: an endless loop?`);
         await settle();
       }
     },
-    untilAsleep: (count = 1, withinMs = 5000) =>
-      new Promise((resolve, reject) => {
-        const done = (): void => {
-          watchers.delete(look);
-          clearTimeout(timer);
-        };
-        const look = (): void => {
-          if (sleepers.length < count) return;
-          done();
-          resolve();
-        };
-        const timer = setTimeout(() => {
-          done();
-          reject(new Error(`virtual clock: ${sleepers.length} asleep, not ${count}, after ${withinMs} ms`));
-        }, withinMs);
-        watchers.add(look);
-        look();
-      }),
+    untilAsleep: (count = 1, withinMs = 5000) => sleeping.until(count, withinMs),
   };
-  return clock;
+}
 
-  function wakeNext(until: number): boolean {
-    const next = sleepers[0];
+/** The pending sleeps of a virtual clock, in the order they are due. */
+class Sleepers {
+  /** Time that has passed, in milliseconds. */
+  elapsed = 0;
+  readonly #sleepers: Sleeper[] = [];
+  readonly #watchers = new Set<() => void>();
+
+  get pending(): PendingSleep[] {
+    return this.#sleepers.map(({ milliseconds, dueMs }) => ({ milliseconds, dueMs }));
+  }
+
+  add(milliseconds: number, signal: AbortSignal | undefined): Promise<void> {
+    return new Promise((resolve, reject) => {
+      if (signal?.aborted) return reject(signal.reason);
+      const stop = (): void => {
+        this.#sleepers.splice(this.#sleepers.indexOf(sleeper), 1);
+        reject(signal?.reason);
+      };
+      const wake = (): void => {
+        signal?.removeEventListener("abort", stop);
+        resolve();
+      };
+      const sleeper: Sleeper = { milliseconds, dueMs: this.elapsed + atLeastZero(milliseconds), wake };
+      const later = this.#sleepers.findIndex(({ dueMs }) => dueMs > sleeper.dueMs);
+      this.#sleepers.splice(later === -1 ? this.#sleepers.length : later, 0, sleeper);
+      signal?.addEventListener("abort", stop, { once: true });
+      for (const watcher of [...this.#watchers]) watcher();
+    });
+  }
+
+  /** Wakes the next sleeper that is due by then. Returns false if there is none. */
+  wakeNext(until: number): boolean {
+    const next = this.#sleepers[0];
     if (!next || next.dueMs > until) return false;
-    sleepers.shift();
-    elapsed = Math.max(elapsed, next.dueMs);
+    this.#sleepers.shift();
+    this.elapsed = Math.max(this.elapsed, next.dueMs);
     next.wake();
     return true;
+  }
+
+  /** Resolves when this many sleeps are pending. Rejects after `withinMs` of real time. */
+  until(count: number, withinMs: number): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const done = (): void => {
+        this.#watchers.delete(look);
+        clearTimeout(timer);
+      };
+      const look = (): void => {
+        if (this.#sleepers.length < count) return;
+        done();
+        resolve();
+      };
+      const timer = setTimeout(() => {
+        done();
+        reject(new Error(`virtual clock: ${this.#sleepers.length} asleep, not ${count}, after ${withinMs} ms`));
+      }, withinMs);
+      this.#watchers.add(look);
+      look();
+    });
   }
 }
 

@@ -19,33 +19,13 @@ export interface PowerLossDisk extends Disk {
 }
 
 export function powerLossDisk(inner: Disk): PowerLossDisk {
-  const current: Names = new Map();
-  const durable: Names = new Map();
-  /** Name changes that no directory sync has persisted yet, in order. */
-  let pending: { folder: string; apply(names: Names): void }[] = [];
+  const tree = new FileTree();
   const open = new Map<number, Node>();
 
-  function change(path: string, apply: (names: Names) => void): void {
-    apply(current);
-    pending.push({ folder: dirname(path), apply });
-  }
-
-  function nodeOf(path: string): Node {
-    const known = current.get(path);
-    if (known) return known;
-    const content = fs.readFileSync(path);
-    const node = { current: content, synced: content };
-    current.set(path, node);
-    durable.set(path, node);
-    return node;
-  }
-
   async function opened(path: string, how: () => Promise<number>): Promise<number> {
-    const isNew = !current.has(path) && !fs.existsSync(path);
+    const isNew = tree.isNew(path);
     const fd = await how();
-    const node = isNew ? { current: Buffer.alloc(0), synced: Buffer.alloc(0) } : nodeOf(path);
-    if (isNew) change(path, (names) => names.set(path, node));
-    open.set(fd, node);
+    open.set(fd, isNew ? tree.create(path) : tree.nodeOf(path));
     return fd;
   }
 
@@ -64,49 +44,99 @@ export function powerLossDisk(inner: Disk): PowerLossDisk {
       await inner.sync(fd);
       if (node && content) node.synced = content;
     },
-    async syncDirectory(path) {
-      const settled = pending.filter((entry) => entry.folder === path);
-      await inner.syncDirectory(path);
-      for (const entry of settled) entry.apply(durable);
-      pending = pending.filter((entry) => !settled.includes(entry));
-    },
+    syncDirectory: (path) => tree.sync(path, () => inner.syncDirectory(path)),
     async truncate(path, length) {
-      const node = nodeOf(path);
+      const node = tree.nodeOf(path);
       await inner.truncate(path, length);
       node.current = node.current.subarray(0, length);
     },
     async rename(from, to) {
-      const node = nodeOf(from);
+      const node = tree.nodeOf(from);
       await inner.rename(from, to);
-      change(to, (names) => {
+      tree.change(to, (names) => {
         names.delete(from);
         names.set(to, node);
       });
     },
     async link(from, to) {
-      const node = nodeOf(from);
+      const node = tree.nodeOf(from);
       await inner.link(from, to);
-      change(to, (names) => names.set(to, node));
+      tree.change(to, (names) => names.set(to, node));
     },
     async unlink(path) {
       await inner.unlink(path);
-      change(path, (names) => names.delete(path));
+      tree.change(path, (names) => names.delete(path));
     },
     async close(fd) {
       open.delete(fd);
       await inner.close(fd);
     },
-    layOut(root, target, random) {
-      const names = new Map(durable);
-      const survive = Math.floor(random() * (pending.length + 1));
-      for (const entry of pending.slice(0, survive)) entry.apply(names);
-      for (const [path, node] of names) {
-        const place = join(target, relative(root, path));
-        fs.mkdirSync(dirname(place), { recursive: true });
-        fs.writeFileSync(place, survivingContent(node, random));
-      }
-    },
+    layOut: (root, target, random) => layOut(tree.surviving(random), { root, target, random }),
   };
+}
+
+/** The names of files: current ones, and those that would survive a power cut. */
+class FileTree {
+  readonly #current: Names = new Map();
+  readonly #durable: Names = new Map();
+  /** Name changes that no directory sync has persisted yet, in order. */
+  #pending: { folder: string; apply(names: Names): void }[] = [];
+
+  isNew(path: string): boolean {
+    return !this.#current.has(path) && !fs.existsSync(path);
+  }
+
+  create(path: string): Node {
+    const node = { current: Buffer.alloc(0), synced: Buffer.alloc(0) };
+    this.change(path, (names) => names.set(path, node));
+    return node;
+  }
+
+  /** Returns a file's content. A file that existed before counts as synced. */
+  nodeOf(path: string): Node {
+    const known = this.#current.get(path);
+    if (known) return known;
+    const content = fs.readFileSync(path);
+    const node = { current: content, synced: content };
+    this.#current.set(path, node);
+    this.#durable.set(path, node);
+    return node;
+  }
+
+  change(path: string, apply: (names: Names) => void): void {
+    apply(this.#current);
+    this.#pending.push({ folder: dirname(path), apply });
+  }
+
+  /** Persists the name changes of a folder that were made before the sync began. */
+  async sync(folder: string, run: () => Promise<void>): Promise<void> {
+    const settled = this.#pending.filter((entry) => entry.folder === folder);
+    await run();
+    for (const entry of settled) entry.apply(this.#durable);
+    this.#pending = this.#pending.filter((entry) => !settled.includes(entry));
+  }
+
+  /** Returns the durable names and a random first part of the pending changes. */
+  surviving(random: () => number): Names {
+    const names = new Map(this.#durable);
+    const count = Math.floor(random() * (this.#pending.length + 1));
+    for (const entry of this.#pending.slice(0, count)) entry.apply(names);
+    return names;
+  }
+}
+
+interface Layout {
+  readonly root: string;
+  readonly target: string;
+  readonly random: () => number;
+}
+
+function layOut(names: Names, { root, target, random }: Layout): void {
+  for (const [path, node] of names) {
+    const copy = join(target, relative(root, path));
+    fs.mkdirSync(dirname(copy), { recursive: true });
+    fs.writeFileSync(copy, survivingContent(node, random));
+  }
 }
 
 /**

@@ -1,4 +1,4 @@
-import { mkdir, mkdtemp, readdir, readFile, realpath, rm, writeFile } from "node:fs/promises";
+import { chmod, mkdir, mkdtemp, readdir, readFile, realpath, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, isAbsolute, join, relative, resolve, sep } from "node:path";
 
@@ -18,10 +18,19 @@ export interface TempFolder extends AsyncDisposable {
   remove(): Promise<void>;
 }
 
+/** Makes all folders below accessible: a test may have closed some, which only root can delete. */
+async function unlock(path: string): Promise<void> {
+  await chmod(path, 0o700);
+  for (const entry of await readdir(path, { withFileTypes: true, encoding: "buffer" })) {
+    if (entry.isDirectory()) await unlock(join(path, entry.name.toString("latin1"))).catch(() => undefined);
+  }
+}
+
 /** Creates a folder for one test. It is removed at the end of the block: `await using folder = await tempFolder()`. */
 export async function tempFolder(tree: FileTree = {}): Promise<TempFolder> {
   const path = await realpath(await mkdtemp(join(tmpdir(), "troupe-")));
-  const remove = (): Promise<void> => rm(path, { recursive: true, force: true, maxRetries: 5, retryDelay: 20 });
+  const erase = (): Promise<void> => rm(path, { recursive: true, force: true, maxRetries: 5, retryDelay: 20 });
+  const remove = (): Promise<void> => erase().catch(() => unlock(path).then(erase));
   const folder: TempFolder = {
     path,
     at(inner) {

@@ -23,59 +23,18 @@ export function foldAttention(step: Step) {
       return permissionEnd(step, event.data);
     case "troupe.question":
       return question(step, event.data);
-    case "user_input.requested": {
-      const { requestId, question: asked, choices = [], allowFreeform = true, toolCallId } = event.data;
-      const request = { type: event.type, data: event.data };
-      return open(step, {
-        ...asking(asked),
-        id: requestId,
-        kind: "question",
-        choices,
-        allowFreeform,
-        toolCallId,
-        request,
-      });
-    }
-    case "exit_plan_mode.requested": {
-      const { requestId, summary, planContent, actions } = event.data;
-      const text = planContent.trim() === "" ? summary : `${summary}\n\n${planContent}`;
-      const about = { kind: "plan", title: titleOf(`Plan: ${summary}`), text, choices: actions } as const;
-      return open(step, { ...about, id: requestId, request: { type: event.type, data: event.data } });
-    }
-    case "elicitation.requested": {
-      const { requestId, message, elicitationSource = "", toolCallId } = event.data;
-      const title = titleOf(elicitationSource === "" ? message : `${elicitationSource}: ${message}`);
-      const text = fenced(visible(message));
-      const request: AttentionRequest = { type: event.type, data: event.data };
-      return open(step, { id: requestId, kind: "elicitation", title, text, toolCallId, request });
-    }
-    case "mcp.oauth_required": {
-      const { requestId, serverName, serverUrl } = event.data;
-      const title = titleOf(`Sign in to ${serverName}`);
-      const text = `The MCP server wants you to sign in:\n\n${fenced(visible(`${serverName}\n${serverUrl}`))}`;
-      return open(step, {
-        id: requestId,
-        kind: "sign_in",
-        title,
-        text,
-        request: { type: event.type, data: event.data },
-      });
-    }
-    case "session_limits_exhausted.requested": {
-      const { requestId, maxAiCredits, usedAiCredits } = event.data;
-      const title = `The limit of ${maxAiCredits} credits is used up`;
-      const text = `${title} (${usedAiCredits} used). Raise it to go on.`;
-      const choices = ["add", "set", "unset", "cancel"];
-      const request: AttentionRequest = { type: event.type, data: event.data };
-      return open(step, { id: requestId, kind: "limit", title, text, choices, request });
-    }
-    case "auto_mode_switch.requested": {
-      const { requestId, errorCode = "the model is limited" } = event.data;
-      const title = `Switch to another model? (${errorCode})`;
-      const choices = ["yes", "yes_always", "no"];
-      const request: AttentionRequest = { type: event.type, data: event.data };
-      return open(step, { id: requestId, kind: "model_switch", title, text: title, choices, request });
-    }
+    case "user_input.requested":
+      return open(step, userInputItem(event.data));
+    case "exit_plan_mode.requested":
+      return open(step, planItem(event.data));
+    case "elicitation.requested":
+      return open(step, elicitationItem(event.data));
+    case "mcp.oauth_required":
+      return open(step, signInItem(event.data));
+    case "session_limits_exhausted.requested":
+      return open(step, limitItem(event.data));
+    case "auto_mode_switch.requested":
+      return open(step, modelSwitchItem(event.data));
     case "user_input.completed":
     case "exit_plan_mode.completed":
     case "elicitation.completed":
@@ -85,6 +44,50 @@ export function foldAttention(step: Step) {
       return answered(view, event.data.requestId);
     default:
   }
+}
+
+function userInputItem(data: EventData<"user_input.requested">): Opened {
+  const { requestId, question: asked, choices = [], allowFreeform = true, toolCallId } = data;
+  const request: AttentionRequest = { type: "user_input.requested", data };
+  return { ...asking(asked), id: requestId, kind: "question", choices, allowFreeform, toolCallId, request };
+}
+
+function planItem(data: EventData<"exit_plan_mode.requested">): Opened {
+  const { requestId, summary, planContent, actions } = data;
+  const text = planContent.trim() === "" ? summary : `${summary}\n\n${planContent}`;
+  const request: AttentionRequest = { type: "exit_plan_mode.requested", data };
+  return { id: requestId, kind: "plan", title: titleOf(`Plan: ${summary}`), text, choices: actions, request };
+}
+
+function elicitationItem(data: EventData<"elicitation.requested">): Opened {
+  const { requestId, message, elicitationSource = "", toolCallId } = data;
+  const title = titleOf(elicitationSource === "" ? message : `${elicitationSource}: ${message}`);
+  const request: AttentionRequest = { type: "elicitation.requested", data };
+  return { id: requestId, kind: "elicitation", title, text: fenced(visible(message)), toolCallId, request };
+}
+
+function signInItem(data: EventData<"mcp.oauth_required">): Opened {
+  const { requestId, serverName, serverUrl } = data;
+  const title = titleOf(`Sign in to ${serverName}`);
+  const text = `The MCP server wants you to sign in:\n\n${fenced(visible(`${serverName}\n${serverUrl}`))}`;
+  return { id: requestId, kind: "sign_in", title, text, request: { type: "mcp.oauth_required", data } };
+}
+
+function limitItem(data: EventData<"session_limits_exhausted.requested">): Opened {
+  const { requestId, maxAiCredits, usedAiCredits } = data;
+  const title = `The limit of ${maxAiCredits} credits is used up`;
+  const text = `${title} (${usedAiCredits} used). Raise it to continue.`;
+  const choices = ["add", "set", "unset", "cancel"];
+  const request: AttentionRequest = { type: "session_limits_exhausted.requested", data };
+  return { id: requestId, kind: "limit", title, text, choices, request };
+}
+
+function modelSwitchItem(data: EventData<"auto_mode_switch.requested">): Opened {
+  const { requestId, errorCode = "the model is limited" } = data;
+  const title = `Switch to another model? (${errorCode})`;
+  const choices = ["yes", "yes_always", "no"];
+  const request: AttentionRequest = { type: "auto_mode_switch.requested", data };
+  return { id: requestId, kind: "model_switch", title, text: title, choices, request };
 }
 
 /** A call has ended, and with it everything that was asked for it. */

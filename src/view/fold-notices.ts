@@ -19,68 +19,30 @@ export function foldNotice(step: Step) {
     case "session.error":
       return error(step, event.data);
     case "troupe.limit_reached":
-      return pushBlock(step, {
-        kind: "error",
-        topic: `limit_${event.data.limit}`,
-        text: event.data.message,
-        advice: "Raise the limit, or send a message to go on in a new turn.",
-      });
+      return limitReached(step, event.data);
     case "abort":
       return notice(step, "info", "abort", abortText(event.data.reason));
-    case "troupe.log_damage": {
-      const { damage } = event.data;
-      const lost = damage.map(({ line, message }) => `line ${line}: ${message}`).join("; ");
-      return notice(
-        step,
-        "warning",
-        "log_damage",
-        `The session's log was damaged (${plural(damage.length, "place")}): ${lost}`,
-      );
-    }
+    case "troupe.log_damage":
+      return notice(step, "warning", "log_damage", damageText(event.data));
     case "system.notification":
       return notification(step, event.data);
     case "troupe.inbox_entry":
-      return pushBlock(
-        step,
-        {
-          kind: "notice",
-          level: "info",
-          topic: "inbox",
-          text: clip(`${event.data.senderName}: ${event.data.summary}`, MAX_TEXT),
-          tip: undefined,
-        },
-        { agent: step.view.main },
-      );
+      return inboxEntry(step, event.data);
     case "session.compaction_start":
       if (agent) agent.compactingSince = at;
       return;
     case "session.compaction_complete":
       return compaction(step, event.data);
     case "session.context_cleared":
-      return notice(
-        step,
-        "info",
-        "context_cleared",
-        `The context was cleared (${plural(event.data.messagesCleared, "message")}).`,
-      );
-    case "session.truncation": {
-      const { messagesRemovedDuringTruncation: count } = event.data;
-      return notice(
-        step,
-        "warning",
-        "truncation",
-        `A request left out ${plural(count, "message")} to fit the context window.`,
-      );
-    }
+      return notice(step, "info", "context_cleared", clearedText(event.data));
+    case "session.truncation":
+      return notice(step, "warning", "truncation", truncationText(event.data));
     case "session.mode_changed":
       return pushBlock(step, { kind: "mode", from: event.data.previousMode, to: event.data.newMode });
     case "session.permissions_changed":
       return notice(step, "info", "permissions", `Permissions: ${event.data.previousMode} → ${event.data.mode}`);
-    case "session.model_change": {
-      const { previousModel: from, newModel: to, reasoningEffort, cause, source } = event.data;
-      if (source === "startup" && from === undefined) return;
-      return pushBlock(step, { kind: "model", from, to, reasoningEffort, cause });
-    }
+    case "session.model_change":
+      return modelChange(step, event.data);
     case "session.task_complete":
       return pushBlock(step, { kind: "completion", summary: clip(event.data.summary ?? "", MAX_SUMMARY) });
     case "skill.invoked":
@@ -116,6 +78,34 @@ function adviceFor({ errorType, remediation, statusCode, eligibleForAutoSwitch }
   if (/context/.test(errorType)) return "Run /compact, or choose a model with a larger context window with /model.";
   if (eligibleForAutoSwitch) return "Choose another model with /model, then send the message again.";
   return "Send the message again to retry.";
+}
+
+function limitReached(step: Step, { limit, message }: EventData<"troupe.limit_reached">) {
+  const advice = "Raise the limit, or send a message to continue in a new turn.";
+  pushBlock(step, { kind: "error", topic: `limit_${limit}`, text: message, advice });
+}
+
+function damageText({ damage }: EventData<"troupe.log_damage">): string {
+  const lost = damage.map(({ line, message }) => `line ${line}: ${message}`).join("; ");
+  return `The session's log was damaged (${plural(damage.length, "place")}): ${lost}`;
+}
+
+function inboxEntry(step: Step, { senderName, summary }: EventData<"troupe.inbox_entry">) {
+  const text = clip(`${senderName}: ${summary}`, MAX_TEXT);
+  const block = { kind: "notice", level: "info", topic: "inbox", text, tip: undefined } as const;
+  pushBlock(step, block, { agent: step.view.main });
+}
+
+const clearedText = ({ messagesCleared }: EventData<"session.context_cleared">): string =>
+  `The context was cleared (${plural(messagesCleared, "message")}).`;
+
+const truncationText = ({ messagesRemovedDuringTruncation: count }: EventData<"session.truncation">): string =>
+  `A request left out ${plural(count, "message")} to fit the context window.`;
+
+function modelChange(step: Step, data: EventData<"session.model_change">) {
+  const { previousModel: from, newModel: to, reasoningEffort, cause, source } = data;
+  if (source === "startup" && from === undefined) return;
+  pushBlock(step, { kind: "model", from, to, reasoningEffort, cause });
 }
 
 const abortText = (reason: EventData<"abort">["reason"]): string =>

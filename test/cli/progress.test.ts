@@ -21,6 +21,17 @@ function watched(more: Partial<ProgressOptions> = {}) {
 
 const turn = said("assistant.turn_start", { turnId: "0" });
 
+it("draws nothing while it is paused, although a redraw was due", () => {
+  vi.useFakeTimers();
+  onTestFinished(() => void vi.useRealTimers());
+  const { bar, written } = watched({ live: true });
+  for (const event of [turn, created("scout"), ...running("scout")]) bar.show(event);
+  bar.pause();
+  const before = written.length;
+  vi.advanceTimersByTime(5_000);
+  expect(written.slice(before)).toEqual([]);
+});
+
 describe("without a terminal", () => {
   it("has a line when an agent starts and one when it ends, and names the agent before its tools", () => {
     const { bar, written, clock } = watched();

@@ -147,7 +147,7 @@ describe("a system message of the program's own", () => {
   });
 
   it("is what the guide shows", () => {
-    const [, example = ""] = /```json\n([\s\S]*?)```/.exec(readFileSync("docs/guides/instructions.md", "utf8")) ?? [];
+    const [, example = ""] = /```json\n([\s\S]*?)```/.exec(readFileSync("docs/how-to/instructions.md", "utf8")) ?? [];
     const config = SystemMessageConfig.parse(JSON.parse(example));
     const prompt = systemPrompt({ ...request, config });
     expect(prompt).toContain("Answer in rhymes.");

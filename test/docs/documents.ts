@@ -13,12 +13,12 @@ export const documents: readonly string[] = [
 
 /** The documents people follow at the keyboard. */
 export const guides: readonly string[] = documents.filter(
-  (path) => path === "README.md" || path.startsWith("docs/guides/"),
+  (path) => path === "README.md" || /^docs\/(tutorials|how-to|reference|explanation)\//.test(path),
 );
 
 /** The content of fenced blocks in one language. */
 export function codeBlocks(markdown: string, language: string): string[] {
-  return [...markdown.matchAll(/^```(\w*)\n([\s\S]*?)^```$/gm)].flatMap(([, found, content = ""]) =>
+  return [...markdown.matchAll(/^```(\w*)(?: \w+)?\n([\s\S]*?)^```$/gm)].flatMap(([, found, content = ""]) =>
     found === language ? [content] : [],
   );
 }

@@ -180,7 +180,7 @@ describe("input and output", () => {
   it("prints one JSON array for every list command, with --json and with --output-format json", async () => {
     await using at = await desk();
     await at.say([create, { say: "made" }], ["-p", "make it", "--allow-tool", "write"]);
-    const { stdout: help } = await at.run(["--help"]);
+    const { stdout: help } = await at.run(["help", "json"]);
     const lists = [
       ...["sessions list", "undo --list", "diff", "agents list", "models"].map((name) => ({ name, isEmpty: false })),
       ...["tasks list", "inbox list", "mcp list", "memory list", "board list", "board changes", "trust list"].map(
@@ -211,6 +211,23 @@ describe("input and output", () => {
     await using at = await desk();
     const { stdout } = await at.say(ok, ["-p", "x", "-s", "--output-format", "json", "--stream", "on"]);
     expect(stdout).toContain('"assistant.message_delta"');
+  });
+
+  it("shows no part of a secret that is split over deltas", async () => {
+    await using at = await desk();
+    const secret = `ghp_${"0a1B2c3D4e5F6g7H8i9J".repeat(2).slice(0, 36)}`;
+    const steps = [{ say: `The token is ${secret} here.`, chunkSize: 3 }];
+    const plain = await at.say(steps, ["-p", "x", "--stream", "on"]);
+    expect(plain).toMatchObject({ code: 0, stdout: "The token is [redacted:github-token] here.\n" });
+    const json = await at.say(steps, ["-p", "x", "--output-format", "json", "--stream", "on"]);
+    const deltas = json.stdout
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line))
+      .filter(({ type }) => type === "assistant.message_delta")
+      .map(({ data }) => data.deltaContent);
+    expect(deltas.length).toBeGreaterThan(2);
+    expect(deltas.join("")).toBe("The token is [redacted:github-token] here.");
   });
 
   it("puts what was typed into $ARGUMENTS of a command file", async () => {

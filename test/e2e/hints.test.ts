@@ -41,9 +41,9 @@ it("refuses a folder of --plugin-dir that does not exist", async () => {
 
 it("names the help of the command once for an unknown subcommand", async () => {
   await using at = await desk();
-  for (const command of ["tasks", "mcp", "agents"]) {
+  for (const command of ["tasks", "mcp", "agents", "sessions", "board"]) {
     const { stderr } = await at.run([command, "bogus"]);
-    expect(stderr).toContain(`See \`troupe ${command} help\`.`);
+    expect(stderr).toContain(`See \`troupe ${command} --help\`.`);
     expect(stderr.match(/See /g)).toHaveLength(1);
   }
 });

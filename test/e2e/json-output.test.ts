@@ -1,4 +1,4 @@
-/** The table of exit codes in docs/guides/json-output.md, row by row, through the built program. */
+/** The table of exit codes in docs/reference/json-output.md, row by row, through the built program. */
 import { mkdirSync, readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -83,7 +83,7 @@ it("ends JSON output with the exit code, outcome and verdict that the guide's ta
 }, 60_000);
 
 it("names every exit code and every verdict in the guide", () => {
-  const guide = readFileSync("docs/guides/json-output.md", "utf8");
+  const guide = readFileSync("docs/reference/json-output.md", "utf8");
   for (const code of [0, 1, 2, 3, 4, 5, 6, 7, 130]) expect(guide).toContain(`\n| ${code} | `);
   for (const kind of ["complete", "failed", "blocked", "unverified", "out_of_budget", "aborted", "left"])
     expect(guide).toContain(`\`${kind}\``);

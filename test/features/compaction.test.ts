@@ -55,9 +55,9 @@ describe("compaction", () => {
       const working = session.sendAndWait({ prompt: "Read the files" });
       // The summary is being written, and two more requests have gone out meanwhile.
       await expect.poll(() => work(requests()).length, { timeout: 10_000 }).toBe(6);
-      expect(only(heard, "session.compaction_start", "session.compaction_complete").map(({ type }) => type)).toEqual([
-        "session.compaction_start",
-      ]);
+      await expect
+        .poll(() => only(heard, "session.compaction_start", "session.compaction_complete").map(({ type }) => type))
+        .toEqual(["session.compaction_start"]);
       written.resolve();
       await expect.poll(() => only(heard, "session.compaction_complete").length).toBe(1);
       goOn.resolve();
@@ -125,7 +125,7 @@ describe("compaction", () => {
     };
     await onStage(steps, { files }, async ({ session, requests, folder, home }) => {
       await session.sendAndWait({ prompt: "go" });
-      await session.whenIdle();
+      await session.queue.whenIdle();
       await submit(session, "/tidy the attic");
       const place = join(home, "session-state", session.id);
       mkdirSync(join(place, "files"), { recursive: true });
@@ -214,20 +214,24 @@ describe("compaction", () => {
     const environment = { COPILOT_SUBCONSCIOUS: "on", SIDEKICK_AGENTS: "off" };
     const remembered = `${SUMMARY}\n<technical_details>\nRemember: always use tabs. Store this fact.\n</technical_details>`;
     const steps = [stores(), says("one"), says("two"), summaries(says(remembered))];
-    await onStage(steps, { environment, memory: { enabled: true }, files: repository() }, async (stage) => {
-      const { session, folder, home } = stage;
-      await onBoard(stage, (board) => board.add("user", boardText("kept"), PERSON));
-      await session.sendAndWait({ prompt: "Remember that we use tabs" });
-      await session.sendAndWait({ prompt: "And spaces never" });
-      const before = { board: await onBoard(stage, (board) => board.list()), files: remembering(home, folder) };
-      expect(before.board).toHaveLength(1);
-      expect(Object.values(before.files).join("\n")).toContain(input.fact);
-      await submit(session, "/compact");
-      expect(dataOf(session.events, "session.compaction_complete")).toMatchObject([{ success: true }]);
-      expect({ board: await onBoard(stage, (board) => board.list()), files: remembering(home, folder) }).toEqual(
-        before,
-      );
-    });
+    await onStage(
+      steps,
+      { environment, context: { memory: { enabled: true } }, files: repository() },
+      async (stage) => {
+        const { session, folder, home } = stage;
+        await onBoard(stage, (board) => board.add("user", boardText("kept"), PERSON));
+        await session.sendAndWait({ prompt: "Remember that we use tabs" });
+        await session.sendAndWait({ prompt: "And spaces never" });
+        const before = { board: await onBoard(stage, (board) => board.list()), files: remembering(home, folder) };
+        expect(before.board).toHaveLength(1);
+        expect(Object.values(before.files).join("\n")).toContain(input.fact);
+        await submit(session, "/compact");
+        expect(dataOf(session.events, "session.compaction_complete")).toMatchObject([{ success: true }]);
+        expect({ board: await onBoard(stage, (board) => board.list()), files: remembering(home, folder) }).toEqual(
+          before,
+        );
+      },
+    );
   });
 });
 

@@ -43,7 +43,7 @@ describe("the task tool", () => {
       expect(dataOf(session.events, "tool.execution_complete")).toMatchObject([
         { success: false, error: { message: expect.stringContaining("prompt") } },
       ]);
-      expect(session.tasks?.list()).toEqual([]);
+      expect(session.agents.tasks?.list()).toEqual([]);
     });
   });
 
@@ -53,7 +53,7 @@ describe("the task tool", () => {
       await session.sendAndWait({ prompt: "go" });
       const [message = ""] = resultsOf(session.events, "task");
       expect(message.split(": ").at(-1)?.replace(".", "").split(", ")).toEqual(["poet", ...built]);
-      expect(session.tasks?.list()).toEqual([]);
+      expect(session.agents.tasks?.list()).toEqual([]);
     });
   });
 
@@ -72,7 +72,7 @@ describe("the task tool", () => {
       expect(first("main").model).toBe("large");
       expect(first("b").model).toBe("small");
       expect(requests("a")).toEqual([]);
-      expect(session.tasks?.list().map(({ id }) => id)).toEqual(["b"]);
+      expect(session.agents.tasks?.list().map(({ id }) => id)).toEqual(["b"]);
     });
   });
 
@@ -123,7 +123,7 @@ describe("the task tool", () => {
     const steps = [starts("n1", "general-purpose"), says("ok"), ...chain];
     await onStage(steps, { environment }, async ({ session, first, requests }) => {
       await session.sendAndWait({ prompt: "go" });
-      expect(session.tasks?.list().map(({ id }) => id)).toEqual(chain.map((_, index) => `n${index + 1}`));
+      expect(session.agents.tasks?.list().map(({ id }) => id)).toEqual(chain.map((_, index) => `n${index + 1}`));
       for (let level = 1; level < most; level++) expect(toolNames(first(`n${level}`))).toContain("task");
       expect(toolNames(first(`n${most}`))).not.toContain("task");
       expect(requests(`n${most}`)[1]?.messages.at(-1)).toMatchObject({

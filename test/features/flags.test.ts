@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
-import { helpText } from "../../src/cli/help.ts";
+import { topics } from "../../src/cli/help/topics.ts";
 import { calls, says } from "../../src/model/faux/faux-step.ts";
 import { type Flag, flagDefinitions, flagNames, flagsFrom } from "../../src/protocol/flags.ts";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
@@ -20,7 +20,7 @@ interface Probe {
 const agent = (name: string): Probe => ({
   look: (options) =>
     seen([], options, async ({ session }) =>
-      session.settings.surroundings?.agents?.list().some((known) => known.name === name),
+      session.workspace.services?.agents?.list().some((known) => known.name === name),
     ),
   on: true,
   off: false,
@@ -39,10 +39,14 @@ const model = (agentType: string, on: object): Probe => ({
 
 const memoryTools = (tools: { on: string[]; off: string[] }): Probe => ({
   look: (options) =>
-    seen([says("ok")], { ...options, memory: { enabled: true }, files: repository() }, async ({ session, first }) => {
-      await session.sendAndWait({ prompt: "go" });
-      return toolNames(first("main")).filter((name) => name.endsWith("_memory"));
-    }),
+    seen(
+      [says("ok")],
+      { ...options, context: { memory: { enabled: true } }, files: repository() },
+      async ({ session, first }) => {
+        await session.sendAndWait({ prompt: "go" });
+        return toolNames(first("main")).filter((name) => name.endsWith("_memory"));
+      },
+    ),
   ...tools,
 });
 
@@ -55,7 +59,7 @@ const probes: Record<Flag, Probe> = {
         options,
         async ({ session }) => {
           await session.sendAndWait({ prompt: "go" });
-          return session.tasks?.view("a")?.status;
+          return session.agents.tasks?.view("a")?.status;
         },
       ),
     on: "idle",
@@ -76,8 +80,8 @@ const probes: Record<Flag, Probe> = {
           await session.sendAndWait({ prompt: "go" });
           const again = await reopen();
           await again.sendAndWait({ prompt: "ask it" });
-          await again.tasks?.waitForAll(HANG_MS);
-          return (await again.tasks?.report("a"))?.turns.map(({ response }) => response);
+          await again.agents.tasks?.waitForAll(HANG_MS);
+          return (await again.agents.tasks?.report("a"))?.turns.map(({ response }) => response);
         },
       ),
     on: ["words", "more words"],
@@ -93,7 +97,7 @@ const probes: Record<Flag, Probe> = {
       return await seen(steps.slice(0, isOn(options) ? 3 : 2), { ...options, workspace }, async ({ session }) => {
         await session.sendAndWait({ prompt: "go" });
         const [result = ""] = resultsOf(session.events, "garden-dig");
-        return { hasResult: result.includes("dug deep"), records: session.tasks?.list().length };
+        return { hasResult: result.includes("dug deep"), records: session.agents.tasks?.list().length };
       });
     },
     on: { hasResult: false, records: 1 },
@@ -101,7 +105,7 @@ const probes: Record<Flag, Probe> = {
   },
   MCP_APPS: {
     look: (options) =>
-      seen([], { ...options, mcpApps: true }, async ({ session }) => session.settings.surroundings?.showsApps),
+      seen([], { ...options, client: { mcpApps: true } }, async ({ session }) => session.workspace.services?.showsApps),
     on: true,
     off: false,
   },
@@ -126,7 +130,7 @@ const probes: Record<Flag, Probe> = {
       const { url, requests } = await service(() => ({ body: wholePrompt }));
       const memory = { enabled: true } as const;
       const files = settings({ store: "service", url });
-      await onStage([says("ok")], { ...options, memory, files }, async ({ session }) => {
+      await onStage([says("ok")], { ...options, context: { memory }, files }, async ({ session }) => {
         await session.sendAndWait({ prompt: "go" });
       });
       return requests.length;
@@ -139,8 +143,8 @@ const probes: Record<Flag, Probe> = {
   AGENT_FACTORIES: {
     look: (options) => {
       const factories = { list: () => [], find: () => undefined };
-      return seen([], { ...options, program: { factories } }, async ({ session }) =>
-        Boolean(session.settings.surroundings?.factories),
+      return seen([], { ...options, client: { program: { factories } } }, async ({ session }) =>
+        Boolean(session.workspace.services?.factories),
       );
     },
     on: true,
@@ -150,8 +154,8 @@ const probes: Record<Flag, Probe> = {
     look: (options) =>
       seen(
         [],
-        { ...options, extensions: {} },
-        async ({ session }) => session.settings.surroundings?.extensions !== undefined,
+        { ...options, client: { extensions: {} } },
+        async ({ session }) => session.workspace.services?.extensions !== undefined,
       ),
     on: true,
     off: false,
@@ -212,7 +216,7 @@ describe("feature flags", () => {
       ".troupe/settings.json": JSON.stringify({ enabledFeatureFlags: { RUBBER_DUCK_AGENT: false } }),
     };
     await onStage([], { environment, files, workspace: { trustFolder: true } }, async ({ session }) => {
-      expect(session.settings.surroundings?.agents?.list().map(({ name }) => name)).toContain("rubber-duck");
+      expect(session.workspace.services?.agents?.list().map(({ name }) => name)).toContain("rubber-duck");
       const told = session.events.flatMap(({ type, data }) => (type === "session.warning" ? [data.message] : []));
       expect(told).toEqual([
         'There is no feature flag "RUBBER_DUCK".',
@@ -223,14 +227,13 @@ describe("feature flags", () => {
     });
   });
 
-  it("ORC-82 stand in --help and in the guide with their defaults", () => {
-    const rows = tableBelow(read("docs/guides/flags.md"), "Feature flags");
+  it("ORC-82 stand in troupe help features and in the guide with their defaults", async () => {
+    const rows = tableBelow(read("docs/reference/flags.md"), "Feature flags");
     expect(rows.map(([name, usual]) => [name, usual])).toEqual(
       flagNames.map((name) => [`\`${name}\``, flagDefinitions[name].default]),
     );
+    const help = (await topics.find(({ name }) => name === "features")?.text()) ?? "";
     for (const name of flagNames)
-      expect(helpText("0").match(new RegExp(`^  ${name} .*\\((on|off)\\)$`, "m"))?.[1]).toBe(
-        flagDefinitions[name].default,
-      );
+      expect(help.match(new RegExp(`^  ${name} .*\\((on|off)\\)$`, "m"))?.[1]).toBe(flagDefinitions[name].default);
   });
 });

@@ -51,13 +51,13 @@ describe("fork", () => {
       expect(readFileSync(join(folder, "checkpoints", "index.md"), "utf8")).toContain("| 1 | Making | [001-making.md]");
       expect(readFileSync(join(folder, "events.jsonl"), "utf8")).not.toContain(folderOf(stage, session.id));
 
-      const second = await runtime.resumeSession(fork.sessionId, { cwd: stage.folder, model: "alpha/large" });
+      const second = await runtime.resumeSession(fork.sessionId, { cwd: stage.folder, model: { name: "alpha/large" } });
       await second.sendAndWait({ prompt: "and here?" });
-      expect(await second.settings.surroundings?.readTodos()).toMatchObject([{ id: "t1" }]);
+      expect(await second.workspace.services?.readTodos()).toMatchObject([{ id: "t1" }]);
       const last = requests().at(-1);
       expect(last && texts(last).slice(1)).toEqual(["go on", "second answer", "and here?"]);
       // What the first session did to files can be taken back in the fork too.
-      const [first] = await second.rewinds.points();
+      const [first] = await second.history.rewinds.points();
       expect(first).toMatchObject({ userMessage: "make it", fileCount: 1 });
       expectPaired(second.events);
       await second.close();
@@ -71,7 +71,7 @@ describe("fork", () => {
     await onStage(steps, {}, async (stage) => {
       const { session, runtime, requests, heard } = stage;
       await session.sendAndWait({ prompt: "first" });
-      await session.settings.surroundings
+      await session.workspace.services
         ?.schedules?.()
         ?.add({ prompt: "later", displayPrompt: "later", intervalMs: 3_600_000, recurring: true });
       const working = session.sendAndWait({ prompt: "second" });
@@ -80,22 +80,25 @@ describe("fork", () => {
       await expect.poll(() => heard.some(({ type }) => type === "troupe.message_queued")).toBe(true);
 
       const whole = await runtime.forkSession({ sessionId: session.id, session, name: "whole" });
-      const [, second] = await session.rewinds.points();
+      const [, second] = await session.history.rewinds.points();
       const part = await runtime.forkSession({ sessionId: session.id, session, toEventId: second?.eventId ?? "" });
       gate.resolve();
       expect([(await working).kind, (await queued).kind]).toEqual(["done", "done"]);
 
       expect(whole.name).toBe("whole");
       const asked = requests().length;
-      const reopened = await runtime.resumeSession(whole.sessionId, { cwd: stage.folder, model: "alpha/large" });
-      await reopened.whenIdle();
+      const reopened = await runtime.resumeSession(whole.sessionId, {
+        cwd: stage.folder,
+        model: { name: "alpha/large" },
+      });
+      await reopened.queue.whenIdle();
       expectPaired(reopened.events);
-      expect(reopened.settings.surroundings?.schedules?.()?.list()).toEqual([]);
+      expect(reopened.workspace.services?.schedules?.()?.list()).toEqual([]);
       expect(dataOf(reopened.events, "user.message").map(({ content }) => content)).toEqual(["first", "second"]);
       await reopened.close();
       expect(requests()).toHaveLength(asked);
 
-      const early = await runtime.resumeSession(part.sessionId, { cwd: stage.folder, model: "alpha/large" });
+      const early = await runtime.resumeSession(part.sessionId, { cwd: stage.folder, model: { name: "alpha/large" } });
       await early.sendAndWait({ prompt: "instead" });
       const last = requests().at(-1);
       expect(last && texts(last)).toEqual(["first", "one", "instead"]);

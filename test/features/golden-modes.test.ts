@@ -60,7 +60,7 @@ describe("golden: /autopilot", () => {
       expect(rests).toEqual([{ mode: "autopilot" }, { mode: "autopilot" }, { mode: "autopilot" }, {}]);
       expect(told.map(({ agentMode }) => agentMode)).toEqual(["autopilot", "autopilot", "autopilot"]);
       expect(await submit(session, "/autopilot off")).toMatchObject({ kind: "said" });
-      expect(session.modes.current).toBe("interactive");
+      expect(session.mainAgent.modes.current).toBe("interactive");
     });
   });
 
@@ -103,11 +103,11 @@ describe("golden: /autopilot", () => {
   it("LOOP-15 ORC-79 with the person there nobody reminds, and not to ask is not to go on by itself", async () => {
     const looked = ["ask_user", "task_complete"];
     const shown: string[][] = [];
-    const modes = [{}, { askUser: false }, { mode: "autopilot" as const }];
+    const modes = [{}, { client: { askUser: false } }, { mode: "autopilot" as const }];
     for (const options of modes) {
       const steps = "mode" in options ? [completes] : [says("Shall I?")];
       await onStage(steps, options, async ({ session, first }) => {
-        session.attach({ kinds: ["user_input"], handle: async () => undefined });
+        session.requests.attach({ kinds: ["user_input"], handle: async () => undefined });
         await submit(session, "make a.txt");
         shown.push(toolNames(first("main")).filter((name) => looked.includes(name)));
         expect(dataOf(session.events, "user.message")).toHaveLength(1);
@@ -130,7 +130,7 @@ describe("golden: /plan", () => {
     ];
     await onStage(steps, {}, async ({ session, folder }) => {
       const plans: unknown[] = [];
-      session.attach({
+      session.requests.attach({
         kinds: ["exit_plan_mode"],
         handle: async (request) => {
           plans.push(request);
@@ -191,7 +191,7 @@ describe("golden: /plan", () => {
       completes,
     ];
     await onStage(steps, {}, async ({ session }) => {
-      session.attach({
+      session.requests.attach({
         kinds: ["exit_plan_mode"],
         handle: async () => ({ approved: true, selectedAction: "autopilot_fleet" }),
       });

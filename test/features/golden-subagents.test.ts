@@ -43,7 +43,7 @@ describe("golden: coordinated subagents", () => {
         ["quick", "it is right"],
       ]);
       expect(first("slow").model).toBe(first("main").model);
-      expect(first("slow").system).toContain(session.settings.cwd);
+      expect(first("slow").system).toContain(session.workspace.cwd);
       expect(requests("main").map((request) => texts(request).length)).toEqual([1, 3]);
     });
   });

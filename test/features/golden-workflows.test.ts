@@ -70,7 +70,7 @@ describe("golden: /research", () => {
       expect(texts(first("main"))[0]).toMatch(/3 to 5[\s\S]*6 to 10/);
       expect(toolNames(first("main")).toSorted()).toEqual(["create", "task", "view"]);
       expect(resultsOf(session.events, "grep")[0]).toMatch(/Tool 'grep' does not exist/);
-      expect(dirname(report(first("main")))).toBe(session.settings.surroundings?.filesFolder);
+      expect(dirname(report(first("main")))).toBe(session.workspace.services?.filesFolder);
       expect(existsSync(report(first("main")))).toBe(true);
       const worker = [
         "subagent.selected",

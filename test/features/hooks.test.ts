@@ -34,7 +34,7 @@ describe("hooks around agents", () => {
       const about = { sessionId: session.id, cwd: folder, transcriptPath: expect.stringContaining(session.id) };
       const who = { agentName: "explore", agentDisplayName: "Explore Agent", agentId: "a", agentType: "explore" };
       const payload = { ...about, ...who, timestamp: expect.any(Number) };
-      const agentDescription = session.settings.company?.agents().find(({ name }) => name === "explore")?.description;
+      const agentDescription = session.agents.definitions().find(({ name }) => name === "explore")?.description;
       expect(agentDescription).toMatch(/./);
       expect(heardBy(folder, "subagentStart")).toEqual([{ ...payload, agentDescription }]);
       expect(heardBy(folder, "subagentStop")).toEqual([
@@ -79,7 +79,7 @@ describe("hooks around agents", () => {
     ];
     await onStage(steps, { files: files(hook("subagentStart"), hook("subagentStop")) }, async ({ session, folder }) => {
       await session.sendAndWait({ prompt: "go" });
-      expect(session.tasks?.view("a")).toMatchObject({ status: "cancelled" });
+      expect(session.agents.tasks?.view("a")).toMatchObject({ status: "cancelled" });
       const starting = heardBy(folder, "subagentStart");
       expect(heardBy(folder, "subagentStop")).toMatchObject(
         starting.map(() => ({ agentId: "a", agentName: "explore", response: "", stopReason: "cancelled" })),
@@ -121,7 +121,7 @@ describe("hooks around agents", () => {
           .map((request) => texts(request).at(-1))
           .slice(0, 2),
       ).toEqual(["@a look around", "Look again."]);
-      expect(session.tasks?.view("a")).toMatchObject({ status: "completed" });
+      expect(session.agents.tasks?.view("a")).toMatchObject({ status: "completed" });
     });
   });
 });
@@ -169,5 +169,16 @@ describe("hooks around the main agent", () => {
         expect(dataOf(session.events, "user.message").map(({ content }) => content)).toEqual(["go", "And the tests?"]);
       });
     }
+  });
+
+  it("ORC-53 exit code 2 of a stop hook makes stderr the next message, at most eight times", async () => {
+    const hooks = { agentStop: [{ type: "command", bash: "echo 'The tests fail.' >&2; exit 2" }] };
+    const place = { "home:hooks/hooks.json": JSON.stringify({ version: 1, hooks }) };
+    const steps = Array.from({ length: 9 }, (_, round) => says(`done ${round}`));
+    await onStage(steps, { files: place }, async ({ session }) => {
+      expect(await session.sendAndWait({ prompt: "go" })).toEqual({ kind: "done", answer: "done 8" });
+      const told = dataOf(session.events, "user.message").map(({ content }) => content);
+      expect(told).toEqual(["go", ...Array.from({ length: 8 }, () => "The tests fail.")]);
+    });
   });
 });

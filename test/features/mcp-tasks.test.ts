@@ -26,7 +26,7 @@ describe("MCP tools that must run as tasks, in a whole session", () => {
     await onStage(steps, { workspace: { mcpServers } }, async ({ session }) => {
       const seen: object[] = [];
       session.subscribe(({ type }) => {
-        const { mcpTask } = session.tasks?.view("dig") ?? {};
+        const { mcpTask } = session.agents.tasks?.view("dig") ?? {};
         if (mcpTask?.progress !== undefined) ids.push(type);
         if (mcpTask) seen.push(mcpTask);
       });
@@ -56,10 +56,10 @@ describe("MCP tools that must run as tasks, in a whole session", () => {
     ];
     await onStage(steps, { workspace: { mcpServers } }, async ({ session }) => {
       const seen: object[] = [];
-      session.subscribe(() => seen.push(session.tasks?.view("dig") ?? {}));
+      session.subscribe(() => seen.push(session.agents.tasks?.view("dig") ?? {}));
       expect(await session.sendAndWait({ prompt: "go" })).toEqual({ kind: "done", answer: "dug" });
       expect(resultsOf(session.events, "garden-dig")[0]).toMatch(/started in background with agent_id: dig\./);
-      expect(session.tasks?.get("dig")).toMatchObject({
+      expect(session.agents.tasks?.get("dig")).toMatchObject({
         status: "completed",
         mode: "background",
         spec: { kind: "mcp-task", prompt: '{"how":"deep"}' },
@@ -88,7 +88,7 @@ describe("MCP tools that must run as tasks, in a whole session", () => {
       await onStage(steps, { workspace: { mcpServers } }, async ({ session }) => {
         await session.sendAndWait({ prompt: "go" });
         expect(resultsOf(session.events, "write_agent")[0]).toContain(receipt);
-        expect(session.tasks?.view("dig")).toMatchObject({ status: "cancelled" });
+        expect(session.agents.tasks?.view("dig")).toMatchObject({ status: "cancelled" });
         await expect.poll(() => readFileSync(log, "utf8")).toContain("tasks/cancel");
         expect(readFileSync(log, "utf8")).toMatch(sent);
         expect(readFileSync(log, "utf8").includes("tasks/steer")).toBe(kind === "steer");
@@ -111,13 +111,13 @@ describe("calls that a server makes tasks of by itself (2026-07-28)", () => {
     ];
     await onStage(steps, { workspace: { mcpServers } }, async ({ session }) => {
       const seen: object[] = [];
-      session.subscribe(() => seen.push(session.tasks?.view("dig")?.mcpTask ?? {}));
+      session.subscribe(() => seen.push(session.agents.tasks?.view("dig")?.mcpTask ?? {}));
       expect(await session.sendAndWait({ prompt: "go" })).toEqual({ kind: "done", answer: "dug" });
       const results = resultsOf(session.events, "garden-dig");
       expect(results.find((text) => text.includes("dug at once"))).toBeDefined();
       expect(results.find((text) => text.includes("started in background with agent_id: dig."))).toBeDefined();
-      expect(session.tasks?.list()).toHaveLength(1);
-      expect(session.tasks?.get("dig")).toMatchObject({ status: "completed", spec: { kind: "mcp-task" } });
+      expect(session.agents.tasks?.list()).toHaveLength(1);
+      expect(session.agents.tasks?.get("dig")).toMatchObject({ status: "completed", spec: { kind: "mcp-task" } });
       expect(seen).toContainEqual(expect.objectContaining({ status: "working", message: "3 of 7 metres, working" }));
       expect(resultsOf(session.events, "read_agent")[0]).toContain("dug deep");
     });
@@ -137,9 +137,9 @@ describe("calls that a server makes tasks of by itself (2026-07-28)", () => {
     await onStage(steps, { workspace: { mcpServers: garden(log) } }, async ({ session }) => {
       await session.sendAndWait({ prompt: "go" });
       expect(resultsOf(session.events, "write_agent")[0]).toContain("takes no messages");
-      expect(session.tasks?.view("dig")).toMatchObject({ status: "cancelled" });
+      expect(session.agents.tasks?.view("dig")).toMatchObject({ status: "cancelled" });
       await expect.poll(() => readFileSync(log, "utf8")).toContain("tasks/cancel t");
-      expect(session.tasks?.get("dig-2")).toMatchObject({
+      expect(session.agents.tasks?.get("dig-2")).toMatchObject({
         status: "failed",
         error: expect.stringContaining("the spade broke"),
       });
@@ -156,13 +156,13 @@ describe("calls that a server makes tasks of by itself (2026-07-28)", () => {
       stalls(new Promise(() => undefined), says("never")),
       of("a", calls(["garden-dig", { how: "deep" }]), says("done")),
     ];
-    await onStage(steps, { workspace: { mcpServers }, waitForAgentsMs: 0 }, async ({ session, requests }) => {
+    await onStage(steps, { workspace: { mcpServers }, agents: { waitMs: 0 } }, async ({ session, requests }) => {
       const sent = session.sendAndWait({ prompt: "go" });
       await expect.poll(() => requests("main").length, { timeout: 5_000 }).toBe(3);
       expect(requests("a")[1]?.messages.at(-1)?.content).toContain("dug deep");
       session.abort();
       expect(await sent).toEqual({ kind: "aborted" });
-      expect(session.tasks?.view("dig-2")).toMatchObject({ status: "running", mode: "background" });
+      expect(session.agents.tasks?.view("dig-2")).toMatchObject({ status: "running", mode: "background" });
       expect(readFileSync(log, "utf8")).not.toContain("tasks/cancel");
     });
   });

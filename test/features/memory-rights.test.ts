@@ -10,7 +10,7 @@ import { dataOf } from "../support/stage.ts";
 import { person, repository, stores, votes } from "./memory-stage.ts";
 import { onStage, resultsOf } from "./stage.ts";
 
-const on = { memory: { enabled: true }, permissions: {}, files: repository() } as const;
+const on = { context: { memory: { enabled: true } }, permissions: {}, files: repository() } as const;
 const verdicts = (events: readonly SessionEvent[]) =>
   dataOf(events, "troupe.permission").flatMap(({ kind, decision, by }) => (kind === "memory" ? [[decision, by]] : []));
 
@@ -48,7 +48,7 @@ describe("permission for the memory", () => {
       }
       if (approval === "session") {
         const denied = permissions === deny ? [{ kind: "memory", argument: null }] : [];
-        session.settings.surroundings?.permissions?.rules.replaceRules({ approved: [], denied });
+        session.workspace.services?.permissions?.rules.replaceRules({ approved: [], denied });
       } else current = await reopen({ permissions });
       const shown = person(current);
       await current.sendAndWait({ prompt: "second" });

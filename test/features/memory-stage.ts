@@ -33,7 +33,7 @@ type Answer = EventData<"permission.completed">["result"];
 /** Someone at the screen, who answers every question in the same way. Gives what they were shown. */
 export function person(session: Session, answer: Answer = { kind: "approved" }): Shown[] {
   const shown: Shown[] = [];
-  session.attach({
+  session.requests.attach({
     kinds: ["permission"],
     async handle(request) {
       if (request.kind !== "permission") return undefined;

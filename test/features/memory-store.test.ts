@@ -20,7 +20,7 @@ import {
 import { of, onStage, resultsOf, type StageOptions, starts } from "./stage.ts";
 
 /** Memory on, and nothing allowed beforehand. */
-const on: StageOptions = { memory: { enabled: true }, permissions: {}, files: repository() };
+const on: StageOptions = { context: { memory: { enabled: true } }, permissions: {}, files: repository() };
 const allowed: StageOptions = { ...on, permissions: { allTools: true } };
 
 function facts(home: string, folder: string): Fact[] {
@@ -209,7 +209,7 @@ describe("vote_memory", () => {
     const { success, facts: kept } = await outcome(votes(), options, seeded);
     expect(success).toBe(false);
     expect(kept).toMatchObject([{ votes: { up: 0, down: 0 } }]);
-    expect(await outcome(votes(), { ...allowed, memory: { store: injectedMemory() } })).toMatchObject({
+    expect(await outcome(votes(), { ...allowed, context: { memory: { store: injectedMemory() } } })).toMatchObject({
       success: false,
     });
   });
@@ -334,12 +334,12 @@ describe("permission", () => {
       const shown = person(session, { kind: "approved-for-session", approval: { kind: "memory" } });
       await session.sendAndWait({ prompt: "go" });
       expect(shown).toHaveLength(1);
-      expect(session.settings.grants.session).toEqual([{ kind: "memory" }]);
+      expect(session.permissions.grants.session).toEqual([{ kind: "memory" }]);
       expect(facts(home, folder).map(({ fact, status }) => [fact, status])).toEqual([
         [input.fact, "accepted"],
         ["Lint with npm run check.", "proposed"],
       ]);
-      expect((await reopen()).settings.grants.location).toEqual([]);
+      expect((await reopen()).permissions.grants.location).toEqual([]);
     });
   });
 
@@ -349,7 +349,7 @@ describe("permission", () => {
       person(session, { kind: "approved-for-location", approval: { kind: "memory" }, locationKey: folder });
       await session.sendAndWait({ prompt: "go" });
       const again = await reopen();
-      expect(again.settings.grants.location).toEqual([{ kind: "memory" }]);
+      expect(again.permissions.grants.location).toEqual([{ kind: "memory" }]);
       await again.sendAndWait({ prompt: "more" });
       expect(facts(home, folder).map(({ status }) => status)).toEqual(["accepted", "proposed"]);
     });
@@ -407,7 +407,7 @@ describe("later sessions", () => {
       says("hello"),
     ];
     await onStage(steps, on, async ({ session, requests, reopen }) => {
-      session.attach({
+      session.requests.attach({
         kinds: ["permission"],
         handle: async (request) =>
           request.kind === "permission" && request.permissionRequest.kind === "memory"

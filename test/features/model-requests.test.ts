@@ -1,4 +1,4 @@
-/** The number of requests that a model server got, against the rule in docs/guides/budgets.md, "Every model request". */
+/** The number of requests that a model server got, against the rule in docs/how-to/budgets.md, "Every model request". */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
@@ -40,7 +40,7 @@ describe("LOOP-33: no hidden calls", () => {
       says("after the summary"),
     ];
     const options = {
-      memory: { enabled: true },
+      context: { memory: { enabled: true } },
       permissions: {},
       files: { ...repository(), ...settings({ store: "repository-file", merge: true }) },
     };

@@ -49,7 +49,7 @@ describe("an agent that starts another", () => {
     await onStage(steps, { environment: { MULTI_TURN_AGENTS: "off" } }, async ({ session }) => {
       await session.sendAndWait({ prompt: "go" });
       expect(resultsOf(session.events, "write_agent")[0]).toMatch(/NOT delivered to agent "inner"/);
-      expect(session.tasks?.view("inner")).toMatchObject({ status: "completed" });
+      expect(session.agents.tasks?.view("inner")).toMatchObject({ status: "completed" });
     });
   });
 
@@ -95,8 +95,8 @@ describe("an agent that starts another", () => {
     ];
     await onStage(steps, {}, async ({ session }) => {
       await session.sendAndWait({ prompt: "go" });
-      await expect.poll(() => session.tasks?.view("inner")?.status, { timeout: HANG_MS }).toBe("completed");
-      expect((await session.tasks?.report("inner"))?.turns.at(-1)?.response).toBe("twelve metres");
+      await expect.poll(() => session.agents.tasks?.view("inner")?.status, { timeout: HANG_MS }).toBe("completed");
+      expect((await session.agents.tasks?.report("inner"))?.turns.at(-1)?.response).toBe("twelve metres");
     });
   });
 });

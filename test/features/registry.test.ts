@@ -30,7 +30,7 @@ describe("agents at once", () => {
         ...["a", "b"].map((name) => of(name, stalls(done.promise, says("found")))),
       ];
       const environment = { ...how.environment, COPILOT_SUBAGENT_MAX_CONCURRENT: "2" };
-      const options = { ...how, environment, wakes: false };
+      const options = { ...how, environment, agents: { wakes: false } };
       await onStage(steps, options, async ({ session }) => {
         const sent = session.sendAndWait({ prompt: "go" });
         await expect.poll(() => resultsOf(session.events, "task").length).toBe(3);
@@ -40,7 +40,7 @@ describe("agents at once", () => {
           true,
           false,
         ]);
-        expect(session.tasks?.list().map(({ id }) => id)).toEqual(["a", "b"]);
+        expect(session.agents.tasks?.list().map(({ id }) => id)).toEqual(["a", "b"]);
         done.resolve();
         await sent;
       });
@@ -57,13 +57,13 @@ describe("agents at once", () => {
     ["without a value and an account it is 32", {}, 32],
   ])("ORC-10 the cap on concurrent agents: %s", async (_what, environment, maxConcurrency) => {
     await onStage([], { environment }, async ({ session }) => {
-      expect(session.settings.company?.limits).toMatchObject({ maxConcurrency, whenFull: "queue" });
+      expect(session.agents.limits).toMatchObject({ maxConcurrency, whenFull: "queue" });
     });
   });
 
   it("ORC-10 a wrong TROUPE_SUBAGENT_WHEN_FULL is named once, and starts above the cap are queued", async () => {
     await onStage([], { environment: { TROUPE_SUBAGENT_WHEN_FULL: "drop" } }, async ({ session }) => {
-      expect(session.settings.company?.limits).toMatchObject({ whenFull: "queue" });
+      expect(session.agents.limits).toMatchObject({ whenFull: "queue" });
       expect(dataOf(session.events, "session.warning").map(({ message }) => message)).toEqual([
         'TROUPE_SUBAGENT_WHEN_FULL is "drop"; it can be queue or reject.',
       ]);
@@ -81,7 +81,7 @@ describe("agents at once", () => {
       of("c", says("late")),
     ];
     const environment = { COPILOT_SUBAGENT_MAX_CONCURRENT: "2" };
-    await onStage(steps, { environment, wakes: false }, async ({ session, requests }) => {
+    await onStage(steps, { environment, agents: { wakes: false } }, async ({ session, requests }) => {
       const sent = session.sendAndWait({ prompt: "go" });
       await expect.poll(() => resultsOf(session.events, "task").length, { timeout: 5_000 }).toBe(3);
       expect(resultsOf(session.events, "task").map((text) => text.includes("it is queued"))).toEqual([
@@ -89,11 +89,11 @@ describe("agents at once", () => {
         false,
         true,
       ]);
-      expect(session.tasks?.view("c")).toMatchObject({ status: "queued", waitingFor: "a free place" });
+      expect(session.agents.tasks?.view("c")).toMatchObject({ status: "queued", waitingFor: "a free place" });
       expect(requests("c")).toEqual([]);
       done.resolve();
       await sent;
-      await expect.poll(() => session.tasks?.view("c")?.status, { timeout: 5_000 }).toBe("idle");
+      await expect.poll(() => session.agents.tasks?.view("c")?.status, { timeout: 5_000 }).toBe("idle");
     });
   });
 
@@ -109,9 +109,9 @@ describe("agents at once", () => {
       of("b", stalls(done.promise, says("b is done"))),
     ];
     const environment = { COPILOT_SUBAGENT_MAX_CONCURRENT: "1" };
-    await onStage(steps, { environment, wakes: false }, async ({ session, requests }) => {
+    await onStage(steps, { environment, agents: { wakes: false } }, async ({ session, requests }) => {
       await session.sendAndWait({ prompt: "go" });
-      expect(session.tasks?.view("a")).toMatchObject({ status: "idle" });
+      expect(session.agents.tasks?.view("a")).toMatchObject({ status: "idle" });
       const sent = session.sendAndWait({ prompt: "go on" });
       await expect.poll(() => resultsOf(session.events, "write_agent").length).toBe(1);
       await expect.poll(() => requests("b").length).toBe(1);
@@ -137,7 +137,7 @@ describe("an agent in the background", () => {
       const sent = session.sendAndWait({ prompt: "go" });
       await expect.poll(() => requests("main").length).toBe(2);
       expect(resultsOf(session.events, "task")[0]).toMatch(/agent_id: a\b/);
-      expect(session.tasks?.view("a")).toMatchObject({ status: "running", mode: "background" });
+      expect(session.agents.tasks?.view("a")).toMatchObject({ status: "running", mode: "background" });
       done.resolve();
       expect(await sent).toEqual({ kind: "done", answer: "It found a lighthouse." });
       expect(dataOf(session.events, "system.notification")).toMatchObject([
@@ -166,7 +166,7 @@ describe("an agent in the background", () => {
         { kind: { type: "agent_idle", agentId: "a" } },
         { kind: { type: "agent_idle", agentId: "a" } },
       ]);
-      expect(session.tasks?.get("a")).toMatchObject({
+      expect(session.agents.tasks?.get("a")).toMatchObject({
         status: "idle",
         turns: [
           { number: 1, response: "a lighthouse" },
@@ -181,7 +181,7 @@ describe("an agent in the background", () => {
     const environment = { TROUPE_MULTI_TURN_AGENTS: "off" };
     await onStage([...steps.slice(0, 2), says("end"), ...steps.slice(-1)], { environment }, async ({ session }) => {
       await session.sendAndWait({ prompt: "go" });
-      expect(session.tasks?.view("a")).toMatchObject({ status: "completed" });
+      expect(session.agents.tasks?.view("a")).toMatchObject({ status: "completed" });
     });
   });
 
@@ -204,12 +204,12 @@ describe("an agent in the background", () => {
       ),
     ];
     let asked = (): number => 0;
-    await onStage(steps, { wakes: false }, async ({ session, requests }) => {
+    await onStage(steps, { agents: { wakes: false } }, async ({ session, requests }) => {
       asked = () => requests("a").length;
       const sent = session.sendAndWait({ prompt: "go" });
       await expect.poll(() => resultsOf(session.events, "list_agents").length, { timeout: 5_000 }).toBe(1);
       const [call] = dataOf(session.events, "tool.execution_start");
-      expect(session.tasks?.snapshot("a")).toEqual({
+      expect(session.agents.tasks?.snapshot("a")).toEqual({
         id: "a",
         type: "agent",
         ownerId: "main",
@@ -243,7 +243,7 @@ describe("an agent in the background", () => {
         abort: expect.any(Function),
       });
       const intent = "First I look for modules.";
-      expect(session.tasks?.view("a")).toMatchObject({ toolCalls: 1, lastActivity: "glob", intent });
+      expect(session.agents.tasks?.view("a")).toMatchObject({ toolCalls: 1, lastActivity: "glob", intent });
       expect(resultsOf(session.events, "read_agent")[0]).toMatch(
         /agent_id: a, .*status: running.* tool_calls: 1, .*intent: First I look for modules\./,
       );
@@ -254,7 +254,7 @@ describe("an agent in the background", () => {
       expect(await submit(session, "/tasks")).toMatchObject({ text: expect.stringContaining(`· ${intent} · glob`) });
       done.resolve();
       await sent;
-      expect(session.tasks?.snapshot("a")).toMatchObject({
+      expect(session.agents.tasks?.snapshot("a")).toMatchObject({
         status: "idle",
         messageQueue: [],
         latestResponse: "nothing",
@@ -262,9 +262,12 @@ describe("an agent in the background", () => {
         idleSince: expect.any(Number),
       });
       // Whatever stops it stops it: that is the handle of the record.
-      expect(await session.tasks?.snapshot("a")?.abort()).toBe(true);
-      expect(session.tasks?.snapshot("a")).toMatchObject({ status: "cancelled", completedAt: expect.any(Number) });
-      expect(session.tasks?.snapshot("b")).toBeUndefined();
+      expect(await session.agents.tasks?.snapshot("a")?.abort()).toBe(true);
+      expect(session.agents.tasks?.snapshot("a")).toMatchObject({
+        status: "cancelled",
+        completedAt: expect.any(Number),
+      });
+      expect(session.agents.tasks?.snapshot("b")).toBeUndefined();
     });
   });
 
@@ -278,9 +281,9 @@ describe("an agent in the background", () => {
       of("b", stalls(done.promise, says("another"))),
     ];
     const signal = new AbortController().signal;
-    await onStage(steps, { wakes: false }, async ({ session, requests }) => {
+    await onStage(steps, { agents: { wakes: false } }, async ({ session, requests }) => {
       const sent = session.sendAndWait({ prompt: "go" });
-      const tasks = session.tasks;
+      const tasks = session.agents.tasks;
       await expect.poll(() => requests("b").length).toBe(1);
       const waits = tasks?.wait("b", { timeoutMs: 5_000, signal });
       expect(await tasks?.promote("b")).toBe(true);
@@ -328,7 +331,7 @@ describe("an agent that is waited for", () => {
       await expect.poll(() => story(session.events)).toContain("b tool.execution_start");
       session.abort();
       expect(await sent).toEqual({ kind: "aborted" });
-      expect(session.tasks?.list().map(({ id, status }) => [id, status])).toEqual([
+      expect(session.agents.tasks?.list().map(({ id, status }) => [id, status])).toEqual([
         ["a", "cancelled"],
         ["b", "cancelled"],
       ]);
@@ -399,7 +402,7 @@ describe("a provider that is too busy", () => {
     await onStage(steps, {}, async ({ session, requests, heard }) => {
       expect(await session.sendAndWait({ prompt: "go" })).toEqual({ kind: "done", answer: "all" });
       expect(names.map((name) => requests(name).length)).toEqual([2, 2, 2]);
-      expect(session.tasks?.list().map(({ status }) => status)).toEqual(Array(3).fill("completed"));
+      expect(session.agents.tasks?.list().map(({ status }) => status)).toEqual(Array(3).fill("completed"));
       expect(heard.filter(({ type }) => type === "troupe.retry")).toHaveLength(3);
     });
   });

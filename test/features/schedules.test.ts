@@ -42,8 +42,8 @@ it("scheduled prompts survive the end of the process: a one-shot that was missed
       ["hi", undefined],
       ["remind me of tea", "schedule"],
     ]);
-  await again.whenIdle();
-  const [every, ...others] = again.settings.surroundings?.schedules?.()?.list() ?? [];
+  await again.queue.whenIdle();
+  const [every, ...others] = again.workspace.services?.schedules?.()?.list() ?? [];
   expect(every).toMatchObject({ id: 2, displayPrompt: "look at the build", recurring: true });
   expect(others).toEqual([]);
   // The rounds that were missed are not made up for: the next one is within its interval.
@@ -55,9 +55,9 @@ it("scheduled prompts survive the end of the process: a one-shot that was missed
 
   const third = later(4);
   const last = await third.resumeSession(session.id, { cwd });
-  await last.whenIdle();
+  await last.queue.whenIdle();
   expect(
-    last.settings.surroundings
+    last.workspace.services
       ?.schedules?.()
       ?.list()
       .map(({ id }) => id),

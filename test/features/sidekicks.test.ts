@@ -101,8 +101,11 @@ describe("when a sidekick starts", () => {
     await onStage(steps, { files: scout }, async ({ session }) => {
       await session.sendAndWait({ prompt: "", displayPrompt: "go on", source: "autopilot" });
       await session.sendAndWait({ prompt: "every hour", source: "schedule" });
-      session.notify({ content: "<system_notification>\nx\n</system_notification>", kind: { type: "unclassified" } });
-      await session.whenIdle();
+      session.queue.notify({
+        content: "<system_notification>\nx\n</system_notification>",
+        kind: { type: "unclassified" },
+      });
+      await session.queue.whenIdle();
       expect(begun(session)).toEqual([]);
       await session.sendAndWait({ prompt: "look" });
       await until(() => ends(session).length === 1);
@@ -196,7 +199,7 @@ describe("what a sidekick may", () => {
     await onStage(steps, { files, permissions: {} }, async (stage) => {
       const { session } = stage;
       const asked: string[] = [];
-      session.attach({ kinds: ["permission"], handle: async (request) => void asked.push(request.kind) });
+      session.requests.attach({ kinds: ["permission"], handle: async (request) => void asked.push(request.kind) });
       await session.sendAndWait({ prompt: "look" });
       await until(() => ends(session).length === 1);
       expect(toolNames(shownTo("scout", stage)[0] ?? fail())).toEqual(["view", "grep", "sql", "send_inbox"]);
@@ -213,7 +216,7 @@ describe("what a sidekick may", () => {
     const steps = [says("ok"), beside("scout", look, says("done"))];
     const options = {
       files: { ...scout, "a.txt": "secret" },
-      toolChoice: { excluded: ["grep"] },
+      tools: { choice: { excluded: ["grep"] } },
       permissions: { allTools: true, denyTools: ["read(a.txt)"] },
     };
     await onStage(steps, options, async (stage) => {
@@ -334,8 +337,8 @@ describe("beside the work", () => {
       expect(outcome).toEqual({ kind: "done", answer: "the answer" });
       await until(() => shownTo("scout", stage).length === 1);
       await until(() => heard.some(({ type }) => type === "session.idle"));
-      expect(session.isPending).toBe(false);
-      expect(session.tasks?.list()).toEqual([]);
+      expect(session.queue.isPending).toBe(false);
+      expect(session.agents.tasks?.list()).toEqual([]);
       expect(ends(session)).toEqual([]);
       const began = performance.now();
       await session.close();
@@ -462,8 +465,8 @@ describe("what sidekicks cost", () => {
       await session.sendAndWait({ prompt: "look" });
       await until(() => ends(session).length === 1);
       expect(ends(session)).toEqual(["limit"]);
-      expect(session.budget.session.calls).toBe(3);
-      expect(session.budget.session.costUsd).toBeGreaterThan(0);
+      expect(session.history.budget.session.calls).toBe(3);
+      expect(session.history.budget.session.costUsd).toBeGreaterThan(0);
     });
   });
 

@@ -78,7 +78,7 @@ describe.each(ways)("ORC-57 an agent that is run %s", (_way, way) => {
     const steps = [way.start("a", "b"), says("done"), ...["a", "b"].map((name) => of(name, way.answers(`by ${name}`)))];
     await stage(steps, async ({ session }) => {
       await session.sendAndWait({ prompt: "go" });
-      expect(session.tasks?.list()).toMatchObject(
+      expect(session.agents.tasks?.list()).toMatchObject(
         ["a", "b"].map((id) => ({ id, agentType: way.agentName, status: "completed", mode: expect.any(String) })),
       );
       const started = session.events.filter(({ type }) => type === "subagent.started");
@@ -122,7 +122,7 @@ describe.each(ways)("ORC-57 an agent that is run %s", (_way, way) => {
     const steps = [way.start("a"), says("without it"), of("a", fails(400, { message: "no such thing" }))];
     await stage(steps, async ({ session }) => {
       expect(await session.sendAndWait({ prompt: "go" })).toEqual({ kind: "done", answer: "without it" });
-      expect(session.tasks?.view("a")).toMatchObject({ status: "failed", reason: "error" });
+      expect(session.agents.tasks?.view("a")).toMatchObject({ status: "failed", reason: "error" });
       expect(dataOf(session.events, "subagent.failed")).toMatchObject([
         { agentName: way.agentName, error: expect.stringContaining("no such thing") },
       ]);
@@ -137,7 +137,7 @@ describe.each(ways)("ORC-57 an agent that is run %s", (_way, way) => {
       await expect.poll(() => requests("a").length).toBe(1);
       session.abort();
       expect(await sent).toEqual({ kind: "aborted" });
-      expect(session.tasks?.view("a")).toMatchObject({ status: "cancelled" });
+      expect(session.agents.tasks?.view("a")).toMatchObject({ status: "cancelled" });
       expect(requests()).toHaveLength(2);
     });
   });
@@ -156,11 +156,11 @@ describe.each(ways)("ORC-57 an agent that is run %s", (_way, way) => {
       const { again, close } = await afterKill({ home, folder, sessionId: session.id });
       session.abort();
       await sent;
-      expect(again.tasks?.list().map(({ id, status, reason }) => [id, status, reason])).toEqual([
+      expect(again.agents.tasks?.list().map(({ id, status, reason }) => [id, status, reason])).toEqual([
         ["a", "completed", "finished"],
         ["b", "idle", "interrupted"],
       ]);
-      expect((await again.tasks?.report("a"))?.turns.at(-1)?.response).toContain("one file");
+      expect((await again.agents.tasks?.report("a"))?.turns.at(-1)?.response).toContain("one file");
       await again.sendAndWait({ prompt: "what happened?" });
       expect(JSON.stringify(requests("main").at(-1)?.messages)).toMatch(/cut off|interrupted/);
       expect(checkTasks(again.events, { settled: true })).toEqual([]);
@@ -197,12 +197,12 @@ describe("ORC-57 SESSION_BASED_SUBAGENTS", () => {
     const environment = { SESSION_BASED_SUBAGENTS: "off" };
     await onStage(steps([]), { environment }, async ({ session, reopen }) => {
       await session.sendAndWait({ prompt: "go" });
-      expect(session.tasks?.view("a")).toMatchObject({ status: "idle", reason: "finished" });
+      expect(session.agents.tasks?.view("a")).toMatchObject({ status: "idle", reason: "finished" });
       expect(dataOf(session.events, "subagent.selected")).toMatchObject([{ agentName: "explore" }]);
       const again = await reopen();
       await again.sendAndWait({ prompt: "ask it" });
-      await again.tasks?.waitForAll(HANG_MS);
-      const report = await again.tasks?.report("a");
+      await again.agents.tasks?.waitForAll(HANG_MS);
+      const report = await again.agents.tasks?.report("a");
       expect([report?.task.status, report?.error]).toEqual(["idle", "It ended with its process and cannot go on."]);
       expect(report?.turns[0]?.response).toBe("first answer");
     });
@@ -214,8 +214,8 @@ describe("ORC-57 SESSION_BASED_SUBAGENTS", () => {
       await session.sendAndWait({ prompt: "go" });
       const again = await reopen();
       await again.sendAndWait({ prompt: "ask it" });
-      await again.tasks?.waitForAll(HANG_MS);
-      expect((await again.tasks?.report("a"))?.turns.map(({ response }) => response)).toEqual([
+      await again.agents.tasks?.waitForAll(HANG_MS);
+      expect((await again.agents.tasks?.report("a"))?.turns.map(({ response }) => response)).toEqual([
         "first answer",
         "second answer",
       ]);
@@ -229,7 +229,7 @@ async function afterKill(what: { home: string; folder: string; sessionId: string
   cpSync(what.home, home, { recursive: true });
   rmSync(join(home, "session-state", what.sessionId, LOCK_FILE));
   const runtime = createRuntime({ environment: { PATH: process.env.PATH, TROUPE_SANDBOX: "off" }, home });
-  const again = await runtime.resumeSession(what.sessionId, { cwd: what.folder, model: "alpha/large" });
+  const again = await runtime.resumeSession(what.sessionId, { cwd: what.folder, model: { name: "alpha/large" } });
   const close = async (): Promise<void> => {
     await again.close();
     await runtime.close();

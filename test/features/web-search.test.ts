@@ -123,8 +123,8 @@ async function onWire(
   const providers = { p: { ...place, wireApi }, blind: { ...place, wireApi, webSearch: false } };
   writeFileSync(join(home, "providers.json"), JSON.stringify({ providers }));
   const runtime = createRuntime({ environment: { HOME: root.path, TROUPE_SANDBOX: "off" }, home });
-  const wanted = { cwd: root.path, model: "p/m", permissions: { allUrls: true }, replies: "whole" as const };
-  const session = await runtime.createSession({ ...wanted, ...request });
+  const model = { name: "p/m", replies: "whole" as const, ...request.model };
+  const session = await runtime.createSession({ cwd: root.path, permissions: { allUrls: true }, ...request, model });
   try {
     await session.sendAndWait({ prompt: "go" });
     const [result = ""] = resultsOf(session.events, "web_search");
@@ -173,7 +173,7 @@ it("the tool is not offered where neither the model nor a service searches", asy
 it("a switch to a model that cannot search takes the tool away, and a switch back offers it again", async () => {
   await onWire("responses", {}, async ({ session, seen }) => {
     const offered = async (model: string): Promise<boolean> => {
-      await session.settings.modelSelection?.select(model);
+      await session.mainAgent.selection?.select(model);
       const before = seen.length;
       await session.sendAndWait({ prompt: "again" });
       const { tools = [] } = JSON.parse(seen[before]?.body ?? "{}") as { tools?: { name?: string }[] };

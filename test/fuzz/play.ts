@@ -28,11 +28,22 @@ export interface Outcome {
   readonly problems: readonly string[];
   /** The sandbox ran nothing, for this reason. */
   readonly refused?: string;
+  /** Set when there are problems. */
+  readonly details?: {
+    /** Everything in the workspaces before the attack. */
+    readonly entries: readonly string[];
+    readonly plan: AttackPlan;
+    /** Notes of the clean-up. */
+    readonly notes: readonly string[];
+    /** The end of the attack's output. */
+    readonly output: string;
+  };
 }
 
 export type AttackPlan = Pick<Attack, "protected" | "steps" | "outside"> & { readonly swap?: readonly Swap[] };
 
 const TIMEOUT_MS = 20_000;
+const MAX_OUTPUT = 4000;
 const utf8 = (path: string): string => raw(path).toString("utf8");
 
 /** A folder outside the temporary folders, which every sandbox hides. */
@@ -68,7 +79,8 @@ export async function play(world: World, plan: AttackPlan, index: string): Promi
   const ownFiles = new Set([`${world.state}/sandbox`, ...(world.writable ?? [])]);
   const outside = (): string[] => world.untouched.flatMap((path) => contents(path, ownFiles));
   const before = { views: world.roots.map((root) => protectedView(root, skip)), outside: outside() };
-  const { output, refused } = await attackWorld(world, attack, plan.swap ?? []);
+  const entries = world.roots.flatMap((root) => contents(root));
+  const { output, notes, refused } = await attackWorld(world, attack, plan.swap ?? []);
   const problems = world.canaries.filter((canary) => output.includes(canary)).map((canary) => `${canary} was read`);
   const now = outside();
   for (const line of changed(before.outside, now).filter((one) => !isTraceOfSwap(one, plan)))
@@ -79,7 +91,11 @@ export async function play(world: World, plan: AttackPlan, index: string): Promi
   // While names are swapped, bubblewrap or the check of the mounts may refuse the start.
   const mustEnd = refused === undefined && (plan.swap ?? []).length === 0;
   if (mustEnd && !output.includes("attacked\n")) problems.push(`the attack did not end: ${output.slice(-300)}`);
-  return { problems, ...(refused !== undefined && { refused }) };
+  return {
+    problems,
+    ...(refused !== undefined && { refused }),
+    ...(problems.length > 0 && { details: { entries, plan, notes, output: output.slice(-MAX_OUTPUT) } }),
+  };
 }
 
 /**
@@ -121,7 +137,7 @@ async function attackWorld(
   world: World,
   attack: Attack,
   swap: readonly Swap[],
-): Promise<{ output: string; refused?: string }> {
+): Promise<{ output: string; notes: readonly string[]; refused?: string }> {
   const sandbox = createSandbox({
     mode: "required",
     stateRoot: utf8(world.state),
@@ -135,6 +151,7 @@ async function attackWorld(
     detached: false,
   };
   const started: Running[] = [];
+  const notes: string[] = [];
   try {
     if (swap.length > 0) {
       const swapper = start(await sandbox.prepare(request), { ...attack, swap });
@@ -144,12 +161,12 @@ async function attackWorld(
     const attacker = start(await sandbox.prepare(request), attack);
     started.push(attacker);
     await attacker.ended;
-    return { output: attacker.output() };
+    return { output: attacker.output(), notes };
   } catch (error) {
     if (!(error instanceof ToolError)) throw error;
-    return { output: "", refused: error.message };
+    return { output: "", notes, refused: error.message };
   } finally {
-    for (const running of started.reverse()) await running.end();
+    for (const running of started.reverse()) notes.push(...(await running.end()));
     await sandbox.close();
   }
 }
@@ -158,7 +175,8 @@ interface Running {
   output(): string;
   readonly ready: Promise<void>;
   readonly ended: Promise<void>;
-  end(): Promise<void>;
+  /** Ends it and returns the notes of the clean-up. */
+  end(): Promise<string[]>;
 }
 
 function start(prepared: Prepared, attack: Attack): Running {
@@ -198,7 +216,7 @@ function start(prepared: Prepared, attack: Attack): Running {
       child.kill("SIGKILL");
       await ended;
       const note = await prepared.release();
-      if (process.env.TROUPE_FUZZ_KEEP !== undefined && note !== undefined) console.error(note);
+      return note === undefined ? [] : [note];
     },
   };
 }

@@ -112,6 +112,7 @@ describe("how a command ends, and what that means", () => {
     permissionRequest: request,
     sessionStart: start,
     agentStop: stop,
+    subagentStop: { ...stop, agentName: "a", agentId: "a-1", agentType: "a", response: "done", stopReason: "end_turn" },
     postToolUseFailure: failure,
   };
   const allow = `echo '{"permissionDecision":"allow","behavior":"allow"}'`;
@@ -124,6 +125,9 @@ describe("how a command ends, and what that means", () => {
     ["exit 2 though open", "preToolUse", { bash: "exit 2", onFailure: "open" }, { permissionDecision: "deny" }, true],
     ["exit 2", "permissionRequest", { bash: "echo no >&2; exit 2" }, { behavior: "deny", message: "no" }, true],
     ["exit 2", "postToolUseFailure", { bash: "echo try sudo; exit 2" }, { additionalContext: "try sudo" }, false],
+    ["exit 2", "agentStop", { bash: "echo tests fail >&2; exit 2" }, { decision: "block", reason: "tests fail" }, true],
+    ["exit 2 without words", "agentStop", { bash: "exit 2" }, { decision: "block" }, true],
+    ["exit 2", "subagentStop", { bash: "echo more >&2; exit 2" }, { decision: "block", reason: "more" }, true],
     ["exit 2", "sessionStart", { bash: `echo '{"additionalContext":"x"}'; exit 2` }, {}, false],
     ["another exit code", "preToolUse", { bash: "echo why >&2; exit 1" }, deny("exit code 1: why"), false],
     ["another exit code, open", "preToolUse", { bash: "exit 1", onFailure: "open" }, {}, false],

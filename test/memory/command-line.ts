@@ -5,6 +5,7 @@ export function given(words: string, flags: Record<string, string | true> = {}):
   const text = (name: string): string | undefined => (typeof flags[name] === "string" ? flags[name] : undefined);
   return {
     words: ["memory", ...(words.match(/"[^"]*"|\S+/g) ?? []).map((word) => word.replaceAll('"', ""))],
+    flags: Object.keys(flags),
     text,
     list: () => [],
     has: (name) => flags[name] === true,

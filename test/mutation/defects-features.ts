@@ -50,8 +50,8 @@ export const featureDefects: readonly Defect[] = [
   {
     id: "consolidation-recurses",
     file: "src/runtime/knowledge/shutdown-consolidation.ts",
-    find: "if (environment[PARENT_SESSION] || session.settings.detachedFrom !== undefined)",
-    replace: "if (session.settings.detachedFrom !== undefined)",
+    find: "if (environment[PARENT_SESSION] || session.history.detachedFrom !== undefined)",
+    replace: "if (session.history.detachedFrom !== undefined)",
     test: "test/features/board-shutdown.test.ts",
     title: "MEM-41 MEM-43 a process that was started for this starts no other",
     why: "Each consolidation would start another.",

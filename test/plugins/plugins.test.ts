@@ -1,10 +1,11 @@
-import { mkdir, symlink } from "node:fs/promises";
+import { mkdir, readFile, symlink } from "node:fs/promises";
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { parseManifest } from "../../src/catalog/plugins/plugin-manifest.ts";
 import { findParts } from "../../src/catalog/plugins/plugin-parts.ts";
 import { loadPlugins, type PluginPlaces, pluginEnvironment } from "../../src/catalog/plugins/plugins.ts";
 import { isInside } from "../../src/lib/node/paths.ts";
+import { PluginsAdmin } from "../../src/runtime/workspace/plugins-admin.ts";
 import { type FileTree, tempFolder } from "../../src/testing/temp-folder.ts";
 
 async function stage(tree: FileTree) {
@@ -268,5 +269,38 @@ describe("what a plugin is told", () => {
       expect([name, typeof parseManifest(JSON.stringify({ name }))]).toEqual([name, "string"]);
     for (const name of ["a", "my-plugin", "Tools_2.x"])
       expect(parseManifest(JSON.stringify({ name }))).toEqual({ name });
+  });
+});
+
+describe("a damaged list of installed plugins", () => {
+  const installed = { "home/installed-plugins/own/deep/plugin.json": manifest({ name: "deep" }) };
+
+  it.each([
+    ["cut off", '{"plugins": [{"name": "deep", "enab'],
+    ["a list", "[]"],
+    ["empty", ""],
+    ["too large", `{"a": "${"x".repeat(1024 * 1024)}"}`],
+    ["of another form", '{"plugins": [{"name": 1}]}'],
+  ])("is neither used nor overwritten when it is %s", async (_, text) => {
+    await using it = await stage({
+      ...installed,
+      "home/plugins.json": text,
+      "new/plugin.json": manifest({ name: "new" }),
+    });
+    const admin = new PluginsAdmin(it.at("home"));
+    const install = admin.install(it.at("new"), it.at("work"));
+    await expect(install).rejects.toMatchObject({
+      message: expect.stringContaining(it.at("home/plugins.json")),
+      hint: expect.stringContaining("Repair the file"),
+    });
+    expect(await readFile(it.at("home/plugins.json"), "utf8")).toBe(text);
+  });
+
+  it("leaves out all installed plugins, because it may have disabled any of them", async () => {
+    await using it = await stage({ ...installed, "home/plugins.json": "{" });
+    const { plugins, notices } = await it.load();
+    expect(plugins).toEqual([]);
+    expect(notices).toMatchObject([{ kind: "broken", path: it.at("home/plugins.json") }]);
+    expect(notices[0]?.message).toMatch(/Repair the file, or delete it/);
   });
 });

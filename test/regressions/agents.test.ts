@@ -26,7 +26,7 @@ describe("An agent in the background", () => {
     ];
     const { session } = await company(steps, { tools: [echo, poke], permissions: {}, wakes: false });
     let handed = false;
-    session.attach({
+    session.requests.attach({
       kinds: ["permission"],
       handle: () => {
         handed = true;

@@ -59,7 +59,10 @@ describe("The state root", () => {
 describe("Agents that are left at work", () => {
   it("are interrupted, cut off after a wait, or not waited for", () => {
     const line = (isInterrupted: boolean, waitMs: number) =>
-      leftLines(["a", "b"], { session: { id: "s", tasks: undefined }, why: whyLeft({ isInterrupted, waitMs }) })[0];
+      leftLines(["a", "b"], {
+        session: { id: "s", agents: { tasks: undefined } },
+        why: whyLeft({ isInterrupted, waitMs }),
+      })[0];
     expect([line(true, 600_000), line(false, 600_000), line(false, 0)]).toEqual([
       "2 agents interrupted: a, b",
       "2 agents not done after 600 s of waiting, and cut off: a, b",

@@ -65,7 +65,7 @@ describe("A session", () => {
     await first.session.sendAndWait({ prompt: "one" });
     await first.session.close();
     const { session } = await stage([says("ok")], { store, resume: "session-1" });
-    expect(session.modes.current).toBe("plan");
+    expect(session.mainAgent.modes.current).toBe("plan");
   });
 
   it("tells no secret in the error of an outcome", async () => {
@@ -83,7 +83,7 @@ describe("A session", () => {
     const { session } = await stage([says("x")], { onClose: () => Promise.reject(new Error("shell stuck")) });
     await session.sendAndWait({ prompt: "one" });
     let closed = false;
-    const { log } = session.settings;
+    const { log } = session.history;
     const close = log.close.bind(log);
     log.close = async () => {
       closed = true;

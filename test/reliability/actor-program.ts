@@ -59,7 +59,7 @@ const options = {
   grants: memoryGrants(),
 };
 const session = await (mode === "create" ? Session.create(options) : Session.resume(options));
-session.follow((event) => {
+session.history.follow((event) => {
   if (!event.ephemeral) writeSync(1, `${event.id}\n`);
 });
 for (let round = 0; round < rounds; round++) {

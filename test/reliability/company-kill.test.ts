@@ -60,8 +60,8 @@ interface TakenUp {
 async function acceptPrompt(root: string): Promise<TakenUp> {
   const provider = fauxModel(otherwise(playTree));
   const session = await openCompany({ root, mode: "resume", provider, agents: treeAgents, tools: [actIn(root)] });
-  if (!session.tasks) throw new Error("a company has tasks");
-  return { session, registry: session.tasks, requests: provider.requests };
+  if (!session.agents.tasks) throw new Error("a company has tasks");
+  return { session, registry: session.agents.tasks, requests: provider.requests };
 }
 
 const pause = (milliseconds: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, milliseconds));
@@ -122,7 +122,7 @@ async function expectContinuable({ session, registry, requests }: TakenUp): Prom
   expect(await registry.waitForAll(5_000)).toEqual([]);
   const outcome = await session.sendAndWait({ prompt: "continue" });
   expect(outcome).toEqual({ kind: "done", answer: "director continued" });
-  await session.whenIdle();
+  await session.queue.whenIdle();
   expect(checkTasks(session.events, { settled: true })).toEqual([]);
   expectPaired(session.events);
   for (const request of requests) expectAnswered(request);
@@ -164,7 +164,7 @@ async function checkRecovery(at: number): Promise<void> {
   cpSync(root, whole, { recursive: true });
   const expected = await acceptPrompt(whole);
   const states = statesOf(expected);
-  const { length: steps } = expected.session.events.slice(expected.session.inherited);
+  const { length: steps } = expected.session.events.slice(expected.session.history.inherited);
   await expected.session.close();
   const points = slow ? Array.from({ length: steps }, (_, index) => index + 1) : [Math.ceil(steps / 2)];
   for (const point of points) {

@@ -19,7 +19,7 @@ const session = await openCompany({
   tools: [actIn(root)],
   ...(last !== "0" && { isLast }),
 });
-session.follow((event) => {
+session.history.follow((event) => {
   if (!event.ephemeral) writeSync(1, `${event.id}\n`);
 });
 const work: Record<string, () => Promise<unknown>> = {
@@ -27,7 +27,7 @@ const work: Record<string, () => Promise<unknown>> = {
   stop: stopOnTheWay,
   write: async () => {
     await session.sendAndWait({ prompt: "go" });
-    await session.tasks?.send("chief", "continue");
+    await session.agents.tasks?.send("chief", "continue");
   },
   // A session that is taken up does nothing by itself.
   resume: () => pause(20),
@@ -49,14 +49,14 @@ function isLast({ type, data }: SessionEvent, count: number): boolean {
 /** The one at the top is stopped while those below it work. */
 async function stopOnTheWay(): Promise<void> {
   const sent = session.sendAndWait({ prompt: "go" });
-  while (session.tasks?.view("helper") === undefined) await pause(1);
-  await session.tasks?.cancel("chief");
+  while (session.agents.tasks?.view("helper") === undefined) await pause(1);
+  await session.agents.tasks?.cancel("chief");
   await sent;
 }
 
 /** The main agent hears of what was; then everyone who can go on does, and whoever has to hears of that. */
 async function settle(): Promise<void> {
-  const { tasks } = session;
+  const { tasks } = session.agents;
   await session.sendAndWait({ prompt: "continue" });
   for (const { id } of [...(tasks?.list() ?? [])].reverse()) await tasks?.send(id, "continue");
   await tasks?.waitForAll(1_000);

@@ -62,7 +62,7 @@ export async function realCompany(
     },
   });
   started(session);
-  const registry = session.tasks;
+  const registry = session.agents.tasks;
   if (!registry) throw new Error("a company has tasks");
   const close = async (): Promise<void> => {
     await session.close();

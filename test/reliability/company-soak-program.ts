@@ -35,7 +35,7 @@ const session = await openCompany({
   limits: { maxConcurrency: 12 },
   contextWindow: 3_000,
 });
-const registry = session.tasks;
+const registry = session.agents.tasks;
 if (!registry) throw new Error("a company has tasks");
 if (mode === "rest") writeSync(1, "ready\n");
 for (let message = 0; mode === "live" || made() < wanted; message++) {
@@ -134,7 +134,7 @@ function someone(): string {
 
 /** The end of a turn in the middle of an answer. */
 async function cutShort(): Promise<void> {
-  await session.whenIdle();
+  await session.queue.whenIdle();
   const sent = session.sendAndWait({ prompt: HOLD });
   await held.promise;
   session.abort();
@@ -145,7 +145,7 @@ async function cutShort(): Promise<void> {
 async function comeToRest(): Promise<void> {
   isResting = true;
   for (;;) {
-    await session.whenIdle();
+    await session.queue.whenIdle();
     const busy = await registry?.waitForAll(20_000);
     if (busy?.length !== 0) throw new Error(`still at work: ${busy?.join(", ")}`);
     await session.sendAndWait({ prompt: "what is new?" });

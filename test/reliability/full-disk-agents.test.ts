@@ -33,7 +33,7 @@ async function run(at: number, more: { readonly isReadOnly: boolean }): Promise<
   try {
     await made.session.sendAndWait({ prompt: "first" }).catch(() => undefined);
     await expect.poll(() => plan.healed ?? !plan.fired, { timeout: 10_000 }).toBe(true);
-    await made.session.whenIdle();
+    await made.session.queue.whenIdle();
     const problem = await made.session.close().catch((error: unknown) => error);
     if (problem !== undefined) {
       // The last words found no room either: that is said, and the next process has them.

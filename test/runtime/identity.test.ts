@@ -77,17 +77,17 @@ describe("an identity on GitHub", () => {
     const look = { description: "look", prompt: "look around", agent_type: "explore", name: "a" };
     const steps = [calls(["task", look]), says("found"), says("ok")];
     return scene({ steps, environment }, async ({ open }) => {
-      const session = await open({ githubToken });
+      const session = await open({ client: { githubToken } });
       expect(await session.sendAndWait({ prompt: "hi" })).toMatchObject({ kind: "done", answer: "ok" });
-      expect(session.settings.company?.limits.maxConcurrency).toBe(cap);
+      expect(session.agents.limits?.maxConcurrency).toBe(cap);
     });
   });
 
   it("is nobody's business where no program asks for it, whatever lies in the environment", () =>
     scene({ wish: "none", environment: { GH_TOKEN: ALICE } }, async ({ open, models, asked, runtime }) => {
       const session = await open();
-      expect(session.settings.model.model).toBe("understudy");
-      expect(session.settings.identity).toBeUndefined();
+      expect(session.mainAgent.model.model).toBe("understudy");
+      expect(session.workspace.services?.identity).toBeUndefined();
       expect(await runtime.github.open()).toBeUndefined();
       expect([asked, models.requests]).toEqual([[], []]);
     }));
@@ -96,7 +96,9 @@ describe("an identity on GitHub", () => {
     scene({ steps: [says("hello")], environment: { PROGRAM_TOKEN: ALICE } }, async ({ open, models }) => {
       let outOfOrder = true;
       const session = await open({
-        modelFetch: (url, init) => (outOfOrder ? Promise.resolve(new Response("", { status: 503 })) : fetch(url, init)),
+        model: {
+          fetch: (url, init) => (outOfOrder ? Promise.resolve(new Response("", { status: 503 })) : fetch(url, init)),
+        },
       });
       const warned = dataOf(session.events, "session.warning").map(({ message }) => message);
       expect(warned).toEqual([
@@ -106,7 +108,7 @@ describe("an identity on GitHub", () => {
       expect(refused).toMatchObject({ kind: "error", error: { message: expect.stringContaining("answered 503") } });
       outOfOrder = false;
       expect(await session.sendAndWait({ prompt: "hi" })).toMatchObject({ kind: "done", answer: "hello" });
-      expect(session.settings.model.model).toBe("first");
+      expect(session.mainAgent.model.model).toBe("first");
       expect(models.requests.at(-1)).toMatchObject({ path: "/chat/completions" });
     }));
 
@@ -114,8 +116,8 @@ describe("an identity on GitHub", () => {
     scene(
       { environment: { COPILOT_API_URL: "", COPILOT_DEBUG_GITHUB_API_URL: "", GH_TOKEN: ALICE } },
       async ({ open, models, asked, runtime }) => {
-        const session = await open({ githubToken: BOB });
-        expect(session.settings.model.model).toBe("understudy");
+        const session = await open({ client: { githubToken: BOB } });
+        expect(session.mainAgent.model.model).toBe("understudy");
         expect(await (await runtime.github.open())?.status()).toMatchObject({ isAuthenticated: false });
         expect([asked, models.requests]).toEqual([[], []]);
       },
@@ -140,16 +142,21 @@ describe("an identity on GitHub", () => {
 
   it("each session may have its own", () =>
     scene({ environment: { GH_TOKEN: ALICE } }, async ({ open, asked }) => {
-      const [own, usual] = [await open({ githubToken: BOB }), await open()];
-      expect(await own.settings.identity?.status()).toMatchObject({ login: "bob", plan: "business" });
-      expect(await usual.settings.identity?.status()).toMatchObject({ login: "alice", plan: "individual_pro" });
-      expect(await own.settings.identity?.status()).toMatchObject({ login: "bob" });
+      const [own, usual] = [await open({ client: { githubToken: BOB } }), await open()];
+      expect(await own.workspace.services?.identity?.status()).toMatchObject({ login: "bob", plan: "business" });
+      expect(await usual.workspace.services?.identity?.status()).toMatchObject({
+        login: "alice",
+        plan: "individual_pro",
+      });
+      expect(await own.workspace.services?.identity?.status()).toMatchObject({ login: "bob" });
       expect(asked).toEqual([`GET /copilot_internal/user ${BOB}`, `GET /copilot_internal/user ${ALICE}`]);
     }));
 
   it("a session with a token that is refused is not opened", () =>
     scene({ environment: { GH_TOKEN: ALICE } }, async ({ open, runtime }) => {
-      await expect(open({ githubToken: "forged-token-123" })).rejects.toThrow(/401 Unauthorized: Bad credentials/);
+      await expect(open({ client: { githubToken: "forged-token-123" } })).rejects.toThrow(
+        /401 Unauthorized: Bad credentials/,
+      );
       expect(await runtime.store.list()).toEqual([]);
     }));
 
@@ -176,10 +183,10 @@ describe("models of GitHub", () => {
     scene(
       { steps: [says("hi"), says("ho")], environment: { PROGRAM_TOKEN: ALICE }, ...(api && { api }) },
       async ({ open, models }) => {
-        const session = await open({ clientName: "my-program" });
-        expect(session.settings.model).toMatchObject({ providerId: "github", model: "first", id: "first" });
+        const session = await open({ client: { name: "my-program" } });
+        expect(session.mainAgent.model).toMatchObject({ providerId: "github", model: "first", id: "first" });
         await session.sendAndWait({ prompt: "hello" });
-        await session.settings.modelSelection?.select("second");
+        await session.mainAgent.selection?.select("second");
         await session.sendAndWait({ prompt: "hello" });
         expect(models.requests).toMatchObject([
           { method: "GET", path: "/models", headers: { authorization: `Bearer ${ALICE}` } },
@@ -192,7 +199,7 @@ describe("models of GitHub", () => {
 
   it("are asked for once, and for each token apart", () =>
     scene({ environment: { PROGRAM_TOKEN: ALICE } }, async ({ open, models }) => {
-      await Promise.all([open(), open(), open({ githubToken: BOB })]);
+      await Promise.all([open(), open(), open({ client: { githubToken: BOB } })]);
       expect(models.requests).toHaveLength(2);
     }));
 
@@ -200,14 +207,16 @@ describe("models of GitHub", () => {
     scene(
       { environment: { PROGRAM_TOKEN: ALICE, TROUPE_BASE_URL: "http://127.0.0.1:9/v1", TROUPE_MODEL: "mine" } },
       async ({ open }) => {
-        expect((await open()).settings.model).toMatchObject({ providerId: "custom", model: "mine" });
-        expect((await open({ model: "github/second" })).settings.model).toMatchObject({ providerId: "github" });
+        expect((await open()).mainAgent.model).toMatchObject({ providerId: "custom", model: "mine" });
+        expect((await open({ model: { name: "github/second" } })).mainAgent.model).toMatchObject({
+          providerId: "github",
+        });
       },
     ));
 
   it("are not asked for by a session that has a provider for everything", () =>
     scene({ environment: { PROGRAM_TOKEN: ALICE } }, async ({ open, models }) => {
-      await open({ model: "m", providers: { provider: { baseUrl: models.baseUrl } } });
+      await open({ model: { name: "m", providers: { provider: { baseUrl: models.baseUrl } } } });
       expect(models.requests).toEqual([]);
     }));
 
@@ -215,9 +224,11 @@ describe("models of GitHub", () => {
     scene({ steps: [says("hi")], environment: { PROGRAM_TOKEN: ALICE } }, async ({ open }) => {
       const carried: string[] = [];
       const session = await open({
-        modelFetch: (url, { origin, ...init }) => {
-          carried.push(`${new URL(url).pathname} ${origin?.interactionType}`);
-          return fetch(url, init);
+        model: {
+          fetch: (url, { origin, ...init }) => {
+            carried.push(`${new URL(url).pathname} ${origin?.interactionType}`);
+            return fetch(url, init);
+          },
         },
       });
       await session.sendAndWait({ prompt: "hello" });
@@ -226,11 +237,11 @@ describe("models of GitHub", () => {
 
   it("are the same when the session is taken up again, and others when nobody is signed in any more", () =>
     scene({ steps: [says("hi")], environment: { PROGRAM_TOKEN: ALICE } }, async ({ open, runtime }) => {
-      const session = await open({ model: "second" });
+      const session = await open({ model: { name: "second" } });
       await session.sendAndWait({ prompt: "hello" });
       await session.close();
-      const again = await runtime.resumeSession(session.id, { cwd: session.settings.cwd });
-      expect(again.settings.model).toMatchObject({ providerId: "github", model: "second" });
+      const again = await runtime.resumeSession(session.id, { cwd: session.workspace.cwd });
+      expect(again.mainAgent.model).toMatchObject({ providerId: "github", model: "second" });
       await again.close();
     }));
 });
@@ -244,7 +255,7 @@ describe("an account that is used up for a model", () => {
     scene({ steps: [limited, says("hi")], environment }, async ({ open, models }) => {
       const session = await open();
       const asked: unknown[] = [];
-      session.attach({
+      session.requests.attach({
         kinds: ["auto_mode_switch"],
         handle: async (request) => {
           asked.push(request);
@@ -267,7 +278,7 @@ describe("an account that is used up for a model", () => {
   ])("is an error, at once, where %s", (_, answer) =>
     scene({ steps: [limited], environment }, async ({ open, models }) => {
       const session = await open();
-      if (answer) session.attach({ kinds: ["auto_mode_switch"], handle: async () => answer });
+      if (answer) session.requests.attach({ kinds: ["auto_mode_switch"], handle: async () => answer });
       expect(await session.sendAndWait({ prompt: "hello" })).toMatchObject({ kind: "error" });
       expect(models.requests.filter(({ request }) => request)).toHaveLength(1);
       expect(dataOf(session.events, "session.error")).toMatchObject([
@@ -280,7 +291,7 @@ describe("an account that is used up for a model", () => {
     scene({ steps: [limited, says("one"), limited, says("two")], environment }, async ({ open }) => {
       const session = await open();
       let asked = 0;
-      session.attach({
+      session.requests.attach({
         kinds: ["auto_mode_switch"],
         handle: async () => {
           asked++;
@@ -288,15 +299,15 @@ describe("an account that is used up for a model", () => {
         },
       });
       await session.sendAndWait({ prompt: "hello" });
-      await session.settings.modelSelection?.select("second");
+      await session.mainAgent.selection?.select("second");
       expect(await session.sendAndWait({ prompt: "hello" })).toEqual({ kind: "done", answer: "two" });
       expect(asked).toBe(1);
     }));
 
   it("is nobody's but GitHub's: another provider's limit is an error", () =>
     scene({ steps: [limited], environment }, async ({ open, models }) => {
-      const session = await open({ model: "m", providers: { provider: { baseUrl: models.baseUrl } } });
-      session.attach({ kinds: ["auto_mode_switch"], handle: async () => ({ response: "yes" as const }) });
+      const session = await open({ model: { name: "m", providers: { provider: { baseUrl: models.baseUrl } } } });
+      session.requests.attach({ kinds: ["auto_mode_switch"], handle: async () => ({ response: "yes" as const }) });
       expect(await session.sendAndWait({ prompt: "hello" })).toMatchObject({ kind: "error" });
     }));
 });

@@ -92,7 +92,7 @@ describe("commands of a session that plans", () => {
         execFileSync("git", ["config", "core.fsmonitor", "touch fsmonitor-ran; false"], { cwd: folder });
         await session.sendAndWait({ prompt: "look" });
         expect(existsSync(join(folder, "fsmonitor-ran"))).toBe(false);
-        await session.modes.set("interactive");
+        await session.mainAgent.modes.set("interactive");
         await session.sendAndWait({ prompt: "look" });
         expect(existsSync(join(folder, "fsmonitor-ran"))).toBe(true);
       },

@@ -22,7 +22,7 @@ async function withSession(
   writeFileSync(file, JSON.stringify(script));
   const environment = { PATH: process.env.PATH, HOME: root.path, TROUPE_SANDBOX: "off" };
   const runtime = createRuntime({ environment, home: join(root.path, "home") });
-  const session = await runtime.createSession({ cwd: folder, model: `faux:${file}`, ...request });
+  const session = await runtime.createSession({ cwd: folder, model: { name: `faux:${file}` }, ...request });
   try {
     await work(session, folder);
   } finally {
@@ -50,7 +50,7 @@ describe("autopilot", () => {
       });
       expect(existsSync(join(folder, "a.txt"))).toBe(true);
       expect(requests(session).map(({ source }) => source)).toEqual([undefined, "autopilot"]);
-      expect(session.title).toBe("make a.txt");
+      expect(session.history.title).toBe("make a.txt");
     });
   });
 
@@ -100,7 +100,7 @@ describe("commands", () => {
     ];
     await withSession({ steps }, { permissions: { allTools: true } }, async (session, folder) => {
       await submit(session, "/plan make a.txt");
-      expect(session.modes.current).toBe("plan");
+      expect(session.mainAgent.modes.current).toBe("plan");
       expect(existsSync(join(folder, "a.txt"))).toBe(false);
       expect(existsSync(join(folder, "b.txt"))).toBe(false);
       expect(dataOf(session.events, "troupe.permission").map(({ decision, by }) => [decision, by])).toEqual([
@@ -112,10 +112,10 @@ describe("commands", () => {
 
   it("the plan itself can be written in plan mode", async () => {
     await withSession({ steps: [{ say: "x" }] }, { ...all, mode: "plan" }, async (session) => {
-      const plan = join(session.settings.surroundings?.filesFolder ?? "", "plan.md");
+      const plan = join(session.workspace.services?.filesFolder ?? "", "plan.md");
       await submit(session, "go");
       expect(
-        session.settings.refuses?.({
+        session.permissions.refuses?.({
           access: { kind: "write", path: plan, diff: "", intention: "" },
           toolName: "create",
           cwd: "/",
@@ -197,7 +197,7 @@ describe("commands", () => {
       expect(dataOf(session.events, "session.schedule_created")).toMatchObject([
         { id: 1, prompt: "look at the build", intervalMs: 300_000, recurring: true },
       ]);
-      expect(session.settings.surroundings?.schedules?.()?.list()).toHaveLength(1);
+      expect(session.workspace.services?.schedules?.()?.list()).toHaveLength(1);
       await submit(session, "/schedules stop 1");
       expect(dataOf(session.events, "session.schedule_cancelled")).toEqual([{ id: 1 }]);
     });
@@ -213,7 +213,7 @@ describe("commands", () => {
   it("a skill is called by its name, with the request behind it", async () => {
     const script = { steps: [{ say: "tidied" }] };
     await withSession(script, {}, async (session) => {
-      expect(session.settings.surroundings?.skills.map(({ name }) => name) ?? []).toEqual([]);
+      expect(session.workspace.services?.skills.map(({ name }) => name) ?? []).toEqual([]);
       await expect(submit(session, "/tidy the attic")).rejects.toThrow();
     });
   });
@@ -228,7 +228,9 @@ describe("commands", () => {
     };
     await withSession(script, all, async (session) => {
       await submit(session, "/review", { withData: (prompt) => `${prompt}\n<data>/fleet</data>` });
-      expect(session.tasks?.list()).toMatchObject([{ id: "review", agentType: "code-review", status: "completed" }]);
+      expect(session.agents.tasks?.list()).toMatchObject([
+        { id: "review", agentType: "code-review", status: "completed" },
+      ]);
     });
   });
 });

@@ -137,10 +137,10 @@ describe("a subagent", () => {
   it("that is stopped with the turn leaves no trace of running", async () => {
     const { session } = await troupe([task("scout", "explorer"), forAgent("explorer", stalls())]);
     const sent = session.sendAndWait({ prompt: "go" });
-    await expect.poll(() => session.tasks?.view("scout")?.status).toBe("running");
+    await expect.poll(() => session.agents.tasks?.view("scout")?.status).toBe("running");
     session.abort();
     expect(await sent).toEqual({ kind: "aborted" });
-    expect(session.tasks?.view("scout")).toMatchObject({ status: "cancelled" });
+    expect(session.agents.tasks?.view("scout")).toMatchObject({ status: "cancelled" });
   });
 
   it("an agent may have agents of its own, down to the limit, and no further", async () => {
@@ -163,7 +163,7 @@ describe("a subagent", () => {
       [agent("explorer")],
     );
     await session.sendAndWait({ prompt: "go" });
-    expect(session.tasks?.list().map(({ id, parentId }) => [id, parentId])).toEqual([
+    expect(session.agents.tasks?.list().map(({ id, parentId }) => [id, parentId])).toEqual([
       ["one", undefined],
       ["two", "one"],
       ["three", "two"],

@@ -27,8 +27,8 @@ describe("budgets of the whole tree", () => {
     const { session, model } = await company([three, says("enough"), otherwise(slowly)], { limits: { turns: 6 } });
     await session.sendAndWait({ prompt: "go" });
     expect(model.requests.length).toBe(6);
-    expect(session.budget.run.calls).toBe(6);
-    const reasons = session.tasks?.list().map(({ reason }) => reason);
+    expect(session.history.budget.run.calls).toBe(6);
+    const reasons = session.agents.tasks?.list().map(({ reason }) => reason);
     expect(reasons).toContain("limit");
     expect(dataOf(session.events, "troupe.limit_reached")).toHaveLength(1);
   });
@@ -53,18 +53,18 @@ describe("budgets of the whole tree", () => {
       { limits: { tokens: 12_000 } },
     );
     const done = session.sendAndWait({ prompt: "go" });
-    await expect.poll(() => session.tasks?.view("small")?.status).toBe("failed");
-    expect(session.budget.reservations.reserved(undefined).tokens).toBeGreaterThan(4_096);
-    expect(session.tasks?.get("small")?.error).toMatch(
+    await expect.poll(() => session.agents.tasks?.view("small")?.status).toBe("failed");
+    expect(session.history.budget.reservations.reserved(undefined).tokens).toBeGreaterThan(4_096);
+    expect(session.agents.tasks?.get("small")?.error).toMatch(
       /set aside by calls under way, \d+ tokens wanted \(--max-tokens\)/,
     );
     open.resolve();
     // With nobody else at work, what is left is enough.
     expect(await done).toEqual({ kind: "done", answer: "both" });
-    expect(session.tasks?.view("small")).toMatchObject({ status: "failed", reason: "limit" });
-    expect((await session.tasks?.report("small"))?.turns).toMatchObject([{ response: "so far" }]);
-    expect(session.tasks?.view("big")).toMatchObject({ status: "completed" });
-    expect(session.budget.reservations.reserved(undefined)).toEqual({ turns: 0, tokens: 0, costUsd: 0 });
+    expect(session.agents.tasks?.view("small")).toMatchObject({ status: "failed", reason: "limit" });
+    expect((await session.agents.tasks?.report("small"))?.turns).toMatchObject([{ response: "so far" }]);
+    expect(session.agents.tasks?.view("big")).toMatchObject({ status: "completed" });
+    expect(session.history.budget.reservations.reserved(undefined)).toEqual({ turns: 0, tokens: 0, costUsd: 0 });
   });
 
   it("what children use comes out of the share of who started them", async () => {
@@ -78,12 +78,12 @@ describe("budgets of the whole tree", () => {
       { agents: [agent("boss", { limits: { turns: 4 } }), agent("kid", { limits: { turns: 100 } })] },
     );
     await session.sendAndWait({ prompt: "go" });
-    expect(session.tasks?.list().map(({ id, reason }) => [id, reason])).toEqual([
+    expect(session.agents.tasks?.list().map(({ id, reason }) => [id, reason])).toEqual([
       ["boss", "limit"],
       ["kid", "limit"],
     ]);
-    expect(session.tasks?.usage("boss").calls).toBe(4);
-    expect(session.tasks?.get("kid")?.error).toBe("Agent boss has used its share: 4 turns of 4 turns used.");
+    expect(session.agents.tasks?.usage("boss").calls).toBe(4);
+    expect(session.agents.tasks?.get("kid")?.error).toBe("Agent boss has used its share: 4 turns of 4 turns used.");
     expect(checkTasks(session.events, { settled: true })).toEqual([]);
   });
 
@@ -93,11 +93,11 @@ describe("budgets of the whole tree", () => {
       { agents: [agent("quick", { limits: { seconds: 2 } })] },
     );
     await session.sendAndWait({ prompt: "go" });
-    expect(session.tasks?.view("one")).toMatchObject({ status: "idle", reason: "finished" });
+    expect(session.agents.tasks?.view("one")).toMatchObject({ status: "idle", reason: "finished" });
     await new Promise((resolve) => setTimeout(resolve, 2_100));
-    await session.tasks?.send("one", "more");
-    await expect.poll(() => session.tasks?.view("one")?.reason).toBe("limit");
-    expect(session.tasks?.get("one")?.error).toBe("its time is up");
+    await session.agents.tasks?.send("one", "more");
+    await expect.poll(() => session.agents.tasks?.view("one")?.reason).toBe("limit");
+    expect(session.agents.tasks?.get("one")?.error).toBe("its time is up");
   });
 
   it("a model whose price is not known is not asked where cost is limited", async () => {
@@ -110,7 +110,7 @@ describe("budgets of the whole tree", () => {
       if (type === "troupe.task_created") prices.known = false;
     });
     await session.sendAndWait({ prompt: "go" });
-    expect(session.tasks?.get("one")?.error).toMatch(/price of a call is not known/);
+    expect(session.agents.tasks?.get("one")?.error).toMatch(/price of a call is not known/);
     expect(model.requests.filter((request) => agentOf(request) === "one")).toEqual([]);
   });
 
@@ -153,18 +153,18 @@ describe("budgets of the whole tree", () => {
     await first.session.close();
     const { session } = await company([], { store, resume: "session-1", model: { costOf } });
     const total = counted.reduce((sum, usage) => sum + costOf(usage), 0);
-    const leaves = ["one", "deep", "two", "three"].map((id) => session.tasks?.usage(id, "own"));
+    const leaves = ["one", "deep", "two", "three"].map((id) => session.agents.tasks?.usage(id, "own"));
     const main = usageOf(session.events, undefined);
     const costs = [main.costUsd, ...leaves.map((usage) => usage?.costUsd ?? Number.NaN)];
     expect(rounded(costs.reduce((sum, cost) => sum + cost, 0))).toBe(rounded(total));
-    expect(session.budget.session.costUsd).toBe(rounded(total));
-    expect(session.budget.session.usage.inputTokens).toBe(
+    expect(session.history.budget.session.costUsd).toBe(rounded(total));
+    expect(session.history.budget.session.usage.inputTokens).toBe(
       counted.reduce((sum, { inputTokens }) => sum + inputTokens, 0),
     );
     for (const id of ["one", "deep", "two", "three"]) {
-      expect(session.tasks?.usage(id, "own")).toMatchObject(usageOf(session.events, id));
+      expect(session.agents.tasks?.usage(id, "own")).toMatchObject(usageOf(session.events, id));
     }
-    expect(session.tasks?.usage("one").costUsd).toBe(
+    expect(session.agents.tasks?.usage("one").costUsd).toBe(
       rounded(usageOf(session.events, "one").costUsd + usageOf(session.events, "deep").costUsd),
     );
   });

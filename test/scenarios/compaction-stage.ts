@@ -45,6 +45,6 @@ export async function small(
   const { window = 4_000, compaction = {}, parts, events = [], ...rest } = options;
   const compactions = new Compactions({ options: { ...DEFAULT_COMPACTION, ...compaction }, events, ...parts });
   const made = await stage(steps, { tools: [big], largeOutputBytes: 1e6, ...rest, compactions });
-  Object.assign(made.session.settings.model, { contextWindow: window });
+  Object.assign(made.session.mainAgent.model, { contextWindow: window });
   return { ...made, compactions };
 }

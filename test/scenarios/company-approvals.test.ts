@@ -45,7 +45,7 @@ describe("an agent that needs an approval", () => {
       sibling: [[bash("env echo beside")], [bash("env echo again")]],
     });
     const answer = deferred<void>();
-    session.attach({
+    session.requests.attach({
       kinds: ["permission"],
       handle: async (request) => {
         if (isAbout(request, "asked")) await answer.promise;
@@ -73,7 +73,7 @@ describe("an agent that needs an approval", () => {
       two: [[task("three")]],
       three: [[bash("env echo hello from below")]],
     });
-    session.attach({
+    session.requests.attach({
       kinds: ["permission"],
       handle: async (request) => (isAbout(request, "from below") ? result : { kind: "approved" }),
     });

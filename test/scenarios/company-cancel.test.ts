@@ -83,7 +83,7 @@ describe("what must die dies soon, processes included, and everything else lives
     const { registry, trees, asked } = cell;
     const last = trees.map((tree) => `${tree}${depth}`);
     await untilNone(() => last.filter((name) => !isIn(state, name, cell, { mark, isPending })));
-    if (state === "idle") await cell.session.whenIdle();
+    if (state === "idle") await cell.session.queue.whenIdle();
 
     const { act, dies } = verbs[verb];
     const doomed = dies(cell);
@@ -166,7 +166,7 @@ async function enter(what: { state: State; depth: number; mark: string }) {
     if (event.type === "permission.requested" && isAnswerless(event.data.permissionRequest))
       pending.add(event.agentId ?? "");
   });
-  session.attach({
+  session.requests.attach({
     kinds: ["permission"],
     handle: async (request, signal) => {
       const isOpen = request.kind === "permission" && isAnswerless(request.permissionRequest);

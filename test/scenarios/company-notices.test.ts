@@ -43,9 +43,9 @@ describe("a disk that is full when a notice is to be said", () => {
       },
     });
     await session.sendAndWait({ prompt: "go" });
-    await session.tasks?.waitForAll(2_000);
+    await session.agents.tasks?.waitForAll(2_000);
     await session.sendAndWait({ prompt: "and now?" });
-    await session.whenIdle();
+    await session.queue.whenIdle();
     expect(failures).toBeGreaterThan(1);
     const told = dataOf(session.events, "system.notification").map(({ kind }) => "agentId" in kind && kind.agentId);
     expect([...told].sort()).toEqual(["one", "three", "two"]);

@@ -30,7 +30,7 @@ describe("starting agents", () => {
     expect(Math.max(...waits)).toBeLessThan(HANG_MS);
     const told = dataOf(session.events, "tool.execution_complete").map(({ result }) => result?.content ?? "");
     expect(told.filter((text) => text.includes("it is queued"))).toHaveLength(MANY - 8);
-    const states = session.tasks?.list().map(({ status }) => status) ?? [];
+    const states = session.agents.tasks?.list().map(({ status }) => status) ?? [];
     expect(states.filter((status) => status === "running")).toHaveLength(8);
     expect(states.filter((status) => status === "queued")).toHaveLength(MANY - 8);
     await session.close();
@@ -58,7 +58,7 @@ describe("agents that one message starts", () => {
       waitForAgentsMs: 0,
     });
     await session.sendAndWait({ prompt: "go" });
-    expect(session.tasks?.list()).toHaveLength(256);
+    expect(session.agents.tasks?.list()).toHaveLength(256);
     const refused = told(session.events).filter((text) => text !== "started");
     expect(refused).toHaveLength(44);
     expect(refused[0]).toContain("One message may start 256 agents in all");

@@ -31,7 +31,7 @@ describe("a turn that is stopped", () => {
     });
     expect(await session.sendAndWait({ prompt: "go" })).toEqual({ kind: "aborted" });
     await written.promise;
-    await expect.poll(() => session.tasks?.view("worker")?.status).toBe("cancelled");
+    await expect.poll(() => session.agents.tasks?.view("worker")?.status).toBe("cancelled");
     expect(provider.requests.filter(({ system }) => !system.includes("worker"))).toHaveLength(1);
 
     expect(await session.sendAndWait({ prompt: "and now?" })).toEqual({ kind: "done", answer: "again" });

@@ -105,8 +105,12 @@ describe("coordinated workers", () => {
       "submit_result",
     ]);
     expect(JSON.stringify(model.requests.at(-1)?.messages)).not.toMatch(/view ran|Result accepted/);
-    expect(session.tasks?.view("a")).toMatchObject({ agentType: "scout", status: "completed", mode: "background" });
-    expect((await session.tasks?.report("a"))?.turns.at(-1)?.response).toContain("found it");
+    expect(session.agents.tasks?.view("a")).toMatchObject({
+      agentType: "scout",
+      status: "completed",
+      mode: "background",
+    });
+    expect((await session.agents.tasks?.report("a"))?.turns.at(-1)?.response).toContain("found it");
     expect(checkTasks(session.events, { settled: true })).toEqual([]);
   });
 
@@ -119,7 +123,7 @@ describe("coordinated workers", () => {
     expect(resultsOf(stage)).toMatchObject([
       { status: "blocked", summary: "max iterations reached without submit_result", meta: { iterations: 8 } },
     ]);
-    expect(stage.session.tasks?.view("a")).toMatchObject({ status: "failed", reason: "limit" });
+    expect(stage.session.agents.tasks?.view("a")).toMatchObject({ status: "failed", reason: "limit" });
     expect(checkTasks(stage.session.events, { settled: true })).toEqual([]);
   });
 
@@ -176,8 +180,8 @@ describe("coordinated workers", () => {
     );
     const { session } = stage;
     const done = session.sendAndWait({ prompt: "go" });
-    await expect.poll(() => session.tasks?.view("one")?.lastActivity).toBe("view");
-    expect(await session.tasks?.cancel("one")).toBe(true);
+    await expect.poll(() => session.agents.tasks?.view("one")?.lastActivity).toBe("view");
+    expect(await session.agents.tasks?.cancel("one")).toBe(true);
     expect(await done).toEqual({ kind: "done", answer: "ok" });
     expect(resultsOf(stage).map(({ status, summary }) => [status, summary])).toEqual([
       ["blocked", "cancelled"],
@@ -185,17 +189,19 @@ describe("coordinated workers", () => {
     ]);
     expect(await stopped.promise).toBe("tool");
     expect(released).toEqual(["released", "released"]);
-    expect(session.tasks?.list().map(({ status }) => status)).toEqual(["cancelled", "completed"]);
+    expect(session.agents.tasks?.list().map(({ status }) => status)).toEqual(["cancelled", "completed"]);
     expect(checkTasks(session.events, { settled: true })).toEqual([]);
   });
 
   it("stopping the turn stops all of them", async () => {
     const { session } = await company([run("one", "two"), forAgent(isWorker, stalls(), stalls())], { tools });
     const done = session.sendAndWait({ prompt: "go" });
-    await expect.poll(() => session.tasks?.list().map(({ status }) => status)).toEqual(["running", "running"]);
+    await expect.poll(() => session.agents.tasks?.list().map(({ status }) => status)).toEqual(["running", "running"]);
     session.abort();
     expect(await done).toEqual({ kind: "aborted" });
-    await expect.poll(() => session.tasks?.list().map(({ status }) => status)).toEqual(["cancelled", "cancelled"]);
+    await expect
+      .poll(() => session.agents.tasks?.list().map(({ status }) => status))
+      .toEqual(["cancelled", "cancelled"]);
   });
 
   it("BLX-14, BLX-21: words without a result are no result; a failure of the model is named", async () => {
@@ -233,7 +239,7 @@ describe("coordinated workers", () => {
     const errors = dataOf(stage.session.events, "tool.execution_complete").flatMap(({ error }) => error?.message ?? []);
     expect(errors).toHaveLength(4);
     for (const error of errors) expect(error).toMatch(/^Tool '[\w.]+' does not exist/);
-    expect(stage.session.tasks?.list()).toHaveLength(1);
+    expect(stage.session.agents.tasks?.list()).toHaveLength(1);
   });
 
   it("BLX-31: a model that says subagents.run means subagents_run", async () => {
@@ -259,8 +265,8 @@ describe("coordinated workers", () => {
     expect(worker?.tools.map(({ name }) => name)).toEqual([
       ...["view", "environment_detect", "memory_read", "plan_read", "submit_result"],
     ]);
-    expect(session.tasks?.view("w")).toMatchObject({ parentId: "boss", status: "failed", reason: "limit" });
-    expect(session.tasks?.usage("boss").calls).toBe(3);
+    expect(session.agents.tasks?.view("w")).toMatchObject({ parentId: "boss", status: "failed", reason: "limit" });
+    expect(session.agents.tasks?.usage("boss").calls).toBe(3);
     expect(checkTasks(session.events, { settled: true })).toEqual([]);
   });
 
@@ -270,7 +276,7 @@ describe("coordinated workers", () => {
       permissions: { allTools: true, denyTools: ["agent(scout)"] },
     });
     await session.sendAndWait({ prompt: "go" });
-    expect(session.tasks?.list()).toEqual([]);
+    expect(session.agents.tasks?.list()).toEqual([]);
   });
 
   it("BLX-36: a role of the settings works like those that are built in", async () => {
@@ -286,14 +292,14 @@ describe("coordinated workers", () => {
   it("cut off by the end of the process, one is listed as interrupted and is not run again", async () => {
     const first = await company([run("a"), forAgent(is("a"), stalls())], { tools });
     void first.session.sendAndWait({ prompt: "go" });
-    await expect.poll(() => first.session.tasks?.view("a")?.status).toBe("running");
+    await expect.poll(() => first.session.agents.tasks?.view("a")?.status).toBe("running");
     const store = await storeWith(first.session.events);
     await first.session.close();
     const { session, model } = await company([otherwise(says("noted"))], { store, tools, resume: "session-1" });
-    await session.whenIdle();
-    expect(session.tasks?.view("a")?.reason).toBe("interrupted");
-    await session.tasks?.send("a", "go on");
-    await expect.poll(() => session.tasks?.view("a")?.status).toBe("failed");
+    await session.queue.whenIdle();
+    expect(session.agents.tasks?.view("a")?.reason).toBe("interrupted");
+    await session.agents.tasks?.send("a", "go on");
+    await expect.poll(() => session.agents.tasks?.view("a")?.status).toBe("failed");
     expect(model.requests.filter(is("a"))).toEqual([]);
     await session.close();
   });

@@ -81,9 +81,9 @@ describe("outcomes belong to their own message", () => {
     });
     session.subscribe(({ type }) => second.push(type));
     await session.sendAndWait({ prompt: "one" });
-    await session.whenIdle();
+    await session.queue.whenIdle();
     await soon();
-    await session.whenIdle();
+    await session.queue.whenIdle();
     expect(second).toEqual(heard.map(({ type }) => type));
   });
 });
@@ -95,7 +95,7 @@ describe("abort", () => {
     session.abort();
     expect((await sent).kind).toBe("aborted");
     expect(dataOf(session.events, "assistant.turn_start")).toHaveLength(model.requests.length);
-    expect(session.budget.run.calls).toBe(model.requests.length);
+    expect(session.history.budget.run.calls).toBe(model.requests.length);
   });
 
   it("ends a run whose provider takes no notice", { timeout: 10_000 }, async () => {
@@ -177,7 +177,7 @@ describe("what was refused is unsaid", () => {
     await session.sendAndWait({ prompt: "first" });
     full = true;
     await expect(session.send({ prompt: "delete everything" })).rejects.toThrow("no room");
-    await session.whenIdle();
+    await session.queue.whenIdle();
     full = false;
     await session.sendAndWait({ prompt: "delete nothing" });
     expect(model.requests[1]?.messages.map(({ content }) => content)).toEqual(["first", "a", "delete nothing"]);

@@ -218,7 +218,7 @@ describe("hooks around a session", () => {
     await staged.session.sendAndWait({ prompt: "go" });
     expect(staged.model.requests[0]?.messages.map(({ content }) => content)).toEqual(["house rules", "GO", "a hint"]);
     expect(dataOf(staged.session.events, "user.message")[1]).toMatchObject({ content: "go", transformedContent: "GO" });
-    expect(staged.session.title).toBe("go");
+    expect(staged.session.history.title).toBe("go");
   });
 
   it("a hook may answer in the model's place", async () => {
@@ -275,7 +275,7 @@ describe("hooks around a session", () => {
     expect(dataOf(session.events, "troupe.message_queued")).toMatchObject([{ messageId, content: "go" }]);
     expect(dataOf(session.events, "user.message")).toEqual([]);
     release();
-    await session.whenIdle();
+    await session.queue.whenIdle();
     expect(dataOf(session.events, "user.message")).toMatchObject([{ content: "go", interactionId: messageId }]);
   });
 });

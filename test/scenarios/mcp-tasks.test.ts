@@ -35,13 +35,13 @@ describe("calls that a server takes only as tasks", () => {
     );
     const seen: string[] = [];
     session.subscribe(() => {
-      const { status, lastActivity = "" } = session.tasks?.view("slow") ?? {};
+      const { status, lastActivity = "" } = session.agents.tasks?.view("slow") ?? {};
       if (status === "running" && seen.at(-1) !== lastActivity) seen.push(lastActivity);
     });
     expect(await session.sendAndWait({ prompt: "go" })).toEqual({ kind: "done", answer: "it took 400" });
     const [first] = dataOf(session.events, "tool.execution_complete");
     expect(first?.result?.content).toMatch(/^MCP task started in background with agent_id: slow\. You'll be notified/);
-    expect(session.tasks?.get("slow")).toMatchObject({
+    expect(session.agents.tasks?.get("slow")).toMatchObject({
       status: "completed",
       spec: { kind: "mcp-task", agentName: "mcp-task", prompt: '{"ms":400}', toolCallId: "c1", tools: [] },
     });
@@ -67,7 +67,7 @@ describe("calls that a server takes only as tasks", () => {
     expect(await session.sendAndWait({ prompt: "go" })).toEqual({ kind: "done", answer: "stopped" });
     const [, written] = dataOf(session.events, "tool.execution_complete");
     expect(written?.error?.message).toMatch(/NOT delivered.*takes no messages.*stop_agent/);
-    expect(session.tasks?.view("slow")).toMatchObject({ status: "cancelled" });
+    expect(session.agents.tasks?.view("slow")).toMatchObject({ status: "cancelled" });
     await expect.poll(() => folder.read("log")).toContain("task cancelled");
     await session.close();
   });
@@ -78,12 +78,12 @@ describe("calls that a server takes only as tasks", () => {
       { tools, waitForAgentsMs: 0 },
     );
     await session.sendAndWait({ prompt: "go" });
-    expect(session.tasks?.view("slow")?.status).toBe("running");
+    expect(session.agents.tasks?.view("slow")?.status).toBe("running");
     await session.sendAndWait({ prompt: "again" });
     const refused = dataOf(session.events, "tool.execution_complete").find(({ toolCallId }) => toolCallId === "c2");
     expect(refused).toMatchObject({ success: false, error: { message: expect.stringContaining("did not end well") } });
-    await expect.poll(() => session.tasks?.view("slow")?.status).toBe("completed");
-    await session.whenIdle();
+    await expect.poll(() => session.agents.tasks?.view("slow")?.status).toBe("completed");
+    await session.queue.whenIdle();
     expect(checkTasks(session.events)).toEqual([]);
     await session.close();
   });
@@ -98,7 +98,7 @@ describe("calls that a server takes only as tasks", () => {
       agentId === "one" && type === "tool.execution_complete" ? [data.result?.content] : [],
     );
     expect(own).toEqual([expect.stringContaining("took 150")]);
-    expect(session.tasks?.view("slow")).toMatchObject({ parentId: "one", status: "completed" });
+    expect(session.agents.tasks?.view("slow")).toMatchObject({ parentId: "one", status: "completed" });
     expect(checkTasks(session.events, { settled: true })).toEqual([]);
     await session.close();
   });
@@ -110,10 +110,10 @@ describe("calls that a server takes only as tasks", () => {
     await first.session.close();
     const { session } = await company([otherwise(says("noted"))], { tools, store, resume: "session-1" });
     await session.sendAndWait({ prompt: "what happened?" });
-    expect(session.tasks?.view("slow")?.reason).toBe("interrupted");
+    expect(session.agents.tasks?.view("slow")?.reason).toBe("interrupted");
     expect(dataOf(session.events, "system.notification")).toMatchObject([{ kind: { agentId: "slow" } }]);
-    await session.tasks?.send("slow", "go on");
-    await expect.poll(() => session.tasks?.get("slow")?.error).toMatch(/ended with its process/);
+    await session.agents.tasks?.send("slow", "go on");
+    await expect.poll(() => session.agents.tasks?.get("slow")?.error).toMatch(/ended with its process/);
     await session.close();
   });
 });

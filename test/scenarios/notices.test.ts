@@ -13,8 +13,8 @@ describe("what the agent is told though nobody typed it", () => {
   it("wakes an idle agent, which answers", async () => {
     const { session, model } = await stage([says("hello"), says("I see")]);
     await session.sendAndWait({ prompt: "hi" });
-    session.notify(notice("one"));
-    await session.whenIdle();
+    session.queue.notify(notice("one"));
+    await session.queue.whenIdle();
     expect(model.requests[1]?.messages.at(-1)).toEqual({ role: "user", content: notice("one").content });
     expect(story(session.events).slice(-5)).toEqual([
       "root system.notification",
@@ -23,13 +23,13 @@ describe("what the agent is told though nobody typed it", () => {
       "root assistant.message",
       "root assistant.turn_end",
     ]);
-    expect(session.title).toBe("hi");
+    expect(session.history.title).toBe("hi");
   });
 
   it("reaches a working agent before its next model call", async () => {
     const busy = tool("busy", async () => {
-      session.notify(notice("one"));
-      session.notify(notice("two"));
+      session.queue.notify(notice("one"));
+      session.queue.notify(notice("two"));
       return "worked";
     });
     const { session, model } = await stage([calls(["busy", {}]), says("both heard")], { tools: [busy] });
@@ -44,8 +44,8 @@ describe("what the agent is told though nobody typed it", () => {
   it("several that come to an idle agent are answered together", async () => {
     const { session, model } = await stage([says("hello"), says("all of them")]);
     await session.sendAndWait({ prompt: "hi" });
-    for (const id of ["one", "two", "three"]) session.notify(notice(id));
-    await session.whenIdle();
+    for (const id of ["one", "two", "three"]) session.queue.notify(notice(id));
+    await session.queue.whenIdle();
     expect(model.requests).toHaveLength(2);
     expect(dataOf(session.events, "system.notification")).toHaveLength(3);
   });
@@ -54,7 +54,7 @@ describe("what the agent is told though nobody typed it", () => {
     const { session, model } = await stage([says("hello"), says("to both")]);
     await session.sendAndWait({ prompt: "hi" });
     const answered = session.sendAndWait({ prompt: "and now?" });
-    session.notify(notice("one"));
+    session.queue.notify(notice("one"));
     await answered;
     expect(model.requests).toHaveLength(2);
     expect(model.requests[1]?.messages.slice(-2).map(({ content }) => content)).toEqual([

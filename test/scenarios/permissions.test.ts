@@ -59,7 +59,7 @@ describe("a question to whoever is attached", () => {
         ports: { files: rememberedFiles({ keep: async () => undefined }) },
       },
     );
-    session.attach({
+    session.requests.attach({
       kinds: ["permission"],
       async handle(request) {
         const path =
@@ -79,7 +79,7 @@ describe("a question to whoever is attached", () => {
   it("approved once: the call runs, and the log tells question, answer and verdict in order", async () => {
     await using folder = await tempFolder();
     const { session } = await asking(folder.path, [write("a.txt"), says("done")]);
-    session.attach(answering({ kind: "approved" }));
+    session.requests.attach(answering({ kind: "approved" }));
     await session.sendAndWait({ prompt: "go" });
     expect(readFileSync(join(folder.path, "a.txt"), "utf8")).toBe("x");
     expect(story(session.events).filter((line) => /permission|execution/.test(line))).toEqual([
@@ -99,7 +99,7 @@ describe("a question to whoever is attached", () => {
     await using folder = await tempFolder();
     const { session } = await asking(folder.path, [write("a.txt"), write("b.txt"), says("done")]);
     const person = answering({ kind: "approved-for-session", approval: { kind: "write" } });
-    session.attach(person);
+    session.requests.attach(person);
     await session.sendAndWait({ prompt: "go" });
     expect(person.asked).toBe(1);
     expect(existsSync(join(folder.path, "b.txt"))).toBe(true);
@@ -108,7 +108,7 @@ describe("a question to whoever is attached", () => {
   it("declined: nothing happens, and the model reads what the person said", async () => {
     await using folder = await tempFolder();
     const { session, model } = await asking(folder.path, [write("a.txt"), says("sorry")]);
-    session.attach(answering({ kind: "denied-interactively-by-user", feedback: "use b.txt" }));
+    session.requests.attach(answering({ kind: "denied-interactively-by-user", feedback: "use b.txt" }));
     await session.sendAndWait({ prompt: "go" });
     expect(existsSync(join(folder.path, "a.txt"))).toBe(false);
     expect(model.requests[1]?.messages[2]?.content).toBe("The user rejected this tool call. They said: use b.txt");
@@ -117,7 +117,7 @@ describe("a question to whoever is attached", () => {
   it("declined without a word: the turn ends, and the next prompt goes on from there", async () => {
     await using folder = await tempFolder();
     const { session, model } = await asking(folder.path, [write("a.txt"), says("what instead?")]);
-    session.attach(answering({ kind: "denied-interactively-by-user" }));
+    session.requests.attach(answering({ kind: "denied-interactively-by-user" }));
     expect(await session.sendAndWait({ prompt: "go" })).toMatchObject({ kind: "done" });
     expect(model.requests).toHaveLength(1);
     expect(dataOf(session.events, "tool.execution_complete")).toMatchObject([
@@ -131,7 +131,7 @@ describe("a question to whoever is attached", () => {
     await using folder = await tempFolder();
     const { session } = await asking(folder.path, [write("a.txt"), write("b.txt"), says("done")]);
     const person = answering({ kind: "approved-for-location", approval: { kind: "write" }, locationKey: folder.path });
-    session.attach(person);
+    session.requests.attach(person);
     await session.sendAndWait({ prompt: "go" });
     expect(person.asked).toBe(1);
     expect(existsSync(join(folder.path, "b.txt"))).toBe(true);
@@ -141,7 +141,7 @@ describe("a question to whoever is attached", () => {
     await using folder = await tempFolder();
     const { session } = await asking(folder.path, [write("a.txt"), says("sorry")], ["write"]);
     const person = answering({ kind: "approved" });
-    session.attach(person);
+    session.requests.attach(person);
     await session.sendAndWait({ prompt: "go" });
     expect(person.asked).toBe(0);
     expect(dataOf(session.events, "troupe.permission")).toMatchObject([
@@ -152,7 +152,7 @@ describe("a question to whoever is attached", () => {
   it("ends with an abort, and the next turn is valid", async () => {
     await using folder = await tempFolder();
     const { session } = await asking(folder.path, [write("a.txt"), says("next")]);
-    session.attach({ kinds: ["permission"], handle: () => new Promise(() => undefined) });
+    session.requests.attach({ kinds: ["permission"], handle: () => new Promise(() => undefined) });
     const sent = session.sendAndWait({ prompt: "go" });
     await new Promise((resolve) => setTimeout(resolve, 50));
     session.abort();

@@ -34,8 +34,8 @@ describe("LOOP-20: resume", () => {
         { role: "assistant", content: "one", calls: [] },
         { role: "user", content: "second" },
       ]);
-      expect(second.session.budget.session.calls).toBe(3);
-      expect(second.session.budget.run.calls).toBe(1);
+      expect(second.session.history.budget.session.calls).toBe(3);
+      expect(second.session.history.budget.run.calls).toBe(1);
       await second.session.close();
     }));
 
@@ -125,14 +125,14 @@ describe("LOOP-20: resume", () => {
       withStore(async (store, file) => {
         await killedAt(store, file, point);
         const later = await stage([says("the answer")], { store, resume: "session-1", continuesPending: true });
-        later.session.goOn();
-        await later.session.whenIdle();
+        later.session.queue.resume();
+        await later.session.queue.whenIdle();
         expect(dataOf(later.session.events, "assistant.message").at(-1)).toMatchObject({ content: "the answer" });
         expect(dataOf(later.session.events, "session.error")).toEqual([]);
         await later.session.close();
         const again = await stage([], { store, resume: "session-1", continuesPending: true });
-        again.session.goOn();
-        await again.session.whenIdle();
+        again.session.queue.resume();
+        await again.session.queue.whenIdle();
         expect(dataOf(again.session.events, "session.error")).toEqual([]);
         await again.session.close();
       }),
@@ -149,8 +149,8 @@ describe("LOOP-20: resume", () => {
         await first.session.close();
         const before = dataOf(first.session.events, "session.error").length;
         const second = await stage([], { store, resume: "session-1", continuesPending: true });
-        second.session.goOn();
-        await second.session.whenIdle();
+        second.session.queue.resume();
+        await second.session.queue.whenIdle();
         expect(dataOf(second.session.events, "session.error")).toHaveLength(before);
         await second.session.close();
         const third = await stage([], { store, resume: "session-1" });

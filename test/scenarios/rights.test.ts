@@ -162,7 +162,7 @@ describe("rights", () => {
       },
     );
     await session.sendAndWait({ prompt: "go" });
-    expect(session.tasks?.list().map(({ id }) => id)).toEqual(["one", "two"]);
+    expect(session.agents.tasks?.list().map(({ id }) => id)).toEqual(["one", "two"]);
     expect(errorsOf(session.events, "one").sort()).toEqual([
       expect.stringMatching(/^Permission denied: denied by the rule agent\(forbidden\)/),
       'There is no agent "hidden" to choose. Valid agent types: explorer, forbidden.',
@@ -251,24 +251,24 @@ async function checkRights({ agents, chain, workers, program, lost, restarts }: 
   let stage: Stage = await company([step], options);
   await stage.session.sendAndWait({ prompt: "go" });
   if (program !== null) {
-    await stage.session.startAgent({
+    await stage.session.agents.start({
       agentType: `a${program}`,
       prompt: "p",
       name: "n1 of a program",
       description: "d",
     });
-    await stage.session.tasks?.waitForAll(5_000);
-    await stage.session.whenIdle();
+    await stage.session.agents.tasks?.waitForAll(5_000);
+    await stage.session.queue.whenIdle();
   }
   if (restarts) {
     await stage.session.close();
     stage = await company([step], { ...options, resume: "session-1" });
   }
   for (const name of lost) gone.add(name);
-  const idle = stage.session.tasks?.list().filter(({ status }) => status === "idle") ?? [];
-  for (const { id } of idle) await stage.session.tasks?.send(id, "once more");
-  await stage.session.tasks?.waitForAll(5_000);
-  await stage.session.whenIdle();
+  const idle = stage.session.agents.tasks?.list().filter(({ status }) => status === "idle") ?? [];
+  for (const { id } of idle) await stage.session.agents.tasks?.send(id, "once more");
+  await stage.session.agents.tasks?.waitForAll(5_000);
+  await stage.session.queue.whenIdle();
   expectNarrowing(shown, stage);
   await stage.session.close();
 }
@@ -290,7 +290,7 @@ function expectNarrowing(shown: readonly Shown[], { session }: Stage): void {
     latest.set(agentId, tools);
     expect(now).toEqual(expect.arrayContaining(rightsIn(tools)));
     if (agentId === undefined) continue;
-    const record = session.tasks?.get(agentId);
+    const record = session.agents.tasks?.get(agentId);
     expect(record?.tools).toEqual(expect.arrayContaining(rightsIn(tools)));
     const parents = (latest.get(record?.parentId) ?? []).filter((name) => now.includes(name));
     expect(parents).toEqual(expect.arrayContaining(rightsIn(tools)));

@@ -7,7 +7,7 @@ import { transform } from "esbuild";
 import { describe, expect, it } from "vitest";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
 
-const programs = [...readFileSync("docs/guides/sdk.md", "utf8").matchAll(/^```ts\n([\s\S]*?)^```$/gm)]
+const programs = [...readFileSync("docs/reference/sdk.md", "utf8").matchAll(/^```ts\n([\s\S]*?)^```$/gm)]
   .map(([, code = ""]) => code)
   // What shows three ways to connect needs a server that somebody else has started.
   .filter((code) => !code.includes('kind: "tcp"'));

@@ -72,6 +72,7 @@ async function undo(home: TempFolder, folder: TempFolder, words: readonly string
   let printed = "";
   const given: Arguments = {
     words: ["undo", ...words.filter((word) => !word.startsWith("--"))],
+    flags: [],
     text: () => undefined,
     has: (name) => words.includes(`--${name}`),
     list: () => [],

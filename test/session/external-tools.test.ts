@@ -15,7 +15,7 @@ async function answered(answer: { result?: Json; error?: string }, definition: {
     // A program is waited for as long as it takes, which is no time at all on a clock that jumps.
     stamp: systemStamp,
   });
-  session.attach({ kinds: ["external_tool"], handle: async () => answer });
+  session.requests.attach({ kinds: ["external_tool"], handle: async () => answer });
   const outcome = await session.sendAndWait({ prompt: "go" });
   const [complete] = dataOf(heard, "tool.execution_complete");
   const shown = model.requests[1]?.messages.at(-1);

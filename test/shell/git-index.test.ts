@@ -36,4 +36,38 @@ describe.each(["sha1", "sha256"] as const)("the index of a repository with %s", 
       expect(repositoriesIn(path), "forged length").toBeUndefined();
     }
   });
+
+  it.each(["2", "4"])(
+    "is read exactly with a true table of entries, and not with a forged one, in version %s",
+    async (version) => {
+      await using folder = await tempFolder();
+      const git = (...args: string[]) => execFileSync("git", args, { cwd: folder.path });
+      const path = folder.at(".git/index");
+      git("init", "-q", `--object-format=${format}`);
+      git("config", "index.threads", "4");
+      git("config", "index.version", version);
+      for (let index = 0; index < 200; index++) writeFileSync(folder.at(`file-${index}`), "x");
+      git("add", ".");
+      const bytes = readFileSync(path);
+      const table = bytes.indexOf("IEOT");
+      const statement = bytes.indexOf("EOIE");
+      expect([table, statement].every((at) => at > 0)).toBe(true);
+      expect(repositoriesIn(path)).toEqual([]);
+      git("update-index", "--add", "--cacheinfo", `160000,${COMMIT[format]},sub`);
+      expect(repositoriesIn(path), "with a repository").toEqual(["sub"]);
+      const forge = (at: number, value: number): readonly string[] | undefined => {
+        const forged = Buffer.from(bytes);
+        forged.writeUInt32BE(value, at);
+        writeFileSync(path, forged);
+        return repositoriesIn(path);
+      };
+      const second = table + 8 + 4 + 8;
+      const start = bytes.readUInt32BE(second);
+      expect(forge(second, start)).toEqual([]);
+      expect(forge(second, start + 8), "another offset").toBeUndefined();
+      expect(forge(second + 4, 1), "another number of entries").toBeUndefined();
+      expect(forge(table + 8, 2), "another version").toBeUndefined();
+      expect(forge(statement + 8, start), "another end of the entries").toBeUndefined();
+    },
+  );
 });

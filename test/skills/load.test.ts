@@ -222,3 +222,27 @@ describe("allowed tools", () => {
 function fail(name: string): never {
   throw new Error(`no skill ${name}`);
 }
+
+describe("the words after a skill's name", () => {
+  const filled = async (text: string, request: string) => {
+    await using stage = await skillStage({ "given/fix/SKILL.md": `${skill("fix", "Fixes")}${text}\n` });
+    const { skills } = await stage.find({ skillDirectories: [stage.at("given")] });
+    const [found] = skills.filter(({ name }) => name === "fix");
+    if (!found) throw new Error("the skill is missing");
+    const { invoked, takesRequest } = await loadSkill(found, "user-invoked", request);
+    return { text: invoked.content.trim().split("\n").at(-1), takesRequest };
+  };
+
+  it.each([
+    ["Fix $1 on $2.", "bug main", "Fix bug on main.", true],
+    ["Fix $1 ($ARGUMENTS).", "bug main", "Fix bug (bug main).", true],
+    ["Fix $1 on $2.", "bug", "Fix bug on .", true],
+    ["Fix $1.", "bug in main", "Fix bug.", false],
+    ["It costs $5, not $1.50.", "bug", "It costs $5, not $1.50.", false],
+    ["Write \\$1 for $1.", "bug", "Write $1 for bug.", true],
+    ["Run ls | awk '{print $1}'.", "bug", "Run ls | awk '{print $1}'.", false],
+    ["Run awk '{print $1}' $ARGUMENTS", "a b", "Run awk '{print $1}' a b", true],
+  ])("are put into %j", async (text, request, expected, takesRequest) => {
+    expect(await filled(text, request)).toEqual({ text: expected, takesRequest });
+  });
+});

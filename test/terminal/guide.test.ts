@@ -4,9 +4,9 @@ import { localCommands } from "../../src/terminal/commands/list.ts";
 import { keyTable } from "../../src/terminal/input/key-table.ts";
 import { themeNames } from "../../src/terminal/screen/style.ts";
 
-const guide = readFileSync("docs/guides/terminal.md", "utf8");
+const guide = readFileSync("docs/how-to/terminal.md", "utf8");
 
-describe("docs/guides/terminal.md", () => {
+describe("docs/how-to/terminal.md", () => {
   it("lists every key of the prompt as the program has it, in the same order", () => {
     const rows = keyTable.map(({ keys, help }) => `| ${keys.join(", ")} | ${help} |`);
     expect(guide).toContain(`| key | meaning |\n| --- | --- |\n${rows.join("\n")}\n`);

@@ -7,7 +7,7 @@ import { DatabaseSync } from "@photostructure/sqlite";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { nodeDisk } from "../../src/lib/node/disk.ts";
 import { createRedactor } from "../../src/lib/redact/redact.ts";
-import { serve, supervise } from "../../src/tools/database/program.ts";
+import { databaseProgram } from "../../src/tools/database/program.ts";
 import {
   type SessionDatabase,
   type SessionDatabaseOptions,
@@ -302,8 +302,7 @@ describe("statements are cut where they end", () => {
 
 test("a killed parent leaves no process behind", async () => {
   const sqlite = createRequire(import.meta.url).resolve("@photostructure/sqlite");
-  const data = { sqlite, worker: `(${serve.toString()})(require)` };
-  const program = `(${supervise.toString()})(require, ${JSON.stringify(data)})`;
+  const program = databaseProgram(sqlite);
   const limits = {
     rows: 1,
     characters: 1,

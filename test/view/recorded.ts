@@ -38,7 +38,7 @@ const ANSWER = [
 
 const heardBy = (session: Session): SessionEvent[] => {
   const heard: SessionEvent[] = [];
-  session.follow((event) => heard.push(event));
+  session.history.follow((event) => heard.push(event));
   return heard;
 };
 
@@ -49,7 +49,7 @@ async function played(
   work: (session: Session) => Promise<void>,
 ): Promise<Recorded> {
   let events: readonly SessionEvent[] = [];
-  await onStage(steps, { streaming: true, ...options }, async ({ session }) => {
+  await onStage(steps, { model: { streaming: true }, ...options }, async ({ session }) => {
     const heard = heardBy(session);
     await work(session);
     await session.close();
@@ -76,16 +76,16 @@ const tools = (): Promise<Recorded> =>
     ],
     { files: { "a.txt": "one\n" } },
     async (session) => {
-      session.attach({ kinds: ["user_input"], handle: async () => ({ answer: "red", wasFreeform: false }) });
-      session.attach({
+      session.requests.attach({ kinds: ["user_input"], handle: async () => ({ answer: "red", wasFreeform: false }) });
+      session.requests.attach({
         kinds: ["exit_plan_mode"],
         handle: async () => ({ approved: true, selectedAction: "interactive" }),
       });
       const prompts = ["Look at a.txt\nand change it", "and then?"];
       await Promise.all(prompts.map((prompt) => session.sendAndWait({ prompt })));
-      await session.modes.set("plan");
+      await session.mainAgent.modes.set("plan");
       await session.sendAndWait({ prompt: "plan it" });
-      await session.modes.set("interactive");
+      await session.mainAgent.modes.set("interactive");
     },
   );
 
@@ -108,7 +108,7 @@ const agents = (): Promise<Recorded> =>
     ],
     { files: { "a.txt": "one\n" }, permissions: {} },
     async (session) => {
-      session.attach({
+      session.requests.attach({
         kinds: ["permission"],
         handle: async (request) =>
           JSON.stringify(request).includes("denied")
@@ -158,7 +158,7 @@ async function crowd(): Promise<Recorded> {
   );
   const events = heardBy(made.session);
   await made.session.sendAndWait({ prompt: "start them all" });
-  const areBusy = (): boolean => made.session.tasks?.list({ includeEnded: false }).some(isAtWork) ?? false;
+  const areBusy = (): boolean => made.session.agents.tasks?.list({ includeEnded: false }).some(isAtWork) ?? false;
   while (areBusy()) await pause(10);
   await made.session.close();
   return { name: "crowd", events };
@@ -209,8 +209,8 @@ async function trouble(): Promise<Recorded> {
 const rewind = (): Promise<Recorded> =>
   played("rewind", [says("one"), says("two"), says("another two"), says("three")], {}, async (session) => {
     for (const prompt of ["first", "second"]) await session.sendAndWait({ prompt });
-    const [point] = (await session.rewinds.points()).filter(({ userMessage }) => userMessage === "second");
-    await session.rewinds.rewind(point?.eventId ?? "");
+    const [point] = (await session.history.rewinds.points()).filter(({ userMessage }) => userMessage === "second");
+    await session.history.rewinds.rewind(point?.eventId ?? "");
     for (const prompt of ["instead", "and now"]) await session.sendAndWait({ prompt });
   });
 

@@ -10,7 +10,7 @@ import { isInside } from "../../lib/node/paths.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import { isPluginName, type Manifest, readManifest } from "./plugin-manifest.ts";
 import { findParts, isEmpty, type PluginParts } from "./plugin-parts.ts";
-import { disabledPluginFolders, INSTALLED_PLUGINS } from "./plugin-registry.ts";
+import { disabledPluginFolders, INSTALLED_PLUGINS, registryPath } from "./plugin-registry.ts";
 
 export interface Plugin extends PluginParts {
   readonly name: string;
@@ -59,7 +59,7 @@ export async function loadPlugins(
   const notices: PluginNotice[] = [];
   const note = (notice: PluginNotice): void => void notices.push(notice);
   const plugins = new Map<string, Plugin>();
-  for (const { path, source } of pluginFolders(places)) {
+  for (const { path, source } of pluginFolders(places, note)) {
     if (plugins.size >= MAX_PLUGINS) {
       note({ kind: "limit", path, message: `Only the first ${MAX_PLUGINS} plugins are used.` });
       break;
@@ -95,21 +95,31 @@ interface PluginFolder {
   readonly source: PluginOrigin;
 }
 
-function pluginFolders(places: PluginPlaces): PluginFolder[] {
+function pluginFolders(places: PluginPlaces, note: Loading["note"]): PluginFolder[] {
   const { cwd, stateRoot, given = [], configured = [] } = places;
   const named = (paths: readonly string[], source: PluginOrigin): PluginFolder[] =>
     paths.filter((path) => path !== "" && !path.includes("\0")).map((path) => ({ path: resolve(cwd, path), source }));
   const flags = named(given, "flag");
   if (places.onlyGiven) return flags;
-  return [...flags, ...named(configured, "settings"), ...installedFolders(stateRoot)];
+  return [...flags, ...named(configured, "settings"), ...installedFolders(stateRoot, note)];
 }
 
-/** Lists plugins in the folder itself, or one level deeper in the folder of their origin. */
-function installedFolders(stateRoot: string): PluginFolder[] {
+/**
+ * Lists plugins in the folder itself, or one level deeper in the folder of their origin. A damaged registry disables
+ * them all: it may have disabled any of them.
+ */
+function installedFolders(stateRoot: string, note: Loading["note"]): PluginFolder[] {
   const found = foldersIn(join(stateRoot, INSTALLED_PLUGINS)).flatMap((path) =>
     readManifest(path) === undefined ? foldersIn(path) : [path],
   );
-  const disabled = found.length > 0 ? disabledPluginFolders(stateRoot) : new Set();
+  if (found.length === 0) return [];
+  const disabled = disabledPluginFolders(stateRoot);
+  if ("damaged" in disabled) {
+    const path = registryPath(stateRoot);
+    const message = `Installed plugins were left out: ${path} ${disabled.damaged}. Repair the file, or delete it to enable them all.`;
+    note({ kind: "broken", path, message });
+    return [];
+  }
   return found.filter((path) => !disabled.has(path)).map((path) => ({ path, source: "installed" }));
 }
 

@@ -18,14 +18,7 @@ export const SettingsSchema = z.lazy(() => {
       .exactOptional(),
     askUser: z.boolean().exactOptional(),
     customInstructions: z.boolean().exactOptional(),
-    permissions: z
-      .strictObject({
-        allow: list.exactOptional(),
-        deny: list.exactOptional(),
-        ask: list.exactOptional(),
-        disableBypassPermissionsMode: z.enum(["disable", "allow-auto-only"]).exactOptional(),
-      })
-      .exactOptional(),
+    permissions: permissions(list).exactOptional(),
     allowedUrls: list.exactOptional(),
     deniedUrls: list.exactOptional(),
     availableTools: list.exactOptional(),
@@ -45,15 +38,7 @@ export const SettingsSchema = z.lazy(() => {
     trustedFolders: list.exactOptional(),
     environment: z.strictObject({ names: list.exactOptional() }).exactOptional(),
     secretEnvironmentVariables: list.exactOptional(),
-    toolSearch: z
-      .preprocess(
-        (value) => (typeof value === "boolean" ? { enabled: value } : value),
-        z.strictObject({
-          enabled: z.boolean().exactOptional(),
-          threshold: z.number().nonnegative().exactOptional(),
-        }),
-      )
-      .exactOptional(),
+    toolSearch: toolSearch().exactOptional(),
     subagents: subagents(list).exactOptional(),
     enabledFeatureFlags: z
       .preprocess(
@@ -81,6 +66,26 @@ export function knownNames(): string[] {
     (part) => Object.keys(part.unwrap().shape),
   );
   return [...Object.keys(shape), ...nested, "allowedHosts", "allowLocalNetwork", "enabled", "threshold"];
+}
+
+function permissions(list: z.ZodArray<z.ZodString>) {
+  return z.strictObject({
+    allow: list.exactOptional(),
+    deny: list.exactOptional(),
+    ask: list.exactOptional(),
+    disableBypassPermissionsMode: z.enum(["disable", "allow-auto-only"]).exactOptional(),
+  });
+}
+
+/** Accepts `true` and `false` for `{ enabled }`. */
+function toolSearch() {
+  return z.preprocess(
+    (value) => (typeof value === "boolean" ? { enabled: value } : value),
+    z.strictObject({
+      enabled: z.boolean().exactOptional(),
+      threshold: z.number().nonnegative().exactOptional(),
+    }),
+  );
 }
 
 function webSearch(text: z.ZodString) {

@@ -2,22 +2,13 @@ import type { AgentDefinition } from "../../agents/agent.ts";
 import { findAgent, suggestAgent } from "../../agents/names.ts";
 import { type AgentSources, loadAgents } from "../../catalog/agents/agents.ts";
 import type { Disk } from "../../lib/node/disk.ts";
-import { clip, nearest, plural, sanitise, sanitiseLine } from "../../lib/text.ts";
+import { clip, plural, sanitise, sanitiseLine } from "../../lib/text.ts";
 import { TroupeError } from "../../protocol/errors.ts";
-import { type Arguments, usage, wantsJson } from "../args.ts";
+import { type Arguments, unknownSubcommand, usage, wantsJson } from "../args.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
-import { jsonList } from "../output/output.ts";
-
-const HELP = `Usage:
-  troupe agents list             every agent: who brought it, its model, its tools, what it is for
-  troupe agents show <name>      one agent whole, with what it is told
-  troupe agents new <name>       write the file of a new agent, to be filled in
-  troupe agents check [path …]   read all files of agents, or these, and say what is wrong with them
-
-  --project                      for new: in this repository, .troupe/agents (the default)
-  --user                         for new: for yourself, in all folders
-  --json                         for list (one JSON array) and show (one JSON object)
-`;
+import { jsonList, write } from "../output/output.ts";
+import { say } from "../output/say.ts";
+import { pluginFolders } from "../plugin-folders.ts";
 
 export interface AgentsSurroundings {
   /** The agents that a session in this folder would have. */
@@ -28,21 +19,24 @@ export interface AgentsSurroundings {
   say(text: string): void;
 }
 
+/** Runs `troupe agents` in the working folder. */
+export async function runAgents(given: Arguments): Promise<ExitCode> {
+  const { openAgentsAdministration } = await import("../../runtime/agents/agents-admin.ts");
+  const { sources, disk } = await openAgentsAdministration({
+    cwd: process.cwd(),
+    environment: process.env,
+    trustFolder: given.has("trust-folder"),
+    pluginDirectories: pluginFolders(given),
+  });
+  const isData = wantsJson(given) && !process.stdout.isTTY;
+  return agentsCommand(given, { sources, disk, say, print: (text) => write(isData ? text : sanitise(text)) });
+}
+
 /** `troupe agents`: lists the agents that are available here, and checks their files. */
 export async function agentsCommand(given: Arguments, around: AgentsSurroundings): Promise<ExitCode> {
   const [, verb = "list", ...names] = given.words;
   const run = Object.hasOwn(verbs, verb) ? verbs[verb] : undefined;
-  if (verb === "help") {
-    await around.print(HELP);
-    return exitCodes.done;
-  }
-  if (run === undefined) {
-    const close = nearest(verb, Object.keys(verbs));
-    throw usage(
-      `Unknown: troupe agents ${verb}.${close ? ` Did you mean ${close}?` : ""}`,
-      "See `troupe agents help`.",
-    );
-  }
+  if (run === undefined) throw unknownSubcommand("agents", verb, Object.keys(verbs));
   return run({ given, names, around });
 }
 

@@ -2,7 +2,7 @@ import { type Board, type BoardSource, boardSources } from "../../context/board/
 import { nearest, plural } from "../../lib/text.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import { type BoardAdministration, openBoardAdministration } from "../../runtime/knowledge/board-admin.ts";
-import { type Arguments, usage, wantsJson } from "../args.ts";
+import { type Arguments, unknownSubcommand, usage, wantsJson } from "../args.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import type { Launcher } from "../launcher.ts";
 import { allBoards, boardDetails, boardList, changeList, changeText } from "../output/board-lines.ts";
@@ -10,25 +10,11 @@ import { jsonLine, jsonList, write } from "../output/output.ts";
 import { say } from "../output/say.ts";
 import { boardConsolidate } from "./board-consolidate.ts";
 
-const HELP = `Usage:
-  troupe board list                      the notes that agents and you keep on this repository and branch
-  troupe board show <name>               one of them in full
-  troupe board add <name> "<text>"       a note of yours, which no agent changes; --description
-  troupe board prune <name> …            take notes away; --purge: also out of the history; --all --yes: all of them
-  troupe board changes [change]          what changed and by whom; with a number, word by word
-  troupe board restore [change]          take back the last change, or this one
-  troupe board consolidate               have rem-agent put on it what the last session here taught; --session, --model
-
-  --src <agent|user>                     where an agent's note and one of yours have the same name
-  --branch <name>, --repository <name>   another board; list --all names them all
-  --json                                 for list and changes (one JSON array), show and consolidate (one JSON object)
-`;
-
 /** `troupe board`: lets the user read and change the context board. */
 export async function boardCommand(given: Arguments, launcher: Launcher): Promise<ExitCode> {
   const [, verb = "list", ...words] = given.words;
   const run = Object.hasOwn(verbs, verb) ? verbs[verb as keyof typeof verbs] : undefined;
-  if (run === undefined) throw usage(`Unknown: troupe board ${verb}. It is ${Object.keys(verbs).join(", ")}.`);
+  if (run === undefined) throw unknownSubcommand("board", verb, Object.keys(verbs));
   if (deciding.has(verb)) refuseToAgents();
   const administration = openBoardAdministration({
     cwd: process.cwd(),
@@ -58,7 +44,6 @@ const verbs: Record<string, (request: Request) => Promise<ExitCode | undefined>>
   changes,
   restore,
   consolidate: ({ given, words, launcher, board }) => boardConsolidate({ given, words, launcher, board }),
-  help,
 };
 
 const PERSON = "person";
@@ -77,10 +62,6 @@ function keyOf(given: Arguments): { repository?: string; branch?: string } {
   const repository = given.text("repository");
   const branch = given.text("branch");
   return { ...(repository !== undefined && { repository }), ...(branch !== undefined && { branch }) };
-}
-
-async function help(): Promise<undefined> {
-  await write(HELP);
 }
 
 async function list({ given, board, boards, former, words }: Request): Promise<undefined> {

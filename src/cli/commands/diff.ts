@@ -25,7 +25,7 @@ export async function diffCommand(given: Arguments): Promise<ExitCode> {
     const seal = undoSeal({ home, disk: nodeDisk });
     const checkpoints = new Checkpoints({ directory, disk: nodeDisk, stamp: systemStamp, seal });
     const found = await sessionDiff(
-      { settings: { fileHistory: { checkpoints }, context } },
+      { history: { files: { checkpoints } }, workspace: { directory: context } },
       { ignoreWhitespace: false },
     );
     const changes = found?.changes ?? [];

@@ -2,30 +2,18 @@ import { clip, nearest, plural, sanitise, sanitiseLine } from "../../lib/text.ts
 import { TroupeError } from "../../protocol/errors.ts";
 import { type KeptRun, type KeptSidekicks, readSidekicks } from "../../runtime/agents/sidekick-runs.ts";
 import { createRuntime } from "../../runtime/runtime.ts";
-import { type Arguments, usage, wantsJson } from "../args.ts";
+import { type Arguments, unknownSubcommand, usage, wantsJson } from "../args.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import type { Launcher } from "../launcher.ts";
 import { jsonLine, jsonList, write } from "../output/output.ts";
 import { sessionOf } from "./tasks.ts";
-
-const HELP = `Usage:
-  troupe inbox list                  what sidekicks left for the main agent of a session, and whether it read it
-  troupe inbox show <id>             one entry in full
-
-  --session <id|name>                another session than the last one of this folder
-  --json                             list: one JSON array; show: one JSON object
-`;
 
 type Entry = KeptSidekicks["entries"][number];
 
 /** `troupe inbox`: reads the messages of sidekicks. */
 export async function inboxCommand(given: Arguments, launcher: Launcher): Promise<ExitCode> {
   const [, verb = "list", ...words] = given.words;
-  if (verb === "help") {
-    await write(HELP);
-    return exitCodes.done;
-  }
-  if (verb !== "list" && verb !== "show") throw usage(`Unknown: troupe inbox ${verb}. It is list or show.`);
+  if (verb !== "list" && verb !== "show") throw unknownSubcommand("inbox", verb, ["list", "show"]);
   const runtime = createRuntime({ environment: process.env, importModule: launcher.importModule });
   try {
     const sessionId = await sessionOf(given, runtime);

@@ -1,33 +1,11 @@
 import { nearest, plural, sanitise } from "../../lib/text.ts";
 import { TroupeError } from "../../protocol/errors.ts";
-import { type Arguments, usage, wantsJson } from "../args.ts";
+import { type Arguments, unknownSubcommand, usage, wantsJson } from "../args.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
-import { jsonList } from "../output/output.ts";
-
-const HELP = `Usage:
-  troupe mcp list                    all servers: where they are configured and what is known of them
-  troupe mcp get <name>              one server in detail, without secrets
-  troupe mcp add <name> -- <command> [arguments]
-  troupe mcp add <name> <url>        a server of your own, for all folders
-  troupe mcp remove <name>           one of your own
-  troupe mcp enable|disable <name>   any server
-  troupe mcp approve <name>          agree to what it is and to what its tools say of themselves now
-  troupe mcp login|logout <name>     sign in to a remote server, or forget the sign-in
-  troupe mcp serve                   be an MCP server over stdio: tools that start sessions, message and await them
-
-  --transport stdio|http|sse         for add: how to speak to it (told from command or url)
-  --env NAME=value                   for add, repeatable: a variable for the program
-  --header "Name: value"             for add, repeatable: a header for the url
-  --tools a,b                        for add: only these of its tools
-  --timeout <ms>                     for add: how long to wait for it (default 30000)
-  --connect                          for list, get and add: connect, and show what the server says
-  --json                             for list (one JSON array) and get (one JSON object)
-
-serve takes the flags of a prompt (--allow-tool, --deny-tool, --allow-all-tools, --add-dir, --model, ...). They hold for all
-of its sessions. Nobody can be asked, so what no rule allows is denied.
-Values may name variables: --header 'Authorization: Bearer \${TOKEN}' keeps the token itself out of the file.
-A client secret for login is read from TROUPE_MCP_CLIENT_SECRET.
-`;
+import type { Launcher } from "../launcher.ts";
+import { jsonList, write } from "../output/output.ts";
+import { say } from "../output/say.ts";
+import { onInterrupt } from "../signals.ts";
 
 /** The parts of the runtime that the command needs. */
 export interface McpAdministration {
@@ -78,20 +56,35 @@ export interface McpSurroundings {
   say(text: string): void;
 }
 
+/** Runs `troupe mcp` in the working folder. `serve` has a file of its own. */
+export async function runMcp(given: Arguments, launcher: Launcher): Promise<ExitCode> {
+  if (given.words[1] === "serve") return (await import("./mcp-serve.ts")).mcpServeCommand(given, launcher);
+  const { openMcpAdministration } = await import("../../runtime/mcp/mcp-admin.ts");
+  const environment = process.env;
+  const { administration, close } = await openMcpAdministration({ cwd: process.cwd(), environment });
+  const stop = new AbortController();
+  const removeInterrupt = onInterrupt(() => stop.abort());
+  const printed: Promise<void>[] = [];
+  const isData = wantsJson(given) && !process.stdout.isTTY;
+  const print = (text: string): void => void printed.push(write(isData ? text : sanitise(text)));
+  try {
+    return await mcpCommand(given, { administration, environment, signal: stop.signal, print, say });
+  } finally {
+    await Promise.all(printed);
+    removeInterrupt();
+    await close();
+  }
+}
+
 /** `troupe mcp`: lists the servers and changes the user's decisions about them. */
 export async function mcpCommand(given: Arguments, around: McpSurroundings): Promise<ExitCode> {
   const [, verb = "list", name = "", ...rest] = given.words;
   const run = Object.hasOwn(verbs, verb) ? verbs[verb] : undefined;
-  if (verb === "help") around.print(HELP);
-  else if (!run) {
-    const close = nearest(verb, [...Object.keys(verbs), "serve"]);
-    throw usage(`Unknown: troupe mcp ${verb}.${close ? ` Did you mean ${close}?` : ""}`, "See `troupe mcp help`.");
-  } else {
-    if (verb !== "list" && name === "") throw usage(`troupe mcp ${verb} needs the name of a server.`);
-    if (verb !== "add" && rest.length > 0) throw usage(`troupe mcp ${verb} takes one name, not ${rest.length + 1}.`);
-    await run({ given, name, rest, around });
-    for (const notice of around.administration.notices()) around.say(notice);
-  }
+  if (!run) throw unknownSubcommand("mcp", verb, [...Object.keys(verbs), "serve"]);
+  if (verb !== "list" && name === "") throw usage(`troupe mcp ${verb} needs the name of a server.`);
+  if (verb !== "add" && rest.length > 0) throw usage(`troupe mcp ${verb} takes one name, not ${rest.length + 1}.`);
+  await run({ given, name, rest, around });
+  for (const notice of around.administration.notices()) around.say(notice);
   return exitCodes.done;
 }
 

@@ -21,28 +21,12 @@ import { TroupeError } from "../../protocol/errors.ts";
 import { flagsFrom } from "../../protocol/flags.ts";
 import { stateRoot } from "../../runtime/home.ts";
 import { isMemoryOn } from "../../runtime/knowledge/memory-gate.ts";
-import { type Arguments, usage, wantsJson } from "../args.ts";
+import { type Arguments, unknownSubcommand, usage, wantsJson } from "../args.ts";
 import { terminalAsk } from "../ask.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { factDetails, factList } from "../output/memory-lines.ts";
 import { jsonList, write } from "../output/output.ts";
 import { say } from "../output/say.ts";
-
-const HELP = `Usage:
-  troupe memory list                     what is remembered about this repository and about you
-  troupe memory show <id>                one fact: where it came from, and everything that happened to it
-  troupe memory add "<fact>"             remember this; --subject, --citations, --reason, --expires, --supersedes
-  troupe memory edit <id> ["<fact>"]     other words, or --subject, --citations, --reason, --expires
-  troupe memory accept <id> …            approve a proposed fact so later sessions see it; --all
-  troupe memory remove <id> …            take it out for good; --purge: also out of the history
-  troupe memory export                   all of it as JSON, one fact a line
-  troupe memory import <file>            facts of such a file, as proposals
-  troupe memory undo [change]            take back the last change, or this one
-
-  --scope <repository|user>              only these facts, or where a new one belongs (default repository)
-  --all                                  for list: also what was removed; for accept: all that is proposed
-  --json                                 for list (one JSON array) and show (one JSON object)
-`;
 
 export interface MemorySurroundings {
   readonly environment: Readonly<Record<string, string | undefined>>;
@@ -88,7 +72,7 @@ const surroundings = (): MemorySurroundings => {
 export async function memoryCommand(given: Arguments, around: MemorySurroundings = surroundings()): Promise<ExitCode> {
   const [, verb = "list", ...words] = given.words;
   const run = Object.hasOwn(verbs, verb) ? verbs[verb as keyof typeof verbs] : undefined;
-  if (run === undefined) throw usage(`Unknown: troupe memory ${verb}. It is ${Object.keys(verbs).join(", ")}.`);
+  if (run === undefined) throw unknownSubcommand("memory", verb, Object.keys(verbs));
   if (deciding.has(verb)) refuseToAgents(around.environment);
   const scope = given.choice("scope", memoryScopes);
   const memory = openLocalMemory(around);
@@ -109,7 +93,7 @@ interface Request {
   readonly around: MemorySurroundings;
 }
 
-const verbs = { list, show, add, edit, accept, remove, export: exportAll, import: importFile, undo, help };
+const verbs = { list, show, add, edit, accept, remove, export: exportAll, import: importFile, undo };
 
 /** Verbs that change which facts count. Agents may not run them through their shell. */
 const deciding = new Set(["add", "edit", "accept", "remove", "import", "undo"]);
@@ -120,10 +104,6 @@ function refuseToAgents(environment: MemorySurroundings["environment"]): void {
   throw new TroupeError("failed", "The memory is not changed from inside a command of an agent.", {
     hint: "Run it in a terminal of your own.",
   });
-}
-
-async function help({ around }: Request): Promise<void> {
-  await around.print(HELP);
 }
 
 async function list({ given, journals, around }: Request): Promise<void> {

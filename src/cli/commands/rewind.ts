@@ -10,29 +10,8 @@ import { type Arguments, usage, wantsJson } from "../args.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { jsonLine, write } from "../output/output.ts";
 
-const HELP = `Usage:
-  troupe rewind                      the messages to which the last session here can be taken back, and past rewinds
-  troupe rewind --to <n|event id>    back to before message n: it and all that came after do not count any more
-  troupe rewind --restore            take the last rewind back; or --to the id of another
-
-  --files                            also the files, as they were then; those that others changed since are left alone
-  --dry-run                          show what would happen
-  --session <id|name>                another session than the last one of this folder
-  --json                             one JSON object
-Nothing is lost by a rewind: what was taken back stays in the log and can be restored.
-`;
-
-const FORK_HELP = `Usage:
-  troupe fork                        a new session with the whole conversation of the last session here
-  troupe fork --at <n|event id>      up to before message n; troupe rewind lists them
-
-  --name <name>                      the name of the new session
-  --session <id|name>                another session than the last one of this folder; it may be at work
-`;
-
 /** `troupe rewind`: rewinds a conversation to before a message, and optionally the files. */
 export async function rewindCommand(given: Arguments): Promise<ExitCode> {
-  if (given.words[1] === "help") return print(HELP);
   if (given.words.length > 1) throw usage("troupe rewind takes no words; name the message with --to.");
   const runtime = createRuntime({ environment: process.env });
   const sessionId = await chosen(runtime, given);
@@ -48,7 +27,6 @@ export async function rewindCommand(given: Arguments): Promise<ExitCode> {
 
 /** `troupe fork`: creates a second session from the first. */
 export async function forkCommand(given: Arguments): Promise<ExitCode> {
-  if (given.words[1] === "help") return print(FORK_HELP);
   if (given.words.length > 1) throw usage("troupe fork takes no words; name the message with --at.");
   const runtime = createRuntime({ environment: process.env });
   try {

@@ -11,22 +11,8 @@ import { say } from "../output/say.ts";
 type Found = Awaited<ReturnType<Runtime["past"]["search"]>>[number];
 type Query = Parameters<Runtime["past"]["search"]>[0];
 
-const HELP = `Usage:
-  troupe search <words>              what was said and done in past sessions: questions, answers, checkpoints, paths
-
-  --repo <owner/name|.>              only sessions of this repository; . is the repository or folder here
-  --cwd <folder>                     only sessions that worked in this folder or below it
-  --since <time>                     only what was said since then: 2026-01-31, 12h, 7d
-  --limit <n>                        so many sessions at most (default 20)
-  --json                             one JSON array: a session each, with its best places
-`;
-
 /** `troupe search`: finds text in sessions, and shows how to resume them. */
 export async function searchCommand(given: Arguments, words: readonly string[]): Promise<ExitCode> {
-  if (words.length === 1 && words[0] === "help") {
-    await write(HELP);
-    return exitCodes.done;
-  }
   if (words.length === 0) throw usage("troupe search needs words to look for.");
   const query = queryOf(given, words.join(" "));
   const runtime = createRuntime({ environment: process.env });

@@ -5,26 +5,12 @@ import { createRuntime, type Runtime } from "../../runtime/runtime.ts";
 import { findSession, isOfPlace } from "../../runtime/sessions/select-session.ts";
 import { isSidekickId } from "../../session/agents/sidekick-id.ts";
 import { isCompaction } from "../../session/compaction/condense.ts";
-import { type Arguments, usage, wantsJson } from "../args.ts";
+import { type Arguments, unknownSubcommand, usage, wantsJson } from "../args.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { jsonLine, jsonList, write } from "../output/output.ts";
 import { say } from "../output/say.ts";
 
 type SessionSummary = Awaited<ReturnType<Runtime["store"]["list"]>>[number];
-
-const HELP = `Usage:
-  troupe sessions list               all sessions, the last used first;
-                                     --here: only those of this repository or folder; --limit <n>: the newest n
-  troupe sessions show <id|name>     what was said and done; a session with a log of 16 MiB or more is shown
-                                     from its last compaction on, with --all from its beginning
-  troupe sessions search <words>     the same as troupe search: questions, answers, checkpoints and paths
-  troupe sessions reindex            make the index for search anew from the logs
-  troupe sessions export <id|name>   the whole log as JSON lines, on stdout
-  troupe sessions delete <id|name>   the session, all its files and its agents' worktrees;
-                                     --force: also work of theirs that was not merged
-
-  --json                             for list and search: one JSON array
-`;
 
 /** `troupe sessions`: lists, shows, exports and deletes stored sessions. */
 export async function sessionsCommand(given: Arguments): Promise<ExitCode> {
@@ -54,11 +40,8 @@ export async function sessionsCommand(given: Arguments): Promise<ExitCode> {
       await write(`Deleted session ${sessionId}.\n`);
       return exitCodes.done;
     }
-    case "help":
-      await write(HELP);
-      return exitCodes.done;
     default:
-      throw usage(`Unknown: troupe sessions ${verb}. It is list, show, search, reindex, export or delete.`);
+      throw unknownSubcommand("sessions", verb, ["list", "show", "search", "reindex", "export", "delete"]);
   }
 }
 

@@ -6,41 +6,18 @@ import { type KeptReport, type KeptTask, readTask, readTasks, stopTasks } from "
 import { stateRoot } from "../../runtime/home.ts";
 import { createRuntime, type Runtime } from "../../runtime/runtime.ts";
 import { findSession, sessionHere } from "../../runtime/sessions/select-session.ts";
-import { type Arguments, usage, wantsJson } from "../args.ts";
+import { type Arguments, unknownSubcommand, usage, wantsJson } from "../args.ts";
 import { terminalAsk } from "../ask.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import type { Launcher } from "../launcher.ts";
 import { jsonLine, jsonList, write } from "../output/output.ts";
 import { say } from "../output/say.ts";
 
-const HELP = `Usage:
-  troupe tasks list                     the agents of a session: who started whom, and what became of them;
-                                        --all: also sidekicks, which nobody started
-  troupe tasks show <id>                everything one of them answered
-  troupe tasks resume <id> ["message"]  go on with one that was cut off or waits, and print its answer
-  troupe tasks stop <id …>|--all        end agents, and all they started, for good
-  troupe tasks diff <id>                what an agent changed in a worktree of its own
-  troupe tasks merge <id>               take that over into this folder; nothing changes where it does not fit;
-                                        --as files (default), squash (one commit) or merge (the branch);
-                                        --force: also protected names, such as .vscode and .mcp.json
-  troupe tasks discard <id>             throw it away; --force: also what was not merged
-
-  --session <id|name>                   another session than the last one of this folder
-  --json                                for list (one JSON array) and show (one JSON object)
-`;
-
 /** `troupe tasks`: the agents of a session, whether it is open or not. */
 export async function tasksCommand(given: Arguments, launcher: Launcher): Promise<ExitCode> {
   const [, verb = "list", ...words] = given.words;
-  if (verb === "help") {
-    await write(HELP);
-    return exitCodes.done;
-  }
   const run = Object.hasOwn(verbs, verb) ? verbs[verb] : undefined;
-  if (run === undefined) {
-    const close = nearest(verb, Object.keys(verbs));
-    throw usage(`Unknown: troupe tasks ${verb}.${close ? ` Did you mean ${close}?` : ""}`, "See `troupe tasks help`.");
-  }
+  if (run === undefined) throw unknownSubcommand("tasks", verb, Object.keys(verbs));
   const runtime = createRuntime({ environment: process.env, importModule: launcher.importModule });
   try {
     return await run({ given, words, runtime, sessionId: await sessionOf(given, runtime) });

@@ -21,17 +21,6 @@ import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { jsonList, write } from "../output/output.ts";
 import { say } from "../output/say.ts";
 
-const HELP = `Usage:
-  troupe trust [folder]          show what in this folder could run or decide something, and trust it
-  troupe trust list              the folders that are trusted
-  troupe trust remove [folder]   trust it no longer
-
-  --yes                          without a question
-  --json                         for list: one JSON array
-
-Trust holds for exactly this folder and for what was shown: what changes later is not used until it is shown again.
-`;
-
 export interface TrustSurroundings {
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly cwd: string;
@@ -62,15 +51,12 @@ export async function trustCommand(
   around: TrustSurroundings = surroundings(),
 ): Promise<ExitCode> {
   const [, first, second, ...more] = given.words;
-  const verb = first === "list" || first === "remove" || first === "help" ? first : "add";
+  const verb = first === "list" || first === "remove" ? first : "add";
   const named = verb === "add" ? first : second;
   const tooMany = more.length > 0 || (verb === "add" && second !== undefined) || (verb === "list" && second);
   if (tooMany) throw usage(`troupe trust ${verb === "add" ? "" : `${verb} `}does not take so many words.`);
   const home = stateRoot(around.environment);
   switch (verb) {
-    case "help":
-      await around.print(HELP);
-      return exitCodes.done;
     case "list":
       await around.print(wantsJson(given) ? listJson(home) : listText(home));
       return exitCodes.done;

@@ -12,17 +12,6 @@ import { type Arguments, usage, wantsJson } from "../args.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { jsonList } from "../output/output.ts";
 
-const HELP = `Usage:
-  troupe undo                take back the file changes of the last tool call
-  troupe undo turn           those of the whole last turn
-  troupe undo <call id>      everything from this tool call on
-  troupe undo --list         what can be taken back, the last change at the bottom
-
-  --session <id|name>        another session than the last one of this folder
-  --json                     for --list: one JSON array
-  --force                    also where files were changed since; their content is kept and its place is named
-`;
-
 export interface UndoSurroundings {
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly cwd: string;
@@ -44,7 +33,6 @@ export async function undoCommand(given: Arguments, around: UndoSurroundings = s
   };
   const [, word, ...more] = given.words;
   if (more.length > 0) throw usage(`troupe undo takes one tool call at most, not ${given.words.length - 1} words.`);
-  if (word === "help") return print(HELP);
 
   const { store, home } = createRuntime({ environment });
   const wanted = given.text("session");

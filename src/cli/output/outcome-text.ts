@@ -16,8 +16,8 @@ export function resultLine(what: {
   exitCode: ExitCode;
 }): object {
   const { session, outcome, verdict, left, exitCode } = what;
-  const { agents } = session.run;
-  const { calls, usage, costUsd, durationMs } = session.budget.run;
+  const { agents } = session.history.totals;
+  const { calls, usage, costUsd, durationMs } = session.history.budget.run;
   return {
     type: "result",
     sessionId: session.id,
@@ -45,22 +45,23 @@ export function finalLines(what: {
 }): string[] {
   const { session, outcome, verdict, unmerged, silent } = what;
   const trouble = [...troubleOf(outcome), ...judgement(session, verdict, { silent })];
-  const resume = outcome.kind === "done" || !session.isKept ? [] : [`to go on: troupe --resume ${session.id} -p "…"`];
+  const resume =
+    outcome.kind === "done" || !session.history.isStored ? [] : [`to go on: troupe --resume ${session.id} -p "…"`];
   if (silent) return trouble;
   const news = [...proposals(session), ...worktrees(session, unmerged), ...changes(session), usageLine(session)];
   return [...trouble, ...news, ...resume];
 }
 
 /** Returns the files that this session changed, if this run did something. Known once the session is closed. */
-function changes({ events, inherited, settings }: Session): string[] {
-  const own = events.slice(inherited);
+function changes({ events, history, workspace }: Session): string[] {
+  const own = events.slice(history.inherited);
   const end = own.findLast(({ type }) => type === "session.shutdown");
   const ran = own.some(({ type }) => type === "tool.execution_start");
   if (end?.type !== "session.shutdown" || !ran) return [];
   const { filesModified, linesAdded, linesRemoved } = end.data.codeChanges;
   if (filesModified.length === 0) return [];
   const more = filesModified.length > MAX_FILES_NAMED ? ` and ${filesModified.length - MAX_FILES_NAMED} more` : "";
-  const names = filesModified.slice(0, MAX_FILES_NAMED).map((path) => relative(settings.cwd, path) || path);
+  const names = filesModified.slice(0, MAX_FILES_NAMED).map((path) => relative(workspace.cwd, path) || path);
   const count = `${plural(filesModified.length, "file")} +${linesAdded} −${linesRemoved}`;
   return [`${count} (${names.join(", ")}${more}) · troupe diff · troupe undo`];
 }
@@ -77,14 +78,16 @@ function worktrees({ id }: Session, unmerged: readonly string[]): string[] {
 }
 
 /** Returns a hint about proposed facts that the user has not seen. */
-function proposals({ run: { proposals: count } }: Session): string[] {
+function proposals({ history }: Session): string[] {
+  const { proposals: count } = history.totals;
   return count === 0 ? [] : [`${plural(count, "fact")} proposed to be remembered: troupe memory list`];
 }
 
 /** Bad news is printed even with `silent`. */
 function judgement(session: Session, verdict: Verdict | undefined, { silent }: { silent: boolean }): string[] {
   if (verdict === undefined || verdict.kind === "aborted" || (verdict.kind === "complete" && silent)) return [];
-  if (verdict.kind === "left" || session.modes.current === "autopilot") return [`autopilot: ${verdictText(verdict)}`];
+  if (verdict.kind === "left" || session.mainAgent.modes.current === "autopilot")
+    return [`autopilot: ${verdictText(verdict)}`];
   return [verdict.kind === "complete" ? "the check passed" : verdictText(verdict)];
 }
 
@@ -118,10 +121,10 @@ function defectText(error: Error): string {
 }
 
 function usageLine(session: Session): string {
-  const { calls, usage, costUsd } = session.budget.run;
+  const { calls, usage, costUsd } = session.history.budget.run;
   const tokens = usage.inputTokens + usage.outputTokens;
   const cost = costUsd === null ? "price unknown" : costUsd === 0 ? "no cost" : `$${costUsd.toFixed(4)}`;
-  const { agents } = session.run;
+  const { agents } = session.history.totals;
   const who = agents.length === 0 ? "" : ` (${turnsText(agents)})`;
   const costs = costText(agents);
   const spent = `${tokens.toLocaleString("en-US")} tokens, ${cost}${costs === "" ? "" : ` (${costs})`}`;
@@ -131,9 +134,9 @@ function usageLine(session: Session): string {
 }
 
 /** Returns the model that the main agent called last in this run. */
-function answeringModel({ events, inherited }: Session): string | undefined {
+function answeringModel({ events, history }: Session): string | undefined {
   const last = events
-    .slice(inherited)
+    .slice(history.inherited)
     .findLast(({ type, agentId }) => type === "troupe.usage" && agentId === undefined);
   if (last?.type !== "troupe.usage") return undefined;
   const { provider, model } = last.data;

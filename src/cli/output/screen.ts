@@ -61,12 +61,14 @@ export function screen(options: { terminal: Terminal; now: () => number; lines: 
       waiting.unref();
     },
     clear() {
+      // A redraw that is still due would be written into whatever follows.
+      clearTimeout(waiting);
+      waiting = undefined;
       const text = erase();
       if (text !== "") terminal.write(text);
     },
     stop() {
       stopped = true;
-      clearTimeout(waiting);
       this.clear();
     },
   };

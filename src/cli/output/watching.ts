@@ -41,8 +41,8 @@ export function progressOf(given: Arguments, how: { waitMs: number; stdoutIsBusy
 
 /** Shows events from now on. Earlier events of a resumed session were shown before. */
 export function watch(session: Session, bar: Progress, each: (event: SessionEvent) => void = () => undefined): void {
-  const past = new Set(session.events.slice(0, session.inherited));
-  session.follow((event) => {
+  const past = new Set(session.events.slice(0, session.history.inherited));
+  session.history.follow((event) => {
     if (past.has(event)) return bar.recall(event);
     each(event);
     bar.show(event);
@@ -51,7 +51,7 @@ export function watch(session: Session, bar: Progress, each: (event: SessionEven
 
 /** Returns the agents that are working or queued. */
 export function busyAgents(session: Session): readonly string[] {
-  return (session.tasks?.list({ includeEnded: false }) ?? []).flatMap(({ id, status }) =>
+  return (session.agents.tasks?.list({ includeEnded: false }) ?? []).flatMap(({ id, status }) =>
     status === "running" || status === "queued" ? [id] : [],
   );
 }
@@ -68,12 +68,12 @@ export function whyLeft(end: { readonly isInterrupted: boolean; readonly waitMs:
  */
 export function leftLines(
   left: readonly string[],
-  what: { session: Pick<Session, "id" | "tasks">; why: string },
+  what: { session: Pick<Session, "id"> & { agents: Pick<Session["agents"], "tasks"> }; why: string },
 ): string[] {
   const { session, why } = what;
   if (left.length === 0) return [];
   // Agents that a call waited for ended with the call.
-  const resumable = left.find((id) => session.tasks?.view(id)?.status === "idle");
+  const resumable = left.find((id) => session.agents.tasks?.view(id)?.status === "idle");
   const more = left.length > MAX_NAMED ? ` and ${left.length - MAX_NAMED} more` : "";
   return [
     `${plural(left.length, "agent")} ${why}: ${left.slice(0, MAX_NAMED).join(", ")}${more}`,

@@ -1,7 +1,16 @@
 /** Opens the board of a repository and branch. */
 
 import { TroupeError } from "../../protocol/errors.ts";
-import { type Board, type BoardEntry, type BoardKey, type BoardPorts, type BoardRow, boardLimits } from "./board.ts";
+import {
+  type Board,
+  type BoardChange,
+  type BoardEntry,
+  type BoardKey,
+  type BoardPorts,
+  type BoardRow,
+  boardLimits,
+  type ChangeBy,
+} from "./board.ts";
 import { changesOf, recordChange, restoredRows, wipeChanges } from "./changes.ts";
 import { type BoardDatabase, type BoardDatabaseOptions, boardDatabase, type Connection } from "./database.ts";
 import { removeRow, rowsOf, withRow } from "./rows.ts";
@@ -52,15 +61,7 @@ export function openBoard(options: OpenBoardOptions): Board {
     change,
     changes: () => database.read((connection) => changesOf(connection, key)),
     restore: ({ actor }, id) =>
-      database.write((connection) => {
-        const before = rowsOf(connection, key);
-        const { target, rows } = restoredRows(changesOf(connection, key), before, id);
-        if (rows.length > boardLimits.rows) throw wouldBeFull(rows.length);
-        const by = { action: "restore" as const, actor, restores: target };
-        const done = recordChange(connection, { key, by, at: now(), before, after: rows });
-        if (done === undefined) throw new TroupeError("usage", `Change ${target.id} made no difference to undo.`);
-        return done;
-      }),
+      database.write((connection) => restoreChange(connection, { key, actor, id, at: now() })),
     async purge(src, name) {
       const row = { src, name };
       const count = await database.write((connection) => {
@@ -72,6 +73,20 @@ export function openBoard(options: OpenBoardOptions): Board {
     },
     close: () => database.close(),
   };
+}
+
+/** Undoes a change and records that. Throws when the board would have too many rows or stays the same. */
+function restoreChange(
+  connection: Connection,
+  { key, actor, id, at }: { key: BoardKey; actor: ChangeBy["actor"]; id: number | undefined; at: string },
+): BoardChange {
+  const before = rowsOf(connection, key);
+  const { target, rows } = restoredRows(changesOf(connection, key), before, id);
+  if (rows.length > boardLimits.rows) throw wouldBeFull(rows.length);
+  const by = { action: "restore" as const, actor, restores: target };
+  const done = recordChange(connection, { key, by, at, before, after: rows });
+  if (done === undefined) throw new TroupeError("usage", `Change ${target.id} made no difference to undo.`);
+  return done;
 }
 
 function wouldBeFull(count: number): TroupeError {

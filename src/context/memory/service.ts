@@ -1,5 +1,5 @@
 /**
- * A memory shared by several users, behind a small HTTP contract (docs/guides/memory.md). It is queried once per
+ * A memory shared by several users, behind a small HTTP contract (docs/explanation/memory.md). It is queried once per
  * repository. A failure costs only this session's memory.
  */
 import * as z from "zod";
@@ -106,10 +106,7 @@ export function serviceMemory(options: ServiceOptions): MemoryStore {
       return nothing([`There is no memory in this session: the memory service failed, ${reply}.`]);
     },
     async store(draft, signal) {
-      const { scope, status, author, source } = draft;
-      const content = requireContent(draft, redactor);
-      const about = { ...repositoryPart(draft, repository), ...versionOf("storeDefinition") };
-      const body = { ...content, scope, status, author, source, ...about };
+      const body = { ...factBody(draft, options), ...versionOf("storeDefinition") };
       const reply = await send("/memory", { body, signal }).catch(unreachable);
       requireGood(reply);
       const parsed = StoreReply.safeParse(reply.json);
@@ -128,6 +125,12 @@ export function serviceMemory(options: ServiceOptions): MemoryStore {
     used: async () => undefined,
     close: async () => undefined,
   };
+}
+
+function factBody(draft: FactDraft, { repository, redactor }: ServiceOptions): object {
+  const { scope, status, author, source } = draft;
+  const content = requireContent(draft, redactor);
+  return { ...content, scope, status, author, source, ...repositoryPart(draft, repository) };
 }
 
 type Send = (path: string, request?: { body?: object; signal?: AbortSignal | undefined }) => Promise<ServiceReply>;

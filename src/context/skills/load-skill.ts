@@ -71,19 +71,29 @@ export async function loadSkill(
 }
 
 /**
- * Replaces `$ARGUMENTS` with the whole request. `$1` to `$9` are replaced with single words, but only in a text that
- * also has `$ARGUMENTS`.
+ * Replaces `$ARGUMENTS` with the whole request and `$1` to `$9` with single words.
+ * - `\$1` and `\$ARGUMENTS` stay as text, as does a `$1` behind `awk` on its line.
+ * - Without `$1` or `$ARGUMENTS` in the text, `$2` to `$9` stay as text: they are more likely prices.
+ * - `takesRequest` is true only if no word of the request was left out.
  */
 function withArguments(text: string, request: string): { body: string; takesRequest: boolean } {
   const words = request.split(/\s+/).filter(Boolean);
-  let takesRequest = false;
-  const whole = text.includes("$ARGUMENTS");
-  const body = text.replace(whole ? /\$ARGUMENTS\b|\$([1-9])(?!\w|\.\d)/g : /\$ARGUMENTS\b/g, (_, place?: string) => {
-    takesRequest = true;
-    return place === undefined ? request : (words[Number(place) - 1] ?? "");
-  });
-  return { body, takesRequest };
+  const used = new Set<number>();
+  const hasPlaces = /(?<!\\)\$(?:ARGUMENTS\b|1(?!\w|\.\d))/.test(text.replace(/\bawk\b.*/g, ""));
+  const fill = (part: string, pattern: RegExp): string =>
+    part.replace(pattern, (found: string) => {
+      if (found.startsWith("\\")) return found.slice(1);
+      const place = Number(found.slice(1)) - 1;
+      for (const index of found === "$ARGUMENTS" ? words.keys() : [place]) used.add(index);
+      return found === "$ARGUMENTS" ? request : (words[place] ?? "");
+    });
+  const everything = hasPlaces ? /\\?\$(?:ARGUMENTS\b|[1-9](?!\w|\.\d))/g : WHOLE_REQUEST;
+  const parts = text.split(/(\bawk\b.*)/);
+  const body = parts.map((part, index) => fill(part, index % 2 === 1 ? WHOLE_REQUEST : everything)).join("");
+  return { body, takesRequest: used.size > 0 && words.every((_, index) => used.has(index)) };
 }
+
+const WHOLE_REQUEST = /\\?\$ARGUMENTS\b/g;
 
 /**
  * Loads the skills that an agent names, in full, before it starts. Reports skills that cannot be loaded in `missing`.

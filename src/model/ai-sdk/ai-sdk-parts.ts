@@ -15,99 +15,118 @@ export interface PartReader {
   finish(): ModelEnd;
 }
 
+/** The parts of a reply that were read so far. */
+interface Reply {
+  /** Used in error messages. */
+  readonly endpoint: { readonly id: string; readonly baseUrl: string; headers(): Promise<Record<string, string>> };
+  readonly npm: string;
+  /** Tool names by the id of the call whose input is being streamed. */
+  readonly inputs: Map<string, string>;
+  readonly reasoning: Map<string, ReasoningPart>;
+  readonly callOptions: CallOptions[];
+  events: ModelEvent[];
+  calls: number;
+  end: ModelEnd | undefined;
+}
+
+type Part = Record<string, unknown>;
+
 export function partReader({ id, npm }: { readonly id: string; readonly npm: string }): PartReader {
-  const place = { id, baseUrl: "", headers: async () => ({}) };
-  const inputs = new Map<string, string>();
-  const reasoning = new Map<string, ReasoningPart>();
-  const callOptions: CallOptions[] = [];
-  let events: ModelEvent[] = [];
-  let calls = 0;
-  let end: ModelEnd | undefined;
-
-  const readers: Record<string, (part: Record<string, unknown>) => void> = {
-    "text-delta": (part) => void events.push({ type: "text", delta: text(part.delta) }),
-    "reasoning-start": keepReasoning,
-    "reasoning-delta": (part) => {
-      keepReasoning(part);
-      events.push({ type: "reasoning", delta: text(part.delta) });
-    },
-    "reasoning-end": keepReasoning,
-    "tool-input-start": (part) => void inputs.set(text(part.id), text(part.toolName)),
-    "tool-input-delta": (part) => {
-      const toolCallId = text(part.id);
-      events.push({ type: "call_delta", toolCallId, name: inputs.get(toolCallId) ?? "", delta: text(part.delta) });
-    },
-    "tool-call": (part) => {
-      // The provider ran this call itself. Its result is already part of the reply.
-      if (part.providerExecuted === true) return;
-      if (++calls > limits.calls) throw reportedError(place, `more than ${limits.calls} calls in one reply`);
-      const call = toCall(part);
-      const { providerMetadata: providerOptions } = part;
-      if (isObject(providerOptions)) {
-        callOptions.push({ type: "tool-call", toolCallId: call.toolCallId, providerOptions });
-      }
-      events.push({ type: "call", call });
-    },
-    error: (part) => {
-      const { error } = part;
-      throw isObject(error) && typeof error.statusCode === "number" ? error : reportedError(place, readable(error));
-    },
-    finish: (part) => {
-      end = endOf(part);
-    },
+  const reply: Reply = {
+    endpoint: { id, baseUrl: "", headers: async () => ({}) },
+    npm,
+    inputs: new Map(),
+    reasoning: new Map(),
+    callOptions: [],
+    events: [],
+    calls: 0,
+    end: undefined,
   };
-
-  function keepReasoning(part: Record<string, unknown>): void {
-    const key = text(part.id);
-    const before = reasoning.get(key);
-    const options = part.providerMetadata ?? before?.providerOptions;
-    const said = (before?.text ?? "") + text(part.delta);
-    if (said.length > limits.reasoningCharacters) throw reportedError(place, "the reasoning is too long");
-    reasoning.set(key, {
-      type: "reasoning",
-      text: said,
-      ...(options === undefined ? {} : { providerOptions: options }),
-    });
-  }
-
-  function endOf(part: Record<string, unknown>): ModelEnd {
-    const reason = isObject(part.finishReason) ? part.finishReason.unified : part.finishReason;
-    const usage = usageOf(part.usage);
-    if (reason === "content-filter") {
-      return { type: "end", stop: "error", error: refusedContent(place), ...(usage && { usage }) };
-    }
-    if (reason === "error") throw reportedError(place, "the provider reported an error without a reason");
-    const stop: Stop = reason === "length" ? "length" : calls > 0 ? "tools" : "done";
-    const parts = [...reasoning.values(), ...callOptions];
-    const kept = parts.length === 0 ? undefined : reasoningOf(parts, npm);
-    return {
-      type: "end",
-      stop,
-      ...(usage === undefined ? {} : { usage }),
-      ...(kept === undefined ? {} : { reasoning: kept }),
-    };
-  }
-
   return {
     read(part) {
       if (!isObject(part) || typeof part.type !== "string") return false;
       const reader = Object.hasOwn(readers, part.type) ? readers[part.type] : undefined;
-      reader?.(part);
+      reader?.(reply, part);
       return reader !== undefined;
     },
     drain() {
-      const ready = events;
-      events = [];
+      const ready = reply.events;
+      reply.events = [];
       return ready;
     },
     finish() {
-      if (end === undefined) throw ModelError.incomplete(id);
-      return end;
+      if (reply.end === undefined) throw ModelError.incomplete(id);
+      return reply.end;
     },
   };
 }
 
-function toCall(part: Record<string, unknown>): ToolCall {
+const readers: Readonly<Record<string, (reply: Reply, part: Part) => void>> = {
+  "text-delta": ({ events }, part) => void events.push({ type: "text", delta: text(part.delta) }),
+  "reasoning-start": addReasoning,
+  "reasoning-delta": (reply, part) => {
+    addReasoning(reply, part);
+    reply.events.push({ type: "reasoning", delta: text(part.delta) });
+  },
+  "reasoning-end": addReasoning,
+  "tool-input-start": ({ inputs }, part) => void inputs.set(text(part.id), text(part.toolName)),
+  "tool-input-delta": ({ inputs, events }, part) => {
+    const toolCallId = text(part.id);
+    events.push({ type: "call_delta", toolCallId, name: inputs.get(toolCallId) ?? "", delta: text(part.delta) });
+  },
+  "tool-call": addCall,
+  error: ({ endpoint }, { error }) => {
+    throw isObject(error) && typeof error.statusCode === "number" ? error : reportedError(endpoint, readable(error));
+  },
+  finish: (reply, part) => {
+    reply.end = endOf(reply, part);
+  },
+};
+
+function addReasoning({ reasoning, endpoint }: Reply, part: Part): void {
+  const key = text(part.id);
+  const before = reasoning.get(key);
+  const options = part.providerMetadata ?? before?.providerOptions;
+  const said = (before?.text ?? "") + text(part.delta);
+  if (said.length > limits.reasoningCharacters) throw reportedError(endpoint, "the reasoning is too long");
+  reasoning.set(key, {
+    type: "reasoning",
+    text: said,
+    ...(options === undefined ? {} : { providerOptions: options }),
+  });
+}
+
+function addCall(reply: Reply, part: Part): void {
+  // The provider ran this call itself. Its result is already part of the reply.
+  if (part.providerExecuted === true) return;
+  if (++reply.calls > limits.calls) throw reportedError(reply.endpoint, `more than ${limits.calls} calls in one reply`);
+  const call = toCall(part);
+  const { providerMetadata: providerOptions } = part;
+  if (isObject(providerOptions)) {
+    reply.callOptions.push({ type: "tool-call", toolCallId: call.toolCallId, providerOptions });
+  }
+  reply.events.push({ type: "call", call });
+}
+
+function endOf({ endpoint, npm, reasoning, callOptions, calls }: Reply, part: Part): ModelEnd {
+  const reason = isObject(part.finishReason) ? part.finishReason.unified : part.finishReason;
+  const usage = usageOf(part.usage);
+  if (reason === "content-filter") {
+    return { type: "end", stop: "error", error: refusedContent(endpoint), ...(usage && { usage }) };
+  }
+  if (reason === "error") throw reportedError(endpoint, "the provider reported an error without a reason");
+  const stop: Stop = reason === "length" ? "length" : calls > 0 ? "tools" : "done";
+  const parts = [...reasoning.values(), ...callOptions];
+  const kept = parts.length === 0 ? undefined : reasoningOf(parts, npm);
+  return {
+    type: "end",
+    stop,
+    ...(usage === undefined ? {} : { usage }),
+    ...(kept === undefined ? {} : { reasoning: kept }),
+  };
+}
+
+function toCall(part: Part): ToolCall {
   const call = { toolCallId: text(part.toolCallId), name: text(part.toolName) };
   const input = typeof part.input === "string" ? part.input : JSON.stringify(part.input ?? {});
   const parsed = input.trim() === "" ? ({ ok: true, value: {} } as const) : parseJson(input);

@@ -14,7 +14,7 @@ type Environment = Readonly<Record<string, string | undefined>>;
 
 export interface ShutdownConsolidation {
   /** Must not be closed yet: the outcome is written to its log. */
-  readonly session: Pick<Session, "id" | "events" | "say" | "settings">;
+  readonly session: Pick<Session, "id" | "events" | "history" | "mainAgent" | "workspace">;
   readonly environment: Environment;
   /** Command that starts troupe: the program and its leading arguments. */
   readonly program: readonly [string, ...string[]];
@@ -35,20 +35,23 @@ const FLUSH_MS = 1000;
 /** Checks in this order: board enabled, not itself a consolidation, enough user messages. Never rejects. */
 export async function consolidateAtShutdown(options: ShutdownConsolidation): Promise<ShutdownOutcome> {
   const { session, environment } = options;
-  const { board } = session.settings.surroundings ?? {};
+  const { board } = session.workspace.services ?? {};
   if (!board) return "off";
   const told = async (outcome: Exclude<ShutdownOutcome, "off">, more: { pid?: number; reason?: string } = {}) => {
-    await session.say("troupe.shutdown_consolidation", { outcome, ...more }).catch(() => undefined);
+    await session.history.emit("troupe.shutdown_consolidation", { outcome, ...more }).catch(() => undefined);
     return outcome;
   };
-  if (environment[PARENT_SESSION] || session.settings.detachedFrom !== undefined) return told("detached_child");
+  if (environment[PARENT_SESSION] || session.history.detachedFrom !== undefined) return told("detached_child");
   if (tallyOf(sinceLast(session.events)).ofPerson < MIN_USER_MESSAGES) return told("below_min_turns");
   if (options.modelOfClient) return told("failed", { reason: "only the client can reach the model" });
-  if (session.settings.model.providerId === UNDERSTUDY)
+  if (session.mainAgent.model.providerId === UNDERSTUDY)
     return told("failed", { reason: "the understudy does not reason" });
   try {
     // Events are written in order: once this one is on disk, so is everything the child reads.
-    await session.say("session.info", { infoType: "consolidation", message: "Consolidating in the background." });
+    await session.history.emit("session.info", {
+      infoType: "consolidation",
+      message: "Consolidating in the background.",
+    });
     await within(FLUSH_MS, board.flush());
     return await told("spawned", { pid: await start(options) });
   } catch (error) {
@@ -68,7 +71,7 @@ function childArguments({ model, session }: ShutdownConsolidation): string[] {
     ...["--agent", MEMORY_AGENT, "-p", CONSOLIDATION_REQUEST, "--yolo", "--silent"],
     ...(model === undefined ? [] : ["--model", model]),
     // The board depends on trust, and the child does not know of trust given for this run.
-    ...(session.settings.surroundings?.board?.isTrustedForRun ? ["--trust-folder"] : []),
+    ...(session.workspace.services?.board?.isTrustedForRun ? ["--trust-folder"] : []),
   ];
 }
 
@@ -77,7 +80,7 @@ function start(options: ShutdownConsolidation): Promise<number> {
   const { session, environment, program } = options;
   const [command, ...before] = program;
   const child = spawn(command, [...before, ...childArguments(options)], {
-    cwd: session.settings.cwd,
+    cwd: session.workspace.cwd,
     detached: true,
     stdio: "ignore",
     windowsHide: true,

@@ -29,7 +29,7 @@ export function mcpApps(
       const { serverName, toolName } = call;
       const { session } = listener;
       if (!session) throw new TroupeError("failed", "The session is not open yet.");
-      const signal = AbortSignal.any([given, session.end.signal]);
+      const signal = AbortSignal.any([given, session.queue.closed]);
       const server = serverOf(mcp, serverName);
       const definition = await toolFor(server, toolName, signal);
       const admitted = await admitAppCall({
@@ -94,7 +94,7 @@ interface AdmittedCall {
 async function called({ session, server, definition, admitted, signal }: AdmittedCall) {
   const given = { ...admitted.arguments };
   const info = { serverName: definition.server, toolName: definition.name, arguments: given };
-  const { beforeMcpCall } = hookedMcpCalls(session.hooks);
+  const { beforeMcpCall } = hookedMcpCalls(session.permissions.hooks);
   const work = async () => {
     const meta = await beforeMcpCall?.({ ...info, toolCallId: admitted.toolCallId }, signal);
     signal.throwIfAborted();

@@ -47,8 +47,8 @@ interface Admitted {
 /** Throws if a rule, a hook or the user denies the call. Then nothing has been called. */
 export async function admitAppCall(guarded: GuardedCall): Promise<Admitted> {
   const { session, toolName: name, signal } = guarded;
-  const around = hookedCalls(session.hooks, "mcp_app");
-  const made: ToolCall = { toolCallId: session.settings.stamp.id("call"), name, arguments: { ...guarded.arguments } };
+  const around = hookedCalls(session.permissions.hooks, "mcp_app");
+  const made: ToolCall = { toolCallId: session.history.stamp.id("call"), name, arguments: { ...guarded.arguments } };
   const before: BeforeCall = (await around?.before(made, signal)) ?? { kind: "go" };
   signal.throwIfAborted();
   if (before.kind === "deny") throw new TroupeError("usage", before.message);
@@ -99,11 +99,11 @@ async function requireAllowed(guarded: GuardedCall, given: Arguments): Promise<v
     args: { ...given },
     readOnly: false,
   };
-  const question = { access, toolName, cwd: session.settings.cwd };
+  const question = { access, toolName, cwd: session.workspace.cwd };
   const ruled = decide(policy, question);
   const asked: Decision = { decision: "allow", by: "default", reason: "whoever uses the app asked for it" };
-  const opinion = hookOpinion(session.hooks);
-  const opinions = { emit: session.say, broker: session.requests, signal, ...(opinion && { opinion }) };
+  const opinion = hookOpinion(session.permissions.hooks);
+  const opinions = { emit: session.history.emit, broker: session.requests, signal, ...(opinion && { opinion }) };
   const verdict = await judgeUnasked(opinions, {
     question,
     decision: ruled.decision === "deny" ? ruled : asked,

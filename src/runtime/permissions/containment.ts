@@ -27,7 +27,7 @@ interface ContainmentOptions {
 /** The protections that do not hold without the sandbox, in words for the user. */
 const WEAKER =
   "Without it credentials and .env files can be read, protected files and denied paths are only protected as far as the " +
-  "text of a command shows, the network is open, and Unix sockets of this machine can be reached. See docs/guides/sandbox.md.";
+  "text of a command shows, the network is open, and Unix sockets of this machine can be reached. See docs/explanation/sandbox.md.";
 const PLACES = ["/usr/bin/bwrap", "/bin/bwrap", "/usr/local/bin/bwrap"];
 
 /** Returns why commands will run without a sandbox, judging by file names only; undefined if they probably will not. */

@@ -33,7 +33,7 @@ export async function forkSession(
 ): Promise<Forked> {
   const { sessionId, toEventId, session } = request;
   if (request.name !== undefined) await requireFreeName(store, request.name);
-  await session?.settings.log.flush();
+  await session?.history.log.flush();
   const facts = await forkFacts((what) => store.scan(sessionId, what), toEventId);
   const forkId = stamp.id("session");
   const now = new Date(stamp.now()).toISOString();
@@ -68,7 +68,7 @@ async function tellSource(
   { request, store, stamp }: { request: ForkRequest; store: Store; stamp: Stamp },
 ): Promise<void> {
   const data = { infoType: "fork", message };
-  if (request.session) return request.session.say("session.info", data);
+  if (request.session) return request.session.history.emit("session.info", data);
   const log = await store.open(request.sessionId);
   try {
     if (log.heldBy) return;

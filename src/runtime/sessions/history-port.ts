@@ -6,24 +6,23 @@ import type { Session } from "../../session/session.ts";
 
 /** Returns the ports for rewinding, restoring, forking and undoing. */
 export function historyPort(session: Session): Partial<Pick<CommandPorts, "history" | "undo">> {
-  const { rewinds, settings } = session;
-  const { fileHistory, surroundings } = settings;
+  const { rewinds, files } = session.history;
   return {
     history: {
       list: async () => listText(await rewinds.points()),
-      rewind: async (number, { files }) => doneText(await rewinds.rewind(await eventOf(session, number), { files })),
-      restore: async ({ files }) => doneText(await rewinds.restore({ files })),
+      rewind: async (number, how) => doneText(await rewinds.rewind(await eventOf(session, number), how)),
+      restore: async (how) => doneText(await rewinds.restore(how)),
       async fork(number) {
         const toEventId = number === undefined ? undefined : await eventOf(session, number);
-        const forked = await surroundings?.fork?.(toEventId);
+        const forked = await session.workspace.services?.fork?.(toEventId);
         if (!forked) throw new TroupeError("usage", "This session cannot be forked here.");
         return `Forked into ${forked.sessionId}. To go on there: troupe -p "<prompt>" --resume ${forked.sessionId}`;
       },
     },
-    ...(fileHistory && {
+    ...(files && {
       async undo() {
         const { undo } = await import("../../checkpoints/undo.ts");
-        const { restored, conflicts } = await undo({ kind: "turn" }, fileHistory);
+        const { restored, conflicts } = await undo({ kind: "turn" }, files);
         if (conflicts.length === 0) return `Restored ${plural(restored.length, "file")}.`;
         throw new TroupeError("failed", `Nothing was undone: changed since by someone else: ${conflicts.join(", ")}.`);
       },
@@ -31,7 +30,7 @@ export function historyPort(session: Session): Partial<Pick<CommandPorts, "histo
   };
 }
 
-async function eventOf({ rewinds }: Session, number: number): Promise<string> {
+async function eventOf({ history: { rewinds } }: Session, number: number): Promise<string> {
   const points = await rewinds.points();
   const point = points[number - 1];
   if (point) return point.eventId;

@@ -33,13 +33,13 @@ export class LateSession {
   readonly notice = (message: string): void => this.warn("configuration", message);
 
   warn(warningType: string, message: string): void {
-    this.#tell((session) => session.warn(warningType, message));
+    this.#tell((session) => session.history.warn(warningType, message));
   }
 
   /** Resolves when the event is stored. An event before the session is open is only queued. */
   readonly say: Emit = async (type, data) => {
-    if (this.#session) return this.#session.say(type, data);
-    this.#early.push((session) => void session.say(type, data));
+    if (this.#session) return this.#session.history.emit(type, data);
+    this.#early.push((session) => void session.history.emit(type, data));
   };
 
   /** Updates the agent's tools from the next model call on. */
@@ -50,7 +50,7 @@ export class LateSession {
   /** Notifies the agent of nested instructions for the accessed path, before its next model call. */
   async fileAccess(workspace: Workspace, path: string, toolName: string): Promise<void> {
     for (const found of await workspace.instructions.nested.onFileAccess(path)) {
-      this.#session?.notify(
+      this.#session?.queue.notify(
         {
           content: found.text,
           kind: {
@@ -66,7 +66,7 @@ export class LateSession {
   }
 
   commandsEnded(shells: Shells): void {
-    for (const finished of shells.takeFinished()) this.#session?.notify(finishedNotice(finished));
+    for (const finished of shells.takeFinished()) this.#session?.queue.notify(finishedNotice(finished));
   }
 
   #tell(tell: (session: Session) => void): void {

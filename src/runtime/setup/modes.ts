@@ -28,7 +28,7 @@ export function modeParts(what: { files: string; policy: Policy; listener: LateS
       async approved(action) {
         const { mode, startsFleet } = afterPlan(action);
         const { session } = listener;
-        await session?.modes.set(mode);
+        await session?.mainAgent.modes.set(mode);
         if (!session || !startsFleet) return;
         const { fleetMessage } = await import("../submit.ts");
         await session.send(await fleetMessage(session, ""));

@@ -34,9 +34,9 @@ import { choiceOf, sessionPrompt, sessionTools } from "./session-prompt.ts";
 import { type SessionRules, sessionRules } from "./session-rules.ts";
 import { sessionSchedules } from "./session-schedules.ts";
 import { sessionSearch } from "./session-search.ts";
+import { sessionServices } from "./session-services.ts";
 import { beginSetup, type PrepareParts, type SessionSetup } from "./session-setup.ts";
 import { sessionSkills } from "./session-skills.ts";
-import { sessionSurroundings } from "./session-surroundings.ts";
 import { type SessionTracker, trackSession } from "./session-tracker.ts";
 import { sessionPlaces, type ToolBackends, toolBackends } from "./tool-backends.ts";
 
@@ -60,7 +60,8 @@ export async function prepareSession(request: SessionRequest, log: SessionLog, p
   const rules = sessionRules(draft, workspace);
   const hands = toolBackends(draft, { workspace, rules });
   await sweepLeftovers(draft, hands);
-  const agents = request.delegation === false ? undefined : new LiveAgents(workspace, draft.listener, log.events);
+  const agents =
+    request.agents?.delegation === false ? undefined : new LiveAgents(workspace, draft.listener, log.events);
   const board = await boardOf(draft, leading, hands);
   const memory = await memoryOf(draft, { leading, redactor: hands.redactor });
   const search = sessionSearch(draft, workspace);
@@ -68,7 +69,7 @@ export async function prepareSession(request: SessionRequest, log: SessionLog, p
   const servers = sessionServers(draft, {
     workspace,
     // A session that only consolidates the board needs no servers.
-    configs: request.detachedFrom === undefined ? workspace.servers.servers : [],
+    configs: request.agents?.detachedFrom === undefined ? workspace.servers.servers : [],
     roots: rules.roots,
     reservedNames: tools().map(({ name }) => name),
   });
@@ -108,20 +109,20 @@ export async function prepareSession(request: SessionRequest, log: SessionLog, p
       get reasoningSummary() {
         return models.reasoningSummary;
       },
-      offer: offerThatWaits(offer, { mcp, memory, joining: extensions && request.program?.ready }),
+      offer: offerThatWaits(offer, { mcp, memory, joining: extensions && request.client?.program?.ready }),
       ports: places.mainPorts,
       searchModel: search.model,
       commandRules: async (kept) => (await import("../submit.ts")).rulesFrom(await draft.listener.opened, kept),
       ...(hooks && { hooks }),
       ...(company && { company }),
       ...(board?.consolidating && { settle: board.consolidating.settle }),
-      surroundings: sessionSurroundings(draft, {
+      services: sessionServices(draft, {
         ...{ workspace, lead, agents, mcp, memory, board, skills, rules, extensions, factories },
         database: hands.database,
         schedules: () => late.schedules,
         tracker: () => late.tracker,
       }),
-      ...(request.nestedInstructions !== false && {
+      ...(request.context?.nestedInstructions !== false && {
         onFileAccess: (path: string, toolName: string) => draft.listener.fileAccess(workspace, path, toolName),
       }),
       withoutSandbox: hands.withoutSandbox,
@@ -173,22 +174,21 @@ async function boardOf(draft: SessionSetup, leading: MainAgent, { redactor }: To
   return (await import("../knowledge/session-board.ts")).sessionBoard(draft, { leading, redactor });
 }
 
-function askedFor({ request, log, stamp, context, identity, tracing }: SessionSetup) {
+/** Returns the options that the request decides alone. */
+function askedFor({ request, log, stamp, context, tracing }: SessionSetup) {
+  const { name, mode, model, agents, resume } = request;
   return {
-    ...{ version, log, stamp, context, cwd: context.cwd },
-    ...(request.mode && { mode: request.mode }),
-    ...(identity && { identity }),
-    ...(tracing && { tracing: tracing.port }),
-    ...(request.name !== undefined && { name: request.name }),
-    ...(request.resumed && { resumed: request.resumed }),
-    ...(request.continuesPending && { continuesPending: true }),
-    ...(request.detachedFrom !== undefined && { detachedFrom: request.detachedFrom }),
-    ...(request.streaming !== undefined && { streaming: request.streaming }),
-    ...(request.replies !== undefined && { replies: request.replies }),
-    ...(request.datesPrompts && { datesPrompts: true }),
-    ...(request.citations && { citations: true }),
-    ...(request.wakes !== undefined && { wakes: request.wakes }),
-    ...(request.waitForAgentsMs !== undefined && { waitForAgentsMs: request.waitForAgentsMs }),
+    ...{ version, log, stamp, context, cwd: context.cwd, name, mode },
+    tracing: tracing?.port,
+    resumed: resume?.event,
+    continuesPending: resume?.continuesPending,
+    detachedFrom: agents?.detachedFrom,
+    wakes: agents?.wakes,
+    waitForAgentsMs: agents?.waitMs,
+    streaming: model?.streaming,
+    replies: model?.replies,
+    citations: model?.citations,
+    datesPrompts: request.context?.datesPrompts,
   };
 }
 
@@ -198,7 +198,7 @@ function ruled({ context, listener }: SessionSetup, { rules, hands }: { rules: S
   const { newShells, policy } = hands;
   return {
     ...{ roots, grants, policy, refuses, plan, onMode },
-    runCheck: checkRunner({ cwd: context.cwd, roots, newShells, end: () => listener.session?.end.signal }),
+    runCheck: checkRunner({ cwd: context.cwd, roots, newShells, end: () => listener.session?.queue.closed }),
   };
 }
 
@@ -208,14 +208,14 @@ function kept(draft: SessionSetup, { redactor, database }: ToolBackends) {
   const readTodos = () => database.readTodos();
   return {
     redactor,
-    largeOutputBytes: request.largeOutputBytes ?? largeOutputBytes(environment),
+    largeOutputBytes: request.tools?.outputBytes ?? largeOutputBytes(environment),
     compactions: new Compactions({
-      options: compactionOptions(environment, request.compaction),
+      options: compactionOptions(environment, request.context?.compaction),
       events: [...log.removed, ...log.events],
       writeCheckpoint: log.elsewhere ? checkpointWriterTo(log.elsewhere) : checkpointWriter(log.directory, disk),
       standing: (key) => {
-        const { tasks, events = [] } = listener.session ?? {};
-        return workSnapshot(key, { readTodos, readPlan: () => readPlan(draft.files), tasks, events });
+        const { agents, events = [] } = listener.session ?? {};
+        return workSnapshot(key, { readTodos, readPlan: () => readPlan(draft.files), tasks: agents?.tasks, events });
       },
     }),
   };

@@ -54,7 +54,7 @@ export async function chooseLead(what: {
       workspace,
       skills: "",
       model: async () => undefined,
-      announce: (session) => void (before !== undefined && session.say("subagent.deselected", {})),
+      announce: (session) => void (before !== undefined && session.history.emit("subagent.deselected", {})),
     };
   }
   const isNew = definition.name !== before;
@@ -72,7 +72,7 @@ export async function chooseLead(what: {
     announce(session) {
       if (!isNew) return;
       const { name: agentName, displayName: agentDisplayName, tools } = definition;
-      void session.say("subagent.selected", { agentName, agentDisplayName, tools: tools && [...tools] });
+      void session.history.emit("subagent.selected", { agentName, agentDisplayName, tools: tools && [...tools] });
     },
   };
 }
@@ -88,14 +88,11 @@ export function toolsOfLead(definition: AgentDefinition, tools: readonly Tool[])
 }
 
 /** Returns the lower of both limits, one by one. */
-export function limitsOfLead(
-  definition: Pick<AgentDefinition, "limits"> | undefined,
-  given: Limits | undefined,
-): Limits | undefined {
+export function limitsOfLead(definition: Pick<AgentDefinition, "limits"> | undefined, given: Limits): Limits {
   const own = definition?.limits;
   if (!own) return given;
   const least = (key: keyof Limits): Limits => {
-    const values = [own[key], given?.[key]].filter((value) => value !== undefined);
+    const values = [own[key], given[key]].filter((value) => value !== undefined);
     return values.length === 0 ? {} : { [key]: Math.min(...values) };
   };
   return { ...least("turns"), ...least("tokens"), ...least("costUsd") };

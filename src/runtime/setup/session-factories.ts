@@ -20,13 +20,13 @@ const MAX_WAIT_MS = 24 * 60 * 60 * 1000;
 
 /** Opens the factories of a session with the runs in its log. Their agents are tasks of the session. */
 export async function openFactories(session: Session, source: FactorySource): Promise<Factories> {
-  const { stamp } = session.settings;
+  const { stamp } = session.history;
   const factories = new Factories(
     {
-      ...{ stamp, emit: session.say, source },
+      ...{ stamp, emit: session.history.emit, source },
       startAgent: (wish) => startAgent(session, wish),
-      agentState: (agentId) => stateOf(session.tasks, agentId),
-      onSettled: (settled) => session.notify(settledNotice(settled)),
+      agentState: (agentId) => stateOf(session.agents.tasks, agentId),
+      onSettled: (settled) => session.queue.notify(settledNotice(settled)),
     },
     session.events,
   );
@@ -34,7 +34,7 @@ export async function openFactories(session: Session, source: FactorySource): Pr
     if (!event.ephemeral) factories.observe(event);
   });
   // Close factories before their agents are aborted: a body would take the abort for their answer.
-  session.end.signal.addEventListener("abort", () => void factories.close(), { once: true });
+  session.queue.closed.addEventListener("abort", () => void factories.close(), { once: true });
   await factories.restore();
   return factories;
 }
@@ -45,7 +45,7 @@ function settledNotice({
   attempt,
   status,
   text,
-}: SettledAttempt): Parameters<Session["notify"]>[0] {
+}: SettledAttempt): Parameters<Session["queue"]["notify"]>[0] {
   const about = `The factory ${quoted(factoryName)} has settled: ${status}. Run: ${runId}, attempt ${attempt}.`;
   const content = wrapped("factory_run_settled", {}, [about, text && quoted(text)].filter(Boolean).join("\n\n"));
   return { content, kind: { type: "unclassified" } };
@@ -53,18 +53,18 @@ function settledNotice({
 
 async function startAgent(session: Session, wish: AgentWish): Promise<WorkingAgent> {
   const { runId, prompt, label, agent, model, reasoningEffort, schema, costUsd } = wish;
-  const id = await session.startAgent({
+  const id = await session.agents.start({
     ...{ prompt, factoryRunId: runId, agentType: agent ?? USUAL_AGENT },
     name: clip(label ?? agent ?? "factory-agent", 60),
     description: clip(label ?? "works for a factory", 200),
     ...(model !== undefined && { model }),
     ...(reasoningEffort !== undefined && { reasoningEffort }),
     ...(schema !== undefined && {
-      outputSchema: schema as NonNullable<Parameters<Session["startAgent"]>[0]["outputSchema"]>,
+      outputSchema: schema as NonNullable<Parameters<Session["agents"]["start"]>[0]["outputSchema"]>,
     }),
     ...(costUsd !== undefined && { costUsd }),
   });
-  const { tasks } = session;
+  const { tasks } = session.agents;
   if (!tasks) throw new Error("a task was started in a session without tasks");
   return {
     id,
@@ -83,18 +83,12 @@ async function endOf(tasks: Registry, id: string): Promise<AgentEnd> {
     const { turns } = await tasks.report(id);
     const response = turns.at(-1)?.response;
     if (task.status === "completed" && response) return { response };
-    const stoppedBy = task.reason === "limit" ? costOf(task.error ?? "") : undefined;
+    const { limit } = task;
     return {
-      ...(stoppedBy && { stoppedBy }),
+      ...((limit === "cost" || limit === "price") && { stoppedBy: limit }),
       why: task.error ?? `it ended ${task.status}${task.reason ? ` (${task.reason})` : ""}`,
     };
   }
-}
-
-/** Returns which limit an agent reached, judged by its message: see `session/budget/reservations.ts`. */
-function costOf(message: string): "cost" | "price" | undefined {
-  if (message.includes("price of a call is not known")) return "price";
-  return /\$\d|cost/.test(message) ? "cost" : undefined;
 }
 
 function stateOf(tasks: Registry | undefined, agentId: string): AgentState | undefined {

@@ -45,8 +45,8 @@ export function trackSession(session: Session, parts: TrackerParts): SessionTrac
     const { SessionRows: Rows } = await import("../../store/index/session-rows.ts");
     const isAnew = added === undefined;
     // The full history of a long session is only in its log; the next query reads it there.
-    if (isAnew && !session.past.isComplete) return;
-    const events = added ?? session.events.slice(0, session.past.toldCount);
+    if (isAnew && !session.history.past.isComplete) return;
+    const events = added ?? session.events.slice(0, session.history.past.toldCount);
     if (events.length === 0) return;
     added = [];
     if (isAnew || !rows) [rows, turns] = [new Rows(), 0];

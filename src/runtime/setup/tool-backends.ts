@@ -7,7 +7,7 @@ import type { Redactor } from "../../lib/redact/redact.ts";
 import { secretValuesOf } from "../../lib/redact/redact-values.ts";
 import { type Policy, policyWith } from "../../permissions/policy.ts";
 import type { SessionLog } from "../../store/store.ts";
-import type { StoreScope } from "../../tools/database/program.ts";
+import type { StoreScope } from "../../tools/database/messages.ts";
 import { providedDatabase } from "../../tools/database/provided-database.ts";
 import {
   type SessionDatabase,
@@ -61,7 +61,7 @@ export function toolBackends(draft: SessionSetup, how: { workspace: Workspace; r
     seal: undoSeal({ home, disk }),
   });
   const database = databaseOf(log, {
-    ...(draft.request.sessionStore !== false && { past: { ...draft.past, ...storeScope(draft, workspace) } }),
+    ...(draft.request.context?.sessionStore !== false && { past: { ...draft.past, ...storeScope(draft, workspace) } }),
     disk,
     redact: (text) => redactor.text(text),
     onTodosChanged: () => void listener.say("session.todos_changed", {}),
@@ -113,7 +113,7 @@ export function sessionPlaces(
     web: { userAgent: `troupe/${version}`, allowLocalhost: allowsLocalhost(environment) },
     database,
     ...(search.port && { webSearch: search.port }),
-    ...(request.program?.buffers && { buffers: request.program.buffers }),
+    ...(request.client?.program?.buffers && { buffers: request.client?.program.buffers }),
     ...(mcp && { mcp: { servers: () => mcp.servers } }),
   };
   const places = agentPlaces({

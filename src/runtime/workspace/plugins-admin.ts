@@ -219,11 +219,19 @@ export class PluginsAdmin {
   }
 
   #read(): Registry {
-    const checked = registrySchema().safeParse(readRegistry(this.#stateRoot) ?? {});
+    const file = readRegistry(this.#stateRoot);
+    if (file.kind === "damaged") throw this.#damaged(file.reason);
+    const checked = registrySchema().safeParse(file.kind === "read" ? file.value : {});
     if (checked.success) return checked.data;
     const [issue] = checked.error.issues;
-    const what = `${issue?.path.join(".")}: ${issue?.message}`;
-    throw new TroupeError("configuration", `${registryPath(this.#stateRoot)} cannot be used: ${what}`);
+    throw this.#damaged(`has an error: ${issue?.path.join(".")}: ${issue?.message}`);
+  }
+
+  #damaged(reason: string): TroupeError {
+    const message = `The list of installed plugins was not changed: ${registryPath(this.#stateRoot)} ${reason}.`;
+    return new TroupeError("configuration", message, {
+      hint: "Repair the file, or delete it to start with an empty list: plugins that are installed then stay enabled.",
+    });
   }
 
   async #change(change: (registry: Registry) => Registry): Promise<void> {

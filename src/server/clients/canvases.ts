@@ -149,10 +149,14 @@ export class Canvases {
     const { title } = shown.data;
     const named = { ...(extensionName !== undefined && { extensionName }), ...(icon !== undefined && { icon }) };
     const open = { ...whose, ...named, ...shown.data, ...given };
-    await this.#session?.say("session.canvas.recorded", { ...whose, ...(title !== undefined && { title }), ...given });
+    await this.#session?.history.emit("session.canvas.recorded", {
+      ...whose,
+      ...(title !== undefined && { title }),
+      ...given,
+    });
     this.#away.delete(instanceId);
     this.#open.set(instanceId, open);
-    await this.#session?.say("session.canvas.opened", open);
+    await this.#session?.history.emit("session.canvas.opened", open);
     // The client may have disconnected during the write.
     if (connection.isClosed) this.withdraw(connection);
     return open;
@@ -180,12 +184,12 @@ export class Canvases {
     const asked = brought && this.#ask(brought.connection, "canvas.close", whose, { signal, timeoutMs: CLOSE_MS });
     await asked?.catch((error: unknown) => {
       const why = error instanceof Error ? error.message : String(error);
-      this.#session?.warn("canvas", `The client of the canvas ${canvasId} could not close it: ${why}`);
+      this.#session?.history.warn("canvas", `The client of the canvas ${canvasId} could not close it: ${why}`);
     });
     this.#open.delete(instanceId);
     this.#away.delete(instanceId);
-    await this.#session?.say("session.canvas.removed", whose);
-    await this.#session?.say("session.canvas.closed", whose);
+    await this.#session?.history.emit("session.canvas.removed", whose);
+    await this.#session?.history.emit("session.canvas.closed", whose);
   }
 
   #find({ canvasId, extensionId }: { canvasId: string; extensionId?: string | undefined }): Brought {
@@ -225,11 +229,11 @@ export class Canvases {
       const whose = { instanceId, extensionId, canvasId };
       this.#open.delete(instanceId);
       // Canvases that last as long as their connection are not restored from the log, so their end is not logged.
-      if (!isLasting(extensionId)) void this.#session?.say("session.canvas.closed", whose);
+      if (!isLasting(extensionId)) void this.#session?.history.emit("session.canvas.closed", whose);
       else {
         const kept = { ...(title !== undefined && { title }), ...(input !== undefined && { input }) };
         this.#away.set(instanceId, { ...whose, ...kept });
-        void this.#session?.say("session.canvas.unavailable", whose);
+        void this.#session?.history.emit("session.canvas.unavailable", whose);
       }
     }
   }
@@ -243,7 +247,10 @@ export class Canvases {
       const wish = { instanceId, extensionId, canvasId, input };
       await this.show(wish, AbortSignal.timeout(OPEN_MS)).catch((error: unknown) => {
         const why = error instanceof Error ? error.message : String(error);
-        this.#session?.warn("canvas", `The canvas ${canvasId} was open before and could not be opened again: ${why}`);
+        this.#session?.history.warn(
+          "canvas",
+          `The canvas ${canvasId} was open before and could not be opened again: ${why}`,
+        );
       });
       this.#reopening.delete(instanceId);
     }
@@ -251,7 +258,8 @@ export class Canvases {
 
   #tell(before: string): void {
     const canvases = [...this.declared];
-    if (JSON.stringify(canvases) !== before) void this.#session?.say("session.canvas.registry_changed", { canvases });
+    if (JSON.stringify(canvases) !== before)
+      void this.#session?.history.emit("session.canvas.registry_changed", { canvases });
   }
 
   /** Asks the client. Its error is passed on as the client's own, not as an error of the server. */
@@ -261,7 +269,7 @@ export class Canvases {
     params: object,
     options: { readonly signal: AbortSignal; readonly timeoutMs: number },
   ): Promise<unknown> {
-    const workingDirectory = this.#session?.settings.cwd;
+    const workingDirectory = this.#session?.workspace.cwd;
     const context = {
       ...(this.#options.isRendered() && { host: { capabilities: { canvases: true } } }),
       ...(workingDirectory !== undefined && { session: { workingDirectory } }),

@@ -56,7 +56,7 @@ export class ClientCommands {
     }
     const requestId = crypto.randomUUID();
     const command = args === "" ? `/${commandName}` : `/${commandName} ${args}`;
-    void this.#session.say("command.execute", { requestId, commandName, command, args });
+    void this.#session.history.emit("command.execute", { requestId, commandName, command, args });
     return this.#answerTo(this.#pending, requestId, "It was not answered in time.");
   }
 
@@ -69,7 +69,7 @@ export class ClientCommands {
   enqueue(command: string): void {
     if (this.#queue.length >= MAX_QUEUED) throw new TroupeError("limit", `${MAX_QUEUED} commands wait already.`);
     this.#queue.push({ id: crypto.randomUUID(), command });
-    void this.#session.say("pending_messages.modified", {});
+    void this.#session.history.emit("pending_messages.modified", {});
     this.#working ??= this.#work().finally(() => {
       this.#working = undefined;
     });
@@ -98,12 +98,12 @@ export class ClientCommands {
 
   async #work(): Promise<void> {
     while (this.#queue.length > 0) {
-      await this.#session.whenIdle();
+      await this.#session.queue.whenIdle();
       const next = this.#queue.shift();
       if (!next || this.#isClosed) return;
       await this.#carryOut(next.command).catch((error: unknown) => {
         const why = error instanceof Error ? error.message : String(error);
-        this.#session.warn("command", `${next.command}: ${why}`);
+        this.#session.history.warn("command", `${next.command}: ${why}`);
       });
     }
   }
@@ -126,7 +126,7 @@ export class ClientCommands {
 
   /** Announces a command's output when no request returns it. */
   say(message: string): void {
-    void this.#session.say("session.info", { infoType: "command", message });
+    void this.#session.history.emit("session.info", { infoType: "command", message });
   }
 
   /**
@@ -152,7 +152,7 @@ export class ClientCommands {
 
   async #offer(command: string): Promise<void> {
     const requestId = crypto.randomUUID();
-    void this.#session.say("command.queued", { requestId, command });
+    void this.#session.history.emit("command.queued", { requestId, command });
     const { handled, stopProcessingQueue } = await this.#answerTo(this.#offered, requestId, { handled: false });
     if (stopProcessingQueue) this.#queue = [];
     if (!handled && !this.#isClosed) throw new TroupeError("usage", "nobody knows this command");
@@ -167,7 +167,7 @@ export class ClientCommands {
     } finally {
       clearTimeout(timer);
       waiting.delete(requestId);
-      void this.#session.say("command.completed", { requestId });
+      void this.#session.history.emit("command.completed", { requestId });
     }
   }
 }

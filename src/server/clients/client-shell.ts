@@ -6,7 +6,7 @@
 import { TroupeError } from "../../protocol/errors.ts";
 import type { Session } from "../../session/session.ts";
 
-type Shells = NonNullable<Session["settings"]["ports"]["shells"]>;
+type Shells = NonNullable<Session["workspace"]["shells"]>;
 
 export interface UserCommandResult {
   readonly toolCallId: string;
@@ -36,16 +36,16 @@ export class ClientShell {
     request: { readonly command: string; readonly cwd?: string; readonly timeoutMs?: number },
     onExit: (processId: string, exitCode: number | null) => void,
   ): Promise<string> {
-    const { settings, end } = this.#session();
+    const { history, queue } = this.#session();
     const shells = this.#shells();
     const { shellId } = await shells.run({
       ...this.#place(request.cwd),
       command: request.command,
       mode: "async",
       waitMs: 0,
-      signal: end.signal,
+      signal: queue.closed,
     });
-    const until = settings.stamp.now() + Math.min(request.timeoutMs ?? MAX_MS, MAX_MS);
+    const until = history.stamp.now() + Math.min(request.timeoutMs ?? MAX_MS, MAX_MS);
     void this.#follow(shellId, until).then((exitCode) => onExit(shellId, exitCode));
     return shellId;
   }
@@ -61,22 +61,22 @@ export class ClientShell {
 
   /** Runs the command until it ends. `cancel` with the same id stops it. */
   async run(requestId: string, command: string): Promise<UserCommandResult> {
-    const { settings, end } = this.#session();
-    const toolCallId = settings.stamp.id("call");
+    const { history, queue } = this.#session();
+    const toolCallId = history.stamp.id("call");
     if (this.#requested.has(requestId))
       throw new TroupeError("usage", `A command with the id ${requestId} is running.`);
     const stop = new AbortController();
     this.#requested.set(requestId, stop);
     const about = { toolCallId, toolName: "bash", arguments: { command } };
-    void this.#session().say("tool.user_requested", about);
-    void this.#session().say("tool.execution_start", about);
+    void this.#session().history.emit("tool.user_requested", about);
+    void this.#session().history.emit("tool.execution_start", about);
     try {
       const reply = await this.#shells().run({
         ...this.#place(undefined),
         ...{ command, toolCallId, mode: "sync", waitMs: MAX_MS, unsandboxed: true },
-        signal: AbortSignal.any([stop.signal, end.signal]),
+        signal: AbortSignal.any([stop.signal, queue.closed]),
       });
-      const output = (settings.redactor?.text(reply.output) ?? reply.output).slice(-MAX_OUTPUT_CHARACTERS);
+      const output = (history.redactor?.text(reply.output) ?? reply.output).slice(-MAX_OUTPUT_CHARACTERS);
       const exitCode = reply.state === "exited" ? reply.exitCode : null;
       await this.#ended(toolCallId, { success: exitCode === 0, content: withCode(output, exitCode) });
       return { toolCallId, success: exitCode === 0, output, exitCode };
@@ -92,7 +92,12 @@ export class ClientShell {
 
   async #ended(toolCallId: string, { success, content }: { success: boolean; content: string }): Promise<void> {
     const outcome = success ? { result: { content } } : { error: { message: content, code: "failure" } };
-    await this.#session().say("tool.execution_complete", { toolCallId, success, isUserRequested: true, ...outcome });
+    await this.#session().history.emit("tool.execution_complete", {
+      toolCallId,
+      success,
+      isUserRequested: true,
+      ...outcome,
+    });
   }
 
   cancel(requestId: string): boolean {
@@ -102,25 +107,25 @@ export class ClientShell {
   }
 
   #place(cwd: string | undefined) {
-    const { settings } = this.#session();
-    return { cwd: cwd ?? settings.cwd, roots: settings.roots, description: "run by a person", readOnly: false };
+    const { workspace } = this.#session();
+    return { cwd: cwd ?? workspace.cwd, roots: workspace.roots, description: "run by a person", readOnly: false };
   }
 
   #shells(): Shells {
-    const { shells } = this.#session().settings.ports;
+    const { shells } = this.#session().workspace;
     if (!shells) throw new TroupeError("usage", "This session runs no commands.");
     return shells;
   }
 
   async #follow(shellId: string, until: number): Promise<number | null> {
-    const { stamp } = this.#session().settings;
+    const { stamp } = this.#session().history;
     for (;;) {
-      const { end } = this.#session();
+      const { closed } = this.#session().queue;
       const reply = await this.#shells()
-        .read({ shellId, waitMs: 1_000, signal: end.signal })
+        .read({ shellId, waitMs: 1_000, signal: closed })
         .catch(() => undefined);
       if (reply?.state === "exited") return reply.exitCode;
-      if (reply?.state !== "running" || end.signal.aborted) return null;
+      if (reply?.state !== "running" || closed.aborted) return null;
       if (stamp.now() > until) await this.#shells().stop(shellId);
     }
   }

@@ -132,7 +132,7 @@ export class Clients {
   /** Connects the session to its clients. Requests that need an answer may wait from now on. */
   serve(session: Session): void {
     this.#session = session;
-    session.attach({ kinds: ["permission", "external_tool"] });
+    session.requests.attach({ kinds: ["permission", "external_tool"] });
     for (const [connection, client] of this.#clients) client.detach = this.#answerFor(connection, client.profile);
     this.canvases.serve(session);
     this.#told = this.#state();
@@ -185,7 +185,7 @@ export class Clients {
   /** Skips tools that were provided again before the agent reads the notice. */
   #tellGone(names: readonly string[]): void {
     for (const name of names) {
-      this.#session?.notify(goneNotice(name), { wakes: false, take: () => !this.#tools.has(name) });
+      this.#session?.queue.notify(goneNotice(name), { wakes: false, take: () => !this.#tools.has(name) });
     }
   }
 
@@ -240,7 +240,7 @@ export class Clients {
       ...(profile.requestAutoModeSwitch ? [modelSwitchOf(connection, this.sessionId)] : []),
       ...(profile.requestElicitation ? [{ kinds: ["elicitation"] } as const] : []),
     ];
-    return answerers.map((answerer) => session.attach(answerer));
+    return answerers.map((answerer) => session.requests.attach(answerer));
   }
 
   /**
@@ -259,7 +259,7 @@ export class Clients {
       return Object.fromEntries(Object.entries(answer.sections).map(([id, { content }]) => [id, content]));
     } catch (error) {
       const why = error instanceof Error ? error.message : String(error);
-      this.#session?.warn("system_message", `Sections of the system prompt were not transformed: ${why}`);
+      this.#session?.history.warn("system_message", `Sections of the system prompt were not transformed: ${why}`);
       return {};
     }
   }
@@ -291,11 +291,11 @@ export class Clients {
         name,
         ...(description !== undefined && { description }),
       }));
-      void this.#session.say("commands.changed", { commands });
+      void this.#session.history.emit("commands.changed", { commands });
     }
     if (now.elicitation !== before.elicitation || now.canvases !== before.canvases) {
       const { elicitation, canvases } = now;
-      void this.#session.say("capabilities.changed", { ui: { elicitation, ...(canvases && { canvases }) } });
+      void this.#session.history.emit("capabilities.changed", { ui: { elicitation, ...(canvases && { canvases }) } });
     }
   }
 }
@@ -358,7 +358,7 @@ function modelSwitchOf(connection: Connection, sessionId: string): Answerer {
   };
 }
 
-function goneNotice(name: string): Parameters<Session["notify"]>[0] {
+function goneNotice(name: string): Parameters<Session["queue"]["notify"]>[0] {
   const content = wrapped(
     "tools_changed_notice",
     {},

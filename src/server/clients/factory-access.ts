@@ -26,7 +26,7 @@ export async function requireFactoryAccess(
   if (earlier !== 0) {
     const capabilities = [`run its factory ${JSON.stringify(factoryName)}, which may start ${wanted} agents each time`];
     const access = { kind: "extension-permission-access", extensionName: extension.name, capabilities } as const;
-    const until = AbortSignal.any([session.end.signal, signal]);
+    const until = AbortSignal.any([session.queue.closed, signal]);
     const answer = permitAside(session, access, until).then((isAllowed) => (isAllowed ? wanted : 0));
     answers.set(factoryName, answer);
     answer.catch(() => answers.delete(factoryName));

@@ -81,7 +81,7 @@ function renewLater(hub: Hub, sessionId: string, what: { provider: Provider; exp
       })
       .catch((error: unknown) => {
         const why = error instanceof Error ? error.message : String(error);
-        live.session.warn("github_token", `The session's GitHub token was not renewed: ${why}`);
+        live.session.history.warn("github_token", `The session's GitHub token was not renewed: ${why}`);
       });
   }, wait);
   timer.unref();

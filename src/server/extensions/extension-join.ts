@@ -23,7 +23,7 @@ export async function admitExtension(
   { params, gone }: { readonly params: ResumeParams; readonly gone: AbortSignal },
 ): Promise<{ readonly profile: ClientProfile; readonly grant: JoinGrant }> {
   if (!extension) throw new Error("this client is no extension");
-  const signal = AbortSignal.any([session.end.signal, gone]);
+  const signal = AbortSignal.any([session.queue.closed, gone]);
   const capabilities = capabilitiesOf(params, session);
   if (capabilities.length > 0) {
     const access = { kind: "extension-permission-access", extensionName: extension.name, capabilities } as const;
@@ -36,7 +36,7 @@ export async function admitExtension(
   const ignored = Object.keys(optionsOf(params));
   if (ignored.length > 0) {
     const message = `The extension ${extension.name} cannot change what the session is made of; not used: ${ignored.join(", ")}.`;
-    session.warn("extension", message);
+    session.history.warn("extension", message);
   }
   warnWithoutEffect(session, params);
   const own = { canvasProvider: { id: extension.id, name: extension.name }, givesTokens: false, transforms: false };
@@ -44,10 +44,10 @@ export async function admitExtension(
 }
 
 /** Describes for the user the requested capabilities that a client may have and an extension may not. */
-function capabilitiesOf(params: ResumeParams, { settings }: Session): string[] {
+function capabilitiesOf(params: ResumeParams, { mainAgent }: Session): string[] {
   const { tools = [] } = params;
   // A tool of the same name takes the place of a built-in one, whether or not the extension says so.
-  const builtin = new Set(settings.offer.tools.filter(({ from }) => from === undefined).map(({ name }) => name));
+  const builtin = new Set(mainAgent.prompt.tools.filter(({ from }) => from === undefined).map(({ name }) => name));
   return [
     ...answersOf(params).map(({ words }) => words),
     ...tools.filter(({ skipPermission }) => skipPermission).map(({ name }) => `run ${name} without asking`),
@@ -65,7 +65,7 @@ interface Wish {
 
 async function environmentFor(session: Session, { extension, names, signal }: Wish): Promise<JoinGrant> {
   const { name: extensionName } = extension;
-  const wanted = session.settings.surroundings?.extensions?.withheld(extension.id, names) ?? {};
+  const wanted = session.workspace.services?.extensions?.withheld(extension.id, names) ?? {};
   const environmentVariables = Object.keys(wanted);
   if (environmentVariables.length === 0) return {};
   const access = { kind: "extension-env-access", extensionName, environmentVariables } as const;

@@ -74,7 +74,7 @@ function accountsOf(github: Github | undefined) {
 
 async function statusOf(call: SessionCall): Promise<object> {
   const { isAuthenticated, login, host, plan } =
-    call.live.identity ?? (await call.session.settings.identity?.status()) ?? signedOut;
+    call.live.identity ?? (await call.session.workspace.services?.identity?.status()) ?? signedOut;
   return {
     isAuthenticated,
     ...(login !== undefined && { activeLogin: login }),

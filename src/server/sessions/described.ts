@@ -11,7 +11,7 @@ export function described({ session, clients, extensions }: LiveSession): object
     capabilities: {
       ui: {
         elicitation: clients.canElicit,
-        mcpApps: session.settings.surroundings?.showsApps ?? false,
+        mcpApps: session.workspace.services?.showsApps ?? false,
         ...(clients.rendersCanvases && { canvases: true }),
       },
       extensions: extensions.isAvailable,

@@ -54,7 +54,7 @@ const gatedRequests = [
 export class LiveSession {
   #session: Session;
   /** The sent events, for clients that poll. */
-  readonly window = new EventWindow((from, to) => this.#session.past.read(from, to));
+  readonly window = new EventWindow((from, to) => this.#session.history.past.read(from, to));
   readonly interests = new Interests(() => this.#attend());
   readonly telemetry = new GithubTelemetry();
   readonly openRequests = new OpenRequests();
@@ -102,22 +102,25 @@ export class LiveSession {
     this.#commands = this.#newCommands(session, clients);
     this.#options = options;
     this.extensions = this.#newExtensions(options.extensions);
-    this.tasks = new ClientTasks(session.id, () => void this.session.say("session.background_tasks_changed", {}));
+    this.tasks = new ClientTasks(
+      session.id,
+      () => void this.session.history.emit("session.background_tasks_changed", {}),
+    );
     clients.ready = (signal) => this.extensions.ready(signal);
     clients.serve(session);
   }
 
   #newExtensions(ports: LiveSessionOptions["extensions"]): ExtensionHost {
-    const isThere = (): boolean => !this.session.end.signal.aborted;
+    const isThere = (): boolean => !this.session.queue.closed.aborted;
     return new ExtensionHost({
       ...ports,
-      port: () => this.session.settings.surroundings?.extensions,
+      port: () => this.session.workspace.services?.extensions,
       onChange: (all) => {
         const extensions = all.map(({ pid: _, ...extension }) => extension);
-        if (isThere()) void this.session.say("session.extensions_loaded", { extensions });
+        if (isThere()) void this.session.history.emit("session.extensions_loaded", { extensions });
       },
       warn: (message) => {
-        if (isThere()) this.session.warn("extension", message);
+        if (isThere()) this.session.history.warn("extension", message);
       },
     });
   }
@@ -153,7 +156,7 @@ export class LiveSession {
     });
     this.#stopListening?.();
     this.openRequests.clear();
-    this.#known = this.session.past.count;
+    this.#known = this.session.history.past.count;
   }
 
   /** Closes and reopens the same session. Its clients stay attached and receive the events that follow. */
@@ -176,7 +179,7 @@ export class LiveSession {
     for (const [eventType, kind] of gatedRequests) {
       const isWanted = this.interests.has(eventType);
       const detach = this.#attended.get(kind);
-      if (isWanted && !detach) this.#attended.set(kind, this.#session.attach({ kinds: [kind] }));
+      if (isWanted && !detach) this.#attended.set(kind, this.#session.requests.attach({ kinds: [kind] }));
       if (isWanted || !detach) continue;
       detach();
       this.#attended.delete(kind);
@@ -185,7 +188,7 @@ export class LiveSession {
 
   giveSubagents(given: GivenSubagents): void {
     this.#subagents = given;
-    this.session.settings.surroundings?.giveSubagents?.(given);
+    this.session.workspace.services?.giveSubagents?.(given);
   }
 
   #last: Promise<unknown> = Promise.resolve();
@@ -213,29 +216,30 @@ export class LiveSession {
   /** Whether closing it now would interrupt work. */
   get isBusy(): boolean {
     const { session } = this;
-    if (session.settings.surroundings?.factories?.isBusy) return true;
-    return session.isWorking || session.isPending || session.requests.pending().length > 0;
+    if (session.workspace.services?.factories?.isBusy) return true;
+    return session.queue.isWorking || session.queue.isPending || session.requests.pending().length > 0;
   }
 
   /** Sends every event of this process, from the first on, to attached clients. Resolves after the first event. */
   async listen(): Promise<void> {
-    const { past } = this.session;
+    const { past } = this.session.history;
     const begun = deferred<void>();
     if (this.#known === undefined) this.window.begin(past.inherited);
     // Another process may have written events while the session was closed here.
     const known = this.#known ?? past.inherited;
     const missed = known < past.inherited ? await past.read(known, past.inherited) : [];
     for (const [index, event] of missed.entries()) this.#tellNew(event, known + index, begun.resolve);
-    const hear = (event: SessionEvent): void => this.#tellNew(event, this.session.past.toldCount, begun.resolve);
+    const hear = (event: SessionEvent): void =>
+      this.#tellNew(event, this.session.history.past.toldCount, begun.resolve);
     let position = past.inherited;
     let isReplayed = false;
     // Events from before the first listener are replayed. Their positions follow from their order.
-    this.#stopListening = this.session.follow((event) => {
+    this.#stopListening = this.session.history.follow((event) => {
       if (isReplayed || event.ephemeral) hear(event);
       else this.#tellNew(event, position++, begun.resolve);
     }, "own");
     isReplayed = true;
-    if (this.session.settings.resumed !== "silent") await begun.promise;
+    if (this.session.history.isAnnounced) await begun.promise;
     this.announce("session.managed_settings_resolved", noManagedSettings);
   }
 
@@ -273,7 +277,7 @@ export class LiveSession {
   /** Sends a client's log line to all clients. Resolves with the id of its event when they have received it. */
   async log(given: string, options: { level: "info" | "warning" | "error"; ephemeral: boolean }): Promise<string> {
     const { session } = this;
-    const message = session.settings.redactor?.text(given) ?? given;
+    const message = session.history.redactor?.text(given) ?? given;
     const type = `session.${options.level}` as const;
     if (options.ephemeral) {
       const event = this.#passing(type, { [`${options.level}Type`]: "notification", message });
@@ -282,10 +286,10 @@ export class LiveSession {
     }
     const said =
       type === "session.info"
-        ? session.say(type, { infoType: "notification", message })
+        ? session.history.emit(type, { infoType: "notification", message })
         : type === "session.warning"
-          ? session.say(type, { warningType: "notification", message })
-          : session.say(type, { errorType: "notification", message });
+          ? session.history.emit(type, { warningType: "notification", message })
+          : session.history.emit(type, { errorType: "notification", message });
     const id = session.events.at(-1)?.id ?? "";
     await said;
     return id;

@@ -9,20 +9,21 @@ import { type Change, clipped, type WorkspaceDiff } from "./workspace-diff.ts";
 const COMPARE = { context: 3, timeout: 500, maxEditLength: 20_000 } as const;
 
 interface History {
-  readonly fileHistory?: Pick<FileHistory, "checkpoints">;
+  readonly files: Pick<FileHistory, "checkpoints"> | undefined;
 }
 
 /** Returns undefined if the session has no file history. */
 export async function sessionDiff(
-  session: { readonly settings: Pick<Session["settings"], "context"> & History },
+  session: { readonly history: History; readonly workspace: Pick<Session["workspace"], "directory"> },
   { ignoreWhitespace }: { readonly ignoreWhitespace: boolean },
 ): Promise<WorkspaceDiff | undefined> {
-  const { fileHistory, context } = session.settings;
-  if (!fileHistory) return undefined;
-  const texts = new KeptTexts(fileHistory.checkpoints);
-  const root = context.gitRoot ?? context.cwd;
+  const { files } = session.history;
+  const { directory } = session.workspace;
+  if (!files) return undefined;
+  const texts = new KeptTexts(files.checkpoints);
+  const root = directory.gitRoot ?? directory.cwd;
   const changes: Change[] = [];
-  for (const file of await changedFiles(fileHistory)) {
+  for (const file of await changedFiles(files)) {
     const change = await changeOf(file, { texts, root, ignoreWhitespace });
     if (change) changes.push(change);
   }

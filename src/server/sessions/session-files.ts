@@ -15,7 +15,7 @@ const PLAN = "plan.md";
 const OBJECTIVE = "autopilot-objective.md";
 
 /** Returns the session's folder. If a client stores the session, this is the client's name for it. */
-export function folderOf({ settings: { log } }: Session): string {
+export function folderOf({ history: { log } }: Session): string {
   return log.elsewhere?.directory ?? log.directory;
 }
 
@@ -79,7 +79,7 @@ export async function writeSessionFile(session: Session, path: string, content: 
 export async function listCheckpoints(
   session: Session,
 ): Promise<{ number: number; title: string; filename: string; content: string }[]> {
-  const { directory, elsewhere } = session.settings.log;
+  const { directory, elsewhere } = session.history.log;
   const folder = join(directory, "checkpoints");
   const names = elsewhere ? await elsewhere.list("checkpoints") : await readdir(folder).catch(() => []);
   // Summaries that a rewind removed stay stored, but are not listed.
@@ -98,8 +98,8 @@ export async function listCheckpoints(
   );
 }
 
-const elsewhereOf = (session: Session) => session.settings.log.elsewhere;
-export const filesFolderOf = (session: Session): string => join(session.settings.log.directory, "files");
+const elsewhereOf = (session: Session) => session.history.log.elsewhere;
+export const filesFolderOf = (session: Session): string => join(session.history.log.directory, "files");
 /** In the protocol, the plan is beside the log. */
 const nameThere = (path: string): string => {
   const plain = posix.normalize(path.split(sep).join("/"));

@@ -111,11 +111,11 @@ export const unusedParams = (): { readonly [K in keyof typeof unusedOptions]: z.
 /**
  * Emits one `session.warning` for each option that was set and has no effect. Call it wherever options are accepted.
  */
-export function warnWithoutEffect(session: Pick<Session, "warn">, params: Readonly<Record<string, unknown>>): void {
+export function warnWithoutEffect(session: Pick<Session, "history">, params: Readonly<Record<string, unknown>>): void {
   const capi = params.capi as { autoTier?: unknown } | undefined;
   const given = { ...params, autoTier: params.autoTier ?? capi?.autoTier };
   for (const [name, { isMissed, warning }] of Object.entries<UnusedOption>(unusedOptions)) {
     const value = Reflect.get(given, name);
-    if (isMissed(value)) session.warn("options", warning(value));
+    if (isMissed(value)) session.history.warn("options", warning(value));
   }
 }

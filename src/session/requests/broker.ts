@@ -363,7 +363,7 @@ export class Broker {
 /** Creates a session's broker. Its log stores and announces the requests. */
 export function newBroker(
   log: EventLog,
-  { stamp, redactor }: { readonly stamp: Stamp; readonly redactor?: Redactor },
+  { stamp, redactor }: { readonly stamp: Stamp; readonly redactor?: Redactor | undefined },
   { emit, agentMode }: Required<Pick<BrokerOptions, "emit" | "agentMode">>,
 ): Broker {
   return new Broker({
@@ -389,5 +389,5 @@ function newEntry(request: AnyRequest, toolCallId: string | undefined): Entry {
 /** The open requests to clients, as surfaces see them. */
 export type OpenRequests = Pick<
   Broker,
-  "answer" | "pending" | "request" | "canAnswer" | "remind" | "wasReminded" | "newRequestId" | "mode"
+  "answer" | "pending" | "request" | "canAnswer" | "remind" | "wasReminded" | "newRequestId" | "mode" | "attach"
 >;

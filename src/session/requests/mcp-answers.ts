@@ -31,7 +31,8 @@ export function mcpAnswerers(session: Session, serverName: string): McpAnswerers
 
 /** Whether a rule or mode allows sampling, or a user can be asked. */
 function maySample(session: Session, what: { serverName: string; canElicit: boolean }): boolean {
-  const { policy, grants, cwd } = session.settings;
+  const { policy, grants } = session.permissions;
+  const { cwd } = session.workspace;
   const access: Access = { kind: "mcp-sampling", serverName: what.serverName };
   const known = { ...policy, session: grants.session, location: grants.location };
   const { decision } = decide(known, { access, toolName: access.kind, cwd });
@@ -103,11 +104,11 @@ async function sample(
     (error: unknown) => {
       // The reason is for the user; the server learns only that there is no answer.
       const reason = error instanceof Error ? error.message : String(error);
-      session.warn("mcp", `The sampling request of the MCP server ${serverName} failed: ${reason}`);
+      session.history.warn("mcp", `The sampling request of the MCP server ${serverName} failed: ${reason}`);
       throw new TroupeError("failed", "The model gave no answer.", { cause: error });
     },
   );
-  return { model: session.settings.model.model, text, stopReason: stop === "length" ? "maxTokens" : "endTurn" };
+  return { model: session.mainAgent.model.model, text, stopReason: stop === "length" ? "maxTokens" : "endTurn" };
 }
 
 const asMessage = ({ role, text }: McpSampling["messages"][number]) =>

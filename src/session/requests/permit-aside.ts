@@ -14,15 +14,16 @@ const PATIENCE_MS = 10 * 60_000;
  * means denied.
  */
 export async function permitAside(session: Session, access: Access, signal: AbortSignal): Promise<boolean> {
-  const { policy, grants, cwd } = session.settings;
+  const { policy, grants } = session.permissions;
+  const { cwd } = session.workspace;
   const question = { access, toolName: access.kind, cwd };
   const known = { ...policy, session: grants.session, location: grants.location };
   const decision = decide(known, question);
   // Both types come from the same table.
   const facts = { isRememberable: isRememberable(known, question) };
   const request = permissionRequest(question, undefined, facts) as PermissionRequest;
-  const opinion = hookOpinion(session.hooks);
-  const opinions = { emit: session.say, broker: session.requests, signal, ...(opinion && { opinion }) };
+  const opinion = hookOpinion(session.permissions.hooks);
+  const opinions = { emit: session.history.emit, broker: session.requests, signal, ...(opinion && { opinion }) };
   const verdict = await judgeUnasked(opinions, { question, decision, request });
   if (verdict) return verdict.allowed;
   const how = { signal, timeoutMs: PATIENCE_MS };

@@ -21,6 +21,8 @@ interface MessageQueueParts {
   readonly answering: TurnRunner;
   readonly emit: Emit;
   readonly modes: Pick<ModeState, "current" | "resting">;
+  /** Aborts when the session is closed. */
+  readonly closed: AbortSignal;
   /** Whether background agents may still send notices. */
   areAgentsBusy(): boolean;
 }
@@ -51,8 +53,19 @@ export class MessageQueue {
     });
   }
 
+  /** True from the acceptance of a message until the session is idle. */
   get isWorking(): boolean {
     return this.#working !== undefined;
+  }
+
+  /** True while waiting messages or running agents will wake the main agent. */
+  get isPending(): boolean {
+    return this.#parts.inbox.size > 0 || this.#parts.areAgentsBusy();
+  }
+
+  /** Aborts when the session is closed. */
+  get closed(): AbortSignal {
+    return this.#parts.closed;
   }
 
   /** Changes to waiting messages. */
@@ -130,6 +143,7 @@ export class MessageQueue {
     const { inbox, answering, emit, options } = this.#parts;
     const message = incoming(options.stamp.id("message"), { prompt, mode: "immediate" }, []);
     void emit("pending_messages.modified", {});
+    await answering.repair();
     // One write: both events are stored, or neither.
     const cleared = emit("session.context_cleared", { messagesCleared, initialMessage: prompt });
     await answering.keepQueued(message);
@@ -160,15 +174,16 @@ export class MessageQueue {
     }
   }
 
-  notify(notice: Notice, options: { wakes?: boolean; take?: () => boolean }): void {
+  /** Sends the agent a notice that no user typed: before its next model call, or by waking an idle agent. */
+  notify(notice: Notice, options: { wakes?: boolean; take?: () => boolean } = {}): void {
     if (this.#isClosing) return;
     this.#parts.inbox.notify(notice, options);
     if (options.wakes !== false) this.#working ??= this.#work();
     this.#stirring.stir();
   }
 
-  /** Resumes pending work, if there is any, before any message is answered. */
-  goOn(): void {
+  /** Resumes the pending work of an earlier process, if there is any, before any message is answered. */
+  resume(): void {
     if (this.left && !this.#isClosing) this.#working ??= this.#work();
   }
 

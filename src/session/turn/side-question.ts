@@ -5,13 +5,13 @@ import { callModelOnce } from "./single-call.ts";
 
 /** Makes one model call, counted like any other. Throws a `TroupeError` if there is no answer. */
 export async function askSideQuestion(session: Session, question: string, signal: AbortSignal): Promise<string> {
-  const { offer } = session.settings;
-  await offer.ready?.(signal);
-  const messages = settled((await session.context?.messages()) ?? []);
+  const { prompt } = session.mainAgent;
+  await prompt.ready?.(signal);
+  const messages = settled((await session.mainAgent.context?.messages()) ?? []);
   const call = {
     turnId: "aside",
     // Tools are included for the calls in the history, and to match the provider's cached prefix.
-    ...{ system: offer.system, tools: offer.tools },
+    ...{ system: prompt.system, tools: prompt.tools },
     messages: [...messages, { role: "user" as const, content: question }],
   };
   return (await callModelOnce(session, call, signal)).text;

@@ -8,7 +8,6 @@ import type { Tool } from "../../tools/tool.ts";
 import { reportUsage } from "../budget/report-usage.ts";
 import { originOf } from "../requests/request-origin.ts";
 import type { Session } from "../session.ts";
-import { isStreamed } from "../session-model.ts";
 import { expectedCall } from "./expected-call.ts";
 
 export interface SingleCall {
@@ -31,8 +30,8 @@ const MAX_CHARACTERS = 1024 * 1024;
 
 /** Throws a `TroupeError` if a limit is reached or there is no answer, and passes on the provider's `ModelError`. */
 export async function callModelOnce(session: Session, call: SingleCall, signal: AbortSignal): Promise<SingleReply> {
-  const { settings, budget } = session;
-  const { model, limits = {}, stamp } = settings;
+  const { model, limits } = session.mainAgent;
+  const { budget, stamp, redactor } = session.history;
   const characters = call.messages.reduce((sum, message) => sum + JSON.stringify(message.content).length, 0);
   const expected = expectedCall({ model, system: call.system, tools: call.tools, characters });
   const reservation = session.requests.newRequestId();
@@ -40,7 +39,7 @@ export async function callModelOnce(session: Session, call: SingleCall, signal: 
   if (limit) throw new TroupeError("limit", limit.message);
   const began = stamp.monotonic();
   try {
-    const ended = AbortSignal.any([signal, session.end.signal, AbortSignal.timeout(MAX_MS)]);
+    const ended = AbortSignal.any([signal, session.queue.closed, AbortSignal.timeout(MAX_MS)]);
     const sent = { requests: 1 };
     const { text, end } = await listen(session, { ...call, sent }, ended);
     const isCounted = (end.usage?.inputTokens ?? 0) > 0;
@@ -49,12 +48,12 @@ export async function callModelOnce(session: Session, call: SingleCall, signal: 
       const counted = { usage, estimated: !isCounted, attempts: sent.requests };
       const facts = { turnId: call.turnId, ...counted, finishReason: end.stop };
       const times = { durationMs: stamp.monotonic() - began, timeToFirstTokenMs: undefined };
-      await reportUsage({ ...facts, ...times }, model, session.say);
+      await reportUsage({ ...facts, ...times }, model, session.history.emit);
     }
     if (end.stop === "aborted") throw new TroupeError("failed", "The question was given up before it was answered.");
     if (end.stop === "error") throw end.error ?? new TroupeError("provider", "The model gave no answer.");
     if (text.trim() === "") throw new TroupeError("provider", "The model answered without words.");
-    return { text: settings.redactor?.text(text) ?? text, stop: end.stop };
+    return { text: redactor?.text(text) ?? text, stop: end.stop };
   } finally {
     budget.settle(reservation);
   }
@@ -66,11 +65,11 @@ interface Heard {
 }
 
 function listen(
-  { id, settings }: Session,
+  { id, mainAgent }: Session,
   call: SingleCall & { readonly sent: SentRequests },
   signal: AbortSignal,
 ): Promise<Heard> {
-  const { model } = settings;
+  const { model } = mainAgent;
   const { system, tools, messages, sent } = call;
   const heard: Heard = { text: "", end: { type: "end", stop: "error" } };
   const most = Math.min(
@@ -79,7 +78,7 @@ function listen(
   );
   const request = {
     ...{ model: model.model, system, tools, messages, sent, cacheKey: id, origin: originOf(id) },
-    stream: isStreamed(settings),
+    stream: mainAgent.isStreamed,
     ...(Number.isFinite(most) && { maxOutputTokens: most }),
   };
   const listening = async (): Promise<Heard> => {

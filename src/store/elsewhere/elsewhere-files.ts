@@ -35,8 +35,10 @@ export function elsewhereFiles(context: ElsewhereContext): ElsewhereFiles {
   const nameOf = (path: string): string => joinThere(provider.folder, ...path.split("/"));
   const made = new Map<string, Promise<void>>();
   const copies = new Map<string, string>();
-  let highest: Promise<number> | undefined;
-  let count = 0;
+  const nextNumber = fileNumbers(async () => {
+    const entries = await provider.list(sessionId, nameOf(LARGE_OUTPUTS));
+    return entries.map(({ name }) => name);
+  });
 
   /** Creates each folder once. A failed call is retried the next time. */
   function makeFolder(path: string): Promise<void> {
@@ -55,22 +57,6 @@ export function elsewhereFiles(context: ElsewhereContext): ElsewhereFiles {
     await provider.rename(sessionId, temporary, nameOf(path));
   }
 
-  async function list(folder: string, depth = 0): Promise<string[]> {
-    const names: string[] = [];
-    for (const { name, isFolder } of await provider.list(sessionId, nameOf(folder))) {
-      if (names.length >= MAX_LISTED) break;
-      if (!isFolder) names.push(name);
-      else if (depth < MAX_DEPTH)
-        names.push(...(await list(`${folder}/${name}`, depth + 1)).map((path) => `${name}/${path}`));
-    }
-    return names.slice(0, MAX_LISTED);
-  }
-
-  async function highestNumber(): Promise<number> {
-    const names = await provider.list(sessionId, nameOf(LARGE_OUTPUTS));
-    return Math.max(0, ...names.map(({ name }) => Number(/^(\d{1,9})-/.exec(name)?.[1] ?? 0)));
-  }
-
   return {
     directory: provider.folder,
     nameOf,
@@ -81,14 +67,12 @@ export function elsewhereFiles(context: ElsewhereContext): ElsewhereFiles {
       await provider.append(sessionId, nameOf(path), content);
     },
     remove: (path) => provider.remove(sessionId, nameOf(path)).catch(failTo(`delete ${path} of the session`)),
-    list: (folder) => list(folder).catch(failTo("list the files of the session")),
+    list: (folder) =>
+      listBelow(folder, (path) => provider.list(sessionId, nameOf(path))).catch(
+        failTo("list the files of the session"),
+      ),
     async keepNumbered(name, content) {
-      highest ??= highestNumber();
-      highest.catch(() => {
-        highest = undefined;
-      });
-      const number = (await highest) + ++count;
-      const path = `${LARGE_OUTPUTS}/${number}-${cleanName(name)}`;
+      const path = `${LARGE_OUTPUTS}/${await nextNumber()}-${cleanName(name)}`;
       await write(path, content);
       const copy = join(directory, RECORDS, path);
       await disk.mkdir(dirname(copy));
@@ -98,5 +82,36 @@ export function elsewhereFiles(context: ElsewhereContext): ElsewhereFiles {
     },
     copyOf: (path) => copies.get(path),
     sqlite: provider.sqlite,
+  };
+}
+
+/** Returns the files below a folder, up to a limit and a depth. */
+async function listBelow(
+  folder: string,
+  listOne: (folder: string) => Promise<readonly { readonly name: string; readonly isFolder: boolean }[]>,
+  depth = 0,
+): Promise<string[]> {
+  const names: string[] = [];
+  for (const { name, isFolder } of await listOne(folder)) {
+    if (names.length >= MAX_LISTED) break;
+    if (!isFolder) names.push(name);
+    else if (depth < MAX_DEPTH)
+      names.push(...(await listBelow(`${folder}/${name}`, listOne, depth + 1)).map((path) => `${name}/${path}`));
+  }
+  return names.slice(0, MAX_LISTED);
+}
+
+/** Returns a function that numbers new files after the existing ones. A failed listing is retried the next time. */
+function fileNumbers(listNames: () => Promise<readonly string[]>): () => Promise<number> {
+  let highest: Promise<number> | undefined;
+  let count = 0;
+  const highestNumber = async (): Promise<number> =>
+    Math.max(0, ...(await listNames()).map((name) => Number(/^(\d{1,9})-/.exec(name)?.[1] ?? 0)));
+  return async () => {
+    highest ??= highestNumber();
+    highest.catch(() => {
+      highest = undefined;
+    });
+    return (await highest) + ++count;
   };
 }

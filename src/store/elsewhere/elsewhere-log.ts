@@ -37,34 +37,7 @@ export interface ElsewhereLogContext {
 /** Returns a log that appends its lines at a client. An append is acknowledged when the client has answered. */
 export function elsewhereLog(context: ElsewhereLogContext): SessionLog {
   const { files, content, sessionId, hold } = context;
-  const position = { length: content.length, synced: content.length, last: content.last };
-  let begun: Promise<void> | undefined;
-  const writer = new LogWriter({
-    // An append is durable once the client has answered, so there is nothing to sync.
-    disk: {
-      async write(_, bytes) {
-        await files.append(LOG, Buffer.from(bytes).toString("utf8"));
-        context.onAppended();
-      },
-      sync: async () => undefined,
-      close: async () => undefined,
-    },
-    stamp: context.stamp,
-    position: { ...position, lastLine: 0, doubtful: false },
-    failure: undefined,
-    async open() {
-      hold();
-      if (content.fileSize === 0) {
-        begun ??= writeIndex(files);
-        begun.catch(() => {
-          begun = undefined;
-        });
-        await begun;
-      }
-      return 0;
-    },
-    restore: (known) => restore(files, known),
-  });
+  const writer = clientWriter(context);
   const besides = async <T>(action: string, work: () => Promise<T>): Promise<T> => {
     hold();
     return work().catch(failTo(action));
@@ -105,6 +78,37 @@ export function elsewhereLog(context: ElsewhereLogContext): SessionLog {
       }
     },
   };
+}
+
+/** Returns a writer that appends at the client. An append is durable once the client has answered: nothing is synced. */
+function clientWriter({ files, content, stamp, hold, onAppended }: ElsewhereLogContext): LogWriter {
+  const position = { length: content.length, synced: content.length, last: content.last };
+  let begun: Promise<void> | undefined;
+  return new LogWriter({
+    disk: {
+      async write(_, bytes) {
+        await files.append(LOG, Buffer.from(bytes).toString("utf8"));
+        onAppended();
+      },
+      sync: async () => undefined,
+      close: async () => undefined,
+    },
+    stamp,
+    position: { ...position, lastLine: 0, doubtful: false },
+    failure: undefined,
+    async open() {
+      hold();
+      if (content.fileSize === 0) {
+        begun ??= writeIndex(files);
+        begun.catch(() => {
+          begun = undefined;
+        });
+        await begun;
+      }
+      return 0;
+    },
+    restore: (known) => restore(files, known),
+  });
 }
 
 /** Moves torn bytes at the end to `damaged/` and completes a missing newline. */

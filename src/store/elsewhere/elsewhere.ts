@@ -36,9 +36,57 @@ interface Opened {
   readonly owner?: object;
 }
 
-export function elsewhereStore({ provider, folder, disk, stamp }: ElsewhereStoreOptions): Store {
-  const held = new Map<string, object>();
+export function elsewhereStore(options: ElsewhereStoreOptions): Store {
+  const { provider, disk } = options;
+  const sessions = clientSessions(options);
+  const { held, find, load, directoryOf } = sessions;
+  return {
+    ...logsOf(sessions),
+    ...listingsOf(sessions),
+    async read(sessionId) {
+      const { content } = await load(sessionId);
+      return { ...viewOf(content.events), damage: content.damage };
+    },
+    async *events(sessionId, onDamage) {
+      const { content } = await load(sessionId);
+      if (content.damage.length > 0) onDamage?.(content.damage);
+      yield* viewOf(content.events).events;
+    },
+    recent: async () => undefined,
+    async scan(sessionId, scan) {
+      const { content } = await load(sessionId);
+      return scanEvents(viewOf(content.events).events, scan);
+    },
+    async fork() {
+      throw new TroupeError("usage", "A session that a client keeps cannot be forked: its files are the client's.");
+    },
+    async remove(sessionId) {
+      if (!(await find(sessionId))) throw noSuchSession(sessionId);
+      if (held.has(sessionId)) throw heldError(sessionId);
+      await provider.remove(sessionId, provider.folder).catch(failTo("delete the session"));
+      sessions.seen.delete(sessionId);
+      await disk.remove(directoryOf(sessionId)).catch(failTo("delete the session"));
+    },
+  };
+}
+
+/** The sessions that this store has seen, and the parts every method needs. */
+interface ClientSessions {
+  /** The owner of each session that is being written. */
+  readonly held: Map<string, object>;
   /** Known sessions, each with the sequence number of its last append. */
+  readonly seen: Map<string, number>;
+  directoryOf(sessionId: string): string;
+  filesOf(sessionId: string): ElsewhereFiles;
+  /** Returns `undefined` when the client has no log of the session. */
+  find(sessionId: string): Promise<ProvidedEntry | undefined>;
+  /** Throws when there is no such session. */
+  load(sessionId: string): Promise<{ bytes: Buffer; content: LogContent }>;
+  logOf(sessionId: string, opened: Opened): SessionLog;
+}
+
+function clientSessions({ provider, folder, disk, stamp }: ElsewhereStoreOptions): ClientSessions {
+  const held = new Map<string, object>();
   const seen = new Map<string, number>();
   let clock = 0;
 
@@ -57,7 +105,6 @@ export function elsewhereStore({ provider, folder, disk, stamp }: ElsewhereStore
     const bytes = Buffer.from((await filesOf(sessionId).read(LOG)) ?? "");
     return { bytes, content: parseLog(bytes) };
   };
-  const newestFirst = (): string[] => [...seen].sort(([, a], [, b]) => b - a).map(([sessionId]) => sessionId);
 
   function logOf(sessionId: string, opened: Opened): SessionLog {
     const { content, damage = [], owner = {} } = opened;
@@ -75,6 +122,10 @@ export function elsewhereStore({ provider, folder, disk, stamp }: ElsewhereStore
     });
   }
 
+  return { held, seen, directoryOf, filesOf, find, load, logOf };
+}
+
+function logsOf({ held, find, load, filesOf, logOf }: ClientSessions): Pick<Store, "create" | "open"> {
   return {
     async create(sessionId) {
       if (await find(sessionId)) throw alreadyThere(sessionId);
@@ -94,20 +145,14 @@ export function elsewhereStore({ provider, folder, disk, stamp }: ElsewhereStore
         throw error;
       }
     },
-    async read(sessionId) {
-      const { content } = await load(sessionId);
-      return { ...viewOf(content.events), damage: content.damage };
-    },
-    async *events(sessionId, onDamage) {
-      const { content } = await load(sessionId);
-      if (content.damage.length > 0) onDamage?.(content.damage);
-      yield* viewOf(content.events).events;
-    },
-    recent: async () => undefined,
-    async scan(sessionId, scan) {
-      const { content } = await load(sessionId);
-      return scanEvents(viewOf(content.events).events, scan);
-    },
+  };
+}
+
+type Listings = Pick<Store, "revision" | "revisions" | "list" | "ids">;
+
+function listingsOf({ seen, find, filesOf }: ClientSessions): Listings {
+  const newestFirst = (): string[] => [...seen].sort(([, a], [, b]) => b - a).map(([sessionId]) => sessionId);
+  return {
     async revision(sessionId) {
       const found = await find(sessionId);
       return found && revisionOf(found);
@@ -130,16 +175,6 @@ export function elsewhereStore({ provider, folder, disk, stamp }: ElsewhereStore
     },
     async ids() {
       return newestFirst();
-    },
-    async fork() {
-      throw new TroupeError("usage", "A session that a client keeps cannot be forked: its files are the client's.");
-    },
-    async remove(sessionId) {
-      if (!(await find(sessionId))) throw noSuchSession(sessionId);
-      if (held.has(sessionId)) throw heldError(sessionId);
-      await provider.remove(sessionId, provider.folder).catch(failTo("delete the session"));
-      seen.delete(sessionId);
-      await disk.remove(directoryOf(sessionId)).catch(failTo("delete the session"));
     },
   };
 }

@@ -84,56 +84,9 @@ interface Opened {
 function sessionLog(context: LogContext, opened: Opened): SessionLog {
   const { disk } = context;
   const { loaded, access, heldBy } = opened;
-  const { content } = loaded;
-  const length = lengthAfterRepair(content);
-  const write: typeof disk.write = async (fd, data) => {
-    await access.requireLock();
-    await disk.write(fd, data);
-  };
-  const writer = new LogWriter({
-    disk: { ...disk, write },
-    stamp: context.stamp,
-    position: { length, synced: length, last: content.last, lastLine: 0, doubtful: false },
-    failure: opened.failure,
-    open: (expected) => access.open(expected),
-    restore: (known) => restoreLog(disk, context.log, known),
-    ...(context.limits && { limits: context.limits }),
-  });
-
+  const writer = writerOf(context, opened);
   const pages = new LogPages(context.log, { isClean: loaded.damage.length === 0 });
-  let prefix = loaded.prefix;
-  let snapshotting: Promise<unknown> = Promise.resolve();
-
-  /**
-   * Stores a snapshot. `now` must include everything appended so far. Snapshots are written one at a time, in order.
-   */
-  function keepSnapshot(now: Pick<Snapshot, "events" | "count">): Promise<boolean> {
-    const { position } = writer;
-    const { snapshots } = context;
-    if (heldBy || !snapshots || !position || position.last.seq === 0) return Promise.resolve(false);
-    if (position.length < minLogBytes(snapshots)) return Promise.resolve(false);
-    const written = snapshotting.then(() => replaceSnapshot(now, position, snapshots.version));
-    snapshotting = written.catch(() => undefined);
-    return written;
-  }
-
-  async function replaceSnapshot(
-    now: Pick<Snapshot, "events" | "count">,
-    position: Position,
-    rules: number,
-  ): Promise<boolean> {
-    const place = {
-      offset: position.length,
-      lines: content.lines + position.last.seq - content.last.seq,
-      last: position.last,
-      afterDamage: content.endsDamaged && position.last.seq === content.last.seq,
-    };
-    const snapshot = { events: now.events, removed: loaded.removed, count: now.count, damage: loaded.damage };
-    const what = { snapshot, rules, place, ...(prefix && { before: prefix }) };
-    const written = await writeSnapshot(disk, context, what);
-    prefix = written ?? prefix;
-    return written !== undefined;
-  }
+  const snapshots = snapshotQueue(context, loaded);
 
   /** Writes a file beside the log. Creates the folder and takes the lock first, because only the log's writer may. */
   async function beside<T>(action: string, write: () => Promise<T>): Promise<T> {
@@ -157,7 +110,10 @@ function sessionLog(context: LogContext, opened: Opened): SessionLog {
       return (await readIfThere(context.log).catch(failTo("read the session log"))).events;
     },
     page: (from, to) => pages.read(from, to).catch(failTo("read the session log")),
-    snapshot: (now) => keepSnapshot(now).catch(() => false), // derived: a log opens without it
+    async snapshot(now) {
+      if (heldBy || !writer.position) return false;
+      return snapshots.write(now, writer.position).catch(() => false); // derived: a log opens without it
+    },
     damage: [...loaded.damage, ...opened.damage],
     heldBy,
     append: (event, { barrier }) => writer.append(event, barrier),
@@ -177,11 +133,71 @@ function sessionLog(context: LogContext, opened: Opened): SessionLog {
     async close() {
       try {
         await writer.close();
-        await snapshotting;
+        await snapshots.done();
       } finally {
         await access.leave();
       }
     },
+  };
+}
+
+function writerOf(context: LogContext, { loaded: { content }, access, failure }: Opened): LogWriter {
+  const { disk } = context;
+  const length = lengthAfterRepair(content);
+  const write: typeof disk.write = async (fd, data) => {
+    await access.requireLock();
+    await disk.write(fd, data);
+  };
+  return new LogWriter({
+    disk: { ...disk, write },
+    stamp: context.stamp,
+    position: { length, synced: length, last: content.last, lastLine: 0, doubtful: false },
+    failure,
+    open: (expected) => access.open(expected),
+    restore: (known) => restoreLog(disk, context.log, known),
+    ...(context.limits && { limits: context.limits }),
+  });
+}
+
+interface SnapshotQueue {
+  /** Stores a snapshot of the log up to `position`. Returns false if none is wanted or none could be stored. */
+  write(now: Pick<Snapshot, "events" | "count">, position: Position): Promise<boolean>;
+  /** Resolves when no snapshot is being written. */
+  done(): Promise<unknown>;
+}
+
+/** Writes snapshots one at a time, in order. */
+function snapshotQueue(context: LogContext, { content, removed, damage, prefix: first }: LoadedLog): SnapshotQueue {
+  let prefix = first;
+  let last: Promise<unknown> = Promise.resolve();
+
+  async function replace(
+    { events, count }: Pick<Snapshot, "events" | "count">,
+    position: Position,
+    rules: number,
+  ): Promise<boolean> {
+    const place = {
+      offset: position.length,
+      lines: content.lines + position.last.seq - content.last.seq,
+      last: position.last,
+      afterDamage: content.endsDamaged && position.last.seq === content.last.seq,
+    };
+    const snapshot = { events, removed, count, damage };
+    const what = { snapshot, rules, place, ...(prefix && { before: prefix }) };
+    const written = await writeSnapshot(context.disk, context, what);
+    prefix = written ?? prefix;
+    return written !== undefined;
+  }
+
+  return {
+    async write(now, position) {
+      const { snapshots } = context;
+      if (!snapshots || position.last.seq === 0 || position.length < minLogBytes(snapshots)) return false;
+      const written = last.then(() => replace(now, position, snapshots.version));
+      last = written.catch(() => undefined);
+      return written;
+    },
+    done: () => last,
   };
 }
 

@@ -55,7 +55,7 @@ const CHUNK_BYTES = 1024 * 1024;
 /** Reads a log in one pass with one buffer. Damage loses only the damaged record. */
 export async function readLog(path: string, options: ReadOptions = {}): Promise<LogContent> {
   const maxLine = options.maxLineBytes ?? MAX_LINE_BYTES;
-  const collect = collector(options);
+  const collect = new LogCollector(options);
   const file = await open(path, "r");
   try {
     const { size } = await file.stat();
@@ -98,7 +98,7 @@ export async function readLog(path: string, options: ReadOptions = {}): Promise<
 
 /** Parses a log that is in memory. */
 export function parseLog(bytes: Buffer, maxLine = MAX_LINE_BYTES): LogContent {
-  const collect = collector();
+  const collect = new LogCollector();
   let start = 0;
   for (let end = bytes.indexOf(NEWLINE); end !== -1; end = bytes.indexOf(NEWLINE, start)) {
     if (end - start > maxLine) collect.tooLong(start, end - start, maxLine);
@@ -121,95 +121,125 @@ interface Piece {
   readonly offset: number;
 }
 
-function collector({ from, onEvent }: Pick<ReadOptions, "from" | "onEvent"> = {}) {
-  const events: SessionEvent[] = [];
-  const take = onEvent ?? ((event: SessionEvent) => void events.push(event));
-  const damage: Damage[] = [];
-  const firstSeq = from?.last.seq ?? 0;
+/** Collects the events and the damage of a log, line by line. */
+class LogCollector {
+  readonly #events: SessionEvent[] = [];
+  readonly #take: (event: SessionEvent) => unknown;
+  readonly #damage: Damage[] = [];
+  readonly #firstSeq: number;
   /** Checksums by record number, counted from the start position. */
-  const checksums: number[] = [];
-  let last: Link = from?.last ?? noRecord;
-  let line = from?.lines ?? 0;
-  let refersBack = false;
+  readonly #checksums: number[] = [];
+  #last: Link;
+  #line: number;
+  #refersBack = false;
   /** Suppresses the report of a gap right after reported damage. */
-  let damageBefore = from?.afterDamage ?? false;
+  #damageBefore: boolean;
 
-  function accept(record: LogRecord, offset: number, bytes: number): void {
-    const place = { line, offset, bytes };
-    if (record.seq <= last.seq) {
-      if (record.seq <= firstSeq) refersBack = true;
-      const repeated = checksums[record.seq - firstSeq] === record.crc;
-      damage.push({ kind: "sequence", ...place, message: repeated ? repeats(record.seq) : outOfOrder(record.seq) });
-      if (!repeated) take(record.event);
-      return;
-    }
-    const follows = record.seq === last.seq + 1 && record.prev === last.crc;
-    if (!follows && !damageBefore) damage.push({ kind: "sequence", ...place, message: gap(last.seq, record.seq) });
-    damageBefore = false;
-    take(record.event);
-    checksums[record.seq - firstSeq] = record.crc;
-    last = { seq: record.seq, crc: record.crc };
+  constructor({ from, onEvent }: Pick<ReadOptions, "from" | "onEvent"> = {}) {
+    this.#take = onEvent ?? ((event) => this.#events.push(event));
+    this.#firstSeq = from?.last.seq ?? 0;
+    this.#last = from?.last ?? noRecord;
+    this.#line = from?.lines ?? 0;
+    this.#damageBefore = from?.afterDamage ?? false;
   }
 
-  function readLine({ bytes, start, end, offset }: Piece): void {
+  line(piece: Piece): void {
+    this.#line++;
+    this.#readLine(piece);
+  }
+
+  tooLong(offset: number, bytes: number, limit: number): void {
+    this.#line++;
+    const message = `The line is longer than ${limit} bytes. It is not used.`;
+    this.#damage.push({ kind: "too_long", line: this.#line, offset, bytes, message });
+    this.#damageBefore = true;
+  }
+
+  /** Handles the bytes after the last newline. Reads them as they will be after the repair cuts off the torn part. */
+  finish(rest: Buffer, base: number, skippedFrom: number | undefined): LogContent {
+    const fileSize = base + rest.length;
+    const complete = this.#line;
+    this.#line++;
+    const line = this.#line;
+    if (skippedFrom !== undefined) {
+      const at = { line, offset: skippedFrom, bytes: fileSize - skippedFrom };
+      const tail = torn({ kind: "too_long", ...at }, "there");
+      return this.#content({ length: skippedFrom, fileSize, lines: complete, tail });
+    }
+    if (rest.length === 0) return this.#content({ length: base, fileSize, lines: complete, tail: { kind: "clean" } });
+    const decoded = decodeLine(rest);
+    const kept = decoded.kind === "bad" ? (salvage(rest).at(-1)?.end ?? 0) : rest.length;
+    this.#readLine({ bytes: rest, start: 0, end: kept, offset: base });
+    if (kept === rest.length) {
+      return this.#content({ length: fileSize, fileSize, lines: line, tail: { kind: "open" } });
+    }
+    const kind = rest.subarray(kept).includes(0) ? "null_bytes" : "torn_tail";
+    const at = { line, offset: base + kept, bytes: rest.length - kept };
+    const tail = torn({ kind, ...at }, kept > 0 ? "missing" : "there");
+    return this.#content({ length: base + kept, fileSize, lines: kept > 0 ? line : complete, tail });
+  }
+
+  #content(end: Pick<LogContent, "length" | "fileSize" | "lines" | "tail">): LogContent {
+    return {
+      events: this.#events,
+      damage: this.#damage,
+      last: this.#last,
+      refersBack: this.#refersBack,
+      endsDamaged: this.#damageBefore,
+      ...end,
+    };
+  }
+
+  #readLine({ bytes, start, end, offset }: Piece): void {
     if (start === end) return;
     const decoded = decodeLine(bytes, start, end);
-    if (decoded.kind === "record") accept(decoded, offset, end - start);
-    else if (decoded.kind === "plain") acceptPlain(decoded.event, offset, end - start);
-    else loseLine(bytes.subarray(start, end), offset, decoded);
+    if (decoded.kind === "record") this.#accept(decoded, offset, end - start);
+    else if (decoded.kind === "plain") this.#acceptPlain(decoded.event, offset, end - start);
+    else this.#loseLine(bytes.subarray(start, end), offset, decoded);
   }
 
-  function acceptPlain(event: SessionEvent, offset: number, bytes: number): void {
-    take(event);
-    if (last.seq > 0) damage.push({ kind: "checksum", line, offset, bytes, message: WITHOUT_CHECKSUM });
+  #accept(record: LogRecord, offset: number, bytes: number): void {
+    const { seq, crc } = record;
+    const last = this.#last;
+    if (seq <= last.seq) {
+      this.#acceptEarlier(record, offset, bytes);
+      return;
+    }
+    const follows = seq === last.seq + 1 && record.prev === last.crc;
+    if (!follows && !this.#damageBefore) this.#outOfSequence(gap(last.seq, seq), offset, bytes);
+    this.#damageBefore = false;
+    this.#take(record.event);
+    this.#checksums[seq - this.#firstSeq] = crc;
+    this.#last = { seq, crc };
   }
 
-  function loseLine(bytes: Buffer, offset: number, bad: { damage: Damage["kind"]; message: string }): void {
+  /** Accepts a record whose number is not above the last one, unless it is a copy of one already read. */
+  #acceptEarlier({ seq, crc, event }: LogRecord, offset: number, bytes: number): void {
+    if (seq <= this.#firstSeq) this.#refersBack = true;
+    const isRepeated = this.#checksums[seq - this.#firstSeq] === crc;
+    this.#outOfSequence(isRepeated ? repeats(seq) : outOfOrder(seq), offset, bytes);
+    if (!isRepeated) this.#take(event);
+  }
+
+  #outOfSequence(message: string, offset: number, bytes: number): void {
+    this.#damage.push({ kind: "sequence", line: this.#line, offset, bytes, message });
+  }
+
+  #acceptPlain(event: SessionEvent, offset: number, bytes: number): void {
+    this.#take(event);
+    if (this.#last.seq === 0) return;
+    this.#damage.push({ kind: "checksum", line: this.#line, offset, bytes, message: WITHOUT_CHECKSUM });
+  }
+
+  #loseLine(bytes: Buffer, offset: number, bad: { damage: Damage["kind"]; message: string }): void {
     const parts = salvage(bytes);
     const kind = parts.length > 0 && bad.damage !== "null_bytes" ? "joined" : bad.damage;
     const message = `${bad.message} ${parts.length === 0 ? "It is not used." : wholeRecords(parts.length)}`;
-    damage.push({ kind, line, offset, bytes: bytes.length, message });
-    damageBefore = true;
-    for (const part of parts) accept(part.record, offset + part.start, part.end - part.start);
-    damageBefore = true;
+    this.#damage.push({ kind, line: this.#line, offset, bytes: bytes.length, message });
+    this.#damageBefore = true;
+    for (const part of parts) this.#accept(part.record, offset + part.start, part.end - part.start);
+    this.#damageBefore = true;
   }
-
-  return {
-    line(piece: Piece): void {
-      line++;
-      readLine(piece);
-    },
-
-    tooLong(offset: number, bytes: number, limit: number): void {
-      line++;
-      const message = `The line is longer than ${limit} bytes. It is not used.`;
-      damage.push({ kind: "too_long", line, offset, bytes, message });
-      damageBefore = true;
-    },
-
-    /** Handles the bytes after the last newline. Reads them as they will be after the repair cuts off the torn part. */
-    finish(rest: Buffer, base: number, skippedFrom: number | undefined): LogContent {
-      const fileSize = base + rest.length;
-      const complete = line;
-      const done = (length: number, tail: Tail): LogContent => {
-        const lines = tail.kind === "open" || (tail.kind === "torn" && tail.newline === "missing") ? line : complete;
-        return { events, damage, last, length, fileSize, lines, refersBack, endsDamaged: damageBefore, tail };
-      };
-      line++;
-      if (skippedFrom !== undefined) {
-        const place = { line, offset: skippedFrom, bytes: fileSize - skippedFrom };
-        return done(skippedFrom, torn({ kind: "too_long", ...place }, "there"));
-      }
-      if (rest.length === 0) return done(base, { kind: "clean" });
-      const decoded = decodeLine(rest);
-      const kept = decoded.kind === "bad" ? (salvage(rest).at(-1)?.end ?? 0) : rest.length;
-      readLine({ bytes: rest, start: 0, end: kept, offset: base });
-      if (kept === rest.length) return done(fileSize, { kind: "open" });
-      const kind = rest.subarray(kept).includes(0) ? "null_bytes" : "torn_tail";
-      const place = { line, offset: base + kept, bytes: rest.length - kept };
-      return done(base + kept, torn({ kind, ...place }, kept > 0 ? "missing" : "there"));
-    },
-  };
 }
 
 function torn(place: Omit<Damage, "message">, newline: "there" | "missing"): Tail {

@@ -1,7 +1,6 @@
 /** Commands that the terminal runs itself. A command of the same name with arguments that it does not take goes to the server. */
 import type { Host } from "../host.ts";
 import type { CommandEntry } from "../input/completion.ts";
-import { storePreferences } from "../preferences.ts";
 import { themeNames } from "../screen/style.ts";
 import { openHelp, openTranscript, openTree, showCost } from "./overlays.ts";
 import { openAgents, openModels, openRewind, openSessions, openThemes } from "./pickers.ts";
@@ -42,7 +41,7 @@ export const localCommands: readonly LocalCommand[] = [
       const theme = themeNames.find((name) => name === args);
       if (!theme) return openThemes(app);
       app.setTheme(theme);
-      return storePreferences(app.options.home, { theme });
+      return app.prefer({ theme });
     },
   },
   {
@@ -54,7 +53,7 @@ export const localCommands: readonly LocalCommand[] = [
       const isOn = args === "on" || (args !== "off" && !app.vim);
       app.setVim(isOn);
       app.hint(isOn ? "vim keys are on: Esc for normal mode" : "vim keys are off");
-      return storePreferences(app.options.home, { vim: isOn });
+      return app.prefer({ vim: isOn });
     },
   },
   { name: "exit", description: "Leave; the session can be resumed", takes: alone, run: (app) => app.exit() },

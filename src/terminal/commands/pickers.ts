@@ -1,7 +1,6 @@
 /** Lists to choose from: models, agents, sessions, points to rewind to. */
 import type { Host } from "../host.ts";
 import { type Choice, Picker } from "../overlays/picker.ts";
-import { storePreferences } from "../preferences.ts";
 import { safeLine } from "../screen/safe.ts";
 import { themeNames } from "../screen/style.ts";
 import { tokensText } from "../transcript/block-lines.ts";
@@ -112,7 +111,7 @@ export function openThemes(app: Host): void {
   const choices = themeNames.map((name) => ({ value: name, label: name, detail: about[name] }));
   pick(app, "Colours", choices, async (theme) => {
     app.setTheme(theme);
-    await storePreferences(app.options.home, { theme });
+    await app.prefer({ theme });
   });
 }
 

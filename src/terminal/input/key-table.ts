@@ -1,4 +1,4 @@
-/** Every key of the prompt, once: the decoder, the `?` overlay and docs/guides/terminal.md use this table. */
+/** Every key of the prompt, once: the decoder, the `?` overlay and docs/how-to/terminal.md use this table. */
 
 export type Action =
   | "send"

@@ -1,7 +1,8 @@
 /** The process that runs SQL. It starts on demand, ends when idle, and is killed when it does not answer. */
 import type { ChildProcess } from "node:child_process";
 import { ToolError } from "../tool-error.ts";
-import { type DatabaseReply, type DatabaseRequest, type ProgramData, serve, supervise } from "./program.ts";
+import type { DatabaseReply, DatabaseRequest } from "./messages.ts";
+import { databaseProgram } from "./program.ts";
 
 export interface DatabaseProcess {
   /** Runs requests one at a time in call order. Each has the full timeout. */
@@ -72,9 +73,8 @@ export function databaseProcess({ timeoutMs, idleMs, maxWaiting }: DatabaseProce
 async function start(): Promise<ChildProcess> {
   const [{ spawn }, { createRequire }] = await Promise.all([import("node:child_process"), import("node:module")]);
   const sqlite = createRequire(import.meta.url).resolve("@photostructure/sqlite");
-  const data: ProgramData = { sqlite, worker: `(${serve.toString()})(require)` };
   const { SystemRoot } = process.env; // Windows cannot start a process without it
-  const child = spawn(process.execPath, ["-e", `(${supervise.toString()})(require, ${JSON.stringify(data)})`], {
+  const child = spawn(process.execPath, ["-e", databaseProgram(sqlite)], {
     stdio: ["ignore", "ignore", "ignore", "ipc"],
     env: SystemRoot === undefined ? {} : { SystemRoot },
     serialization: "advanced",

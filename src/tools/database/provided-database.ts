@@ -3,8 +3,8 @@
  */
 import type { SqliteProvider, SqliteRows, SqliteStatement } from "../../protocol/session-fs.ts";
 import { ToolError } from "../tool-error.ts";
-import type { DatabaseRequest, StatementResult } from "./program.ts";
-import { LIMITS, OWN_LIMITS, SCHEMA, type SessionDatabase, statementsOf } from "./session-database.ts";
+import type { DatabaseRequest, StatementResult } from "./messages.ts";
+import { LIMITS, OWN_LIMITS, SCHEMA, type SessionDatabase, statementsOf, todoReaders } from "./session-database.ts";
 import { splitStatements, wordsOf } from "./split-statements.ts";
 import { TODO_RULES } from "./todo-rules.ts";
 
@@ -73,24 +73,7 @@ export function providedDatabase(options: ProvidedDatabaseOptions): SessionDatab
         "INSERT INTO todo_list (id, content) VALUES (1, :content) ON CONFLICT DO UPDATE SET content = excluded.content";
       await run([{ queryType: "run", query, params: { content: redact(markdown) } }], signal);
     },
-    async readTodoList() {
-      const [row] = await read("SELECT content FROM todo_list");
-      return row?.[0] ?? undefined;
-    },
-    async readTodos() {
-      const rows = await read(
-        "SELECT id, title, description, status, created_at FROM todos ORDER BY created_at, rowid",
-      );
-      const text = (value: string | null | undefined): string => value ?? "";
-      return rows.map(([id, title, description, status, createdAt]) => ({
-        ...{ id: text(id), title: text(title), description: text(description) },
-        ...{ status: text(status), createdAt: text(createdAt) },
-      }));
-    },
-    async readDependencies() {
-      const rows = await read("SELECT todo_id, depends_on FROM todo_deps ORDER BY todo_id, depends_on");
-      return rows.map(([todoId, dependsOn]) => ({ todoId: todoId ?? "", dependsOn: dependsOn ?? "" }));
-    },
+    ...todoReaders(read),
     close: () => local.close(),
   };
 }

@@ -7,8 +7,8 @@
 import { dirname } from "node:path";
 import type { Disk } from "../../lib/node/disk.ts";
 import { ToolError } from "../tool-error.ts";
+import type { DatabaseReply, DatabaseRequest, StatementResult, StoreScope } from "./messages.ts";
 import { type DatabaseProcess, databaseProcess } from "./process.ts";
-import type { DatabaseReply, DatabaseRequest, StatementResult, StoreScope } from "./program.ts";
 import { splitStatements, verbOf, withQuoted } from "./split-statements.ts";
 import { TODO_RULES } from "./todo-rules.ts";
 
@@ -138,36 +138,30 @@ export function sessionDatabase(options: SessionDatabaseOptions): SessionDatabas
     return results[0]?.rows ?? [];
   }
 
-  async function askStore(statements: DatabaseRequest["statements"], signal: AbortSignal): Promise<Answered> {
-    if (past === undefined) throw new ToolError("There is no store of past sessions here; use database: session.");
-    if (statements.length > 1) throw new ToolError("Give one SELECT at a time for session_store.");
-    const { path: store, scope } = past;
-    const shared = { database: "store", path: store, schema: "", watched: [], limits: LIMITS } as const;
-    const { left } = await past.refresh({ forMs: REFRESH_MS });
-    const reply = checked(
-      await process.ask({ ...shared, ...(scope && { scope }), statements }, signal),
-      statements.length,
-    );
-    return left === 0 ? reply : { ...reply, results: reply.results.map((result) => ({ ...result, unread: left })) };
-  }
-
   return {
     async execute({ sql, database, signal }) {
       const statements = statementsOf(sql, redact);
-      return (await (database === "session" ? ask(statements, { signal }) : askStore(statements, signal))).results;
+      if (database === "session") return (await ask(statements, { signal })).results;
+      return (await askStore(past, statements, (request) => process.ask(request, signal))).results;
     },
     async writeTodoList(markdown, signal) {
       const sql =
         "INSERT INTO todo_list (id, content) VALUES (1, ?) ON CONFLICT DO UPDATE SET content = excluded.content";
       await ask([{ sql, verb: "INSERT", parameters: [redact(markdown)] }], { signal });
     },
+    ...todoReaders(read),
+    close: () => process.close(),
+  };
+}
+
+type TodoReaders = Pick<SessionDatabase, "readTodoList" | "readTodos" | "readDependencies">;
+
+/** Returns the methods that read the todo tables. `read` runs one SELECT. */
+export function todoReaders(read: (sql: string) => Promise<StatementResult["rows"]>): TodoReaders {
+  return {
     async readTodoList() {
       const [row] = await read("SELECT content FROM todo_list");
       return row?.[0] ?? undefined;
-    },
-    async readDependencies() {
-      const rows = await read("SELECT todo_id, depends_on FROM todo_deps ORDER BY todo_id, depends_on");
-      return rows.map(([todoId, dependsOn]) => ({ todoId: todoId ?? "", dependsOn: dependsOn ?? "" }));
     },
     async readTodos() {
       const rows = await read(
@@ -181,8 +175,26 @@ export function sessionDatabase(options: SessionDatabaseOptions): SessionDatabas
         createdAt: createdAt ?? "",
       }));
     },
-    close: () => process.close(),
+    async readDependencies() {
+      const rows = await read("SELECT todo_id, depends_on FROM todo_deps ORDER BY todo_id, depends_on");
+      return rows.map(([todoId, dependsOn]) => ({ todoId: todoId ?? "", dependsOn: dependsOn ?? "" }));
+    },
   };
+}
+
+/** Runs one SELECT on the store of past sessions, after a bounded update of the store. */
+async function askStore(
+  past: SessionDatabaseOptions["past"],
+  statements: DatabaseRequest["statements"],
+  ask: (request: DatabaseRequest) => Promise<DatabaseReply>,
+): Promise<Answered> {
+  if (past === undefined) throw new ToolError("There is no store of past sessions here; use database: session.");
+  if (statements.length > 1) throw new ToolError("Give one SELECT at a time for session_store.");
+  const { path, scope } = past;
+  const shared = { database: "store", path, schema: "", watched: [], limits: LIMITS } as const;
+  const { left } = await past.refresh({ forMs: REFRESH_MS });
+  const reply = checked(await ask({ ...shared, ...(scope && { scope }), statements }), statements.length);
+  return left === 0 ? reply : { ...reply, results: reply.results.map((result) => ({ ...result, unread: left })) };
 }
 
 type Answered = Extract<DatabaseReply, { ok: true }>;

@@ -3,7 +3,7 @@ import { plural } from "../../lib/text.ts";
 import type { ToolContext } from "../tool.ts";
 import { defineTool, fixed } from "../tool.ts";
 import { ToolError, type ToolResult } from "../tool-error.ts";
-import type { StatementResult } from "./program.ts";
+import type { StatementResult } from "./messages.ts";
 import description from "./sql.md";
 import storeDescription from "./sql-store.md";
 

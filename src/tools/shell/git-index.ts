@@ -18,8 +18,11 @@ const EXTENDED_FLAG = 0x4000;
 const LENGTH_BITS = 0xfff;
 /** A shared index, and sparse folders that stand for all their files. */
 const MORE_ENTRIES = new Set(["link", "sdir"]);
-/** A table that may make git read the entries in another order, so that a forged one can give them other names. */
+/** A table of blocks of entries that git reads in parallel, each from its offset. */
 const ENTRY_TABLE = "IEOT";
+const ENTRY_TABLE_VERSION = 1;
+/** States where the entries end. Git looks for it at the end of the file and reads the table from there. */
+const END_OF_ENTRIES = "EOIE";
 
 /**
  * Returns the paths of the repositories in the worktree that the index names. Returns undefined when it may name any.
@@ -46,11 +49,12 @@ function namesIn(bytes: Buffer, hashBytes: number): string[] | undefined | "no i
   const version = bytes.readUInt32BE(4);
   if (version < 2 || version > 4) return "no index";
   const end = bytes.length - hashBytes;
-  let at = HEADER_BYTES;
+  const entries: Entries = { starts: new Map(), count: bytes.readUInt32BE(8), end: HEADER_BYTES };
   let name: Buffer = Buffer.alloc(0);
   let isComplete = true;
   const names: string[] = [];
-  for (let left = bytes.readUInt32BE(8); left > 0; left--) {
+  for (let number = 0; number < entries.count; number++) {
+    const at = entries.end;
     const flagsAt = at + STAT_BYTES + hashBytes;
     if (flagsAt + 2 > end) return "no index";
     const type = bytes.readUInt32BE(at + MODE_OFFSET) & TYPE_BITS;
@@ -58,19 +62,63 @@ function namesIn(bytes: Buffer, hashBytes: number): string[] | undefined | "no i
     const isExtended = version >= 3 && (flags & EXTENDED_FLAG) !== 0;
     const entry = nameIn(bytes, { at, nameAt: flagsAt + (isExtended ? 4 : 2), version, before: name });
     if (entry === undefined || entry.next > end) return "no index";
-    ({ name, next: at } = entry);
+    if (entry.isWhole) entries.starts.set(at, number);
+    ({ name, next: entries.end } = entry);
     // Git uses the length and would read another name.
     if ((flags & LENGTH_BITS) !== Math.min(name.length, LENGTH_BITS)) isComplete = false;
     if (type === GITLINK) names.push(name.toString("utf8"));
     if (type === FOLDER) isComplete = false;
   }
+  const extensions = extensionsIn(bytes, entries.end, end);
+  if (extensions === undefined) return "no index";
+  const isTrue = isTrueEnd(bytes, end - hashBytes, entries) && extensions.every((one) => isTrueTable(one, entries));
+  return isComplete && isTrue && !extensions.some(({ name: one }) => MORE_ENTRIES.has(one)) ? names : undefined;
+}
+
+/** The entries as they follow each other in the file. */
+interface Entries {
+  /** Offsets of entries whose names do not depend on the entry before, with their numbers. */
+  readonly starts: Map<number, number>;
+  readonly count: number;
+  end: number;
+}
+
+interface Extension {
+  readonly name: string;
+  readonly content: Buffer;
+}
+
+/** Returns undefined when the extensions do not fill the file exactly. */
+function extensionsIn(bytes: Buffer, start: number, end: number): Extension[] | undefined {
+  const extensions: Extension[] = [];
+  let at = start;
   while (at + 8 <= end) {
-    const extension = bytes.toString("latin1", at, at + 4);
-    if (MORE_ENTRIES.has(extension) || (extension === ENTRY_TABLE && names.length > 0)) isComplete = false;
-    at += 8 + bytes.readUInt32BE(at + 4);
+    const next = at + 8 + bytes.readUInt32BE(at + 4);
+    extensions.push({ name: bytes.toString("latin1", at, at + 4), content: bytes.subarray(at + 8, next) });
+    at = next;
   }
-  if (at !== end) return "no index";
-  return isComplete ? names : undefined;
+  return at === end ? extensions : undefined;
+}
+
+/**
+ * Returns whether git starts to read extensions where the entries end. `at`: the end of the statement of that place,
+ * apart from a hash.
+ */
+function isTrueEnd(bytes: Buffer, at: number, entries: Entries): boolean {
+  if (bytes.toString("latin1", Math.max(0, at - 12), at - 8) !== END_OF_ENTRIES) return true;
+  return bytes.readUInt32BE(at - 4) === entries.end;
+}
+
+/** Returns whether git reads the same entries by the table as one after the other. A forged table gives them other names. */
+function isTrueTable({ name, content }: Extension, { starts, count }: Entries): boolean {
+  if (name !== ENTRY_TABLE) return true;
+  if (content.length % 8 !== 4 || content.readUInt32BE(0) !== ENTRY_TABLE_VERSION) return false;
+  let number = 0;
+  for (let at = 4; at < content.length; at += 8) {
+    if (starts.get(content.readUInt32BE(at)) !== number) return false;
+    number += content.readUInt32BE(at + 4);
+  }
+  return number === count;
 }
 
 interface EntryAt {
@@ -81,11 +129,19 @@ interface EntryAt {
   readonly before: Buffer;
 }
 
+interface Entry {
+  readonly name: Buffer;
+  /** True when the name does not depend on the previous entry. */
+  readonly isWhole: boolean;
+  /** The start of the next entry. */
+  readonly next: number;
+}
+
 /**
- * Returns the name of an entry and the start of the next one. Version 4 does not pad entries. Its names state how many
- * bytes to cut off the end of the previous name, and what to append.
+ * Version 4 does not pad entries. Its names state how many bytes to cut off the end of the previous name, and what to
+ * append.
  */
-function nameIn(bytes: Buffer, { at, nameAt, version, before }: EntryAt): { name: Buffer; next: number } | undefined {
+function nameIn(bytes: Buffer, { at, nameAt, version, before }: EntryAt): Entry | undefined {
   let start = nameAt;
   let cut = 0;
   if (version === 4) {
@@ -99,6 +155,9 @@ function nameIn(bytes: Buffer, { at, nameAt, version, before }: EntryAt): { name
   const zero = bytes.indexOf(0, start);
   if (zero < 0 || cut > before.length) return undefined;
   const own = bytes.subarray(start, zero);
-  if (version === 4) return { name: Buffer.concat([before.subarray(0, before.length - cut), own]), next: zero + 1 };
-  return { name: own, next: at + Math.ceil((zero - at + 1) / 8) * 8 };
+  if (version === 4) {
+    const name = Buffer.concat([before.subarray(0, before.length - cut), own]);
+    return { name, isWhole: cut === before.length, next: zero + 1 };
+  }
+  return { name: own, isWhole: true, next: at + Math.ceil((zero - at + 1) / 8) * 8 };
 }

@@ -35,68 +35,45 @@ export function planFolder(scene: Scene, folder: string, preface: string | undef
   };
 }
 
-function describeFolder(
-  scene: Scene,
-  found: {
-    folder: string;
-    files: readonly string[];
-    total: number;
-    cut: boolean;
-    heads: readonly string[];
-    preface: string | undefined;
-  },
-): string {
+interface FoundFolder {
+  readonly folder: string;
+  readonly files: readonly string[];
+  readonly total: number;
+  readonly cut: boolean;
+  readonly heads: readonly string[];
+  readonly preface: string | undefined;
+}
+
+function describeFolder(scene: Scene, found: FoundFolder): string {
   const { folder, files, heads, preface } = found;
   const notes = hindrances(scene, ["view", "glob"]);
-  if (files.length === 0) {
-    const names = listed(scene, folder);
-    return writeAnswer([
-      preface,
-      names.length === 0
-        ? `\`${folder}/\` is empty.`
-        : `\`${folder}/\` holds ${list(
-            names.map((name) => `\`${name}\``),
-            20,
-          )}.`,
-      notes,
-    ]);
-  }
+  if (files.length === 0) return writeAnswer([preface, describeNames(folder, listed(scene, folder)), notes]);
   const languages = [...new Set(files.flatMap((path) => languageOf(path)?.name ?? []))];
   const lead = heads[0] === undefined ? [] : remarkRow(heads[0], leadingRemark(heads[0], linesOf(scene, heads[0])));
+  const count = `${found.cut ? "at least " : ""}${plural(Math.max(found.total, files.length), "file")}`;
   const direct = files.filter((path) => folderOf(path) === folder);
-  const tests = direct.filter(isTest);
+  const rows = direct.filter((path) => !isTest(path)).map((path) => fileRow(scene, path));
+  const folders = subfolders(folder, files).map((sub) => subfolderRow(scene, sub, files));
   return writeAnswer([
     preface,
-    [
-      `**\`${folder}/\`** – ${found.cut ? "at least " : ""}${plural(Math.max(found.total, files.length), "file")}; ${list(languages, 5)}`,
-      ...lead,
-    ],
-    heading(
-      "Files",
-      capped(
-        direct.filter((path) => !isTest(path)).map((path) => fileRow(scene, path)),
-        24,
-        "more files",
-      ),
-    ),
-    tests.length === 0
-      ? []
-      : [
-          `**Tests:** ${list(
-            tests.map((path) => `\`${baseName(path)}\``),
-            6,
-          )}`,
-        ],
-    heading(
-      "Folders inside",
-      capped(
-        subfolders(folder, files).map((sub) => subfolderRow(scene, sub, files)),
-        16,
-        "more folders",
-      ),
-    ),
+    [`**\`${folder}/\`** – ${count}; ${list(languages, 5)}`, ...lead],
+    heading("Files", capped(rows, 24, "more files")),
+    testsRow(direct.filter(isTest)),
+    heading("Folders inside", capped(folders, 16, "more folders")),
     notes,
   ]);
+}
+
+function describeNames(folder: string, names: readonly string[]): string {
+  if (names.length === 0) return `\`${folder}/\` is empty.`;
+  const quoted = names.map((name) => `\`${name}\``);
+  return `\`${folder}/\` holds ${list(quoted, 20)}.`;
+}
+
+function testsRow(tests: readonly string[]): string[] {
+  if (tests.length === 0) return [];
+  const names = tests.map((path) => `\`${baseName(path)}\``);
+  return [`**Tests:** ${list(names, 6)}`];
 }
 
 function fileRow(scene: Scene, path: string): string {

@@ -25,7 +25,7 @@ export const agentMethods: MethodTable = {
     await choiceOf(session).select(undefined);
   }),
   "session.agent.reload": sessionMethod(nothing, async (_, { session }) => {
-    await session.settings.surroundings?.reloadAgents?.();
+    await session.workspace.services?.reloadAgents?.();
     return {
       agents: definitionsOf(session)
         .filter(({ source }) => source !== "builtin")
@@ -34,18 +34,18 @@ export const agentMethods: MethodTable = {
   }),
 };
 
-type Definition = ReturnType<NonNullable<Session["settings"]["company"]>["agents"]>[number];
+type Definition = ReturnType<Session["agents"]["definitions"]>[number];
 
-const definitionsOf = (session: Session): readonly Definition[] => session.settings.company?.agents() ?? [];
+const definitionsOf = (session: Session): readonly Definition[] => session.agents.definitions();
 
 function choiceOf(session: Session) {
-  const choice = session.settings.surroundings?.agents;
+  const choice = session.workspace.services?.agents;
   if (!choice) throw new TroupeError("usage", "The agent of this session works alone; nobody else can lead it.");
   return choice;
 }
 
 function currentOf(session: Session): object | undefined {
-  const name = session.settings.surroundings?.agents?.selected();
+  const name = session.workspace.services?.agents?.selected();
   if (name === undefined) return undefined;
   const definition = definitionsOf(session).find((known) => known.name === name);
   return definition ? describedAgent(definition, { includePrompt: false }) : { id: name, name, displayName: name };

@@ -16,7 +16,7 @@ export const commandMethods: MethodTable = {
     }),
     async ({ includeBuiltins, includeSkills, includeClientCommands }, { live, session }) => {
       const builtin = includeBuiltins ? await offeredCommands(session) : [];
-      const skills = includeSkills ? (session.settings.surroundings?.skills ?? []) : [];
+      const skills = includeSkills ? (session.workspace.services?.skills ?? []) : [];
       const ofClients = includeClientCommands ? live.clients.commands : [];
       const usual = { allowDuringAgentExecution: false };
       return {

@@ -126,7 +126,7 @@ async function resumed(
 
 /** Converts failures to the error codes that programs expect. */
 async function answered<T>({ session }: SessionCall, work: (factories: Factories) => T | Promise<T>): Promise<T> {
-  const factories = await session.settings.surroundings?.factories?.open();
+  const factories = await session.workspace.services?.factories?.open();
   if (!factories) throw new TroupeError("usage", "Factories are switched off here.", { hint: "AGENT_FACTORIES=on" });
   try {
     return await work(factories);

@@ -107,7 +107,7 @@ function forSession({ params, run }: Method): Method {
     params: () => z.intersection(z.looseObject({ sessionId: z.string() }), params()),
     run: (given, call) => {
       const { sessionId } = given as { sessionId: string };
-      const { cwd } = call.hub.require(sessionId).session.settings;
+      const { cwd } = call.hub.require(sessionId).session.workspace;
       return run({ ...(given as object), workingDirectory: cwd }, call);
     },
   };

@@ -8,7 +8,7 @@ const byName = () => ({ name: z.string() });
 
 export const skillsMethods: MethodTable = {
   "session.skills.list": sessionMethod(nothing, (_, { session }) => ({
-    skills: surroundingsOf(session).skills.map((skill) => ({
+    skills: servicesOf(session).skills.map((skill) => ({
       name: skill.name,
       commandName: skill.name.toLowerCase().replaceAll(" ", "-"),
       description: skill.description,
@@ -22,18 +22,18 @@ export const skillsMethods: MethodTable = {
   })),
   "session.skills.getInvoked": sessionMethod(nothing, async (_, { session }) => ({ skills: await invokedIn(session) })),
   "session.skills.enable": sessionMethod(byName, ({ name }, { session }) =>
-    surroundingsOf(session).setSkillEnabled(name, true),
+    servicesOf(session).setSkillEnabled(name, true),
   ),
   "session.skills.disable": sessionMethod(byName, ({ name }, { session }) =>
-    surroundingsOf(session).setSkillEnabled(name, false),
+    servicesOf(session).setSkillEnabled(name, false),
   ),
   "session.skills.reload": sessionMethod(nothing, async (_, { session }) => {
-    await surroundingsOf(session).reloadSkills();
+    await servicesOf(session).reloadSkills();
     return { warnings: [], errors: [] };
   }),
   "session.skills.ensureLoaded": sessionMethod(nothing, () => undefined), // skills are loaded when a session is opened
   "session.instructions.getSources": sessionMethod(nothing, (_, { session }) => ({
-    sources: surroundingsOf(session)
+    sources: servicesOf(session)
       .instructions()
       .map(({ path, scope, content }) => ({
         id: path,
@@ -45,7 +45,7 @@ export const skillsMethods: MethodTable = {
       })),
   })),
   "session.plugins.list": sessionMethod(nothing, (_, { session }) => ({
-    plugins: surroundingsOf(session)
+    plugins: servicesOf(session)
       .plugins()
       .map(({ name, version }) => ({
         name,
@@ -56,14 +56,14 @@ export const skillsMethods: MethodTable = {
   })),
   "session.plugins.reload": sessionMethod(
     () => ({ reloadCustomAgents: z.boolean().optional() }),
-    async (_, { session }) => surroundingsOf(session).reloadSkills(),
+    async (_, { session }) => servicesOf(session).reloadSkills(),
   ),
 };
 
-export function surroundingsOf(session: Session): NonNullable<Session["settings"]["surroundings"]> {
-  const { surroundings } = session.settings;
-  if (!surroundings) throw new Error(`session ${session.id} was made without surroundings`);
-  return surroundings;
+export function servicesOf(session: Session): NonNullable<Session["workspace"]["services"]> {
+  const { services } = session.workspace;
+  if (!services) throw new Error(`Session ${session.id} has no workspace services.`);
+  return services;
 }
 
 /** Returns the last use of each skill, with the main agent's turn in which it was used. */

@@ -31,7 +31,7 @@ const byId = () => ({ id: z.string() });
 export const tasksMethods: MethodTable = {
   "session.tasks.list": sessionMethod(nothing, (_, { session, live, connection }) => ({
     tasks: [
-      ...(session.tasks?.list() ?? []).map((task) => agentInfo(session, task.id)),
+      ...(session.agents.tasks?.list() ?? []).map((task) => agentInfo(session, task.id)),
       ...shellInfos(session),
       // Clients before SDK 1.0.14 support only agents and shells.
       ...(connection.taskKinds.has("client") ? live.tasks.list() : []),
@@ -61,7 +61,7 @@ export const tasksMethods: MethodTable = {
       model: z.string().optional(),
     }),
     async ({ agentType, prompt, name, description = name, model }, { session }) => {
-      const started = await session.startAgent({
+      const started = await session.agents.start({
         agentType,
         prompt,
         name,
@@ -73,7 +73,7 @@ export const tasksMethods: MethodTable = {
   ),
   "session.tasks.refresh": sessionMethod(nothing, () => ({})),
   "session.tasks.waitForPending": sessionMethod(nothing, async (_, { session, signal }) => {
-    await session.tasks?.waitForAll(WAIT_MS, signal);
+    await session.agents.tasks?.waitForAll(WAIT_MS, signal);
     return {};
   }),
   "session.tasks.getProgress": sessionMethod(byId, ({ id }, { session, live }) => ({
@@ -85,38 +85,38 @@ export const tasksMethods: MethodTable = {
   })),
   "session.tasks.promoteCurrentToBackground": sessionMethod(nothing, async (_, { session }) => {
     const current = promotable(session);
-    if (current.task) await session.tasks?.promote(current.task.id);
+    if (current.task) await session.agents.tasks?.promote(current.task.id);
     return current;
   }),
   "session.tasks.cancel": sessionMethod(byId, async ({ id }, { session, live }) => ({
     cancelled: (await live.tasks.cancel(id)) || (await attempt(session, id, (tasks) => tasks.cancel(id))) === true,
   })),
   "session.tasks.remove": sessionMethod(byId, async ({ id }, { session, live }) => ({
-    removed: live.tasks.remove(id) || ((await session.tasks?.remove(id)) ?? false),
+    removed: live.tasks.remove(id) || ((await session.agents.tasks?.remove(id)) ?? false),
   })),
   "session.tasks.sendMessage": sessionMethod(
     () => ({ id: z.string(), message: z.string(), fromAgentId: z.string().optional() }),
     ({ id, message }, call) => sendMessage(call, id, message),
   ),
   "session.cancelAllBackgroundAgents": sessionMethod(nothing, async (_, { session }) => {
-    const live = session.tasks?.list({ includeEnded: false }) ?? [];
+    const live = session.agents.tasks?.list({ includeEnded: false }) ?? [];
     const background = live.filter(({ mode, parentId }) => mode === "background" && parentId === undefined);
-    await Promise.all(background.map(({ id }) => session.tasks?.cancel(id)));
+    await Promise.all(background.map(({ id }) => session.agents.tasks?.cancel(id)));
     return background.length;
   }),
 };
 
-type Tasks = NonNullable<Session["tasks"]>;
+type Tasks = NonNullable<Session["agents"]["tasks"]>;
 
 /** Returns false for an unknown id, and if it is too late. */
 async function attempt(session: Session, id: string, act: (tasks: Tasks) => Promise<unknown>): Promise<boolean> {
-  if (!session.tasks?.get(id)) return false;
-  return (await act(session.tasks)) !== false;
+  if (!session.agents.tasks?.get(id)) return false;
+  return (await act(session.agents.tasks)) !== false;
 }
 
 async function sendMessage({ session }: SessionCall, id: string, message: string): Promise<object> {
-  if (!session.tasks) return { sent: false, error: `There is no agent "${id}".` };
-  const { outcome, error } = await session.tasks.send(id, message);
+  if (!session.agents.tasks) return { sent: false, error: `There is no agent "${id}".` };
+  const { outcome, error } = await session.agents.tasks.send(id, message);
   return outcome === "refused" ? { sent: false, error: error ?? "It was refused." } : { sent: true };
 }
 
@@ -127,7 +127,7 @@ interface AgentInfo {
 
 /** Returns a task in the form of the protocol. */
 function agentInfo(session: Session, id: string): AgentInfo {
-  const record = session.tasks?.get(id);
+  const record = session.agents.tasks?.get(id);
   if (!record) throw new TroupeError("usage", `There is no agent "${id}".`);
   const { spec, status, error, turns, startedAt, createdAt, endedAt, mode, model, activeMs } = record;
   const last = turns.at(-1);
@@ -153,7 +153,7 @@ function agentInfo(session: Session, id: string): AgentInfo {
 }
 
 function shellInfos(session: Session): object[] {
-  const shells = session.settings.ports.shells?.list() ?? [];
+  const shells = session.workspace.shells?.list() ?? [];
   return shells.map(({ shellId, command, state, mode }) => ({
     type: "shell",
     id: shellId,
@@ -167,7 +167,7 @@ function shellInfos(session: Session): object[] {
 }
 
 function progressOf(session: Session, id: string): object | null {
-  const record = session.tasks?.get(id);
+  const record = session.agents.tasks?.get(id);
   if (!record) return null;
   const recentActivity = record.recentActivity.map(({ message, timestamp }) => ({
     message,
@@ -182,7 +182,7 @@ function progressOf(session: Session, id: string): object | null {
 
 /** Returns the agent that a call of the main agent waits for. */
 function promotable(session: Session): { task?: AgentInfo } {
-  const waiting = session.tasks
+  const waiting = session.agents.tasks
     ?.list({ includeEnded: false })
     .find(({ mode, status, parentId }) => mode === "sync" && status === "running" && parentId === undefined);
   return waiting ? { task: agentInfo(session, waiting.id) } : {};

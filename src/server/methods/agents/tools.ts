@@ -23,8 +23,8 @@ export const toolsMethods: MethodTable = {
     () => ({ name: z.string().min(1), arguments: z.json(), toolCallId: z.string().min(1).max(200).optional() }),
     async ({ name, arguments: given, toolCallId }, { session, signal }) => {
       const call = { toolCallId: newCallId(session, toolCallId), name, arguments: given };
-      const ended = AbortSignal.any([signal, session.end.signal]);
-      return resultOf(await session.callTool(call, ended), session);
+      const ended = AbortSignal.any([signal, session.queue.closed]);
+      return resultOf(await session.mainAgent.callTool(call, ended), session);
     },
   ),
   "session.tools.getBuiltinDescriptors": sessionMethod(nothing, (_, { server }) => ({
@@ -39,12 +39,12 @@ export const toolsMethods: MethodTable = {
     },
   ),
   "session.tools.initializeAndValidate": sessionMethod(nothing, async (_, { session, signal }) => {
-    await session.settings.offer.ready?.(signal);
+    await session.mainAgent.prompt.ready?.(signal);
     return {};
   }),
   // Before the first turn, no tools were offered to a model.
   "session.tools.getCurrentMetadata": sessionMethod(nothing, (_, { session }) => ({
-    tools: hadTurn(session) ? session.settings.offer.tools.map(metadataOf) : null,
+    tools: hadTurn(session) ? session.mainAgent.prompt.tools.map(metadataOf) : null,
   })),
   "session.tools.updateSubagentSettings": sessionMethod(
     () => ({ subagents: Subagents().nullish() }),
@@ -77,7 +77,7 @@ const Subagents = () =>
 
 const hadTurn = (session: Session): boolean => session.events.some(({ type }) => type === "assistant.turn_start");
 
-type Tool = Session["settings"]["offer"]["tools"][number];
+type Tool = Session["mainAgent"]["prompt"]["tools"][number];
 
 function metadataOf(tool: Tool): object {
   const { name, description, parameters } = tool;
@@ -93,7 +93,7 @@ function descriptorOf({ name, description, parameters, terminal }: Tool): object
 
 /** Throws if a call of the session has this id: events of the two calls would be ambiguous. */
 function newCallId(session: Session, wanted: string | undefined): string {
-  if (wanted === undefined) return session.settings.stamp.id("call");
+  if (wanted === undefined) return session.history.stamp.id("call");
   const isUsed = session.events.some(
     (event) =>
       (event.type === "tool.execution_start" && event.data.toolCallId === wanted) ||
@@ -108,8 +108,8 @@ function newCallId(session: Session, wanted: string | undefined): string {
 const resultTypes: Readonly<Record<string, string>> = { denied: "denied", rejected: "rejected", timeout: "timeout" };
 
 /** Returns the result of a requested call in the form of the wire. */
-function resultOf({ data, value }: Awaited<ReturnType<Session["callTool"]>>, session: Session): object {
-  const clean = (text: string): string => session.settings.redactor?.text(text) ?? text;
+function resultOf({ data, value }: Awaited<ReturnType<Session["mainAgent"]["callTool"]>>, session: Session): object {
+  const clean = (text: string): string => session.history.redactor?.text(text) ?? text;
   if (!data.success) {
     const { message = "", code = "" } = data.error ?? {};
     return { textResultForLlm: clean(message), resultType: resultTypes[code] ?? "failure", error: clean(message) };

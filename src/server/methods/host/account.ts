@@ -50,7 +50,7 @@ export const accountMethods: MethodTable = {
     async ({ authInfo: who }, call) => ({ hasMoreUsers: (await githubOf(call))?.signOut(who?.login) ?? false }),
   ),
   "session.gitHubAuth.getStatus": sessionMethod(nothing, async (_, { session, live }) => {
-    const { plan, ...status } = live.identity ?? (await session.settings.identity?.status()) ?? signedOut;
+    const { plan, ...status } = live.identity ?? (await session.workspace.services?.identity?.status()) ?? signedOut;
     return { ...status, ...(plan !== undefined && { copilotPlan: plan }) };
   }),
   "session.gitHubAuth.setCredentials": sessionMethod(

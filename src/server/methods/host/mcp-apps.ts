@@ -6,7 +6,7 @@ import * as z from "zod";
 import type { Json } from "../../../lib/json.ts";
 import { TroupeError } from "../../../protocol/errors.ts";
 import type { Session } from "../../../session/session.ts";
-import { surroundingsOf } from "../agents/skills.ts";
+import { servicesOf } from "../agents/skills.ts";
 import { type MethodTable, nothing, sessionMethod } from "../method.ts";
 import { notConnected, serversOf } from "./mcp.ts";
 
@@ -23,7 +23,7 @@ export const mcpAppsMethods: MethodTable = {
     () => ({ ...fromApp(), toolName: z.string(), arguments: z.record(z.string(), JsonValue).default({}) }),
     async ({ originServerName, ...call }, { session, signal }) => {
       const result = await appsOf(session, { ...call, originServerName }).call(call, signal);
-      return session.settings.redactor?.json(result) ?? result;
+      return session.history.redactor?.json(result) ?? result;
     },
   ),
   "session.mcp.apps.readResource": sessionMethod(
@@ -49,7 +49,7 @@ export const mcpAppsMethods: MethodTable = {
       const connected = server?.state().status === "connected";
       const tools = connected ? await server.definitions(signal) : [];
       const shown = tools.filter(({ ui }) => ui?.resourceUri !== undefined).map(({ name }) => name);
-      const { showsApps, mayShowApps } = surroundingsOf(session);
+      const { showsApps, mayShowApps } = servicesOf(session);
       return {
         capability: { sessionHasMcpApps: showsApps, featureFlagEnabled: mayShowApps, advertised: showsApps },
         server: {
@@ -66,7 +66,7 @@ function appsOf(
   session: Session,
   { serverName, originServerName = serverName, uri }: { serverName: string; originServerName?: string; uri?: string },
 ) {
-  const { showsApps, mcp } = surroundingsOf(session);
+  const { showsApps, mcp } = servicesOf(session);
   if (!showsApps) {
     const what = uri === undefined ? "MCP Apps need" : `The resource ${uri} is not read: that needs`;
     throw new TroupeError("usage", `${what} the capability mcp-apps, which this session does not have.`, {

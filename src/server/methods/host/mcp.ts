@@ -3,7 +3,7 @@ import * as z from "zod";
 import { TroupeError } from "../../../protocol/errors.ts";
 import { executeSampling } from "../../../session/requests/mcp-answers.ts";
 import type { Session } from "../../../session/session.ts";
-import { surroundingsOf } from "../agents/skills.ts";
+import { servicesOf } from "../agents/skills.ts";
 import { type MethodTable, nothing, sessionMethod } from "../method.ts";
 
 const byServer = () => ({ serverName: z.string() });
@@ -24,10 +24,10 @@ export const mcpMethods: MethodTable = {
     await mcp?.opened();
     // A later list shows the progress, also for a server whose tools are cached.
     mcp
-      ?.ready(session.end.signal)
-      .then(() => Promise.allSettled(mcp.servers.filter(isPending).map((one) => one.definitions(session.end.signal))))
+      ?.ready(session.queue.closed)
+      .then(() => Promise.allSettled(mcp.servers.filter(isPending).map((one) => one.definitions(session.queue.closed))))
       .catch(() => undefined);
-    return { servers: surroundingsOf(session).serverSummaries().map(told) };
+    return { servers: servicesOf(session).serverSummaries().map(told) };
   }),
   "session.mcp.listTools": sessionMethod(byServer, async ({ serverName }, { session, signal }) => {
     const server = serverOf(session, serverName);
@@ -93,7 +93,7 @@ export const mcpMethods: MethodTable = {
     () => ({ ...byServer(), uri: z.string().min(1) }),
     async ({ serverName, uri }, { session, signal }) => {
       const { text, leftOut } = await serverOf(session, serverName).readResource(uri, signal);
-      for (const part of leftOut) session.warn("mcp_resource", `${uri}: left out ${part}.`);
+      for (const part of leftOut) session.history.warn("mcp_resource", `${uri}: left out ${part}.`);
       return { contents: [{ uri, text }] };
     },
   ),
@@ -125,7 +125,7 @@ export const mcpMethods: MethodTable = {
       const stop = new AbortController();
       live.samplings.set(requestId, stop);
       try {
-        const within = AbortSignal.any([signal, stop.signal, session.end.signal]);
+        const within = AbortSignal.any([signal, stop.signal, session.queue.closed]);
         const result = await executeSampling(session, { serverName, params: request }, within);
         return { action: "success", result };
       } catch (error) {
@@ -162,13 +162,13 @@ export const mcpMethods: MethodTable = {
   ),
 };
 
-type Port = NonNullable<ReturnType<typeof surroundingsOf>["mcp"]>;
+type Port = NonNullable<ReturnType<typeof servicesOf>["mcp"]>;
 type Server = Port["servers"][number];
-type Summary = ReturnType<ReturnType<typeof surroundingsOf>["serverSummaries"]>[number];
+type Summary = ReturnType<ReturnType<typeof servicesOf>["serverSummaries"]>[number];
 
 const isOff = (server: Server): boolean => server.state().status === "disabled";
 const isPending = (server: Server): boolean => server.state().status === "pending";
-const portOf = (session: Session): Port | undefined => surroundingsOf(session).mcp;
+const portOf = (session: Session): Port | undefined => servicesOf(session).mcp;
 export const serversOf = (session: Session): readonly Server[] => portOf(session)?.servers ?? [];
 
 async function change(session: Session, name: string, enabled: boolean): Promise<void> {

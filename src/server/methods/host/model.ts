@@ -40,7 +40,7 @@ export const modelMethods: MethodTable = {
       });
       // Keeps the model when the session is reopened.
       live.options = { ...live.options, model: modelId, ...change, ...(modelCapabilities && { modelCapabilities }) };
-      return { modelId: modelName(seat.current), ...(session.isWorking && { deferred: true }) };
+      return { modelId: modelName(seat.current), ...(session.queue.isWorking && { deferred: true }) };
     },
   ),
   "session.model.setReasoningEffort": sessionMethod(
@@ -80,7 +80,10 @@ export const modelMethods: MethodTable = {
       if (isWithdrawn) {
         const { model: _, ...rest } = live.options;
         live.options = rest;
-        await live.session.say("session.model_deselected", { previousModel: model, reason: "provider_withdrawn" });
+        await live.session.history.emit("session.model_deselected", {
+          previousModel: model,
+          reason: "provider_withdrawn",
+        });
       }
       await hub.reconfigure(live, { providers, models });
       const rows = (await seatOf(live.session).list()).filter(({ ref }) => refs.includes(ref));
@@ -105,7 +108,7 @@ export const modelMethods: MethodTable = {
         const wire = type === "anthropic" ? {} : { wireApi, ...(transport && { transport }) };
         return { type, ...wire, baseUrl, ...(apiKey !== undefined && { apiKey }), headers };
       }
-      const endpoint = await session.settings.identity?.endpoint();
+      const endpoint = await session.workspace.services?.identity?.endpoint();
       if (!endpoint) throw new TroupeError("usage", "The session's provider is one of troupe's own settings.");
       const { baseUrl, token, headers } = endpoint;
       return {
@@ -117,9 +120,9 @@ export const modelMethods: MethodTable = {
 };
 
 function seatOf(session: Session): ModelSelection {
-  const { modelSelection } = session.settings;
-  if (!modelSelection) throw new TroupeError("failed", "The model of this session cannot be changed.");
-  return modelSelection;
+  const { selection } = session.mainAgent;
+  if (!selection) throw new TroupeError("failed", "The model of this session cannot be changed.");
+  return selection;
 }
 
 /** Context window of models that do not declare one; the same default as elsewhere. */

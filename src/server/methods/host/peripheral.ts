@@ -40,7 +40,7 @@ export const peripheralMethods: MethodTable = {
   "session.remote.notifySteerableChanged": sessionMethod(
     () => ({ remoteSteerable: z.boolean() }),
     async ({ remoteSteerable }, { session }) => {
-      await session.say("session.remote_steerable_changed", { remoteSteerable });
+      await session.history.emit("session.remote_steerable_changed", { remoteSteerable });
       return {};
     },
   ),

@@ -1,7 +1,7 @@
 /** The permissions that a session's client grants without a request. */
 import * as z from "zod";
 import type { Session } from "../../../session/session.ts";
-import { surroundingsOf } from "../agents/skills.ts";
+import { servicesOf } from "../agents/skills.ts";
 import { type MethodTable, nothing, sessionMethod } from "../method.ts";
 
 const Rule = z.object({ kind: z.string().min(1), argument: z.string().nullable() });
@@ -87,7 +87,7 @@ export const permissionsMethods: MethodTable = {
   "session.permissions.resetSessionApprovals": sessionMethod(
     () => ({ includeLocation: z.boolean().default(false) }),
     (_, { session }) => {
-      surroundingsOf(session).permissions.resetApprovals();
+      servicesOf(session).permissions.resetApprovals();
       return done;
     },
   ),
@@ -114,10 +114,10 @@ export const permissionsMethods: MethodTable = {
     allowed: rulesOf(session).isWithin(params.path, "workspace"),
   })),
   "session.permissions.locations.resolve": sessionMethod(workingDirectory, (params, { session }) =>
-    surroundingsOf(session).permissions.locate(params.workingDirectory),
+    servicesOf(session).permissions.locate(params.workingDirectory),
   ),
   "session.permissions.locations.apply": sessionMethod(workingDirectory, (params, { session }) => {
-    const { permissions } = surroundingsOf(session);
+    const { permissions } = servicesOf(session);
     const appliedRules = permissions.applyLocation(params.workingDirectory);
     return {
       ...permissions.locate(params.workingDirectory),
@@ -130,15 +130,15 @@ export const permissionsMethods: MethodTable = {
   "session.permissions.locations.addToolApproval": sessionMethod(
     () => ({ locationKey: z.string().min(1), approval: z.looseObject({ kind: z.string() }) }),
     async ({ locationKey, approval }, { session }) => {
-      await surroundingsOf(session).permissions.approveInLocation(locationKey, approval);
+      await servicesOf(session).permissions.approveInLocation(locationKey, approval);
       return done;
     },
   ),
   "session.permissions.folderTrust.isTrusted": sessionMethod(path, (params, { session }) => ({
-    trusted: surroundingsOf(session).permissions.isTrusted(params.path),
+    trusted: servicesOf(session).permissions.isTrusted(params.path),
   })),
   "session.permissions.folderTrust.addTrusted": sessionMethod(path, async (params, { session }) => {
-    await surroundingsOf(session).permissions.trust(params.path);
+    await servicesOf(session).permissions.trust(params.path);
     return done;
   }),
   "session.permissions.urls.setUnrestrictedMode": sessionMethod(enabled, (params, { session }) => ({
@@ -146,7 +146,7 @@ export const permissionsMethods: MethodTable = {
   })),
 };
 
-const rulesOf = (session: Session) => surroundingsOf(session).permissions.rules;
+const rulesOf = (session: Session) => servicesOf(session).permissions.rules;
 const modeOf = (session: Session): "manual" | "allow-all" => (rulesOf(session).allowsAll ? "allow-all" : "manual");
 const allowAllState = (session: Session) => {
   const { allowsAll } = rulesOf(session);
@@ -160,7 +160,7 @@ function allowAll(session: Session, isWanted: boolean): boolean {
   const previousMode = modeOf(session);
   if (!rules.setAllowAll(isWanted)) return false;
   if (before !== isWanted) {
-    void session.say("session.permissions_changed", {
+    void session.history.emit("session.permissions_changed", {
       ...{ mode: modeOf(session), previousMode },
       ...{ allowAllPermissions: isWanted, previousAllowAllPermissions: before },
     });

@@ -9,7 +9,7 @@ const MAX_PAGE = 1_000;
 
 export const clientMetadataMethods: MethodTable = {
   "session.metadata.getClientMetadata": sessionMethod(nothing, (_, { session }) =>
-    readClientMetadata(session.settings.log.directory),
+    readClientMetadata(session.history.log.directory),
   ),
   "session.metadata.updateClientMetadata": sessionMethod(
     () => ({
@@ -18,7 +18,7 @@ export const clientMetadataMethods: MethodTable = {
       set: z.record(z.string().min(1).max(200), z.string().max(16_384)).default({}),
     }),
     ({ clear, remove, set }, { live, session }) =>
-      live.inOrder(() => updateClientMetadata(session.settings.log.directory, { clear, remove, set })),
+      live.inOrder(() => updateClientMetadata(session.history.log.directory, { clear, remove, set })),
   ),
   "sessions.getClientMetadata": method(
     () => z.object({ sessionIds: z.array(z.string()).max(1000), keys: z.array(z.string()).optional() }),
@@ -45,7 +45,7 @@ async function metadataOf(sessionId: string, keys: readonly string[] | undefined
     return { sessionId, status: "notFound" };
   }
   const live = call.hub.find(sessionId);
-  const folder = live?.session.settings.log.directory ?? join(home, "session-state", sessionId);
+  const folder = live?.session.history.log.directory ?? join(home, "session-state", sessionId);
   try {
     return { sessionId, status: "ok", metadata: chosen(await readClientMetadata(folder), keys) };
   } catch {

@@ -4,7 +4,7 @@ import type { SessionEvent } from "../../../protocol/event.ts";
 import type { Connection } from "../../connection.ts";
 import type { Cursor } from "../../sessions/event-window.ts";
 import type { LiveSession } from "../../sessions/live-session.ts";
-import { surroundingsOf } from "../agents/skills.ts";
+import { servicesOf } from "../agents/skills.ts";
 import { type MethodTable, nothing, sessionMethod } from "../method.ts";
 
 const MAX_PAGE = 1_000;
@@ -68,7 +68,7 @@ function askForTokens(live: LiveSession, connection: Connection): void {
     const { kind: _, ...data } = request;
     live.tell(connection, "mcp.oauth_required", data);
   }
-  surroundingsOf(session).mcp?.askAgain();
+  servicesOf(session).mcp?.askAgain();
 }
 
 const cursorOf = (live: LiveSession, { kept, passing }: Cursor): string => `${live.openedAs}|${kept}|${passing}`;

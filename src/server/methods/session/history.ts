@@ -10,7 +10,7 @@ export const historyMethods: MethodTable = {
   "session.history.compact": sessionMethod(
     () => ({ customInstructions: z.string().optional(), trigger: z.enum(["manual", "model_switch"]).optional() }),
     async ({ customInstructions, trigger }, { session, signal }) => {
-      const { context } = session;
+      const { context } = session.mainAgent;
       if (!context) throw new TroupeError("usage", "There is nothing to compact yet.");
       const end = await context.compact({
         ...(customInstructions && { focus: customInstructions }),
@@ -27,35 +27,35 @@ export const historyMethods: MethodTable = {
     },
   ),
   "session.history.cancelBackgroundCompaction": sessionMethod(nothing, async (_, { session }) => ({
-    cancelled: (await session.context?.cancelBackground()) ?? false,
+    cancelled: (await session.mainAgent.context?.cancelBackground()) ?? false,
   })),
   "session.history.abortManualCompaction": sessionMethod(nothing, (_, { session }) => ({
-    aborted: session.context?.abortBlocking() ?? false,
+    aborted: session.mainAgent.context?.abortBlocking() ?? false,
   })),
   "session.history.summarizeForHandoff": sessionMethod(nothing, (_, { session }) => ({
     summary: lastSummary(session),
   })),
   "session.history.clearContext": sessionMethod(
     () => ({ prompt: z.string().min(1) }),
-    async ({ prompt }, { session }) => ({ messagesCleared: await session.rewinds.clear(prompt) }),
+    async ({ prompt }, { session }) => ({ messagesCleared: await session.history.rewinds.clear(prompt) }),
   ),
   "session.history.truncate": sessionMethod(byEvent, async ({ eventId }, { session }) => {
-    const end = await session.rewinds.rewind(eventId);
+    const end = await session.history.rewinds.rewind(eventId);
     if (end.outcome === "session-busy") throw new TroupeError("failed", "The session is at work: stop it first.");
     return { eventsRemoved: end.eventsRemoved };
   }),
   "session.history.listRewindPoints": sessionMethod(nothing, async (_, { session }) => ({
-    fileChangeTrackingEnabled: session.settings.fileHistory !== undefined,
-    points: await session.rewinds.points(),
+    fileChangeTrackingEnabled: session.history.files !== undefined,
+    points: await session.history.rewinds.points(),
   })),
   "session.history.previewRewind": sessionMethod(byEvent, async ({ eventId }, { session }) => {
-    const { files } = await session.rewinds.preview(eventId);
+    const { files } = await session.history.rewinds.preview(eventId);
     return { available: true, fileCount: files.length, files };
   }),
   "session.history.rewind": sessionMethod(
     () => ({ ...byEvent(), mode: z.enum(["conversation", "conversation-and-files"]) }),
     async ({ eventId, mode }, { session }) => {
-      return session.rewinds.rewind(eventId, { files: mode === "conversation-and-files" });
+      return session.history.rewinds.rewind(eventId, { files: mode === "conversation-and-files" });
     },
   ),
   "sessions.fork": method(

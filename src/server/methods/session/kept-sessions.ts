@@ -67,7 +67,7 @@ export const keptSessionsMethods: MethodTable = {
     return {};
   }),
   "sessions.save": method(byId, async ({ sessionId }, { hub }) => {
-    await hub.require(sessionId).session.settings.log.flush();
+    await hub.require(sessionId).session.history.log.flush();
     return {};
   }),
   "sessions.bulkDelete": method(manyIds, async ({ sessionIds }, call) => ({
@@ -97,7 +97,7 @@ export const keptSessionsMethods: MethodTable = {
   ),
   // The board of a session is available only while the session is open.
   "sessions.getBoardEntryCount": method(byId, async ({ sessionId }, { hub }) => {
-    const board = hub.find(sessionId)?.session.settings.surroundings?.board;
+    const board = hub.find(sessionId)?.session.workspace.services?.board;
     return board ? { count: await board.count() } : {};
   }),
   "sessions.reloadPluginHooks": method(byId, ({ sessionId }, { hub }) => {

@@ -12,10 +12,12 @@ import { workspaceOf } from "./workspaces.ts";
 
 export const metadataMethods: MethodTable = {
   "session.metadata.snapshot": sessionMethod(nothing, (_, { session }) => snapshotOf(session)),
-  "session.metadata.isProcessing": sessionMethod(nothing, (_, { session }) => ({ processing: session.isWorking })),
+  "session.metadata.isProcessing": sessionMethod(nothing, (_, { session }) => ({
+    processing: session.queue.isWorking,
+  })),
   "session.metadata.activity": sessionMethod(nothing, (_, { session }) => ({
-    abortable: session.isWorking,
-    hasActiveWork: session.isWorking || session.isPending,
+    abortable: session.queue.isWorking,
+    hasActiveWork: session.queue.isWorking || session.queue.isPending,
   })),
   "session.metadata.contextInfo": sessionMethod(
     () => ({ promptTokenLimit: z.number(), outputTokenLimit: z.number(), selectedModel: z.string().optional() }),
@@ -29,7 +31,7 @@ export const metadataMethods: MethodTable = {
   "session.metadata.getContextHeaviestMessages": sessionMethod(
     () => ({ limit: z.number().int().min(0).default(10) }),
     async ({ limit }, { session }) => {
-      const report = await session.context?.report();
+      const report = await session.mainAgent.context?.report();
       const heaviest = (report?.largest ?? []).slice(0, limit);
       const messages = heaviest.map(({ label, tokens }, index) => ({
         id: `${index + 1}`,
@@ -43,19 +45,20 @@ export const metadataMethods: MethodTable = {
   "session.metadata.setWorkingDirectory": sessionMethod(
     () => ({ workingDirectory: z.string().min(1) }),
     async ({ workingDirectory }, { hub, live, session }) => {
-      const folder = resolve(session.settings.cwd, workingDirectory);
+      const folder = resolve(session.workspace.cwd, workingDirectory);
       if (!(await isFolder(folder))) throw new TroupeError("usage", `${folder} is not a folder.`);
       if (live.isBusy) throw new TroupeError("failed", "The session is at work: stop it before it goes elsewhere.");
       await hub.reconfigure(live, { workingDirectory: folder });
-      return { workingDirectory: live.session.settings.cwd };
+      return { workingDirectory: live.session.workspace.cwd };
     },
   ),
   "session.metadata.recordContextChange": sessionMethod(
     () => ({ context: WorkingDirectory }),
     async ({ context }, { session }) => {
       // A client cannot change the session's working directory.
-      const { cwd } = session.settings;
-      if ((await realOr(context.cwd)) === (await realOr(cwd))) await session.say("session.context_changed", context);
+      const { cwd } = session.workspace;
+      if ((await realOr(context.cwd)) === (await realOr(cwd)))
+        await session.history.emit("session.context_changed", context);
       return {};
     },
   ),
@@ -80,7 +83,7 @@ const isFolder = (path: string): Promise<boolean> =>
   );
 
 function snapshotOf(session: Session): object {
-  const { settings } = session;
+  const { mainAgent, workspace } = session;
   const [first, last] = [session.events[0], session.events.at(-1)];
   const now = new Date().toISOString();
   return {
@@ -90,12 +93,12 @@ function snapshotOf(session: Session): object {
     isRemote: false,
     alreadyInUse: false,
     workspacePath: folderOf(session),
-    ...(session.name !== undefined && { initialName: session.name }),
-    ...(session.title !== undefined && { summary: session.title }),
-    workingDirectory: settings.cwd,
-    currentMode: session.modes.current,
-    selectedModel: settings.model.model,
-    sessionLimits: limitsData(settings.credits?.most).sessionLimits,
+    ...(session.history.name !== undefined && { initialName: session.history.name }),
+    ...(session.history.title !== undefined && { summary: session.history.title }),
+    workingDirectory: workspace.cwd,
+    currentMode: mainAgent.modes.current,
+    selectedModel: mainAgent.model.model,
+    sessionLimits: limitsData(mainAgent.credits?.most).sessionLimits,
     workspace: workspaceOf(session),
   };
 }
@@ -108,7 +111,7 @@ interface TokenParts {
 }
 
 async function tokensOf(session: Session): Promise<TokenParts> {
-  const parts = (await session.context?.report())?.parts ?? [];
+  const parts = (await session.mainAgent.context?.report())?.parts ?? [];
   const sum = (...kinds: string[]): number =>
     parts.reduce((total, { kind, tokens }) => (kinds.includes(kind) ? total + tokens : total), 0);
   return {
@@ -123,7 +126,7 @@ async function contextInfo(
   session: Session,
   limits: { promptTokenLimit: number; outputTokenLimit: number },
 ): Promise<object | null> {
-  const report = await session.context?.report();
+  const report = await session.mainAgent.context?.report();
   if (!report) return null;
   const { system, tools, mcp, conversation } = await tokensOf(session);
   const { promptTokenLimit, outputTokenLimit } = limits;
@@ -142,7 +145,7 @@ async function contextInfo(
 }
 
 async function attribution(session: Session): Promise<object | null> {
-  const report = await session.context?.report();
+  const report = await session.mainAgent.context?.report();
   if (!report) return null;
   const { tokenLimit, bufferTokens, compactionThreshold, modelName, freeTokens, totalTokens, parts } = report;
   const of = (...kinds: string[]): number =>

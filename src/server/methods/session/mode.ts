@@ -3,11 +3,11 @@ import * as z from "zod";
 import { type MethodTable, nothing, sessionMethod } from "../method.ts";
 
 export const modeMethods: MethodTable = {
-  "session.mode.get": sessionMethod(nothing, (_, { session }) => session.modes.current),
+  "session.mode.get": sessionMethod(nothing, (_, { session }) => session.mainAgent.modes.current),
   "session.mode.set": sessionMethod(
     () => ({ mode: z.enum(["interactive", "plan", "autopilot"]) }),
     async ({ mode }, { session }) => {
-      await session.modes.set(mode);
+      await session.mainAgent.modes.set(mode);
       return { status: "applied", modelChanged: false };
     },
   ),

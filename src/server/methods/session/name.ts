@@ -6,12 +6,14 @@ import { type MethodTable, nothing, sessionMethod } from "../method.ts";
 const MAX_NAME_CHARACTERS = 200;
 
 export const nameMethods: MethodTable = {
-  "session.name.get": sessionMethod(nothing, (_, { session }) => ({ name: session.name ?? session.title ?? null })),
+  "session.name.get": sessionMethod(nothing, (_, { session }) => ({
+    name: session.history.name ?? session.history.title ?? null,
+  })),
   "session.name.set": sessionMethod(
     () => ({ name: z.string() }),
     async ({ name }, { session }) => {
       if (name.trim() === "") throw new TroupeError("usage", "A session's name cannot be empty.");
-      await session.rename(name.trim().slice(0, MAX_NAME_CHARACTERS));
+      await session.history.rename(name.trim().slice(0, MAX_NAME_CHARACTERS));
     },
   ),
   // Has an effect only if the user has not chosen a name.
@@ -19,8 +21,8 @@ export const nameMethods: MethodTable = {
     () => ({ summary: z.string() }),
     async ({ summary }, { session }) => {
       const title = summary.trim().slice(0, MAX_NAME_CHARACTERS);
-      if (title === "" || session.name !== undefined) return { applied: false };
-      await session.entitle(title);
+      if (title === "" || session.history.name !== undefined) return { applied: false };
+      await session.history.setTitle(title);
       return { applied: true };
     },
   ),

@@ -24,7 +24,7 @@ const TokenAnswer = () =>
 /** Warns that the approval applies to this session only, because it could not be stored. */
 function notKept(session: Session, error: unknown): void {
   const why = error instanceof Error ? error.message : String(error);
-  session.warn("permissions", `What was approved permanently could not be written to the settings: ${why}`);
+  session.history.warn("permissions", `What was approved permanently could not be written to the settings: ${why}`);
 }
 
 /** A missing number, or one that adds nothing, would only cause another request. */
@@ -59,11 +59,11 @@ export const pendingMethods: MethodTable = {
       if (asked?.kind !== "permission") return { success: false };
       // If the request was repeated to a client without a user, it keeps waiting for a client that has one.
       if (result.kind === "user-not-available" && session.requests.wasReminded(id)) return { success: false };
-      const { surroundings, cwd } = session.settings;
-      const locationKey = (): string => surroundings?.permissions.locate(cwd).locationKey ?? cwd;
+      const { services, cwd } = session.workspace;
+      const locationKey = (): string => services?.permissions.locate(cwd).locationKey ?? cwd;
       const answer = permissionResult(result, asked.permissionRequest, { locationKey });
       const address = allowedAddress(result, asked.permissionRequest);
-      const allow = address && surroundings?.permissions.allowUrl(address);
+      const allow = address && services?.permissions.allowUrl(address);
       const success = session.requests.answer("permission", id, answer) === "accepted";
       if (success) await allow?.().catch((error: unknown) => notKept(session, error));
       return { success };

@@ -12,17 +12,17 @@ export const planMethods: MethodTable = {
     () => ({ content: z.string() }),
     async ({ content }, { session }) => {
       const { isNew } = await writePlan(session, content);
-      await session.say("session.plan_changed", { operation: isNew ? "create" : "update" });
+      await session.history.emit("session.plan_changed", { operation: isNew ? "create" : "update" });
     },
   ),
   "session.plan.delete": sessionMethod(nothing, async (_, { session }) => {
-    if (await removePlan(session)) await session.say("session.plan_changed", { operation: "delete" });
+    if (await removePlan(session)) await session.history.emit("session.plan_changed", { operation: "delete" });
   }),
   "session.plan.readSqlTodos": sessionMethod(nothing, async (_, { session }) => ({
-    rows: (await session.settings.surroundings?.readTodos()) ?? [],
+    rows: (await session.workspace.services?.readTodos()) ?? [],
   })),
   "session.plan.readSqlTodosWithDependencies": sessionMethod(nothing, async (_, { session }) => ({
-    rows: (await session.settings.surroundings?.readTodos()) ?? [],
-    dependencies: (await session.settings.surroundings?.readDependencies()) ?? [],
+    rows: (await session.workspace.services?.readTodos()) ?? [],
+    dependencies: (await session.workspace.services?.readDependencies()) ?? [],
   })),
 };

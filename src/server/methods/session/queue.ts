@@ -18,7 +18,7 @@ const Message = () =>
 export const queueMethods: MethodTable = {
   "session.queue.pendingItems": sessionMethod(nothing, (_, { live, session }) => {
     const { queued, steering } = session.queue.waiting;
-    const agentMode = session.modes.current;
+    const agentMode = session.mainAgent.modes.current;
     return {
       items: [
         ...queued.map((message) => ({
@@ -94,7 +94,7 @@ export const queueMethods: MethodTable = {
   "session.interruptMainTurn": sessionMethod(
     () => ({ flushQueued: z.boolean().default(false) }),
     async ({ flushQueued }, { session }) => {
-      const interrupted = session.isWorking;
+      const interrupted = session.queue.isWorking;
       if (!flushQueued)
         for (const { messageId } of session.queue.waiting.queued) await session.queue.withdraw(messageId);
       if (interrupted) session.abort();

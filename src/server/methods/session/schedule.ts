@@ -16,9 +16,9 @@ export const scheduleMethods: MethodTable = {
   ),
 };
 
-type Schedules = NonNullable<ReturnType<NonNullable<NonNullable<Session["settings"]["surroundings"]>["schedules"]>>>;
+type Schedules = NonNullable<ReturnType<NonNullable<NonNullable<Session["workspace"]["services"]>["schedules"]>>>;
 
-const schedulesOf = (session: Session): Schedules | undefined => session.settings.surroundings?.schedules?.();
+const schedulesOf = (session: Session): Schedules | undefined => session.workspace.services?.schedules?.();
 
 function told(entry: ReturnType<Schedules["list"]>[number]): object {
   const { nextRunAt, recurring, ...rest } = entry;

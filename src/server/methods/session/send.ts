@@ -70,8 +70,11 @@ async function send(items: readonly Item[], how: ForAll, call: SessionCall): Pro
   const trace = traceOf(how) ?? live.trace;
   requireExtensionMay(call, { ...how, attaches: items.some(({ attachments }) => attachments) });
   if (items.some(({ requiredTool }) => requiredTool !== undefined))
-    session.warn("options", "requiredTool is not used: the model chooses its tools. Name the tool in the prompt.");
-  if (agentMode !== undefined && agentMode !== "shell") await session.modes.set(agentMode);
+    session.history.warn(
+      "options",
+      "requiredTool is not used: the model chooses its tools. Name the tool in the prompt.",
+    );
+  if (agentMode !== undefined && agentMode !== "shell") await session.mainAgent.modes.set(agentMode);
   const source = connection.extension ? `extension-${connection.extension.name}` : sourceOf(how.source);
   const shared = {
     ...(source !== undefined && { source }),
@@ -100,7 +103,7 @@ async function send(items: readonly Item[], how: ForAll, call: SessionCall): Pro
     };
     ids.push(await sendOn(session, message));
   }
-  if (wait) await session.whenIdle();
+  if (wait) await session.queue.whenIdle();
   return ids;
 }
 
@@ -122,7 +125,7 @@ async function commandOf(prompt: string, { session, live }: SessionCall): Promis
 /** Notifies clients of a command's output, and that nothing follows. Returns an id in place of a message id. */
 function announce(text: string, { session, live }: SessionCall): string {
   live.commands.say(text);
-  if (!session.isWorking) void session.say("session.idle", {});
+  if (!session.queue.isWorking) void session.history.emit("session.idle", {});
   return crypto.randomUUID();
 }
 

@@ -6,7 +6,8 @@ import { type MethodTable, nothing, sessionMethod } from "../method.ts";
 
 export const usageMethods: MethodTable = {
   "session.usage.getMetrics": sessionMethod(nothing, async (_, { session }) => {
-    const { budget, events } = session;
+    const { history, events } = session;
+    const { budget } = history;
     const models = [...budget.perModel].map(([name, { calls, usage, costUsd }]) => [
       name,
       { requests: { count: calls, cost: costUsd ?? 0 }, usage },
@@ -14,7 +15,7 @@ export const usageMethods: MethodTable = {
     const { usage, durationMs, costUsd: total } = budget.session;
     const totalNanoAiu = nanoCredits(total);
     const last = events.findLast((event) => event.type === "troupe.usage" && event.agentId === undefined)?.data;
-    const { filesModified, ...lines } = await codeChanges(session.settings.fileHistory, events);
+    const { filesModified, ...lines } = await codeChanges(session.history.files, events);
     return {
       totalPremiumRequestCost: 0,
       totalUserRequests: tallyOf(events).userMessages,
@@ -29,7 +30,7 @@ export const usageMethods: MethodTable = {
       ...(totalNanoAiu !== undefined && { totalNanoAiu }),
       codeChanges: { ...lines, filesModifiedCount: filesModified.length, filesModified },
       modelMetrics: Object.fromEntries(models),
-      currentModel: session.settings.model.model,
+      currentModel: session.mainAgent.model.model,
       lastCallInputTokens: last && "inputTokens" in last ? last.inputTokens : 0,
       lastCallOutputTokens: last && "outputTokens" in last ? last.outputTokens : 0,
     };

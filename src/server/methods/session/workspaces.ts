@@ -32,7 +32,7 @@ export const workspacesMethods: MethodTable = {
   "session.workspaces.updateMetadata": sessionMethod(
     () => ({ name: z.string().trim().min(1).max(500).optional() }),
     async ({ name }, { session }) => {
-      if (name !== undefined) await session.rename(name);
+      if (name !== undefined) await session.history.rename(name);
       return { workspace: workspaceOf(session), path: folderOf(session) };
     },
   ),
@@ -47,13 +47,13 @@ export const workspacesMethods: MethodTable = {
     async ({ content }, { session }) => {
       const { isNew } = await writeObjective(session, content);
       const operation = isNew ? "create" : "update";
-      await session.say("session.autopilot_objective_changed", { operation });
+      await session.history.emit("session.autopilot_objective_changed", { operation });
       return { operation };
     },
   ),
   "session.workspaces.deleteAutopilotObjective": sessionMethod(nothing, async (_, { session }) => {
     const deleted = await removeObjective(session);
-    if (deleted) await session.say("session.autopilot_objective_changed", { operation: "delete" });
+    if (deleted) await session.history.emit("session.autopilot_objective_changed", { operation: "delete" });
     return { deleted };
   }),
   // Only compaction creates summaries: each replaces a part of the conversation.
@@ -80,7 +80,7 @@ export const workspacesMethods: MethodTable = {
     () => ({ path: z.string(), content: z.string() }),
     async ({ path, content }, { session }) => {
       const { isNew } = await writeSessionFile(session, path, content);
-      await session.say("session.workspace_file_changed", { path, operation: isNew ? "create" : "update" });
+      await session.history.emit("session.workspace_file_changed", { path, operation: isNew ? "create" : "update" });
     },
   ),
   "session.workspaces.statFile": sessionMethod(onePath, async ({ path }, { session }) => {
@@ -115,7 +115,7 @@ export const workspacesMethods: MethodTable = {
     async (wish, { session, signal }) => {
       const ofSession = wish.mode === "session" ? await sessionDiff(session, wish) : undefined;
       if (ofSession) return ofSession;
-      const diff = await workspaceDiff(session.settings.cwd, { ...wish, signal });
+      const diff = await workspaceDiff(session.workspace.cwd, { ...wish, signal });
       return wish.mode === "session" ? { ...diff, unavailableReason: "file-change-tracking-disabled" } : diff;
     },
   ),
@@ -132,17 +132,17 @@ export const workspacesMethods: MethodTable = {
 
 /** Returns the workspace in the form of the file that lists read. */
 export function workspaceOf(session: Session): object {
-  const { context } = session.settings;
-  const { cwd, gitRoot, repository, branch } = context;
+  const { cwd, gitRoot, repository, branch } = session.workspace.directory;
   const [first, last] = [session.events[0], session.events.at(-1)];
+  const name = session.history.name ?? session.history.title;
   return {
     id: session.id,
     cwd,
     ...(gitRoot !== undefined && { git_root: gitRoot }),
     ...(repository !== undefined && { repository }),
     ...(branch !== undefined && { branch }),
-    ...((session.name ?? session.title) !== undefined && { name: session.name ?? session.title }),
-    user_named: session.name !== undefined,
+    ...(name !== undefined && { name }),
+    user_named: session.history.name !== undefined,
     summary_count: session.events.filter((event) => event.type === "session.compaction_complete").length,
     ...(first && { created_at: first.timestamp }),
     ...(last && { updated_at: last.timestamp }),

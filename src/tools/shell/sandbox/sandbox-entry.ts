@@ -10,12 +10,14 @@ import { type NetworkBridge, openNetworkBridge } from "../network/network-bridge
 import { hostRules } from "../network/network-rules.ts";
 import { namesIn, startOf } from "../process/processes.ts";
 import { secondNames } from "../second-names.ts";
+import type { ExistingNames } from "./existing-names.ts";
 import { cleanUpHere, type LeftBehind } from "./left-behind.ts";
+import type { Mount } from "./mount.ts";
 import { mountCheck } from "./mount-check.ts";
 import type { MountPoints } from "./mount-points.ts";
 import { realPath, Unprotectable } from "./path-kinds.ts";
 import type { Prepared, SandboxOptions, SandboxRequest, SupportFiles } from "./sandbox.ts";
-import { type Mount, type MountPlan, planMounts, type SandboxProfile } from "./sandbox-profile.ts";
+import { type MountPlan, planMounts, type SandboxProfile } from "./sandbox-profile.ts";
 import { type Found, TooLarge, type WorkspaceScanner } from "./sandbox-scan.ts";
 
 /** The filter is passed on a descriptor that must be opened again for every start. */
@@ -35,6 +37,7 @@ export interface Entry {
   readonly program: string;
   readonly files: SupportFiles;
   readonly scanner: WorkspaceScanner;
+  readonly credentials: ExistingNames;
   /** See `hasInheritable`. */
   readonly inheritsDescriptors: boolean;
 }
@@ -88,7 +91,7 @@ export async function enterSandbox(entry: Entry): Promise<Prepared> {
 }
 
 function homeOf({ home = homedir() }: SandboxOptions): string {
-  return existsSync(home) ? realpathSync(home) : home;
+  return existsSync(home) ? realpathSync.native(home) : home;
 }
 
 /** Plans the mounts and creates their mount points. Plans again when the workspace changes in between. */
@@ -142,11 +145,12 @@ async function search({ scanner, options }: Entry, root: string): Promise<Found>
 }
 
 function planned(
-  { request, options, mountPoints }: Entry,
+  { request, options, mountPoints, credentials }: Entry,
   roots: WorkspaceRoots & { workspace: SandboxProfile["workspace"]; alsoHidden: readonly string[] },
 ): MountPlan {
   const real = (paths: readonly string[]): string[] =>
     paths.map((path) => realPath(path)).filter((path) => path !== undefined);
+  const home = homeOf(options);
   try {
     return planMounts({
       workspace: roots.workspace,
@@ -154,7 +158,8 @@ function planned(
       readable: real(request.readable ?? []),
       denied: real([...(options.denied ?? []), ...(request.denied ?? []), ...roots.alsoHidden]),
       readOnlyWorkspace: request.readOnlyWorkspace ?? false,
-      home: homeOf(options),
+      home,
+      credentials: credentials.in(home),
       stateRoot: options.stateRoot,
       temporaryFolders: [tmpdir(), "/tmp", "/var/tmp"],
       homeView:
@@ -180,9 +185,9 @@ interface WorkspaceRoots {
 }
 
 function workspaceRoots({ workspace, cwd }: SandboxRequest, stateRoot: string): WorkspaceRoots {
-  const all = [...new Set(workspace.map((path) => realpathSync(path)))];
+  const all = [...new Set(workspace.map((path) => realpathSync.native(path)))];
   const tops = all.filter((path) => !all.some((other) => other !== path && isInside(path, [other])));
-  const state = existsSync(stateRoot) ? realpathSync(stateRoot) : stateRoot;
+  const state = existsSync(stateRoot) ? realpathSync.native(stateRoot) : stateRoot;
   const isOwn = (path: string): boolean => isInside(path, [state]) && !isInside(cwd, [path]);
   return { guarded: tops.filter((path) => !isOwn(path)), own: tops.filter(isOwn) };
 }

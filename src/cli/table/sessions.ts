@@ -1,0 +1,43 @@
+import type { Command } from "./command.ts";
+
+const session = [{ name: "id|name", values: "session" }] as const;
+
+export const sessions: Command = {
+  name: "sessions",
+  group: "Sessions",
+  summary: "list, show, export and delete stored sessions",
+  examples: [
+    ["troupe sessions list --here --limit 10", "the last ten sessions of this repository"],
+    ["troupe sessions show 3f2a91c", "read a session; the first 7 letters of its id are enough"],
+    ["troupe sessions export 3f2a91c > log.jsonl", "the whole log as JSON lines"],
+  ],
+  usual: "list",
+  subcommands: [
+    {
+      name: "list",
+      summary: "list sessions, the last used first",
+      flags: { here: true, limit: "show at most n sessions", json: "print one JSON array" },
+    },
+    {
+      name: "show",
+      summary: "print what was said and done in a session",
+      arguments: session,
+      flags: { all: "start at the beginning, also if the log has 16 MiB or more" },
+    },
+    {
+      name: "search",
+      summary: "the same as troupe search",
+      arguments: [{ name: "words", repeated: true }],
+      flags: { repo: true, cwd: true, since: true, limit: true, json: "print one JSON array" },
+    },
+    { name: "reindex", summary: "rebuild the search index from the logs" },
+    { name: "export", summary: "print the whole log as JSON lines", arguments: session },
+    {
+      name: "delete",
+      summary: "delete a session, its files and the worktrees of its agents",
+      arguments: session,
+      flags: { force: "also delete agents' work that was not merged" },
+    },
+  ],
+  load: async () => (await import("../commands/sessions.ts")).sessionsCommand,
+};

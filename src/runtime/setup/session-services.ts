@@ -1,0 +1,87 @@
+import type { ScheduleRegistry } from "../../session/modes/schedules.ts";
+import type { SessionOptions } from "../../session/session.ts";
+import type { SessionDatabase } from "../../tools/database/session-database.ts";
+import type { LateFactories } from "../agents/late-factories.ts";
+import type { LiveAgents } from "../agents/live-agents.ts";
+import type { SessionBoard } from "../knowledge/session-board.ts";
+import type { SessionMemory } from "../knowledge/session-memory.ts";
+import { mcpApps } from "../mcp/mcp-apps.ts";
+import { serverPort } from "../mcp/server-port.ts";
+import type { SessionMcp } from "../mcp/session-mcp.ts";
+import { showsApps, summaries } from "../mcp/session-servers.ts";
+import { permissionDesk } from "../permissions/permission-desk.ts";
+import type { Workspace } from "../workspace/workspace.ts";
+import type { LiveSkills } from "./live-skills.ts";
+import type { MainAgentChoice } from "./main-agent-choice.ts";
+import type { SessionExtensions } from "./session-extensions.ts";
+import type { SessionRules } from "./session-rules.ts";
+import type { SessionSetup } from "./session-setup.ts";
+import type { SessionTracker } from "./session-tracker.ts";
+
+/** Returns the state beside the conversation that surfaces can read and change. */
+export function sessionServices(
+  draft: SessionSetup,
+  how: {
+    workspace: Workspace;
+    lead: MainAgentChoice;
+    agents: LiveAgents | undefined;
+    mcp: SessionMcp | undefined;
+    skills: LiveSkills;
+    rules: SessionRules;
+    extensions: SessionExtensions | undefined;
+    factories: LateFactories | undefined;
+    memory: SessionMemory | undefined;
+    board: SessionBoard | undefined;
+    database: SessionDatabase;
+    schedules: () => ScheduleRegistry | undefined;
+    tracker: () => SessionTracker | undefined;
+  },
+): NonNullable<SessionOptions["services"]> {
+  const { workspace, lead, agents, mcp, memory, board, database, schedules } = how;
+  return {
+    filesFolder: draft.files,
+    identity: draft.identity,
+    get skills() {
+      return how.skills.all;
+    },
+    setSkillEnabled: (name, enabled) => how.skills.setEnabled(name, enabled),
+    reloadSkills: () => how.skills.reload(),
+    instructions: () => workspace.instructions.files,
+    plugins: () => workspace.plugins,
+    permissions: permissionDesk(draft, how.rules),
+    mayShowApps: workspace.flags.has("MCP_APPS"),
+    showsApps: showsApps(draft, workspace),
+    ...(mcp && { mcp: serverPort(mcp, mcpApps(draft, { mcp, rules: how.rules })) }),
+    serverSummaries: () => summaries(mcp, workspace),
+    servers: () => serverEntries(mcp, workspace),
+    agents: lead,
+    ...(how.extensions && { extensions: how.extensions }),
+    ...(how.factories && { factories: how.factories }),
+    ...(agents && { reloadAgents: () => agents.reload(), giveSubagents: (given) => agents.give(given) }),
+    schedules,
+    memories: () => memory?.count ?? 0,
+    ...(board && {
+      board: {
+        isTrustedForRun: workspace.trust.state === "run",
+        count: async () => (await board.board.list()).length,
+        flush: async () => how.tracker()?.flush(),
+      },
+    }),
+    async fork(toEventId) {
+      const { forkSession } = await import("../sessions/fork-session.ts");
+      const { session } = draft.listener;
+      const wish = { ...(toEventId !== undefined && { toEventId }), ...(session && { session }) };
+      return forkSession({ sessionId: draft.log.sessionId, ...wish }, draft);
+    },
+    readTodos: () => database.readTodos(),
+    readDependencies: () => database.readDependencies(),
+  };
+}
+
+async function serverEntries(mcp: SessionMcp | undefined, workspace: Workspace) {
+  await mcp?.opened();
+  return summaries(mcp, workspace).map(({ name, status, error }) => {
+    const tools = mcp?.definitions(name)?.length;
+    return { name, status, ...(tools !== undefined && { tools }), ...(error !== undefined && { error }) };
+  });
+}
