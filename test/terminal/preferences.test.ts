@@ -46,6 +46,7 @@ describe("choices for the terminal", { timeout: 60_000 }, () => {
     await stage.shows(/NORMAL · interactive/);
     stage.send("bcwsix\u001b");
     await stage.shows("› one six");
+    await stage.shows(/NORMAL · interactive/);
     stage.send("cc/vim off\r");
     await stage.hides("NORMAL");
     stage.send("/theme plain\r");
