@@ -1,4 +1,5 @@
 import { agents } from "./agents.ts";
+import { blame } from "./blame.ts";
 import { board } from "./board.ts";
 import type { Command } from "./command.ts";
 import { diff } from "./diff.ts";
@@ -21,6 +22,7 @@ export const commands: readonly Command[] = [
   search,
   web,
   diff,
+  blame,
   undo,
   rewind,
   fork,
