@@ -59,8 +59,8 @@ export const recordsDefects: readonly Defect[] = [
   {
     id: "repeated-record-used",
     file: "src/store/log/read-log.ts",
-    find: "if (!repeated) take(record.event);",
-    replace: "take(record.event);",
+    find: "if (!isRepeated) this.#take(event);",
+    replace: "this.#take(event);",
     test: "test/store/damage.test.ts",
     title: "loses only what is damaged, names it and stays as it is",
     why: "A repeated record would count twice.",
@@ -68,8 +68,8 @@ export const recordsDefects: readonly Defect[] = [
   {
     id: "gap-not-reported",
     file: "src/store/log/read-log.ts",
-    find: "if (!follows && !damageBefore) damage.push",
-    replace: "if (false) damage.push",
+    find: "if (!follows && !this.#damageBefore) this.#outOfSequence",
+    replace: "if (false) this.#outOfSequence",
     test: "test/store/damage.test.ts",
     title: "loses only what is damaged, names it and stays as it is",
     why: "Lost records would not be reported.",
