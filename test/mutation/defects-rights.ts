@@ -36,7 +36,7 @@ export const rightsDefects: readonly Defect[] = [
     find: "if (isPath && !isWithin(policy, access.path, cwd)) return undefined;",
     replace: "",
     test: "test/permissions/permission-text.test.ts",
-    title: "is offered only where it is heard the next time",
+    title: "is offered only where it applies the next time",
     why: "An approval for the session would cover files outside the allowed folders.",
   },
   {
@@ -51,7 +51,7 @@ export const rightsDefects: readonly Defect[] = [
   {
     id: "allow-all-covers-sandbox-off",
     file: "src/permissions/decide.ts",
-    find: 'return { decision: "ask", by: "policy", reason: "leaving the sandbox is for a person to decide" };',
+    find: 'return { decision: "ask", by: "policy", reason: "only the user can allow leaving the sandbox" };',
     replace: 'return allow("mode", "every tool is allowed");',
     test: "test/permissions/decide.test.ts",
     title: "asks before a command leaves the sandbox, whatever the mode allows",
@@ -180,7 +180,7 @@ export const rightsDefects: readonly Defect[] = [
     find: 'bind(found !== undefined && readOnlyWorkspace ? "ro-bind" : "bind", root)',
     replace: 'bind("bind", root)',
     test: "test/shell/mount-plan.test.ts",
-    title: "makes the whole workspace read-only where that is asked for",
+    title: "makes the whole workspace read-only on request",
     why: "A command in plan mode could change files.",
   },
   {
@@ -207,7 +207,7 @@ export const rightsDefects: readonly Defect[] = [
     find: "if (passes && !looksSecret(name) && isUsable(value))",
     replace: "if (passes && isUsable(value))",
     test: "test/shell/shells.test.ts",
-    title: "has none of twelve secret variables, even when one is asked for by name (E01)",
+    title: "has none of twelve secret variables, even when one is requested by name (E01)",
     why: "Commands would see keys of the environment.",
   },
   {
