@@ -8,7 +8,18 @@ import { dirname, join, normalize } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseAst } from "vite";
 
-export const LIMITS = { filesPerFolder: 25, functionLines: 60, cycleFiles: 5, fileLines: 400 };
+export const LIMITS = { filesPerFolder: 25, functionLines: 60, cycleFiles: 5, fileLines: 400, promptPath: 7 };
+
+/** The functions from the prompt of the command line to the loop. `test/prompt-path.test.ts` compares them with a run. */
+export const PROMPT_PATH = [
+  ["promptCommand", "cli/prompt-mode.ts"],
+  ["submit", "runtime/submit.ts"],
+  ["Session.sendAndWait", "session/session.ts"],
+  ["MessageQueue.accept", "session/turn/message-queue.ts"],
+  ["MessageQueue.#work", "session/turn/message-queue.ts"],
+  ["TurnRunner.answer", "session/turn/turn-runner.ts"],
+  ["runLoop", "loop/loop.ts"],
+];
 const BANNED_OPENER = /^(What|Who|Whoever|Whom|Whose|Where|That which|Nobody|Whatever)\b/;
 
 /** Reads every production file below `src` of this folder. */
@@ -182,6 +193,7 @@ function report(root, list) {
     ["doc comments", comments.length, ""],
     ["doc comments with a banned opener", openers.length, "0"],
     ["public members of Session", sessionMembers(sources).length, "about 12"],
+    ["functions from the prompt to the loop", PROMPT_PATH.length, `≤ ${LIMITS.promptPath}`],
   ];
   for (const [name, value, limit] of rows)
     process.stdout.write(`${name.padEnd(42)} ${String(value).padEnd(28)} ${limit}\n`);

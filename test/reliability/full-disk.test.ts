@@ -70,9 +70,9 @@ describe("a notice whose write fails", () => {
     await using folder = await tempFolder();
     const store = jsonlStore({ root: folder.path, disk: faultDisk(nodeDisk, plan), stamp: systemStamp });
     const { session, model } = await stage([otherwise(says("heard"))], { store, tools: [echo], stamp: systemStamp });
-    session.notify({ content: "the build is done", kind: { type: "unclassified" } }, { wakes });
+    session.queue.notify({ content: "the build is done", kind: { type: "unclassified" } }, { wakes });
     await session.sendAndWait({ prompt: "first" }).catch(() => undefined);
-    await session.whenIdle();
+    await session.queue.whenIdle();
     if (!plan.fired) return session.close().catch(() => undefined);
     expect(await session.sendAndWait({ prompt: "second" })).toMatchObject({ kind: "done" });
     await session.close();

@@ -29,7 +29,7 @@ async function run({ limits = {}, cost = 0 as number | null }) {
   const { runId } = await opened.run("checks", {}, { maxAiCredits: 10 });
   await expect.poll(() => opened.get(runId).status, { timeout: 20_000 }).not.toBe("running");
   const ended = opened.get(runId);
-  const limit = session.tasks?.list().map(({ id }) => session.tasks?.get(id)?.limit);
+  const limit = session.agents.tasks?.list().map(({ id }) => session.agents.tasks?.get(id)?.limit);
   await session.close();
   return { status: ended.status, failure: ended.failure, limit };
 }

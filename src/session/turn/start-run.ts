@@ -48,7 +48,7 @@ interface RunParts extends RunSettings {
   readonly responseFormat?: ResponseFormat | undefined;
   readonly priority?: NonNullable<ModelRequest["priority"]>;
   /** The id of the message that started the run. */
-  readonly originatingMessageId?: string;
+  readonly originatingMessageId?: string | undefined;
   /** Returns the limit that rules out another model call. Otherwise reserves its expected usage until `settled`. */
   limitReached(expected: Expected): LimitReached | undefined;
   /** Called when the call has ended and its usage is counted. */
@@ -56,7 +56,7 @@ interface RunParts extends RunSettings {
   readonly beforeStopping: Run["beforeStopping"];
   readonly outside?: NonNullable<Run["outside"]>;
   /** The number of turns of the answer before this run. */
-  readonly turnsBefore?: number;
+  readonly turnsBefore?: number | undefined;
   /** Limits the tools for this run. */
   readonly limitedTools?: LimitedTools | undefined;
 }
