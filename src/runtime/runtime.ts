@@ -39,6 +39,8 @@ export interface RuntimeOptions {
   readonly stamp?: Stamp;
   /** Loads the user's provider packages; default `import()`. */
   readonly importModule?: (specifier: string) => Promise<unknown>;
+  /** Stores sessions in place of the state root, for example in a database. */
+  readonly store?: Store;
   /** Tools in place of the built-in ones. */
   readonly tools?: readonly Tool[];
   /** Set by programs that use GitHub identities and models. Without it GitHub is never contacted for them. */
@@ -78,7 +80,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   // Real path: state protection and access to a session's own files compare real paths.
   const home = realPathOf(resolve(options.home ?? stateRoot(environment)), "/");
   const local = jsonlStore({ root: home, disk, stamp, snapshots: snapshotRules });
-  const { store, moveTo } = movableStore(local);
+  const { store, moveTo } = movableStore(options.store ?? local);
   const past = pastSessions({ home, store: local, disk });
   const shared = processParts({ environment, home, disk });
   const telemetry = telemetryDesk({ environment, disk, stamp, addSecret: shared.addSecret });

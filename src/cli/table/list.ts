@@ -1,7 +1,10 @@
 import { agents } from "./agents.ts";
 import { board } from "./board.ts";
+import { cluster, submit, worker } from "./cluster.ts";
 import type { Command } from "./command.ts";
+import { completion } from "./completion.ts";
 import { diff } from "./diff.ts";
+import { doctor } from "./doctor.ts";
 import { help } from "./help.ts";
 import { inbox } from "./inbox.ts";
 import { mcp } from "./mcp.ts";
@@ -13,11 +16,13 @@ import { sessions } from "./sessions.ts";
 import { tasks } from "./tasks.ts";
 import { trust } from "./trust.ts";
 import { undo } from "./undo.ts";
+import { web } from "./web.ts";
 
 /** Every command, in the order of the help text. A new command is a file in this folder and a line here. */
 export const commands: readonly Command[] = [
   sessions,
   search,
+  web,
   diff,
   undo,
   rewind,
@@ -27,8 +32,13 @@ export const commands: readonly Command[] = [
   inbox,
   memory,
   board,
+  doctor,
   models,
   trust,
   mcp,
+  completion,
+  worker,
+  submit,
+  cluster,
   help,
 ];

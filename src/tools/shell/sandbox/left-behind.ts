@@ -76,7 +76,8 @@ export function makePoints(points: readonly MountPoint[]): void {
 }
 
 /** Runs `cleanUp` in this process. */
-export const cleanUpHere = (left: LeftBehind): string[] => cleanUp({ fs: nodeFs, path: nodePath.posix, ...LISTS }, left);
+export const cleanUpHere = (left: LeftBehind): string[] =>
+  cleanUp({ fs: nodeFs, path: nodePath.posix, ...LISTS }, left);
 
 const LISTS = { names: NESTED_NAMES, parts: PROTECTED_PARTS, pathFlag: O_PATH };
 
