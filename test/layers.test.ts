@@ -317,8 +317,7 @@ describe("house rules", () => {
       "lib/node/disk.ts",
       "lib/node/paths-write.ts",
       "lib/node/remove-tree.ts",
-      // Runs alone after a kill, from its own source text.
-      "tools/shell/sandbox/clean-up.ts",
+      // With the functions of clean-up, which get the module as a parameter.
       "tools/shell/sandbox/left-behind.ts",
       // Moves mount points synchronously, while it holds a lock.
       "tools/shell/sandbox/spare-points.ts",

@@ -13,6 +13,7 @@ import {
   type SandboxStatus,
 } from "../../permissions/policy.ts";
 import { questionFor } from "../../permissions/question.ts";
+import type { SandboxStatus } from "../../permissions/request.ts";
 import { isRememberable, permissionRequest, type RequestFacts } from "../../permissions/request.ts";
 import type { Emit, EventData } from "../../protocol/event.ts";
 import { ToolError } from "../../tools/tool-error.ts";
