@@ -2,7 +2,7 @@
 // start parses nothing; the library entries as ES modules; and their types. `npm ci` runs it through `dependencies`, `npm pack` through `prepack`.
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { chmodSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -36,6 +36,8 @@ const shared = {
     "@lydell/node-pty",
     "@modelcontextprotocol/client",
     "@modelcontextprotocol/server",
+    "@dbos-inc/dbos-sdk",
+    "pg",
   ],
   legalComments: "none",
   logLevel: "warning",
@@ -70,6 +72,8 @@ if (process.env.TROUPE_SKIP_TYPES !== "1") {
   if (types.status !== 0) process.exit(types.status ?? 1);
 }
 
+await buildPage();
+
 const launcher = join(root, "bin", "troupe.js");
 /** What an agent does in an ordinary turn. */
 const calls = [
@@ -82,6 +86,9 @@ const calls = [
 chmodSync(launcher, 0o755);
 writeFileSync(join(root, "dist", "licences.txt"), licenceTexts);
 await buildCommandLine();
+const page = spawnSync(process.execPath, [launcher, "help", "--man"], { cwd: root, encoding: "utf8" });
+if (page.status === 0) writeFileSync(join(root, "dist", "troupe.1"), page.stdout);
+else console.error(`build: no man page: ${page.stderr}`);
 
 /**
  * Modules lie in packs by when they are needed: for the first request of a prompt, for a turn with tools, and for all the
@@ -126,4 +133,46 @@ async function buildCommandLine() {
     });
     writeFileSync(join(folder, "start.cjs"), startPack(modules, { names: start, entry, later }));
   }
+}
+
+/** The page of the dashboard, and the same page as one script for sessions that are exported as a file. */
+async function buildPage() {
+  const page = {
+    absWorkingDir: root,
+    bundle: true,
+    platform: "browser",
+    target: ["chrome111", "firefox115", "safari16.4"],
+    format: "esm",
+    minify: true,
+    jsx: "automatic",
+    jsxImportSource: "preact",
+    legalComments: "none",
+    logLevel: "warning",
+    charset: "utf8",
+    define: { "process.env.NODE_ENV": '"production"' },
+  };
+  await esbuild.build({
+    ...page,
+    entryPoints: { main: "src/web/page/main.tsx", style: "src/web/page/style.css" },
+    splitting: true,
+    chunkNames: "chunk-[hash]",
+    outdir: "dist/web",
+    plugins: [oneFileFor("@speed-highlight/core", "./highlight.js")],
+  });
+  await esbuild.build({ ...page, entryPoints: ["@speed-highlight/core"], outfile: "dist/web/highlight.js" });
+  await esbuild.build({
+    ...page,
+    entryPoints: ["src/web/page/exported.tsx"],
+    format: "iife",
+    outfile: "dist/web/exported.js",
+  });
+  copyFileSync(join(root, "src/web/page/index.html"), join(root, "dist/web/index.html"));
+}
+
+/** A package whose many small chunks become one file, which is loaded when it is needed. */
+function oneFileFor(name, path) {
+  return {
+    name: "one-file",
+    setup: (build) => build.onResolve({ filter: new RegExp(`^${name}$`) }, () => ({ path, external: true })),
+  };
 }

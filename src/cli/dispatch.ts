@@ -10,6 +10,7 @@ import { commands } from "./table/list.ts";
 
 export async function runCommand(given: Arguments, launcher: Launcher): Promise<ExitCode> {
   const [word = "", second] = given.words;
+  if (word === "__complete") return (await import("./completion/complete-command.ts")).completeCommand(given);
   const command = commands.find(({ name }) => name === word);
   if (command === undefined) throw unknownCommand(given);
   const isHelp =

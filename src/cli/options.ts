@@ -56,9 +56,9 @@ export const options: readonly Option[] = [
   },
   {
     name: "attach",
-    value: "port",
+    value: "session",
     group: "Session",
-    help: "without -p: join the session that is open in the server on this port",
+    help: "without -p: join a session that is open in another terminal, or in the server on this port",
   },
   { name: "name", value: "name", group: "Session", help: "give the session a name" },
 
@@ -242,6 +242,8 @@ export const options: readonly Option[] = [
   { name: "no-auto-update", group: "Server", help: "accepted; troupe never updates itself" },
   { name: "remote", group: "Server", help: "accepted; there are no remote sessions" },
 
+  { name: "html", group: "Commands", help: "print one HTML file that replays the session offline" },
+  { name: "no-open", group: "Commands", help: "print the address and open no browser" },
   {
     name: "session",
     value: "id|name",
@@ -279,6 +281,7 @@ export const options: readonly Option[] = [
   { name: "force", group: "Commands", help: "also what is refused otherwise" },
   { name: "user", group: "Commands", help: "for you, in all folders" },
   { name: "project", group: "Commands", help: "for this repository" },
+  { name: "local", group: "Commands", help: "only your own file for this repository" },
   { name: "all", group: "Commands", help: "everything" },
   {
     name: "as",
@@ -337,7 +340,38 @@ export const options: readonly Option[] = [
   },
   { name: "repository", value: "name", group: "Commands", help: "the board of another repository" },
   { name: "branch", value: "name", group: "Commands", help: "the board of another branch" },
+  { name: "fix", group: "Commands", help: "repair what is safe to repair, and say what was done" },
+  { name: "online", group: "Commands", help: "send one short request to each provider, which may cost a little" },
+  { name: "reset-terminal", group: "Commands", help: "turn off the modes that a killed session left on" },
+  {
+    name: "by",
+    value: "group",
+    values: ["day", "model", "agent", "repository"],
+    group: "Commands",
+    help: "day (default), model, agent or repository",
+  },
+  { name: "print", group: "Commands", help: "print the text instead of writing the file" },
   { name: "man", group: "Commands", help: "print the man page, in roff" },
+  {
+    name: "database",
+    value: "url",
+    group: "Commands",
+    help: "the Postgres database: postgres://user@host/name (default: TROUPE_DATABASE_URL)",
+  },
+  { name: "pool", value: "name", group: "Commands", help: "the pool of workers (default: default)" },
+  { name: "concurrency", value: "n", group: "Commands", help: "run at most n sessions at a time (default 8)" },
+  {
+    name: "lease",
+    value: "seconds",
+    group: "Commands",
+    help: "a silent worker is replaced after this time (default 15)",
+  },
+  { name: "health-port", value: "port", group: "Commands", help: "answer GET /healthz on this port of the loopback" },
+  { name: "repo", value: "git url", group: "Commands", help: "the repository to work on; every worker must reach it" },
+  { name: "ref", value: "ref", group: "Commands", help: "the branch, tag or commit to start from (default: HEAD)" },
+  { name: "tenant", value: "name", group: "Commands", help: "who the work is for (default: default)" },
+  { name: "on-loss", value: "continue|stop", group: "Commands", help: "when a worker is lost (default: continue)" },
+  { name: "wait", group: "Commands", help: "wait for the answer and print it" },
 
   { name: "help", short: "h", group: "Other", help: "show help; after a command, the help of that command" },
   { name: "version", short: "v", group: "Other", help: "show the version" },
