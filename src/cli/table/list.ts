@@ -19,8 +19,8 @@ import { sessions } from "./sessions.ts";
 import { tasks } from "./tasks.ts";
 import { trust } from "./trust.ts";
 import { undo } from "./undo.ts";
-import { web } from "./web.ts";
 import { usage } from "./usage.ts";
+import { web } from "./web.ts";
 
 /** Every command, in the order of the help text. A new command is a file in this folder and a line here. */
 export const commands: readonly Command[] = [
