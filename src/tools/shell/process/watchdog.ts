@@ -51,7 +51,7 @@ clean_up() {
 owner_lives() {
   read -r stat 2>/dev/null < "/proc/$7/stat" || return 1
   set -- "$8" \${stat##*) }
-  [ "$1" = "\${21}" ]
+  [ "$1" = "\${21}" ] && [ "$2" != Z ] && [ "$2" != X ]
 }
 groups=' '
 kept=' '

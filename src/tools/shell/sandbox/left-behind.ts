@@ -66,7 +66,10 @@ function cleanUpAlone(load: NodeJS.Require, clean: CleanUp, lists: typeof LISTS)
       const record = JSON.parse(fs.readFileSync(path.join(folder, name), "utf8"));
       const { pid, started, points, links, trees } = record;
       const stat = fs.existsSync(`/proc/${pid}/stat`) ? fs.readFileSync(`/proc/${pid}/stat`, "latin1") : "";
-      if (stat.split(") ").at(-1)?.split(" ")[19] === started) for (const point of points) used.add(point.path);
+      const fields = stat.split(") ").at(-1)?.split(" ") ?? [];
+      // A killed process stays a zombie where nobody waits for it, as in a container without an init.
+      const isAlive = fields[19] === started && fields[0] !== "Z" && fields[0] !== "X";
+      if (isAlive) for (const point of points) used.add(point.path);
       else {
         jobs.push({ points, links, trees });
         ended.push(path.join(folder, name));
