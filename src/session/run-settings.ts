@@ -6,6 +6,7 @@ import type { TraceContext } from "../lib/trace-context.ts";
 import type { ReasoningEffort, ReasoningSummary } from "../model/provider.ts";
 import type { Grants } from "../permissions/grants.ts";
 import type { PermissionQuestion, Policy } from "../permissions/policy.ts";
+import type { SandboxStatus } from "../permissions/request.ts";
 import type { SessionLog } from "../store/store.ts";
 import type { ToolPorts } from "../tools/tool.ts";
 import type { Limits } from "./budget/budget.ts";
@@ -44,8 +45,7 @@ export interface RunSettings {
   readonly onFileAccess?: (path: string, toolName: string) => Promise<void>;
   /** Returns the reason to deny an access that no rule, approval or mode can allow. Applies to every agent. */
   readonly refuses?: (question: PermissionQuestion) => string | undefined;
-  /** Returns the reason why commands run without a sandbox, or undefined if they run in one. */
-  readonly withoutSandbox?: () => Promise<string | undefined>;
+  readonly sandboxStatus?: () => Promise<SandboxStatus>;
   /** The plan of plan mode, for review. */
   readonly plan?: PlanPort;
   /** The current model, and how to change it. */

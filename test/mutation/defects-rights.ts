@@ -186,8 +186,8 @@ export const rightsDefects: readonly Defect[] = [
   {
     id: "state-root-visible",
     file: "src/tools/shell/sandbox/sandbox-profile.ts",
-    find: "const named = [profile.stateRoot, ...HIDDEN",
-    replace: "const named = [...HIDDEN",
+    find: "const named = [profile.stateRoot, ...profile.credentials",
+    replace: "const named = [...profile.credentials",
     test: "test/shell/mount-plan.test.ts",
     title: "hides troupe's own state, credentials, denied folders and .env files",
     why: "Commands could read troupe's logs, keys and approvals.",

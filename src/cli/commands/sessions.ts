@@ -7,8 +7,10 @@ import { isSidekickId } from "../../session/agents/sidekick-id.ts";
 import { isCompaction } from "../../session/compaction/condense.ts";
 import { type Arguments, unknownSubcommand, usage, wantsJson } from "../args.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
+import { listLines } from "../output/list-lines.ts";
 import { jsonLine, jsonList, write } from "../output/output.ts";
 import { say } from "../output/say.ts";
+import { pageFolder } from "../page-folder.ts";
 
 type SessionSummary = Awaited<ReturnType<Runtime["store"]["list"]>>[number];
 
@@ -32,7 +34,7 @@ export async function sessionsCommand(given: Arguments): Promise<ExitCode> {
     case "reindex":
       return (await import("./search.ts")).reindexCommand(runtime);
     case "export":
-      return exportLog(runtime, await one());
+      return given.has("html") ? exportPage(runtime, await one()) : exportLog(runtime, await one());
     case "delete": {
       const sessionId = await one();
       const { deleteSession } = await import("./session-delete.ts");
@@ -57,18 +59,12 @@ async function listText(runtime: Runtime, given: Arguments): Promise<string> {
   if (wantsJson(given)) return jsonList(summaries);
   if (summaries.length === 0 && given.has("here")) return "No session has worked in this repository or folder.\n";
   if (summaries.length === 0) return 'No sessions yet. Start one with: troupe -p "<prompt>"\n';
-  const rows = summaries.map(({ sessionId, updatedAt, turns, name, title = "", cwd, detachedFrom }) =>
-    [
-      sessionId,
-      updatedAt.slice(0, 16).replace("T", " "),
-      plural(turns, "turn").padEnd(9),
-      detachedFrom ? `(consolidation of ${detachedFrom})` : name ? `[${name}] ${title}` : title,
-      cwd,
-    ]
-      .map((cell, index) => (index === 3 ? clip(sanitiseLine(cell), 60).padEnd(60) : sanitiseLine(cell)))
-      .join("  "),
-  );
-  return `${rows.join("\n")}\n`;
+  const rows = summaries.map(({ sessionId, updatedAt, turns, name, title = "", cwd, detachedFrom }) => ({
+    cells: [sessionId, updatedAt.slice(0, 16).replace("T", " "), plural(turns, "turn")].map(sanitiseLine),
+    text: sanitiseLine(detachedFrom ? `(consolidation of ${detachedFrom})` : name ? `[${name}] ${title}` : title),
+    end: sanitiseLine(cwd),
+  }));
+  return listLines(rows, { width: process.stdout.columns, textWidth: 60 });
 }
 
 /** Text is written in pieces of about this size. */
@@ -131,6 +127,21 @@ function shown(event: SessionEvent): string[] {
     default:
       return [];
   }
+}
+
+async function exportPage({ store }: Runtime, sessionId: string): Promise<ExitCode> {
+  const { htmlOf } = await import("../../web/export-html.ts");
+  const summary = (await store.list()).find((one) => one.sessionId === sessionId);
+  const title = sanitiseLine(summary?.name ?? summary?.title ?? sessionId);
+  for await (const piece of htmlOf({
+    title,
+    events: store.events(sessionId),
+    assets: pageFolder(),
+    environment: process.env,
+  })) {
+    await write(piece);
+  }
+  return exitCodes.done;
 }
 
 async function exportLog(runtime: Runtime, sessionId: string): Promise<ExitCode> {
