@@ -54,7 +54,7 @@ describe("troupe trust", () => {
     expect(check(place)).toBe("approved");
   });
 
-  it("changes nothing when the answer is no, and says so by its exit code", async () => {
+  it("changes nothing when the answer is no, and its exit code shows that", async () => {
     await using place = await stage();
     expect(await run(place, [], { answer: false })).toMatchObject({ code: 1 });
     expect(check(place)).toBe("untrusted");

@@ -72,7 +72,7 @@ describe("typed input", () => {
 });
 
 describe("offered commands", () => {
-  it("leaves out commands whose port is missing, and says so when one is typed", async () => {
+  it("omits commands whose port is missing, and reports that when one is typed", async () => {
     const { context } = stage();
     const { models: _, ...without } = context;
     await expect(typed("/model", { context: without, asked: [] })).rejects.toThrow("There is no command /model here.");

@@ -211,7 +211,7 @@ describe("rights of a sidekick", () => {
     });
   });
 
-  it("has what the session has at most: tools that are left out, rules that deny and hooks that refuse are so for it too", async () => {
+  it("has at most the session's rights: excluded tools, deny rules and refusing hooks apply to it too", async () => {
     const look = calls(["view", { path: "a.txt" }]);
     const steps = [says("ok"), beside("scout", look, says("done"))];
     const options = {
@@ -470,7 +470,7 @@ describe("cost of sidekicks", () => {
     });
   });
 
-  it("where there is not enough for both, it stands back", async () => {
+  it("yields to the main agent where there is not enough for both", async () => {
     const atWork = deferred<void>();
     const steps = [
       says("one"),

@@ -83,7 +83,7 @@ describe("which hooks run", () => {
     expect(Object.keys(await folder.tree())).toEqual(["review.json"]);
   });
 
-  it("none, at no cost, where there is none", async () => {
+  it("costs nothing where there are no hooks", async () => {
     const { hooks, events } = hookStage(hooksOf({ sessionStart: [{ type: "prompt", prompt: "Hello" }] }));
     expect([hooks.has("preToolUse"), hooks.has("sessionStart"), hooks.startPrompts]).toEqual([false, false, ["Hello"]]);
     expect(await hooks.fire("preToolUse", bashCall)).toEqual({});

@@ -44,7 +44,7 @@ export const featureDefects: readonly Defect[] = [
     find: "const MIN_USER_MESSAGES = 3;",
     replace: "const MIN_USER_MESSAGES = 2;",
     test: "test/features/board-shutdown.test.ts",
-    title: "MEM-39 MEM-43 with two there is none",
+    title: "MEM-39 MEM-43 with two messages does not run",
     why: "Short sessions would start a process.",
   },
   {

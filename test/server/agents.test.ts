@@ -134,7 +134,7 @@ describe("agents that a client sets while a session is open", () => {
     return JSON.stringify(tool);
   };
 
-  it("holds for those that start from then on, until it is taken back", async () => {
+  it("applies to agents that start from then on, until it is revoked", async () => {
     const session = await stage.client.createSession({ customAgents, onPermissionRequest: approveAll });
     const work = async () => {
       stage.play(task("general-purpose", "Do it."), says("Done."), says("It is done."));
@@ -164,7 +164,7 @@ describe("agents that a client sets while a session is open", () => {
     await session.disconnect();
   });
 
-  it("counts what stands on the board, where there is one", async () => {
+  it("counts the items of the board, if there is one", async () => {
     const env = { ...stage.environment(), COPILOT_SUBCONSCIOUS: "on", SIDEKICK_AGENTS: "off" };
     const client = stage.newClient({
       connection: RuntimeConnection.forStdio({ path: resolve("bin/troupe.js"), env }),

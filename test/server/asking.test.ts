@@ -54,7 +54,7 @@ describe("a request to a client over the wire", () => {
     },
   );
 
-  it("says that there is no sandbox where there is none", async () => {
+  it("says that there is no sandbox", async () => {
     const env = { ...stage.environment(), TROUPE_SANDBOX: "off" };
     const client = stage.newClient({ connection: RuntimeConnection.forStdio({ path: resolve("bin/troupe.js"), env }) });
     const { asked, onPermissionRequest } = agreeing();

@@ -114,7 +114,7 @@ describe("a session with skills and MCP servers", () => {
     await expect.poll(again, { timeout: 20_000 }).toEqual(["every connected"]);
   });
 
-  it("says so where there is nothing", async () => {
+  it("reports when there is nothing", async () => {
     const session = await stage.client.createSession({ onPermissionRequest: approveAll });
     expect(await session.rpc.mcp.list()).toMatchObject({ servers: [] });
     await expect(session.rpc.mcp.enable({ serverName: "x" })).rejects.toThrow(/No MCP host initialized/);

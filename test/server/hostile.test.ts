@@ -180,7 +180,7 @@ describe("a client that does not keep up", () => {
     expect(read.match(/"text"/g)).toHaveLength(2);
   });
 
-  it("is let go of when it is hopelessly behind, stops half-way, or never says who it is", async () => {
+  it("is disconnected when it is too far behind, stops half-way, or never authenticates", async () => {
     const behind = slow({ slowBytes: 1000, lostBytes: 5000 });
     tell(behind.connection, 6000, false);
     expect(behind.connection.isClosed).toBe(true);

@@ -107,7 +107,7 @@ describe("a question beside the conversation", () => {
 });
 
 describe("opening by known facts of a session", () => {
-  it("makes one, finds one by the beginning of its id or as the last, and says when there is none", async () => {
+  it("creates one, finds one by a prefix of its id or as the last, and reports when there is none", async () => {
     const { rpc } = stage.client;
     const made = await rpc.sessions.open({ kind: "create", options: { name: "the opened one" } });
     expect(made).toMatchObject({ status: "created", startupPrompts: [] });

@@ -146,7 +146,7 @@ describe("no progress", () => {
     expect(sent).toHaveLength(continues);
   });
 
-  it("starts to count anew after any change", async () => {
+  it("restarts its count after any change", async () => {
     const stops = [stopped(idle), stopped(idle), stopped(busy("edit")), stopped(idle), stopped(idle)];
     expect((await flown(stops, { maxContinues: 50 })).sent).toHaveLength(4);
   });

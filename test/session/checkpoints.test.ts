@@ -283,7 +283,7 @@ describe("trees", () => {
     expect(added).toBeDefined();
   });
 
-  it("do not copy what lies behind a folder that a command replaced by a link", async () => {
+  it("do not copy files behind a folder that a command replaced by a link", async () => {
     const { root, outside, checkpoints } = stage();
     mkdirSync(outside, { recursive: true });
     writeFileSync(join(outside, "secret"), "key");

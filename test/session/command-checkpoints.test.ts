@@ -178,7 +178,7 @@ describe("troupe undo after a shell command", () => {
     expect(treeOf(folder.path)).toEqual(before);
   });
 
-  it("deletes nothing that stands in the way, and says what does", async () => {
+  it("deletes nothing that is in the way, and names it", async () => {
     const { folder, run, undo } = await workshop();
     await plant(folder);
     await run("rm src/a.ts; mkdir src/a.ts; echo mine > src/a.ts/mine");
@@ -186,7 +186,7 @@ describe("troupe undo after a shell command", () => {
     expect(await folder.read("src/a.ts/mine")).toBe("mine\n");
   });
 
-  it("gives up on a copy that takes too long, and says so", async () => {
+  it("abandons a copy that takes too long, and reports that", async () => {
     const { folder, run, warnings } = await workshop({ milliseconds: 0 });
     await plant(folder);
     await run("make x");
