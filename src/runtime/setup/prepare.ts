@@ -125,7 +125,7 @@ export async function prepareSession(request: SessionRequest, log: SessionLog, p
       ...(request.context?.nestedInstructions !== false && {
         onFileAccess: (path: string, toolName: string) => draft.listener.fileAccess(workspace, path, toolName),
       }),
-      withoutSandbox: hands.withoutSandbox,
+      sandboxStatus: hands.sandboxStatus,
       fileHistory: { checkpoints: hands.checkpoints, disk: draft.disk },
       onRewound: (events) => {
         late.schedules?.rewound(events);
