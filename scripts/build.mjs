@@ -2,7 +2,7 @@
 // start parses nothing; the library entries as ES modules; and their types. `npm ci` runs it through `dependencies`, `npm pack` through `prepack`.
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { chmodSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -36,6 +36,8 @@ const shared = {
     "@lydell/node-pty",
     "@modelcontextprotocol/client",
     "@modelcontextprotocol/server",
+    "@dbos-inc/dbos-sdk",
+    "pg",
   ],
   legalComments: "none",
   logLevel: "warning",
@@ -69,6 +71,8 @@ if (process.env.TROUPE_SKIP_TYPES !== "1") {
   const types = spawnSync(process.execPath, [tsc, "-p", "tsconfig.build.json"], { cwd: root, stdio: "inherit" });
   if (types.status !== 0) process.exit(types.status ?? 1);
 }
+
+await buildPage();
 
 const launcher = join(root, "bin", "troupe.js");
 /** What an agent does in an ordinary turn. */
@@ -129,4 +133,40 @@ async function buildCommandLine() {
     });
     writeFileSync(join(folder, "start.cjs"), startPack(modules, { names: start, entry, later }));
   }
+}
+
+/** The page of the dashboard, and the same page as one script for sessions that are exported as a file. */
+async function buildPage() {
+  const page = {
+    absWorkingDir: root,
+    bundle: true,
+    platform: "browser",
+    target: ["chrome111", "firefox115", "safari16.4"],
+    format: "esm",
+    minify: true,
+    jsx: "automatic",
+    jsxImportSource: "preact",
+    legalComments: "none",
+    logLevel: "warning",
+    charset: "utf8",
+    define: { "process.env.NODE_ENV": '"production"' },
+  };
+  await esbuild.build({
+    ...page,
+    entryPoints: { main: "src/web/page/main.tsx", style: "src/web/page/style.css" },
+    splitting: true,
+    chunkNames: "chunk-[hash]",
+    outdir: "dist/web",
+    plugins: [oneFileFor("@speed-highlight/core", "./highlight.js")],
+  });
+  await esbuild.build({ ...page, entryPoints: ["@speed-highlight/core"], outfile: "dist/web/highlight.js" });
+  copyFileSync(join(root, "src/web/page/index.html"), join(root, "dist/web/index.html"));
+}
+
+/** A package whose many small chunks become one file, which is loaded when it is needed. */
+function oneFileFor(name, path) {
+  return {
+    name: "one-file",
+    setup: (build) => build.onResolve({ filter: new RegExp(`^${name}$`) }, () => ({ path, external: true })),
+  };
 }

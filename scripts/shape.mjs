@@ -14,7 +14,7 @@ const BANNED_OPENER = /^(What|Who|Whoever|Whom|Whose|Where|That which|Nobody|Wha
 /** Reads every production file below `src` of this folder. */
 export function readSources(root) {
   return readdirSync(join(root, "src"), { recursive: true, encoding: "utf8" })
-    .filter((path) => path.endsWith(".ts") && !path.endsWith(".d.ts") && !path.endsWith(".test.ts"))
+    .filter((path) => /\.tsx?$/.test(path) && !path.endsWith(".d.ts") && !path.endsWith(".test.ts"))
     .sort()
     .map((path) => ({ path, text: readFileSync(join(root, "src", path), "utf8") }));
 }
@@ -74,7 +74,7 @@ export function longFunctions({ path, text }, limit) {
     }
     for (const [key, child] of Object.entries(node)) if (key !== "parent") walk(child, own);
   };
-  walk(parseAst(text, { lang: "ts" }, path).body, undefined);
+  walk(parseAst(text, { lang: path.endsWith(".tsx") ? "tsx" : "ts" }, path).body, undefined);
   return found;
 }
 

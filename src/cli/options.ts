@@ -56,9 +56,9 @@ export const options: readonly Option[] = [
   },
   {
     name: "attach",
-    value: "port",
+    value: "session",
     group: "Session",
-    help: "without -p: join the session that is open in the server on this port",
+    help: "without -p: join a session that is open in another terminal, or in the server on this port",
   },
   { name: "name", value: "name", group: "Session", help: "give the session a name" },
 
@@ -242,6 +242,7 @@ export const options: readonly Option[] = [
   { name: "no-auto-update", group: "Server", help: "accepted; troupe never updates itself" },
   { name: "remote", group: "Server", help: "accepted; there are no remote sessions" },
 
+  { name: "no-open", group: "Commands", help: "print the address and open no browser" },
   {
     name: "session",
     value: "id|name",
@@ -350,6 +351,26 @@ export const options: readonly Option[] = [
   },
   { name: "print", group: "Commands", help: "print the text instead of writing the file" },
   { name: "man", group: "Commands", help: "print the man page, in roff" },
+  {
+    name: "database",
+    value: "url",
+    group: "Commands",
+    help: "the Postgres database: postgres://user@host/name (default: TROUPE_DATABASE_URL)",
+  },
+  { name: "pool", value: "name", group: "Commands", help: "the pool of workers (default: default)" },
+  { name: "concurrency", value: "n", group: "Commands", help: "run at most n sessions at a time (default 8)" },
+  {
+    name: "lease",
+    value: "seconds",
+    group: "Commands",
+    help: "a silent worker is replaced after this time (default 15)",
+  },
+  { name: "health-port", value: "port", group: "Commands", help: "answer GET /healthz on this port of the loopback" },
+  { name: "repo", value: "git url", group: "Commands", help: "the repository to work on; every worker must reach it" },
+  { name: "ref", value: "ref", group: "Commands", help: "the branch, tag or commit to start from (default: HEAD)" },
+  { name: "tenant", value: "name", group: "Commands", help: "who the work is for (default: default)" },
+  { name: "on-loss", value: "continue|stop", group: "Commands", help: "when a worker is lost (default: continue)" },
+  { name: "wait", group: "Commands", help: "wait for the answer and print it" },
 
   { name: "help", short: "h", group: "Other", help: "show help; after a command, the help of that command" },
   { name: "version", short: "v", group: "Other", help: "show the version" },

@@ -71,6 +71,9 @@ const Prompt = z.lazy(() =>
   z.object({ type: z.literal("prompt"), prompt: z.string().trim().min(1).max(MAX_COMMAND_CHARACTERS), ...common }),
 );
 
+/** The schemas of an entry, by its `type`. */
+export const entrySchemas = { command: Command, http: Http, prompt: Prompt };
+
 /** Throws an error whose message is written to follow the position of the entry. */
 export function parseEntry(value: Record<string, unknown>, place: EntryPlace, index: number): HookDefinition {
   const entry = parseByType(value);

@@ -39,6 +39,8 @@ export interface RuntimeOptions {
   readonly stamp?: Stamp;
   /** Loads the user's provider packages; default `import()`. */
   readonly importModule?: (specifier: string) => Promise<unknown>;
+  /** Stores sessions in place of the state root, for example in a database. */
+  readonly store?: Store;
   /** Tools in place of the built-in ones. */
   readonly tools?: readonly Tool[];
   /** Set by programs that use GitHub identities and models. Without it GitHub is never contacted for them. */
@@ -69,7 +71,7 @@ export interface Runtime {
   close(): Promise<void>;
   /** Index of all sessions, for search. */
   readonly past: PastSessions;
-  /** Resolves to the reason why commands run without a sandbox; undefined if they run in one, or not at all. */
+  /** Resolves to the reason why this machine has no sandbox for commands; undefined if it has one. */
   sandboxAbsence(): Promise<string | undefined>;
 }
 
@@ -78,7 +80,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   // Real path: state protection and access to a session's own files compare real paths.
   const home = realPathOf(resolve(options.home ?? stateRoot(environment)), "/");
   const local = jsonlStore({ root: home, disk, stamp, snapshots: snapshotRules });
-  const { store, moveTo } = movableStore(local);
+  const { store, moveTo } = movableStore(options.store ?? local);
   const past = pastSessions({ home, store: local, disk });
   const shared = processParts({ environment, home, disk });
   const telemetry = telemetryDesk({ environment, disk, stamp, addSecret: shared.addSecret });
@@ -95,7 +97,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   const github = githubDesk({ wish: options.github, environment, stamp, onToken });
 
   const open = async (log: SessionLog, request: SessionRequest, { resume }: { resume: boolean }): Promise<Session> => {
-    const identity = await github.identityOf(request.githubToken);
+    const identity = await github.identityOf(request.client?.githubToken);
     const isThere = async (id: string) => (id === "github" ? identity !== undefined : known.hasProvider(id));
     const lastModel = resume ? await lastModelOf(log.events, request, isThere) : undefined;
     const tracing = await telemetry.of(log.sessionId);
@@ -119,7 +121,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       return withLog(log, () => open(log, request, { resume: false }));
     },
     async resumeSession(sessionId, request) {
-      const log = await openInTurn(sessionId, request.patienceMs ?? 0, { store, disk, stamp });
+      const log = await openInTurn(sessionId, request.resume?.patienceMs ?? 0, { store, disk, stamp });
       return withLog(log, () => open(log, request, { resume: true }));
     },
     async forkSession(request) {
@@ -133,7 +135,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     },
     addSecret: (value) => shared.addSecret(value, "client"),
     past,
-    sandboxAbsence: () => shared.sandboxes.absence(false),
+    sandboxAbsence: async () => (await shared.sandboxes.status(false)).absence,
     flush: () => telemetry.flush(),
     async close() {
       await past.close();

@@ -16,6 +16,13 @@ import type { PlanPort } from "./requests/broker-user.ts";
 import type { PromptAndTools, SessionModel } from "./session-model.ts";
 
 /** Tracing: contexts arrive with messages and are passed on with calls. */
+export interface SandboxStatus {
+  /** True when commands run in a sandbox or not at all. */
+  readonly required: boolean;
+  /** The reason why there is no sandbox; undefined if there is one. */
+  readonly absence?: string;
+}
+
 export interface Tracing {
   /** Assigns the answer to this message to its sender's trace. */
   expect(messageId: string, context: TraceContext): void;
@@ -39,13 +46,12 @@ export interface RunSettings {
   /** Services for tools beyond their calls. */
   readonly ports: ToolPorts;
   /** Removes secrets from every event before it is stored or passed on. */
-  readonly redactor?: Redactor;
+  readonly redactor?: Redactor | undefined;
   /** Called before a tool accesses a file, so that instructions for it reach the agent in time. */
   readonly onFileAccess?: (path: string, toolName: string) => Promise<void>;
   /** Returns the reason to deny an access that no rule, approval or mode can allow. Applies to every agent. */
   readonly refuses?: (question: PermissionQuestion) => string | undefined;
-  /** Returns the reason why commands run without a sandbox, or undefined if they run in one. */
-  readonly withoutSandbox?: () => Promise<string | undefined>;
+  readonly sandboxStatus?: () => Promise<SandboxStatus>;
   /** The plan of plan mode, for review. */
   readonly plan?: PlanPort;
   /** The current model, and how to change it. */
@@ -56,19 +62,19 @@ export interface RunSettings {
   /** Keeps conversations within their models' windows. Without it they grow until a provider rejects a request. */
   readonly compactions?: Compactions;
   /** Emit deltas while a reply arrives. */
-  readonly streaming?: boolean;
+  readonly streaming?: boolean | undefined;
   /** The model that searches the web for `web_search`; undefined if a search service does, or none. */
   readonly searchModel?: () => SessionModel | undefined;
   /** Add the time of acceptance to each prompt. */
-  readonly datesPrompts?: boolean;
+  readonly datesPrompts?: boolean | undefined;
   /** Ask the model for citations of documents. */
-  readonly citations?: boolean;
+  readonly citations?: boolean | undefined;
   /** How replies are requested if no one watches them arrive; streamed by default. */
-  readonly replies?: "streamed" | "whole";
-  readonly largeOutputBytes?: number;
+  readonly replies?: "streamed" | "whole" | undefined;
+  readonly largeOutputBytes?: number | undefined;
   /** Stores large output outside the session and returns its path. */
   readonly keepOutput?: ((name: string, content: string) => Promise<string>) | undefined;
   readonly reasoningEffort?: ReasoningEffort | undefined;
   readonly reasoningSummary?: ReasoningSummary | undefined;
-  readonly tracing?: Tracing;
+  readonly tracing?: Tracing | undefined;
 }

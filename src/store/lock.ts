@@ -84,6 +84,21 @@ export async function takeLock(options: LockOptions): Promise<LockResult> {
   return { kind: "held", by: { pid: holder?.pid ?? 0, host: holder?.host ?? mine.host, advice } };
 }
 
+/** Returns the process that has the session's lock, without taking it. `undefined` when it is free or its process is gone. */
+export async function lockHolder(
+  directory: string,
+): Promise<{ readonly pid: number; readonly host: string } | undefined> {
+  const holder = (await readHolders(join(directory, LOCK_FILE))).at(-1);
+  if (!holder || holder.unreadableSince !== undefined) return undefined;
+  const { pid, host, renewedAt } = holder;
+  const place = placeOf(holder);
+  const isAlive =
+    place === "here"
+      ? await isSameProcess(pid, holder.started)
+      : place === "elsewhere" && (renewedAt === undefined || Date.now() - renewedAt < SILENCE_MS);
+  return isAlive ? { pid, host } : undefined;
+}
+
 /** Deletes temporary files of processes that were killed while they took the lock. The caller must hold the lock. */
 export async function sweepLocks(directory: string, names: readonly string[], disk: Disk): Promise<void> {
   for (const name of names.filter((candidate) => /^lock\.[\w-]+\.tmp$/.test(candidate))) {
@@ -286,4 +301,23 @@ function placeOf(holder: Holder): "here" | "earlier boot" | "elsewhere" {
   const pids = pidNamespace();
   if (holder.pids !== "" && pids !== "" && holder.boot !== "") return holder.pids === pids ? "here" : "elsewhere";
   return isThisHost ? "here" : "elsewhere";
+}
+
+/** Who has a session open, as its lock tells. "died": its process ended without closing it. */
+export type SessionHolder =
+  | { readonly kind: "nobody" }
+  | { readonly kind: "died" }
+  /** `isHere` is false for a process of another machine or container. */
+  | { readonly kind: "process"; readonly pid: number; readonly isHere: boolean };
+
+/** Reads the lock only, so that many sessions can be asked about. */
+export async function holderOf(directory: string): Promise<SessionHolder> {
+  const holder = await readHolder(join(directory, LOCK_FILE)).catch(() => undefined);
+  if (!holder) return { kind: "nobody" };
+  const { pid, renewedAt } = holder;
+  if (placeOf(holder) === "here") {
+    return (await isSameProcess(pid, holder.started)) ? { kind: "process", pid, isHere: true } : { kind: "died" };
+  }
+  const isSilent = renewedAt === undefined || Date.now() - renewedAt > SILENCE_MS;
+  return isSilent ? { kind: "died" } : { kind: "process", pid, isHere: false };
 }

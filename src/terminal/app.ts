@@ -60,6 +60,9 @@ export class App implements Host {
   /** Output of `!` commands that goes along with the next prompt. */
   shellOutput: string[] = [];
   search: HistorySearch | undefined;
+  /** The session is open in another process. */
+  isJoined = false;
+  isLeaving = false;
   /** Set when the session could not be opened: tries once more. */
   retry: (() => Promise<void>) | undefined;
   #hint: { readonly text: string; readonly timer: NodeJS.Timeout } | undefined;

@@ -55,7 +55,12 @@ export class CommandRunner implements Commands {
       const { retry } = app;
       app.retry = undefined;
       this.#isWaiting = text.trim() !== "";
-      this.#run(retry());
+      this.#run(
+        retry().catch((error: unknown) => {
+          app.retry ??= retry;
+          throw error;
+        }),
+      );
       return;
     }
     if (text.trim() === "") return;

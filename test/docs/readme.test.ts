@@ -4,9 +4,6 @@ import { describe, expect, it } from "vitest";
 import { exitCodes } from "../../src/cli/exit-codes.ts";
 import { options } from "../../src/cli/options.ts";
 import { isObject, parseJson } from "../../src/lib/json.ts";
-import { parseFauxScript } from "../../src/model/faux/faux-script.ts";
-import { providerList } from "../../src/model/providers/list.ts";
-import { parseProvidersFile } from "../../src/model/settings/settings-file.ts";
 import { isKnownType } from "../../src/protocol/event-kind.ts";
 import { methods } from "../../src/server/methods/list.ts";
 import { decodeLine } from "../../src/store/log/line.ts";
@@ -112,16 +109,6 @@ describe("ARCHITECTURE.md", () => {
 });
 
 describe("examples work", () => {
-  it("as providers.json", () => {
-    const [example = ""] = codeBlocks(read("docs/how-to/models.md"), "json");
-    expect([...parseProvidersFile({ path: "example", text: example }).providers.keys()]).toContain("work");
-  });
-
-  it("as a faux script", () => {
-    const [example = ""] = codeBlocks(read("docs/how-to/testing.md"), "json");
-    expect(parseFauxScript(example).length).toBeGreaterThan(5);
-  });
-
   it("as lines of a log, checksums included", () => {
     const [example = ""] = codeBlocks(read("docs/how-to/sessions.md"), "jsonl");
     const lines = example
@@ -132,22 +119,6 @@ describe("examples work", () => {
       { kind: "record", seq: 1, prev: 0 },
       { kind: "record", seq: 2, prev: lines[0]?.kind === "record" ? lines[0].crc : undefined },
     ]);
-  });
-
-  it("as JSON output", () => {
-    for (const example of codeBlocks(read("docs/reference/json-output.md"), "json"))
-      expect(parseJson(example)).toMatchObject({ ok: true });
-  });
-
-  it("as the table of providers", () => {
-    const code = (cell = ""): string[] => cell.match(/[\w-]+/g) ?? [];
-    expect(tableBelow(read("docs/how-to/models.md"), "Providers by key").map((row) => row.map(code))).toEqual(
-      providerList.map(({ id, keyVariables, baseUrlVariable, azure }) => [
-        [id],
-        [...keyVariables],
-        [...(baseUrlVariable ? [baseUrlVariable] : []), ...(azure?.versionVariables ?? [])],
-      ]),
-    );
   });
 
   it("as the table of runtime dependencies", () => {

@@ -159,7 +159,7 @@ describe("what an ending session leaves behind", () => {
       folder.path,
       ["one", "two", "three"].map((say) => ({ say })),
     );
-    const session = await runtime.createSession({ cwd, model: talk });
+    const session = await runtime.createSession({ cwd, model: { name: talk } });
     for (const prompt of ["first", "second", "the very last word"]) await session.sendAndWait({ prompt });
     const model = script(folder.path, [add("learned"), { say: "done" }]);
     // It starts when the test says so: to wait for its end would be to wait in vain.
@@ -203,7 +203,7 @@ describe("ending", () => {
       surface,
       `import { consolidateAtShutdown, createRuntime } from ${JSON.stringify(resolve("dist/lib/index.js"))};
        const runtime = createRuntime({ environment: process.env });
-       const session = await runtime.createSession({ cwd: process.cwd(), model: process.argv[2] });
+       const session = await runtime.createSession({ cwd: process.cwd(), model: { name: process.argv[2] } });
        for (const prompt of ["a", "b", "c"]) await session.sendAndWait({ prompt });
        const program = [process.execPath, process.argv[3]];
        const outcome = await consolidateAtShutdown({ session, environment: process.env, program });

@@ -52,7 +52,7 @@ async function subconscious(
 ): Promise<void> {
   const { before, ...options } = more;
   const script = [says("Tests run with make check."), starting, says("It has started."), says("ok"), rem(...steps)];
-  await onStage(script, { environment, waitForAgentsMs: 10_000, ...options }, async (stage) => {
+  await onStage(script, { environment, agents: { waitMs: 10_000 }, ...options }, async (stage) => {
     await withBoard(stage, async (board) => {
       await before?.(board);
       await stage.session.sendAndWait({ prompt: "How are tests run?" });
@@ -94,7 +94,7 @@ describe("rem-agent", () => {
       says("ok"),
       rem(says("done")),
     ];
-    await onStage(script, { environment, waitForAgentsMs: 10_000 }, async (stage) => {
+    await onStage(script, { environment, agents: { waitMs: 10_000 } }, async (stage) => {
       for (const prompt of ["one", "two"]) await stage.session.sendAndWait({ prompt });
       await submit(stage.session, "/compact");
       await submit(stage.session, "/subconscious run");
@@ -236,7 +236,7 @@ describe("a consolidation in a session of its own", () => {
       const { report, by, outcome } = await consolidate(runtime, {
         cwd: folder,
         sessionId: stage.session.id,
-        model: "alpha/large",
+        model: { name: "alpha/large" },
       });
       expect(outcome).toMatchObject({ kind: "done", answer: expect.stringContaining("1 item added (test-command)") });
       expect(report).toMatchObject({ outcome: "applied", sessionId: stage.session.id });
@@ -256,7 +256,7 @@ describe("a consolidation in a session of its own", () => {
   it("is refused for a session there is not", async () => {
     await onStage([], {}, async ({ home, folder }) => {
       const runtime = createRuntime({ environment: { HOME: home }, home });
-      const wanted = consolidate(runtime, { cwd: folder, sessionId: "nobody", model: "alpha/large" });
+      const wanted = consolidate(runtime, { cwd: folder, sessionId: "nobody", model: { name: "alpha/large" } });
       await expect(wanted).rejects.toThrow("There is no session nobody.");
       await runtime.close();
     });

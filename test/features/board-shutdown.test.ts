@@ -43,7 +43,8 @@ interface Recorded {
 async function ending(
   messages: number,
   look: (what: { outcome: string; recorded: Recorded | undefined; stage: Stage; ms: number }) => Promise<void>,
-  more: StageOptions & Partial<Pick<ShutdownConsolidation, "program" | "model">> & { parent?: string } = {},
+  more: Omit<StageOptions, "model" | "program"> &
+    Partial<Pick<ShutdownConsolidation, "program" | "model">> & { parent?: string } = {},
 ): Promise<void> {
   const { program, model, parent, ...options } = more;
   const script = Array.from({ length: messages }, (_, index) => says(`answer ${index + 1}`));

@@ -214,20 +214,24 @@ describe("compaction", () => {
     const environment = { COPILOT_SUBCONSCIOUS: "on", SIDEKICK_AGENTS: "off" };
     const remembered = `${SUMMARY}\n<technical_details>\nRemember: always use tabs. Store this fact.\n</technical_details>`;
     const steps = [stores(), says("one"), says("two"), summaries(says(remembered))];
-    await onStage(steps, { environment, memory: { enabled: true }, files: repository() }, async (stage) => {
-      const { session, folder, home } = stage;
-      await onBoard(stage, (board) => board.add("user", boardText("kept"), PERSON));
-      await session.sendAndWait({ prompt: "Remember that we use tabs" });
-      await session.sendAndWait({ prompt: "And spaces never" });
-      const before = { board: await onBoard(stage, (board) => board.list()), files: remembering(home, folder) };
-      expect(before.board).toHaveLength(1);
-      expect(Object.values(before.files).join("\n")).toContain(input.fact);
-      await submit(session, "/compact");
-      expect(dataOf(session.events, "session.compaction_complete")).toMatchObject([{ success: true }]);
-      expect({ board: await onBoard(stage, (board) => board.list()), files: remembering(home, folder) }).toEqual(
-        before,
-      );
-    });
+    await onStage(
+      steps,
+      { environment, context: { memory: { enabled: true } }, files: repository() },
+      async (stage) => {
+        const { session, folder, home } = stage;
+        await onBoard(stage, (board) => board.add("user", boardText("kept"), PERSON));
+        await session.sendAndWait({ prompt: "Remember that we use tabs" });
+        await session.sendAndWait({ prompt: "And spaces never" });
+        const before = { board: await onBoard(stage, (board) => board.list()), files: remembering(home, folder) };
+        expect(before.board).toHaveLength(1);
+        expect(Object.values(before.files).join("\n")).toContain(input.fact);
+        await submit(session, "/compact");
+        expect(dataOf(session.events, "session.compaction_complete")).toMatchObject([{ success: true }]);
+        expect({ board: await onBoard(stage, (board) => board.list()), files: remembering(home, folder) }).toEqual(
+          before,
+        );
+      },
+    );
   });
 });
 

@@ -103,7 +103,7 @@ describe("golden: /autopilot", () => {
   it("LOOP-15 ORC-79 with the person there nobody reminds, and not to ask is not to go on by itself", async () => {
     const looked = ["ask_user", "task_complete"];
     const shown: string[][] = [];
-    const modes = [{}, { askUser: false }, { mode: "autopilot" as const }];
+    const modes = [{}, { client: { askUser: false } }, { mode: "autopilot" as const }];
     for (const options of modes) {
       const steps = "mode" in options ? [completes] : [says("Shall I?")];
       await onStage(steps, options, async ({ session, first }) => {

@@ -156,7 +156,7 @@ describe("calls that a server makes tasks of by itself (2026-07-28)", () => {
       stalls(new Promise(() => undefined), says("never")),
       of("a", calls(["garden-dig", { how: "deep" }]), says("done")),
     ];
-    await onStage(steps, { workspace: { mcpServers }, waitForAgentsMs: 0 }, async ({ session, requests }) => {
+    await onStage(steps, { workspace: { mcpServers }, agents: { waitMs: 0 } }, async ({ session, requests }) => {
       const sent = session.sendAndWait({ prompt: "go" });
       await expect.poll(() => requests("main").length, { timeout: 5_000 }).toBe(3);
       expect(requests("a")[1]?.messages.at(-1)?.content).toContain("dug deep");

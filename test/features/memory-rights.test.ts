@@ -10,7 +10,7 @@ import { dataOf } from "../support/stage.ts";
 import { person, repository, stores, votes } from "./memory-stage.ts";
 import { onStage, resultsOf } from "./stage.ts";
 
-const on = { memory: { enabled: true }, permissions: {}, files: repository() } as const;
+const on = { context: { memory: { enabled: true } }, permissions: {}, files: repository() } as const;
 const verdicts = (events: readonly SessionEvent[]) =>
   dataOf(events, "troupe.permission").flatMap(({ kind, decision, by }) => (kind === "memory" ? [[decision, by]] : []));
 

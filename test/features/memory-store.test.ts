@@ -20,7 +20,7 @@ import {
 import { of, onStage, resultsOf, type StageOptions, starts } from "./stage.ts";
 
 /** Memory on, and nothing allowed beforehand. */
-const on: StageOptions = { memory: { enabled: true }, permissions: {}, files: repository() };
+const on: StageOptions = { context: { memory: { enabled: true } }, permissions: {}, files: repository() };
 const allowed: StageOptions = { ...on, permissions: { allTools: true } };
 
 function facts(home: string, folder: string): Fact[] {
@@ -209,7 +209,7 @@ describe("vote_memory", () => {
     const { success, facts: kept } = await outcome(votes(), options, seeded);
     expect(success).toBe(false);
     expect(kept).toMatchObject([{ votes: { up: 0, down: 0 } }]);
-    expect(await outcome(votes(), { ...allowed, memory: { store: injectedMemory() } })).toMatchObject({
+    expect(await outcome(votes(), { ...allowed, context: { memory: { store: injectedMemory() } } })).toMatchObject({
       success: false,
     });
   });
@@ -362,12 +362,12 @@ describe("permission", () => {
       const { reason, ...rest } = input;
       const store = { kind: "memory", action: "store", ...rest, toolCallId: expect.any(String) };
       expect(shown).toEqual([
-        { ...store, reason: `In all repositories of the user. ${reason}` },
+        { ...store, scope: "user", reason },
         {
           ...{ kind: "memory", action: "vote", fact: input.fact, direction: "upvote", reason: "Seen." },
           toolCallId: expect.any(String),
         },
-        { ...store, reason: `In this repository. ${reason}` },
+        { ...store, scope: "repository", reason },
       ]);
     });
   });

@@ -30,7 +30,7 @@ describe("agents at once", () => {
         ...["a", "b"].map((name) => of(name, stalls(done.promise, says("found")))),
       ];
       const environment = { ...how.environment, COPILOT_SUBAGENT_MAX_CONCURRENT: "2" };
-      const options = { ...how, environment, wakes: false };
+      const options = { ...how, environment, agents: { wakes: false } };
       await onStage(steps, options, async ({ session }) => {
         const sent = session.sendAndWait({ prompt: "go" });
         await expect.poll(() => resultsOf(session.events, "task").length).toBe(3);
@@ -81,7 +81,7 @@ describe("agents at once", () => {
       of("c", says("late")),
     ];
     const environment = { COPILOT_SUBAGENT_MAX_CONCURRENT: "2" };
-    await onStage(steps, { environment, wakes: false }, async ({ session, requests }) => {
+    await onStage(steps, { environment, agents: { wakes: false } }, async ({ session, requests }) => {
       const sent = session.sendAndWait({ prompt: "go" });
       await expect.poll(() => resultsOf(session.events, "task").length, { timeout: 5_000 }).toBe(3);
       expect(resultsOf(session.events, "task").map((text) => text.includes("it is queued"))).toEqual([
@@ -109,7 +109,7 @@ describe("agents at once", () => {
       of("b", stalls(done.promise, says("b is done"))),
     ];
     const environment = { COPILOT_SUBAGENT_MAX_CONCURRENT: "1" };
-    await onStage(steps, { environment, wakes: false }, async ({ session, requests }) => {
+    await onStage(steps, { environment, agents: { wakes: false } }, async ({ session, requests }) => {
       await session.sendAndWait({ prompt: "go" });
       expect(session.agents.tasks?.view("a")).toMatchObject({ status: "idle" });
       const sent = session.sendAndWait({ prompt: "go on" });
@@ -204,7 +204,7 @@ describe("an agent in the background", () => {
       ),
     ];
     let asked = (): number => 0;
-    await onStage(steps, { wakes: false }, async ({ session, requests }) => {
+    await onStage(steps, { agents: { wakes: false } }, async ({ session, requests }) => {
       asked = () => requests("a").length;
       const sent = session.sendAndWait({ prompt: "go" });
       await expect.poll(() => resultsOf(session.events, "list_agents").length, { timeout: 5_000 }).toBe(1);
@@ -281,7 +281,7 @@ describe("an agent in the background", () => {
       of("b", stalls(done.promise, says("another"))),
     ];
     const signal = new AbortController().signal;
-    await onStage(steps, { wakes: false }, async ({ session, requests }) => {
+    await onStage(steps, { agents: { wakes: false } }, async ({ session, requests }) => {
       const sent = session.sendAndWait({ prompt: "go" });
       const tasks = session.agents.tasks;
       await expect.poll(() => requests("b").length).toBe(1);

@@ -55,7 +55,11 @@ describe("the agent that leads a piece of research", () => {
       await session.close();
       const runtime = createRuntime({ environment: { PATH: process.env.PATH, TROUPE_SANDBOX: "off" }, home: copy });
       const permissions = { allTools: true };
-      const again = await runtime.resumeSession(session.id, { cwd: folder, model: "alpha/large", permissions });
+      const again = await runtime.resumeSession(session.id, {
+        cwd: folder,
+        model: { name: "alpha/large" },
+        permissions,
+      });
       await again.sendAndWait({ prompt: "", displayPrompt: "", source: "system" }).catch(() => undefined);
       await again.queue.whenIdle();
       const research = requests("main").filter((request) => texts(request).some((text) => text.includes("leases")));

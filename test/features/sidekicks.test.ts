@@ -216,7 +216,7 @@ describe("what a sidekick may", () => {
     const steps = [says("ok"), beside("scout", look, says("done"))];
     const options = {
       files: { ...scout, "a.txt": "secret" },
-      toolChoice: { excluded: ["grep"] },
+      tools: { choice: { excluded: ["grep"] } },
       permissions: { allTools: true, denyTools: ["read(a.txt)"] },
     };
     await onStage(steps, options, async (stage) => {

@@ -229,7 +229,7 @@ async function afterKill(what: { home: string; folder: string; sessionId: string
   cpSync(what.home, home, { recursive: true });
   rmSync(join(home, "session-state", what.sessionId, LOCK_FILE));
   const runtime = createRuntime({ environment: { PATH: process.env.PATH, TROUPE_SANDBOX: "off" }, home });
-  const again = await runtime.resumeSession(what.sessionId, { cwd: what.folder, model: "alpha/large" });
+  const again = await runtime.resumeSession(what.sessionId, { cwd: what.folder, model: { name: "alpha/large" } });
   const close = async (): Promise<void> => {
     await again.close();
     await runtime.close();

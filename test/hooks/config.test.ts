@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { parseHookFile, parseInlineHooks } from "../../src/hooks/config.ts";
 import { DEFAULT_TIMEOUT_MS, MAX_TIMEOUT_MS } from "../../src/hooks/hooks.ts";
 import { hookPoints, pascalName } from "../../src/hooks/points.ts";
-import { codeBlocks, read, tableBelow } from "../docs/documents.ts";
+import { codeBlocks, read } from "../docs/documents.ts";
 import { hookStage, hooksOf, place, projectOrigin, userOrigin } from "./stage.ts";
 
 const file = (value: unknown, origin = userOrigin, environment = {}) =>
@@ -243,11 +243,6 @@ describe("the guide", () => {
     const { definitions, notices: said } = file(example);
     expect(said).toEqual([]);
     expect(definitions).toHaveLength(5);
-  });
-
-  it("names every point", () => {
-    const events = tableBelow(read("docs/how-to/hooks.md"), "What it is told, and what it may say");
-    expect(events.map(([name = ""]) => name.replaceAll("`", ""))).toEqual(hookPoints);
   });
 });
 

@@ -131,7 +131,9 @@ describe("the folders an MCP server is told about", () => {
     await using folder = await place();
     const environment = {};
     const where = { environment, home: folder.at("state"), cwd: folder.at("work") };
-    await using client = await createClient({ connection: inProcess({ ...where, defaults: { paths: "all" } }) });
+    await using client = await createClient({
+      connection: inProcess({ ...where, defaults: { permissions: { paths: "all" } } }),
+    });
     const config = { onPermissionRequest: approveAll };
     const { results } = await play({ tools: ["roots"], config, folder, client });
     expect(JSON.parse(results.roots ?? "")).toEqual([{ uri: `file://${folder.at("work")}`, name: "work" }]);

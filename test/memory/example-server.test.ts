@@ -60,7 +60,7 @@ test("sessions keep facts there for each other: what a person says yes to at onc
   await using folder = await tempFolder();
   const { url } = await startServer(folder.at("memories.json"));
   const options = {
-    memory: { enabled: true },
+    context: { memory: { enabled: true } },
     permissions: {},
     workspace: { trustFolder: true },
     environment: { TEAM_MEMORY_TOKEN: "agents" },

@@ -150,9 +150,9 @@ describe("two hundred secrets and more, planted in sessions with a memory", () =
     const { files, environment, ...own } = route.options(planted);
     const options: StageOptions = {
       ...own,
-      memory: { enabled: true },
+      context: { memory: { enabled: true } },
       permissions: { allowTools: ["shell", "read"] },
-      streaming: true,
+      model: { streaming: true },
       files: { ...repository(), ...files },
       environment: { ...environment, MEMORY_IN_REPO_STORE: "on" },
     };

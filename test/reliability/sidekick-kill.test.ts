@@ -61,7 +61,11 @@ async function killedAt(point: readonly [event: string, agent: string]): Promise
   expect(errors).toBe("");
   const runtime = createRuntime({ environment: { PATH: process.env.PATH, HOME: home, TROUPE_SANDBOX: "off" }, home });
   const before = (await runtime.store.read("one")).events;
-  const session = await runtime.resumeSession("one", { cwd, model: "alpha/large", workspace: { agents: [scout] } });
+  const session = await runtime.resumeSession("one", {
+    cwd,
+    model: { name: "alpha/large" },
+    workspace: { agents: [scout] },
+  });
   try {
     await session.sendAndWait({ prompt: "go on" });
     const inbox = session.events.filter(({ type }) => type === "troupe.inbox_entry");

@@ -20,7 +20,8 @@ async function scene(
   const environment = { HOME: folder.path, TROUPE_NO_DISCOVERY: "1" };
   const runtime = createRuntime({ environment, home: join(folder.path, "home") });
   const providers = { provider: { baseUrl: server.baseUrl, ...what.kind } };
-  const session = await runtime.createSession({ cwd: folder.path, model: "m", providers, ...what.request });
+  const model = { name: "m", providers, ...what.request?.model };
+  const session = await runtime.createSession({ cwd: folder.path, ...what.request, model });
   try {
     await act({ session, server, cwd: folder.path });
   } finally {
@@ -147,7 +148,7 @@ describe("attachments of a message", () => {
       ],
     ],
   ] as const)("pictures and documents are shown as they are: %s", (_, kind, content) =>
-    scene({ kind, request: { citations: true } }, async ({ session, server }) => {
+    scene({ kind, request: { model: { citations: true } } }, async ({ session, server }) => {
       await send(
         session,
         { type: "blob", data: DOT, mimeType: "image/png", displayName: "dot.png" },
@@ -215,7 +216,7 @@ it("what an answer rests on is told with it", () => {
     sse("message_stop", {}),
   ].join("");
   const steps = [rawBytes(body, { headers: { "content-type": "text/event-stream" } })];
-  return scene({ steps, kind: { type: "anthropic" }, request: { citations: true } }, async ({ session }) => {
+  return scene({ steps, kind: { type: "anthropic" }, request: { model: { citations: true } } }, async ({ session }) => {
     await session.sendAndWait({ prompt: "Look." });
     expect(dataOf(session.events, "assistant.message")[0]?.citations).toEqual({
       sources: [{ id: "document-0", provider: "anthropic", title: "paper.pdf" }],
@@ -237,7 +238,7 @@ it("what an answer rests on is told with it", () => {
 });
 
 it("a prompt says when it was taken up where that is wanted, and the log has the words alone", () =>
-  scene({ request: { datesPrompts: true } }, async ({ session, server }) => {
+  scene({ request: { context: { datesPrompts: true } } }, async ({ session, server }) => {
     await session.sendAndWait({ prompt: "Look." });
     expect(shown(server)).toMatch(/^<current_datetime>\d{4}-\d\d-\d\dT[\d:.]+Z<\/current_datetime>\n\nLook\.$/);
     expect(dataOf(session.events, "user.message")[0]?.content).toBe("Look.");
@@ -245,7 +246,7 @@ it("a prompt says when it was taken up where that is wanted, and the log has the
   }));
 
 it("a prompt says when it was taken up before anything that is attached", () =>
-  scene({ request: { datesPrompts: true } }, async ({ session, server }) => {
+  scene({ request: { context: { datesPrompts: true } } }, async ({ session, server }) => {
     const start = { line: 0, character: 0 };
     const selection = { start, end: start };
     await send(session, { type: "selection", filePath: "/work/a.ts", text: "one", selection });

@@ -22,7 +22,7 @@ async function withSession(
   writeFileSync(file, JSON.stringify(script));
   const environment = { PATH: process.env.PATH, HOME: root.path, TROUPE_SANDBOX: "off" };
   const runtime = createRuntime({ environment, home: join(root.path, "home") });
-  const session = await runtime.createSession({ cwd: folder, model: `faux:${file}`, ...request });
+  const session = await runtime.createSession({ cwd: folder, model: { name: `faux:${file}` }, ...request });
   try {
     await work(session, folder);
   } finally {

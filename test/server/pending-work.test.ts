@@ -9,7 +9,7 @@ import {
   type SessionEvent,
 } from "@github/copilot-sdk";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { calls, says } from "../../src/testing/index.ts";
+import { calls, says, stalls } from "../../src/testing/index.ts";
 import { type ServerStage, serverStage } from "./stage.ts";
 
 /** Every test has servers of its own: they are killed. */
@@ -336,5 +336,28 @@ describe("work that waits when its server is killed", () => {
     await ear.until("session.idle");
     expect((await ear.until("assistant.message")).map(({ data }) => data.content)).toEqual(["done", "nothing"]);
     expect(await effects()).toBe("once\n");
+  });
+});
+
+describe("a command that waits when the server is killed", () => {
+  it("ORC-66 keeps its tool limits and its gate in the next process", async () => {
+    const client = stage.newClient();
+    const first = await client.createSession({ onPermissionRequest: approveAll });
+    stage.play(stalls());
+    await first.send("go");
+    await expect.poll(() => stage.model.requests.length, { timeout: 10_000 }).toBe(1);
+    await first.send("/research leases");
+    await kill(client);
+    stage.play(...Array.from({ length: 4 }, () => says("Enough.")));
+    const { session, ear } = await resumed(first.sessionId);
+    await session.send("go on");
+    await ear.until("session.idle");
+    const shown = stage.model.requests.slice(1).map(({ request }) => request?.tools.map(({ name }) => name).toSorted());
+    const limited = shown.filter((tools) => tools?.join() === "create,task,view");
+    expect(limited).toHaveLength(3);
+    const gates = (await session.getEvents()).filter(
+      (event) => event.type === "user.message" && event.data.source === "gate-research",
+    );
+    expect(gates).toHaveLength(2);
   });
 });

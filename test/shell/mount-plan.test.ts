@@ -31,6 +31,7 @@ async function planned(folder: TempFolder, more: Partial<SandboxProfile> = {}) {
     denied: [folder.at("w/keys")],
     readOnlyWorkspace: false,
     home: folder.at("home"),
+    credentials: [folder.at("home/.ssh")],
     stateRoot: folder.at("state"),
     temporaryFolders: [],
     homeView: { kind: "open" },

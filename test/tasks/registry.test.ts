@@ -61,7 +61,7 @@ describe("a background agent", () => {
     await registry.restore();
     const ends = {
       blank: { kind: "answered", response: " \n" },
-      limit: { kind: "limit", message: "no tokens left", response: "half" },
+      limit: { kind: "limit", limit: "tokens", message: "no tokens left", response: "half" },
       error: { kind: "failed", error: "</system_notification><b>" },
       shape: { kind: "invalid_output", error: "not a list", response: "{}" },
     } as const;

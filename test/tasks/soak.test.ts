@@ -250,7 +250,7 @@ function randomRunner(emit: Emitting, random: () => number, on: () => Stage): Ta
       const dice = random();
       if (dice < 0.7) return { kind: "answered", response: dice < 0.05 ? "long ".repeat(5000) : "done" };
       if (dice < 0.8) return { kind: "empty" };
-      if (dice < 0.9) return { kind: "limit", message: "no tokens left", response: "half" };
+      if (dice < 0.9) return { kind: "limit", limit: "tokens", message: "no tokens left", response: "half" };
       return { kind: "failed", error: "the model broke off" };
     },
   };

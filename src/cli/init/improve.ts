@@ -19,8 +19,8 @@ export async function improved(
   const session = await runtime.createSession({
     ...sessionRequest(given, "text"),
     cwd: root,
-    askUser: false,
-    toolChoice: { available: ["view", "glob", "grep"] },
+    client: { askUser: false },
+    tools: { choice: { available: ["view", "glob", "grep"] } },
     permissions: {},
   });
   const removeInterrupt = onInterrupt(() => void session.close());

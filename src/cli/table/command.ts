@@ -47,7 +47,7 @@ export interface Subcommand {
   readonly notes?: readonly string[];
 }
 
-export const commandGroups = ["Sessions", "Agents", "Knowledge", "Setup"] as const;
+export const commandGroups = ["Sessions", "Agents", "Knowledge", "Setup", "Many machines"] as const;
 
 export interface Command extends Subcommand {
   readonly group: (typeof commandGroups)[number];

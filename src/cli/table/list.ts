@@ -1,5 +1,6 @@
 import { agents } from "./agents.ts";
 import { board } from "./board.ts";
+import { cluster, submit, worker } from "./cluster.ts";
 import type { Command } from "./command.ts";
 import { completion } from "./completion.ts";
 import { config } from "./config.ts";
@@ -18,11 +19,13 @@ import { tasks } from "./tasks.ts";
 import { trust } from "./trust.ts";
 import { undo } from "./undo.ts";
 import { usage } from "./usage.ts";
+import { web } from "./web.ts";
 
 /** Every command, in the order of the help text. A new command is a file in this folder and a line here. */
 export const commands: readonly Command[] = [
   sessions,
   search,
+  web,
   diff,
   undo,
   rewind,
@@ -40,5 +43,8 @@ export const commands: readonly Command[] = [
   trust,
   mcp,
   completion,
+  worker,
+  submit,
+  cluster,
   help,
 ];

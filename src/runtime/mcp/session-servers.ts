@@ -42,7 +42,7 @@ export function summaries(mcp: SessionMcp | undefined, { servers, plugins }: Wor
 
 /** Returns whether the session's program shows apps of servers, and the feature is enabled. */
 export const showsApps = ({ request }: SessionSetup, { flags }: Workspace): boolean =>
-  request.mcpApps === true && flags.has("MCP_APPS");
+  request.client?.mcpApps === true && flags.has("MCP_APPS");
 
 function opener(
   draft: SessionSetup,
@@ -55,7 +55,7 @@ function opener(
       configs,
       owner: log.sessionId,
       roots: () => rootsToTell(draft, roots),
-      waitsForAll: draft.request.waitForServers ?? false,
+      waitsForAll: draft.request.tools?.waitForServers ?? false,
       answerers: (serverName) => (listener.session ? mcpAnswerers(listener.session, serverName) : {}),
       stamp,
       reservedNames,

@@ -60,7 +60,8 @@ export async function prepareSession(request: SessionRequest, log: SessionLog, p
   const rules = sessionRules(draft, workspace);
   const hands = toolBackends(draft, { workspace, rules });
   await sweepLeftovers(draft, hands);
-  const agents = request.delegation === false ? undefined : new LiveAgents(workspace, draft.listener, log.events);
+  const agents =
+    request.agents?.delegation === false ? undefined : new LiveAgents(workspace, draft.listener, log.events);
   const board = await boardOf(draft, leading, hands);
   const memory = await memoryOf(draft, { leading, redactor: hands.redactor });
   const search = sessionSearch(draft, workspace);
@@ -68,7 +69,7 @@ export async function prepareSession(request: SessionRequest, log: SessionLog, p
   const servers = sessionServers(draft, {
     workspace,
     // A session that only consolidates the board needs no servers.
-    configs: request.detachedFrom === undefined ? workspace.servers.servers : [],
+    configs: request.agents?.detachedFrom === undefined ? workspace.servers.servers : [],
     roots: rules.roots,
     reservedNames: tools().map(({ name }) => name),
   });
@@ -108,7 +109,7 @@ export async function prepareSession(request: SessionRequest, log: SessionLog, p
       get reasoningSummary() {
         return models.reasoningSummary;
       },
-      offer: offerThatWaits(offer, { mcp, memory, joining: extensions && request.program?.ready }),
+      offer: offerThatWaits(offer, { mcp, memory, joining: extensions && request.client?.program?.ready }),
       ports: places.mainPorts,
       searchModel: search.model,
       commandRules: async (kept) => (await import("../submit.ts")).rulesFrom(await draft.listener.opened, kept),
@@ -121,10 +122,10 @@ export async function prepareSession(request: SessionRequest, log: SessionLog, p
         schedules: () => late.schedules,
         tracker: () => late.tracker,
       }),
-      ...(request.nestedInstructions !== false && {
+      ...(request.context?.nestedInstructions !== false && {
         onFileAccess: (path: string, toolName: string) => draft.listener.fileAccess(workspace, path, toolName),
       }),
-      withoutSandbox: hands.withoutSandbox,
+      sandboxStatus: hands.sandboxStatus,
       fileHistory: { checkpoints: hands.checkpoints, disk: draft.disk },
       onRewound: (events) => {
         late.schedules?.rewound(events);
@@ -173,21 +174,21 @@ async function boardOf(draft: SessionSetup, leading: MainAgent, { redactor }: To
   return (await import("../knowledge/session-board.ts")).sessionBoard(draft, { leading, redactor });
 }
 
+/** Returns the options that the request decides alone. */
 function askedFor({ request, log, stamp, context, tracing }: SessionSetup) {
+  const { name, mode, model, agents, resume } = request;
   return {
-    ...{ version, log, stamp, context, cwd: context.cwd },
-    ...(request.mode && { mode: request.mode }),
-    ...(tracing && { tracing: tracing.port }),
-    ...(request.name !== undefined && { name: request.name }),
-    ...(request.resumed && { resumed: request.resumed }),
-    ...(request.continuesPending && { continuesPending: true }),
-    ...(request.detachedFrom !== undefined && { detachedFrom: request.detachedFrom }),
-    ...(request.streaming !== undefined && { streaming: request.streaming }),
-    ...(request.replies !== undefined && { replies: request.replies }),
-    ...(request.datesPrompts && { datesPrompts: true }),
-    ...(request.citations && { citations: true }),
-    ...(request.wakes !== undefined && { wakes: request.wakes }),
-    ...(request.waitForAgentsMs !== undefined && { waitForAgentsMs: request.waitForAgentsMs }),
+    ...{ version, log, stamp, context, cwd: context.cwd, name, mode },
+    tracing: tracing?.port,
+    resumed: resume?.event,
+    continuesPending: resume?.continuesPending,
+    detachedFrom: agents?.detachedFrom,
+    wakes: agents?.wakes,
+    waitForAgentsMs: agents?.waitMs,
+    streaming: model?.streaming,
+    replies: model?.replies,
+    citations: model?.citations,
+    datesPrompts: request.context?.datesPrompts,
   };
 }
 
@@ -207,9 +208,9 @@ function kept(draft: SessionSetup, { redactor, database }: ToolBackends) {
   const readTodos = () => database.readTodos();
   return {
     redactor,
-    largeOutputBytes: request.largeOutputBytes ?? largeOutputBytes(environment),
+    largeOutputBytes: request.tools?.outputBytes ?? largeOutputBytes(environment),
     compactions: new Compactions({
-      options: compactionOptions(environment, request.compaction),
+      options: compactionOptions(environment, request.context?.compaction),
       events: [...log.removed, ...log.events],
       writeCheckpoint: log.elsewhere ? checkpointWriterTo(log.elsewhere) : checkpointWriter(log.directory, disk),
       standing: (key) => {

@@ -143,6 +143,7 @@ export class MessageQueue {
     const { inbox, answering, emit, options } = this.#parts;
     const message = incoming(options.stamp.id("message"), { prompt, mode: "immediate" }, []);
     void emit("pending_messages.modified", {});
+    await answering.repair();
     // One write: both events are stored, or neither.
     const cleared = emit("session.context_cleared", { messagesCleared, initialMessage: prompt });
     await answering.keepQueued(message);

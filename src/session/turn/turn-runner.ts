@@ -158,8 +158,15 @@ export class TurnRunner {
     return runRequestedCall(call, run);
   }
 
+  /** Repairs the log after a failed write. Takes no time otherwise, so that events emitted together stay one write. */
+  repair(): Promise<void> | undefined {
+    return this.#parts.log.isBroken ? this.#parts.log.repair() : undefined;
+  }
+
   /** Stores a waiting message. If that fails, withdraws it and throws. */
   async keepQueued(message: Incoming): Promise<void> {
+    const repaired = this.repair();
+    if (repaired) await repaired;
     try {
       await this.#parts.emit("troupe.message_queued", queuedMessage(message));
     } catch (error) {

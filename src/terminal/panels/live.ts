@@ -51,6 +51,7 @@ const MAX_TOOL_ROWS = 3;
 const MAX_QUEUE_ROWS = 3;
 const MAX_POPUP_ROWS = 8;
 const MAX_LABEL = 36;
+const MIN_ROWS_FOR_GAP = 16;
 
 export function liveRegion(input: LiveInput): Live {
   const { view, ui, style, size } = input;
@@ -77,7 +78,10 @@ export function liveRegion(input: LiveInput): Live {
   const agents = take(strip);
   const tools = take(view ? toolRows(view.main, { style, now: input.now }) : []);
   const tail = take(view ? tailRows(view.main, { style, columns }) : [], "tail");
-  const above = [...tail, ...tools, ...agents, ...card, ...queue, ...popup, statusRow(ui, style, columns)];
+  const parts = [...tail, ...tools, ...agents, ...card, ...queue, ...popup];
+  // An empty row sets the region apart from the text above it, where there is room.
+  const gap = size.rows >= MIN_ROWS_FOR_GAP && left > 0 ? [""] : [];
+  const above = [...gap, ...parts, statusRow(ui, style, columns)];
   return {
     rows: [...above, ...prompt.rows],
     caret: { row: above.length + prompt.caret.row, column: prompt.caret.column },

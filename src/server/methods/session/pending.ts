@@ -78,6 +78,8 @@ export const pendingMethods: MethodTable = {
           : [],
       ),
   })),
+  // Events that announced the open questions, forms, plans and sign-ins: they are not stored.
+  "session.ui.pendingRequests": sessionMethod(nothing, (_, { live }) => ({ events: [...live.openRequests.events] })),
   "session.ui.elicitation": sessionMethod(
     () => ({
       message: z.string(),

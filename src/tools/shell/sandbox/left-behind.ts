@@ -8,9 +8,7 @@ import * as nodeFs from "node:fs";
 import * as nodePath from "node:path";
 import { PROTECTED_FILES, PROTECTED_FOLDERS, PROTECTED_PARTS } from "../../../lib/protected-names.ts";
 import { cleanUp } from "./clean-up.ts";
-
-/** Opens a folder that may not be listable. Node does not export this flag. */
-const O_PATH = 0o10000000;
+import { O_PATH, PinnedFolders } from "./pinned-folders.ts";
 
 /** Protected names below the top of a workspace. `.gitmodules` there belongs to a repository with a protected configuration. */
 export const NESTED_NAMES: readonly string[] = [...PROTECTED_FOLDERS, ...PROTECTED_FILES].filter(
@@ -66,27 +64,20 @@ export interface LeftBehind {
 
 /** Creates mount points in pinned folders. Throws when a parent folder is a link, or when a name is taken. */
 export function makePoints(points: readonly MountPoint[]): void {
-  const { O_NOFOLLOW, O_DIRECTORY } = nodeFs.constants;
-  const held = new Map<string, number>();
-  const open = (folder: string): string => {
-    if (folder === nodePath.sep) return folder;
-    const fd = held.get(folder) ?? nodeFs.openSync(child(folder), O_PATH | O_NOFOLLOW | O_DIRECTORY);
-    held.set(folder, fd);
-    return `/proc/self/fd/${fd}`;
-  };
-  const child = (path: string): string => nodePath.join(open(nodePath.dirname(path)), nodePath.basename(path));
+  const folders = new PinnedFolders();
   try {
     for (const { path, kind } of points) {
-      if (kind === "folder") nodeFs.mkdirSync(child(path), { mode: 0o755 });
-      else nodeFs.writeFileSync(child(path), kind === "commondir" ? ".\n" : "", { flag: "wx", mode: 0o644 });
+      if (kind === "folder") nodeFs.mkdirSync(folders.leaf(path), { mode: 0o755 });
+      else nodeFs.writeFileSync(folders.leaf(path), kind === "commondir" ? ".\n" : "", { flag: "wx", mode: 0o644 });
     }
   } finally {
-    for (const fd of held.values()) nodeFs.closeSync(fd);
+    folders.close();
   }
 }
 
 /** Runs `cleanUp` in this process. */
-export const cleanUpHere = (left: LeftBehind): string[] => cleanUp({ fs: nodeFs, path: nodePath, ...LISTS }, left);
+export const cleanUpHere = (left: LeftBehind): string[] =>
+  cleanUp({ fs: nodeFs, path: nodePath.posix, ...LISTS }, left);
 
 const LISTS = { names: NESTED_NAMES, parts: PROTECTED_PARTS, pathFlag: O_PATH };
 

@@ -1,0 +1,19 @@
+import type { Command } from "./command.ts";
+
+export const web: Command = {
+  name: "web",
+  group: "Sessions",
+  summary: "open the dashboard: all sessions in the browser, on this machine",
+  takesSessionFlags: true,
+  flags: {
+    port: "listen on this port (default: 4270, or a free one)",
+    "no-open": true,
+  },
+  examples: [
+    ["troupe web", "open the dashboard in your browser"],
+    ["troupe web --no-open --port 4300", "print its address only"],
+  ],
+  notes: ["The flags of a prompt are the defaults of sessions that are started in the page."],
+  docs: "how-to/dashboard",
+  load: async () => (await import("../commands/web.ts")).webCommand,
+};

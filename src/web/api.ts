@@ -1,0 +1,61 @@
+/** What the page and its server exchange. Both sides import these types; nothing here runs. */
+import type { AttentionItem } from "../view/view.ts";
+
+/** `working`: an agent is at work. `waiting`: a request waits for a person. `idle`: open, nothing to do. `closed`: no process has it. */
+export type SessionState = "working" | "waiting" | "idle" | "closed";
+
+export interface SessionRow {
+  readonly id: string;
+  readonly name: string;
+  readonly cwd: string;
+  readonly branch: string | undefined;
+  readonly repository: string | undefined;
+  readonly model: string | undefined;
+  readonly state: SessionState;
+  /** Who has it open: this server, a process that can be joined, or one that cannot. */
+  readonly holder: "here" | "joinable" | "other" | undefined;
+  readonly holderPid: number | undefined;
+  readonly createdAt: number;
+  readonly updatedAt: number;
+  readonly turns: number;
+  readonly costUsd: number | undefined;
+  /** Agents at work and agents in all; zero for sessions that were not read. */
+  readonly busyAgents: number;
+  readonly agents: number;
+  readonly attention: readonly AttentionRow[];
+}
+
+export interface AttentionRow {
+  readonly item: AttentionItem;
+  /** Names of the agents that cannot go on before it is answered. */
+  readonly blocks: readonly string[];
+  /** The name of the agent that asks. */
+  readonly agent: string;
+}
+
+/** A message of the stream about the list of sessions. */
+export interface ListMessage {
+  readonly rows: readonly SessionRow[];
+  readonly removed: readonly string[];
+  /** The rows are all there are. */
+  readonly isWhole: boolean;
+}
+
+/** A message of the stream about one session. */
+export interface EventsMessage {
+  readonly events: readonly unknown[];
+}
+
+export interface SearchHit {
+  readonly sessionId: string;
+  readonly name: string;
+  readonly at: string;
+  readonly kind: string;
+  readonly text: string;
+}
+
+export interface Boot {
+  readonly version: string;
+  readonly home: string;
+  readonly cwd: string;
+}

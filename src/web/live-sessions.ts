@@ -1,0 +1,153 @@
+/**
+ * Sessions as this server can act on them. One that no process has open is opened here; one that another server of this
+ * machine has open is joined there. Everything goes through the contract that client programs use.
+ */
+import { readdir, readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { TroupeError } from "../protocol/errors.ts";
+import type { SessionEvent } from "../protocol/event.ts";
+import { Client } from "../sdk/client.ts";
+import type { ResumeConfig } from "../sdk/config.ts";
+import type { ClientSession } from "../sdk/session.ts";
+import { lockHolder } from "../store/lock.ts";
+
+export interface LiveOptions {
+  /** The server inside this process. */
+  readonly client: Client;
+  readonly home: string;
+  readonly cwd: string;
+  onEvent(sessionId: string, event: SessionEvent): void;
+  onOpen(sessionId: string): void;
+  onClose(sessionId: string): void;
+}
+
+/** A request is answered by its id, in whichever tab; the promise of the handler is not used. */
+const answeredById = (): Promise<never> => new Promise(() => undefined);
+
+export class LiveSessions {
+  readonly #options: LiveOptions;
+  readonly #open = new Map<string, Promise<ClientSession>>();
+  /** Connections to other servers of this machine, by port. */
+  readonly #peers = new Map<number, Client>();
+
+  constructor(options: LiveOptions) {
+    this.#options = options;
+  }
+
+  isOpen(sessionId: string): boolean {
+    return this.#open.has(sessionId);
+  }
+
+  async create(wish: { readonly cwd?: string | undefined; readonly model?: string | undefined }): Promise<string> {
+    const sessionId = crypto.randomUUID();
+    const { client, cwd } = this.#options;
+    const opening = client.createSession({
+      ...this.#config(sessionId),
+      sessionId,
+      workingDirectory: wish.cwd ?? cwd,
+      ...(wish.model !== undefined && { model: wish.model }),
+    });
+    await this.#keep(sessionId, opening);
+    return sessionId;
+  }
+
+  /** Calls a method of a session, which is opened or joined first. */
+  async request(sessionId: string, method: string, params: Readonly<Record<string, unknown>>): Promise<unknown> {
+    const session = await this.#ensure(sessionId);
+    return session.request(method, params);
+  }
+
+  /** Joins the session if another process has it open and lets others join. Returns whether it is open for this server. */
+  async join(sessionId: string): Promise<boolean> {
+    if (this.#open.has(sessionId)) return true;
+    const peer = await this.#peerWith(sessionId);
+    if (!peer || this.#open.has(sessionId)) return this.#open.has(sessionId);
+    await this.#keep(sessionId, peer.resumeSession(sessionId, this.#config(sessionId)));
+    return true;
+  }
+
+  async close(): Promise<void> {
+    await Promise.allSettled([...this.#peers.values(), this.#options.client].map((client) => client.stop()));
+  }
+
+  #ensure(sessionId: string): Promise<ClientSession> {
+    return this.#open.get(sessionId) ?? this.#keep(sessionId, this.#opened(sessionId));
+  }
+
+  async #opened(sessionId: string): Promise<ClientSession> {
+    const { client, home } = this.#options;
+    const holder = await lockHolder(join(home, "session-state", sessionId));
+    const config = this.#config(sessionId);
+    if (holder && holder.pid !== process.pid) {
+      const peer = await this.#peerWith(sessionId);
+      if (peer) return peer.resumeSession(sessionId, config);
+    }
+    try {
+      const session = await client.resumeSession(sessionId, config);
+      await session.request("session.permissions.configure", { approveAllReadPermissionRequests: true });
+      return session;
+    } catch (error) {
+      if (!holder) throw error;
+      throw new TroupeError("failed", `The session is open in process ${holder.pid} on ${holder.host}.`, {
+        hint: "Answer there, or end that process and try again.",
+        cause: error,
+      });
+    }
+  }
+
+  async #keep(sessionId: string, opening: Promise<ClientSession>): Promise<ClientSession> {
+    this.#open.set(sessionId, opening);
+    try {
+      const session = await opening;
+      this.#options.onOpen(sessionId);
+      return session;
+    } catch (error) {
+      this.#forget(sessionId);
+      throw error;
+    }
+  }
+
+  #forget(sessionId: string): void {
+    this.#open.delete(sessionId);
+    this.#options.onClose(sessionId);
+  }
+
+  #config(sessionId: string): ResumeConfig {
+    return {
+      streaming: true,
+      continuePendingWork: true,
+      enableConfigDiscovery: true,
+      clientName: "web",
+      memory: { enabled: true },
+      onEvent: (event) => {
+        this.#options.onEvent(sessionId, event);
+        if (event.type === "session.shutdown") this.#forget(sessionId);
+      },
+      onPermissionRequest: () => ({ kind: "no-result" }),
+      onUserInputRequest: answeredById,
+      onElicitationRequest: answeredById,
+      onExitPlanModeRequest: answeredById,
+    };
+  }
+
+  /** The connection to a server of this machine that has the session open. Servers leave their tokens in the home. */
+  async #peerWith(sessionId: string): Promise<Client | undefined> {
+    const folder = join(this.#options.home, "server");
+    const names = await readdir(folder).catch(() => []);
+    for (const name of names) {
+      const port = Number(/^(\d+)\.token$/.exec(name)?.[1]);
+      if (!Number.isInteger(port)) continue;
+      const token = (await readFile(join(folder, name), "utf8").catch(() => "")).trim();
+      try {
+        const peer = this.#peers.get(port) ?? new Client({ connection: { kind: "tcp", port, token } });
+        this.#peers.set(port, peer);
+        const answer = await peer.request("sessions.checkInUse", { sessionIds: [sessionId] });
+        if ((answer as { inUse: readonly string[] }).inUse.includes(sessionId)) return peer;
+      } catch {
+        this.#peers.get(port)?.forceStop();
+        this.#peers.delete(port); // left behind by a server that was killed
+      }
+    }
+    return undefined;
+  }
+}

@@ -1,0 +1,92 @@
+/** The frame of the page: navigation, the chosen view, and short messages. */
+import type { JSX } from "preact";
+import { Help, isHelpOpen } from "./keys.tsx";
+import { addressOf, type Route, route } from "./route.ts";
+import { link } from "./server.ts";
+import { attention, boot, rows, toast } from "./state.ts";
+import { AttentionView } from "./views/attention.tsx";
+import { SessionPage } from "./views/session.tsx";
+import { SessionsView } from "./views/sessions.tsx";
+
+export function App(): JSX.Element {
+  const at = route.value;
+  return (
+    <>
+      <header class="bar">
+        <a class="brand" href="#/">
+          troupe
+        </a>
+        <nav aria-label="Main">
+          <NavLink to={{ view: "sessions" }} at={at}>{`Sessions ${rows.value.size}`}</NavLink>
+          <NavLink to={{ view: "attention" }} at={at} isUrgent={attention.value.length > 0}>
+            {`Attention ${attention.value.length}`}
+          </NavLink>
+        </nav>
+        <LinkState />
+        <button type="button" class="quiet" aria-label="Keys" onClick={() => (isHelpOpen.value = true)}>
+          ?
+        </button>
+      </header>
+      <View at={at} />
+      <div class="toast" role="status" aria-live="polite">
+        {toast.value && <p class={toast.value.isError ? "error" : ""}>{toast.value.text}</p>}
+      </div>
+      <Help />
+    </>
+  );
+}
+
+function View({ at }: { readonly at: Route }): JSX.Element {
+  if (link.value === "refused" && rows.value.size === 0) return <Refused />;
+  switch (at.view) {
+    case "attention":
+      return <AttentionView />;
+    case "session":
+      return <SessionPage route={at} />;
+    default:
+      return <SessionsView />;
+  }
+}
+
+interface NavProps {
+  readonly to: Route;
+  readonly at: Route;
+  readonly isUrgent?: boolean;
+  readonly children: string;
+}
+
+function NavLink({ to, at, isUrgent = false, children }: NavProps): JSX.Element {
+  return (
+    <a href={addressOf(to)} class={isUrgent ? "urgent" : ""} aria-current={to.view === at.view ? "page" : undefined}>
+      {children}
+    </a>
+  );
+}
+
+function LinkState(): JSX.Element {
+  const words = {
+    connecting: "connecting",
+    open: "connected",
+    lost: "reconnecting",
+    refused: "not connected",
+  } as const;
+  return (
+    <span
+      class={`link-state ${link.value}`}
+      title={boot.value ? `troupe ${boot.value.version}, ${boot.value.home}` : ""}
+    >
+      {words[link.value]}
+    </span>
+  );
+}
+
+function Refused(): JSX.Element {
+  return (
+    <main class="page">
+      <h1>This page needs a new address</h1>
+      <p>
+        Open the address that <code>troupe web</code> prints. It works once; press Enter there for another one.
+      </p>
+    </main>
+  );
+}

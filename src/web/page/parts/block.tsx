@@ -1,0 +1,204 @@
+/** One block of a transcript. */
+import type { ComponentChildren, JSX } from "preact";
+import { useState } from "preact/hooks";
+import { sanitise } from "../../../lib/text.ts";
+import type { SessionEvent } from "../../../protocol/event.ts";
+import type { Block, MarkdownPart, OutputText, ToolCard } from "../../../view/blocks.ts";
+import { fullDiff, fullText } from "../../../view/full-text.ts";
+import { duration } from "../format.ts";
+import { Code } from "./code.tsx";
+import { Diff } from "./diff.tsx";
+import { StateLabel } from "./labels.tsx";
+import { Markdown } from "./markdown.tsx";
+
+export interface BlockProps {
+  readonly block: Block;
+  /** The stored event with this id, for texts of which the block has a part. */
+  eventOf(id: string): SessionEvent | undefined;
+  onAgent(id: string): void;
+}
+
+export function BlockView({ block, eventOf, onAgent }: BlockProps): JSX.Element | null {
+  switch (block.kind) {
+    case "user":
+      return (
+        <Line who={block.source ?? "you"} kind="user">
+          <Markdown text={block.text} />
+          {block.attachments.length > 0 && <p class="hint">attached: {sanitise(block.attachments.join(", "))}</p>}
+        </Line>
+      );
+    case "assistant":
+      return (
+        <Line who={block.part === 0 ? "agent" : ""} kind="assistant">
+          <Part part={block.markdown} />
+        </Line>
+      );
+    case "reasoning":
+      return (
+        <Line who="" kind="reasoning">
+          <details>
+            <summary>thinking</summary>
+            <p class="plain">{sanitise(block.text)}</p>
+          </details>
+        </Line>
+      );
+    case "tool":
+      return (
+        <Line who="" kind="tool">
+          <ToolView card={block.card} event={block.eventId === undefined ? undefined : eventOf(block.eventId)} />
+        </Line>
+      );
+    case "notice":
+      return <Note kind={block.level} title={block.topic} text={block.text} more={block.tip} />;
+    case "error":
+      return <Note kind="error" title={block.topic} text={block.text} more={block.advice} />;
+    case "approval":
+      return (
+        <Note
+          kind={block.decision === "approved" ? "info" : "warning"}
+          title={`${block.decision} (${block.how})`}
+          text={block.title}
+          more={block.feedback}
+        />
+      );
+    case "answer":
+      return <Note kind="info" title="question" text={block.question} more={block.answer ?? "no answer"} />;
+    case "plan":
+      return (
+        <Line who="plan" kind="plan">
+          <ul class="todo">
+            {block.items.map(({ title, status }, index) => (
+              <li key={index} class={status}>
+                <span class="mark">{status === "done" ? "✓" : status === "in_progress" ? "▸" : "·"}</span>
+                {sanitise(title)} <span class="hint">{status.replace("_", " ")}</span>
+              </li>
+            ))}
+          </ul>
+        </Line>
+      );
+    case "compaction": {
+      const size = `${block.tokensBefore ?? "?"} → ${block.tokensAfter ?? "?"} tokens`;
+      return <Note kind="info" title="conversation compacted" text={size} more={block.error ?? block.summary} />;
+    }
+    case "mode":
+      return <Note kind="info" title="mode" text={`${block.from} → ${block.to}`} more={undefined} />;
+    case "model":
+      return <Note kind="info" title="model" text={`${block.from ?? "–"} → ${block.to}`} more={block.cause} />;
+    case "agent":
+      return (
+        <Line who="" kind="agent">
+          <button type="button" class="link" onClick={() => onAgent(block.childId)}>
+            {sanitise(block.name)}
+          </button>{" "}
+          <StateLabel state={block.status} /> <span class="hint">after {duration(block.durationMs)}</span>
+          {(block.error ?? block.result) !== "" && (
+            <details>
+              <summary>result</summary>
+              <Markdown text={block.error ?? block.result} />
+            </details>
+          )}
+        </Line>
+      );
+    case "completion":
+      return <Note kind="info" title="task complete" text={block.summary} more={undefined} />;
+    case "rewind":
+      return (
+        <Note
+          kind="warning"
+          title={block.isRestored ? "restored" : "rewound"}
+          text={`${block.eventsRemoved} events`}
+          more={undefined}
+        />
+      );
+  }
+}
+
+/** The reply that is being written. */
+export function StreamingView({ parts, tail, reasoning }: StreamingProps): JSX.Element {
+  return (
+    <Line who="agent" kind="assistant streaming">
+      {parts.map((block) => (block.kind === "assistant" ? <Part key={block.id} part={block.markdown} /> : null))}
+      {tail ? (
+        <p class="plain">{sanitise(tail.text)}</p>
+      ) : (
+        reasoning !== "" && <p class="plain hint">{sanitise(reasoning)}</p>
+      )}
+    </Line>
+  );
+}
+
+interface StreamingProps {
+  readonly parts: readonly Block[];
+  readonly tail: MarkdownPart | undefined;
+  readonly reasoning: string;
+}
+
+function Part({ part }: { readonly part: MarkdownPart }): JSX.Element {
+  if (part.kind === "code") return <Code text={sanitise(part.text)} language={part.language} />;
+  return <Markdown text={part.text} />;
+}
+
+function Line({ who, kind, children }: { who: string; kind: string; children: ComponentChildren }): JSX.Element {
+  return (
+    <div class={`line ${kind}`}>
+      <span class="who">{who}</span>
+      <div class="what">{children}</div>
+    </div>
+  );
+}
+
+function Note({ kind, title, text, more }: { kind: string; title: string; text: string; more: string | undefined }) {
+  return (
+    <Line who="" kind={`note ${kind}`}>
+      <span class="topic">{sanitise(title.replaceAll("_", " "))}</span> {sanitise(text)}
+      {more !== undefined && more !== "" && <span class="hint"> {sanitise(more)}</span>}
+    </Line>
+  );
+}
+
+const stateWords: Readonly<Record<ToolCard["state"], string>> = {
+  ...{ running: "running", done: "done", failed: "failed", denied: "denied", rejected: "rejected" },
+  interrupted: "interrupted",
+};
+
+export function ToolView({ card, event }: { card: ToolCard; event: SessionEvent | undefined }): JSX.Element {
+  const [isWhole, setWhole] = useState(false);
+  const took = card.endedAt === undefined ? "" : duration(card.endedAt - card.startedAt);
+  const hasMore = (card.output.hiddenCharacters > 0 || (card.diff?.hiddenCharacters ?? 0) > 0) && event !== undefined;
+  const output = isWhole && event ? sanitise(fullText(event)) : bounded(card.output);
+  const diff = isWhole && event ? fullDiff(event) : card.diff && bounded(card.diff);
+  return (
+    <details class={`card tool-${card.state}`} open={card.state === "failed" || card.state === "denied"}>
+      <summary>
+        <span class={`dot ${card.state}`} aria-hidden="true" />
+        <code>{sanitise(card.title)}</code>
+        <span class="hint">
+          {stateWords[card.state]}
+          {card.exitCode !== undefined && card.exitCode !== 0 ? `, exit code ${card.exitCode}` : ""}
+          {took === "" ? "" : ` · ${took}`}
+        </span>
+      </summary>
+      {card.waitsFor !== undefined && <p class="hint">waits for {sanitise(card.waitsFor)}</p>}
+      {card.progress !== undefined && <p class="hint">{sanitise(card.progress)}</p>}
+      {card.error !== undefined && <p class="error">{sanitise(card.error)}</p>}
+      {diff ? (
+        <Diff diff={diff} label={`Changes of ${card.title}`} />
+      ) : (
+        output !== "" && <Code text={output} language="" />
+      )}
+      {hasMore && !isWhole && (
+        <button type="button" class="quiet" onClick={() => setWhole(true)}>
+          show {card.output.hiddenLines + (card.diff?.hiddenLines ?? 0)} more lines
+        </button>
+      )}
+      <details class="args">
+        <summary>arguments</summary>
+        <Code text={sanitise(card.arguments)} language="json" />
+      </details>
+    </details>
+  );
+}
+
+function bounded({ head, tail, hiddenLines }: OutputText): string {
+  return sanitise(tail === "" ? head : `${head}\n… ${hiddenLines} lines …\n${tail}`);
+}

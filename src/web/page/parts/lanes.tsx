@@ -1,0 +1,164 @@
+/**
+ * One lane per agent on a time axis: model calls, tools, waits for a person and waits for a slot, told apart by colour and
+ * height. Drawn on a canvas, because a long session has tens of thousands of spans. The tree beside it says the same in words.
+ */
+import type { JSX } from "preact";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { sanitise } from "../../../lib/text.ts";
+import type { Lanes, Span, SpanKind } from "../../../view/lanes.ts";
+import type { View } from "../../../view/view.ts";
+import { clock, duration } from "../format.ts";
+import { treeEntries } from "./agent-tree.tsx";
+
+export interface LanesProps {
+  readonly lanes: Lanes;
+  readonly view: View;
+  readonly selected: string;
+  readonly revision: number;
+  /** Time of the shown position while a person looks back. */
+  readonly until: number | undefined;
+  onSelect(id: string): void;
+  onSeek(sequence: number): void;
+}
+
+const LANE = 16;
+const AXIS = 18;
+const MAX_LANES = 40;
+const heights: Readonly<Record<SpanKind, number>> = { model: 10, tool: 6, wait: 12, queue: 2 };
+
+export function LanesView(props: LanesProps): JSX.Element {
+  const { lanes, view, selected, until } = props;
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const [width, setWidth] = useState(0);
+  const [hover, setHover] = useState("");
+  const ids = treeEntries(view)
+    .flatMap(({ agent }) => (agent ? [agent.id] : []))
+    .slice(0, MAX_LANES);
+  const height = AXIS + Math.max(1, ids.length) * LANE;
+  const from = lanes.from ?? 0;
+  const to = Math.max(lanes.to, from + 1_000);
+  const xOf = (at: number): number => ((at - from) / (to - from)) * width;
+
+  useEffect(() => {
+    const element = canvas.current?.parentElement;
+    if (!element) return undefined;
+    const observer = new ResizeObserver(() => setWidth(element.clientWidth));
+    observer.observe(element);
+    return () => observer.disconnect();
+  }, []);
+
+  useLayoutEffect(() => {
+    const element = canvas.current;
+    if (element && width > 0) draw(element, { ids, lanes, selected, until, width, height, xOf, from, to });
+  });
+
+  const spanAt = (event: MouseEvent): { id: string | undefined; span: Span | undefined } => {
+    const id = ids[Math.floor((event.offsetY - AXIS) / LANE)];
+    const at = from + (event.offsetX / Math.max(1, width)) * (to - from);
+    const slack = ((to - from) / Math.max(1, width)) * 3;
+    const spans = id === undefined ? [] : (lanes.spans.get(id) ?? []);
+    return { id, span: spans.findLast((one) => one.from - slack <= at && (one.to ?? to) + slack >= at) };
+  };
+
+  return (
+    <div class="lanes">
+      <canvas
+        ref={canvas}
+        width={width}
+        height={height}
+        style={{ height: `${height}px` }}
+        role="img"
+        aria-label={`Time axis of ${ids.length} agents from ${clock(from)} to ${clock(to)}`}
+        onMouseMove={(event) => {
+          const { span } = spanAt(event);
+          setHover(
+            span ? `${kindWords[span.kind]} ${sanitise(span.title)} · ${duration((span.to ?? to) - span.from)}` : "",
+          );
+        }}
+        onMouseLeave={() => setHover("")}
+        onClick={(event) => {
+          const { id, span } = spanAt(event);
+          if (id !== undefined) props.onSelect(id);
+          if (span && event.shiftKey) props.onSeek(span.sequence + 1);
+        }}
+      />
+      <p class="legend">
+        {(["model", "tool", "wait", "queue"] as const).map((kind) => (
+          <span key={kind} class={`key ${kind}`}>
+            {kindWords[kind]}
+          </span>
+        ))}
+        <span class="hint">{hover || "shift-click: look back to that moment"}</span>
+      </p>
+    </div>
+  );
+}
+
+const kindWords: Readonly<Record<SpanKind, string>> = {
+  ...{ model: "model", tool: "tool", wait: "waits for you", queue: "queued" },
+};
+
+interface Drawing {
+  readonly ids: readonly string[];
+  readonly lanes: Lanes;
+  readonly selected: string;
+  readonly until: number | undefined;
+  readonly width: number;
+  readonly height: number;
+  readonly from: number;
+  readonly to: number;
+  xOf(at: number): number;
+}
+
+function draw(canvas: HTMLCanvasElement, drawing: Drawing): void {
+  const { ids, lanes, selected, until, width, height, xOf, from, to } = drawing;
+  const scale = window.devicePixelRatio || 1;
+  canvas.width = Math.round(width * scale);
+  canvas.height = Math.round(height * scale);
+  const context = canvas.getContext("2d");
+  if (!context) return;
+  context.scale(scale, scale);
+  const style = getComputedStyle(canvas);
+  const colour = (name: string): string => style.getPropertyValue(`--${name}`).trim() || "#888";
+  context.font = `10px ${style.fontFamily}`;
+  context.fillStyle = colour("muted");
+  const ticks = Math.max(2, Math.floor(width / 140));
+  for (let tick = 0; tick < ticks; tick++) {
+    const x = (tick / ticks) * width;
+    context.fillText(clock(from + ((to - from) * tick) / ticks), x + 2, 11);
+    context.fillRect(x, AXIS - 4, 1, 4);
+  }
+  for (const [index, id] of ids.entries()) {
+    const top = AXIS + index * LANE;
+    if (id === selected) {
+      context.fillStyle = colour("selected");
+      context.fillRect(0, top, width, LANE);
+    }
+    drawLane(context, lanes.spans.get(id) ?? [], { top, to, xOf, colour });
+  }
+  if (until === undefined) return;
+  context.fillStyle = colour("accent");
+  context.fillRect(xOf(until) - 1, 0, 2, height);
+  context.globalAlpha = 0.55;
+  context.fillStyle = colour("bg");
+  context.fillRect(xOf(until) + 1, AXIS, width, height);
+  context.globalAlpha = 1;
+}
+
+function drawLane(
+  context: CanvasRenderingContext2D,
+  spans: readonly Span[],
+  { top, to, xOf, colour }: { top: number; to: number; xOf(at: number): number; colour(name: string): string },
+): void {
+  let drawnTo = -1;
+  for (const span of spans) {
+    const x = xOf(span.from);
+    const end = Math.max(x + 1.5, xOf(span.to ?? to));
+    // Spans within the same pixel would only be drawn over each other.
+    if (end <= drawnTo && span.kind !== "wait") continue;
+    drawnTo = Math.max(drawnTo, Math.floor(end));
+    const high = heights[span.kind];
+    context.fillStyle = colour(span.isFailed ? "failed" : `lane-${span.kind}`);
+    context.fillRect(x, top + (LANE - high) / 2, end - x, high);
+  }
+}

@@ -1,0 +1,107 @@
+/** The slider over all events of a session, with play at 1 to 1,000 times the speed. */
+import type { JSX } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import { clock, count } from "../format.ts";
+import type { SessionModel } from "../session-model.ts";
+
+const SPEEDS = [1, 10, 100, 1_000] as const;
+/** Pauses longer than this are skipped: nothing happens in them. */
+const MAX_PAUSE_MS = 5_000;
+
+export interface ReplayProps {
+  readonly model: SessionModel;
+  /** Undefined in a file that was exported. */
+  readonly onFork: ((eventId: string) => void) | undefined;
+}
+
+export function ReplayBar({ model, onFork }: ReplayProps): JSX.Element {
+  const [speed, setSpeed] = useState<number>(10);
+  const [isPlaying, setPlaying] = useState(false);
+  void model.revision.value;
+  const position = model.position.value;
+  const { length } = model;
+  const shown = position ?? length;
+
+  useEffect(() => {
+    if (!isPlaying) return undefined;
+    let frame = 0;
+    let last = performance.now();
+    let credit = 0;
+    const step = (): void => {
+      const time = performance.now();
+      credit += (time - last) * speed;
+      last = time;
+      let next = model.position.value ?? model.length;
+      while (next < model.length) {
+        const pause = Math.min(pauseBefore(model, next), MAX_PAUSE_MS);
+        if (pause > credit) break;
+        credit -= pause;
+        next++;
+      }
+      model.seek(next);
+      if (next >= model.length) setPlaying(false);
+      else frame = requestAnimationFrame(step);
+    };
+    frame = requestAnimationFrame(step);
+    return () => cancelAnimationFrame(frame);
+  }, [isPlaying, speed, model]);
+
+  const toggle = (): void => {
+    if (!isPlaying && position === undefined) model.seek(0);
+    setPlaying(!isPlaying);
+  };
+  const last = model.events[shown - 1];
+  return (
+    <fieldset class="replay" aria-label="Replay">
+      <button type="button" data-replay="play" onClick={toggle}>
+        {isPlaying ? "Pause" : "Play"}
+      </button>
+      <select
+        aria-label="Speed"
+        value={String(speed)}
+        onChange={({ currentTarget }) => setSpeed(Number(currentTarget.value))}
+      >
+        {SPEEDS.map((one) => (
+          <option key={one} value={String(one)}>
+            {one}×
+          </option>
+        ))}
+      </select>
+      <input
+        type="range"
+        aria-label="Event"
+        min={0}
+        max={length}
+        value={shown}
+        onInput={({ currentTarget }) => {
+          setPlaying(false);
+          model.seek(Number(currentTarget.value));
+        }}
+      />
+      <span class="where">
+        {count(shown)} / {count(length)}
+        {model.time !== undefined && <span class="hint"> {clock(model.time)}</span>}
+      </span>
+      {position === undefined ? (
+        <span class="state state-idle">live</span>
+      ) : (
+        <>
+          <button type="button" onClick={() => model.seek(undefined)}>
+            To the end
+          </button>
+          {onFork && last && (
+            <button type="button" data-replay="fork" onClick={() => onFork(last.id)}>
+              Fork here
+            </button>
+          )}
+        </>
+      )}
+    </fieldset>
+  );
+}
+
+function pauseBefore(model: SessionModel, position: number): number {
+  const before = model.events[position - 1];
+  const next = model.events[position];
+  return before && next ? Math.max(0, Date.parse(next.timestamp) - Date.parse(before.timestamp)) : 0;
+}

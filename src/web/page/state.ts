@@ -1,0 +1,81 @@
+/** What the whole page shares: the list of sessions, the open session, the clock and short messages. */
+import { computed, effect, signal } from "@preact/signals";
+import type { SessionEvent } from "../../protocol/event.ts";
+import type { AttentionRow, Boot, ListMessage, SessionRow } from "../api.ts";
+import { route } from "./route.ts";
+import { call, Stream } from "./server.ts";
+import { SessionModel } from "./session-model.ts";
+
+export const rows = signal<ReadonlyMap<string, SessionRow>>(new Map());
+export const isListKnown = signal(false);
+export const boot = signal<Boot | undefined>(undefined);
+export const session = signal<SessionModel | undefined>(undefined);
+/** Advances once a minute while the page is visible. */
+export const now = signal(Date.now());
+export const toast = signal<{ readonly text: string; readonly isError: boolean } | undefined>(undefined);
+
+/** Sessions, the one that changed last first. */
+export const sortedRows = computed(() =>
+  [...rows.value.values()].sort((one, other) => other.updatedAt - one.updatedAt),
+);
+
+/** Everything that waits for a person, oldest first. */
+export const attention = computed(() =>
+  [...rows.value.values()]
+    .flatMap((row) => row.attention.map((asked): AttentionRow & { row: SessionRow } => ({ ...asked, row })))
+    .sort((one, other) => one.item.at - other.item.at),
+);
+
+export function tell(text: string, isError = false): void {
+  const shown = { text, isError };
+  toast.value = shown;
+  setTimeout(() => {
+    if (toast.value === shown) toast.value = undefined;
+  }, 6_000);
+}
+
+/** Runs a command and reports its failure. Resolves with undefined then. */
+export async function attempt<T>(work: Promise<T>, done?: string): Promise<T | undefined> {
+  try {
+    const result = await work;
+    if (done !== undefined) tell(done);
+    return result;
+  } catch (error) {
+    tell(error instanceof Error ? error.message : String(error), true);
+    return undefined;
+  }
+}
+
+export function start(): void {
+  const stream = new Stream({
+    onList: takeList,
+    onEvents: (events) => session.value?.take(events as SessionEvent[]),
+    onReady: () => session.value?.ready(),
+  });
+  let watched: string | null | undefined = null;
+  effect(() => {
+    const id = route.value.view === "session" ? route.value.id : undefined;
+    if (id === watched) return;
+    watched = id;
+    session.value = id === undefined ? undefined : new SessionModel(id);
+    stream.watch(id, 0);
+  });
+  setInterval(() => {
+    if (document.visibilityState === "visible") now.value = Date.now();
+  }, 60_000);
+  call<Boot>("web.boot").then(
+    (known) => {
+      boot.value = known;
+    },
+    () => undefined,
+  );
+}
+
+function takeList({ rows: changed, removed, isWhole }: ListMessage): void {
+  const next = new Map(isWhole ? [] : rows.value);
+  for (const row of changed) next.set(row.id, row);
+  for (const id of removed) next.delete(id);
+  rows.value = next;
+  isListKnown.value = true;
+  now.value = Date.now();
+}

@@ -1,0 +1,6 @@
+import type { JSX } from "preact";
+import type { TabProps } from "./lazy.tsx";
+
+export function ChangesTab({ model }: TabProps): JSX.Element {
+  return <p>{model.id}</p>;
+}

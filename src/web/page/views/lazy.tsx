@@ -1,0 +1,32 @@
+/** Views that are loaded when they are opened. */
+import type { ComponentType, JSX } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import type { Tab } from "../route.ts";
+import type { SessionModel } from "../session-model.ts";
+
+export interface TabProps {
+  readonly model: SessionModel;
+  readonly agent: string;
+}
+
+const loaders: Readonly<Record<Exclude<Tab, "run">, () => Promise<ComponentType<TabProps>>>> = {
+  changes: async () => (await import("./changes.tsx")).ChangesTab,
+  cost: async () => (await import("./cost.tsx")).CostTab,
+  memory: async () => (await import("./memory.tsx")).MemoryTab,
+};
+
+export function Lazy({ tab, ...props }: TabProps & { readonly tab: Exclude<Tab, "run"> }): JSX.Element {
+  const [loaded, setLoaded] = useState<{ readonly tab: Tab; readonly view: ComponentType<TabProps> } | undefined>();
+  useEffect(() => {
+    let isGone = false;
+    void loaders[tab]().then((view) => {
+      if (!isGone) setLoaded({ tab, view });
+    });
+    return () => {
+      isGone = true;
+    };
+  }, [tab]);
+  if (loaded?.tab !== tab) return <p class="hint">Loading…</p>;
+  const View = loaded.view;
+  return <View {...props} />;
+}

@@ -1,0 +1,106 @@
+/** One session: its agents as a tree, their time as lanes, the transcript of the selected one, and what can be done with it. */
+import type { JSX } from "preact";
+import { sanitise } from "../../../lib/text.ts";
+import type { AgentView, View } from "../../../view/view.ts";
+import { money } from "../format.ts";
+import { AgentTree } from "../parts/agent-tree.tsx";
+import { StateLabel } from "../parts/labels.tsx";
+import { LanesView } from "../parts/lanes.tsx";
+import { ReplayBar } from "../parts/replay-bar.tsx";
+import { addressOf, go, type Route, type Tab } from "../route.ts";
+import { call } from "../server.ts";
+import type { SessionModel } from "../session-model.ts";
+import { attempt, rows, session } from "../state.ts";
+import { AgentPanel } from "./agent.tsx";
+import { Lazy } from "./lazy.tsx";
+import { Transcript } from "./transcript.tsx";
+
+type SessionRoute = Extract<Route, { view: "session" }>;
+
+const tabNames: readonly (readonly [Tab, string])[] = [
+  ["run", "Run"],
+  ["changes", "Changes"],
+  ["cost", "Cost"],
+  ["memory", "Memory and board"],
+];
+
+export function SessionPage({ route }: { readonly route: SessionRoute }): JSX.Element {
+  const model = session.value;
+  if (!model || model.state.value === "loading") {
+    return (
+      <main class="page">
+        <p class="hint">Reading the session…</p>
+      </main>
+    );
+  }
+  void model.revision.value;
+  const { view } = model;
+  return (
+    <main class="session">
+      <Head model={model} view={view} route={route} />
+      {route.tab === "run" ? (
+        <Run model={model} view={view} route={route} />
+      ) : (
+        <Lazy tab={route.tab} model={model} agent={route.agent} />
+      )}
+      <ReplayBar model={model} onFork={(eventId) => void fork(model, eventId)} />
+    </main>
+  );
+}
+
+async function fork(model: SessionModel, eventId: string): Promise<void> {
+  const made = await attempt(
+    call<{ sessionId: string }>("web.fork", { sessionId: model.id, toEventId: eventId }),
+    "Forked.",
+  );
+  if (made) go({ view: "session", id: made.sessionId, tab: "run", agent: "" });
+}
+
+function Head({ model, view, route }: { model: SessionModel; view: View; route: SessionRoute }): JSX.Element {
+  const row = rows.value.get(model.id);
+  const { session: facts, main } = view;
+  return (
+    <header class="session-head">
+      <h1>{sanitise(facts.name ?? row?.name ?? model.id).split("\n")[0]}</h1>
+      <span class="facts">
+        <StateLabel state={row?.state ?? "closed"} />
+        {facts.model !== undefined && <span>{sanitise(facts.model)}</span>}
+        <span title={facts.cwd ?? ""}>{sanitise(facts.cwd ?? "")}</span>
+        {facts.branch !== undefined && <span>{sanitise(facts.branch)}</span>}
+        <span>{money(main.subtree.costUsd, main.subtree.isCostKnown)}</span>
+        <span>{facts.permissionMode}</span>
+      </span>
+      <nav class="tabs" aria-label="Views of the session">
+        {tabNames.map(([tab, name]) => (
+          <a key={tab} href={addressOf({ ...route, tab })} aria-current={tab === route.tab ? "page" : undefined}>
+            {name}
+          </a>
+        ))}
+      </nav>
+    </header>
+  );
+}
+
+function Run({ model, view, route }: { model: SessionModel; view: View; route: SessionRoute }): JSX.Element {
+  const select = (agent: string): void => go({ ...route, agent });
+  const agent: AgentView = view.agents.get(route.agent) ?? view.main;
+  const isLive = model.position.value === undefined;
+  return (
+    <div class="run">
+      <AgentTree view={view} selected={agent.id} onSelect={select} />
+      <div class="middle">
+        <LanesView
+          lanes={model.lanes}
+          view={view}
+          selected={agent.id}
+          revision={model.revision.value}
+          until={isLive ? undefined : model.time}
+          onSelect={select}
+          onSeek={(sequence) => model.seek(sequence)}
+        />
+        <Transcript key={agent.id} model={model} view={view} agent={agent} isLive={isLive} onAgent={select} />
+      </div>
+      <AgentPanel model={model} view={view} agent={agent} isLive={isLive} />
+    </div>
+  );
+}

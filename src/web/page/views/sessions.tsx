@@ -1,0 +1,191 @@
+/** All sessions: those that need a person first, then running, idle and closed ones; search over everything said and done. */
+import { useSignal } from "@preact/signals";
+import type { JSX } from "preact";
+import { useState } from "preact/hooks";
+import { sanitise } from "../../../lib/text.ts";
+import type { SearchHit, SessionRow } from "../../api.ts";
+import { age, money, shortPath } from "../format.ts";
+import { StateLabel } from "../parts/labels.tsx";
+import { VirtualList } from "../parts/virtual-list.tsx";
+import { addressOf, go } from "../route.ts";
+import { call } from "../server.ts";
+import { attempt, boot, isListKnown, now, sortedRows } from "../state.ts";
+
+const order: Readonly<Record<SessionRow["state"], number>> = { waiting: 0, working: 1, idle: 2, closed: 3 };
+
+export function SessionsView(): JSX.Element {
+  const filter = useSignal("");
+  const hits = useSignal<readonly SearchHit[] | undefined>(undefined);
+  const marked = useSignal<ReadonlySet<string>>(new Set());
+  const words = filter.value.toLowerCase();
+  const shown = sortedRows.value
+    .filter(
+      (row) =>
+        words === "" || [row.name, row.cwd, row.branch, row.model, row.id].join(" ").toLowerCase().includes(words),
+    )
+    .sort((one, other) => order[one.state] - order[other.state]);
+  const search = async (): Promise<void> => {
+    if (filter.value.trim() === "") hits.value = undefined;
+    else hits.value = await attempt(call<readonly SearchHit[]>("web.search", { words: filter.value }));
+  };
+  return (
+    <main class="page sessions">
+      <h1>Sessions</h1>
+      <NewSession />
+      <form
+        class="search"
+        onSubmit={(event) => {
+          event.preventDefault();
+          void search();
+        }}
+      >
+        <input
+          id="search"
+          type="search"
+          aria-label="Filter the list; Enter searches everything said and done"
+          placeholder="Filter; Enter searches everything said and done"
+          value={filter.value}
+          onInput={({ currentTarget }) => {
+            filter.value = currentTarget.value;
+            if (currentTarget.value === "") hits.value = undefined;
+          }}
+        />
+        <button type="submit">Search</button>
+        {marked.value.size >= 2 && (
+          <button type="button" class="primary" onClick={() => go({ view: "compare", ids: [...marked.value] })}>
+            Compare {marked.value.size}
+          </button>
+        )}
+      </form>
+      {hits.value && <Hits hits={hits.value} />}
+      {!isListKnown.value ? (
+        <p class="hint">Reading the list…</p>
+      ) : shown.length === 0 ? (
+        <p class="hint">No session{words === "" ? " yet. Start one above, or with: troupe" : " matches."}</p>
+      ) : (
+        <VirtualList
+          label="Sessions"
+          class="rows"
+          items={shown}
+          guess={58}
+          keyOf={({ id }) => id}
+          render={(row) => (
+            <Row
+              row={row}
+              isMarked={marked.value.has(row.id)}
+              onMark={() => {
+                const next = new Set(marked.value);
+                if (!next.delete(row.id)) next.add(row.id);
+                marked.value = next;
+              }}
+            />
+          )}
+        />
+      )}
+    </main>
+  );
+}
+
+function Row({ row, isMarked, onMark }: { row: SessionRow; isMarked: boolean; onMark(): void }): JSX.Element {
+  const name = row.name === "" ? row.id : row.name;
+  return (
+    <div class="session-row">
+      <input type="checkbox" aria-label={`Mark ${sanitise(name)} to compare`} checked={isMarked} onChange={onMark} />
+      <a href={addressOf({ view: "session", id: row.id, tab: "run", agent: "" })}>
+        <span class="title">
+          <StateLabel state={row.state} />
+          <span class="name">{sanitise(name).split("\n")[0]}</span>
+        </span>
+        <span class="facts">
+          <span title={row.cwd}>{sanitise(shortPath(row.cwd))}</span>
+          {row.branch !== undefined && <span>{sanitise(row.branch)}</span>}
+          {row.model !== undefined && <span>{sanitise(row.model)}</span>}
+          {row.agents > 0 && (
+            <span>
+              {row.busyAgents > 0 ? `${row.busyAgents} of ${row.agents} agents at work` : `${row.agents} agents`}
+            </span>
+          )}
+          {row.holder === "other" && <span>in process {row.holderPid}</span>}
+        </span>
+      </a>
+      <span class="numbers">
+        <span>{money(row.costUsd)}</span>
+        <span class="hint">{age(row.updatedAt, now.value)}</span>
+      </span>
+    </div>
+  );
+}
+
+function Hits({ hits }: { readonly hits: readonly SearchHit[] }): JSX.Element {
+  return (
+    <section class="hits" aria-label="Found">
+      <h2>{hits.length === 0 ? "Nothing found" : `Found in ${hits.length} places`}</h2>
+      {hits.map(({ sessionId, name, at, text, kind }, index) => (
+        <a key={index} href={addressOf({ view: "session", id: sessionId, tab: "run", agent: "" })}>
+          <strong>{sanitise(name).split("\n")[0]}</strong>{" "}
+          <span class="hint">
+            {kind} · {age(Date.parse(at), now.value)}
+          </span>
+          <span class="snippet">{marks(sanitise(text))}</span>
+        </a>
+      ))}
+    </section>
+  );
+}
+
+/** The index puts what was found between » and «. */
+function marks(text: string): JSX.Element[] {
+  return text
+    .split(/(»[^«]*«)/)
+    .map((part, index) =>
+      part.startsWith("»") ? <mark key={index}>{part.slice(1, -1)}</mark> : <span key={index}>{part}</span>,
+    );
+}
+
+function NewSession(): JSX.Element {
+  const [prompt, setPrompt] = useState("");
+  const [cwd, setCwd] = useState("");
+  const [isBusy, setBusy] = useState(false);
+  const send = async (): Promise<void> => {
+    if (prompt.trim() === "" || isBusy) return;
+    setBusy(true);
+    const made = await attempt(call<{ sessionId: string }>("web.create", { prompt, ...(cwd !== "" && { cwd }) }));
+    setBusy(false);
+    if (!made) return;
+    setPrompt("");
+    go({ view: "session", id: made.sessionId, tab: "run", agent: "" });
+  };
+  return (
+    <form
+      class="new"
+      onSubmit={(event) => {
+        event.preventDefault();
+        void send();
+      }}
+    >
+      <textarea
+        id="prompt"
+        aria-label="Prompt for a new session"
+        placeholder="Start a session: what is to be done?"
+        rows={2}
+        value={prompt}
+        onInput={({ currentTarget }) => setPrompt(currentTarget.value)}
+        onKeyDown={(event) => {
+          if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+          event.preventDefault();
+          void send();
+        }}
+      />
+      <input
+        type="text"
+        aria-label="Folder"
+        placeholder={boot.value?.cwd ?? "folder"}
+        value={cwd}
+        onInput={({ currentTarget }) => setCwd(currentTarget.value)}
+      />
+      <button type="submit" class="primary" disabled={isBusy || prompt.trim() === ""}>
+        Start
+      </button>
+    </form>
+  );
+}

@@ -1,0 +1,246 @@
+/**
+ * The list of all sessions, kept up to date while somebody looks at it. Summaries come from the store. Sessions that were
+ * used lately are folded too, so that their state and everything that waits for a person are known, whichever process has
+ * them open.
+ */
+import { join } from "node:path";
+import type { SessionEvent } from "../protocol/event.ts";
+import { lockHolder } from "../store/lock.ts";
+import type { SessionSummary, Store } from "../store/store.ts";
+import { busyAgents } from "../view/agent-rows.ts";
+import { SessionView } from "../view/session-view.ts";
+import type { View } from "../view/view.ts";
+import { blockedBy, openAttention } from "../view/waits.ts";
+import type { AttentionRow, ListMessage, SessionRow } from "./api.ts";
+import type { Feeds } from "./feeds.ts";
+import type { LiveSessions } from "./live-sessions.ts";
+
+export interface RowsOptions {
+  readonly store: Store;
+  readonly home: string;
+  readonly feeds: Feeds;
+  readonly live: LiveSessions;
+}
+
+/** Sessions that are folded: the ones used last, and not longer ago than this. */
+const MAX_FOLDED = 40;
+const FOLDED_MS = 3 * 24 * 60 * 60 * 1000;
+/** Looking for changes costs at most a 250th of the time. */
+const MIN_LOOK_MS = 1_000;
+const LOOK_SHARE = 250;
+const TELL_MS = 100;
+
+interface Folded {
+  view: SessionView;
+  readonly stop: () => void;
+  isWhole: boolean;
+}
+
+export class SessionRows {
+  readonly #options: RowsOptions;
+  readonly #listeners = new Set<(message: ListMessage) => void>();
+  readonly #rows = new Map<string, { readonly row: SessionRow; readonly text: string }>();
+  readonly #folded = new Map<string, Folded>();
+  readonly #revisions = new Map<string, string>();
+  #summaries = new Map<string, SessionSummary>();
+  #timer: NodeJS.Timeout | undefined;
+  #telling: NodeJS.Timeout | undefined;
+  #looking: Promise<void> | undefined;
+
+  constructor(options: RowsOptions) {
+    this.#options = options;
+  }
+
+  /** Calls the listener with the whole list, then with changes. Returns a function that ends it. */
+  async follow(listener: (message: ListMessage) => void): Promise<() => void> {
+    if (this.#listeners.size === 0) await this.#look();
+    this.#listeners.add(listener);
+    listener({ rows: [...this.#rows.values()].map(({ row }) => row), removed: [], isWhole: true });
+    this.#plan(MIN_LOOK_MS);
+    return () => {
+      this.#listeners.delete(listener);
+      if (this.#listeners.size === 0) this.#rest();
+    };
+  }
+
+  /** The rows as they are now, for one who asks once. */
+  async rows(): Promise<readonly SessionRow[]> {
+    if (this.#listeners.size === 0) await this.#look();
+    return [...this.#rows.values()].map(({ row }) => row);
+  }
+
+  /** Something about the session may have changed that its log does not tell. */
+  changed(sessionId: string): void {
+    this.#revisions.delete(sessionId);
+    if (this.#listeners.size > 0) this.#plan(TELL_MS);
+  }
+
+  close(): void {
+    this.#listeners.clear();
+    this.#rest();
+  }
+
+  /** Nobody looks: no timer, no file is watched. */
+  #rest(): void {
+    clearTimeout(this.#timer);
+    clearTimeout(this.#telling);
+    this.#timer = undefined;
+    this.#telling = undefined;
+    for (const { stop } of this.#folded.values()) stop();
+    this.#folded.clear();
+  }
+
+  #plan(ms: number): void {
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => {
+      const start = performance.now();
+      void this.#look()
+        .catch(() => undefined)
+        .then(() => {
+          if (this.#listeners.size > 0) this.#plan(Math.max(MIN_LOOK_MS, (performance.now() - start) * LOOK_SHARE));
+        });
+    }, ms);
+    this.#timer.unref();
+  }
+
+  #look(): Promise<void> {
+    this.#looking ??= this.#lookOnce().finally(() => {
+      this.#looking = undefined;
+    });
+    return this.#looking;
+  }
+
+  async #lookOnce(): Promise<void> {
+    const { store, feeds } = this.#options;
+    const revisions = await store.revisions();
+    const changed = revisions.filter(({ sessionId, revision }) => this.#revisions.get(sessionId) !== revision);
+    const known = new Set(revisions.map(({ sessionId }) => sessionId));
+    const removed = [...this.#rows.keys()].filter((id) => !known.has(id));
+    for (const id of removed) this.#drop(id);
+    if (changed.length > 0) {
+      this.#summaries = new Map((await store.list()).map((summary) => [summary.sessionId, summary]));
+      for (const { sessionId, revision } of changed) {
+        this.#revisions.set(sessionId, revision);
+        feeds.look(sessionId);
+      }
+    }
+    const recent = [...revisions]
+      .sort((one, other) => other.changedMs - one.changedMs)
+      .slice(0, MAX_FOLDED)
+      .filter(({ changedMs }) => Date.now() - changedMs < FOLDED_MS)
+      .map(({ sessionId }) => sessionId);
+    await this.#foldThese(recent);
+    await this.#tell(removed, [...new Set([...recent, ...changed.map(({ sessionId }) => sessionId)])]);
+  }
+
+  #drop(sessionId: string): void {
+    this.#rows.delete(sessionId);
+    this.#revisions.delete(sessionId);
+    this.#folded.get(sessionId)?.stop();
+    this.#folded.delete(sessionId);
+  }
+
+  async #foldThese(recent: readonly string[]): Promise<void> {
+    const wanted = new Set(recent);
+    for (const [id, { stop }] of this.#folded) {
+      if (wanted.has(id)) continue;
+      stop();
+      this.#folded.delete(id);
+    }
+    const first: Promise<void>[] = [];
+    for (const id of recent) if (!this.#folded.has(id)) first.push(this.#fold(id));
+    await Promise.all(first);
+  }
+
+  /** Resolves when the past is folded. */
+  #fold(sessionId: string): Promise<void> {
+    return new Promise((resolve) => {
+      const folded: Folded = { view: new SessionView(), stop: () => stop(), isWhole: false };
+      const stop = this.#options.feeds.follow(sessionId, {
+        position: 0,
+        take: (events) => {
+          this.#apply(folded, events);
+          if (folded.isWhole) this.#soon(sessionId);
+          return true;
+        },
+        caughtUp() {
+          folded.isWhole = true;
+          resolve();
+        },
+      });
+      this.#folded.set(sessionId, folded);
+      setTimeout(resolve, 5_000).unref();
+    });
+  }
+
+  #apply(folded: Folded, events: readonly string[]): void {
+    for (const json of events) {
+      const event = JSON.parse(json) as SessionEvent;
+      const agent = folded.view.apply(event);
+      folded.view.drain(agent?.kind === "main" ? undefined : agent?.id);
+    }
+  }
+
+  #soon(sessionId: string): void {
+    if (this.#telling) return;
+    this.#telling = setTimeout(() => {
+      this.#telling = undefined;
+      void this.#tell([], [...new Set([sessionId, ...this.#folded.keys()])]);
+    }, TELL_MS);
+    this.#telling.unref();
+  }
+
+  async #tell(removed: readonly string[], ids: readonly string[]): Promise<void> {
+    const rows: SessionRow[] = [];
+    for (const id of ids) {
+      const summary = this.#summaries.get(id);
+      if (!summary || summary.detachedFrom !== undefined) continue;
+      const row = await this.#rowOf(summary);
+      const text = JSON.stringify(row);
+      if (this.#rows.get(id)?.text === text) continue;
+      this.#rows.set(id, { row, text });
+      rows.push(row);
+    }
+    if (rows.length + removed.length === 0) return;
+    for (const listener of this.#listeners) listener({ rows, removed, isWhole: false });
+  }
+
+  async #rowOf(summary: SessionSummary): Promise<SessionRow> {
+    const { home, live } = this.#options;
+    const { sessionId: id, cwd, branch, repository, name, title, turns, costUsd } = summary;
+    const view = this.#folded.get(id)?.view.view;
+    const holder = view ? await lockHolder(join(home, "session-state", id)).catch(() => undefined) : undefined;
+    const attention = view && (holder || live.isOpen(id)) ? attentionOf(view) : [];
+    const agents = view ? [...view.agents.values()].filter(({ kind }) => kind !== "sidekick") : [];
+    return {
+      id,
+      ...{ cwd, branch, repository, turns },
+      name: view?.session.name ?? name ?? title ?? "",
+      model: view?.session.model ?? summary.model,
+      state: stateOf(view, holder !== undefined || live.isOpen(id), attention),
+      holder: live.isOpen(id) ? "here" : holder ? "other" : undefined,
+      holderPid: holder?.pid,
+      createdAt: Date.parse(summary.createdAt),
+      updatedAt: Math.max(Date.parse(summary.updatedAt), view?.main.lastAt ?? 0),
+      costUsd: view ? view.main.subtree.costUsd : (costUsd ?? undefined),
+      busyAgents: view && holder ? busyAgents(view).length : 0,
+      agents: agents.length,
+      attention,
+    };
+  }
+}
+
+function stateOf(view: View | undefined, isOpen: boolean, attention: readonly AttentionRow[]): SessionRow["state"] {
+  if (!isOpen || !view) return "closed";
+  if (attention.length > 0) return "waiting";
+  return view.main.status === "running" || busyAgents(view).length > 0 ? "working" : "idle";
+}
+
+function attentionOf(view: View): AttentionRow[] {
+  const nameOf = (id: string): string => (id === "" ? "main agent" : (view.agents.get(id)?.displayName ?? id));
+  return openAttention(view).map((item) => ({
+    item,
+    blocks: blockedBy(view, item).map(nameOf),
+    agent: nameOf(item.agentId ?? ""),
+  }));
+}

@@ -1,0 +1,123 @@
+/**
+ * The dashboard: a page on this machine that shows every session and lets a person steer them. This folder has its server;
+ * `page/` is what runs in the browser. Nothing of it is loaded by other commands.
+ *
+ * Events of sessions come from their logs (`session-feed.ts`), whichever process writes them. Commands go through the
+ * contract that client programs use (`calls.ts`, `live-sessions.ts`). `http.ts` and `access.ts` decide who may talk to it.
+ */
+import { randomBytes } from "node:crypto";
+import { readFile } from "node:fs/promises";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { join } from "node:path";
+import { type Disk, replaceFile } from "../lib/node/disk.ts";
+import type { Runtime } from "../runtime/runtime.ts";
+import type { Client } from "../sdk/client.ts";
+import { isSessionId } from "../store/session-id.ts";
+import { Access } from "./access.ts";
+import { readAssets } from "./assets.ts";
+import { answerCall } from "./calls.ts";
+import { Feeds } from "./feeds.ts";
+import { type Listening, listen, type Routes, serve } from "./http.ts";
+import { LiveSessions } from "./live-sessions.ts";
+import { ownMethods } from "./own-methods.ts";
+import { SessionRows } from "./session-rows.ts";
+import { serveTab } from "./tab-stream.ts";
+
+export interface WebOptions {
+  /** A server in this process. It is stopped with the dashboard. */
+  readonly client: Client;
+  readonly runtime: Runtime;
+  readonly cwd: string;
+  readonly disk: Disk;
+  readonly version: string;
+  /** The folder of the page's files. */
+  readonly assets: string;
+  /** Undefined: the usual port, or another when it is taken. */
+  readonly port: number | undefined;
+}
+
+export interface Web {
+  readonly port: number;
+  /** Returns an address that logs a browser in, once. */
+  address(): string;
+  close(): Promise<void>;
+}
+
+/** Pages reconnect after a restart, because the port and the secret stay the same. */
+const USUAL_PORT = 4270;
+
+export async function startWeb(options: WebOptions): Promise<Web> {
+  const { client, runtime, cwd, disk, version } = options;
+  const { home, store } = runtime;
+  const assets = await readAssets(options.assets);
+  const secret = await readSecret(home, disk);
+  const feeds = new Feeds(home);
+  const live: LiveSessions = new LiveSessions({
+    ...{ client, home, cwd },
+    onEvent: (sessionId, event) => feeds.hear(sessionId, event),
+    onOpen(sessionId) {
+      feeds.setLive(sessionId, true);
+      rows.changed(sessionId);
+    },
+    onClose(sessionId) {
+      feeds.setLive(sessionId, false);
+      rows.changed(sessionId);
+    },
+  });
+  const rows = new SessionRows({ store, home, feeds, live });
+  const own = ownMethods({ runtime, rows, live, cwd, version, disk });
+  const request = (method: string, params: Readonly<Record<string, unknown>>) => client.request(method, params);
+  const parts = { feeds, rows, onWatch: (sessionId: string) => void live.join(sessionId).catch(() => undefined) };
+
+  const call = (body: string): Promise<string> => answerCall(body, { live, own, request });
+  let access: Access | undefined;
+  const handle = (incoming: IncomingMessage, response: ServerResponse): void => {
+    if (!access) return void response.destroy();
+    const stream: Routes["stream"] = (tab, answer, query) =>
+      serveTab({ request: tab, response: answer }, watchedBy(tab.headers["last-event-id"], query), parts);
+    void serve({ access, assets, call, stream }, incoming, response);
+  };
+  const listening = await listenFor(options.port, handle);
+  access = new Access(secret, listening.port);
+  const newCode = (): string => access?.newCode() ?? "";
+
+  return {
+    port: listening.port,
+    address: () => `http://127.0.0.1:${listening.port}/login?code=${newCode()}`,
+    async close() {
+      rows.close();
+      await listening.close();
+      feeds.close();
+      await live.close();
+      await runtime.close();
+    },
+  };
+}
+
+function listenFor(port: number | undefined, handle: Parameters<typeof listen>[1]): Promise<Listening> {
+  return port === undefined ? listen(USUAL_PORT, handle).catch(() => listen(0, handle)) : listen(port, handle);
+}
+
+/** Which session a tab watches, and from where on. After a lost connection the browser names the last event it has. */
+function watchedBy(lastEventId: string | string[] | undefined, query: URLSearchParams) {
+  const sessionId = query.get("session") ?? "";
+  const after = Number(lastEventId ?? query.get("after") ?? 0);
+  return {
+    sessionId: isSessionId(sessionId) ? sessionId : undefined,
+    after: Number.isSafeInteger(after) && after >= 0 ? after : 0,
+    wantsList: query.get("list") !== "0",
+  };
+}
+
+const SECRET_BYTES = 32;
+
+/** The key that signs cookies. It is private to the user, and the same after a restart. */
+async function readSecret(home: string, disk: Disk): Promise<Uint8Array> {
+  const path = join(home, "web", "secret");
+  const stored = await readFile(path).catch(() => undefined);
+  if (stored?.length === SECRET_BYTES) return stored;
+  await disk.mkdir(join(home, "web"));
+  const secret = randomBytes(SECRET_BYTES);
+  await replaceFile(disk, path, secret);
+  return secret;
+}

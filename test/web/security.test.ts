@@ -1,0 +1,203 @@
+import { mkdirSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import { request } from "node:http";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { tempFolder } from "../../src/testing/temp-folder.ts";
+import { Access } from "../../src/web/access.ts";
+import { readAssets } from "../../src/web/assets.ts";
+import { type WebStage, webStage } from "./stage.ts";
+
+let stage: WebStage;
+let cookie: string;
+
+beforeAll(async () => {
+  stage = await webStage();
+  cookie = await stage.cookie();
+});
+afterAll(() => stage[Symbol.asyncDispose]());
+
+interface Shape {
+  readonly method?: string;
+  readonly path?: string;
+  readonly headers?: Readonly<Record<string, string | undefined>>;
+  readonly body?: string;
+}
+
+/** Sends exactly these headers: `fetch` would correct some of them. */
+function send({
+  method = "POST",
+  path = "/rpc",
+  headers = {},
+  body = goodBody,
+}: Shape): Promise<{ status: number; text: string }> {
+  const own: Record<string, string | undefined> = {
+    host: `127.0.0.1:${stage.web.port}`,
+    origin: stage.origin,
+    cookie,
+    "content-type": "application/json",
+    ...headers,
+  };
+  const given = Object.fromEntries(Object.entries(own).filter(([, value]) => value !== undefined)) as Record<
+    string,
+    string
+  >;
+  return new Promise((resolve, reject) => {
+    const sent = request({ host: "127.0.0.1", port: stage.web.port, method, path, headers: given }, (response) => {
+      let text = "";
+      response.setEncoding("utf8");
+      response.on("data", (piece: string) => {
+        text += piece;
+        if (path.startsWith("/events")) response.destroy();
+      });
+      response.on("close", () => resolve({ status: response.statusCode ?? 0, text }));
+    });
+    sent.on("error", reject);
+    sent.end(method === "GET" ? undefined : body);
+  });
+}
+
+const goodBody = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "web.boot", params: {} });
+
+describe("who may call", () => {
+  it("answers a page that has logged in", async () => {
+    const { status, text } = await send({});
+    expect([status, JSON.parse(text).result.version]).toEqual([200, "0.0.0"]);
+  });
+
+  const refused: readonly (readonly [string, number, Shape])[] = [
+    ["without a cookie", 401, { headers: { cookie: undefined } }],
+    ["with a forged cookie", 401, { headers: { cookie: "troupe-1=a.9999999999999.b" } }],
+    ["for another host", 421, { headers: { host: "evil.example" } }],
+    ["for a host that begins like ours", 421, { headers: { host: "127.0.0.1.evil.example" } }],
+    ["for our host on another port", 421, { headers: { host: "127.0.0.1:1" } }],
+    ["of a foreign origin", 403, { headers: { origin: "https://evil.example" } }],
+    ["of the origin null", 403, { headers: { origin: "null" } }],
+    ["of another loopback port", 403, { headers: { origin: "http://127.0.0.1:9" } }],
+    ["without an origin", 403, { headers: { origin: undefined } }],
+    ["that another site caused", 403, { headers: { "sec-fetch-site": "cross-site" } }],
+    ["that another port of this machine caused", 403, { headers: { "sec-fetch-site": "same-site" } }],
+    ["in the form that forms of other sites can send", 415, { headers: { "content-type": "text/plain" } }],
+    ["as a form", 415, { headers: { "content-type": "application/x-www-form-urlencoded" } }],
+    ["by GET", 405, { method: "GET" }],
+    ["that is too large", 413, { body: `"${"x".repeat(1024 * 1024 + 10)}"` }],
+  ];
+  it.each(refused)("refuses a request %s with %i", async (_, status, shape) => {
+    expect((await send(shape)).status).toBe(status);
+  });
+
+  it("refuses the stream without a cookie, and to other sites with one", async () => {
+    const stream = { method: "GET", path: "/events" } as const;
+    expect((await send({ ...stream, headers: { cookie: undefined } })).status).toBe(401);
+    expect((await send({ ...stream, headers: { origin: "https://evil.example" } })).status).toBe(403);
+    expect((await send({ ...stream, headers: { "sec-fetch-site": "cross-site" } })).status).toBe(403);
+    expect((await send({ ...stream, headers: { origin: undefined } })).status).toBe(200);
+  });
+
+  it("never allows other origins to read an answer", async () => {
+    const response = await fetch(`${stage.origin}/`);
+    expect(response.headers.get("access-control-allow-origin")).toBeNull();
+    expect(response.headers.get("content-security-policy")).toBe(
+      "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'",
+    );
+  });
+});
+
+describe("logging in", () => {
+  it("takes a code once", async () => {
+    const address = stage.web.address();
+    const first = await fetch(address, { redirect: "manual" });
+    expect(first.status).toBe(303);
+    expect(first.headers.get("location")).toBe("/");
+    expect(first.headers.get("set-cookie")).toMatch(/; HttpOnly; SameSite=Strict/);
+    expect((await fetch(address, { redirect: "manual" })).status).toBe(401);
+  });
+
+  it.each(["", "wrong", "x".repeat(5_000)])("refuses the code %j", async (code) => {
+    const response = await fetch(`${stage.origin}/login?code=${code}`, { redirect: "manual" });
+    expect([401, 414]).toContain(response.status);
+    expect(response.headers.get("set-cookie")).toBeNull();
+  });
+
+  it("refuses the cookie of a server on another port of the same home", () => {
+    const secret = new Uint8Array(32);
+    const here = new Access(secret, 4270);
+    const value = (here.exchange(here.newCode()) ?? "").split(";")[0]?.split("=")[1];
+    expect(here.isKnown({ cookie: `troupe-4270=${value}` })).toBe(true);
+    expect(new Access(secret, 4271).isKnown({ cookie: `troupe-4271=${value}; troupe-4270=${value}` })).toBe(false);
+  });
+
+  it("keeps the key of the cookies private", () => {
+    expect(statSync(join(stage.home, "web", "secret")).mode & 0o077).toBe(0);
+  });
+
+  it("accepts the cookie after a restart on the same port", async () => {
+    await stage.restart();
+    expect((await send({})).status).toBe(200);
+  });
+});
+
+describe("requests", () => {
+  const answer = async (body: string): Promise<{ result?: unknown; error?: { code: number; message: string } }> =>
+    JSON.parse((await send({ body })).text);
+  const code = async (body: string): Promise<number | undefined> => (await answer(body)).error?.code;
+
+  it("answers what is no request with an error of its kind", async () => {
+    expect(await code("{")).toBe(-32700);
+    expect(await code("[]")).toBe(-32700);
+    expect(await code(`{"method":"web.boot","params":{"__proto__":{"x":1}}}`)).toBe(-32700);
+    expect(await code(`{"method":"web.boot","params":{"a":${"[".repeat(100)}${"]".repeat(100)}}}`)).toBe(-32700);
+  });
+
+  it("calls only the listed methods", async () => {
+    for (const method of ["runtime.shutdown", "session.shell.exec", "user.settings.set", "toString", "__proto__x"]) {
+      expect(await code(JSON.stringify({ id: 1, method, params: { sessionId: "a" } }))).toBe(-32601);
+    }
+  });
+
+  it("takes no path for the id of a session", async () => {
+    const { error } = await answer(
+      JSON.stringify({ id: 1, method: "session.abort", params: { sessionId: "../../etc" } }),
+    );
+    expect(error?.message).toContain("no valid session");
+    const stream = await send({
+      method: "GET",
+      path: "/events?session=../../../etc/passwd",
+      headers: { origin: undefined },
+    });
+    expect(stream.text).not.toContain("root:");
+  });
+});
+
+describe("files of the page", () => {
+  it("serves only files of the build, whatever the address says", async () => {
+    for (const path of [
+      "/../package.json",
+      "/..%2fpackage.json",
+      "/%2e%2e/package.json",
+      "//etc/passwd",
+      "/main.js/..",
+    ]) {
+      const { status, text } = await send({ method: "GET", path, headers: { origin: undefined } });
+      expect([path, status === 404 || text.includes("<!doctype html>") || text === ""]).toEqual([path, true]);
+      expect(text).not.toContain('"devDependencies"');
+      expect(text).not.toContain("root:");
+    }
+  });
+
+  it("leaves links and other files in its folder out", async () => {
+    await using folder = await tempFolder({
+      "page/index.html": "x",
+      "page/main.js": "y",
+      "page/notes.txt": "n",
+      "secret.js": "z",
+    });
+    symlinkSync(folder.at("secret.js"), folder.at("page/linked.js"));
+    mkdirSync(folder.at("page/folder.js"));
+    writeFileSync(folder.at("page/.hidden.js"), "h");
+    expect([...(await readAssets(folder.at("page"))).keys()]).toEqual(["/", "/main.js"]);
+  });
+
+  it("says what to do when the page was not built", async () => {
+    await expect(readAssets("/nowhere/at/all")).rejects.toThrow(/not in \/nowhere/);
+  });
+});
