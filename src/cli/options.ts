@@ -242,6 +242,7 @@ export const options: readonly Option[] = [
   { name: "no-auto-update", group: "Server", help: "accepted; troupe never updates itself" },
   { name: "remote", group: "Server", help: "accepted; there are no remote sessions" },
 
+  { name: "html", group: "Commands", help: "print one HTML file that replays the session offline" },
   { name: "no-open", group: "Commands", help: "print the address and open no browser" },
   {
     name: "session",

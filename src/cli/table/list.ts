@@ -1,4 +1,5 @@
 import { agents } from "./agents.ts";
+import { blame } from "./blame.ts";
 import { board } from "./board.ts";
 import { cluster, submit, worker } from "./cluster.ts";
 import type { Command } from "./command.ts";
@@ -27,6 +28,7 @@ export const commands: readonly Command[] = [
   search,
   web,
   diff,
+  blame,
   undo,
   rewind,
   fork,
