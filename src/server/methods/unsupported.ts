@@ -56,7 +56,7 @@ export const unsupportedMethods: MethodTable = {
     ({ paths }) => ({ available: false, checks: paths.map((path) => ({ path, excluded: false })) }),
   ),
   "session.sandbox.getEnforcementStatus": sessionMethod(nothing, async (_, { session }) => {
-    const { required, absence } = (await session.settings.sandboxStatus?.()) ?? { required: false };
+    const { required, absence } = (await session.workspace.sandboxStatus?.()) ?? { required: false };
     const blocked = required && absence !== undefined;
     return { required, blocked, ...(blocked && { reason: absence }) };
   }),
