@@ -80,7 +80,7 @@ export class SessionRows {
     this.#rest();
   }
 
-  /** Nobody looks: no timer, no file is watched. */
+  /** Stops the timer and the file watcher while no page is open. */
   #rest(): void {
     clearTimeout(this.#timer);
     clearTimeout(this.#telling);
