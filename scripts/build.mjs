@@ -160,6 +160,12 @@ async function buildPage() {
     plugins: [oneFileFor("@speed-highlight/core", "./highlight.js")],
   });
   await esbuild.build({ ...page, entryPoints: ["@speed-highlight/core"], outfile: "dist/web/highlight.js" });
+  await esbuild.build({
+    ...page,
+    entryPoints: ["src/web/page/exported.tsx"],
+    format: "iife",
+    outfile: "dist/web/exported.js",
+  });
   copyFileSync(join(root, "src/web/page/index.html"), join(root, "dist/web/index.html"));
 }
 

@@ -81,7 +81,7 @@ const mayImport: Record<string, readonly string[]> = {
   sdk: ["view", "protocol", "lib"],
   acp: ["sdk", "protocol", "lib"],
   terminal: ["sdk", "view", "protocol", "lib"],
-  web: ["sdk", "view", "server", "runtime", "worktrees", "checkpoints", "store", "protocol", "lib"],
+  web: ["sdk", "view", "server", "runtime", "worktrees", "checkpoints", "context", "model", "store", "protocol", "lib"],
   cli: [
     "web",
     "terminal",
@@ -119,11 +119,14 @@ const mayImportSibling: Record<string, Record<string, readonly string[]>> = {
   },
   cli: {
     commands: ["output"],
-    completion: ["output", "table"],
+    completion: ["help", "output", "table"],
+    config: ["output"],
     doctor: ["output"],
     help: ["output", "table"],
+    init: ["output"],
     output: [],
-    table: ["commands", "completion", "doctor", "help"],
+    usage: ["output"],
+    table: ["commands", "completion", "config", "doctor", "help", "init", "usage"],
   },
   commands: {
     delegation: [],

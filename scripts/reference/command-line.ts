@@ -1,4 +1,5 @@
-import { exitCodes as codes, exitCodeTexts } from "../../src/cli/exit-codes.ts";
+import { exitCodes as codes } from "../../src/cli/exit-codes.ts";
+import { exitCodeMeanings } from "../../src/cli/help/exit-code-meanings.ts";
 import { referencePage } from "../../src/cli/help/reference.ts";
 import { builtinCommands } from "../../src/commands/list.ts";
 import { code, type Page, page, sentence, table } from "./markdown.ts";
@@ -10,12 +11,12 @@ export function exitCodes(): Page {
   return page({
     name: "exit-codes",
     title: "Exit codes",
-    from: ["src/cli/exit-codes.ts"],
+    from: ["src/cli/exit-codes.ts", "src/cli/help/exit-code-meanings.ts"],
     parts: [
       "Every command of `troupe` ends with one of these codes. They never change.",
       table(
         ["code", "name", "meaning"],
-        names.map((name) => [String(codes[name]), name, exitCodeTexts[name]]),
+        names.map((name) => [String(codes[name]), name, sentence(exitCodeMeanings[name])]),
       ),
       "In prompt mode the last line of JSON output has the same code: [JSON output](json-output.md).",
     ],

@@ -15,19 +15,6 @@ export const exitCodes = {
   authentication: 7,
   interrupted: 130,
 } as const;
-
-/** One sentence about each code, for the reference page. */
-export const exitCodeTexts: Readonly<Record<keyof typeof exitCodes, string>> = {
-  done: "The work is done.",
-  failed: "The work failed: a defect, a disk error, or a failed `--check`.",
-  usage: "The command line or the configuration is wrong.",
-  provider: "The model provider failed.",
-  limit: "A limit was reached: turns, tokens, cost, or autopilot continuations.",
-  blocked: "Autopilot stopped because nothing changed any more.",
-  unverified: "The agent says it is done, but the check could not run.",
-  authentication: "The provider rejected the key.",
-  interrupted: "Interrupted by Ctrl-C or a signal, or the reader of stdout is gone.",
-};
 export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes];
 
 const ofError: Record<ErrorKind, ExitCode> = {

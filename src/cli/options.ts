@@ -242,6 +242,7 @@ export const options: readonly Option[] = [
   { name: "no-auto-update", group: "Server", help: "accepted; troupe never updates itself" },
   { name: "remote", group: "Server", help: "accepted; there are no remote sessions" },
 
+  { name: "html", group: "Commands", help: "print one HTML file that replays the session offline" },
   { name: "no-open", group: "Commands", help: "print the address and open no browser" },
   {
     name: "session",
@@ -280,6 +281,7 @@ export const options: readonly Option[] = [
   { name: "force", group: "Commands", help: "also what is refused otherwise" },
   { name: "user", group: "Commands", help: "for you, in all folders" },
   { name: "project", group: "Commands", help: "for this repository" },
+  { name: "local", group: "Commands", help: "only your own file for this repository" },
   { name: "all", group: "Commands", help: "everything" },
   {
     name: "as",
@@ -341,6 +343,14 @@ export const options: readonly Option[] = [
   { name: "fix", group: "Commands", help: "repair what is safe to repair, and say what was done" },
   { name: "online", group: "Commands", help: "send one short request to each provider, which may cost a little" },
   { name: "reset-terminal", group: "Commands", help: "turn off the modes that a killed session left on" },
+  {
+    name: "by",
+    value: "group",
+    values: ["day", "model", "agent", "repository"],
+    group: "Commands",
+    help: "day (default), model, agent or repository",
+  },
+  { name: "print", group: "Commands", help: "print the text instead of writing the file" },
   { name: "man", group: "Commands", help: "print the man page, in roff" },
   {
     name: "database",

@@ -54,6 +54,7 @@ type Request =
       fact: string;
       subject?: string;
       citations?: string;
+      scope?: "repository" | "user";
       direction?: "upvote" | "downvote";
       reason?: string;
     }

@@ -169,13 +169,16 @@ function mcpTool(request: Of<"mcp">): Described {
   return { title: `MCP ${serverName}: ${toolName}`, lines, canAllow: true };
 }
 
+const SCOPES = { repository: "this repository", user: "all repositories of the user" };
+
 function memory(request: Of<"memory">): Described {
-  const { fact, action, subject, citations, direction, reason: why } = request;
+  const { fact, action, subject, citations, scope, direction, reason: why } = request;
   const verb = action === "vote" ? "Vote on" : "Remember";
   const lines = [
     block(direction === undefined ? verb : `${verb} (${direction})`, fact),
     block("About", subject),
     block("Source", citations),
+    block("Scope", scope && SCOPES[scope]),
     block("Reason", why),
   ];
   return { title: `${verb}: ${fact}`, lines, canAllow: true };

@@ -136,6 +136,7 @@ const WEB: VariableGroup = {
 const SERVER: VariableGroup = {
   title: "Server and GitHub",
   variables: [
+    { name: "TROUPE_DATABASE_URL", text: "Postgres database for `troupe worker`, `submit` and `cluster`." },
     { name: "COPILOT_CONNECTION_TOKEN", text: "Token that clients of a port must present, at least 16 characters." },
     { name: "COPILOT_API_URL", text: "Address of a model service for GitHub accounts." },
     { name: "COPILOT_DEBUG_GITHUB_API_URL", text: "Address of GitHub's API." },
@@ -185,7 +186,7 @@ const TELEMETRY: VariableGroup = {
   ],
 };
 
-const SET_BY_TROUPE: VariableGroup = {
+export const setVariables: VariableGroup = {
   title: "Set by troupe for its children",
   variables: [
     { name: "TROUPE_SHELL", text: "In commands of agents. Some commands of troupe refuse to run there." },
@@ -208,5 +209,5 @@ export const variableGroups: readonly VariableGroup[] = [
   WEB,
   SERVER,
   TELEMETRY,
-  SET_BY_TROUPE,
+  setVariables,
 ];

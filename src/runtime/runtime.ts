@@ -72,7 +72,7 @@ export interface Runtime {
   close(): Promise<void>;
   /** Index of all sessions, for search. */
   readonly past: PastSessions;
-  /** Resolves to the reason why commands run without a sandbox; undefined if they run in one, or not at all. */
+  /** Resolves to the reason why this machine has no sandbox for commands; undefined if it has one. */
   sandboxAbsence(): Promise<string | undefined>;
 }
 
@@ -122,7 +122,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     },
     addSecret: (value) => shared.addSecret(value, "client"),
     past,
-    sandboxAbsence: () => shared.sandboxes.absence(false),
+    sandboxAbsence: async () => (await shared.sandboxes.status(false)).absence,
     flush: () => telemetry.flush(),
     async close() {
       await past.close();

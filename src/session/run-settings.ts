@@ -16,6 +16,13 @@ import type { PlanPort } from "./requests/broker-user.ts";
 import type { PromptAndTools, SessionModel } from "./session-model.ts";
 
 /** Tracing: contexts arrive with messages and are passed on with calls. */
+export interface SandboxStatus {
+  /** True when commands run in a sandbox or not at all. */
+  readonly required: boolean;
+  /** The reason why there is no sandbox; undefined if there is one. */
+  readonly absence?: string;
+}
+
 export interface Tracing {
   /** Assigns the answer to this message to its sender's trace. */
   expect(messageId: string, context: TraceContext): void;
@@ -44,8 +51,7 @@ export interface RunSettings {
   readonly onFileAccess?: (path: string, toolName: string) => Promise<void>;
   /** Returns the reason to deny an access that no rule, approval or mode can allow. Applies to every agent. */
   readonly refuses?: (question: PermissionQuestion) => string | undefined;
-  /** Returns the reason why commands run without a sandbox, or undefined if they run in one. */
-  readonly withoutSandbox?: () => Promise<string | undefined>;
+  readonly sandboxStatus?: () => Promise<SandboxStatus>;
   /** The plan of plan mode, for review. */
   readonly plan?: PlanPort;
   /** The current model, and how to change it. */

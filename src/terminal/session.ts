@@ -111,8 +111,9 @@ export class TerminalSession {
   }
 
   /** Sends a prompt: `steer` reaches the agent before its next model call, `queue` after its present work. */
-  async send(prompt: string, how: "steer" | "queue"): Promise<void> {
-    await this.request("session.send", { prompt, mode: how === "steer" ? "immediate" : "enqueue" });
+  async send(prompt: string, how: "steer" | "queue", attachments: readonly object[] = []): Promise<void> {
+    const mode = how === "steer" ? "immediate" : "enqueue";
+    await this.request("session.send", { prompt, mode, ...(attachments.length > 0 && { attachments }) });
   }
 
   /** Runs a slash command or a skill. Returns the text of a command that answers by itself. */

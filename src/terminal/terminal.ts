@@ -122,6 +122,7 @@ function captureWarnings(say: (text: string) => void): () => void {
 const LEAVE_MS = 1_000;
 
 async function start(app: App, options: TerminalOptions): Promise<void> {
+  await app.readPreferences();
   const { style } = app;
   app.commit([`${style.bold("troupe")} ${style.dim(`${options.version} · ${safeLine(options.cwd)}`)}`]);
   if (options.notice !== undefined) app.commit([style.yellow(`! ${safeLine(options.notice)}`)]);

@@ -1,4 +1,5 @@
 /** What the page and its server exchange. Both sides import these types; nothing here runs. */
+import type { Price } from "../model/prices.ts";
 import type { AttentionItem } from "../view/view.ts";
 
 /** `working`: an agent is at work. `waiting`: a request waits for a person. `idle`: open, nothing to do. `closed`: no process has it. */
@@ -54,8 +55,72 @@ export interface SearchHit {
   readonly text: string;
 }
 
+export interface ModelPrice {
+  readonly ref: string;
+  readonly name: string;
+  readonly price: Price;
+}
+
 export interface Boot {
   readonly version: string;
   readonly home: string;
   readonly cwd: string;
+}
+
+/** One change of a file by a tool or a command. */
+export interface ChangeStep {
+  readonly seq: number;
+  readonly time: string;
+  /** The id of the message that was being answered. */
+  readonly turn: string;
+  readonly toolCallId: string;
+  readonly path: string;
+  readonly kind: "added" | "modified" | "deleted";
+  /** Undefined for files that are not text, too large, or changed by a command that did not finish. */
+  readonly diff: string | undefined;
+}
+
+export interface WorktreeRow {
+  readonly taskId: string;
+  readonly root: string;
+  readonly branch: string;
+  readonly state: string;
+  readonly ahead: number;
+  readonly files: readonly string[];
+  readonly conflicts: readonly string[];
+  readonly dirty: readonly string[];
+  readonly diff: string;
+  /** It changes names that only the command line merges. */
+  readonly isProtected: boolean;
+}
+
+export interface KnowledgeView {
+  readonly facts: readonly {
+    readonly id: string;
+    readonly scope: string;
+    readonly status: string;
+    readonly subject: string;
+    readonly fact: string;
+    readonly citations: string;
+    readonly reason: string;
+    readonly author: string;
+    readonly source: string;
+    readonly votes: string;
+    readonly uses: number;
+    readonly history: readonly { readonly at: string; readonly action: string; readonly by: string }[];
+  }[];
+  readonly notes: readonly {
+    readonly src: string;
+    readonly name: string;
+    readonly description: string;
+    readonly content: string;
+  }[];
+  readonly changes: readonly {
+    readonly id: number;
+    readonly at: string;
+    readonly action: string;
+    readonly actor: string;
+    readonly isUndone: boolean;
+    readonly names: readonly string[];
+  }[];
 }

@@ -1,23 +1,39 @@
 /** The methods that only the dashboard has. */
+import { isAbsolute, join } from "node:path";
 import type { Disk } from "../lib/node/disk.ts";
+import type { Stamp } from "../lib/stamp.ts";
+import { TroupeError } from "../protocol/errors.ts";
+import type { SessionEvent } from "../protocol/event.ts";
 import type { Runtime } from "../runtime/runtime.ts";
-import type { Boot, SearchHit } from "./api.ts";
-import { type OwnMethod, requireText } from "./calls.ts";
+import { blameLine } from "../runtime/sessions/blame.ts";
+import type { Boot, ModelPrice, SearchHit } from "./api.ts";
+import { type OwnMethod, type Params, requireSessionId, requireText } from "./calls.ts";
+import { Knowledge } from "./knowledge.ts";
 import type { LiveSessions } from "./live-sessions.ts";
+import { SessionFiles } from "./session-files.ts";
 import type { SessionRows } from "./session-rows.ts";
 
 export interface OwnParts {
   readonly runtime: Runtime;
   readonly rows: SessionRows;
   readonly live: LiveSessions;
+  readonly environment: Readonly<Record<string, string | undefined>>;
   readonly cwd: string;
   readonly version: string;
   readonly disk: Disk;
+  readonly stamp: Stamp;
 }
 
-const MAX_HITS = 50;
+type Methods = Readonly<Record<string, OwnMethod>>;
 
-export function ownMethods({ runtime, rows, live, cwd, version }: OwnParts): Readonly<Record<string, OwnMethod>> {
+const MAX_HITS = 50;
+const MAX_EVENTS = 20_000;
+
+export function ownMethods(parts: OwnParts): Methods {
+  return { ...listMethods(parts), ...fileMethods(parts), ...knowledgeMethods(parts) };
+}
+
+function listMethods({ runtime, rows, live, cwd, version }: OwnParts): Methods {
   return {
     "web.boot": async (): Promise<Boot> => ({ version, home: runtime.home, cwd }),
     "web.sessions": () => rows.rows(),
@@ -37,5 +53,49 @@ export function ownMethods({ runtime, rows, live, cwd, version }: OwnParts): Rea
         return { sessionId, name: title, at: timestamp, kind: source, text: snippet };
       });
     },
+    /** The events of a session as its log reads now, up to a limit. */
+    "web.events": async (params) => {
+      const events: SessionEvent[] = [];
+      for await (const event of runtime.store.events(requireSessionId(params.sessionId))) {
+        events.push(event);
+        if (events.length >= MAX_EVENTS) break;
+      }
+      return events;
+    },
+    "web.prices": async (): Promise<readonly ModelPrice[]> => {
+      const models = await runtime.models.list();
+      return models.flatMap(({ ref, name, price }) => (price ? [{ ref, name, price }] : []));
+    },
+  };
+}
+
+function fileMethods(parts: OwnParts): Methods {
+  const { runtime, disk, stamp } = parts;
+  const files = new SessionFiles(parts);
+  const of = (params: Params): string => requireSessionId(params.sessionId);
+  return {
+    "web.changes": (params) => files.changes(of(params)),
+    "web.undo": (params) => files.undo(of(params), requireText(params, "toolCallId"), params.force === true),
+    "web.worktrees": (params) => files.worktrees(of(params)),
+    "web.merge": (params) => files.merge(of(params), requireText(params, "taskId")),
+    "web.discard": (params) => files.discard(of(params), requireText(params, "taskId"), params.force === true),
+    "web.fork": (params) => files.fork(of(params), requireText(params, "toEventId")),
+    "web.blame": (params) => {
+      const path = requireText(params, "path");
+      if (!isAbsolute(path)) throw new TroupeError("usage", "The path must be absolute.");
+      return blameLine(path, Number(params.line), { home: runtime.home, store: runtime.store, disk, stamp });
+    },
+  };
+}
+
+function knowledgeMethods({ runtime, environment, disk, stamp, cwd }: OwnParts): Methods {
+  const knowledge = new Knowledge({ home: runtime.home, environment, disk, stamp });
+  const folderOf = ({ cwd: folder }: Params): string =>
+    join(typeof folder === "string" && folder !== "" ? folder : cwd);
+  return {
+    "web.knowledge": (params) => knowledge.read(folderOf(params)),
+    "web.acceptFact": (params) => knowledge.accept(folderOf(params), requireText(params, "id")),
+    "web.removeFact": (params) => knowledge.remove(folderOf(params), requireText(params, "id")),
+    "web.restoreBoard": (params) => knowledge.restoreBoard(folderOf(params), Number(params.change)),
   };
 }

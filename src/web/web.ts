@@ -10,6 +10,7 @@ import { readFile } from "node:fs/promises";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { join } from "node:path";
 import { type Disk, replaceFile } from "../lib/node/disk.ts";
+import type { Stamp } from "../lib/stamp.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import type { Client } from "../sdk/client.ts";
 import { isSessionId } from "../store/session-id.ts";
@@ -29,6 +30,8 @@ export interface WebOptions {
   readonly runtime: Runtime;
   readonly cwd: string;
   readonly disk: Disk;
+  readonly stamp: Stamp;
+  readonly environment: Readonly<Record<string, string | undefined>>;
   readonly version: string;
   /** The folder of the page's files. */
   readonly assets: string;
@@ -47,7 +50,7 @@ export interface Web {
 const USUAL_PORT = 4270;
 
 export async function startWeb(options: WebOptions): Promise<Web> {
-  const { client, runtime, cwd, disk, version } = options;
+  const { client, runtime, cwd, disk, stamp, environment, version } = options;
   const { home, store } = runtime;
   const assets = await readAssets(options.assets);
   const secret = await readSecret(home, disk);
@@ -65,7 +68,7 @@ export async function startWeb(options: WebOptions): Promise<Web> {
     },
   });
   const rows = new SessionRows({ store, home, feeds, live });
-  const own = ownMethods({ runtime, rows, live, cwd, version, disk });
+  const own = ownMethods({ runtime, rows, live, cwd, version, disk, stamp, environment });
   const request = (method: string, params: Readonly<Record<string, unknown>>) => client.request(method, params);
   const parts = { feeds, rows, onWatch: (sessionId: string) => void live.join(sessionId).catch(() => undefined) };
 

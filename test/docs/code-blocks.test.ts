@@ -4,6 +4,7 @@ import { parseDocument } from "yaml";
 import { parseAgent } from "../../src/agents/parse-agent.ts";
 import { parseSettings } from "../../src/catalog/settings/settings-parse.ts";
 import { parse } from "../../src/cli/args.ts";
+import { commands } from "../../src/cli/table/list.ts";
 import { parseHookFile } from "../../src/hooks/config.ts";
 import { parseFrontmatter } from "../../src/lib/frontmatter.ts";
 import { isObject, parseJson } from "../../src/lib/json.ts";
@@ -97,13 +98,17 @@ describe("commands in sh blocks", () => {
   const manifest = parseJson(read("package.json"));
   const scripts =
     manifest.ok && isObject(manifest.value) && isObject(manifest.value.scripts) ? manifest.value.scripts : {};
-  const programs = /^(npm|npx|node|git|grep|jq|export|cat|cd|mkdir|openssl|curl|kill|bwrap|sudo|tail|reset|ls)$/;
+  const programs =
+    /^(troupe|npm|npx|node|git|grep|jq|export|cat|cd|mkdir|openssl|curl|kill|bwrap|sudo|tail|reset|ls|echo|man|eval)$/;
+
+  const names = commands.map(({ name }) => name);
 
   it.each(blocksIn("sh"))("can be run at $at", async (block: Block) => {
     for (const words of await commandsIn(block.content)) {
       const [program = "", ...rest] = words;
+      expect(program).toMatch(programs);
       if (program === "troupe") expect(() => parse(rest), words.join(" ")).not.toThrow();
-      else expect(program).toMatch(programs);
+      if (program === "troupe" && /^[a-z]/.test(rest[0] ?? "")) expect(names).toContain(rest[0]);
       if (program === "npm" && rest[0] === "run") expect(Object.keys(scripts)).toContain(rest[1]);
       if (program === "npm" && rest[0] === "start")
         expect(() => parse(afterDashes(rest)), words.join(" ")).not.toThrow();

@@ -362,12 +362,12 @@ describe("permission", () => {
       const { reason, ...rest } = input;
       const store = { kind: "memory", action: "store", ...rest, toolCallId: expect.any(String) };
       expect(shown).toEqual([
-        { ...store, reason: `In all repositories of the user. ${reason}` },
+        { ...store, scope: "user", reason },
         {
           ...{ kind: "memory", action: "vote", fact: input.fact, direction: "upvote", reason: "Seen." },
           toolCallId: expect.any(String),
         },
-        { ...store, reason: `In this repository. ${reason}` },
+        { ...store, scope: "repository", reason },
       ]);
     });
   });

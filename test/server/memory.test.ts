@@ -24,7 +24,7 @@ it("a client switches memory on, is asked with the kind memory, and what it says
   await session.sendAndWait({ prompt: "go" });
   const { subject, fact, citations, reason } = input;
   expect(asked).toMatchObject([
-    { kind: "memory", action: "store", subject, fact, citations, reason: `In this repository. ${reason}` },
+    { kind: "memory", action: "store", subject, fact, citations, scope: "repository", reason },
   ]);
   const kept = localAt(stage.folder.at("home"), stage.folder.at("work")).journals;
   expect(kept.flatMap((journal) => [...journal.read().facts.values()])).toMatchObject([{ fact, status: "accepted" }]);

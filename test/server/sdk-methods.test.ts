@@ -260,6 +260,25 @@ describe("the queue of a session", () => {
   });
 });
 
+describe("the sandbox", () => {
+  it("is reported as required when the environment of the server requires it", async () => {
+    const env = { ...stage.environment(), TROUPE_SANDBOX: "required" };
+    const strict = new CopilotClient({
+      connection: RuntimeConnection.forStdio({ path: resolve("bin/troupe.js"), env, args: [] }),
+      baseDirectory: stage.folder.at("home"),
+      workingDirectory: stage.folder.at("work"),
+    });
+    try {
+      const session = await strict.createSession({ onPermissionRequest: approveAll });
+      const status = await session.rpc.sandbox.getEnforcementStatus();
+      expect(status).toMatchObject({ required: true });
+      expect(status.blocked).toBe(status.reason !== undefined);
+    } finally {
+      await strict.stop();
+    }
+  });
+});
+
 describe("what other hosts have", () => {
   it("is answered in a form that callers handle", async () => {
     const session = await opened();

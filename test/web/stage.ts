@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
 import { nodeDisk } from "../../src/lib/node/disk.ts";
+import { systemStamp } from "../../src/lib/stamp.ts";
 import { createRuntime } from "../../src/runtime/runtime.ts";
 import type { Client } from "../../src/sdk/client.ts";
 import { createClient } from "../../src/sdk/sdk.ts";
@@ -53,7 +54,7 @@ export async function webStage(options: WebStageOptions = {}): Promise<WebStage>
     startWeb({
       client: await connect(),
       runtime: createRuntime({ environment }),
-      ...{ cwd, port, disk: nodeDisk, version: "0.0.0" },
+      ...{ cwd, port, disk: nodeDisk, stamp: systemStamp, environment, version: "0.0.0" },
       assets: options.assets ?? join(import.meta.dirname, "../../dist/web"),
     });
   let web = await start(0);

@@ -41,7 +41,7 @@ export async function workerCommand(given: Arguments, launcher: Launcher): Promi
     leaseMs: (given.amount("lease", "any") ?? DEFAULT_LEASE_SECONDS) * 1000,
     home: stateRoot(process.env),
     runtime: { environment: process.env, importModule: launcher.importModule },
-    request: (work, cwd) => ({ ...sessionRequest(parse(work.request.flags), "json"), cwd, askUser: false }),
+    request: (work, cwd) => ({ ...sessionRequest(parse(work.request.flags), "json"), cwd, client: { askUser: false } }),
     report: (line) => say(line),
   });
   const health = await healthServer(given, worker);

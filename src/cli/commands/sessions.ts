@@ -9,6 +9,7 @@ import { type Arguments, unknownSubcommand, usage, wantsJson } from "../args.ts"
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { jsonLine, jsonList, write } from "../output/output.ts";
 import { say } from "../output/say.ts";
+import { pageFolder } from "../page-folder.ts";
 
 type SessionSummary = Awaited<ReturnType<Runtime["store"]["list"]>>[number];
 
@@ -32,7 +33,7 @@ export async function sessionsCommand(given: Arguments): Promise<ExitCode> {
     case "reindex":
       return (await import("./search.ts")).reindexCommand(runtime);
     case "export":
-      return exportLog(runtime, await one());
+      return given.has("html") ? exportPage(runtime, await one()) : exportLog(runtime, await one());
     case "delete": {
       const sessionId = await one();
       const { deleteSession } = await import("./session-delete.ts");
@@ -131,6 +132,21 @@ function shown(event: SessionEvent): string[] {
     default:
       return [];
   }
+}
+
+async function exportPage({ store }: Runtime, sessionId: string): Promise<ExitCode> {
+  const { htmlOf } = await import("../../web/export-html.ts");
+  const summary = (await store.list()).find((one) => one.sessionId === sessionId);
+  const title = sanitiseLine(summary?.name ?? summary?.title ?? sessionId);
+  for await (const piece of htmlOf({
+    title,
+    events: store.events(sessionId),
+    assets: pageFolder(),
+    environment: process.env,
+  })) {
+    await write(piece);
+  }
+  return exitCodes.done;
 }
 
 async function exportLog(runtime: Runtime, sessionId: string): Promise<ExitCode> {

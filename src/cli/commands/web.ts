@@ -1,7 +1,7 @@
 /** `troupe web`: the dashboard in the browser, on this machine only. */
 import { spawn } from "node:child_process";
-import { fileURLToPath } from "node:url";
 import { nodeDisk } from "../../lib/node/disk.ts";
+import { systemStamp } from "../../lib/stamp.ts";
 import { createRuntime } from "../../runtime/runtime.ts";
 import { version } from "../../runtime/version.ts";
 import { createClient } from "../../sdk/sdk.ts";
@@ -12,6 +12,7 @@ import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { type Launcher, ownProgram } from "../launcher.ts";
 import { write } from "../output/output.ts";
 import { say } from "../output/say.ts";
+import { pageFolder } from "../page-folder.ts";
 import { sessionRequest } from "../prompt-mode.ts";
 import { onInterrupt } from "../signals.ts";
 
@@ -30,6 +31,8 @@ export async function webCommand(given: Arguments, launcher: Launcher): Promise<
     ...{ client, cwd, port, version },
     runtime: createRuntime({ environment, importModule }),
     disk: nodeDisk,
+    stamp: systemStamp,
+    environment,
     assets: pageFolder(),
   });
   const interrupted = new Promise<void>((resolve) => onInterrupt(resolve));
@@ -46,9 +49,6 @@ export async function webCommand(given: Arguments, launcher: Launcher): Promise<
   }
   return exitCodes.done;
 }
-
-/** The build puts the page beside the command line. */
-const pageFolder = (): string => fileURLToPath(new URL("../web", import.meta.url));
 
 /** Opens the user's browser where one is known. A failure does no harm: the address is printed. */
 function openBrowser(address: string): void {

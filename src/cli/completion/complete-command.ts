@@ -39,6 +39,7 @@ const sources = {
   model: modelNames,
   server: serverNames,
   session: sessionNames,
+  setting: settingNames,
   topic: topicNames,
 };
 
@@ -88,6 +89,11 @@ async function serverNames(): Promise<Candidate[]> {
   } finally {
     await close();
   }
+}
+
+async function settingNames(): Promise<Candidate[]> {
+  const { settingPaths } = await import("../../catalog/settings/settings-schema.ts");
+  return settingPaths().map((value) => ({ value, description: "" }));
 }
 
 async function topicNames(): Promise<Candidate[]> {

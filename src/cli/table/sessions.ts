@@ -10,6 +10,7 @@ export const sessions: Command = {
     ["troupe sessions list --here --limit 10", "the last ten sessions of this repository"],
     ["troupe sessions show 3f2a91c", "read a session; the first 7 letters of its id are enough"],
     ["troupe sessions export 3f2a91c > log.jsonl", "the whole log as JSON lines"],
+    ["troupe sessions export 3f2a91c --html > run.html", "one file that replays the session in a browser, offline"],
   ],
   usual: "list",
   subcommands: [
@@ -31,7 +32,12 @@ export const sessions: Command = {
       flags: { repo: true, cwd: true, since: true, limit: true, json: "print one JSON array" },
     },
     { name: "reindex", summary: "rebuild the search index from the logs" },
-    { name: "export", summary: "print the whole log as JSON lines", arguments: session },
+    {
+      name: "export",
+      summary: "print the whole log as JSON lines",
+      arguments: session,
+      flags: { html: true },
+    },
     {
       name: "delete",
       summary: "delete a session, its files and the worktrees of its agents",

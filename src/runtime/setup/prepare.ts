@@ -149,7 +149,7 @@ function optionsOf(draft: SessionSetup, built: BuiltParts, late: LateParts): Ses
     ...(request.context?.nestedInstructions !== false && {
       onFileAccess: (path: string, toolName: string) => listener.fileAccess(workspace, path, toolName),
     }),
-    withoutSandbox: hands.withoutSandbox,
+    sandboxStatus: hands.sandboxStatus,
     fileHistory: { checkpoints: hands.checkpoints, disk: draft.disk },
   };
 }

@@ -55,7 +55,11 @@ export const unsupportedMethods: MethodTable = {
     () => ({ paths: z.array(z.string()).max(10_000) }),
     ({ paths }) => ({ available: false, checks: paths.map((path) => ({ path, excluded: false })) }),
   ),
-  "session.sandbox.getEnforcementStatus": sessionMethod(nothing, () => ({ required: false, blocked: false })),
+  "session.sandbox.getEnforcementStatus": sessionMethod(nothing, async (_, { session }) => {
+    const { required, absence } = (await session.workspace.sandboxStatus?.()) ?? { required: false };
+    const blocked = required && absence !== undefined;
+    return { required, blocked, ...(blocked && { reason: absence }) };
+  }),
   // Only a user leaves the sandbox, command by command.
   "session.sandbox.disableForSession": sessionMethod(nothing, () => ({ success: false, enabled: true })),
   "sandbox.getHostSupport": method(noParams, async (_, { server }) => {

@@ -45,7 +45,7 @@ export async function openDatabase({ url, connections = 8, name = "troupe" }: Da
   // A connection that breaks while it is idle is replaced by the next query. Without a listener it ends the process.
   pool.on("error", ignore);
   return {
-    query: (text, values) => run(pool, text, values),
+    query: (text, values) => (isRead(text) ? patiently(() => run(pool, text, values)) : run(pool, text, values)),
     transaction: (work) => transaction(pool, work),
     close: () => pool.end(),
   };
@@ -69,6 +69,29 @@ async function run<Row extends object>(
 ): Promise<Result<Row>> {
   const { rows, rowCount } = await client.query<Row>(text, [...values]);
   return { rows, count: rowCount ?? 0 };
+}
+
+const isRead = (text: string): boolean => /^\s*select\b/i.test(text) && !/\bfor (?:update|share)\b/i.test(text);
+
+const READ_PAUSES_MS = [50, 250, 1000];
+
+/** Repeats a read whose connection broke: after a restart of the server, the pool has connections that are gone. */
+async function patiently<T>(read: () => Promise<T>): Promise<T> {
+  for (const pauseMs of READ_PAUSES_MS) {
+    try {
+      return await read();
+    } catch (error) {
+      if (!isConnectionLoss(error)) throw error;
+      await new Promise((resolve) => setTimeout(resolve, pauseMs));
+    }
+  }
+  return read();
+}
+
+/** Errors of the server have a code of five characters. Only those of a shutdown or a lost connection pass. */
+function isConnectionLoss(error: unknown): boolean {
+  const code = error instanceof Error && "code" in error ? String(error.code) : "";
+  return !/^[0-9A-Z]{5}$/.test(code) || /^(?:08|57P)/.test(code);
 }
 
 async function transaction<T>(pool: Pool, work: (queries: Queries) => Promise<T>): Promise<T> {

@@ -3,7 +3,7 @@ import type { Host } from "../host.ts";
 import type { CommandEntry } from "../input/completion.ts";
 import { themeNames } from "../screen/style.ts";
 import { openHelp, openTranscript, openTree, showCost } from "./overlays.ts";
-import { openAgents, openModels, openRewind, openSessions } from "./pickers.ts";
+import { openAgents, openModels, openRewind, openSessions, openThemes } from "./pickers.ts";
 import { exportTranscript, showDiff } from "./reports.ts";
 
 export interface LocalCommand extends CommandEntry {
@@ -39,8 +39,21 @@ export const localCommands: readonly LocalCommand[] = [
     takes: always,
     run: (app, args) => {
       const theme = themeNames.find((name) => name === args);
-      if (theme) app.setTheme(theme);
-      else app.hint(`themes: ${themeNames.join(", ")}`);
+      if (!theme) return openThemes(app);
+      app.setTheme(theme);
+      return app.prefer({ theme });
+    },
+  },
+  {
+    name: "vim",
+    description: "Turn vim keys in the prompt on or off",
+    hint: "[on|off]",
+    takes: always,
+    run: (app, args) => {
+      const isOn = args === "on" || (args !== "off" && !app.vim);
+      app.setVim(isOn);
+      app.hint(isOn ? "vim keys are on: Esc for normal mode" : "vim keys are off");
+      return app.prefer({ vim: isOn });
     },
   },
   { name: "exit", description: "Leave; the session can be resumed", takes: alone, run: (app) => app.exit() },

@@ -5,7 +5,6 @@ import type { Block } from "../../view/blocks.ts";
 import { SessionView } from "../../view/session-view.ts";
 import type { AgentView } from "../../view/view.ts";
 import type { Host } from "../host.ts";
-import { keyTable } from "../input/key-table.ts";
 import { Pager } from "../overlays/pager.ts";
 import { AgentTreeOverlay } from "../overlays/tree.ts";
 import { safe, safeLine } from "../screen/safe.ts";
@@ -167,7 +166,8 @@ export function openHelp(app: Host): void {
   );
 }
 
-const keyLines = (_app: Host): string[] => keyTable.map(({ keys, help }) => `  ${keys.join(", ").padEnd(28)} ${help}`);
+const keyLines = (app: Host): string[] =>
+  app.keyTable.map(({ keys, help }) => `  ${keys.join(", ").padEnd(28)} ${help}`);
 
 /** Tokens and cost per agent, with the sums of their subtrees. */
 export function showCost(app: Host): void {

@@ -2,6 +2,7 @@
 import type { Host } from "../host.ts";
 import { type Choice, Picker } from "../overlays/picker.ts";
 import { safeLine } from "../screen/safe.ts";
+import { themeNames } from "../screen/style.ts";
 import { tokensText } from "../transcript/block-lines.ts";
 
 interface ModelEntry {
@@ -102,6 +103,15 @@ async function rewindHow(app: Host, point: RewindPoint): Promise<void> {
     app.commit([
       app.style.yellow("rewound; the message is back in the prompt. troupe rewind --restore takes it back."),
     ]);
+  });
+}
+
+export function openThemes(app: Host): void {
+  const about = { default: "the colours of your terminal", contrast: "nothing dimmed", plain: "no colours" };
+  const choices = themeNames.map((name) => ({ value: name, label: name, detail: about[name] }));
+  pick(app, "Colours", choices, async (theme) => {
+    app.setTheme(theme);
+    await app.prefer({ theme });
   });
 }
 

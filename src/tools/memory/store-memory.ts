@@ -47,7 +47,6 @@ interface VoteInput {
 }
 
 const MAX_DESCRIPTION = 1200;
-const SCOPE_WORDS = { repository: "In this repository", user: "In all repositories of the user" };
 
 export function storeMemoryTool(memory: MemoryPort): Tool {
   const { limits, scopes } = memory;
@@ -71,8 +70,7 @@ export function storeMemoryTool(memory: MemoryPort): Tool {
     input: scopes.length > 1 ? z.object({ ...required, scope }) : z.object(required),
     access: (input) => {
       const { subject, fact, citations, reason } = input;
-      const where = SCOPE_WORDS[wantedScope(input)];
-      return { kind: "memory", action: "store", subject, fact, citations, reason: `${where}. ${reason}` };
+      return { kind: "memory", action: "store", subject, fact, citations, scope: wantedScope(input), reason };
     },
     async run(input, { toolCallId, signal }) {
       const { id, outcome } = await memory

@@ -5,6 +5,7 @@ import { addressOf, type Route, route } from "./route.ts";
 import { link } from "./server.ts";
 import { attention, boot, rows, toast } from "./state.ts";
 import { AttentionView } from "./views/attention.tsx";
+import { LazyPage } from "./views/lazy.tsx";
 import { SessionPage } from "./views/session.tsx";
 import { SessionsView } from "./views/sessions.tsx";
 
@@ -20,6 +21,9 @@ export function App(): JSX.Element {
           <NavLink to={{ view: "sessions" }} at={at}>{`Sessions ${rows.value.size}`}</NavLink>
           <NavLink to={{ view: "attention" }} at={at} isUrgent={attention.value.length > 0}>
             {`Attention ${attention.value.length}`}
+          </NavLink>
+          <NavLink to={{ view: "memory" }} at={at}>
+            Memory
           </NavLink>
         </nav>
         <LinkState />
@@ -43,6 +47,20 @@ function View({ at }: { readonly at: Route }): JSX.Element {
       return <AttentionView />;
     case "session":
       return <SessionPage route={at} />;
+    case "memory":
+      return <LazyPage key="memory" load={async () => (await import("./views/memory.tsx")).MemoryPage} />;
+    case "compare": {
+      const { ids } = at;
+      return (
+        <LazyPage
+          key={ids.join(" ")}
+          load={async () => {
+            const { ComparePage } = await import("./views/compare.tsx");
+            return () => <ComparePage ids={ids} />;
+          }}
+        />
+      );
+    }
     default:
       return <SessionsView />;
   }

@@ -7,6 +7,8 @@ import { call, Stream } from "./server.ts";
 import { SessionModel } from "./session-model.ts";
 
 export const rows = signal<ReadonlyMap<string, SessionRow>>(new Map());
+/** The page is a file with the log inside: there is no server. */
+export const isExported = signal(false);
 export const isListKnown = signal(false);
 export const boot = signal<Boot | undefined>(undefined);
 export const session = signal<SessionModel | undefined>(undefined);

@@ -12,6 +12,7 @@ import { namesIn, startOf } from "../process/processes.ts";
 import { secondNames } from "../second-names.ts";
 import type { ExistingNames } from "./existing-names.ts";
 import { cleanUpHere, type LeftBehind } from "./left-behind.ts";
+import type { LinkedSecrets } from "./linked-secrets.ts";
 import type { Mount } from "./mount.ts";
 import { mountCheck } from "./mount-check.ts";
 import type { MountPoints } from "./mount-points.ts";
@@ -38,6 +39,7 @@ export interface Entry {
   readonly files: SupportFiles;
   readonly scanner: WorkspaceScanner;
   readonly credentials: ExistingNames;
+  readonly linkedSecrets: LinkedSecrets;
   /** See `hasInheritable`. */
   readonly inheritsDescriptors: boolean;
 }
@@ -104,10 +106,7 @@ async function hold(
     const workspace = await Promise.all(
       roots.guarded.map(async (root) => ({ root, found: await search(entry, root) })),
     );
-    const secrets = options.environmentFiles ? [] : workspace.flatMap(({ found }) => found.environmentFiles);
-    const alsoHidden = await secondNames(secrets, [...roots.guarded, ...roots.own]).catch((error: Error) => {
-      throw new ToolError(`The sandbox cannot protect this workspace: ${error.message} Nothing was run.`);
-    });
+    const alsoHidden = await furtherSecrets(entry, roots, workspace);
     await mountPoints.settled();
     const plan = planned(entry, { ...roots, workspace, alsoHidden });
     const held = mountPoints.hold(plan);
@@ -124,6 +123,29 @@ async function hold(
     }
   }
 }
+
+/** Returns paths that show the same as a `.env` file, and files that a `.env` link led to before. */
+async function furtherSecrets(
+  { request, options, linkedSecrets }: Entry,
+  roots: WorkspaceRoots,
+  workspace: SandboxProfile["workspace"],
+): Promise<string[]> {
+  if (options.environmentFiles) return [];
+  try {
+    const before: string[] = [];
+    for (const { root, found } of workspace)
+      before.push(...(await linkedSecrets.remember(root, found.environmentTargets)));
+    for (const path of before) request.onWarning?.(staysHidden(path, linkedSecrets.path));
+    const secrets = [...workspace.flatMap(({ found }) => found.environmentFiles), ...before];
+    return [...before, ...(await secondNames(secrets, [...roots.guarded, ...roots.own]))];
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new ToolError(`The sandbox cannot protect this workspace: ${reason} Nothing was run.`);
+  }
+}
+
+const staysHidden = (path: string, list: string): string =>
+  `${path} stays hidden from commands, because a .env link led to it. To show it to them, remove its line from ${list}.`;
 
 async function search({ scanner, options }: Entry, root: string): Promise<Found> {
   try {

@@ -17,6 +17,8 @@ import { isMissing, linkText, realPath, Unprotectable } from "./path-kinds.ts";
 export interface Found {
   /** `.env` files, as real paths. */
   readonly environmentFiles: readonly string[];
+  /** Those among them that links named `.env` lead to. */
+  readonly environmentTargets: readonly string[];
   /** Links named `.env` to files that no path can name. */
   readonly oddLinks: readonly string[];
   /** Git folders below the top: `.git` of any kind (folder, file, link), and folders that look like a bare repository. */
@@ -313,6 +315,7 @@ function foundOf({ listings, linkedGit }: Searched, named: NamedRepositories): F
   const targets = linked.map(({ target }) => target).filter((target) => typeof target === "string");
   return {
     environmentFiles: [...new Set([...paths("environment"), ...targets])],
+    environmentTargets: targets,
     oddLinks: linked.filter(({ target }) => target === ODD).map(({ path }) => path),
     gitFolders: paths("git"),
     gitLinks: paths("git link"),

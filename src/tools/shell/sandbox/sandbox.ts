@@ -12,6 +12,7 @@ import type { ProxyOptions } from "../network/network-proxy.ts";
 import { namesIn } from "../process/processes.ts";
 import { ExistingNames } from "./existing-names.ts";
 import type { LeftBehind } from "./left-behind.ts";
+import { LinkedSecrets } from "./linked-secrets.ts";
 import { MountPoints } from "./mount-points.ts";
 import { enterSandbox, hasInheritable } from "./sandbox-entry.ts";
 import { HIDDEN_IN_HOME } from "./sandbox-hidden.ts";
@@ -125,6 +126,7 @@ export function createSandbox(options: SandboxOptions): Sandbox {
   const mountPoints = options.mountPoints ?? new MountPoints(folder, disk);
   const scanner = new WorkspaceScanner();
   const credentials = new ExistingNames(HIDDEN_IN_HOME);
+  const linkedSecrets = new LinkedSecrets(folder, disk);
   let probed: Promise<Probe> | undefined;
   let ready: Promise<SupportFiles> | undefined;
   let inheritsDescriptors: boolean | undefined;
@@ -147,7 +149,7 @@ export function createSandbox(options: SandboxOptions): Sandbox {
       const files = existsSync((await ready).filter) ? await ready : await supportFiles(folder, disk);
       inheritsDescriptors ??= hasInheritable();
       const { program } = result;
-      const parts = { mountPoints, disk, program, files, scanner, credentials, inheritsDescriptors };
+      const parts = { mountPoints, disk, program, files, scanner, credentials, linkedSecrets, inheritsDescriptors };
       return enterSandbox({ request, options, ...parts });
     },
     sweep: async () => [...(await mountPoints.sweep()), ...(await takeReports(folder, disk))],

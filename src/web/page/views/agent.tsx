@@ -8,7 +8,7 @@ import { Fact, StateLabel } from "../parts/labels.tsx";
 import { Markdown } from "../parts/markdown.tsx";
 import { call } from "../server.ts";
 import type { SessionModel } from "../session-model.ts";
-import { attempt } from "../state.ts";
+import { attempt, isExported } from "../state.ts";
 
 export interface PanelProps {
   readonly model: SessionModel;
@@ -20,7 +20,7 @@ export interface PanelProps {
 export function AgentPanel({ model, view, agent, isLive }: PanelProps): JSX.Element {
   const isMain = agent.kind === "main";
   const chain = waitChain(view, isMain ? undefined : agent.id);
-  const end = agent.endedAt ?? (isLive ? Date.now() : (model.time ?? agent.lastAt));
+  const end = agent.endedAt ?? (isLive && !isExported.value ? Date.now() : (model.time ?? agent.lastAt));
   return (
     <aside class="panel" aria-label="Agent">
       <h2>{isMain ? "Main agent" : sanitise(agent.displayName || agent.name)}</h2>
@@ -29,7 +29,7 @@ export function AgentPanel({ model, view, agent, isLive }: PanelProps): JSX.Elem
         {agent.reason !== undefined && <span class="hint"> {agent.reason.replaceAll("_", " ")}</span>}
       </p>
       {chain.length > 0 && <p class="waits">waits: {waitText(chain)}</p>}
-      {isLive && <Actions model={model} agent={agent} />}
+      {isLive && !isExported.value && <Actions model={model} agent={agent} />}
       <dl>
         {!isMain && <Fact name="type">{sanitise(agent.name)}</Fact>}
         {agent.model !== undefined && <Fact name="model">{sanitise(agent.model)}</Fact>}

@@ -1,6 +1,212 @@
+/** What a session changed in files: diffs per agent and turn, comments on lines, undo, and the worktrees of its agents. */
+import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
+import { useEffect } from "preact/hooks";
+import { sanitise } from "../../../lib/text.ts";
+import type { ChangeStep, WorktreeRow } from "../../api.ts";
+import { clock, shortPath } from "../format.ts";
+import { Diff, type DiffLine } from "../parts/diff.tsx";
+import { call } from "../server.ts";
+import type { SessionModel } from "../session-model.ts";
+import { attempt, tell } from "../state.ts";
 import type { TabProps } from "./lazy.tsx";
 
+interface Blame {
+  readonly text: string;
+  readonly origin:
+    | {
+        readonly agent: string;
+        readonly time: string;
+        readonly tool?: string;
+        readonly prompt?: string;
+        readonly approval?: string;
+        readonly facts?: string;
+        readonly intent?: string;
+        readonly sessionId: string;
+      }
+    | undefined;
+}
+
 export function ChangesTab({ model }: TabProps): JSX.Element {
-  return <p>{model.id}</p>;
+  const steps = useSignal<readonly ChangeStep[] | undefined>(undefined);
+  const trees = useSignal<readonly WorktreeRow[]>([]);
+  const blame = useSignal<Blame | undefined>(undefined);
+  const load = async (): Promise<void> => {
+    const sessionId = model.id;
+    steps.value = (await attempt(call<readonly ChangeStep[]>("web.changes", { sessionId }))) ?? [];
+    trees.value = (await attempt(call<readonly WorktreeRow[]>("web.worktrees", { sessionId }))) ?? [];
+  };
+  useEffect(() => void load(), [model]);
+  const about = callsOf(model);
+  const until = model.position.value === undefined ? undefined : model.time;
+  const shown = steps.value?.filter(({ time }) => until === undefined || Date.parse(time) <= until);
+  const undo = async (toolCallId: string): Promise<void> => {
+    const params = { sessionId: model.id, toolCallId };
+    const report = await attempt(call<{ restored: string[]; conflicts: string[] }>("web.undo", params));
+    if (!report) return;
+    if (report.conflicts.length > 0)
+      tell(`Nothing was undone: changed since by someone else: ${report.conflicts.join(", ")}`, true);
+    else tell(`Restored ${report.restored.length} files.`);
+    await load();
+  };
+  return (
+    <div class="tab changes">
+      {trees.value.map((tree) => (
+        <Worktree key={tree.taskId} tree={tree} model={model} onChange={() => void load()} />
+      ))}
+      {blame.value && <BlameCard blame={blame.value} onClose={() => (blame.value = undefined)} />}
+      {shown === undefined && <p class="hint">Reading the changes…</p>}
+      {shown?.length === 0 && <p class="hint">No file was changed with a checkpoint.</p>}
+      {shown?.map((step) => {
+        const origin = about.get(step.toolCallId);
+        return (
+          <section key={step.seq} class="change">
+            <header>
+              <strong title={step.path}>{sanitise(shortPath(step.path))}</strong>
+              <span class="hint">
+                {step.kind} by {sanitise(origin?.agent ?? "main agent")}
+                {origin?.tool === undefined ? "" : ` with ${sanitise(origin.tool)}`}, {clock(Date.parse(step.time))}
+                {origin?.prompt === undefined ? "" : ` · ${sanitise(origin.prompt)}`}
+              </span>
+              <button type="button" onClick={() => void undo(step.toolCallId)}>
+                Undo back to here
+              </button>
+            </header>
+            {step.diff === undefined ? (
+              <p class="hint">No diff: not text, too large, or changed again by others.</p>
+            ) : (
+              <Diff
+                diff={step.diff}
+                label={`Changes of ${step.path}`}
+                onComment={(line, words) => void comment(model, origin?.agentId ?? "", { step, line, words })}
+                onBlame={(line) =>
+                  void attempt(call<Blame>("web.blame", { path: step.path, line: line.now })).then((found) => {
+                    blame.value = found;
+                  })
+                }
+              />
+            )}
+          </section>
+        );
+      })}
+    </div>
+  );
+}
+
+interface Remark {
+  readonly step: ChangeStep;
+  readonly line: DiffLine;
+  readonly words: string;
+}
+
+/** A comment goes to the agent that made the change; to the main agent when that one has ended. */
+async function comment(model: SessionModel, agentId: string, { step, line, words }: Remark): Promise<void> {
+  const place = `${step.path}:${line.now ?? line.old ?? ""}`;
+  const message = `Comment on ${place}\n\n> ${line.text}\n\n${words}`;
+  const sessionId = model.id;
+  const agent = model.live.agents.get(agentId);
+  if (agent && (agent.status === "running" || agent.status === "idle")) {
+    const sent = await attempt(
+      call<{ sent: boolean }>("session.tasks.sendMessage", { sessionId, id: agentId, message }),
+    );
+    if (sent?.sent) return tell(`Sent to ${agent.displayName}.`);
+  }
+  await attempt(call("session.send", { sessionId, prompt: message, mode: "enqueue" }), "Sent to the main agent.");
+}
+
+interface CallFacts {
+  readonly agentId: string;
+  readonly agent: string;
+  readonly tool: string;
+  readonly prompt: string | undefined;
+}
+
+function callsOf(model: SessionModel): ReadonlyMap<string, CallFacts> {
+  const found = new Map<string, CallFacts>();
+  let prompt: string | undefined;
+  for (const event of model.events) {
+    if (event.type === "user.message" && event.agentId === undefined)
+      prompt = event.data.content.split("\n")[0]?.slice(0, 80);
+    if (event.type !== "tool.execution_start") continue;
+    const agentId = event.agentId ?? "";
+    const agent = agentId === "" ? "main agent" : (model.live.agents.get(agentId)?.displayName ?? agentId);
+    found.set(event.data.toolCallId, { agentId, agent, tool: event.data.toolName, prompt });
+  }
+  return found;
+}
+
+function BlameCard({ blame, onClose }: { readonly blame: Blame; onClose(): void }): JSX.Element {
+  const { origin, text } = blame;
+  return (
+    <aside class="ask" aria-label="Origin of the line">
+      <header>
+        <strong>Where this line comes from</strong>
+        <button type="button" class="quiet" onClick={onClose}>
+          close
+        </button>
+      </header>
+      <code>{sanitise(text)}</code>
+      {origin ? (
+        <dl>
+          {(["agent", "time", "tool", "prompt", "intent", "approval", "facts", "sessionId"] as const).map((name) =>
+            origin[name] === undefined ? null : (
+              <div key={name} class="fact">
+                <dt>{name === "sessionId" ? "session" : name}</dt>
+                <dd>{sanitise(origin[name])}</dd>
+              </div>
+            ),
+          )}
+        </dl>
+      ) : (
+        <p class="hint">No recorded change wrote it: it was there before, or someone else did.</p>
+      )}
+    </aside>
+  );
+}
+
+function Worktree({
+  tree,
+  model,
+  onChange,
+}: {
+  tree: WorktreeRow;
+  model: SessionModel;
+  onChange(): void;
+}): JSX.Element {
+  const run = async (method: string, done: string, force = false): Promise<void> => {
+    const params = { sessionId: model.id, taskId: tree.taskId, force };
+    const result = await attempt(call<{ kind: string; because?: string }>(method, params));
+    if (!result) return;
+    const isDone = ["merged", "discarded", "nothing"].includes(result.kind);
+    if (isDone) tell(done);
+    else if (result.kind === "refused" && confirm("There is work that was not merged. Discard it?"))
+      return run(method, done, true);
+    else tell(`Not done: ${result.because ?? result.kind}`, true);
+    onChange();
+  };
+  return (
+    <section class="change">
+      <header>
+        <strong>Worktree of {sanitise(tree.taskId)}</strong>
+        <span class="hint">
+          {sanitise(tree.branch)} · {tree.files.length} files to merge
+          {tree.conflicts.length > 0 && ` · conflicts: ${sanitise(tree.conflicts.join(", "))}`}
+          {tree.dirty.length > 0 && ` · changed here: ${sanitise(tree.dirty.join(", "))}`}
+          {tree.isProtected && " · has protected names: merge with troupe tasks merge"}
+        </span>
+        <button
+          type="button"
+          class="primary"
+          disabled={tree.files.length === 0}
+          onClick={() => void run("web.merge", "Merged.")}
+        >
+          Merge
+        </button>
+        <button type="button" class="danger" onClick={() => void run("web.discard", "Discarded.")}>
+          Discard
+        </button>
+      </header>
+      {tree.diff !== "" && <Diff diff={tree.diff} label={`Changes of ${tree.taskId}`} />}
+    </section>
+  );
 }

@@ -30,3 +30,26 @@ export function Lazy({ tab, ...props }: TabProps & { readonly tab: Exclude<Tab, 
   const View = loaded.view;
   return <View {...props} />;
 }
+
+/** A page that is loaded when it is opened. */
+export function LazyPage({ load }: { load(): Promise<ComponentType> }): JSX.Element {
+  const [loaded, setLoaded] = useState<{ readonly view: ComponentType } | undefined>();
+  useEffect(() => {
+    let isGone = false;
+    void load().then((view) => {
+      if (!isGone) setLoaded({ view });
+    });
+    return () => {
+      isGone = true;
+    };
+  }, []);
+  if (!loaded) {
+    return (
+      <main class="page">
+        <p class="hint">Loading…</p>
+      </main>
+    );
+  }
+  const View = loaded.view;
+  return <View />;
+}

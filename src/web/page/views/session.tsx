@@ -10,7 +10,7 @@ import { ReplayBar } from "../parts/replay-bar.tsx";
 import { addressOf, go, type Route, type Tab } from "../route.ts";
 import { call } from "../server.ts";
 import type { SessionModel } from "../session-model.ts";
-import { attempt, rows, session } from "../state.ts";
+import { attempt, isExported, rows, session } from "../state.ts";
 import { AgentPanel } from "./agent.tsx";
 import { Lazy } from "./lazy.tsx";
 import { Transcript } from "./transcript.tsx";
@@ -43,7 +43,7 @@ export function SessionPage({ route }: { readonly route: SessionRoute }): JSX.El
       ) : (
         <Lazy tab={route.tab} model={model} agent={route.agent} />
       )}
-      <ReplayBar model={model} onFork={(eventId) => void fork(model, eventId)} />
+      <ReplayBar model={model} onFork={isExported.value ? undefined : (eventId) => void fork(model, eventId)} />
     </main>
   );
 }
@@ -63,7 +63,7 @@ function Head({ model, view, route }: { model: SessionModel; view: View; route: 
     <header class="session-head">
       <h1>{sanitise(facts.name ?? row?.name ?? model.id).split("\n")[0]}</h1>
       <span class="facts">
-        <StateLabel state={row?.state ?? "closed"} />
+        {!isExported.value && <StateLabel state={row?.state ?? "closed"} />}
         {facts.model !== undefined && <span>{sanitise(facts.model)}</span>}
         <span title={facts.cwd ?? ""}>{sanitise(facts.cwd ?? "")}</span>
         {facts.branch !== undefined && <span>{sanitise(facts.branch)}</span>}
@@ -71,11 +71,13 @@ function Head({ model, view, route }: { model: SessionModel; view: View; route: 
         <span>{facts.permissionMode}</span>
       </span>
       <nav class="tabs" aria-label="Views of the session">
-        {tabNames.map(([tab, name]) => (
-          <a key={tab} href={addressOf({ ...route, tab })} aria-current={tab === route.tab ? "page" : undefined}>
-            {name}
-          </a>
-        ))}
+        {tabNames
+          .filter(([tab]) => !isExported.value || tab === "run" || tab === "cost")
+          .map(([tab, name]) => (
+            <a key={tab} href={addressOf({ ...route, tab })} aria-current={tab === route.tab ? "page" : undefined}>
+              {name}
+            </a>
+          ))}
       </nav>
     </header>
   );

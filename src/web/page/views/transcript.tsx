@@ -13,7 +13,7 @@ import { Composer } from "../parts/composer.tsx";
 import { VirtualList } from "../parts/virtual-list.tsx";
 import { call } from "../server.ts";
 import type { SessionModel } from "../session-model.ts";
-import { attempt, tell } from "../state.ts";
+import { attempt, isExported, tell } from "../state.ts";
 
 export interface TranscriptProps {
   readonly model: SessionModel;
@@ -52,7 +52,7 @@ export function Transcript({ model, view, agent, isLive, onAgent }: TranscriptPr
         render={(block) => <BlockView block={block} eventOf={eventOf} onAgent={onAgent} />}
         footer={<Now view={view} agent={agent} model={model} isLive={isLive} />}
       />
-      {isLive && <Message model={model} agent={agent} />}
+      {isLive && !isExported.value && <Message model={model} agent={agent} />}
     </div>
   );
 }
@@ -80,7 +80,8 @@ function useEvents(model: SessionModel): (id: string) => SessionEvent | undefine
 
 function Now({ view, agent, model, isLive }: Omit<TranscriptProps, "onAgent">): JSX.Element {
   const chain = waitChain(view, agent.kind === "main" ? undefined : agent.id);
-  const asked = isLive ? openAttention(view).filter((item) => (item.agentId ?? "") === agent.id) : [];
+  const asked =
+    isLive && !isExported.value ? openAttention(view).filter((item) => (item.agentId ?? "") === agent.id) : [];
   const queue = view.queue.filter(({ agentId }) => (agentId ?? "") === agent.id);
   return (
     <div class="now" aria-live="polite">

@@ -1,0 +1,192 @@
+/** Finds the origin of a line: the session, agent, turn, call and approval that wrote it. */
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { Checkpoints, type KeptChange } from "../../checkpoints/checkpoints.ts";
+import { KeptTexts } from "../../checkpoints/kept-texts.ts";
+import type { Disk } from "../../lib/node/disk.ts";
+import type { Stamp } from "../../lib/stamp.ts";
+import { clip } from "../../lib/text.ts";
+import { TroupeError } from "../../protocol/errors.ts";
+import type { EventOf, SessionEvent } from "../../protocol/event.ts";
+import type { Store } from "../../store/store.ts";
+import { undoSeal } from "../undo-seal.ts";
+
+export interface BlameParts {
+  readonly home: string;
+  readonly store: Store;
+  readonly disk: Disk;
+  readonly stamp: Stamp;
+}
+
+export interface Blame {
+  readonly path: string;
+  readonly line: number;
+  readonly text: string;
+  /** Undefined when no recorded change wrote the line: it was there before, or someone else wrote it. */
+  readonly origin: BlameOrigin | undefined;
+}
+
+export interface BlameOrigin {
+  readonly sessionId: string;
+  readonly time: string;
+  readonly toolCallId: string;
+  readonly tool: string | undefined;
+  /** Empty for the main agent. */
+  readonly agentId: string;
+  readonly agent: string;
+  /** The message that the agent worked on. */
+  readonly prompt: string | undefined;
+  /** Who allowed the call, and why. */
+  readonly approval: string | undefined;
+  /** The store of remembered facts that the session was given, and their number. */
+  readonly facts: string | undefined;
+  /** The agent's words before the call. */
+  readonly intent: string | undefined;
+}
+
+/** Sessions whose changes are looked at, the last used first. */
+const MAX_SESSIONS = 200;
+const MAX_TEXT = 300;
+
+/** Throws if the file has no such line. `path` is absolute. */
+export async function blameLine(path: string, line: number, parts: BlameParts): Promise<Blame> {
+  const content = await readFile(path, "utf8").catch((cause: unknown) => {
+    throw new TroupeError("usage", `${path} cannot be read.`, { cause });
+  });
+  const text = content.split("\n")[line - 1];
+  if (text === undefined || line < 1) throw new TroupeError("usage", `${path} has no line ${line}.`);
+  const changes = await changesOf(path, parts);
+  const found = await findChange(changes, content, line);
+  const origin = found && (await originOf(found, parts));
+  return { path, line, text, origin };
+}
+
+interface SessionChange {
+  readonly sessionId: string;
+  readonly change: KeptChange;
+  readonly texts: KeptTexts;
+}
+
+/** Returns all recorded changes of the file, oldest first. */
+async function changesOf(path: string, { home, store, disk, stamp }: BlameParts): Promise<SessionChange[]> {
+  const all: SessionChange[] = [];
+  for (const sessionId of (await store.ids()).slice(0, MAX_SESSIONS)) {
+    const directory = join(home, "session-state", sessionId);
+    const list = await readFile(join(directory, "checkpoints", "changes.jsonl"), "utf8").catch(() => "");
+    if (!list.includes(JSON.stringify(path)) && !list.includes('"kind":"tree"')) continue;
+    const checkpoints = new Checkpoints({ directory, disk, stamp, seal: undoSeal({ home, disk }) });
+    const texts = new KeptTexts(checkpoints);
+    const own = (await checkpoints.changes()).filter((change) => change.path === path);
+    for (const change of own) all.push({ sessionId, change, texts });
+  }
+  return all.sort((one, other) => one.change.time.localeCompare(other.change.time));
+}
+
+/** Follows the line back through the changes until one of them wrote it. */
+async function findChange(
+  changes: readonly SessionChange[],
+  content: string,
+  line: number,
+): Promise<SessionChange | undefined> {
+  const { diffLines } = await import("diff");
+  /** The line's number in the older text; undefined if it is not in there. */
+  const before = (older: string, newer: string, at: number): number | undefined => {
+    let [oldLine, newLine] = [1, 1];
+    for (const { added, removed, count = 0 } of diffLines(older, newer, { timeout: 2_000 }) ?? []) {
+      if (removed) oldLine += count;
+      else if (added) {
+        if (at >= newLine && at < newLine + count) return undefined;
+        newLine += count;
+      } else {
+        if (at >= newLine && at < newLine + count) return oldLine + (at - newLine);
+        newLine += count;
+        oldLine += count;
+      }
+    }
+    return undefined;
+  };
+  let at: number | undefined = line;
+  let newer = content;
+  for (const one of [...changes].reverse()) {
+    const { change, texts } = one;
+    const after = change.after ? await texts.of(change.after, change.path) : newer;
+    if (after !== undefined && after !== newer) {
+      // Someone else changed the file in between.
+      at = before(after, newer, at);
+      if (at === undefined) return undefined;
+      newer = after;
+    }
+    const older = await texts.of(change.before, change.path);
+    if (older === undefined) return undefined;
+    const former: number | undefined = before(older, newer, at);
+    if (former === undefined) return one;
+    at = former;
+    newer = older;
+  }
+  return undefined;
+}
+
+async function originOf({ sessionId, change }: SessionChange, { store }: BlameParts): Promise<BlameOrigin> {
+  const { toolCallId, time, turn } = change;
+  const facts: { -readonly [K in keyof BlameOrigin]: BlameOrigin[K] } = {
+    ...{ sessionId, time, toolCallId, tool: undefined, agentId: "", agent: "main agent" },
+    ...{ prompt: undefined, approval: undefined, facts: undefined, intent: undefined },
+  };
+  const agents = new Map<string, EventOf<"troupe.task_created">["data"]>();
+  const requests = new Map<string, string>();
+  for await (const event of store.events(sessionId)) addOrigin(facts, event, { toolCallId, turn, agents, requests });
+  const task = agents.get(facts.agentId);
+  if (task) {
+    facts.agent = task.agentDisplayName;
+    facts.prompt = clip(task.prompt, MAX_TEXT);
+  }
+  return facts;
+}
+
+function addOrigin(
+  facts: { -readonly [K in keyof BlameOrigin]: BlameOrigin[K] },
+  event: SessionEvent,
+  known: {
+    readonly toolCallId: string;
+    readonly turn: string;
+    readonly agents: Map<string, EventOf<"troupe.task_created">["data"]>;
+    readonly requests: Map<string, string>;
+  },
+): void {
+  const { toolCallId, turn, agents, requests } = known;
+  switch (event.type) {
+    case "troupe.task_created":
+      agents.set(event.data.taskId, event.data);
+      return;
+    case "troupe.memory_recalled":
+      if (event.data.count > 0) facts.facts = `${event.data.count} (${event.data.store})`;
+      return;
+    case "user.message":
+      if (event.data.interactionId === turn && event.agentId === undefined)
+        facts.prompt = clip(event.data.content, MAX_TEXT);
+      return;
+    case "assistant.message":
+      if (event.data.toolRequests?.some((call) => call.toolCallId === toolCallId))
+        facts.intent = clip(event.data.content, MAX_TEXT) || undefined;
+      return;
+    case "tool.execution_start":
+      if (event.data.toolCallId !== toolCallId) return;
+      facts.tool = event.data.toolName;
+      facts.agentId = event.agentId ?? "";
+      return;
+    case "troupe.permission":
+      if (event.data.toolCallId === toolCallId && facts.approval === undefined)
+        facts.approval = `${event.data.decision} by ${event.data.by}: ${event.data.reason}`;
+      return;
+    case "permission.requested": {
+      const asked = event.data.permissionRequest.toolCallId;
+      if (asked !== undefined) requests.set(event.data.requestId, asked);
+      return;
+    }
+    case "permission.completed":
+      if ((event.data.toolCallId ?? requests.get(event.data.requestId)) === toolCallId)
+        facts.approval = `${event.data.result.kind} by the user`;
+      return;
+    default:
+  }
+}
