@@ -59,7 +59,7 @@ export const featureDefects: readonly Defect[] = [
   {
     id: "command-rules-lost",
     file: "src/session/turn/pending-messages.ts",
-    find: ", ...(rules && { rules }) };",
+    find: ", ...defined({ rules }) };",
     replace: " };",
     test: "test/features/research-limits.test.ts",
     title: "also when the message waited in a process that was killed",
