@@ -99,7 +99,7 @@ describe("commands in sh blocks", () => {
   const scripts =
     manifest.ok && isObject(manifest.value) && isObject(manifest.value.scripts) ? manifest.value.scripts : {};
   const programs =
-    /^(troupe|npm|npx|node|git|grep|jq|export|cat|cd|mkdir|openssl|curl|kill|bwrap|sudo|tail|reset|ls|echo|man|eval)$/;
+    /^(troupe|npm|npx|node|git|grep|jq|export|cat|cd|mkdir|openssl|curl|kill|bwrap|sudo|tail|reset|ls|apt|echo|man|eval)$/;
 
   const names = commands.map(({ name }) => name);
 

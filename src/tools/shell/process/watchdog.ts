@@ -10,7 +10,8 @@
  * among them must not leave in the workspace.
  */
 import type { ChildProcess } from "node:child_process";
-import { CLEAN_UP_PROGRAM, type LeftBehind } from "../sandbox/left-behind.ts";
+import { CLEAN_UP_PROGRAM } from "../sandbox/left-behind.ts";
+import type { LeftBehind } from "../sandbox/leftovers.ts";
 import { recordName } from "../sandbox/mount-points.ts";
 import { GUARD_DESCRIPTOR, MARK_NAME } from "./family.ts";
 import { startOf } from "./processes.ts";
