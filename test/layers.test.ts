@@ -35,10 +35,10 @@ const mayImport: Record<string, readonly string[]> = {
   view: ["protocol", "lib"],
   checkpoints: ["permissions", "tools", "protocol", "lib"],
   worktrees: ["checkpoints", "permissions", "protocol", "lib"],
+  engine: ["protocol", "lib"],
   loop: ["model", "tools", "protocol", "lib"],
   tasks: ["tools", "protocol", "lib"],
   factories: ["protocol", "lib"],
-  engine: ["protocol", "lib"],
   session: [
     "loop",
     "tasks",
@@ -118,6 +118,7 @@ const mayImportSibling: Record<string, Record<string, readonly string[]>> = {
     settings: [],
   },
   cli: {
+    cluster: ["output"],
     commands: ["output"],
     completion: ["help", "output", "table"],
     config: ["output"],
@@ -126,7 +127,7 @@ const mayImportSibling: Record<string, Record<string, readonly string[]>> = {
     init: ["output"],
     output: [],
     usage: ["output"],
-    table: ["commands", "completion", "config", "doctor", "help", "init", "usage"],
+    table: ["cluster", "commands", "completion", "config", "doctor", "help", "init", "usage"],
   },
   commands: {
     delegation: [],

@@ -216,7 +216,7 @@ const isShownWhole = (command: string): boolean => command.length <= MAX_SHOWN_C
 /** Returns warnings about parts of a long or unusual command that are easy to overlook. */
 function textWarnings(command: string): string[] {
   const unseen = unseenCharacters(command);
-  const length = `It has ${counted(command.length)} characters and cannot be shown whole: the rest may run anything.`;
+  const length = `It has ${counted(command.length)} characters and cannot be shown in full: the hidden part may run anything.`;
   return [
     ...(unseen > 0 ? [`It has ${counted(unseen)} invisible characters.`] : []),
     ...(isShownWhole(command) ? [] : [length]),

@@ -71,7 +71,7 @@ export const modelMethods: MethodTable = {
   "session.provider.sync": sessionMethod(
     () => ({ providers: z.array(NamedProvider).default([]), models: z.array(GivenModel).default([]) }),
     async ({ providers, models }, { hub, live }) => {
-      if (live.isBusy) throw new TroupeError("usage", "The session is at work. Ask again when it is idle.");
+      if (live.isBusy) throw new TroupeError("usage", "The session is busy. Try again when it is idle.");
       const refs = models.map(({ provider, id }) => `${provider}/${id}`);
       const { model, models: before = [] } = live.options;
       const isGiven = (name: string) => (one: { provider: string; id: string }) =>
@@ -109,7 +109,7 @@ export const modelMethods: MethodTable = {
         return { type, ...wire, baseUrl, ...(apiKey !== undefined && { apiKey }), headers };
       }
       const endpoint = await session.workspace.services?.identity?.endpoint();
-      if (!endpoint) throw new TroupeError("usage", "The session's provider is one of troupe's own settings.");
+      if (!endpoint) throw new TroupeError("usage", "The session's provider comes from troupe's own settings.");
       const { baseUrl, token, headers } = endpoint;
       return {
         ...{ type: "openai", wireApi: "completions", baseUrl, apiKey: token },

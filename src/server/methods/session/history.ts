@@ -41,7 +41,7 @@ export const historyMethods: MethodTable = {
   ),
   "session.history.truncate": sessionMethod(byEvent, async ({ eventId }, { session }) => {
     const end = await session.history.rewinds.rewind(eventId);
-    if (end.outcome === "session-busy") throw new TroupeError("failed", "The session is at work: stop it first.");
+    if (end.outcome === "session-busy") throw new TroupeError("failed", "The session is busy. Stop it first.");
     return { eventsRemoved: end.eventsRemoved };
   }),
   "session.history.listRewindPoints": sessionMethod(nothing, async (_, { session }) => ({
