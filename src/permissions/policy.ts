@@ -117,11 +117,3 @@ export function isInRoots(policy: Policy, path: string, cwd: string): boolean {
   if (policy.mode.allPaths || policy.roots.length === 0) return true;
   return isBelow(policy.resolvePath(path, cwd), policy.roots);
 }
-
-/** The state of the sandbox for commands. */
-export interface SandboxStatus {
-  /** True when commands run in a sandbox or not at all. */
-  readonly required: boolean;
-  /** The reason why there is no sandbox; undefined if there is one. */
-  readonly absence?: string;
-}

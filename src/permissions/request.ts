@@ -80,6 +80,13 @@ type WireApproval = Exclude<Approval, { kind: "mcp-sampling" }>;
 
 const MAX_SHOWN = 200;
 
+export interface SandboxStatus {
+  /** True when commands run in a sandbox or not at all. */
+  readonly required: boolean;
+  /** The reason why there is no sandbox; undefined if there is one. */
+  readonly absence?: string;
+}
+
 /** Facts about a request that are not in its question. */
 export interface RequestFacts {
   /** False when "for this session" would not change the next question of this kind. */

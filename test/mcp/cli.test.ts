@@ -3,7 +3,7 @@ import { mkdirSync, statSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import type { Arguments } from "../../src/cli/args.ts";
 import { parse } from "../../src/cli/args.ts";
-import { type McpAdministration, mcpCommand } from "../../src/cli/commands/mcp.ts";
+import { type McpAdministration, mcpCommand } from "../../src/cli/mcp/mcp.ts";
 import { options } from "../../src/cli/options.ts";
 import { nodeDisk } from "../../src/lib/node/disk.ts";
 import { type FileTree, type TempFolder, tempFolder } from "../../src/testing/temp-folder.ts";
