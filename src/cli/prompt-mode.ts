@@ -3,7 +3,7 @@ import { TroupeError } from "../protocol/errors.ts";
 import { createRuntime, type Runtime } from "../runtime/runtime.ts";
 import type { SessionRequest } from "../runtime/session-request.ts";
 import { findSession, isOfPlace, lastSession } from "../runtime/sessions/select-session.ts";
-import { type SubmitOptions, submit } from "../runtime/submit.ts";
+import { type SubmitOptions, type Submitted, submit } from "../runtime/submit.ts";
 import type { AutopilotOptions, Verdict } from "../session/modes/autopilot.ts";
 import { initialMode } from "../session/modes/modes.ts";
 import type { Outcome, Session } from "../session/session.ts";
@@ -49,7 +49,10 @@ export async function promptCommand(given: Arguments, launcher: Launcher): Promi
   });
   try {
     const prompt = await promptOf(input, session.workspace.services?.filesFolder ?? "");
-    const { outcome, verdict, said } = await run({ session, prompt, format, given, bar, out, answers });
+    const released = showEvents(session, { prompt, format, given, bar, out, answers });
+    const how = { ...prompt.how, ...autopilotOptions(given) };
+    const submitted = await submit(session, prompt.text, how).then(released, failedSubmit);
+    const { outcome, verdict, said } = resultOf(submitted);
     const left = busyAgents(session);
     bar.stop();
     if (format === "text" && said !== undefined) out.answer(said);
@@ -142,17 +145,13 @@ async function closeAfter(session: Session, outcome: Outcome): Promise<void> {
   await session.close({ error: outcome.error.message }).catch(() => undefined);
 }
 
-async function run(what: {
-  session: Session;
-  prompt: Prompt;
-  format: "text" | "json";
-  given: Arguments;
-  bar: Progress;
-  out: Output;
-  answers: Answers;
-}): Promise<{ outcome: Outcome; verdict?: Verdict; said?: string }> {
-  const { session, prompt, format, bar, out, answers } = what;
-  const deltas = what.given.choice("stream", ["on", "off"]) === "on";
+/** Shows the progress and the answer as they come, or writes the events. Call the result with the end of the prompt. */
+function showEvents(
+  session: Session,
+  how: { prompt: Prompt; format: "text" | "json"; given: Arguments; bar: Progress; out: Output; answers: Answers },
+): (submitted: Submitted) => Submitted {
+  const { prompt, format, given, bar, out, answers } = how;
+  const deltas = given.choice("stream", ["on", "off"]) === "on";
   // A mistyped command prints nothing on stdout, so events are held until the command is known to exist.
   let held: object[] | undefined = prompt.how.isTyped && prompt.text.trimStart().startsWith("/") ? [] : undefined;
   const release = (): void => {
@@ -166,16 +165,22 @@ async function run(what: {
     if (held) held.push(event);
     else out.line(event);
   });
-  try {
-    const result = await submit(session, prompt.text, { ...prompt.how, ...autopilotOptions(what.given) });
+  return (submitted) => {
     release();
-    if (result.kind === "answered") return result;
-    // The command printed its own output.
-    return { outcome: { kind: "done", answer: result.text }, said: result.text };
-  } catch (cause) {
-    if (cause instanceof TroupeError && cause.kind === "usage") throw cause;
-    return { outcome: { kind: "failed", error: cause instanceof Error ? cause : new Error(String(cause)) } };
-  }
+    return submitted;
+  };
+}
+
+/** Returns the outcome of a prompt; `said` if a command printed its own output. */
+function resultOf(submitted: Submitted): { outcome: Outcome; verdict?: Verdict; said?: string } {
+  if (submitted.kind === "answered") return submitted;
+  return { outcome: { kind: "done", answer: submitted.text }, said: submitted.text };
+}
+
+function failedSubmit(cause: unknown): Submitted {
+  if (cause instanceof TroupeError && cause.kind === "usage") throw cause;
+  const error = cause instanceof Error ? cause : new Error(String(cause));
+  return { kind: "answered", outcome: { kind: "failed", error } };
 }
 
 function autopilotOptions(given: Arguments): AutopilotOptions {

@@ -38,7 +38,7 @@ export interface SessionRequest {
 }
 
 /** The session's model and how it is asked. */
-export interface ModelRequest {
+interface ModelRequest {
   /** See `troupe --help`, Model. */
   readonly name?: string | undefined;
   readonly reasoningEffort?: SessionOptions["reasoningEffort"];

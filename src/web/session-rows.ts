@@ -237,7 +237,7 @@ function stateOf(view: View | undefined, isOpen: boolean, attention: readonly At
 }
 
 function attentionOf(view: View): AttentionRow[] {
-  const nameOf = (id: string): string => (id === "" ? "main agent" : (view.agents.get(id)?.displayName ?? id));
+  const nameOf = (id: string): string => (id === "" ? "main agent" : id);
   return openAttention(view).map((item) => ({
     item,
     blocks: blockedBy(view, item).map(nameOf),

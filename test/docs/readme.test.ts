@@ -34,6 +34,16 @@ describe("README.md", () => {
   });
 });
 
+describe("docs/README.md", () => {
+  const linked = relativeLinks(read("docs/README.md")).map((target) =>
+    normalize(join("docs", target.split("#")[0] ?? "")),
+  );
+
+  it.each(guides.filter((path) => path !== "README.md"))("links to %s", (path) => {
+    expect(linked).toContain(path);
+  });
+});
+
 describe("links lead somewhere", () => {
   it.each(documents)("in %s", (path) => {
     const markdown = read(path);
@@ -98,7 +108,7 @@ describe("ARCHITECTURE.md", () => {
       folders.replaceAll("`", "").split(", "),
     );
     const folders = tableBelow(architecture, "Who may import whom").map(([folder = ""]) => folder);
-    expect([...bands, "testing"]).toEqual(folders);
+    expect([...bands, "testing"].sort()).toEqual([...folders].sort());
   });
 });
 

@@ -342,7 +342,7 @@ describe("agents of the program", () => {
     );
   });
 
-  it("SDK-10 SDK-11 SDK-12 are told their skills in full, inherit none, and a missing one is said", async () => {
+  it("SDK-10 SDK-11 SDK-12 receive their skills in full, inherit none, and a missing one is reported", async () => {
     const files = { "more/verse/SKILL.md": "---\nname: verse\ndescription: how to rhyme\n---\nRhyme in pairs.\n" };
     const agents = [
       { ...poet, skills: ["verse", "prose"] },

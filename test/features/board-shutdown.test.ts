@@ -111,7 +111,7 @@ describe("when an interactive session ends", () => {
     );
   });
 
-  it("MEM-42 nobody waits for it: it lives on in a group of its own", async () => {
+  it("MEM-42 runs in a process group of its own, and the exit does not wait for it", async () => {
     await ending(3, async ({ recorded, stage, ms }) => {
       expect(ms).toBeLessThan(HANG_MS);
       await stage.session.close();

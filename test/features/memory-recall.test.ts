@@ -162,7 +162,7 @@ describe("the memory service", () => {
     });
   });
 
-  it("MEM-57 is told the version of the definition that a call was made by, and a new version changes the tools", async () => {
+  it("MEM-57 receives the definition version of a call, and a new version changes the tools", async () => {
     const now = { version: 2 };
     const prompt = () => ({
       ...wholePrompt,
@@ -197,7 +197,7 @@ describe("the memory service", () => {
     });
   });
 
-  it("MEM-07 costs the memory and a line when it fails, and the session goes on", async () => {
+  it("MEM-07 costs only the memory and a notice when it fails, and the session continues", async () => {
     const memories = await service(() => ({ status: 500, body: {} }));
     const found = await told(withService(memories));
     expect(found).toMatchObject({ memories: "", tools: [] });
@@ -223,7 +223,7 @@ describe("the memory service", () => {
     },
   );
 
-  it("keeps nobody who gives up waiting", async () => {
+  it("does not block a caller that gives up waiting", async () => {
     const memories = await service(() => new Promise(() => undefined));
     await onStage([], withService(memories), async ({ session }) => {
       const outcome = session.sendAndWait({ prompt: "go" });

@@ -45,7 +45,7 @@ describe.each(Object.entries(stores))("a store in %s", (_name, makeStore) => {
     await log.close();
   });
 
-  test("goes on after it was opened again", async () => {
+  test("continues after it was opened again", async () => {
     const store = makeStore();
     await filled(store, "one", 3);
     const log = await store.open("one");

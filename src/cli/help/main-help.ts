@@ -1,5 +1,5 @@
+import { commands } from "../command-list.ts";
 import { type Command, commandGroups } from "../table/command.ts";
-import { commands } from "../table/list.ts";
 import { entry, WIDTH, wrap } from "./lines.ts";
 import { topics } from "./topics.ts";
 

@@ -4,7 +4,7 @@ import type { SessionSetup } from "../setup/session-setup.ts";
 import { sessionTokens } from "../setup/session-tokens.ts";
 import type { Workspace } from "../workspace/workspace.ts";
 import { type ServerSummary, summaryOf } from "./server-port.ts";
-import { type SessionMcp, type SessionMcpOptions, sessionMcp } from "./session-mcp.ts";
+import { SessionMcp, type SessionMcpOptions } from "./session-mcp.ts";
 
 /** The MCP servers of a session, and how its agents open their own. None is started here. */
 export interface SessionServers {
@@ -51,7 +51,7 @@ function opener(
   const { stamp, shared, listener, log } = draft;
   const tokens = sessionTokens(draft);
   return (configs, reservedNames, more) =>
-    sessionMcp({
+    new SessionMcp({
       configs,
       owner: log.sessionId,
       roots: () => rootsToTell(draft, roots),

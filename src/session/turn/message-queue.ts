@@ -198,7 +198,7 @@ export class MessageQueue {
     this.left = undefined;
     if (left) {
       this.#abort = stoppable();
-      outcome = await answering.goOn(left, this.#abort.signal);
+      outcome = await answering.answer(left, this.#abort.signal);
     }
     do {
       for (let next = this.#next(); next; next = this.#next()) {

@@ -9,7 +9,7 @@ import { Diff, type DiffLine } from "../parts/diff.tsx";
 import { call } from "../server.ts";
 import type { SessionModel } from "../session-model.ts";
 import { attempt, tell } from "../state.ts";
-import type { TabProps } from "./lazy.tsx";
+import { TabBody, type TabProps } from "./lazy.tsx";
 
 interface Blame {
   readonly text: string;
@@ -50,7 +50,7 @@ export function ChangesTab({ model }: TabProps): JSX.Element {
     await load();
   };
   return (
-    <div class="tab changes">
+    <TabBody label="Changes">
       {trees.value.map((tree) => (
         <Worktree key={tree.taskId} tree={tree} model={model} onChange={() => void load()} />
       ))}
@@ -89,7 +89,7 @@ export function ChangesTab({ model }: TabProps): JSX.Element {
           </section>
         );
       })}
-    </div>
+    </TabBody>
   );
 }
 
