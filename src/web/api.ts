@@ -42,11 +42,6 @@ export interface ListMessage {
   readonly isWhole: boolean;
 }
 
-/** A message of the stream about one session. */
-export interface EventsMessage {
-  readonly events: readonly unknown[];
-}
-
 export interface SearchHit {
   readonly sessionId: string;
   readonly name: string;

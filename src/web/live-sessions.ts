@@ -55,6 +55,12 @@ export class LiveSessions {
     return sessionId;
   }
 
+  /** Opens a session in another folder. Calls that it had not finished are not gone on with. */
+  async openIn(sessionId: string, workingDirectory: string): Promise<void> {
+    const config = { ...this.#config(sessionId), continuePendingWork: false, workingDirectory };
+    await this.#keep(sessionId, this.#options.client.resumeSession(sessionId, config));
+  }
+
   /** Calls a method of a session, which is opened or joined first. */
   async request(sessionId: string, method: string, params: Readonly<Record<string, unknown>>): Promise<unknown> {
     const session = await this.#ensure(sessionId);

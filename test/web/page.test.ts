@@ -114,7 +114,7 @@ describe.skipIf(noBrowser !== undefined)(`the page in a browser${noBrowser ? ` (
     await one.page.keyboard.press("Enter");
     for (const tab of [one, other]) await tab.page.waitForSelector(".line.assistant:has-text('second')");
     const before = [one.requests.length, other.requests.length];
-    await new Promise((resolve) => setTimeout(resolve, 3_000));
+    await new Promise((resolve) => setTimeout(resolve, process.env.TROUPE_SLOW ? 10_000 : 1_500));
     expect([one.requests.length, other.requests.length]).toEqual(before);
     const asked = new Set(other.requests.map((url) => new URL(url).pathname));
     expect([...asked].filter((path) => path === "/events")).toHaveLength(1);
@@ -144,7 +144,7 @@ describe.skipIf(noBrowser !== undefined)(`the page in a browser${noBrowser ? ` (
       for (const hash of ["#/", "#/attention", `#/s/${sessionId}`, `#/s/${sessionId}/cost`, "#/memory"]) {
         await tab.page.goto(`${stage.origin}/${hash}`);
         await tab.page.waitForSelector("main");
-        await tab.page.waitForTimeout(300);
+        await tab.page.waitForTimeout(150);
         expect({ scheme, hash, found: await AxeBuilder(tab.page) }).toEqual({ scheme, hash, found: [] });
         const isWide = await tab.page.evaluate(() =>
           [...document.querySelectorAll("body *")]

@@ -26,7 +26,7 @@ export interface Blame {
   readonly origin: BlameOrigin | undefined;
 }
 
-export interface BlameOrigin {
+interface BlameOrigin {
   readonly sessionId: string;
   readonly time: string;
   readonly toolCallId: string;
