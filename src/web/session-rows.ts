@@ -80,7 +80,7 @@ export class SessionRows {
     this.#rest();
   }
 
-  /** Nobody looks: no timer, no file is watched. */
+  /** Stops while no tab is open: no timer, no file is watched. */
   #rest(): void {
     clearTimeout(this.#timer);
     clearTimeout(this.#telling);

@@ -162,14 +162,14 @@ describe.skipIf(noBrowser !== undefined)(`hostile texts${noBrowser ? ` (skipped:
       await page.waitForSelector(".panel h2");
     }
     // Every link is inert or leads to http, and none was followed.
-    const targets = await page.evaluate(() =>
-      [...document.querySelectorAll("a")].map((link) => link.getAttribute("href") ?? ""),
+    const targets = await page.evaluate<string[]>(
+      `[...document.querySelectorAll("a")].map((link) => link.getAttribute("href") ?? "")`,
     );
     expect(targets.filter((href) => !/^(https?:\/\/|#)/.test(href))).toEqual([]);
-    expect(await page.evaluate(() => (window as { hit?: number }).hit)).toBeUndefined();
+    expect(await page.evaluate("window.hit")).toBeUndefined();
     expect(
       await page.evaluate(
-        () => document.querySelectorAll("main script, main iframe, main style, main img, main svg, main meta").length,
+        `document.querySelectorAll("main script, main iframe, main style, main img, main svg, main meta").length`,
       ),
     ).toBe(0);
     expect(tab.trouble).toEqual([]);
@@ -212,7 +212,7 @@ describe.skipIf(noBrowser !== undefined)(`hostile texts${noBrowser ? ` (skipped:
     await page.waitForSelector("text=To the end");
     await page.keyboard.press("3");
     await page.waitForSelector("text=By agent");
-    expect(await page.evaluate(() => (window as { hit?: number }).hit)).toBeUndefined();
+    expect(await page.evaluate("window.hit")).toBeUndefined();
     expect(asked.filter((url) => !url.startsWith("file:"))).toEqual([]);
     expect(trouble).toEqual([]);
     await page.close();

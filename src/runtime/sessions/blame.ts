@@ -36,7 +36,7 @@ interface BlameOrigin {
   readonly agent: string;
   /** The message that the agent worked on. */
   readonly prompt: string | undefined;
-  /** Who allowed the call, and why. */
+  /** The decision about the call, who made it, and why. */
   readonly approval: string | undefined;
   /** The store of remembered facts that the session was given, and their number. */
   readonly facts: string | undefined;
