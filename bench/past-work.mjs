@@ -86,7 +86,12 @@ async function converse(cwd, sessionId, turns, compactions) {
   });
   await settle(server, { turns: Number(turns), compactions: Number(compactions) });
   const runtime = createRuntime({ environment, home });
-  const session = await runtime.createSession({ cwd, sessionId, model: "bench/long", permissions: { allTools: true } });
+  const session = await runtime.createSession({
+    cwd,
+    sessionId,
+    model: { name: "bench/long" },
+    permissions: { allTools: true },
+  });
   let done = 0;
   let failed = 0;
   session.subscribe(({ type, data }) => {

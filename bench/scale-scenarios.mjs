@@ -61,6 +61,9 @@ export const scaleScenarios = [
       for (let run = 0; run < repetitions; run++) lists.push(await work(stage, "list", home));
       if (lists.some(({ length }) => length !== sessions))
         throw new Error(`not all of ${sessions} sessions were listed`);
+      const served = [];
+      for (let run = 0; run < repetitions; run++) served.push(await work(stage, "list-served", home));
+      if (served.some(({ length }) => length !== sessions)) throw new Error("session.list does not list all sessions");
       const listing = await commands(stage, home, repetitions, ["sessions", "list"]);
       const going = await commands(stage, home, repetitions, ["-p", "hi", "--model", "understudy", "--continue"]);
       const most = { kind: "most", limit: 200 };
@@ -75,6 +78,18 @@ export const scaleScenarios = [
           name: "list them again in the same process",
           unit: "ms",
           troupe: spread(lists.map((l) => l.secondMs)),
+          target: most,
+        },
+        {
+          name: "`session.list` over a server, the first",
+          unit: "ms",
+          troupe: spread(served.map((l) => l.firstMs)),
+          target: most,
+        },
+        {
+          name: "`session.list` over a server, again",
+          unit: "ms",
+          troupe: spread(served.map((l) => l.secondMs)),
           target: most,
         },
         { name: "`troupe sessions list`, exec to exit", unit: "ms", troupe: spread(listing) },

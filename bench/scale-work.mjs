@@ -5,8 +5,10 @@
 //   scale-work.mjs resume <home> <sessionId> <cwd>
 //   scale-work.mjs fork <home> <sessionId>
 //   scale-work.mjs list <home>
+//   scale-work.mjs list-served <home>
 import { closeSync, mkdirSync, openSync, writeFileSync, writeSync } from "node:fs";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { crc32 } from "node:zlib";
 import { createRuntime } from "../dist/lib/index.js";
 
@@ -17,7 +19,7 @@ const environment = {
   TROUPE_MODEL: "mock-model",
   TROUPE_WIRE_API: "completions",
 };
-const actions = { "fill-long": fillLong, "fill-many": fillMany, resume, fork, list };
+const actions = { "fill-long": fillLong, "fill-many": fillMany, resume, fork, list, "list-served": listServed };
 
 console.log(JSON.stringify(await actions[action](...rest)));
 
@@ -68,6 +70,24 @@ async function list() {
   const secondMs = performance.now() - second;
   await runtime.close();
   return { length, firstMs, secondMs };
+}
+
+/** The same over the contract: `session.list` of a server, from the request to the parsed answer. */
+async function listServed() {
+  const { createClient } = await import("../dist/lib/sdk.js");
+  const path = fileURLToPath(new URL("../bin/troupe.js", import.meta.url));
+  const env = { ...process.env, ...environment, TROUPE_HOME: home, TROUPE_NO_DISCOVERY: "1" };
+  const client = await createClient({ connection: { kind: "stdio", path }, environment: env });
+  const took = [];
+  let length = 0;
+  for (let run = 0; run < 4; run++) {
+    const from = performance.now();
+    ({ length } = await client.listSessions());
+    took.push(performance.now() - from);
+  }
+  await client.stop();
+  const [firstMs, ...others] = took;
+  return { length, firstMs, secondMs: Math.min(...others) };
 }
 
 function fillLong(sessionId, events, compactEvery) {

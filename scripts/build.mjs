@@ -36,6 +36,8 @@ const shared = {
     "@lydell/node-pty",
     "@modelcontextprotocol/client",
     "@modelcontextprotocol/server",
+    "@dbos-inc/dbos-sdk",
+    "pg",
   ],
   legalComments: "none",
   logLevel: "warning",
@@ -84,6 +86,9 @@ const calls = [
 chmodSync(launcher, 0o755);
 writeFileSync(join(root, "dist", "licences.txt"), licenceTexts);
 await buildCommandLine();
+const page = spawnSync(process.execPath, [launcher, "help", "--man"], { cwd: root, encoding: "utf8" });
+if (page.status === 0) writeFileSync(join(root, "dist", "troupe.1"), page.stdout);
+else console.error(`build: no man page: ${page.stderr}`);
 
 /**
  * Modules lie in packs by when they are needed: for the first request of a prompt, for a turn with tools, and for all the

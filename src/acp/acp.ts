@@ -66,10 +66,10 @@ export async function serveEditor(options: AcpOptions): Promise<void> {
     for await (const line of linesOf(input)) {
       const parsed = parseJson(line);
       if (parsed.ok) peer.receive({ kind: "message", value: parsed.value });
-      else say("a line of the editor is not JSON and was left out");
+      else say("a line from the editor is not JSON and was ignored");
     }
   } finally {
-    peer.close("The editor has gone.");
+    peer.close("The editor has disconnected.");
     await client.stop();
   }
 }
@@ -84,22 +84,39 @@ const agentCapabilities: AgentCapabilities = {
   sessionCapabilities: { list: {}, resume: {}, close: {}, delete: {}, fork: {}, additionalDirectories: {} },
 };
 
+/** The state that all methods of one editor share. */
+interface Editor {
+  readonly client: Client;
+  readonly sessions: Map<string, EditorSession>;
+  /** The parts of a new session. */
+  parts(): SessionParts;
+  /** Throws an error for the editor if it has no such session open. */
+  known(sessionId: string): EditorSession;
+  /** Returns the response to the editor. Further updates follow after the response. */
+  opened(session: EditorSession): ReturnType<EditorSession["state"]>;
+}
+
+type SessionParts = Parameters<typeof EditorSession.create>[0];
+
 function editorMethods(options: AcpOptions, sessions: Map<string, EditorSession>, peer: () => Peer): Methods {
   const { client, version } = options;
   let abilities = noAbilities;
-  const parts = () => ({ client, peer: peer(), abilities });
-  const known = (sessionId: string): EditorSession => {
-    const session = sessions.get(sessionId);
-    if (!session) throw noSession(sessionId);
-    return session;
-  };
-  /** Returns the response to the editor. Further updates follow after the response. */
-  const opened = async (session: EditorSession) => {
-    sessions.get(session.sessionId)?.leave();
-    sessions.set(session.sessionId, session);
-    const state = await session.state();
-    setImmediate(() => session.show().catch(() => undefined)); // fails only if the session is gone
-    return state;
+  const editor: Editor = {
+    client,
+    sessions,
+    parts: () => ({ client, peer: peer(), abilities }),
+    known(sessionId) {
+      const session = sessions.get(sessionId);
+      if (!session) throw noSession(sessionId);
+      return session;
+    },
+    async opened(session) {
+      sessions.get(session.sessionId)?.leave();
+      sessions.set(session.sessionId, session);
+      const state = await session.state();
+      setImmediate(() => session.show().catch(() => undefined)); // fails only if the session is gone
+      return state;
+    },
   };
   return {
     async initialize(params) {
@@ -115,6 +132,14 @@ function editorMethods(options: AcpOptions, sessions: Map<string, EditorSession>
       await authenticate(client, parsed(authParams(), params).methodId);
       return {};
     },
+    ...openingMethods(editor),
+    ...sessionMethods(editor),
+  };
+}
+
+/** Methods that open a session. */
+function openingMethods({ client, parts, opened }: Editor): Methods {
+  return {
     async "session/new"(params) {
       const session = await EditorSession.create(parts(), parsed(newParams(), params));
       return { sessionId: session.sessionId, ...(await opened(session)) };
@@ -136,6 +161,12 @@ function editorMethods(options: AcpOptions, sessions: Map<string, EditorSession>
       await session.recallCost();
       return { sessionId, ...(await opened(session)) };
     },
+  };
+}
+
+/** Methods about stored and open sessions. */
+function sessionMethods({ client, sessions, known }: Editor): Methods {
+  return {
     "session/list": async (params) => sessionPage(client, parsed(listParams(), params)),
     async "session/close"(params) {
       const { sessionId } = parsed(sessionParams(), params);
@@ -190,6 +221,6 @@ async function* linesOf(input: Readable): AsyncGenerator<string> {
     rest = lines.pop() ?? "";
     for (const line of lines) if (line.trim() !== "") yield line;
     if (rest.length > MAX_LINE_CHARACTERS)
-      throw new RpcError(rpcCodes.invalidRequest, "A line of the editor is too long.");
+      throw new RpcError(rpcCodes.invalidRequest, "A line from the editor is too long.");
   }
 }

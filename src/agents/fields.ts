@@ -65,7 +65,9 @@ const fields = {
   sidekick: { expects: sidekickShape, read: readSidekick },
 };
 
-type FieldName = keyof typeof fields;
+export type FieldName = keyof typeof fields;
+/** The expected value of each field. */
+export const fieldShapes = fields as Readonly<Record<FieldName, Pick<Field<unknown>, "expects">>>;
 export type AgentFields = {
   readonly [N in Exclude<FieldName, "tools">]?: NonNullable<ReturnType<(typeof fields)[N]["read"]>>;
 } & { readonly tools?: readonly string[] | string | null };

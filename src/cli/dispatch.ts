@@ -2,14 +2,15 @@
 import { nearest } from "../lib/text.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import { type Arguments, GENERAL_HINT, unknownSubcommand, usage } from "./args.ts";
+import { commands } from "./command-list.ts";
 import type { ExitCode } from "./exit-codes.ts";
 import type { Launcher } from "./launcher.ts";
 import { options } from "./options.ts";
 import type { Command, Subcommand } from "./table/command.ts";
-import { commands } from "./table/list.ts";
 
 export async function runCommand(given: Arguments, launcher: Launcher): Promise<ExitCode> {
   const [word = "", second] = given.words;
+  if (word === "__complete") return (await import("./completion/complete-command.ts")).completeCommand(given);
   const command = commands.find(({ name }) => name === word);
   if (command === undefined) throw unknownCommand(given);
   const isHelp =

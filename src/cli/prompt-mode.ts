@@ -1,8 +1,9 @@
+import { defined } from "../lib/defined.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import { createRuntime, type Runtime } from "../runtime/runtime.ts";
 import type { SessionRequest } from "../runtime/session-request.ts";
 import { findSession, isOfPlace, lastSession } from "../runtime/sessions/select-session.ts";
-import { type SubmitOptions, submit } from "../runtime/submit.ts";
+import { type SubmitOptions, type Submitted, submit } from "../runtime/submit.ts";
 import type { AutopilotOptions, Verdict } from "../session/modes/autopilot.ts";
 import { initialMode } from "../session/modes/modes.ts";
 import type { Outcome, Session } from "../session/session.ts";
@@ -26,7 +27,12 @@ export async function promptCommand(given: Arguments, launcher: Launcher): Promi
   const format = wantsJson(given) ? "json" : "text";
   const silent = given.has("silent");
   const waitMs = agentWaitMs(process.env);
-  const request = await asChild({ ...sessionRequest(given, format), waitForAgentsMs: waitMs, waitForServers: true });
+  const flags = sessionRequest(given, format);
+  const request = await asChild({
+    ...flags,
+    agents: { ...flags.agents, waitMs },
+    tools: { ...flags.tools, waitForServers: true },
+  });
   const runtime = createRuntime({ environment: process.env, importModule: launcher.importModule });
   const input = await readInput(given, silent);
 
@@ -43,7 +49,10 @@ export async function promptCommand(given: Arguments, launcher: Launcher): Promi
   });
   try {
     const prompt = await promptOf(input, session.workspace.services?.filesFolder ?? "");
-    const { outcome, verdict, said } = await run({ session, prompt, format, given, bar, out, answers });
+    const released = showEvents(session, { prompt, format, given, bar, out, answers });
+    const how = { ...prompt.how, ...autopilotOptions(given) };
+    const submitted = await submit(session, prompt.text, how).then(released, failedSubmit);
+    const { outcome, verdict, said } = resultOf(submitted);
     const left = busyAgents(session);
     bar.stop();
     if (format === "text" && said !== undefined) out.answer(said);
@@ -136,17 +145,13 @@ async function closeAfter(session: Session, outcome: Outcome): Promise<void> {
   await session.close({ error: outcome.error.message }).catch(() => undefined);
 }
 
-async function run(what: {
-  session: Session;
-  prompt: Prompt;
-  format: "text" | "json";
-  given: Arguments;
-  bar: Progress;
-  out: Output;
-  answers: Answers;
-}): Promise<{ outcome: Outcome; verdict?: Verdict; said?: string }> {
-  const { session, prompt, format, bar, out, answers } = what;
-  const deltas = what.given.choice("stream", ["on", "off"]) === "on";
+/** Shows the progress and the answer as they come, or writes the events. Call the result with the end of the prompt. */
+function showEvents(
+  session: Session,
+  how: { prompt: Prompt; format: "text" | "json"; given: Arguments; bar: Progress; out: Output; answers: Answers },
+): (submitted: Submitted) => Submitted {
+  const { prompt, format, given, bar, out, answers } = how;
+  const deltas = given.choice("stream", ["on", "off"]) === "on";
   // A mistyped command prints nothing on stdout, so events are held until the command is known to exist.
   let held: object[] | undefined = prompt.how.isTyped && prompt.text.trimStart().startsWith("/") ? [] : undefined;
   const release = (): void => {
@@ -160,16 +165,22 @@ async function run(what: {
     if (held) held.push(event);
     else out.line(event);
   });
-  try {
-    const result = await submit(session, prompt.text, { ...prompt.how, ...autopilotOptions(what.given) });
+  return (submitted) => {
     release();
-    if (result.kind === "answered") return result;
-    // The command printed its own output.
-    return { outcome: { kind: "done", answer: result.text }, said: result.text };
-  } catch (cause) {
-    if (cause instanceof TroupeError && cause.kind === "usage") throw cause;
-    return { outcome: { kind: "failed", error: cause instanceof Error ? cause : new Error(String(cause)) } };
-  }
+    return submitted;
+  };
+}
+
+/** Returns the outcome of a prompt; `said` if a command printed its own output. */
+function resultOf(submitted: Submitted): { outcome: Outcome; verdict?: Verdict; said?: string } {
+  if (submitted.kind === "answered") return submitted;
+  return { outcome: { kind: "done", answer: submitted.text }, said: submitted.text };
+}
+
+function failedSubmit(cause: unknown): Submitted {
+  if (cause instanceof TroupeError && cause.kind === "usage") throw cause;
+  const error = cause instanceof Error ? cause : new Error(String(cause));
+  return { kind: "answered", outcome: { kind: "failed", error } };
 }
 
 function autopilotOptions(given: Arguments): AutopilotOptions {
@@ -186,34 +197,37 @@ interface Prompt {
 
 /** Converts the flags to a session request. */
 export function sessionRequest(given: Arguments, format: "text" | "json"): SessionRequest {
-  const turns = given.amount("max-turns", "whole");
-  const tokens = given.amount("max-tokens", "whole");
-  const costUsd = given.amount("max-cost", "any");
-  const model = given.text("model");
-  const name = given.text("name");
-  const agent = given.text("agent");
-  const effort = given.choice("effort", ["low", "medium", "high", "xhigh", "max"]);
+  const available = given.list("available-tools");
   const isSeen = process.stdout.isTTY === true || (process.stderr.isTTY === true && !given.has("silent"));
-  const allPaths = ["allow-all-paths", "allow-all", "yolo"].some((flag) => given.has(flag));
+  const hasAny = (...flags: string[]): boolean => flags.some((flag) => given.has(flag));
   return {
     cwd: process.cwd(),
-    limits: { ...(turns && { turns }), ...(tokens && { tokens }), ...(costUsd && { costUsd }) },
-    streaming: format === "json" ? given.choice("stream", ["on", "off"]) === "on" : isSeen,
-    paths: allPaths ? "all" : given.list("add-dir"),
-    toolChoice: {
-      ...(given.list("available-tools").length > 0 && { available: given.list("available-tools") }),
-      excluded: given.list("excluded-tools"),
+    name: given.text("name"),
+    mode: modeOf(given),
+    model: {
+      name: given.text("model"),
+      reasoningEffort: given.choice("effort", ["low", "medium", "high", "xhigh", "max"]),
+      streaming: format === "json" ? given.choice("stream", ["on", "off"]) === "on" : isSeen,
     },
+    limits: defined({
+      turns: given.amount("max-turns", "whole") || undefined,
+      tokens: given.amount("max-tokens", "whole") || undefined,
+      costUsd: given.amount("max-cost", "any") || undefined,
+    }),
+    tools: { choice: { ...(available.length > 0 && { available }), excluded: given.list("excluded-tools") } },
     permissions: {
+      paths: hasAny("allow-all-paths", "allow-all", "yolo") ? "all" : given.list("add-dir"),
       allowTools: given.list("allow-tool"),
       denyTools: given.list("deny-tool"),
       allowUrls: given.list("allow-url"),
       denyUrls: given.list("deny-url"),
       consentPaths: given.list("allow-consent-path"),
-      allTools: ["allow-all-tools", "allow-all", "yolo"].some((flag) => given.has(flag)),
-      allUrls: ["allow-all-urls", "allow-all", "yolo"].some((flag) => given.has(flag)),
+      allTools: hasAny("allow-all-tools", "allow-all", "yolo"),
+      allUrls: hasAny("allow-all-urls", "allow-all", "yolo"),
     },
-    askUser: !given.has("no-ask-user"),
+    context: { memory: given.has("enable-memory") ? { enabled: true } : undefined },
+    agents: { main: given.text("agent") },
+    client: { askUser: !given.has("no-ask-user") },
     workspace: {
       trustFolder: given.has("trust-folder"),
       pluginDirectories: pluginFolders(given),
@@ -221,21 +235,15 @@ export function sessionRequest(given: Arguments, format: "text" | "json"): Sessi
       disabledMcpServers: given.list("disable-mcp-server"),
       ...(given.has("no-custom-instructions") && { customInstructions: false }),
     },
-    ...modeOf(given),
-    ...(given.has("enable-memory") && { memory: { enabled: true } }),
-    ...(model !== undefined && { model }),
-    ...(name !== undefined && { name }),
-    ...(agent !== undefined && { agent }),
-    ...(effort !== undefined && { reasoningEffort: effort }),
   };
 }
 
-function modeOf(given: Arguments): Pick<SessionRequest, "mode"> {
+function modeOf(given: Arguments): SessionRequest["mode"] {
   const mode = given.text("mode");
   const isAsked = mode !== undefined || given.has("autopilot") || given.has("plan");
-  if (!isAsked) return {};
+  if (!isAsked) return undefined;
   const flags = { autopilot: given.has("autopilot"), plan: given.has("plan") };
-  return { mode: initialMode({ ...flags, ...(mode !== undefined && { mode }) }) };
+  return initialMode({ ...flags, ...(mode !== undefined && { mode }) });
 }
 
 /** How long a server may take to release a session that it does not use. */
@@ -246,7 +254,7 @@ async function openSession(runtime: Runtime, given: Arguments, request: SessionR
   const sessionId = given.text("session-id");
   const chosen = [resume !== undefined, given.has("continue"), sessionId !== undefined].filter(Boolean).length;
   if (chosen > 1) throw usage("Use only one of --resume, --continue and --session-id.");
-  const asked = { ...request, patienceMs: PATIENCE_MS };
+  const asked = { ...request, resume: { patienceMs: PATIENCE_MS } };
   if (resume !== undefined) {
     const found = await findSession(runtime.store, resume);
     await sayMove(runtime, found, given);

@@ -35,7 +35,7 @@ describe("a pair", () => {
     expect(told).toEqual(["start a-1", "stop a-1 broken"]);
   });
 
-  it("stops once however often and from wherever it is told to", async () => {
+  it("stops once, however often and from wherever it is stopped", async () => {
     const { told, parts } = recorded();
     const pair = createPair(parts);
     await pair.start();

@@ -147,6 +147,8 @@ export interface LimitReached {
   readonly allowed: number;
   readonly used: number;
   readonly message: string;
+  /** Set for a cost limit that could not be enforced. */
+  readonly isPriceUnknown?: true;
 }
 
 export interface ModelCall {

@@ -64,7 +64,7 @@ describe("a probe", () => {
     });
   });
 
-  it("that nobody waits for any more makes room at once", () => {
+  it("frees its slot at once when its waiter gives up", () => {
     expect(afterAbandonedProbe(probing, 70).gate).toMatchObject({ state: "shut", until: 70 });
   });
 });

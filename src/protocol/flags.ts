@@ -1,6 +1,5 @@
 /**
- * Feature flags. A new flag is one line here, one in docs/reference/flags.md, and a probe in test/features/flags.test.ts
- * that shows its effect.
+ * Feature flags. A new flag is one entry here and a probe in test/features/flags.test.ts that shows its effect.
  */
 import { nearest } from "../lib/text.ts";
 
@@ -12,27 +11,33 @@ interface FlagDefinition {
 }
 
 export const flagDefinitions = {
-  MULTI_TURN_AGENTS: { default: "on", gates: "agents in the background stay after an answer and take messages" },
-  SESSION_BASED_SUBAGENTS: { default: "on", gates: "agents belong to the session and can continue after a restart" },
-  MCP_TASKS: { default: "on", gates: "calls that MCP servers take only as tasks go on in the background" },
-  MCP_APPS: { default: "on", gates: "clients that show apps of MCP servers are given them" },
+  MULTI_TURN_AGENTS: { default: "on", gates: "background agents stay after an answer and take messages" },
+  SESSION_BASED_SUBAGENTS: {
+    default: "on",
+    gates: "agents belong to the session and continue after a restart; off: they end with the process",
+  },
+  MCP_TASKS: {
+    default: "on",
+    gates: "MCP calls that are tasks run in the background; off: the caller waits",
+  },
+  MCP_APPS: { default: "on", gates: "clients that can show apps of MCP servers get them" },
   RUBBER_DUCK_AGENT: { default: "on", gates: "the built-in agent rubber-duck" },
-  RUBBER_DUCK_OTHER_FAMILY: { default: "off", gates: "rubber-duck thinks on a model of another provider" },
-  EXPLORE_SMALL_MODEL: { default: "off", gates: "explore runs on the cheapest model, with low effort" },
+  RUBBER_DUCK_OTHER_FAMILY: { default: "off", gates: "rubber-duck uses a model of another family, if there is one" },
+  EXPLORE_SMALL_MODEL: { default: "off", gates: "explore uses the provider's cheapest model, with low effort" },
   SIDEKICK_AGENTS: { default: "on", gates: "agents with a sidekick block start by themselves" },
   COPILOT_SUBCONSCIOUS: { default: "off", gates: "the context board, and the agents that read and tidy it" },
-  AGENTIC_MEMORY: {
-    default: "on",
-    gates: "memories, where a session has them; off, there are none whatever else says",
-  },
-  AGENTIC_MEMORY_USER_SCOPED: { default: "off", gates: "a memory service keeps facts about the user too" },
-  MEMORY_IN_REPO_STORE: { default: "off", gates: "memories also go into a file of the repository" },
-  GITHUB_CONTEXT_SIDEKICK_AGENT: {
+  AGENTIC_MEMORY: { default: "on", gates: "sessions can have memory; off: none has, whatever else is set" },
+  AGENTIC_MEMORY_USER_SCOPED: { default: "off", gates: "a memory service also stores facts about the user" },
+  MEMORY_IN_REPO_STORE: {
     default: "off",
-    gates: "the sidekick github-context, which looks at what happened before",
+    gates: "accepted facts also go into .github/copilot-memories.jsonl, unless settings name a store",
   },
-  AGENT_FACTORIES: { default: "on", gates: "workflows that extensions bring can be run" },
-  EXTENSIONS: { default: "on", gates: "extensions join the sessions of clients that ask for them" },
+  GITHUB_CONTEXT_SIDEKICK_AGENT: { default: "off", gates: "the sidekick github-context, which looks at history" },
+  AGENT_FACTORIES: { default: "on", gates: "workflows of extensions can run" },
+  EXTENSIONS: {
+    default: "on",
+    gates: "extensions join sessions whose client asks for them; named in the environment: also in untrusted folders",
+  },
 } as const satisfies Record<string, FlagDefinition>;
 
 export type Flag = keyof typeof flagDefinitions;

@@ -66,6 +66,7 @@ const PermissionRequest = z.discriminatedUnion("kind", [
     action: z.enum(["store", "vote"]).exactOptional(),
     subject: text.exactOptional(),
     citations: text.exactOptional(),
+    scope: z.enum(["repository", "user"]).exactOptional(),
     direction: z.enum(["upvote", "downvote"]).exactOptional(),
     reason: text.exactOptional(),
     ...once,

@@ -102,6 +102,8 @@ export const taskEvents = [
         response: text.exactOptional(),
         responseFile: text.exactOptional(),
         error: text.exactOptional(),
+        /** The limit that ended it. `price`: a cost limit could not be enforced because a price was unknown. */
+        limit: z.enum(["turns", "tokens", "cost", "price", "failures", "time"]).exactOptional(),
       }),
     barrier,
   ),

@@ -17,14 +17,7 @@ export function contextOf(session: Session): CommandContext {
     filesFolder: services?.filesFolder ?? "",
     now: () => Date.now(),
     ...(services && {
-      skills: () =>
-        services.skills
-          .filter(({ enabled, userInvocable }) => enabled && userInvocable)
-          .map(({ name, description }) => ({
-            name,
-            description,
-            commandName: name.toLowerCase().replace(/\s+/g, "-"),
-          })),
+      skills: () => services.skills.filter(({ enabled, userInvocable }) => enabled && userInvocable).map(skillEntry),
       servers: () => services.servers(),
       ...(services.agents && { agents: services.agents }),
       ...schedulesOf(services.schedules?.()),
@@ -70,6 +63,12 @@ export function contextOf(session: Session): CommandContext {
     rename: (name) => session.history.emit("troupe.session_named", { name }),
   };
 }
+
+const skillEntry = ({ name, description }: { readonly name: string; readonly description: string }) => ({
+  name,
+  description,
+  commandName: name.toLowerCase().replace(/\s+/g, "-"),
+});
 
 /** Returns the background shell commands as entries of the task list. */
 function commandsAtWork({ workspace }: Session): readonly TaskEntry[] {

@@ -59,10 +59,6 @@ export function processParts(options: {
 }): ProcessParts {
   const { environment, home, disk } = options;
   const sandboxes = sandboxSource({ environment, stateRoot: home, disk });
-  // Weak references: a closed session's redactor can be collected; only live ones need new secrets.
-  const redactors = new Set<WeakRef<Redactor>>();
-  const gone = new FinalizationRegistry<WeakRef<Redactor>>((reference) => redactors.delete(reference));
-  const secrets: { value: string; name: string }[] = [];
   let connections: Promise<McpConnections> | undefined;
   let pins: Promise<McpPins> | undefined;
   const openPins = (onNotice?: (message: string) => void): Promise<McpPins> => {
@@ -93,24 +89,35 @@ export function processParts(options: {
       return connections;
     },
     pins: openPins,
-    redactor(extraNames) {
-      const redactor = createRedactor({ values: [...secretValuesOf(environment, extraNames), ...secrets] });
-      const reference = new WeakRef(redactor);
-      redactors.add(reference);
-      gone.register(redactor, reference);
-      return redactor;
-    },
-    addSecret(value, name) {
-      if (secrets.some((secret) => secret.value === value)) return;
-      secrets.push({ value, name });
-      for (const redactor of redactors) redactor.deref()?.add(value, name);
-    },
+    ...sharedRedactors(environment),
     memoryPrompts: new Map(),
     searchFor,
     async close() {
       await (await connections)?.close();
       await sandboxes.close();
       await stopGuard();
+    },
+  };
+}
+
+/** Makes the redactors of sessions, and adds secrets to those of open sessions. */
+function sharedRedactors(environment: Readonly<Record<string, string | undefined>>) {
+  // Weak references: a closed session's redactor can be collected; only live ones need new secrets.
+  const redactors = new Set<WeakRef<Redactor>>();
+  const gone = new FinalizationRegistry<WeakRef<Redactor>>((reference) => redactors.delete(reference));
+  const secrets: { value: string; name: string }[] = [];
+  return {
+    redactor(extraNames: readonly string[]): Redactor {
+      const redactor = createRedactor({ values: [...secretValuesOf(environment, extraNames), ...secrets] });
+      const reference = new WeakRef(redactor);
+      redactors.add(reference);
+      gone.register(redactor, reference);
+      return redactor;
+    },
+    addSecret(value: string, name: string): void {
+      if (secrets.some((secret) => secret.value === value)) return;
+      secrets.push({ value, name });
+      for (const redactor of redactors) redactor.deref()?.add(value, name);
     },
   };
 }

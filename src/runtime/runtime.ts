@@ -28,7 +28,8 @@ import { type HandOver, handOver, openInTurn } from "./sessions/hand-over.ts";
 import { movableStore } from "./sessions/movable-store.ts";
 import { requireFreeName } from "./sessions/select-session.ts";
 import { prepareSession } from "./setup/prepare.ts";
-import { telemetryDesk } from "./telemetry.ts";
+import type { PrepareParts } from "./setup/session-setup.ts";
+import { type TelemetryDesk, telemetryDesk } from "./telemetry.ts";
 import { version } from "./version.ts";
 
 export interface RuntimeOptions {
@@ -39,6 +40,8 @@ export interface RuntimeOptions {
   readonly stamp?: Stamp;
   /** Loads the user's provider packages; default `import()`. */
   readonly importModule?: (specifier: string) => Promise<unknown>;
+  /** Stores sessions in place of the state root, for example in a database. */
+  readonly store?: Store;
   /** Tools in place of the built-in ones. */
   readonly tools?: readonly Tool[];
   /** Set by programs that use GitHub identities and models. Without it GitHub is never contacted for them. */
@@ -69,7 +72,7 @@ export interface Runtime {
   close(): Promise<void>;
   /** Index of all sessions, for search. */
   readonly past: PastSessions;
-  /** Resolves to the reason why commands run without a sandbox; undefined if they run in one, or not at all. */
+  /** Resolves to the reason why this machine has no sandbox for commands; undefined if it has one. */
   sandboxAbsence(): Promise<string | undefined>;
 }
 
@@ -78,34 +81,20 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   // Real path: state protection and access to a session's own files compare real paths.
   const home = realPathOf(resolve(options.home ?? stateRoot(environment)), "/");
   const local = jsonlStore({ root: home, disk, stamp, snapshots: snapshotRules });
-  const { store, moveTo } = movableStore(local);
+  const { store, moveTo } = movableStore(options.store ?? local);
   const past = pastSessions({ home, store: local, disk });
   const shared = processParts({ environment, home, disk });
   const telemetry = telemetryDesk({ environment, disk, stamp, addSecret: shared.addSecret });
   const known = models({
-    environment,
-    home,
-    stamp,
-    userAgent: `troupe/${version}`,
+    ...{ environment, home, stamp, userAgent: `troupe/${version}`, importModule: options.importModule },
     onKey: (key, providerId) => shared.addSecret(key, providerId),
-    ...(options.importModule && { importModule: options.importModule }),
   });
-
   const onToken = (token: string): void => shared.addSecret(token, "GitHub");
   const github = githubDesk({ wish: options.github, environment, stamp, onToken });
 
-  const open = async (log: SessionLog, request: SessionRequest, { resume }: { resume: boolean }): Promise<Session> => {
-    const identity = await github.identityOf(request.githubToken);
-    const isThere = async (id: string) => (id === "github" ? identity !== undefined : known.hasProvider(id));
-    const lastModel = resume ? await lastModelOf(log.events, request, isThere) : undefined;
-    const tracing = await telemetry.of(log.sessionId);
-    const own = { models: known, tools, shared, store, past, lastModel, identity, tracing };
-    const parts = { environment, home, disk, stamp, ...own };
-    const { options: prepared, started } = await prepareSession(request, log, parts);
-    const session = await (resume ? Session.resume(prepared) : Session.create(prepared));
-    started(session);
-    return session;
-  };
+  const parts = { environment, home, disk, stamp, models: known, tools, shared, store, past };
+  const open = (log: SessionLog, request: SessionRequest, how: "create" | "resume"): Promise<Session> =>
+    openSession({ log, request, how }, { parts, github, telemetry });
 
   return {
     home,
@@ -116,11 +105,11 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     async createSession(request) {
       if (request.name !== undefined) await requireFreeName(store, request.name);
       const log = await store.create(request.sessionId ?? stamp.id("session"));
-      return withLog(log, () => open(log, request, { resume: false }));
+      return open(log, request, "create");
     },
     async resumeSession(sessionId, request) {
-      const log = await openInTurn(sessionId, request.patienceMs ?? 0, { store, disk, stamp });
-      return withLog(log, () => open(log, request, { resume: true }));
+      const log = await openInTurn(sessionId, request.resume?.patienceMs ?? 0, { store, disk, stamp });
+      return open(log, request, "resume");
     },
     async forkSession(request) {
       const { forkSession } = await import("./sessions/fork-session.ts");
@@ -133,7 +122,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     },
     addSecret: (value) => shared.addSecret(value, "client"),
     past,
-    sandboxAbsence: () => shared.sandboxes.absence(false),
+    sandboxAbsence: async () => (await shared.sandboxes.status(false)).absence,
     flush: () => telemetry.flush(),
     async close() {
       await past.close();
@@ -143,10 +132,25 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   };
 }
 
-/** Closes the log if the session cannot be created. */
-async function withLog(log: SessionLog, make: () => Promise<Session>): Promise<Session> {
+/** Prepares a session and creates or resumes it. Closes the log if that fails. */
+async function openSession(
+  { log, request, how }: { log: SessionLog; request: SessionRequest; how: "create" | "resume" },
+  runtime: {
+    parts: Omit<PrepareParts, "lastModel" | "identity" | "tracing">;
+    github: GithubDesk;
+    telemetry: TelemetryDesk;
+  },
+): Promise<Session> {
+  const { parts, github, telemetry } = runtime;
   try {
-    return await make();
+    const identity = await github.identityOf(request.client?.githubToken);
+    const isThere = async (id: string) => (id === "github" ? identity !== undefined : parts.models.hasProvider(id));
+    const lastModel = how === "resume" ? await lastModelOf(log.events, request, isThere) : undefined;
+    const tracing = await telemetry.of(log.sessionId);
+    const { options, started } = await prepareSession(request, log, { ...parts, lastModel, identity, tracing });
+    const session = await Session[how](options);
+    started(session);
+    return session;
   } catch (error) {
     await log.close();
     throw error;

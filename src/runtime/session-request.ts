@@ -21,92 +21,124 @@ import type { WorkspaceRequest } from "./workspace/workspace.ts";
 
 export interface SessionRequest {
   readonly cwd: string;
-  /** See `troupe --help`, Model. */
-  readonly model?: string;
-  readonly name?: string;
-  readonly limits?: Limits;
-  readonly streaming?: boolean;
-  readonly reasoningEffort?: SessionOptions["reasoningEffort"];
-  readonly reasoningSummary?: SessionOptions["reasoningSummary"];
-  /** Transport of replies when no client watches them arrive (default: streamed). */
-  readonly replies?: "streamed" | "whole";
-  /** Budget in AI credits of one cent. The agent is told, and it is enforced if the model's price is known. */
-  readonly credits?: number;
-  /** Adds the time of acceptance to each prompt. */
-  readonly datesPrompts?: boolean;
-  /** Requests citations of the documents that answers rely on. */
-  readonly citations?: boolean;
-  /** Providers and models of the program, replacing or extending configured ones. */
-  readonly providers?: GivenProviders;
-  /** Overrides the provider's statements about the session's model. */
-  readonly modelCapabilities?: ModelCapabilities;
-  /** The client program; reported to providers. */
-  readonly clientName?: string;
-  /** Replaces network access for this session's models. */
-  readonly modelFetch?: ModelFetch;
-  /** Opens WebSockets in the same way. */
-  readonly modelSocket?: OpenSocket;
-  /** False: GitHub models are not used over WebSockets. */
-  readonly githubSockets?: boolean;
-  /** The session's GitHub token. An invalid one is refused. */
-  readonly githubToken?: string;
-  /** Uses GitHub's MCP server if the session has a GitHub identity. */
-  readonly githubTools?: GithubToolsWish;
-  /** Folders beside `cwd` that tools may access, or "all". */
-  readonly paths?: readonly string[] | "all";
-  readonly toolChoice?: ToolChoice;
-  /** The session's main agent from the first message on; `default` selects none. */
-  readonly agent?: string;
-  /** False: notifications of agents wait for the next message to the main agent. */
-  readonly wakes?: boolean;
+  readonly name?: string | undefined;
+  /** The mode at the start: how independently the agent works. */
+  readonly mode?: SessionMode | undefined;
+  readonly model?: ModelRequest;
   readonly permissions?: PermissionRequest;
+  readonly tools?: ToolsRequest;
+  readonly context?: ContextRequest;
+  readonly agents?: AgentsRequest;
+  readonly client?: ClientRequest;
+  readonly limits?: LimitsRequest;
   /** How to load the workspace, and what to use in addition. */
   readonly workspace?: WorkspaceRequest;
-  /** The mode at the start: how independently the agent works. */
-  readonly mode?: SessionMode;
-  /** False: the main agent works alone. */
-  readonly delegation?: boolean;
-  /** How long a finished session waits for background agents. */
-  readonly waitForAgentsMs?: number;
+  /** For a resumed session. */
+  readonly resume?: ResumeRequest;
+}
+
+/** The session's model and how it is asked. */
+interface ModelRequest {
+  /** See `troupe --help`, Model. */
+  readonly name?: string | undefined;
+  readonly reasoningEffort?: SessionOptions["reasoningEffort"];
+  readonly reasoningSummary?: SessionOptions["reasoningSummary"];
+  /** Emits deltas while a reply arrives. */
+  readonly streaming?: boolean | undefined;
+  /** Transport of replies when no client watches them arrive (default: streamed). */
+  readonly replies?: "streamed" | "whole" | undefined;
+  /** Requests citations of the documents that answers rely on. */
+  readonly citations?: boolean | undefined;
+  /** Providers and models of the program, replacing or extending configured ones. */
+  readonly providers?: GivenProviders | undefined;
+  /** Overrides the provider's statements about the session's model. */
+  readonly capabilities?: ModelCapabilities | undefined;
+  /** Replaces network access for this session's models. */
+  readonly fetch?: ModelFetch | undefined;
+  /** Opens WebSockets in the same way. */
+  readonly socket?: OpenSocket | undefined;
+  /** False: GitHub models are not used over WebSockets. */
+  readonly githubSockets?: boolean | undefined;
+}
+
+/** The tools that are offered, and the size of their output. */
+interface ToolsRequest {
+  readonly choice?: ToolChoice | undefined;
+  readonly search?: { readonly enabled?: boolean; readonly threshold?: number } | undefined;
+  /** Uses GitHub's MCP server if the session has a GitHub identity. */
+  readonly github?: GithubToolsWish | undefined;
   /** Waits until each new MCP server is connected or has failed, because no later message could use its tools. */
-  readonly waitForServers?: boolean;
-  /** False: the model may not ask questions. */
-  readonly askUser?: boolean;
-  /** How the model asks questions: one with choices, or a form with fields. */
-  readonly askUserVariant?: "legacy" | "elicitation";
-  /** The only built-in skills to use. */
-  readonly builtinSkills?: readonly string[];
-  readonly systemMessage?: SystemMessageConfig;
-  /** Whether facts are remembered between sessions (default: the user's settings). */
-  readonly memory?: MemoryRequest;
+  readonly waitForServers?: boolean | undefined;
   /** Tool output beyond this many bytes is written to a file. */
-  readonly largeOutputBytes?: number;
+  readonly outputBytes?: number | undefined;
   /** Absolute folder for these files (default: the session's own). */
-  readonly largeOutputFolder?: string;
-  /** When to summarise the conversation; unset values have defaults. */
-  readonly compaction?: Partial<CompactionOptions>;
-  readonly toolSearch?: { readonly enabled?: boolean; readonly threshold?: number };
+  readonly outputFolder?: string | undefined;
+}
+
+/** The content of the prompt and of the conversation. */
+interface ContextRequest {
+  readonly systemMessage?: SystemMessageConfig | undefined;
   /** Instructions of the user's organisation; part of the system prompt. */
-  readonly organizationInstructions?: string;
-  /** False: git information about the folder is not read. */
-  readonly git?: boolean;
+  readonly organizationInstructions?: string | undefined;
   /** False: nested instruction files are not loaded when the agent reaches their folder. */
-  readonly nestedInstructions?: boolean;
+  readonly nestedInstructions?: boolean | undefined;
+  /** The only built-in skills to use. */
+  readonly builtinSkills?: readonly string[] | undefined;
+  /** Adds the time of acceptance to each prompt. */
+  readonly datesPrompts?: boolean | undefined;
+  /** Whether facts are remembered between sessions (default: the user's settings). */
+  readonly memory?: MemoryRequest | undefined;
+  /** When to summarise the conversation; unset values have defaults. */
+  readonly compaction?: Partial<CompactionOptions> | undefined;
+  /** False: git information about the folder is not read. */
+  readonly git?: boolean | undefined;
   /** False: the agent cannot query past sessions. */
-  readonly sessionStore?: boolean;
-  /** The program shows apps of MCP servers, and servers are told so. */
-  readonly mcpApps?: boolean;
-  readonly program?: SessionProgram;
-  /** A client requests extensions; `sdkPath` is the folder of its SDK. */
-  readonly extensions?: { readonly sdkPath?: string };
-  /** For a resumed session: data of the resume event in its log. */
-  readonly resumed?: SessionOptions["resumed"];
-  /** `session.queue.resume` resumes calls that were waiting for a client when the session closed. */
-  readonly continuesPending?: boolean;
-  /** How long to wait for an idle process to release the session. */
-  readonly patienceMs?: number;
+  readonly sessionStore?: boolean | undefined;
+}
+
+/** The main agent and the agents that work for it. */
+interface AgentsRequest {
+  /** The session's main agent from the first message on; `default` selects none. */
+  readonly main?: string | undefined;
+  /** False: the main agent works alone. */
+  readonly delegation?: boolean | undefined;
+  /** False: notifications of agents wait for the next message to the main agent. */
+  readonly wakes?: boolean | undefined;
+  /** How long a finished session waits for background agents. */
+  readonly waitMs?: number | undefined;
   /** The session whose learnings this one adds to the context board. Only then may `rem-agent` be the main agent. */
-  readonly detachedFrom?: string;
+  readonly detachedFrom?: string | undefined;
+}
+
+/** The program that uses the session, and what it offers. */
+interface ClientRequest {
+  /** Reported to providers. */
+  readonly name?: string | undefined;
+  readonly program?: SessionProgram | undefined;
+  /** False: the model may not ask questions. */
+  readonly askUser?: boolean | undefined;
+  /** How the model asks questions: one with choices, or a form with fields. */
+  readonly askUserVariant?: "legacy" | "elicitation" | undefined;
+  /** The program shows apps of MCP servers, and servers are told so. */
+  readonly mcpApps?: boolean | undefined;
+  /** A client requests extensions; `sdkPath` is the folder of its SDK. */
+  readonly extensions?: { readonly sdkPath?: string } | undefined;
+  /** The session's GitHub token. An invalid one is refused. */
+  readonly githubToken?: string | undefined;
+}
+
+interface LimitsRequest extends Limits {
+  /** Budget in AI credits of one cent. The agent is told, and it is enforced if the model's price is known. */
+  readonly credits?: number | undefined;
+}
+
+interface ResumeRequest {
+  /** Data of the resume event in its log. */
+  readonly event?: SessionOptions["resumed"];
+  /** `session.queue.resume` resumes calls that were waiting for a client when the session closed. */
+  readonly continuesPending?: boolean | undefined;
+  /** How long to wait for an idle process to release the session. */
+  readonly patienceMs?: number | undefined;
 }
 
 export interface HookListener {

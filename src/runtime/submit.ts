@@ -32,14 +32,46 @@ export interface SubmitOptions extends AutopilotOptions {
   readonly withData?: (prompt: string) => string;
   /** False: the text was not typed by a user and is never parsed as a command. */
   readonly isTyped?: boolean;
+  /** Called with the id of the message once it is accepted. */
+  readonly accepted?: (messageId: string) => void;
 }
 
-/** Submits text and waits for the answer. Throws a `TroupeError` for an unknown command. */
-export async function submit(session: Session, text: string, options: SubmitOptions = {}): Promise<Submitted> {
-  const { withData = (prompt) => prompt, isTyped = true } = options;
+/**
+ * Submits text or a message and waits for the answer. In autopilot the agent then continues until the verdict. Throws a
+ * `TroupeError` for an unknown command.
+ */
+export async function submit(
+  session: Session,
+  input: string | SendOptions,
+  options: SubmitOptions = {},
+): Promise<Submitted> {
+  const message = typeof input === "string" ? await messageOf(session, input, options) : input;
+  if ("kind" in message) return message;
+  const flight = watchFlight(session);
+  try {
+    const beganOnAutopilot = isOnAutopilot(session);
+    const outcome = await session.sendAndWait(message, options.accepted);
+    if (beganOnAutopilot || isOnAutopilot(session)) return await flight.go(outcome, options);
+    const { check } = options;
+    if (check === undefined || outcome.kind !== "done") return { kind: "answered", outcome };
+    return { kind: "answered", outcome, verdict: checkVerdict(check, await runCheck(session, check)) };
+  } catch (error) {
+    if (session.queue.closed.aborted) return { kind: "answered", outcome: { kind: "aborted" } };
+    throw error;
+  } finally {
+    flight.end();
+  }
+}
+
+/** Returns the message for text, or the answer of a command that needs no agent. */
+async function messageOf(
+  session: Session,
+  text: string,
+  { withData = asIs, isTyped = true }: SubmitOptions,
+): Promise<SendOptions | Extract<Submitted, { kind: "said" }>> {
   const read = isTyped ? await readTyped(session, text) : undefined;
   if (read?.kind === "said") return read;
-  return answer(session, read ? await sendingOf(session, read, withData) : { prompt: withData(text) }, options);
+  return read ? sendingOf(session, read, withData) : { prompt: withData(text) };
 }
 
 /** The meaning of text that a user typed. */
@@ -154,7 +186,7 @@ export async function sendOn(session: Session, send: SendOptions): Promise<strin
   if (inFlight.has(session)) return session.send(send);
   inFlight.add(session);
   const accepted = deferred<string>();
-  answer(session, send, {}, accepted.resolve)
+  submit(session, send, { accepted: accepted.resolve })
     .catch((error: unknown) => {
       accepted.reject(error);
       if (!(error instanceof TroupeError))
@@ -233,58 +265,50 @@ async function skillPrompt(
   return { prompt, displayPrompt: `/${name}${request === "" ? "" : ` ${request}`}` };
 }
 
-/** Sends the message, and in autopilot continues until the verdict. */
-async function answer(
-  session: Session,
-  send: SendOptions,
-  options: AutopilotOptions,
-  accepted?: (messageId: string) => void,
-): Promise<Submitted> {
+const isOnAutopilot = ({ mainAgent }: Session): boolean => mainAgent.modes.current === "autopilot";
+
+/** Watches the session during an answer, and continues it in autopilot. */
+function watchFlight(session: Session) {
   const heard: SessionEvent[] = [];
+  const { modes } = session.mainAgent;
   let hasFlown = false;
-  session.mainAgent.modes.flights++;
+  modes.flights++;
   const stopListening = session.subscribe((event) => {
     if (!event.type.endsWith("_delta")) heard.push(event);
   });
-  try {
-    const isOnAutopilot = (): boolean => session.mainAgent.modes.current === "autopilot";
-    const beganOnAutopilot = isOnAutopilot();
-    let outcome = await session.sendAndWait(send, accepted);
-    if (!beganOnAutopilot && !isOnAutopilot()) {
-      const { check } = options;
-      if (check === undefined || outcome.kind !== "done") return { kind: "answered", outcome };
-      return { kind: "answered", outcome, verdict: checkVerdict(check, await runCheck(session, check)) };
-    }
-    hasFlown = true;
-    const judged = (): Stop =>
-      stopOf(outcome, {
-        events: heard.splice(0),
-        pending: session.queue.isPending,
-        autopilot: isOnAutopilot(),
+  return {
+    async go(first: Outcome, options: AutopilotOptions): Promise<Submitted> {
+      hasFlown = true;
+      let outcome = first;
+      const judged = (): Stop =>
+        stopOf(outcome, {
+          events: heard.splice(0),
+          pending: session.queue.isPending,
+          autopilot: isOnAutopilot(session),
+        });
+      const verdict = await fly(judged(), options, {
+        async send(message) {
+          outcome = await session.sendAndWait({ prompt: message, displayPrompt: "", source: "autopilot" });
+          return judged();
+        },
+        async nextStop() {
+          await session.queue.whenIdle();
+          return judged();
+        },
+        runCheck: (command) => runCheck(session, command),
+        checkFailed: (text) => session.history.warn("autopilot", text),
       });
-    const verdict = await fly(judged(), options, {
-      async send(message) {
-        outcome = await session.sendAndWait({ prompt: message, displayPrompt: "", source: "autopilot" });
-        return judged();
-      },
-      async nextStop() {
-        await session.queue.whenIdle();
-        return judged();
-      },
-      runCheck: (command) => runCheck(session, command),
-      checkFailed: (text) => session.history.warn("autopilot", text),
-    });
-    return { kind: "answered", outcome, verdict };
-  } catch (error) {
-    if (session.queue.closed.aborted) return { kind: "answered", outcome: { kind: "aborted" } };
-    throw error;
-  } finally {
-    stopListening();
-    session.mainAgent.modes.flights--;
-    // Earlier idle events were marked as autopilot's; this one ends the work.
-    if (hasFlown && !session.queue.isWorking && !session.queue.closed.aborted)
-      void session.history.emit("session.idle", {});
-  }
+      return { kind: "answered", outcome, verdict };
+    },
+    end(): void {
+      stopListening();
+      modes.flights--;
+      // Earlier idle events were marked as autopilot's; this one ends the work.
+      if (hasFlown && !session.queue.isWorking && !session.queue.closed.aborted) {
+        void session.history.emit("session.idle", {});
+      }
+    },
+  };
 }
 
 async function runCheck({ history, workspace }: Session, command: string): Promise<CheckResult> {

@@ -50,23 +50,12 @@ export function telemetryDesk(parts: DeskParts): TelemetryDesk {
     else if (telemetry === undefined) troubles.push(message);
     else process.emitWarning(message, "TroupeTelemetry");
   };
-  const load = async (): Promise<Telemetry | undefined> => {
-    const settings = telemetrySettings(environment, process.cwd());
-    if ("refused" in settings) {
-      troubles.push(`There is no telemetry: ${settings.refused}.`);
-      return undefined;
-    }
-    for (const value of Object.values(settings.otlp?.headers ?? {})) {
-      if (value.length >= SHORTEST_KEY) parts.addSecret(value, "telemetry");
-    }
-    const { Telemetry: Loaded } = await import("../telemetry/telemetry.ts");
-    return new Loaded({ settings, version, disk: parts.disk, stamp, onTrouble });
-  };
+  const onRefused = (reason: string): void => void troubles.push(`There is no telemetry: ${reason}.`);
 
   return {
     async of(sessionId) {
       if (!isWanted) return undefined;
-      telemetry ??= load();
+      telemetry ??= loadTelemetry(parts, { onTrouble, onRefused });
       const loaded = await telemetry;
       const trace = loaded?.traceOf(sessionId);
       let session: Session | undefined;
@@ -100,4 +89,21 @@ export function telemetryDesk(parts: DeskParts): TelemetryDesk {
       await (await telemetry)?.close(lastMs);
     },
   };
+}
+
+/** Returns undefined if the settings of the environment cannot be used. */
+async function loadTelemetry(
+  { environment, disk, stamp, addSecret }: DeskParts,
+  { onTrouble, onRefused }: Record<"onTrouble" | "onRefused", (message: string) => void>,
+): Promise<Telemetry | undefined> {
+  const settings = telemetrySettings(environment, process.cwd());
+  if ("refused" in settings) {
+    onRefused(settings.refused);
+    return undefined;
+  }
+  for (const value of Object.values(settings.otlp?.headers ?? {})) {
+    if (value.length >= SHORTEST_KEY) addSecret(value, "telemetry");
+  }
+  const { Telemetry: Loaded } = await import("../telemetry/telemetry.ts");
+  return new Loaded({ settings, version, disk, stamp, onTrouble });
 }

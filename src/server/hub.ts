@@ -9,7 +9,7 @@ import { Clients } from "./clients/clients.ts";
 import type { Connection, ExtensionIdentity } from "./connection.ts";
 import { admitExtension } from "./extensions/extension-join.ts";
 import { ExtensionLauncher } from "./extensions/extension-launcher.ts";
-import { modelRequest } from "./model-tunnel/model-options.ts";
+import { withModelOptions } from "./model-tunnel/model-options.ts";
 import { ModelTunnel } from "./model-tunnel/model-tunnel.ts";
 import { described, lifecycleMetadata } from "./sessions/described.ts";
 import { LiveSession, type LiveSessionOptions } from "./sessions/live-session.ts";
@@ -44,6 +44,8 @@ const DETACHED_MS = 30 * 60_000;
 const LOOK_MS = 500;
 /** How long another process may take to release a session that it does not use. */
 const PATIENCE_MS = 5_000;
+
+type Resumed = NonNullable<NonNullable<SessionRequest["resume"]>["event"]>;
 
 export class Hub {
   readonly tunnel = new ModelTunnel();
@@ -112,8 +114,8 @@ export class Hub {
     const resumed = params.disableResume ? "silent" : { sessionWasActive: false, continuePendingWork };
     const live = await this.#open(sessionId, { connection, params }, (request) =>
       this.#options.runtime.resumeSession(sessionId, {
-        ...{ ...request, resumed, patienceMs: PATIENCE_MS },
-        continuesPending: continuePendingWork,
+        ...request,
+        resume: { event: resumed, patienceMs: PATIENCE_MS, continuesPending: continuePendingWork },
       }),
     );
     live.session.queue.resume();
@@ -173,18 +175,14 @@ export class Hub {
    * Changes options of an open session by reopening it; `resumed` sets how that is announced. Returns false if nothing
    * changed, or if the session is busy: it then keeps its options and warns its clients.
    */
-  async reconfigure(
-    live: LiveSession,
-    changes: OptionsOfSession,
-    resumed: NonNullable<SessionRequest["resumed"]> = "silent",
-  ): Promise<boolean> {
+  async reconfigure(live: LiveSession, changes: OptionsOfSession, resumed: Resumed = "silent"): Promise<boolean> {
     const options = { ...live.options, ...changes };
     if (JSON.stringify(options) === JSON.stringify(live.options)) return false;
     const changed = Object.keys(changes).filter(
       (name) => JSON.stringify(Reflect.get(options, name)) !== JSON.stringify(Reflect.get(live.options, name)),
     );
     if (live.isBusy) {
-      const message = `The session is at work; these options of a client were not used: ${changed.join(", ")}.`;
+      const message = `The session is busy; these options of a client were not used: ${changed.join(", ")}.`;
       live.session.history.warn("options", message);
       return false;
     }
@@ -203,12 +201,9 @@ export class Hub {
     await (live.reopening ?? this.#reopen(live, live.options, "silent"));
   }
 
-  async #reopen(
-    live: LiveSession,
-    options: OptionsOfSession,
-    resumed: NonNullable<SessionRequest["resumed"]>,
-  ): Promise<void> {
-    const request = { ...this.#request(options, live.clients), resumed, patienceMs: PATIENCE_MS };
+  async #reopen(live: LiveSession, options: OptionsOfSession, resumed: Resumed): Promise<void> {
+    const resume = { event: resumed, patienceMs: PATIENCE_MS };
+    const request = { ...this.#request(options, live.clients), resume };
     live.reopening = live.reopen(() => this.#options.runtime.resumeSession(live.id, request));
     await live.reopening.finally(() => {
       live.reopening = undefined;
@@ -269,7 +264,7 @@ export class Hub {
     if (this.#live.size > 0 || this.#opening.size > 0) {
       throw new TroupeError(
         "usage",
-        "Sessions are open already; a client that keeps them must say so before the first.",
+        "Sessions are already open. A client that stores sessions must register before the first one opens.",
       );
     }
     this.keeper.hold(connection, place);
@@ -279,7 +274,7 @@ export class Hub {
   /** Closes sessions whose storage client disconnected. */
   async #closeUnkept(): Promise<void> {
     const message =
-      "The client that keeps this session has left. The session is closed; resume it when the client is back.";
+      "The client that stores this session has disconnected. The session is closed; resume it when the client is connected again.";
     for (const live of this.#live.values()) void live.log(message, { level: "error", ephemeral: true });
     await this.#closeAll();
   }
@@ -337,11 +332,13 @@ export class Hub {
     const { builtin, additional } = this.plugins;
     const workspace = { ...defaults.workspace, pluginDirectories: [...pluginDirectories, ...builtin, ...additional] };
     const cwd = this.keeper.initialCwd ?? own;
+    const asked = sessionRequest(options, { cwd, ...defaults, workspace });
+    const request = withModelOptions(asked, options, (providerName) => clients.token(providerName));
+    const { isUsed, fetch, openSocket: socket } = this.tunnel;
     return {
-      ...sessionRequest(options, { cwd, ...defaults, workspace }),
-      ...modelRequest(options, (providerName) => clients.token(providerName)),
-      ...(this.tunnel.isUsed && { modelFetch: this.tunnel.fetch, modelSocket: this.tunnel.openSocket }),
-      program: clients.program,
+      ...request,
+      ...(isUsed && { model: { ...request.model, fetch, socket } }),
+      client: { ...request.client, program: clients.program },
     };
   }
 

@@ -12,6 +12,8 @@ export interface InProcessOptions extends RuntimeOptions {
   readonly defaults?: Omit<SessionRequest, "cwd">;
   /** The command that starts troupe; see `ServerOptions`. */
   readonly program?: OwnProgram | undefined;
+  /** Other programs of this user may join its sessions. Default: false. */
+  readonly isJoinable?: boolean;
   /** Receives messages for the user. Default: they are discarded. */
   readonly say?: (message: string) => void;
 }
@@ -24,7 +26,14 @@ export function inProcess(options: InProcessOptions) {
   return {
     kind: "custom" as const,
     async open() {
-      const { cwd = process.cwd(), defaults = {}, say = () => undefined, program, ...runtimeOptions } = options;
+      const {
+        cwd = process.cwd(),
+        defaults = {},
+        say = () => undefined,
+        program,
+        isJoinable,
+        ...runtimeOptions
+      } = options;
       const server = new Server({
         runtime: createRuntime(runtimeOptions),
         environment: options.environment,
@@ -33,16 +42,29 @@ export function inProcess(options: InProcessOptions) {
       const [near, far] = duplexPair();
       const ended = deferred<string>();
       server.accept({ input: far, output: far });
+      const joinable = isJoinable ? joinableOrNot(server, say) : undefined;
       let closing: Promise<void> | undefined;
       const close = (): Promise<void> => {
-        closing ??= server.close().then(() => {
-          near.destroy();
-          ended.resolve("The server of this process was closed.");
-        });
+        closing ??= Promise.resolve(joinable?.then((stop) => stop()))
+          .then(() => server.close())
+          .then(() => {
+            near.destroy();
+            ended.resolve("The server of this process was closed.");
+          });
         return closing;
       };
       near.once("close", () => void close());
       return { input: near, output: near, ended: ended.promise, isOwned: true, close, kill: () => void close() };
     },
   };
+}
+
+/** A machine without loopback still has its sessions. */
+async function joinableOrNot(server: Server, say: (message: string) => void): Promise<() => Promise<void>> {
+  try {
+    return await (await import("./joinable.ts")).makeJoinable(server);
+  } catch (error) {
+    say(`other terminals cannot join: ${error instanceof Error ? error.message : String(error)}`);
+    return async () => undefined;
+  }
 }

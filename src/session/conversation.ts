@@ -122,17 +122,9 @@ export class Conversation {
       case "system.message":
         this.#system = event.data.content;
         break;
-      case "user.message": {
-        if (this.#isTurnGone) break;
-        const { content, transformedContent, attachments = [], source } = event.data;
-        const assets = attachments.flatMap((attachment) => (attachment.type === "blob" ? assetOf(attachment) : []));
-        const shown = transformedContent ?? content;
-        // A user's text as typed. Text of other senders names its sender only in the form that the model saw.
-        const said = source === undefined ? content || shown : shown;
-        const message: Message = { role: "user", content: shown };
-        this.#entries.push({ message, assets, ...(!NOBODY_SAID.test(source ?? "") && { said }) });
+      case "user.message":
+        if (!this.#isTurnGone) this.#addUserMessage(event.data);
         break;
-      }
       case "session.compaction_complete":
         if (event.data.success) this.#compact(event.data);
         break;
@@ -150,15 +142,9 @@ export class Conversation {
         this.#openTurn = undefined;
         this.#isTurnGone = false;
         break;
-      case "assistant.message": {
-        const message = assistantMessage(event.data);
-        const isGone = this.#isTurnGone;
-        for (const call of message.calls) this.#open.set(call.toolCallId, { call, started: false, isGone });
-        if (isGone) break;
-        // Most wires reject a reply with neither text nor calls.
-        if (message.content !== "" || message.calls.length > 0) this.#push(message);
+      case "assistant.message":
+        this.#addReply(assistantMessage(event.data));
         break;
-      }
       case "troupe.call_changed":
         this.#changeCall(event.data);
         break;
@@ -167,19 +153,36 @@ export class Conversation {
         if (open) open.started = true;
         break;
       }
-      case "tool.execution_complete": {
-        const { toolCallId, success, result, error, isUserRequested } = event.data;
-        if (isUserRequested) break; // not an answer to the model, whatever its id
-        const open = this.#open.get(toolCallId);
-        this.#open.delete(toolCallId);
-        if (!open || open.isGone) break; // already answered (the first answer counts), or cleared
-        const content = result?.content ?? error?.message ?? "";
-        const assets = result?.binaryResultsForLlm?.filter(({ type }) => type === "image") ?? [];
-        this.#answer({ role: "tool", toolCallId, content, isError: !success }, assets);
+      case "tool.execution_complete":
+        if (!event.data.isUserRequested) this.#addResult(event.data); // else not for the model, whatever its id
         break;
-      }
       default:
     }
+  }
+
+  #addUserMessage({ content, transformedContent, attachments = [], source }: EventData<"user.message">): void {
+    const assets = attachments.flatMap((attachment) => (attachment.type === "blob" ? assetOf(attachment) : []));
+    const shown = transformedContent ?? content;
+    // A user's text as typed. Text of other senders names its sender only in the form that the model saw.
+    const said = source === undefined ? content || shown : shown;
+    const message: Message = { role: "user", content: shown };
+    this.#entries.push({ message, assets, ...(!NOBODY_SAID.test(source ?? "") && { said }) });
+  }
+
+  #addReply(message: ReturnType<typeof assistantMessage>): void {
+    const isGone = this.#isTurnGone;
+    for (const call of message.calls) this.#open.set(call.toolCallId, { call, started: false, isGone });
+    // Most wires reject a reply with neither text nor calls.
+    if (!isGone && (message.content !== "" || message.calls.length > 0)) this.#push(message);
+  }
+
+  #addResult({ toolCallId, success, result, error }: EventData<"tool.execution_complete">): void {
+    const open = this.#open.get(toolCallId);
+    this.#open.delete(toolCallId);
+    if (!open || open.isGone) return; // already answered (the first answer counts), or cleared
+    const content = result?.content ?? error?.message ?? "";
+    const assets = result?.binaryResultsForLlm?.filter(({ type }) => type === "image") ?? [];
+    this.#answer({ role: "tool", toolCallId, content, isError: !success }, assets);
   }
 
   /** Clears all state before the log is folded again. */

@@ -218,6 +218,11 @@ export class EventLog {
     return told;
   }
 
+  /** Whether a write failed. Until the repair, every further write fails too. */
+  get isBroken(): boolean {
+    return this.#broken;
+  }
+
   /**
    * Repairs the log after a failed write: resets it to the acknowledged events and writes the others again. Rejects
    * while the cause persists. Does nothing if no write failed.

@@ -6,6 +6,7 @@ import type { TraceContext } from "../lib/trace-context.ts";
 import type { ReasoningEffort, ReasoningSummary } from "../model/provider.ts";
 import type { Grants } from "../permissions/grants.ts";
 import type { PermissionQuestion, Policy } from "../permissions/policy.ts";
+import type { SandboxStatus } from "../permissions/request.ts";
 import type { SessionLog } from "../store/store.ts";
 import type { ToolPorts } from "../tools/tool.ts";
 import type { Limits } from "./budget/budget.ts";
@@ -39,13 +40,12 @@ export interface RunSettings {
   /** Services for tools beyond their calls. */
   readonly ports: ToolPorts;
   /** Removes secrets from every event before it is stored or passed on. */
-  readonly redactor?: Redactor;
+  readonly redactor?: Redactor | undefined;
   /** Called before a tool accesses a file, so that instructions for it reach the agent in time. */
   readonly onFileAccess?: (path: string, toolName: string) => Promise<void>;
   /** Returns the reason to deny an access that no rule, approval or mode can allow. Applies to every agent. */
   readonly refuses?: (question: PermissionQuestion) => string | undefined;
-  /** Returns the reason why commands run without a sandbox, or undefined if they run in one. */
-  readonly withoutSandbox?: () => Promise<string | undefined>;
+  readonly sandboxStatus?: () => Promise<SandboxStatus>;
   /** The plan of plan mode, for review. */
   readonly plan?: PlanPort;
   /** The current model, and how to change it. */
@@ -56,19 +56,19 @@ export interface RunSettings {
   /** Keeps conversations within their models' windows. Without it they grow until a provider rejects a request. */
   readonly compactions?: Compactions;
   /** Emit deltas while a reply arrives. */
-  readonly streaming?: boolean;
+  readonly streaming?: boolean | undefined;
   /** The model that searches the web for `web_search`; undefined if a search service does, or none. */
   readonly searchModel?: () => SessionModel | undefined;
   /** Add the time of acceptance to each prompt. */
-  readonly datesPrompts?: boolean;
+  readonly datesPrompts?: boolean | undefined;
   /** Ask the model for citations of documents. */
-  readonly citations?: boolean;
+  readonly citations?: boolean | undefined;
   /** How replies are requested if no one watches them arrive; streamed by default. */
-  readonly replies?: "streamed" | "whole";
-  readonly largeOutputBytes?: number;
+  readonly replies?: "streamed" | "whole" | undefined;
+  readonly largeOutputBytes?: number | undefined;
   /** Stores large output outside the session and returns its path. */
   readonly keepOutput?: ((name: string, content: string) => Promise<string>) | undefined;
   readonly reasoningEffort?: ReasoningEffort | undefined;
   readonly reasoningSummary?: ReasoningSummary | undefined;
-  readonly tracing?: Tracing;
+  readonly tracing?: Tracing | undefined;
 }

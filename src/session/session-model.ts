@@ -41,5 +41,10 @@ export interface PromptAndTools {
   readonly isQuick?: boolean;
 }
 
-export const isStreamed = ({ streaming, replies }: { streaming?: boolean; replies?: "streamed" | "whole" }): boolean =>
-  streaming === true || replies !== "whole";
+export const isStreamed = ({
+  streaming,
+  replies,
+}: {
+  streaming?: boolean | undefined;
+  replies?: "streamed" | "whole" | undefined;
+}): boolean => streaming === true || replies !== "whole";

@@ -157,32 +157,35 @@ export interface CloseReason {
 export interface SessionOptions extends RunSettings {
   readonly version: string;
   /** A session with fewer events holds all of them in memory; 5,000 by default. */
-  readonly minCondensed?: number;
+  readonly minCondensed?: number | undefined;
   readonly context: WorkingDirectory;
-  readonly name?: string;
+  readonly name?: string | undefined;
   /** Additional facts for `session.resume`; "silent": no event is emitted. */
-  readonly resumed?: Pick<EventData<"session.resume">, "continuePendingWork" | "sessionWasActive"> | "silent";
+  readonly resumed?:
+    | Pick<EventData<"session.resume">, "continuePendingWork" | "sessionWasActive">
+    | "silent"
+    | undefined;
   /** Calls that wait for a client are resumed by `session.queue.resume`. Otherwise they are interrupted. */
-  readonly continuesPending?: boolean;
+  readonly continuesPending?: boolean | undefined;
   /** Rebuilds a command's rules for a message of an earlier process. */
   commandRules?(kept: KeptRules): Promise<TurnRules>;
   /** The agents that may work for the main agent. */
   readonly company?: AgentPoolOptions;
   /** How long a finished agent waits for background agents before the session counts as idle. */
-  readonly waitForAgentsMs?: number;
+  readonly waitForAgentsMs?: number | undefined;
   /** False: notices do not wake the main agent, which reads them with its next message. */
-  readonly wakes?: boolean;
+  readonly wakes?: boolean | undefined;
   /** Creates the hooks of the session. */
   readonly hooks?: (emit: Emit) => Hooks;
   readonly services?: WorkspaceServices;
   /** The initial mode, unless the log has another. */
-  readonly mode?: SessionMode;
+  readonly mode?: SessionMode | undefined;
   /** Called with the mode at the start and on every change. */
   readonly onMode?: (mode: SessionMode) => void;
   /** Runs the user's command that checks the work. Bounded; never rejects. */
   readonly runCheck?: (command: string) => Promise<CheckResult>;
   /** The session whose learnings this one consolidates, in its own process. */
-  readonly detachedFrom?: string;
+  readonly detachedFrom?: string | undefined;
   /** May replace the outcome of a message. */
   readonly settle?: (outcome: Outcome) => Promise<Outcome>;
   /** Stores files before they are changed, so that a rewind can restore them. */

@@ -73,6 +73,8 @@ export interface SessionWorkspace {
   /** The commands of the session, if it may run any. */
   readonly shells: ToolPorts["shells"];
   readonly runCheck: SessionOptions["runCheck"];
+  /** Whether commands run in a sandbox, and why not; undefined if the session runs none. */
+  readonly sandboxStatus: RunSettings["sandboxStatus"];
   /** Skills, MCP servers and other parts that the runtime has loaded for it. */
   readonly services: WorkspaceServices | undefined;
 }
@@ -124,5 +126,6 @@ export const workspacePort = (options: SessionOptions): SessionWorkspace => ({
   roots: options.roots,
   shells: options.ports.shells,
   runCheck: options.runCheck,
+  sandboxStatus: options.sandboxStatus,
   services: options.services,
 });

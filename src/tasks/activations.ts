@@ -13,7 +13,7 @@ const LARGE_CHARACTERS = 16_384;
 /** Time that a runner may take to stop or release resources before it is abandoned. */
 export const GRACE_MS = 2_000;
 
-type Answer = Partial<Pick<EventData<"troupe.task_state">, "turn" | "response" | "responseFile" | "error">>;
+type Answer = Partial<Pick<EventData<"troupe.task_state">, "turn" | "response" | "responseFile" | "error" | "limit">>;
 
 export interface ActivationParts {
   readonly options: RegistryOptions;
@@ -139,7 +139,13 @@ export class Activations {
     const error = "error" in end ? end.error : end.kind === "limit" ? end.message : undefined;
     const words = "response" in end ? (end.response ?? "") : "";
     const spoken = end.kind === "aborted" || end.kind === "broke" ? {} : { turn: task.turns.length + 1 };
-    return { ...spoken, ...(words !== "" && (await this.#kept(words))), ...(error !== undefined && { error }) };
+    const limit = end.kind === "limit" && { limit: end.limit };
+    return {
+      ...spoken,
+      ...(words !== "" && (await this.#kept(words))),
+      ...(error !== undefined && { error }),
+      ...limit,
+    };
   }
 
   /** Stores a large answer in a file. If that fails, the answer goes into the log: answers are never truncated. */

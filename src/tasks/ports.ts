@@ -4,13 +4,13 @@ import type { McpTaskProgress } from "../tools/agents/tasks.ts";
 import type { JournalPorts } from "./journal.ts";
 import type { Notice } from "./notices.ts";
 import type { SlotLimits } from "./slots.ts";
-import type { TaskMessage, TaskRecord, TaskSpec } from "./task-record.ts";
+import type { TaskLimit, TaskMessage, TaskRecord, TaskSpec } from "./task-record.ts";
 import type { TaskState } from "./task-state.ts";
 
 export type TurnEnd =
   | { readonly kind: "answered"; readonly response: string }
   | { readonly kind: "empty" }
-  | { readonly kind: "limit"; readonly message: string; readonly response: string }
+  | { readonly kind: "limit"; readonly limit: TaskLimit; readonly message: string; readonly response: string }
   | { readonly kind: "failed"; readonly error: string; readonly response?: string }
   | { readonly kind: "invalid_output"; readonly error: string; readonly response: string }
   | { readonly kind: "aborted" };

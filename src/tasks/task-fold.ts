@@ -174,6 +174,7 @@ export class TaskFold {
       reason: undefined,
       mode: data.mode,
       error: undefined,
+      limit: undefined,
       turns: [],
       inbound: [],
       isBriefed: false,
@@ -210,6 +211,7 @@ export class TaskFold {
       record.status = data.to;
       record.reason = data.reason;
       record.error = data.error;
+      record.limit = data.limit;
       record.changedAt = at;
       record.isCalled = false;
       if (data.turn !== undefined) addTurn(record, data, data.turn);

@@ -4,6 +4,8 @@ import type { TaskReason, TaskStatus } from "../tools/agents/tasks.ts";
 /** The request that created the task. */
 export type TaskSpec = Readonly<EventData<"troupe.task_created">>;
 
+export type TaskLimit = NonNullable<EventData<"troupe.task_state">["limit"]>;
+
 /** The state of one task. Only the fold changes it. */
 export interface TaskRecord {
   readonly id: string;
@@ -16,6 +18,8 @@ export interface TaskRecord {
   /** `sync` while a call waits for its answer. */
   readonly mode: "sync" | "background";
   readonly error: string | undefined;
+  /** The limit that ended it. */
+  readonly limit: TaskLimit | undefined;
   readonly turns: readonly KeptTurn[];
   /** Messages delivered since its last answer. */
   readonly inbound: readonly string[];

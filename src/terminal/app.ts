@@ -14,15 +14,19 @@ import { PromptEditor } from "./input/editor.ts";
 import { FileList } from "./input/files.ts";
 import { PromptHistory } from "./input/history.ts";
 import type { HistorySearch } from "./input/history-search.ts";
-import { Keymap } from "./input/key-table.ts";
+import { PromptImages, pathOf } from "./input/images.ts";
+import { type KeyBinding, Keymap, keyTable } from "./input/key-table.ts";
 import { Popup } from "./input/popup.ts";
 import type { Input } from "./input/stdin.ts";
+import { Vim } from "./input/vim.ts";
 import { Notices } from "./notices.ts";
 import type { Overlay } from "./overlays/overlay.ts";
 import { liveRegion, type UiState } from "./panels/live.ts";
+import { readPreferences, storePreferences } from "./preferences.ts";
 import { PromptKeys } from "./prompt-keys.ts";
 import { mainTarget, type Target } from "./prompt-target.ts";
 import type { Live } from "./screen/frame.ts";
+import { safeLine } from "./screen/safe.ts";
 import { Screen } from "./screen/screen.ts";
 import { type Style, styleOf, type ThemeName } from "./screen/style.ts";
 import type { TerminalSession } from "./session.ts";
@@ -48,9 +52,16 @@ export class App implements Host {
   readonly commands: CommandRunner;
   readonly notices: Notices;
   readonly #drafts: Drafts;
+  /** Messages to agents that were not sent yet. */
+  readonly #agentDrafts = new Map<string, string>();
   readonly popup: Popup;
-  readonly #keymap = new Keymap();
+  readonly images: PromptImages;
+  #keymap = new Keymap();
+  /** The keys of the prompt, those of the user included. */
+  keyTable: readonly KeyBinding[] = keyTable;
   readonly #keys: PromptKeys;
+  /** Set while vim mode is on. */
+  vim: Vim | undefined;
   readonly #noView = new SessionView().view;
   session: TerminalSession | undefined;
   client: Client | undefined;
@@ -60,10 +71,14 @@ export class App implements Host {
   /** Output of `!` commands that goes along with the next prompt. */
   shellOutput: string[] = [];
   search: HistorySearch | undefined;
+  /** The session is open in another process. */
+  isJoined = false;
+  isLeaving = false;
   /** Set when the session could not be opened: tries once more. */
   retry: (() => Promise<void>) | undefined;
   #hint: { readonly text: string; readonly timer: NodeJS.Timeout } | undefined;
   #ticker: NodeJS.Timeout | undefined;
+  #storing: Promise<void> = Promise.resolve();
   #onExit: () => void = () => undefined;
   /** Resolves when the user leaves. */
   readonly left: Promise<void>;
@@ -78,6 +93,7 @@ export class App implements Host {
     this.editor = new PromptEditor(() => this.#edited());
     this.history = new PromptHistory(home);
     this.#drafts = new Drafts(home, cwd);
+    this.images = new PromptImages(home, cwd);
     this.popup = new Popup(this.editor, new FileList(cwd, () => this.#refreshPopup()));
     this.attention = new Attention({
       now: () => performance.now(),
@@ -96,10 +112,21 @@ export class App implements Host {
 
   /** Brings back what an earlier terminal in this folder left in its prompt. */
   async recoverDraft(): Promise<void> {
-    const [text] = await Promise.all([this.#drafts.recover(), this.history.load()]);
-    if (text === undefined || !this.editor.isEmpty) return;
-    this.editor.set(text);
+    const [found] = await Promise.all([this.#drafts.recover(), this.history.load()]);
+    for (const [id, text] of Object.entries(found?.agents ?? {})) this.#agentDrafts.set(id, text);
+    if (found === undefined || found.text === "" || !this.editor.isEmpty) return;
+    this.editor.set(found.text);
     this.hint("the draft of a terminal that ended was brought back");
+  }
+
+  /** Applies what the user has chosen for the terminal. */
+  async readPreferences(): Promise<void> {
+    const { theme, vim, keys, problems } = await readPreferences(this.options.home);
+    this.style = styleOf(theme, this.options.environment);
+    this.keyTable = keys;
+    this.#keymap = new Keymap(keys);
+    if (vim) this.setVim(true);
+    for (const problem of problems) this.commit([this.style.yellow(`! ${safeLine(problem)}`)]);
   }
 
   get isBusy(): boolean {
@@ -190,9 +217,12 @@ export class App implements Host {
 
   /** Sets the use of the prompt: a prompt, an answer or a message to an agent. Stores the current draft first. */
   aim(target: Target): void {
-    const draft = this.target.kind === "main" ? this.editor.take() : this.target.draft;
+    const { target: before } = this;
+    if (before.kind === "agent") this.#agentDrafts.set(before.agentId, this.editor.text);
+    const draft = before.kind === "main" ? this.editor.take() : before.draft;
     this.target = target.kind === "main" ? mainTarget : { ...target, draft };
-    this.editor.set(target.kind === "main" ? draft : "");
+    const own = target.kind === "agent" ? (this.#agentDrafts.get(target.agentId) ?? "") : "";
+    this.editor.set(target.kind === "main" ? draft : own);
     this.screen.changedByKey();
   }
 
@@ -205,7 +235,7 @@ export class App implements Host {
     clearInterval(this.#ticker);
     this.attention.close();
     if (this.target.kind !== "main") this.aim(mainTarget);
-    this.#drafts.changed(this.editor.text);
+    this.#keepDrafts();
     await this.#drafts.flush();
   }
 
@@ -219,13 +249,22 @@ export class App implements Host {
         return;
       case "paste":
         this.attention.typed();
-        if (!this.overlay) this.editor.paste(input.text);
+        if (!this.overlay) void this.#paste(input.text);
         this.screen.changedByKey();
         return;
       case "key":
         this.#key(input);
         this.screen.changedByKey();
     }
+  }
+
+  /** The path of an image becomes an attachment; all other text is pasted at once. */
+  async #paste(text: string): Promise<void> {
+    const isPath = this.target.kind === "main" && pathOf(text, this.options.cwd) !== undefined;
+    const marker = isPath ? await this.images.fromPaste(text) : undefined;
+    if (marker === undefined) this.editor.paste(text);
+    else this.editor.insert(`${marker} `);
+    if (isPath) this.screen.changedByKey();
   }
 
   #key(key: { readonly data: string; readonly id: string | undefined }): void {
@@ -246,6 +285,7 @@ export class App implements Host {
       return;
     }
     if (this.popup.key(key.id)) return;
+    if (this.vim && !this.popup.isOpen && this.vim.key(key)) return;
     const action = this.#keymap.find(key.id ?? key.data, performance.now());
     if (action === "wait") return;
     if (action && this.#keys.act(action)) return;
@@ -261,8 +301,16 @@ export class App implements Host {
   }
 
   #edited(): void {
-    if (this.target.kind === "main") this.#drafts.changed(this.editor.text);
+    this.#keepDrafts();
     this.#refreshPopup();
+  }
+
+  /** Answers to requests are not kept: they end with the request. */
+  #keepDrafts(): void {
+    const { target } = this;
+    if (target.kind === "agent") this.#agentDrafts.set(target.agentId, this.editor.text);
+    const text = target.kind === "main" ? this.editor.text : target.draft;
+    this.#drafts.changed({ text, agents: Object.fromEntries(this.#agentDrafts) });
   }
 
   #refreshPopup(): void {
@@ -271,6 +319,35 @@ export class App implements Host {
       commands: [...this.commands.entries, ...(this.session?.commands ?? [])],
     });
     this.screen.changed();
+  }
+
+  /** Turns vim mode on or off. */
+  setVim(isOn: boolean): void {
+    const { editor } = this;
+    this.vim = isOn
+      ? new Vim({
+          text: () => editor.shown,
+          caret: () => editor.caret,
+          change: (text, caret) => editor.change(text, caret),
+          move: (caret) => {
+            editor.caret = caret;
+          },
+          undo: () => editor.undo(),
+          type: (data) => editor.handle(data),
+        })
+      : undefined;
+    this.screen.changed();
+  }
+
+  /** Stores choices for the terminal, one after the other. */
+  prefer(changes: Parameters<typeof storePreferences>[1]): Promise<void> {
+    const next = this.#storing.then(() => storePreferences(this.options.home, changes));
+    this.#storing = next.catch(() => undefined);
+    return next;
+  }
+
+  #vimLabel(): string {
+    return this.vim ? `${this.vim.label} · ` : "";
   }
 
   /** An answer that was being typed is dropped with its request. */
@@ -302,7 +379,8 @@ export class App implements Host {
       selected: search?.selected ?? this.popup.selected,
       card,
       status: {
-        left: this.retry ? "no session" : statusLeft(this.session?.view, { isBusy: this.isBusy, now }),
+        left:
+          this.#vimLabel() + (this.retry ? "no session" : statusLeft(this.session?.view, { isBusy: this.isBusy, now })),
         right: escText({
           isPopupOpen: this.popup.isOpen || search !== undefined,
           isElsewhere: target.kind !== "main",

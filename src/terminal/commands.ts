@@ -11,6 +11,7 @@ import type { CommandEntry } from "./input/completion.ts";
 import type { Action } from "./input/key-table.ts";
 import { mainTarget } from "./prompt-target.ts";
 import { safe } from "./screen/safe.ts";
+import { showImage } from "./screen/show-image.ts";
 
 const MODES = ["interactive", "plan", "autopilot"] as const;
 const MAX_SHELL_CHARACTERS = 20_000;
@@ -42,6 +43,7 @@ export class CommandRunner implements Commands {
     const text = app.editor.text;
     if (target.kind === "agent") {
       if (text.trim() === "") return;
+      app.editor.take();
       app.aim(mainTarget);
       this.#run(this.#messageAgent(target.agentId, text));
       return;
@@ -55,7 +57,12 @@ export class CommandRunner implements Commands {
       const { retry } = app;
       app.retry = undefined;
       this.#isWaiting = text.trim() !== "";
-      this.#run(retry());
+      this.#run(
+        retry().catch((error: unknown) => {
+          app.retry ??= retry;
+          throw error;
+        }),
+      );
       return;
     }
     if (text.trim() === "") return;
@@ -65,6 +72,7 @@ export class CommandRunner implements Commands {
       return;
     }
     app.editor.take();
+    app.vim?.reset();
     void app.history.add(text);
     this.#run(this.#submit(text, how));
   }
@@ -87,7 +95,9 @@ export class CommandRunner implements Commands {
     }
     // A command that the server does not know, such as a path, is a prompt.
     if (name !== undefined) return this.#command(text.trim());
-    await session.send(this.#withShellOutput(text), how);
+    const attachments = await app.images.attachedTo(text);
+    await session.send(this.#withShellOutput(text), how, attachments);
+    for (const path of app.images.pathsIn(text)) await showImage(app, path);
   }
 
   /** A command answers by itself or has the agent answer. What it says is shown, not sent. */

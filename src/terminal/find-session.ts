@@ -1,7 +1,7 @@
 /** Finds the session that the command line asks for, through the contract. */
 import { TroupeError } from "../protocol/errors.ts";
 import type { Client } from "../sdk/client.ts";
-import type { SessionWish } from "./terminal.ts";
+import type { Join, SessionWish } from "./terminal.ts";
 
 /** Undefined for a new session. Throws when the session does not exist or several fit. */
 export async function findSession(client: Client, wish: SessionWish, cwd: string): Promise<string | undefined> {
@@ -19,6 +19,7 @@ export async function findSession(client: Client, wish: SessionWish, cwd: string
       return known.some(({ sessionId }) => sessionId === wish.sessionId) ? wish.sessionId : undefined;
     }
     case "resume":
+    case "attach":
       return resumed(client, wish.reference);
   }
 }
@@ -46,4 +47,29 @@ export async function openInServer(client: Client): Promise<string | undefined> 
   const { inUse } = (await client.request("sessions.checkInUse", { sessionIds })) as { inUse: readonly string[] };
   const open = all.filter(({ sessionId }) => inUse.includes(sessionId));
   return open.sort((one, other) => other.modifiedTime.localeCompare(one.modifiedTime))[0]?.sessionId;
+}
+
+/** The process that has a session open. */
+export type Holder =
+  | { readonly kind: "nobody" | "died" }
+  | { readonly kind: "process"; readonly pid: number; readonly isHere: boolean };
+
+export async function holdersOf(client: Client, sessionIds: readonly string[]) {
+  return (await client.request("sessions.getHolders", { sessionIds })) as {
+    readonly ownPid: number;
+    readonly holders: readonly { readonly sessionId: string; readonly holder: Holder }[];
+  };
+}
+
+/** Undefined when the session is not open in another process of this machine that can be joined. */
+export async function joinHolder(
+  client: Client,
+  sessionId: string | undefined,
+  { join, gone }: { readonly join?: Join | undefined; gone(): void },
+): Promise<Client | undefined> {
+  if (!join || sessionId === undefined) return undefined;
+  const { ownPid, holders } = await holdersOf(client, [sessionId]);
+  const holder = holders[0]?.holder;
+  if (holder?.kind !== "process" || !holder.isHere || holder.pid === ownPid) return undefined;
+  return join(holder.pid, gone);
 }

@@ -5,8 +5,11 @@ import type { Attention } from "./attention.ts";
 import type { PromptEditor } from "./input/editor.ts";
 import type { PromptHistory } from "./input/history.ts";
 import type { HistorySearch } from "./input/history-search.ts";
-import type { Action } from "./input/key-table.ts";
+import type { PromptImages } from "./input/images.ts";
+import type { Action, KeyBinding } from "./input/key-table.ts";
 import type { Popup } from "./input/popup.ts";
+import type { Vim } from "./input/vim.ts";
+import type { Notices } from "./notices.ts";
 import type { Overlay } from "./overlays/overlay.ts";
 import type { Target } from "./prompt-target.ts";
 import type { Screen } from "./screen/screen.ts";
@@ -40,7 +43,9 @@ export interface Host {
   readonly editor: PromptEditor;
   readonly history: PromptHistory;
   readonly attention: Attention;
+  readonly notices: Notices;
   readonly popup: Popup;
+  readonly images: PromptImages;
   readonly commands: Commands;
   readonly session: TerminalSession | undefined;
   readonly client: Client | undefined;
@@ -70,5 +75,11 @@ export interface Host {
   switchTo(sessionId: string): Promise<void>;
   openOverlay(overlay: Overlay): void;
   setTheme(theme: ThemeName): void;
+  /** The keys of the prompt, those of the user included. */
+  readonly keyTable: readonly KeyBinding[];
+  readonly vim: Vim | undefined;
+  setVim(isOn: boolean): void;
+  /** Stores choices for the terminal. */
+  prefer(changes: { readonly theme?: ThemeName; readonly vim?: boolean }): Promise<void>;
   exit(): void;
 }

@@ -7,12 +7,12 @@ import type { Client } from "../sdk/client.ts";
 import type { Block } from "../view/blocks.ts";
 import type { AttentionItem } from "../view/view.ts";
 import { openAttention } from "../view/waits.ts";
-import { findSession } from "./find-session.ts";
+import { findSession, joinHolder } from "./find-session.ts";
 import { type MenuEntry, menuOf } from "./plain-menu.ts";
 import { safe, safeLine } from "./screen/safe.ts";
 import { plainStyle } from "./screen/style.ts";
 import { TerminalSession } from "./session.ts";
-import type { SessionWish, TrustQuestion } from "./terminal.ts";
+import type { Join, SessionWish, TrustQuestion } from "./terminal.ts";
 import { blockLines } from "./transcript/block-lines.ts";
 
 export interface PlainOptions {
@@ -24,6 +24,7 @@ export interface PlainOptions {
   /** A line for the user. */
   readonly notice?: string | undefined;
   connect(): Promise<Client>;
+  readonly join?: Join | undefined;
   trust(): Promise<TrustQuestion | undefined>;
 }
 
@@ -67,10 +68,18 @@ class PlainTerminal {
     try {
       this.#client = await this.#options.connect();
       const resumeId = await findSession(this.#client, wish, cwd);
+      const gone = (): void => {
+        this.#print("notice: the terminal that had this session open has left. Resume it to go on.");
+        this.#reader.close();
+      };
+      const joined =
+        wish.kind === "attach" ? await joinHolder(this.#client, resumeId, { ...this.#options, gone }) : undefined;
+      if (joined) await this.#client.stop();
+      this.#client = joined ?? this.#client;
       const newId = wish.kind === "id" ? wish.sessionId : undefined;
       this.#session = await TerminalSession.open({
         client: this.#client,
-        cwd,
+        cwd: joined ? undefined : cwd,
         resumeId,
         ...(newId !== undefined && { newId }),
         onChange: (session) => {

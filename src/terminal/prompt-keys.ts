@@ -67,6 +67,9 @@ export class PromptKeys {
       case "editor":
         void editExternally(app);
         return true;
+      case "paste-image":
+        void this.#pasteImage();
+        return true;
       case "redraw":
         app.screen.redraw();
         return true;
@@ -137,6 +140,18 @@ export class PromptKeys {
     else if (isAgain) app.exit();
     else if (app.isBusy) app.commands.interrupt();
     else app.hint("Ctrl+C again exits");
+  }
+
+  async #pasteImage(): Promise<void> {
+    const app = this.#app;
+    try {
+      const marker = await app.images.fromClipboard(app.options.environment);
+      if (marker !== undefined) app.editor.insert(`${marker} `);
+      else app.hint("there is no image in the clipboard, or neither wl-paste, xclip nor pngpaste to read it");
+      app.screen.changedByKey();
+    } catch (error) {
+      app.fail(error);
+    }
   }
 
   #swapStash(): void {

@@ -13,7 +13,8 @@ import type { CommandEntry } from "./input/completion.ts";
 
 export interface OpenOptions {
   readonly client: Client;
-  readonly cwd: string;
+  /** Undefined for a session that is open elsewhere: it stays in its folder. */
+  readonly cwd: string | undefined;
   /** Undefined for a new session. */
   readonly resumeId: string | undefined;
   /** The id of a new session; a random one unless given. */
@@ -44,7 +45,7 @@ export class TerminalSession {
   static async open(options: OpenOptions): Promise<TerminalSession> {
     const opened = new TerminalSession(options);
     const config: ResumeConfig = {
-      workingDirectory: options.cwd,
+      ...(options.cwd !== undefined && { workingDirectory: options.cwd }),
       streaming: true,
       enableConfigDiscovery: true,
       clientName: "terminal",
@@ -68,6 +69,7 @@ export class TerminalSession {
     // Reading files of the workspace is not asked about; the rules of the user still hold.
     await opened.request("session.permissions.configure", { approveAllReadPermissionRequests: true });
     await opened.#foldPast();
+    opened.#onChange(opened);
     return opened;
   }
 
@@ -110,8 +112,9 @@ export class TerminalSession {
   }
 
   /** Sends a prompt: `steer` reaches the agent before its next model call, `queue` after its present work. */
-  async send(prompt: string, how: "steer" | "queue"): Promise<void> {
-    await this.request("session.send", { prompt, mode: how === "steer" ? "immediate" : "enqueue" });
+  async send(prompt: string, how: "steer" | "queue", attachments: readonly object[] = []): Promise<void> {
+    const mode = how === "steer" ? "immediate" : "enqueue";
+    await this.request("session.send", { prompt, mode, ...(attachments.length > 0 && { attachments }) });
   }
 
   /** Runs a slash command or a skill. Returns the text of a command that answers by itself. */
@@ -178,7 +181,16 @@ export class TerminalSession {
     const early = this.#early ?? [];
     this.#early = undefined;
     for (const event of early) if (event.ephemeral || !known.has(event.id)) this.#fold.apply(event);
-    this.#onChange(this);
+    await this.#foldOpenRequests();
+  }
+
+  /** Questions, forms and plans are announced by events that are not stored. */
+  async #foldOpenRequests(): Promise<void> {
+    const { events } = (await this.request("session.ui.pendingRequests")) as { events?: readonly SessionEvent[] };
+    for (const event of events ?? []) {
+      const { requestId } = event.data as { readonly requestId?: string };
+      if (!this.#fold.view.attention.has(requestId ?? "")) this.#fold.apply(event);
+    }
   }
 
   /** After a rewind the view is folded again; what was committed to the screen stays there. */

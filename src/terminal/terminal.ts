@@ -10,7 +10,7 @@
 import type { ReadStream, WriteStream } from "node:tty";
 import type { Client } from "../sdk/client.ts";
 import { App } from "./app.ts";
-import { findSession, openInServer } from "./find-session.ts";
+import { findSession, joinHolder, openInServer } from "./find-session.ts";
 import type { FirstFrame } from "./first-frame.ts";
 import { chooseModel } from "./first-run.ts";
 import { InputReader } from "./input/stdin.ts";
@@ -34,9 +34,13 @@ export interface TerminalOptions {
   /** The server belongs to another process: join the session that is open in it. */
   readonly attaches?: boolean;
   connect(): Promise<Client>;
+  /** Connects to the server of another process of this user; undefined when it has none. */
+  join?: Join | undefined;
   /** Things of the folder that would run if it were trusted; undefined when there is nothing to ask. */
   trust(): Promise<TrustQuestion | undefined>;
 }
+
+export type Join = (pid: number, onEnd: () => void) => Promise<Client | undefined>;
 
 export type SessionWish =
   | { readonly kind: "new" }
@@ -44,6 +48,8 @@ export type SessionWish =
   | { readonly kind: "continue" }
   /** Its id, the beginning of it, or its name. */
   | { readonly kind: "resume"; readonly reference: string }
+  /** Like `resume`, in the process that has it open. */
+  | { readonly kind: "attach"; readonly reference: string }
   /** The session with this id, or a new one with it. */
   | { readonly kind: "id"; readonly sessionId: string };
 
@@ -59,7 +65,7 @@ export async function runTerminal(options: TerminalOptions): Promise<void> {
   const tty = new Tty({ input, output, first, environment });
   const app = new App({
     ...{ tty, environment, cwd, home, version },
-    open: (target, sessionId) => openSession(target, sessionId),
+    open: (target, sessionId) => openSession(target, options, { resumeId: sessionId, mayJoin: true }),
   });
   const reader = new InputReader((event) => app.input(event));
   const leave = (): void => app.exit();
@@ -76,6 +82,7 @@ export async function runTerminal(options: TerminalOptions): Promise<void> {
   try {
     const opening = start(app, options);
     await app.left;
+    app.isLeaving = true;
     await Promise.race([opening, new Promise((resolve) => setTimeout(resolve, LEAVE_MS).unref())]);
     last = await leaveSession(app);
   } finally {
@@ -115,6 +122,7 @@ function captureWarnings(say: (text: string) => void): () => void {
 const LEAVE_MS = 1_000;
 
 async function start(app: App, options: TerminalOptions): Promise<void> {
+  await app.readPreferences();
   const { style } = app;
   app.commit([`${style.bold("troupe")} ${style.dim(`${options.version} · ${safeLine(options.cwd)}`)}`]);
   if (options.notice !== undefined) app.commit([style.yellow(`! ${safeLine(options.notice)}`)]);
@@ -139,7 +147,11 @@ async function connectAndOpen(app: App, options: TerminalOptions): Promise<void>
   const { client } = app;
   const isJoining = options.attaches === true && options.wish.kind === "new";
   const sessionId = isJoining ? await openInServer(client) : await findSession(client, options.wish, options.cwd);
-  await openSession(app, sessionId, options.wish.kind === "id" ? options.wish.sessionId : undefined);
+  await openSession(app, options, {
+    resumeId: sessionId,
+    newId: options.wish.kind === "id" ? options.wish.sessionId : undefined,
+    mayJoin: options.wish.kind === "attach",
+  });
   sayModel(app);
   if (options.wish.kind === "new" && !options.isModelChosen && !isJoining) await chooseModel(app);
 }
@@ -156,22 +168,56 @@ async function askForTrust(app: App, { folder, items, accept }: TrustQuestion): 
   if (choice === 0) await accept();
 }
 
-async function openSession(app: App, resumeId: string | undefined, newId?: string): Promise<void> {
+interface Opening {
+  /** Undefined for a new session. */
+  readonly resumeId: string | undefined;
+  readonly newId?: string | undefined;
+  /** A session that another process has open is joined there. */
+  readonly mayJoin?: boolean;
+}
+
+async function openSession(app: App, options: TerminalOptions, { resumeId, newId, mayJoin }: Opening): Promise<void> {
+  const { session: before, client: clientBefore } = app;
+  const gone = (): void => void reopenHere(app, options, resumeId ?? "");
+  const joined = mayJoin && app.client ? await joinHolder(app.client, resumeId, { ...options, gone }) : undefined;
+  if (joined) app.client = joined;
+  else if (app.isJoined) app.client = await options.connect();
   const { client } = app;
   if (!client) return;
-  const before = app.session;
   const session = await TerminalSession.open({
     client,
-    cwd: app.options.cwd,
+    cwd: joined ? undefined : app.options.cwd,
     resumeId,
     ...(newId !== undefined && { newId }),
     onChange: (changed) => {
       if (app.session === changed) app.viewChanged();
     },
   });
-  if (resumeId !== undefined) app.commit([app.style.dim(`session ${resumeId}`)]);
+  app.isJoined = joined !== undefined;
+  if (resumeId !== undefined) {
+    const short = resumeId.slice(0, 8);
+    app.commit([app.style.dim(joined ? `joined session ${short}, open in another terminal` : `session ${resumeId}`)]);
+  }
   app.attach(session, { isResumed: resumeId !== undefined });
-  await before?.close();
+  await before?.close().catch(() => undefined);
+  if (clientBefore !== client) await clientBefore?.stop();
+}
+
+/** The process that had the joined session open is gone: goes on with it here. */
+async function reopenHere(app: App, options: TerminalOptions, sessionId: string): Promise<void> {
+  if (app.session?.id !== sessionId || !app.isJoined || app.isLeaving) return;
+  app.commit([app.style.yellow("! the terminal that had this session open has left; it goes on here")]);
+  app.session = undefined;
+  app.client = undefined;
+  const attempt = async (): Promise<void> => {
+    app.client = await options.connect();
+    app.isJoined = false;
+    await openSession(app, options, { resumeId: sessionId });
+  };
+  await attempt().catch((error: unknown) => {
+    app.fail(error);
+    app.retry = attempt;
+  });
 }
 
 /** The built-in model is a stand-in: says how to get a real one. */

@@ -93,7 +93,7 @@ export const agentTools: readonly ((agents: AgentSource) => Tool)[] = [
 /** Names of built-in tools that a session may lack; a tool list may still name them. */
 export const optionalToolNames: readonly string[] = [
   ...[...searchTools, ...autopilotTools, ...interactiveTools, ...boardTools].map(({ name }) => name),
-  ...["skill", "store_memory", "vote_memory", "read_inbox"],
+  ...["skill", "store_memory", "vote_memory", "read_inbox", "tool_search_tool_regex"],
   ...["task", "read_agent", "write_agent", "list_agents", "stop_agent", "subagents_run", "subagents_read"],
 ];
 

@@ -30,7 +30,7 @@ describe("sessions of an editor", () => {
     });
   });
 
-  it("forks a session: the copy knows what was said, and the original goes on without it", async () => {
+  it("forks a session: the copy has the history, and the original continues without it", async () => {
     await withEditor({ steps: [says("Noted."), says("42."), says("Yes.")], draft: true }, async (editor) => {
       const { sessionId } = await editor.open();
       await editor.prompt(sessionId, "Remember 42");

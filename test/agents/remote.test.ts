@@ -118,7 +118,7 @@ describe("agents of a server", () => {
     const messages: string[] = [];
     const note = ({ message }: { message: string }): void => void messages.push(message);
     await loadRemote(() => new Promise(() => undefined), { note, withinMs: 30 });
-    expect(messages).toEqual(["Remote agents are left out: no answer within 0.03 s."]);
+    expect(messages).toEqual(["Remote agents are not used: no answer within 0.03 s."]);
   });
 
   it.each([

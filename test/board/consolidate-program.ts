@@ -8,7 +8,7 @@ const environment = { HOME: home, TROUPE_HOME: home, TROUPE_NO_DISCOVERY: "1", T
 
 if (action === "consolidate") {
   const runtime = createRuntime({ environment, home });
-  const { outcome } = await consolidate(runtime, { cwd, sessionId, model });
+  const { outcome } = await consolidate(runtime, { cwd, sessionId, model: { name: model } });
   if (outcome.kind !== "done") throw "error" in outcome ? outcome.error : new Error(outcome.kind);
   await runtime.close();
 } else {

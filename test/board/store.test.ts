@@ -39,7 +39,7 @@ describe("the rows of a board", () => {
       expect(await board.add("agent", text("one", { content: "New." }), AGENT)).toBe("unchanged");
     }));
 
-  it("are found again by another process, in a file nobody else can read", () =>
+  it("are found by another process, in a file that only the owner can read", () =>
     onBoard(async (board, home) => {
       await board.add("agent", text("one"), AGENT);
       const again = openBoard(optionsFor(home));
@@ -173,7 +173,7 @@ describe("purging", () => {
 });
 
 describe("the file", () => {
-  it("is put aside when it is damaged, never deleted, and that is said", () =>
+  it("renames a damaged file instead of deleting it, and reports that", () =>
     onBoard(async (_, home) => {
       writeFileSync(join(home, "board.db"), "this is no database, but somebody's work\n".repeat(100));
       const notices: string[] = [];

@@ -107,7 +107,7 @@ describe("who may write", () => {
       expect(await contextBoard.bind({ command: "get_board" }).access(contextOf(byAgent(board)))).toEqual([]);
     }));
 
-  it("is nobody who only reads, and nobody without a board", () =>
+  it("is not given to readers or to sessions without a board", () =>
     onBoard(async (board) => {
       const port = readingBoard(board);
       await board.add("agent", text("x"), AGENT);

@@ -60,7 +60,7 @@ describe("troupe trust", () => {
     expect(check(place)).toBe("untrusted");
   });
 
-  it("refuses where nobody can be asked, unless told yes", async () => {
+  it("refuses when the user cannot be asked, unless --yes is given", async () => {
     await using place = await stage();
     await expect(run(place, [])).rejects.toThrow("--yes");
     expect(check(place)).toBe("untrusted");

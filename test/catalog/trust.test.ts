@@ -81,7 +81,7 @@ describe("trust in a folder", () => {
     expect(Object.keys(await place.tree())).toEqual(["work/README.md"]);
   });
 
-  it("by the user's list of folders approves nothing in them by itself, and takes no relative names", async () => {
+  it("by the user's list of folders approves none of their programs, and accepts no relative names", async () => {
     await using place = await stage();
     const listed = readTrust(place.home).of(place.folder, { trustedFolders: [place.folder] });
     expect([listed.state, listed.check(item("hook", "a", 1))]).toEqual(["trusted", "new"]);
@@ -146,7 +146,7 @@ describe("trust.json", () => {
     await chmod(place.at("home/trust.json"), mode);
     const book = readTrust(place.home);
     expect(book.of(place.folder).state).toBe("none");
-    expect(book.notices[0]?.message).toContain("can be written by others");
+    expect(book.notices[0]?.message).toContain("is writable by other users");
     await chmod(place.at("home/trust.json"), 0o600);
     expect(readTrust(place.home).of(place.folder).state).toBe("trusted");
   });

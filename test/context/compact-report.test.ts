@@ -25,7 +25,7 @@ const result = (number: number, characters: number): Message[] => [
 ];
 
 describe("what fills the window", () => {
-  it("is told by kind, and the ten largest results by what was called", () => {
+  it("counts by kind, and lists the ten largest results by tool", () => {
     const shown = {
       system: `You are.\n<custom_instructions>\n${"i".repeat(400)}\n</custom_instructions>`,
       tools: [echo, remote],

@@ -18,7 +18,7 @@ export const guides: readonly string[] = documents.filter(
 
 /** The content of fenced blocks in one language. */
 export function codeBlocks(markdown: string, language: string): string[] {
-  return [...markdown.matchAll(/^```(\w*)\n([\s\S]*?)^```$/gm)].flatMap(([, found, content = ""]) =>
+  return [...markdown.matchAll(/^```(\w*)(?: \w+)?\n([\s\S]*?)^```$/gm)].flatMap(([, found, content = ""]) =>
     found === language ? [content] : [],
   );
 }

@@ -36,26 +36,75 @@ describe("docs/features.md", () => {
   it.each(done)("proves $id by a test", ({ id, proof }) => {
     const [, file = "", label = ""] = proof.match(/^`([^`]+\.test\.ts)` (.+)$/) ?? [];
     expect(existsSync(file), `${file} of ${id} does not exist`).toBe(true);
-    expect(
-      titles(read(file)).filter((title) => title.includes(label)),
-      `no title in ${file} has "${label}"`,
-    ).not.toEqual([]);
+    const found = testsIn(read(file)).filter(({ title }) => title.includes(label));
+    expect(found, `no title in ${file} has "${label}"`).not.toEqual([]);
     expect(idsIn(label)).toContain(id);
+    const proofs = found.filter(({ isRun, body }) => isRun && ASSERTS.test(body));
+    expect(proofs, `every test in ${file} with "${label}" is skipped or asserts nothing`).not.toEqual([]);
   });
 });
 
-describe("reading titles", () => {
-  it("finds them in every form of a test and expands ranges", () => {
-    const source =
-      'describe("A-1", () => {\n  it.each([\n    [1, "x"],\n  ])("LOOP-03 to LOOP-05", f);\n  it(\n    \'b\', f);\n});';
-    expect(titles(source)).toEqual(["A-1", "LOOP-03 to LOOP-05", "b"]);
+describe("reading tests", () => {
+  const source = [
+    'describe("A-1", () => {',
+    "  it.each([",
+    '    [1, "x"],',
+    '  ])("LOOP-03 to LOOP-05", () => expect(1).toBe(1));',
+    "  it(",
+    "    'b', f);",
+    '  it.skip("c", () => expect(1).toBe(1));',
+    '  it.todo("d");',
+    '  it.skipIf(!hasTmux)("e", () => expect(1).toBe(1));',
+    "});",
+    'describe.skip("f", () => {',
+    '  it("g", () => expect(1).toBe(1));',
+    "});",
+  ].join("\n");
+
+  it("finds every form of a test, and which of them are run", () => {
+    const found = testsIn(source).map(({ title, isRun, body }) => [title, isRun, ASSERTS.test(body)]);
+    expect(found).toEqual([
+      ["A-1", true, true],
+      ["LOOP-03 to LOOP-05", true, true],
+      ["b", true, false],
+      ["c", false, true],
+      ["d", false, false],
+      ["e", true, true],
+      ["f", false, true],
+      ["g", false, true],
+    ]);
+  });
+
+  it("expands ranges of ids", () => {
     expect(idsIn("LOOP-03 to LOOP-05 and LOOP-09")).toEqual(["LOOP-03", "LOOP-04", "LOOP-05", "LOOP-09"]);
   });
 });
 
-function titles(source: string): string[] {
-  const call = /\b(?:describe|it|test)(?:\.\w+(?:\([\s\S]*?\))?)*\(\s*(["'`])((?:\\.|(?!\1)[^\\\n])*)\1/g;
-  return [...source.matchAll(call)].map(([, , title = ""]) => title);
+const ASSERTS = /\bexpect\w*\s*[.(<]|\bassert\w*[.(]/;
+
+interface FoundTest {
+  readonly title: string;
+  /** False for `skip` and `todo`, its own or of a `describe` around it. */
+  readonly isRun: boolean;
+  /** For a `describe`, everything in it. */
+  readonly body: string;
+}
+
+/** Relies on the format of the repository: what is inside of something has a deeper indentation. */
+function testsIn(source: string): FoundTest[] {
+  const call =
+    /^( *)(describe|it|test)((?:\.(?:each|for|skipIf|runIf)(?:<[^\n]*>)?\([\s\S]*?\)|\.\w+)*)\(\s*(["'`])((?:\\.|(?!\4)[^\\\n])*)\4/gm;
+  const isOff = (modifiers: string): boolean => /\.(?:skip|todo)\b/.test(modifiers);
+  const around: { depth: number; isOff: boolean }[] = [];
+  return [...source.matchAll(call)].map((match) => {
+    const [whole, indent = "", , modifiers = "", , title = ""] = match;
+    while ((around.at(-1)?.depth ?? -1) >= indent.length) around.pop();
+    const off = isOff(modifiers) || (around.at(-1)?.isOff ?? false);
+    around.push({ depth: indent.length, isOff: off });
+    const rest = source.slice((match.index ?? 0) + whole.length);
+    const end = rest.search(new RegExp(`\\n {0,${indent.length}}(?:\\}|\\)|describe|it|test)`));
+    return { title, isRun: !off, body: end < 0 ? rest : rest.slice(0, end) };
+  });
 }
 
 /** The ids a title names, with those inside a range such as "LOOP-01 to LOOP-08". */

@@ -111,7 +111,7 @@ describe("--agent", () => {
       place.write("project/.troupe/agents/lead.md", agent(""));
       place.write("home/skills/knots/SKILL.md", "---\nname: knots\ndescription: Knots.\n---\n\nTIE A BOWLINE.\n");
       const plain = await lead(place);
-      const led = await lead(place, { agent: "lead" });
+      const led = await lead(place, { agents: { main: "lead" } });
       expect(toolsOf(led.first)).toEqual(toolsOf(plain.first));
       expect(JSON.stringify(led.first.messages)).not.toContain("BOWLINE");
     }));
@@ -120,7 +120,7 @@ describe("--agent", () => {
     withPlace(async (place) => {
       place.write("project/.troupe/agents/lead.md", agent("tools: [view]\nskills: [knots, sails]"));
       place.write("home/skills/knots/SKILL.md", "---\nname: knots\ndescription: Knots.\n---\n\nTIE A BOWLINE.\n");
-      const { first, events } = await lead(place, { agent: "lead" });
+      const { first, events } = await lead(place, { agents: { main: "lead" } });
       expect(toolsOf(first)).toEqual(["view"]);
       expect(first.messages.map(({ role }) => role)).toEqual(["user"]);
       expect(first.system).toContain("TIE A BOWLINE.");
@@ -143,7 +143,7 @@ describe("--agent", () => {
       expect(refused).toMatchObject({ code: 2, stderr: expect.stringContaining("user-invocable: false") });
     }));
 
-  it("SDK-14 fails with a clear error for a name that nobody has", () =>
+  it("SDK-14 fails with a clear error for an unknown name", () =>
     withPlace(async (place) => {
       place.write("project/.troupe/agents/lead.md", agent(""));
       expect(await troupe(["-p", "x", "--agent", "laed"], place)).toEqual({
@@ -199,24 +199,24 @@ describe("--agent", () => {
       const command = JSON.stringify(process.execPath);
       place.write("home/agents/lead.md", agent(`mcp-servers: { toolbox: { command: ${command}, args: ${args} } }`));
       const plain = await lead(place);
-      const led = await lead(place, { agent: "lead" });
+      const led = await lead(place, { agents: { main: "lead" } });
       const brought = toolsOf(led.first).filter((name) => !toolsOf(plain.first).includes(name));
       expect(brought.length).toBeGreaterThan(0);
       expect(brought.every((name) => name.includes("toolbox") || name.includes("mcp"))).toBe(true);
     }));
 
-  it("is kept when the session goes on, until another is chosen or none", () =>
+  it("is kept when the session is resumed, until another agent or none is chosen", () =>
     withPlace(async (place) => {
       place.write("home/agents/lead.md", agent("tools: [view]"));
       place.write("home/agents/other.md", agent("tools: [grep]", "You are the OTHER."));
-      const { id: resume } = await lead(place, { agent: "lead" });
+      const { id: resume } = await lead(place, { agents: { main: "lead" } });
       const kept = await lead(place, { resume });
       expect(toolsOf(kept.first)).toEqual(["view"]);
       expect(kept.first.system).toContain("LEADER");
-      const other = await lead(place, { resume, agent: "other" });
+      const other = await lead(place, { resume, agents: { main: "other" } });
       expect(toolsOf(other.first)).toEqual(["grep"]);
       expect(other.first.system).not.toContain("LEADER");
-      const none = await lead(place, { resume, agent: "default" });
+      const none = await lead(place, { resume, agents: { main: "default" } });
       expect(none.first.system).not.toContain("agent_instructions");
       expect(toolsOf(none.first)).toContain("create");
       const after = await lead(place, { resume });
@@ -228,10 +228,10 @@ describe("--agent", () => {
       ]);
     }));
 
-  it("does not go on with more rights when the agent that led is gone", () =>
+  it("does not resume with more rights when the main agent no longer exists", () =>
     withPlace(async (place) => {
       place.write("home/agents/lead.md", agent("tools: [view]"));
-      await lead(place, { agent: "lead" });
+      await lead(place, { agents: { main: "lead" } });
       place.write("home/agents/lead.md", "---\nnothing: here\n---\n");
       const { code, stderr, requests } = await ask(place, ["--continue"]);
       expect({ code, requests }).toEqual({ code: 2, requests: [] });
@@ -250,7 +250,7 @@ describe("--agent", () => {
       });
       const runtime = createRuntime({ environment: { ...SERVED, TROUPE_BASE_URL: server.baseUrl }, home });
       const toolChoice = { hiddenFromMain: ["grep"] };
-      const session = await runtime.createSession({ cwd, agent: "lead", toolChoice });
+      const session = await runtime.createSession({ cwd, agents: { main: "lead" }, tools: { choice: toolChoice } });
       await session.sendAndWait({ prompt: "go" });
       await session.close();
       await runtime.close();

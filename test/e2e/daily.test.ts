@@ -58,6 +58,15 @@ describe("sessions", () => {
     expect(at.sessions()).toHaveLength(1);
   });
 
+  it("names no session after a command that was answered without one", async () => {
+    await using at = await desk();
+    for (const command of ["/help", "/skills", "/usage"]) {
+      const { code, stderr } = await at.run(["-p", command]);
+      expect({ command, code, stderr }).toEqual({ command, code: 0, stderr: "" });
+    }
+    expect(at.sessions()).toEqual([]);
+  });
+
   it("says on stderr that a resumed session worked in another folder", async () => {
     await using at = await desk();
     await at.say(ok, ["-p", "hello"]);
@@ -211,6 +220,23 @@ describe("input and output", () => {
     await using at = await desk();
     const { stdout } = await at.say(ok, ["-p", "x", "-s", "--output-format", "json", "--stream", "on"]);
     expect(stdout).toContain('"assistant.message_delta"');
+  });
+
+  it("shows no part of a secret that is split over deltas", async () => {
+    await using at = await desk();
+    const secret = `ghp_${"0a1B2c3D4e5F6g7H8i9J".repeat(2).slice(0, 36)}`;
+    const steps = [{ say: `The token is ${secret} here.`, chunkSize: 3 }];
+    const plain = await at.say(steps, ["-p", "x", "--stream", "on"]);
+    expect(plain).toMatchObject({ code: 0, stdout: "The token is [redacted:github-token] here.\n" });
+    const json = await at.say(steps, ["-p", "x", "--output-format", "json", "--stream", "on"]);
+    const deltas = json.stdout
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line))
+      .filter(({ type }) => type === "assistant.message_delta")
+      .map(({ data }) => data.deltaContent);
+    expect(deltas.length).toBeGreaterThan(2);
+    expect(deltas.join("")).toBe("The token is [redacted:github-token] here.");
   });
 
   it("puts what was typed into $ARGUMENTS of a command file", async () => {

@@ -157,7 +157,7 @@ describe.skipIf(!hasTmux)(
       await terminal.shows(/Resume this session with: troupe --resume [0-9a-f]{8}\s+ended with 0/);
     });
 
-    it("goes on after kill -9 with the session and the draft", async () => {
+    it("resumes after kill -9 with the session and the draft", async () => {
       const { folder, home, cwd } = await folders();
       await using _ = folder;
       const model = JSON.stringify({ steps: [{ say: "The word is plum." }], otherwise: { say: "still here" } });
@@ -183,6 +183,9 @@ describe.skipIf(!hasTmux)(
       await writeFile(folder.at("script.json"), JSON.stringify({ steps: [{ say: lines.join("\n\n") }] }));
       const terminal = await open({ home, cwd, columns, args: ["--model", `faux:${folder.at("script.json")}`] });
       await terminal.shows("Esc Esc rewinds");
+      // A long status line that became shorter must not leave cells that tmux wraps.
+      await terminal.keys("C-x", "C-k");
+      await terminal.shows("again stops all background agents");
       await terminal.keys("go", "Enter");
       await terminal.shows("Line 29");
       await terminal.shows("Esc Esc rewinds");
@@ -199,6 +202,41 @@ describe.skipIf(!hasTmux)(
       const all = await terminal.all();
       expect(all.match(/Esc Esc/g)).toHaveLength(1);
       for (let index = 0; index < lines.length; index++) expect(all).toContain(`Line ${index} of many`);
+    });
+
+    it("joins a session of another terminal by its name: no gap, one answer closes both cards, it outlives the first", async () => {
+      const { folder, home, cwd } = await folders();
+      await using _ = folder;
+      const steps = [
+        {
+          say: "I have a question.",
+          call: { name: "ask_user", arguments: { question: "Which?", choices: ["a", "b"] } },
+        },
+        { say: "I write.", call: { name: "create", arguments: { path: "made.txt", file_text: "one\n" } } },
+        { say: "All is done." },
+      ];
+      await writeFile(folder.at("script.json"), JSON.stringify({ steps, otherwise: { say: "noted" } }));
+      const model = `faux:${folder.at("script.json")}`;
+      const first = await open({ home, cwd, args: ["--name", "plum", "--model", model] });
+      await first.shows("Esc Esc rewinds");
+      await first.keys("go", "Enter");
+      await first.shows("▌ Which?");
+      const second = await open({ home, cwd: home, columns: 70, args: ["--attach", "plum", "--model", "understudy"] });
+      await second.shows("open in another terminal");
+      await second.shows(/^› go$/m);
+      await second.shows(/^▌ 1–2 choose/m);
+      await second.keys("2");
+      await first.shows(/^▌ y once/m);
+      expect(await first.text()).not.toContain("▌ Which?");
+      await second.shows(/^▌ y once/m);
+      await first.keys("y");
+      await second.shows("All is done.");
+      expect(await second.text()).not.toContain("▌ y once");
+      await first.shows("Esc Esc rewinds");
+      await first.keys("C-d");
+      await first.shows("ended with 0");
+      await second.shows("it goes on here");
+      await second.shows(/^interactive · understudy/m);
     });
 
     it("writes no colours when NO_COLOR is set", async () => {

@@ -151,7 +151,7 @@ describe("sessions", () => {
     expect(existsSync(join(home, "session-state", "11111111-2222-4333-8444-555555555555"))).toBe(false);
   });
 
-  it("refuses a name that is taken, and a faux session without a model to go on with", async () => {
+  it("refuses a name that is taken, and a faux session without a model to resume with", async () => {
     const home = newHome();
     await troupe(["-p", "x", "--name", "Release", "--model", say("ok")], { cwd, home });
     const taken = await troupe(["-p", "x", "--name", "release", "--model", say("ok")], { cwd, home });
@@ -249,7 +249,7 @@ describe("every error is one line that says what to do, with its own exit code",
 });
 
 describe("interruption", () => {
-  it("Ctrl+C stops cleanly and leaves a session that goes on", async () => {
+  it("Ctrl+C stops cleanly and leaves a session that can be resumed", async () => {
     const home = newHome();
     const model = script(folder.path, [
       { call: { name: "view", arguments: { path: "a.txt" } } },

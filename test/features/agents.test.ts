@@ -209,7 +209,9 @@ describe("agents of others", () => {
         expect.stringContaining("weather"),
       ]);
     });
-    await expect(onStage([], { files, agent: "poet" }, async () => undefined)).rejects.toThrow("user-invocable: false");
+    await expect(onStage([], { files, agents: { main: "poet" } }, async () => undefined)).rejects.toThrow(
+      "user-invocable: false",
+    );
   });
 
   it("ORC-25 SDK-07 MCP servers of an agent run for it, and only it sees their tools", async () => {
@@ -267,7 +269,7 @@ describe("agents of the program", () => {
     "SDK-06 SDK-41 an agent with tools: %s has all tools of the session, also those hidden from the default agent",
     async (tools) => {
       const toolChoice = { hiddenFromMain: ["glob", "bash"], excluded: ["grep"] };
-      const options = withAgent(tools === undefined ? {} : { tools }, { toolChoice });
+      const options = withAgent(tools === undefined ? {} : { tools }, { tools: { choice: toolChoice } });
       const steps = started("poet", calls(["glob", { pattern: "*" }]), says("done"));
       await onStage(steps, { ...options, files: { "found.txt": "x" } }, async ({ session, first }) => {
         await session.sendAndWait({ prompt: "go" });
@@ -282,7 +284,10 @@ describe("agents of the program", () => {
   );
 
   it("SDK-41 an agent without a tool list that leads has the tools hidden from the default agent", async () => {
-    const options = withAgent({}, { agent: "poet", toolChoice: { hiddenFromMain: ["glob"], excluded: ["grep"] } });
+    const options = withAgent(
+      {},
+      { agents: { main: "poet" }, tools: { choice: { hiddenFromMain: ["glob"], excluded: ["grep"] } } },
+    );
     await onStage([says("hi")], options, async ({ session, first }) => {
       await session.sendAndWait({ prompt: "go" });
       expect(toolNames(first("main"))).toContain("glob");
@@ -305,15 +310,19 @@ describe("agents of the program", () => {
     ];
     const toolChoice = { hiddenFromMain: ["create"] };
     const settings = { "home:settings.json": JSON.stringify({ permissions: { deny: ["write"] } }) };
-    await onStage(steps, { workspace: { agents }, toolChoice, files: settings }, async ({ session, first }) => {
-      await session.sendAndWait({ prompt: "go" });
-      const allowed = toolNames(first("a"));
-      expect(toolNames(first("b")).filter((name) => !allowed.includes(name))).toEqual([]);
-      expect(toolNames(first("c"))).toContain("create");
-      expect(dataOf(session.events, "troupe.permission")).toEqual(
-        expect.arrayContaining([expect.objectContaining({ decision: "denied", by: "rule" })]),
-      );
-    });
+    await onStage(
+      steps,
+      { workspace: { agents }, tools: { choice: toolChoice }, files: settings },
+      async ({ session, first }) => {
+        await session.sendAndWait({ prompt: "go" });
+        const allowed = toolNames(first("a"));
+        expect(toolNames(first("b")).filter((name) => !allowed.includes(name))).toEqual([]);
+        expect(toolNames(first("c"))).toContain("create");
+        expect(dataOf(session.events, "troupe.permission")).toEqual(
+          expect.arrayContaining([expect.objectContaining({ decision: "denied", by: "rule" })]),
+        );
+      },
+    );
   });
 
   it("SDK-08 with infer: false cannot be chosen by a model, but by a person", async () => {
@@ -323,13 +332,17 @@ describe("agents of the program", () => {
       expect(JSON.stringify(first("main").tools)).not.toContain("poet");
       expect(resultsOf(session.events, "task")[0]).toContain('There is no agent "poet"');
     });
-    await onStage([says("hi")], withAgent({ infer: false }, { agent: "poet" }), async ({ session, first }) => {
-      await session.sendAndWait({ prompt: "go" });
-      expect(first("main").system).toContain("You are poet.");
-    });
+    await onStage(
+      [says("hi")],
+      withAgent({ infer: false }, { agents: { main: "poet" } }),
+      async ({ session, first }) => {
+        await session.sendAndWait({ prompt: "go" });
+        expect(first("main").system).toContain("You are poet.");
+      },
+    );
   });
 
-  it("SDK-10 SDK-11 SDK-12 are told their skills in full, inherit none, and a missing one is said", async () => {
+  it("SDK-10 SDK-11 SDK-12 receive their skills in full, inherit none, and a missing one is reported", async () => {
     const files = { "more/verse/SKILL.md": "---\nname: verse\ndescription: how to rhyme\n---\nRhyme in pairs.\n" };
     const agents = [
       { ...poet, skills: ["verse", "prose"] },
@@ -358,7 +371,7 @@ describe("agents of the program", () => {
 
   it("SDK-25 what is hidden from the main agent is there for an agent that lists it, and works", async () => {
     const steps = started("poet", calls(["glob", { pattern: "*" }]), says("done"));
-    const options = withAgent({ tools: ["glob"] }, { toolChoice: { hiddenFromMain: ["glob"] } });
+    const options = withAgent({ tools: ["glob"] }, { tools: { choice: { hiddenFromMain: ["glob"] } } });
     await onStage(steps, { ...options, files: { "found.txt": "x" } }, async ({ session, first }) => {
       await session.sendAndWait({ prompt: "go" });
       expect(toolNames(first("main"))).not.toContain("glob");
@@ -383,7 +396,7 @@ describe("agents of the program", () => {
     "SDK-26 SDK-27 SDK-28 %s holds for the main agent and for those it starts",
     async (_title, toolChoice, expected) => {
       const looked = ["view", "glob", "grep", "task"];
-      const options = withAgent({ tools: ["view", "glob", "grep"] }, { toolChoice });
+      const options = withAgent({ tools: ["view", "glob", "grep"] }, { tools: { choice: toolChoice } });
       await onStage(started("poet"), options, async ({ session, first }) => {
         await session.sendAndWait({ prompt: "go" });
         expect({

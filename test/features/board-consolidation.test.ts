@@ -52,7 +52,7 @@ async function subconscious(
 ): Promise<void> {
   const { before, ...options } = more;
   const script = [says("Tests run with make check."), starting, says("It has started."), says("ok"), rem(...steps)];
-  await onStage(script, { environment, waitForAgentsMs: 10_000, ...options }, async (stage) => {
+  await onStage(script, { environment, agents: { waitMs: 10_000 }, ...options }, async (stage) => {
     await withBoard(stage, async (board) => {
       await before?.(board);
       await stage.session.sendAndWait({ prompt: "How are tests run?" });
@@ -94,7 +94,7 @@ describe("rem-agent", () => {
       says("ok"),
       rem(says("done")),
     ];
-    await onStage(script, { environment, waitForAgentsMs: 10_000 }, async (stage) => {
+    await onStage(script, { environment, agents: { waitMs: 10_000 } }, async (stage) => {
       for (const prompt of ["one", "two"]) await stage.session.sendAndWait({ prompt });
       await submit(stage.session, "/compact");
       await submit(stage.session, "/subconscious run");
@@ -151,7 +151,7 @@ describe("rem-agent", () => {
     );
   });
 
-  it("MEM-37 changes the board by its calls alone, all at its end: before that nobody sees anything", async () => {
+  it("MEM-37 changes the board only by its calls, all at its end: no change is visible before", async () => {
     let during: unknown;
     await subconscious(
       [
@@ -183,13 +183,13 @@ describe("rem-agent", () => {
     );
   });
 
-  it("is told what it may not do, and goes on", async () => {
+  it("gets an error for a forbidden change, and continues", async () => {
     await subconscious(
       [prune("item-1"), prune("item-2"), prune("mine"), add("Bad Name"), add("good"), says("done")],
       async ({ session }, board) => {
         expect(resultsOf(session.events, "context_board")).toEqual([
           "Pruned item-1.",
-          expect.stringContaining("At most 1 of the 3"),
+          expect.stringContaining("at most 1 of the 3"),
           expect.stringContaining("cannot be pruned"),
           expect.stringContaining("lower-case words"),
           "Added good.",
@@ -226,7 +226,7 @@ describe("rem-agent", () => {
 });
 
 describe("a consolidation in a session of its own", () => {
-  it("works on the learnings of the session it is told, and is no session to speak of", async () => {
+  it("works on the learnings of the given session, and does not count as a session", async () => {
     const script = [says("Tests run with make check."), rem(add("test-command", "make check"), says("done"))];
     await onStage(script, { files: { "AGENTS.md": "HOUSE RULE" } }, async (stage) => {
       await stage.session.sendAndWait({ prompt: "How are tests run?" });
@@ -236,7 +236,7 @@ describe("a consolidation in a session of its own", () => {
       const { report, by, outcome } = await consolidate(runtime, {
         cwd: folder,
         sessionId: stage.session.id,
-        model: "alpha/large",
+        model: { name: "alpha/large" },
       });
       expect(outcome).toMatchObject({ kind: "done", answer: expect.stringContaining("1 item added (test-command)") });
       expect(report).toMatchObject({ outcome: "applied", sessionId: stage.session.id });
@@ -256,7 +256,7 @@ describe("a consolidation in a session of its own", () => {
   it("is refused for a session there is not", async () => {
     await onStage([], {}, async ({ home, folder }) => {
       const runtime = createRuntime({ environment: { HOME: home }, home });
-      const wanted = consolidate(runtime, { cwd: folder, sessionId: "nobody", model: "alpha/large" });
+      const wanted = consolidate(runtime, { cwd: folder, sessionId: "nobody", model: { name: "alpha/large" } });
       await expect(wanted).rejects.toThrow("There is no session nobody.");
       await runtime.close();
     });

@@ -43,7 +43,8 @@ interface Recorded {
 async function ending(
   messages: number,
   look: (what: { outcome: string; recorded: Recorded | undefined; stage: Stage; ms: number }) => Promise<void>,
-  more: StageOptions & Partial<Pick<ShutdownConsolidation, "program" | "model">> & { parent?: string } = {},
+  more: Omit<StageOptions, "model" | "program"> &
+    Partial<Pick<ShutdownConsolidation, "program" | "model">> & { parent?: string } = {},
 ): Promise<void> {
   const { program, model, parent, ...options } = more;
   const script = Array.from({ length: messages }, (_, index) => says(`answer ${index + 1}`));
@@ -110,7 +111,7 @@ describe("when an interactive session ends", () => {
     );
   });
 
-  it("MEM-42 nobody waits for it: it lives on in a group of its own", async () => {
+  it("MEM-42 runs in a process group of its own, and the exit does not wait for it", async () => {
     await ending(3, async ({ recorded, stage, ms }) => {
       expect(ms).toBeLessThan(HANG_MS);
       await stage.session.close();

@@ -47,10 +47,13 @@ async function keeping(
 }
 
 /** Another session on the same state, as another process would have it. */
-async function another({ home, folder }: Stage, more: Partial<SessionRequest> & { resume?: string } = {}) {
+async function another(
+  { home, folder }: Stage,
+  more: Omit<Partial<SessionRequest>, "resume"> & { resume?: string } = {},
+) {
   const { resume, ...rest } = more;
   const runtime = createRuntime({ environment: { HOME: home, TROUPE_SANDBOX: "off", ...environment }, home });
-  const request = { cwd: folder, model: "alpha/large", ...rest };
+  const request = { cwd: folder, model: { name: "alpha/large" }, ...rest };
   const session = await (resume ? runtime.resumeSession(resume, request) : runtime.createSession(request));
   await session.close();
   await runtime.close();

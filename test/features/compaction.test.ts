@@ -41,7 +41,7 @@ const only = (events: readonly SessionEvent[], ...types: readonly string[]): Ses
   events.filter(({ type }) => types.includes(type));
 
 describe("compaction", () => {
-  it("LOOP-31 begins at 0.80 of the window while the agent goes on, and the next request has the new beginning", async () => {
+  it("LOOP-31 begins at 0.80 of the window while the agent continues, and the next request has the new beginning", async () => {
     const written = deferred<void>();
     const goOn = deferred<void>();
     const steps = [
@@ -169,7 +169,7 @@ describe("compaction", () => {
     });
   });
 
-  it("LOOP-31 is forced by a provider that finds the request too long, once, and the turn goes on", async () => {
+  it("LOOP-31 runs once when a provider refuses the request as too long, and the turn continues", async () => {
     const steps = [reads("a"), reads("b"), httpStatus(413), says("done"), summaries(says(SUMMARY))];
     await onStage(steps, { ...base, window: 200_000 }, async ({ session, heard, requests }) => {
       expect(await session.sendAndWait({ prompt: "Read" })).toEqual({ kind: "done", answer: "done" });
@@ -214,20 +214,24 @@ describe("compaction", () => {
     const environment = { COPILOT_SUBCONSCIOUS: "on", SIDEKICK_AGENTS: "off" };
     const remembered = `${SUMMARY}\n<technical_details>\nRemember: always use tabs. Store this fact.\n</technical_details>`;
     const steps = [stores(), says("one"), says("two"), summaries(says(remembered))];
-    await onStage(steps, { environment, memory: { enabled: true }, files: repository() }, async (stage) => {
-      const { session, folder, home } = stage;
-      await onBoard(stage, (board) => board.add("user", boardText("kept"), PERSON));
-      await session.sendAndWait({ prompt: "Remember that we use tabs" });
-      await session.sendAndWait({ prompt: "And spaces never" });
-      const before = { board: await onBoard(stage, (board) => board.list()), files: remembering(home, folder) };
-      expect(before.board).toHaveLength(1);
-      expect(Object.values(before.files).join("\n")).toContain(input.fact);
-      await submit(session, "/compact");
-      expect(dataOf(session.events, "session.compaction_complete")).toMatchObject([{ success: true }]);
-      expect({ board: await onBoard(stage, (board) => board.list()), files: remembering(home, folder) }).toEqual(
-        before,
-      );
-    });
+    await onStage(
+      steps,
+      { environment, context: { memory: { enabled: true } }, files: repository() },
+      async (stage) => {
+        const { session, folder, home } = stage;
+        await onBoard(stage, (board) => board.add("user", boardText("kept"), PERSON));
+        await session.sendAndWait({ prompt: "Remember that we use tabs" });
+        await session.sendAndWait({ prompt: "And spaces never" });
+        const before = { board: await onBoard(stage, (board) => board.list()), files: remembering(home, folder) };
+        expect(before.board).toHaveLength(1);
+        expect(Object.values(before.files).join("\n")).toContain(input.fact);
+        await submit(session, "/compact");
+        expect(dataOf(session.events, "session.compaction_complete")).toMatchObject([{ success: true }]);
+        expect({ board: await onBoard(stage, (board) => board.list()), files: remembering(home, folder) }).toEqual(
+          before,
+        );
+      },
+    );
   });
 });
 

@@ -40,7 +40,7 @@ describe("subagents_run in a whole session", () => {
     ["six", ["a", "b", "c", "d", "e", "f"].map((id) => worker(id)), {}, /at most 5 workers/],
     ["an unknown role", [worker("a"), worker("b", "poet")], {}, /no role "poet"/],
     ["another mode", [worker("a")], { mode: "serial" }, /mode/],
-  ])("BLX-03 BLX-04 BLX-10 %s is refused, and nobody starts", async (_what, agents, more, message) => {
+  ])("BLX-03 BLX-04 BLX-10 refuses %s and starts no worker", async (_what, agents, more, message) => {
     await onStage([run(agents, more), says("ok")], {}, async ({ session, requests }) => {
       await session.sendAndWait({ prompt: "go" });
       expect(resultsOf(session.events, "subagents_run")[0]).toMatch(message);
@@ -78,7 +78,7 @@ describe("subagents_run in a whole session", () => {
     });
   });
 
-  const noFetch = { toolChoice: { excluded: ["web_fetch"] } };
+  const noFetch = { tools: { choice: { excluded: ["web_fetch"] } } };
   it.each([
     ["with a key of a search service, a worker of the web group fetches and searches", key(), FETCH_AND_SEARCH],
     ["without a key, a worker of the web group has no search tool", {}, ["web_fetch"]],
@@ -309,7 +309,7 @@ describe("subagents_run in a whole session", () => {
   });
 
   it("BLX-24 subagents_run is an error where the provider cannot run workers, and names those that can", async () => {
-    await onStage([], { model: "understudy" }, async ({ session }) => {
+    await onStage([], { model: { name: "understudy" } }, async ({ session }) => {
       const call = { toolCallId: "c1", name: "subagents_run", arguments: { agents: [worker("a")] } };
       const { data } = await session.mainAgent.callTool(call, new AbortController().signal);
       expect([data.success, data.error?.message]).toEqual([
@@ -325,7 +325,7 @@ describe("subagents_run in a whole session", () => {
       const alpha = { type: "telex", baseUrl: "http://127.0.0.1:1" };
       writeFileSync(join(home, "providers.json"), JSON.stringify({ providers: { alpha } }));
       const runtime = createRuntime({ environment: {}, home });
-      await expect(runtime.createSession({ cwd: folder, model: "alpha/large" })).rejects.toThrow(
+      await expect(runtime.createSession({ cwd: folder, model: { name: "alpha/large" } })).rejects.toThrow(
         /providers\.alpha\.type: .*openai.*anthropic/,
       );
       await runtime.close();

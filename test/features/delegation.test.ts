@@ -76,7 +76,7 @@ describe("the task tool", () => {
     });
   });
 
-  it("ORC-06 a model that costs many times the session's is replaced by the session's, and that is said", async () => {
+  it("ORC-06 replaces a model that costs many times the session's by the session's, and reports that", async () => {
     const steps = [starts("a", "explore", { model: "beta/dear" }), says("ok"), of("a", says("cheap words"))];
     await onStage(steps, {}, async ({ session, first }) => {
       await session.sendAndWait({ prompt: "go" });

@@ -39,10 +39,14 @@ const model = (agentType: string, on: object): Probe => ({
 
 const memoryTools = (tools: { on: string[]; off: string[] }): Probe => ({
   look: (options) =>
-    seen([says("ok")], { ...options, memory: { enabled: true }, files: repository() }, async ({ session, first }) => {
-      await session.sendAndWait({ prompt: "go" });
-      return toolNames(first("main")).filter((name) => name.endsWith("_memory"));
-    }),
+    seen(
+      [says("ok")],
+      { ...options, context: { memory: { enabled: true } }, files: repository() },
+      async ({ session, first }) => {
+        await session.sendAndWait({ prompt: "go" });
+        return toolNames(first("main")).filter((name) => name.endsWith("_memory"));
+      },
+    ),
   ...tools,
 });
 
@@ -101,7 +105,7 @@ const probes: Record<Flag, Probe> = {
   },
   MCP_APPS: {
     look: (options) =>
-      seen([], { ...options, mcpApps: true }, async ({ session }) => session.workspace.services?.showsApps),
+      seen([], { ...options, client: { mcpApps: true } }, async ({ session }) => session.workspace.services?.showsApps),
     on: true,
     off: false,
   },
@@ -126,7 +130,7 @@ const probes: Record<Flag, Probe> = {
       const { url, requests } = await service(() => ({ body: wholePrompt }));
       const memory = { enabled: true } as const;
       const files = settings({ store: "service", url });
-      await onStage([says("ok")], { ...options, memory, files }, async ({ session }) => {
+      await onStage([says("ok")], { ...options, context: { memory }, files }, async ({ session }) => {
         await session.sendAndWait({ prompt: "go" });
       });
       return requests.length;
@@ -139,7 +143,7 @@ const probes: Record<Flag, Probe> = {
   AGENT_FACTORIES: {
     look: (options) => {
       const factories = { list: () => [], find: () => undefined };
-      return seen([], { ...options, program: { factories } }, async ({ session }) =>
+      return seen([], { ...options, client: { program: { factories } } }, async ({ session }) =>
         Boolean(session.workspace.services?.factories),
       );
     },
@@ -150,7 +154,7 @@ const probes: Record<Flag, Probe> = {
     look: (options) =>
       seen(
         [],
-        { ...options, extensions: {} },
+        { ...options, client: { extensions: {} } },
         async ({ session }) => session.workspace.services?.extensions !== undefined,
       ),
     on: true,
@@ -179,7 +183,7 @@ describe("feature flags", () => {
   );
 
   it.each(["EXPLORE_SMALL_MODEL", "RUBBER_DUCK_OTHER_FAMILY", "RUBBER_DUCK_AGENT"] as const)(
-    "ORC-07 ORC-08 %s can be switched in settings, and has its default where nobody says anything",
+    "ORC-07 ORC-08 %s can be switched in settings, and has its default otherwise",
     async (flag) => {
       const probe = probes[flag];
       const usual = flagDefinitions[flag].default;
@@ -205,7 +209,7 @@ describe("feature flags", () => {
     expect(is("MULTI_TURN_AGENTS", { environment: { TROUPE_MULTI_TURN_AGENTS: "off" } })).toBe(false);
   });
 
-  it("ORC-82 that are misspelt, or neither on nor off, are told; a project switches none", async () => {
+  it("ORC-82 reports misspelt flags and values other than on and off; a project cannot set flags", async () => {
     const environment = { TROUPE_FEATURE_FLAGS: "MPC_TASKS", MCP_TASKS: "maybe" };
     const files = {
       "home:settings.json": JSON.stringify({ enabledFeatureFlags: ["RUBBER_DUCK"] }),

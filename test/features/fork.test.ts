@@ -51,7 +51,7 @@ describe("fork", () => {
       expect(readFileSync(join(folder, "checkpoints", "index.md"), "utf8")).toContain("| 1 | Making | [001-making.md]");
       expect(readFileSync(join(folder, "events.jsonl"), "utf8")).not.toContain(folderOf(stage, session.id));
 
-      const second = await runtime.resumeSession(fork.sessionId, { cwd: stage.folder, model: "alpha/large" });
+      const second = await runtime.resumeSession(fork.sessionId, { cwd: stage.folder, model: { name: "alpha/large" } });
       await second.sendAndWait({ prompt: "and here?" });
       expect(await second.workspace.services?.readTodos()).toMatchObject([{ id: "t1" }]);
       const last = requests().at(-1);
@@ -87,7 +87,10 @@ describe("fork", () => {
 
       expect(whole.name).toBe("whole");
       const asked = requests().length;
-      const reopened = await runtime.resumeSession(whole.sessionId, { cwd: stage.folder, model: "alpha/large" });
+      const reopened = await runtime.resumeSession(whole.sessionId, {
+        cwd: stage.folder,
+        model: { name: "alpha/large" },
+      });
       await reopened.queue.whenIdle();
       expectPaired(reopened.events);
       expect(reopened.workspace.services?.schedules?.()?.list()).toEqual([]);
@@ -95,7 +98,7 @@ describe("fork", () => {
       await reopened.close();
       expect(requests()).toHaveLength(asked);
 
-      const early = await runtime.resumeSession(part.sessionId, { cwd: stage.folder, model: "alpha/large" });
+      const early = await runtime.resumeSession(part.sessionId, { cwd: stage.folder, model: { name: "alpha/large" } });
       await early.sendAndWait({ prompt: "instead" });
       const last = requests().at(-1);
       expect(last && texts(last)).toEqual(["first", "one", "instead"]);

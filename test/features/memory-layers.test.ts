@@ -37,7 +37,7 @@ const adds = (name: string) =>
 const keeper = "---\nname: keeper\ndescription: keeps\ntools: context_board\n---\nYou keep.\n";
 
 const options = {
-  memory: { enabled: true },
+  context: { memory: { enabled: true } },
   environment: { COPILOT_SUBCONSCIOUS: "on", MEMORY_IN_REPO_STORE: "on" },
   permissions: {},
 } as const;

@@ -12,7 +12,7 @@ import { memoryPart, repository, type Service, service, settings, stores, votes,
 import { of, onStage, resultsOf, type StageOptions, starts, toolNames } from "./stage.ts";
 
 const isSlow = process.env.TROUPE_SLOW === "1";
-const on = { memory: { enabled: true } } as const;
+const on = { context: { memory: { enabled: true } } } as const;
 const trusted = { workspace: { trustFolder: true } } as const;
 const memoryTools = (request: Parameters<typeof toolNames>[0]): string[] =>
   toolNames(request).filter((name) => name.endsWith("_memory"));
@@ -43,8 +43,8 @@ describe("gates", () => {
     expect(await told({ ...options, environment: { AGENTIC_MEMORY: "off" } })).toEqual(nothing);
     expect(await told({ ...options, environment: { TROUPE_MEMORY: "off" } })).toEqual(nothing);
     expect(await told({ ...options, files: off({ enabled: false }) })).toEqual(nothing);
-    expect(await told({ ...options, memory: { enabled: false } })).toEqual(nothing);
-    const { memory: _, ...unasked } = options;
+    expect(await told({ ...options, context: { memory: { enabled: false } } })).toEqual(nothing);
+    const { context: _, ...unasked } = options;
     expect(await told(unasked)).toEqual(nothing);
     expect(memories.requests).toEqual([]);
     const there = { memories: expect.stringContaining("Use tabs."), tools: ["store_memory", "vote_memory"] };
@@ -71,11 +71,11 @@ describe("gates", () => {
 
   it("MEM-04 a memory that a program brings stands in the system prompt, without a service or a file", async () => {
     const store = injectedMemory({ text: "- The user likes tea.", hasVotes: true });
-    expect(await told({ memory: { store } })).toMatchObject({
+    expect(await told({ context: { memory: { store } } })).toMatchObject({
       memories: expect.stringContaining("- The user likes tea."),
       tools: ["store_memory", "vote_memory"],
     });
-    expect(await told({ memory: { store: injectedMemory() } })).toMatchObject({
+    expect(await told({ context: { memory: { store: injectedMemory() } } })).toMatchObject({
       memories: "",
       tools: ["store_memory"],
     });
@@ -162,7 +162,7 @@ describe("the memory service", () => {
     });
   });
 
-  it("MEM-57 is told the version of the definition that a call was made by, and a new version changes the tools", async () => {
+  it("MEM-57 receives the definition version of a call, and a new version changes the tools", async () => {
     const now = { version: 2 };
     const prompt = () => ({
       ...wholePrompt,
@@ -197,7 +197,7 @@ describe("the memory service", () => {
     });
   });
 
-  it("MEM-07 costs the memory and a line when it fails, and the session goes on", async () => {
+  it("MEM-07 costs only the memory and a notice when it fails, and the session continues", async () => {
     const memories = await service(() => ({ status: 500, body: {} }));
     const found = await told(withService(memories));
     expect(found).toMatchObject({ memories: "", tools: [] });
@@ -223,7 +223,7 @@ describe("the memory service", () => {
     },
   );
 
-  it("keeps nobody who gives up waiting", async () => {
+  it("does not block a caller that gives up waiting", async () => {
     const memories = await service(() => new Promise(() => undefined));
     await onStage([], withService(memories), async ({ session }) => {
       const outcome = session.sendAndWait({ prompt: "go" });
@@ -258,7 +258,7 @@ describe("the memory service", () => {
     put(join(home, "settings.json"), JSON.stringify({ memory: { store: "service", url: memories.url } }));
     become("me/thing");
     const runtime = createRuntime({ environment: { HOME: root.path, TROUPE_SANDBOX: "off" }, home });
-    const request = { cwd: folder, model: "alpha/large", ...on, ...trusted };
+    const request = { cwd: folder, model: { name: "alpha/large" }, ...on, ...trusted };
     const shown = () => server.requests.map(({ request: one }) => /about [\w/]+/.exec(one?.system ?? "")?.[0]);
     const asked = () => memories.requests.map((one) => /repo=(.*)$/.exec(one.request)?.[1]);
 

@@ -10,7 +10,7 @@ import { dataOf } from "../support/stage.ts";
 import { person, repository, stores, votes } from "./memory-stage.ts";
 import { onStage, resultsOf } from "./stage.ts";
 
-const on = { memory: { enabled: true }, permissions: {}, files: repository() } as const;
+const on = { context: { memory: { enabled: true } }, permissions: {}, files: repository() } as const;
 const verdicts = (events: readonly SessionEvent[]) =>
   dataOf(events, "troupe.permission").flatMap(({ kind, decision, by }) => (kind === "memory" ? [[decision, by]] : []));
 
@@ -74,7 +74,7 @@ describe("permission for the memory", () => {
           ["allowed", "rule"],
         ]);
         // A rule lets the call happen; it does not make the fact true.
-        expect(resultsOf(session.events, "store_memory")[0]).toMatch(/^Kept as a proposal/);
+        expect(resultsOf(session.events, "store_memory")[0]).toMatch(/^Stored as a proposal/);
       });
     },
   );

@@ -20,7 +20,7 @@ import {
 import { of, onStage, resultsOf, type StageOptions, starts } from "./stage.ts";
 
 /** Memory on, and nothing allowed beforehand. */
-const on: StageOptions = { memory: { enabled: true }, permissions: {}, files: repository() };
+const on: StageOptions = { context: { memory: { enabled: true } }, permissions: {}, files: repository() };
 const allowed: StageOptions = { ...on, permissions: { allTools: true } };
 
 function facts(home: string, folder: string): Fact[] {
@@ -91,7 +91,7 @@ describe("store_memory", () => {
     });
     // Masked first: what is then too short, or nothing, is refused for that reason.
     expect(await outcome(stores({ fact: SHAPED_SECRET }), allowed)).toMatchObject({
-      result: "Invalid inputs: there is nothing left but a secret.",
+      result: "Invalid inputs: it contains nothing but a secret.",
       facts: [],
     });
   });
@@ -150,7 +150,9 @@ describe("store_memory", () => {
     const options = { ...allowed, files, workspace: { trustFolder: true } };
     await onStage([stores(), votes({ fact: "Use tabs." }), says("ok")], options, async ({ session }) => {
       await session.sendAndWait({ prompt: "go" });
-      expect(resultsOf(session.events, "store_memory")).toEqual([expect.stringContaining("Kept as a proposal (m1).")]);
+      expect(resultsOf(session.events, "store_memory")).toEqual([
+        expect.stringContaining("Stored as a proposal (m1)."),
+      ]);
       const repo = "me/thing";
       const source = { kind: "tool", detail: session.id };
       expect(memories.requests.slice(1)).toEqual([
@@ -209,7 +211,7 @@ describe("vote_memory", () => {
     const { success, facts: kept } = await outcome(votes(), options, seeded);
     expect(success).toBe(false);
     expect(kept).toMatchObject([{ votes: { up: 0, down: 0 } }]);
-    expect(await outcome(votes(), { ...allowed, memory: { store: injectedMemory() } })).toMatchObject({
+    expect(await outcome(votes(), { ...allowed, context: { memory: { store: injectedMemory() } } })).toMatchObject({
       success: false,
     });
   });
@@ -362,12 +364,12 @@ describe("permission", () => {
       const { reason, ...rest } = input;
       const store = { kind: "memory", action: "store", ...rest, toolCallId: expect.any(String) };
       expect(shown).toEqual([
-        { ...store, reason: `In all repositories of the user. ${reason}` },
+        { ...store, scope: "user", reason },
         {
           ...{ kind: "memory", action: "vote", fact: input.fact, direction: "upvote", reason: "Seen." },
           toolCallId: expect.any(String),
         },
-        { ...store, reason: `In this repository. ${reason}` },
+        { ...store, scope: "repository", reason },
       ]);
     });
   });
@@ -388,7 +390,7 @@ describe("permission", () => {
     });
   });
 
-  it("a person who says no is heard, and nothing is kept", async () => {
+  it("stores nothing when the user says no", async () => {
     await onStage([stores(), says("ok")], on, async ({ session, home, folder }) => {
       person(session, { kind: "denied-interactively-by-user", feedback: "That is not so." });
       await session.sendAndWait({ prompt: "go" });
@@ -399,7 +401,7 @@ describe("permission", () => {
 });
 
 describe("later sessions", () => {
-  it("are told what a person accepted, at once or afterwards, and nothing else", async () => {
+  it("receive exactly what the user accepted, at once or later", async () => {
     const proposed = { fact: "Lint with npm run check." };
     const steps = [
       calls(["store_memory", input], ["store_memory", { ...input, ...proposed }]),

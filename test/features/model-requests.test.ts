@@ -40,7 +40,7 @@ describe("LOOP-33: no hidden calls", () => {
       says("after the summary"),
     ];
     const options = {
-      memory: { enabled: true },
+      context: { memory: { enabled: true } },
       permissions: {},
       files: { ...repository(), ...settings({ store: "repository-file", merge: true }) },
     };

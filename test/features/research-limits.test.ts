@@ -55,7 +55,11 @@ describe("the agent that leads a piece of research", () => {
       await session.close();
       const runtime = createRuntime({ environment: { PATH: process.env.PATH, TROUPE_SANDBOX: "off" }, home: copy });
       const permissions = { allTools: true };
-      const again = await runtime.resumeSession(session.id, { cwd: folder, model: "alpha/large", permissions });
+      const again = await runtime.resumeSession(session.id, {
+        cwd: folder,
+        model: { name: "alpha/large" },
+        permissions,
+      });
       await again.sendAndWait({ prompt: "", displayPrompt: "", source: "system" }).catch(() => undefined);
       await again.queue.whenIdle();
       const research = requests("main").filter((request) => texts(request).some((text) => text.includes("leases")));
@@ -120,9 +124,7 @@ describe("the agent that leads a piece of research", () => {
     await onStage(steps, { files: { "a.ts": "x" } }, async ({ session, folder, first }) => {
       await submit(session, "/research leases");
       expect(resultsOf(session.events, "create")).toEqual([
-        expect.stringContaining(
-          `In research, create writes the report and nothing else. Its path is ${reportOf(first("main"))}`,
-        ),
+        expect.stringContaining(`In research, create writes only the report. Its path is ${reportOf(first("main"))}`),
         expect.stringContaining("Created file"),
         expect.stringContaining("Created file"),
       ]);
@@ -145,7 +147,7 @@ describe("the agent that leads a piece of research", () => {
     expect(said[0]).not.toContain("read_agent");
   });
 
-  it("ORC-68 is told to go on when a dispatch was moved to the background, since its answer did not come back", async () => {
+  it("ORC-68 is asked to continue when a dispatch was moved to the background, since its answer did not come back", async () => {
     const { researchFacts } = await import("../../src/commands/delegation/research-gate.ts");
     const steps = [starts("a", "research"), ...enough, of("a", says("fact"))];
     await onStage(steps, {}, async ({ session }) => {

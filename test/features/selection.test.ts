@@ -11,8 +11,8 @@ import { of, onStage, starts, toolNames } from "./stage.ts";
 const poet = { name: "poet", displayName: "The Poet", prompt: "You are poet.", tools: ["view", "task"] };
 
 describe("the agent that leads a session", () => {
-  it("SDK-13 SDK-16 is chosen before the first request, with its prompt and tools, and that is said", async () => {
-    const options = { agent: "poet", workspace: { agents: [poet] } };
+  it("SDK-13 SDK-16 is chosen before the first request, with its prompt and tools, and is announced", async () => {
+    const options = { agents: { main: "poet" }, workspace: { agents: [poet] } };
     await onStage([says("hello")], options, async ({ session, first }) => {
       await session.sendAndWait({ prompt: "go" });
       expect(first("main").system).toContain("You are poet.");
@@ -26,8 +26,8 @@ describe("the agent that leads a session", () => {
     });
   });
 
-  it("SDK-14 a name that nobody has is an error that says what was meant", async () => {
-    const made = onStage([], { agent: "peot", workspace: { agents: [poet] } }, async () => undefined);
+  it("SDK-14 an unknown name is an error with a suggestion", async () => {
+    const made = onStage([], { agents: { main: "peot" }, workspace: { agents: [poet] } }, async () => undefined);
     await expect(made).rejects.toMatchObject({
       message: "Custom agent 'peot' not found.",
       hint: expect.stringContaining("Did you mean poet? Agents: poet, "),
@@ -35,10 +35,10 @@ describe("the agent that leads a session", () => {
   });
 
   it("SDK-20 can be let go of: the event says so and the main agent is itself again", async () => {
-    const options = { agent: "poet", workspace: { agents: [poet] } };
+    const options = { agents: { main: "poet" }, workspace: { agents: [poet] } };
     await onStage([says("one"), says("two")], options, async ({ session, reopen, requests }) => {
       await session.sendAndWait({ prompt: "go" });
-      const again = await reopen({ agent: "default" });
+      const again = await reopen({ agents: { main: "default" } });
       await again.sendAndWait({ prompt: "go on" });
       expect(dataOf(again.events, "subagent.deselected")).toEqual([{}]);
       expect(requests("main").map(({ system }) => system.includes("You are poet."))).toEqual([true, false]);
@@ -69,7 +69,7 @@ describe("an agent chosen while the session is open", () => {
     const steps = [says("one"), says("two"), says("three"), says("four")];
     const workspace = { agents: [poet, bard] };
     // Nobody names a model, so that agents may.
-    const options = { files, workspace, ...({ model: undefined } as object) };
+    const options = { files, workspace, model: { name: undefined } };
     await onStage(steps, options, async ({ session, requests, heard }) => {
       const choice = session.workspace.services?.agents;
       await session.sendAndWait({ prompt: "go" });
@@ -113,12 +113,12 @@ describe("an agent chosen while the session is open", () => {
     await using folder = await tempFolder();
     const mcpServers = { garden: { command: process.execPath, args: [server, join(folder.path, "log"), "plain"] } };
     const digger = { name: "digger", prompt: "You are digger.", mcpServers };
-    const options = { agent: "digger", workspace: { agents: [digger, poet] } };
+    const options = { agents: { main: "digger" }, workspace: { agents: [digger, poet] } };
     await onStage([says("one"), says("two"), says("three")], options, async ({ session, requests, reopen }) => {
       await session.sendAndWait({ prompt: "go" });
       await submit(session, "/agent poet");
       await session.sendAndWait({ prompt: "go on" });
-      const again = await reopen({ agent: undefined } as object);
+      const again = await reopen({ agents: {} });
       await again.sendAndWait({ prompt: "still you" });
       expect(requests("main").map(({ system }) => /You are (\w+)\./.exec(system)?.[1])).toEqual([
         "digger",
@@ -162,7 +162,7 @@ describe("the tree of agents", () => {
     });
   });
 
-  it("SDK-21 SDK-22 SDK-38 can be built from what a subscriber of the session hears, call by call", async () => {
+  it("SDK-21 SDK-22 SDK-38 can be built from the events of a subscriber, call by call", async () => {
     const steps = [
       starts("a", "general-purpose"),
       says("ok"),

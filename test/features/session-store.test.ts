@@ -143,7 +143,7 @@ describe("the session store", () => {
       const other = join(folder, "../other");
       mkdirSync(join(other, ".git"), { recursive: true });
       for (const [path, text] of Object.entries(files)) writeFileSync(join(other, path), text);
-      const wish = { cwd: other, model: "alpha/large", permissions: { allTools: true } };
+      const wish = { cwd: other, model: { name: "alpha/large" }, permissions: { allTools: true } };
       const hostile = await runtime.createSession(wish);
       await hostile.sendAndWait({ prompt: "look around" });
       const results = resultsOf(hostile.events, "sql");
@@ -171,11 +171,11 @@ describe("the session store", () => {
       await session.close();
       for (const name of ["x", "x/deep", "xx"]) {
         mkdirSync(join(folder, name));
-        const one = await runtime.createSession({ cwd: join(folder, name), model: "alpha/large" });
+        const one = await runtime.createSession({ cwd: join(folder, name), model: { name: "alpha/large" } });
         await one.sendAndWait({ prompt: `in ${name}` });
         await one.close();
       }
-      const wish = { cwd: join(folder, "x"), model: "alpha/large", permissions: { allTools: true } };
+      const wish = { cwd: join(folder, "x"), model: { name: "alpha/large" }, permissions: { allTools: true } };
       const last = await runtime.createSession(wish);
       await last.sendAndWait({ prompt: "what was?" });
       expect(resultsOf(last.events, "sql")).toEqual(["user_message\nin x\nin x/deep\nwhat was?\n(3 rows)"]);

@@ -59,12 +59,17 @@ export async function onStage(
     environment: { PATH: process.env.PATH, HOME: root.path, TROUPE_SANDBOX: "off", ...environment },
     home,
   });
-  const wanted = { cwd: folder, model: "alpha/large", permissions: { allTools: true }, ...request };
+  const model = { name: "alpha/large", ...request.model };
+  const wanted = { cwd: folder, permissions: { allTools: true }, ...request, model };
   const session = await runtime.createSession(wanted);
   let current = session;
   const reopen = async (more: Partial<SessionRequest> = {}): Promise<Session> => {
     await current.close();
-    current = await runtime.resumeSession(session.id, { ...wanted, ...more });
+    current = await runtime.resumeSession(session.id, {
+      ...wanted,
+      ...more,
+      model: { ...wanted.model, ...more.model },
+    });
     return current;
   };
   const heard: SessionEvent[] = [];

@@ -123,8 +123,8 @@ async function onWire(
   const providers = { p: { ...place, wireApi }, blind: { ...place, wireApi, webSearch: false } };
   writeFileSync(join(home, "providers.json"), JSON.stringify({ providers }));
   const runtime = createRuntime({ environment: { HOME: root.path, TROUPE_SANDBOX: "off" }, home });
-  const wanted = { cwd: root.path, model: "p/m", permissions: { allUrls: true }, replies: "whole" as const };
-  const session = await runtime.createSession({ ...wanted, ...request });
+  const model = { name: "p/m", replies: "whole" as const, ...request.model };
+  const session = await runtime.createSession({ cwd: root.path, permissions: { allUrls: true }, ...request, model });
   try {
     await session.sendAndWait({ prompt: "go" });
     const [result = ""] = resultsOf(session.events, "web_search");

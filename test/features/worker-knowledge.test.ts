@@ -25,7 +25,7 @@ const groups: readonly Case[] = [
 ];
 
 const options: StageOptions = {
-  memory: { enabled: true },
+  context: { memory: { enabled: true } },
   files: { ...repository(), "home:skills/tidy/SKILL.md": skill },
 };
 
@@ -71,7 +71,7 @@ describe("the groups that read what the session knows", () => {
   it("BLX-38 gives no list of todos to a worker whose coordinator cannot read them", async () => {
     const agents = [{ id: "w", role: "review", task: "@w look", allowedToolGroups: ["tasks"] }];
     const steps = [calls(["subagents_run", { agents }]), says("ok"), of("w", submits())];
-    const without: StageOptions = { toolChoice: { excluded: ["sql", "update_todo"] } };
+    const without: StageOptions = { tools: { choice: { excluded: ["sql", "update_todo"] } } };
     await onStage(steps, without, async ({ session, first }) => {
       await session.sendAndWait({ prompt: "go" });
       expect(toolNames(first("w"))).toEqual(["submit_result"]);

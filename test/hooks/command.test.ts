@@ -23,7 +23,7 @@ describe("a command hook", () => {
     expect(released()).toBe(1);
   });
 
-  it("is asked for in the name of the project, without network, when it is a project's", async () => {
+  it("of a project runs with the project's identity and without network", async () => {
     const { hooks, requests } = hookStage(hooksOf({ sessionStart: [{ bash: "true" }] }, { origin: projectOrigin }));
     await hooks.fire("sessionStart", start);
     expect(requests[0]).toMatchObject({ scope: "project", hosts: [] });

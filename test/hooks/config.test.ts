@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { parseHookFile, parseInlineHooks } from "../../src/hooks/config.ts";
 import { DEFAULT_TIMEOUT_MS, MAX_TIMEOUT_MS } from "../../src/hooks/hooks.ts";
 import { hookPoints, pascalName } from "../../src/hooks/points.ts";
-import { codeBlocks, read, tableBelow } from "../docs/documents.ts";
+import { codeBlocks, read } from "../docs/documents.ts";
 import { hookStage, hooksOf, place, projectOrigin, userOrigin } from "./stage.ts";
 
 const file = (value: unknown, origin = userOrigin, environment = {}) =>
@@ -111,7 +111,7 @@ describe("a file of hooks", () => {
     ["exec with bash", { exec: "a", bash: "b" }, "exec cannot be combined"],
     ["args without exec", { bash: "a", args: [] }, "args needs exec"],
     ["an unknown type", { type: "shout", bash: "a" }, "preToolUse[0]: type"],
-    ["a bad matcher", { bash: "a", matcher: "(" }, "preToolUse[0]: the matcher has a ( too many"],
+    ["a bad matcher", { bash: "a", matcher: "(" }, "preToolUse[0]: the matcher has an unmatched ("],
     ["a long matcher", { bash: "a", matcher: "a".repeat(257) }, "longer than 256"],
     ["a bad time", { bash: "a", timeoutSec: -1 }, "preToolUse[0]: timeoutSec"],
     ["a bad variable", { bash: "a", env: { "A=B": "1" } }, "preToolUse[0]: env"],
@@ -128,7 +128,7 @@ describe("a file of hooks", () => {
   it.each([
     ["no JSON", "{", "not JSON"],
     ["a list", "[]", "must be a JSON object"],
-    ["another version", { version: 2, hooks: {} }, "version 2 is not known"],
+    ["another version", { version: 2, hooks: {} }, "version 2 is not supported"],
     ["hooks that are no object", { hooks: [] }, "hooks must be an object"],
     [
       "an event that is no list",
@@ -244,11 +244,6 @@ describe("the guide", () => {
     expect(said).toEqual([]);
     expect(definitions).toHaveLength(5);
   });
-
-  it("names every point", () => {
-    const events = tableBelow(read("docs/how-to/hooks.md"), "What it is told, and what it may say");
-    expect(events.map(([name = ""]) => name.replaceAll("`", ""))).toEqual(hookPoints);
-  });
 });
 
 describe("hooks in settings", () => {
@@ -288,7 +283,7 @@ describe("an address", () => {
     ["sessionEnd", { url: "http://example.com", allowedEnvVars: ["T"] }, {}, "must begin with https://"],
     ["sessionEnd", { url: "http://localhost", allowedEnvVars: ["T"] }, local, "fine"],
     ["sessionEnd", { url: "ftp://example.com" }, {}, "must begin with https://"],
-    ["sessionEnd", { url: "https://me:secret@example.com" }, {}, "must not hold a user name"],
+    ["sessionEnd", { url: "https://me:secret@example.com" }, {}, "must not contain a user name"],
     ["preToolUse", { url: "https://example.com" }, {}, "fine"],
     ["preToolUse", { url: "http://example.com" }, {}, "must begin with https:// for preToolUse"],
     ["permissionRequest", { url: "http://example.com" }, plain, "fine"],

@@ -60,7 +60,7 @@ describe("each run", () => {
     expect(begin?.data.input).toMatchObject({ toolName: "bash", sessionId: "s-1" });
   });
 
-  it("is told to the listener of the caller when there is one", async () => {
+  it("is reported to the caller's listener if there is one", async () => {
     const told: string[] = [];
     const { hooks, events } = hookStage([programHook({ point: "sessionStart", run: () => undefined })]);
     await hooks.fire("sessionStart", start, { emit: async (type) => void told.push(type) });
@@ -179,7 +179,7 @@ describe("how a command ends, and what that means", () => {
     expect(reason.startsWith("redred")).toBe(true);
   });
 
-  it("means the same after a thousand times, and is told of once", async () => {
+  it("has the same effect after a thousand failures, and is reported once", async () => {
     const { hooks, warnings, events } = hookStage([
       programHook({ point: "preToolUse", run: () => Promise.reject(new Error("broken")) }),
     ]);
@@ -233,7 +233,7 @@ describe("changed arguments", () => {
   const change = (to: string) =>
     programHook({ point: "preToolUse", run: () => ({ modifiedArgs: { command: to }, permissionDecision: "allow" }) });
 
-  it("are what the next hook is told, and what earlier hooks are asked about once more", async () => {
+  it("are passed to the next hook, and earlier hooks are asked again", async () => {
     seen.length = 0;
     const { hooks } = hookStage([guard, change("rm -rf ."), guard]);
     expect(await hooks.fire("preToolUse", bashCall)).toEqual({

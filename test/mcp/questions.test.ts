@@ -95,7 +95,7 @@ describe("a sampling request of an MCP server", () => {
 });
 
 describe("the connection of a server that may ask questions", () => {
-  it("belongs to one session; sessions nobody can answer for share one", async () => {
+  it("belongs to one session; sessions without a user share one", async () => {
     await using folder = await place();
     const config = { onPermissionRequest: approveAll };
     const answering = { ...config, onElicitationRequest: () => ({ action: "decline" as const }) };
@@ -112,7 +112,7 @@ describe("the connection of a server that may ask questions", () => {
   });
 });
 
-describe("the folders an MCP server is told about", () => {
+describe("the folders reported to an MCP server", () => {
   const told = async (config: SessionConfig, folder: TempFolder): Promise<string[]> => {
     const { results } = await play({
       tools: ["roots"],
@@ -131,7 +131,9 @@ describe("the folders an MCP server is told about", () => {
     await using folder = await place();
     const environment = {};
     const where = { environment, home: folder.at("state"), cwd: folder.at("work") };
-    await using client = await createClient({ connection: inProcess({ ...where, defaults: { paths: "all" } }) });
+    await using client = await createClient({
+      connection: inProcess({ ...where, defaults: { permissions: { paths: "all" } } }),
+    });
     const config = { onPermissionRequest: approveAll };
     const { results } = await play({ tools: ["roots"], config, folder, client });
     expect(JSON.parse(results.roots ?? "")).toEqual([{ uri: `file://${folder.at("work")}`, name: "work" }]);

@@ -3,7 +3,7 @@ import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { nodeDisk } from "../../src/lib/node/disk.ts";
 import { systemStamp } from "../../src/lib/stamp.ts";
-import { sessionMcp } from "../../src/runtime/mcp/session-mcp.ts";
+import { SessionMcp } from "../../src/runtime/mcp/session-mcp.ts";
 import { type TempFolder, tempFolder } from "../../src/testing/temp-folder.ts";
 import { openPins } from "../../src/tools/mcp/config/pins.ts";
 import type { McpServerConfig } from "../../src/tools/mcp/server.ts";
@@ -70,7 +70,7 @@ describe("a server whose command installs its package first", () => {
     const pins = await openPins({ disk: nodeDisk, stateRoot: folder.at("state") });
     const nothing = (): void => undefined;
     const session = (waitsForAll: boolean) =>
-      sessionMcp({
+      new SessionMcp({
         ...{ configs: [config], owner: "session", reservedNames: [], apps: false, waitsForAll },
         ...{ onStatus: nothing, onNotice: nothing, onChange: nothing, onListChanged: nothing },
         roots: () => [],
@@ -97,7 +97,7 @@ describe("a server whose command installs its package first", () => {
 });
 
 describe("a server that ignores methods it does not know", () => {
-  it("is asked for its version once, not at each start", async () => {
+  it("is queried for its version once, not at each start", async () => {
     await using folder = await tempFolder({ log: "" });
     const config = scripted("silent", { argument: folder.at("log"), timeoutMs: 6000 });
     for (const start of [1, 2]) {

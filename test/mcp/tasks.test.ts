@@ -37,7 +37,7 @@ const lose = (): never => {
 };
 
 describe("a call that is made as a task", () => {
-  it("ORC-73: an answer that got lost is asked for again; it is the result that counts", async () => {
+  it("ORC-73: requests a lost answer again, and uses only the result", async () => {
     const { client, sent } = clientOf(({ method }, count) => {
       if (method === "tools/call") return { task: task("working") };
       if (method === "tasks/result") return { content: [] };

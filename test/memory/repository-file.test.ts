@@ -70,7 +70,7 @@ test("what stands in the file of a repository is not told; a person is pointed t
   expect(recall.text).toBeUndefined();
   expect(recall.notices).toEqual([
     `${FILE}: 2 lines could not be understood and were left out.`,
-    `1 fact in ${FILE} not in your memory; look with: troupe memory import ${FILE}`,
+    `1 fact in ${FILE} not in your memory. To review: troupe memory import ${FILE}`,
   ]);
   await memory.store(accepted("Use tabs."));
   await memory.close();

@@ -53,11 +53,11 @@ test("MEM-13 secrets are masked before anything else looks, also for the person 
     /^Deploy with \[redacted:DEPLOY_PASSWORD\] or \[redacted:[\w.-]+\] on Mondays\.$/,
   );
   expect(await failureOf(tool, { ...input, fact: KNOWN_SECRET }, context)).toMatchObject({
-    message: "Invalid inputs: there is nothing left but a secret.",
+    message: "Invalid inputs: it contains nothing but a secret.",
   });
 });
 
-test("MEM-14 what is wrong is told apart: inputs, scope, no client", async () => {
+test("MEM-14 distinguishes errors: inputs, scope, no client", async () => {
   const tool = storeMemoryTool(agentFor());
   const failures = [
     await failureOf(tool, { ...input, fact: 5 }, context),
@@ -105,10 +105,10 @@ test("a call that a rule let through is a proposal; one that a person said yes t
   const store = localAt(folder.at("home"), folder.at("work"));
   const approved = new Set(["call_2"]);
   const tool = storeMemoryTool(agentFor({ store, isApproved: (id) => approved.has(id) }));
-  expect(await contentOf(tool, input, context)).toMatch(/^Kept as a proposal \([\w-]+\)\. .*troupe memory accept/);
+  expect(await contentOf(tool, input, context)).toMatch(/^Stored as a proposal \([\w-]+\)\. .*troupe memory accept/);
   expect(await toldAt(store)).toBe("");
   const second = contextFor("/", { toolCallId: "call_2" });
-  expect(await contentOf(tool, { ...input, fact: "Lint with npm run check." }, second)).toMatch(/^Remembered \(/);
+  expect(await contentOf(tool, { ...input, fact: "Lint with npm run check." }, second)).toMatch(/^Stored \(/);
   expect(await toldAt(store)).toContain("Lint with npm run check.");
   expect(await toldAt(store)).not.toContain("npm test");
 });
@@ -154,7 +154,7 @@ test("one session has one vote for a fact, and may change its mind", async () =>
   const tool = voteMemoryTool(agentFor({ store }));
   const vote = { fact: "Use tabs.", direction: "upvote", reason: "Seen." };
   await contentOf(tool, vote, context);
-  expect((await failureOf(tool, vote, context)).message).toBe("This session has given the fact its upvote already.");
+  expect((await failureOf(tool, vote, context)).message).toBe("This session has already voted on the fact: upvote.");
   await contentOf(tool, { ...vote, direction: "downvote" }, context);
   const votes = store.journals.flatMap((journal) => [...journal.read().facts.values()].map((fact) => fact.votes));
   expect(votes).toMatchObject([{ up: 0, down: 1, by: [{ direction: "downvote" }] }]);
@@ -164,7 +164,7 @@ test("one session has one vote for a fact, and may change its mind", async () =>
 test("one session cannot flood the memory", async () => {
   const tool = storeMemoryTool(agentFor());
   for (let count = 0; count < 20; count++) await contentOf(tool, { ...input, fact: `Fact number ${count}.` }, context);
-  expect((await failureOf(tool, input, context)).message).toBe("A session can give the memory 20 facts at most.");
+  expect((await failureOf(tool, input, context)).message).toBe("A session can add 20 facts to the memory at most.");
 });
 
 test("MEM-55 what a service says about storing stands in the description, bounded", () => {

@@ -233,7 +233,7 @@ export const agentsDefects: readonly Defect[] = [
     find: 'while (start > 0 && messages[start]?.role === "tool") start--;',
     replace: "",
     test: "test/context/compact.test.ts",
-    title: "cuts where no pair is parted and keeps what nobody has answered",
+    title: "never separates a call from its result, and keeps unanswered messages",
     why: "A call would lose its result, which providers reject.",
   },
   {
@@ -242,7 +242,7 @@ export const agentsDefects: readonly Defect[] = [
     find: 'while (messages[cut - 1]?.role === "user") cut--;',
     replace: "",
     test: "test/context/compact.test.ts",
-    title: "cuts where no pair is parted and keeps what nobody has answered",
+    title: "never separates a call from its result, and keeps unanswered messages",
     why: "An unanswered message would be summarised away.",
   },
 ];

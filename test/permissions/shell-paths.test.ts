@@ -90,7 +90,7 @@ describe("protected files, by the text of a command", () => {
     "git --git-dir=.git -C sub config x y",
     "cd l && touch pre-commit",
     "echo y > missing/../x",
-  ])("are asked about when a program is given them: %s", (command) => {
+  ])("need permission when a program receives them: %s", (command) => {
     for (const parts of [narrow(), { root, mode: yolo }]) expect(decideCommand(command, parts).decision).toBe("ask");
   });
 });

@@ -15,9 +15,8 @@ describe("A session of the runtime", () => {
       await root.files({ "home/settings.json": JSON.stringify(settings), "outside.txt": "OUTSIDE-CONTENT" });
       const session = await runtime.createSession({
         cwd: folder,
-        paths: "all",
-        permissions: { allTools: true, allUrls: true },
-        model: await script(call("view", { path: root.at("outside.txt") }), { say: "ok" }),
+        permissions: { allTools: true, allUrls: true, paths: "all" },
+        model: { name: await script(call("view", { path: root.at("outside.txt") }), { say: "ok" }) },
       });
       await session.sendAndWait({ prompt: "go" });
       const done = dataOf(session.events, "tool.execution_complete");
@@ -26,7 +25,7 @@ describe("A session of the runtime", () => {
       expect(JSON.stringify(done)).not.toContain("OUTSIDE-CONTENT");
     }));
 
-  it("goes on with the model of its main agent, not with that of an agent in the background", () =>
+  it("resumes with the model of its main agent, not with that of a background agent", () =>
     inPlace(
       async ({ root, folder, runtime }) => {
         const work = { baseUrl: "http://127.0.0.1:9/v1", wireApi: "completions", apiKeyVariable: "K" };
@@ -44,10 +43,14 @@ describe("A session of the runtime", () => {
   it("can do without the skill tool, which it offers", () =>
     inPlace(async ({ folder, runtime, script }) => {
       const model = await script({ say: "ok" });
-      const one = await runtime.createSession({ cwd: folder, model });
+      const one = await runtime.createSession({ cwd: folder, model: { name: model } });
       const offered = one.mainAgent.prompt.tools.map(({ name }) => name);
       await one.close();
-      const other = await runtime.createSession({ cwd: folder, model, toolChoice: { excluded: ["skill"] } });
+      const other = await runtime.createSession({
+        cwd: folder,
+        model: { name: model },
+        tools: { choice: { excluded: ["skill"] } },
+      });
       const left = other.mainAgent.prompt.tools.map(({ name }) => name);
       await other.close();
       expect(offered).toContain("skill");
@@ -65,7 +68,9 @@ describe("A session of the runtime", () => {
         cwd: folder,
         permissions: { allTools: true },
         workspace: { trustFolder: true },
-        model: await script(call("bash", { command: "echo value: $BILLING_SECRET", description: "d" }), { say: "ok" }),
+        model: {
+          name: await script(call("bash", { command: "echo value: $BILLING_SECRET", description: "d" }), { say: "ok" }),
+        },
       });
       await session.sendAndWait({ prompt: "go" });
       const text = JSON.stringify(session.events);
@@ -74,12 +79,16 @@ describe("A session of the runtime", () => {
       expect(text).not.toContain(secret);
     }));
 
-  it("that began in plan mode is resumed in plan mode when no mode is asked for", () =>
+  it("resumes in plan mode if it began in plan mode and no mode is requested", () =>
     inPlace(async ({ folder, runtime, script }) => {
-      const one = await runtime.createSession({ cwd: folder, mode: "plan", model: await script({ say: "ok" }) });
+      const one = await runtime.createSession({
+        cwd: folder,
+        mode: "plan",
+        model: { name: await script({ say: "ok" }) },
+      });
       await one.sendAndWait({ prompt: "x" });
       await one.close();
-      const two = await runtime.resumeSession(one.id, { cwd: folder, model: await script({ say: "ok" }) });
+      const two = await runtime.resumeSession(one.id, { cwd: folder, model: { name: await script({ say: "ok" }) } });
       const mode = two.mainAgent.modes.current;
       await two.close();
       expect(mode).toBe("plan");
@@ -92,7 +101,7 @@ describe("A session of the runtime", () => {
       const session = await runtime.createSession({
         cwd: folder,
         permissions: { denyTools: ["proddb(drop)"] },
-        model: await script({ say: "ok" }),
+        model: { name: await script({ say: "ok" }) },
       });
       await session.close();
     }));
@@ -103,7 +112,7 @@ describe("A session of the runtime", () => {
         cwd: folder,
         mode: "autopilot",
         permissions: { allTools: true },
-        model: await script(call("task_complete", { summary: "done" })),
+        model: { name: await script(call("task_complete", { summary: "done" })) },
       });
       const check = "touch begun; sleep 60; exit 1";
       const result = submit(session, "go", { check }).catch((error: Error) => error.message);

@@ -48,7 +48,7 @@ describe("An abort while a hook thinks", () => {
     expect((await one).kind).toBe("aborted");
   });
 
-  it("is no defect when the hook hears of an error", async () => {
+  it("is not a defect when the hook receives an error", async () => {
     const asked = deferred<void>();
     const { session } = await stage([fails("authentication")], { hooks: slowHook("errorOccurred", asked.resolve) });
     const one = session.sendAndWait({ prompt: "one" });

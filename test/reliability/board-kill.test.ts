@@ -43,7 +43,7 @@ beforeAll(async () => {
   const runtime = createRuntime({ environment: { HOME: fixture, TROUPE_SANDBOX: "off" }, home: fixture });
   const session = await runtime.createSession({
     cwd,
-    model: script(folder.path, [{ say: "Tests run with make check." }]),
+    model: { name: script(folder.path, [{ say: "Tests run with make check." }]) },
   });
   sessionId = session.id;
   await session.sendAndWait({ prompt: "How are tests run?" });

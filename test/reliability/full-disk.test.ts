@@ -63,3 +63,32 @@ describe.each([
     expect(at).toBeGreaterThan(8);
   });
 });
+
+describe("a notice whose write fails", () => {
+  /** Returns the notices in the log and in the last request, or undefined if the fault was not reached. */
+  async function notices(plan: FaultPlan, wakes: boolean) {
+    await using folder = await tempFolder();
+    const store = jsonlStore({ root: folder.path, disk: faultDisk(nodeDisk, plan), stamp: systemStamp });
+    const { session, model } = await stage([otherwise(says("heard"))], { store, tools: [echo], stamp: systemStamp });
+    session.queue.notify({ content: "the build is done", kind: { type: "unclassified" } }, { wakes });
+    await session.sendAndWait({ prompt: "first" }).catch(() => undefined);
+    await session.queue.whenIdle();
+    if (!plan.fired) return session.close().catch(() => undefined);
+    expect(await session.sendAndWait({ prompt: "second" })).toMatchObject({ kind: "done" });
+    await session.close();
+    const { events } = await store.read("session-1");
+    const sent = JSON.stringify(model.requests.at(-1)?.messages).split("the build is done").length - 1;
+    return { logged: dataOf(events, "system.notification").length, sent };
+  }
+
+  it.each([
+    ["wakes nobody", false],
+    ["wakes the agent", true],
+  ])("reaches the model and the log exactly once when it %s", { timeout: 60_000 }, async (_name, wakes) => {
+    for (let at = 1; ; at++) {
+      const found = await notices({ at, fault: { kind: "fail", code: "ENOSPC" } }, wakes);
+      if (!found) return expect(at).toBeGreaterThan(4);
+      expect({ at, ...found }).toEqual({ at, logged: 1, sent: 1 });
+    }
+  });
+});

@@ -126,7 +126,7 @@ async function restored(home: string, disk: Disk): Promise<void> {
 /** What a person finds who opens the session again: all as before, or all as after. */
 async function checkWhole(home: string): Promise<void> {
   const runtime = createRuntime({ environment: { HOME: folder.path }, home });
-  const session = await runtime.resumeSession(ID, { cwd: work, model: "understudy" });
+  const session = await runtime.resumeSession(ID, { cwd: work, model: { name: "understudy" } });
   const messages = (await session.history.rewinds.points()).map(({ userMessage }) => userMessage);
   expectPaired(session.events);
   await session.close();
@@ -215,7 +215,7 @@ it("files that a person changes between the kill and the next opening stay their
   expect(treeOf(work)).toEqual(treeOf(join(folder.path, "after")));
   writeFileSync(join(work, "a.txt"), "a person's\n");
   const runtime = createRuntime({ environment: { HOME: folder.path }, home });
-  const session = await runtime.resumeSession(ID, { cwd: work, model: "understudy" });
+  const session = await runtime.resumeSession(ID, { cwd: work, model: { name: "understudy" } });
   expect(session.events).toContainEqual(
     expect.objectContaining({ type: "session.warning", data: expect.objectContaining({ warningType: "rewind" }) }),
   );

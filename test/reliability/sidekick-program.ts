@@ -7,7 +7,7 @@ import { createRuntime } from "../../src/runtime/runtime.ts";
 const [home = "", cwd = "", scout = "", deadly = "", agent = ""] = process.argv.slice(2);
 const runtime = createRuntime({ environment: { PATH: process.env.PATH, HOME: home, TROUPE_SANDBOX: "off" }, home });
 const workspace = { agents: [JSON.parse(scout)] };
-const session = await runtime.createSession({ sessionId: "one", cwd, model: "alpha/large", workspace });
+const session = await runtime.createSession({ sessionId: "one", cwd, model: { name: "alpha/large" }, workspace });
 session.subscribe(({ type, agentId = "main" }) => {
   if (type === deadly && agentId === agent) process.kill(process.pid, "SIGKILL");
 });

@@ -20,7 +20,8 @@ async function scene(
   const environment = { HOME: folder.path, TROUPE_NO_DISCOVERY: "1" };
   const runtime = createRuntime({ environment, home: join(folder.path, "home") });
   const providers = { provider: { baseUrl: server.baseUrl, ...what.kind } };
-  const session = await runtime.createSession({ cwd: folder.path, model: "m", providers, ...what.request });
+  const model = { name: "m", providers, ...what.request?.model };
+  const session = await runtime.createSession({ cwd: folder.path, ...what.request, model });
   try {
     await act({ session, server, cwd: folder.path });
   } finally {
@@ -147,7 +148,7 @@ describe("attachments of a message", () => {
       ],
     ],
   ] as const)("pictures and documents are shown as they are: %s", (_, kind, content) =>
-    scene({ kind, request: { citations: true } }, async ({ session, server }) => {
+    scene({ kind, request: { model: { citations: true } } }, async ({ session, server }) => {
       await send(
         session,
         { type: "blob", data: DOT, mimeType: "image/png", displayName: "dot.png" },
@@ -164,7 +165,7 @@ describe("attachments of a message", () => {
     }),
   );
 
-  it("text is quoted, and what cannot be shown is said to be there", () =>
+  it("quotes text, and names what cannot be shown", () =>
     scene({}, async ({ session, server }) => {
       const data = (text: string) => Buffer.from(text).toString("base64");
       await send(
@@ -186,7 +187,7 @@ describe("attachments of a message", () => {
       expect(JSON.stringify(server.requests.at(-1)?.body)).toContain(DOT);
     }));
 
-  it("too large ones are refused, and nothing is said", () =>
+  it("refuses too large ones without a message", () =>
     scene({ steps: [] }, async ({ session }) => {
       const data = Buffer.alloc(33 * 1024 * 1024).toString("base64");
       const refused = send(session, { type: "blob", data, mimeType: "image/png", displayName: "big.png" });
@@ -195,7 +196,7 @@ describe("attachments of a message", () => {
     }));
 });
 
-it("what an answer rests on is told with it", () => {
+it("reports the sources of an answer with it", () => {
   const sse = (type: string, data: object) => `event: ${type}\ndata: ${JSON.stringify({ type, ...data })}\n\n`;
   const citation = {
     ...{ type: "page_location", cited_text: "It is so.", document_index: 0, document_title: "paper.pdf" },
@@ -215,7 +216,7 @@ it("what an answer rests on is told with it", () => {
     sse("message_stop", {}),
   ].join("");
   const steps = [rawBytes(body, { headers: { "content-type": "text/event-stream" } })];
-  return scene({ steps, kind: { type: "anthropic" }, request: { citations: true } }, async ({ session }) => {
+  return scene({ steps, kind: { type: "anthropic" }, request: { model: { citations: true } } }, async ({ session }) => {
     await session.sendAndWait({ prompt: "Look." });
     expect(dataOf(session.events, "assistant.message")[0]?.citations).toEqual({
       sources: [{ id: "document-0", provider: "anthropic", title: "paper.pdf" }],
@@ -236,16 +237,16 @@ it("what an answer rests on is told with it", () => {
   });
 });
 
-it("a prompt says when it was taken up where that is wanted, and the log has the words alone", () =>
-  scene({ request: { datesPrompts: true } }, async ({ session, server }) => {
+it("a prompt has its time where that is wanted, and the log has only its words", () =>
+  scene({ request: { context: { datesPrompts: true } } }, async ({ session, server }) => {
     await session.sendAndWait({ prompt: "Look." });
     expect(shown(server)).toMatch(/^<current_datetime>\d{4}-\d\d-\d\dT[\d:.]+Z<\/current_datetime>\n\nLook\.$/);
     expect(dataOf(session.events, "user.message")[0]?.content).toBe("Look.");
     expect(session.history.title).toBe("Look.");
   }));
 
-it("a prompt says when it was taken up before anything that is attached", () =>
-  scene({ request: { datesPrompts: true } }, async ({ session, server }) => {
+it("a prompt has its time before its attachments", () =>
+  scene({ request: { context: { datesPrompts: true } } }, async ({ session, server }) => {
     const start = { line: 0, character: 0 };
     const selection = { start, end: start };
     await send(session, { type: "selection", filePath: "/work/a.ts", text: "one", selection });

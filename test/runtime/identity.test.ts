@@ -77,13 +77,13 @@ describe("an identity on GitHub", () => {
     const look = { description: "look", prompt: "look around", agent_type: "explore", name: "a" };
     const steps = [calls(["task", look]), says("found"), says("ok")];
     return scene({ steps, environment }, async ({ open }) => {
-      const session = await open({ githubToken });
+      const session = await open({ client: { githubToken } });
       expect(await session.sendAndWait({ prompt: "hi" })).toMatchObject({ kind: "done", answer: "ok" });
       expect(session.agents.limits?.maxConcurrency).toBe(cap);
     });
   });
 
-  it("is nobody's business where no program asks for it, whatever lies in the environment", () =>
+  it("is not read where no program asks for it, whatever the environment contains", () =>
     scene({ wish: "none", environment: { GH_TOKEN: ALICE } }, async ({ open, models, asked, runtime }) => {
       const session = await open();
       expect(session.mainAgent.model.model).toBe("understudy");
@@ -96,7 +96,9 @@ describe("an identity on GitHub", () => {
     scene({ steps: [says("hello")], environment: { PROGRAM_TOKEN: ALICE } }, async ({ open, models }) => {
       let outOfOrder = true;
       const session = await open({
-        modelFetch: (url, init) => (outOfOrder ? Promise.resolve(new Response("", { status: 503 })) : fetch(url, init)),
+        model: {
+          fetch: (url, init) => (outOfOrder ? Promise.resolve(new Response("", { status: 503 })) : fetch(url, init)),
+        },
       });
       const warned = dataOf(session.events, "session.warning").map(({ message }) => message);
       expect(warned).toEqual([
@@ -110,11 +112,11 @@ describe("an identity on GitHub", () => {
       expect(models.requests.at(-1)).toMatchObject({ path: "/chat/completions" });
     }));
 
-  it("is asked for nowhere while nobody says where GitHub is", () =>
+  it("is not queried while no GitHub address is configured", () =>
     scene(
       { environment: { COPILOT_API_URL: "", COPILOT_DEBUG_GITHUB_API_URL: "", GH_TOKEN: ALICE } },
       async ({ open, models, asked, runtime }) => {
-        const session = await open({ githubToken: BOB });
+        const session = await open({ client: { githubToken: BOB } });
         expect(session.mainAgent.model.model).toBe("understudy");
         expect(await (await runtime.github.open())?.status()).toMatchObject({ isAuthenticated: false });
         expect([asked, models.requests]).toEqual([[], []]);
@@ -140,7 +142,7 @@ describe("an identity on GitHub", () => {
 
   it("each session may have its own", () =>
     scene({ environment: { GH_TOKEN: ALICE } }, async ({ open, asked }) => {
-      const [own, usual] = [await open({ githubToken: BOB }), await open()];
+      const [own, usual] = [await open({ client: { githubToken: BOB } }), await open()];
       expect(await own.workspace.services?.identity?.status()).toMatchObject({ login: "bob", plan: "business" });
       expect(await usual.workspace.services?.identity?.status()).toMatchObject({
         login: "alice",
@@ -152,7 +154,9 @@ describe("an identity on GitHub", () => {
 
   it("a session with a token that is refused is not opened", () =>
     scene({ environment: { GH_TOKEN: ALICE } }, async ({ open, runtime }) => {
-      await expect(open({ githubToken: "forged-token-123" })).rejects.toThrow(/401 Unauthorized: Bad credentials/);
+      await expect(open({ client: { githubToken: "forged-token-123" } })).rejects.toThrow(
+        /401 Unauthorized: Bad credentials/,
+      );
       expect(await runtime.store.list()).toEqual([]);
     }));
 
@@ -179,7 +183,7 @@ describe("models of GitHub", () => {
     scene(
       { steps: [says("hi"), says("ho")], environment: { PROGRAM_TOKEN: ALICE }, ...(api && { api }) },
       async ({ open, models }) => {
-        const session = await open({ clientName: "my-program" });
+        const session = await open({ client: { name: "my-program" } });
         expect(session.mainAgent.model).toMatchObject({ providerId: "github", model: "first", id: "first" });
         await session.sendAndWait({ prompt: "hello" });
         await session.mainAgent.selection?.select("second");
@@ -193,9 +197,9 @@ describe("models of GitHub", () => {
     ),
   );
 
-  it("are asked for once, and for each token apart", () =>
+  it("are requested once, and separately for each token", () =>
     scene({ environment: { PROGRAM_TOKEN: ALICE } }, async ({ open, models }) => {
-      await Promise.all([open(), open(), open({ githubToken: BOB })]);
+      await Promise.all([open(), open(), open({ client: { githubToken: BOB } })]);
       expect(models.requests).toHaveLength(2);
     }));
 
@@ -204,13 +208,15 @@ describe("models of GitHub", () => {
       { environment: { PROGRAM_TOKEN: ALICE, TROUPE_BASE_URL: "http://127.0.0.1:9/v1", TROUPE_MODEL: "mine" } },
       async ({ open }) => {
         expect((await open()).mainAgent.model).toMatchObject({ providerId: "custom", model: "mine" });
-        expect((await open({ model: "github/second" })).mainAgent.model).toMatchObject({ providerId: "github" });
+        expect((await open({ model: { name: "github/second" } })).mainAgent.model).toMatchObject({
+          providerId: "github",
+        });
       },
     ));
 
   it("are not asked for by a session that has a provider for everything", () =>
     scene({ environment: { PROGRAM_TOKEN: ALICE } }, async ({ open, models }) => {
-      await open({ model: "m", providers: { provider: { baseUrl: models.baseUrl } } });
+      await open({ model: { name: "m", providers: { provider: { baseUrl: models.baseUrl } } } });
       expect(models.requests).toEqual([]);
     }));
 
@@ -218,18 +224,20 @@ describe("models of GitHub", () => {
     scene({ steps: [says("hi")], environment: { PROGRAM_TOKEN: ALICE } }, async ({ open }) => {
       const carried: string[] = [];
       const session = await open({
-        modelFetch: (url, { origin, ...init }) => {
-          carried.push(`${new URL(url).pathname} ${origin?.interactionType}`);
-          return fetch(url, init);
+        model: {
+          fetch: (url, { origin, ...init }) => {
+            carried.push(`${new URL(url).pathname} ${origin?.interactionType}`);
+            return fetch(url, init);
+          },
         },
       });
       await session.sendAndWait({ prompt: "hello" });
       expect(carried).toEqual(["/models undefined", "/chat/completions conversation-agent"]);
     }));
 
-  it("are the same when the session is taken up again, and others when nobody is signed in any more", () =>
+  it("are the same after a resume, and others when no account is signed in any more", () =>
     scene({ steps: [says("hi")], environment: { PROGRAM_TOKEN: ALICE } }, async ({ open, runtime }) => {
-      const session = await open({ model: "second" });
+      const session = await open({ model: { name: "second" } });
       await session.sendAndWait({ prompt: "hello" });
       await session.close();
       const again = await runtime.resumeSession(session.id, { cwd: session.workspace.cwd });
@@ -243,7 +251,7 @@ describe("an account that is used up for a model", () => {
   const limited = httpStatus(429, { body, headers: { "retry-after": "1" } });
   const environment = { PROGRAM_TOKEN: ALICE };
 
-  it("goes on with what GitHub chooses, if the person says so", () =>
+  it("continues with GitHub's choice if the user agrees", () =>
     scene({ steps: [limited, says("hi")], environment }, async ({ open, models }) => {
       const session = await open();
       const asked: unknown[] = [];
@@ -296,9 +304,9 @@ describe("an account that is used up for a model", () => {
       expect(asked).toBe(1);
     }));
 
-  it("is nobody's but GitHub's: another provider's limit is an error", () =>
+  it("applies only to GitHub: another provider's limit is an error", () =>
     scene({ steps: [limited], environment }, async ({ open, models }) => {
-      const session = await open({ model: "m", providers: { provider: { baseUrl: models.baseUrl } } });
+      const session = await open({ model: { name: "m", providers: { provider: { baseUrl: models.baseUrl } } } });
       session.requests.attach({ kinds: ["auto_mode_switch"], handle: async () => ({ response: "yes" as const }) });
       expect(await session.sendAndWait({ prompt: "hello" })).toMatchObject({ kind: "error" });
     }));

@@ -56,7 +56,7 @@ it("a parameter that a server refused is left out by all sessions of the process
   const runtime = runtimeIn(folder.path, server.baseUrl);
   const warnings = [];
   for (const answer of ["one", "two"]) {
-    const session = await runtime.createSession({ cwd: folder.path, streaming: true });
+    const session = await runtime.createSession({ cwd: folder.path, model: { streaming: true } });
     expect(await session.sendAndWait({ prompt: "go" })).toEqual({ kind: "done", answer });
     warnings.push(...dataOf(session.events, "session.warning"));
     await session.close();

@@ -78,17 +78,19 @@ describe("a provider for a whole session", () => {
   ] as const)("SDK-37: speaks $wire with its key, headers and wire model", ({ given, path, sign }) =>
     scene([says("hi")], async ({ server, open }) => {
       const session = await open({
-        model: "our-name",
-        clientName: "my-program",
-        providers: {
-          provider: {
-            baseUrl: "type" in given && given.type === "azure" ? server.url : server.baseUrl,
-            apiKey: KEY,
-            headers: { "X-Team": "stage" },
-            wireModel: "wire-name",
-            ...given,
+        model: {
+          name: "our-name",
+          providers: {
+            provider: {
+              baseUrl: "type" in given && given.type === "azure" ? server.url : server.baseUrl,
+              apiKey: KEY,
+              headers: { "X-Team": "stage" },
+              wireModel: "wire-name",
+              ...given,
+            },
           },
         },
+        client: { name: "my-program" },
       });
       expect(server.requests).toEqual([]);
       expect(await answer(session)).toEqual({ kind: "done", answer: "hi" });
@@ -102,15 +104,17 @@ describe("a provider for a whole session", () => {
 
   it("opens without a model and asks for one when it is spoken to", () =>
     scene([], async ({ server, open }) => {
-      const session = await open({ providers: { provider: { baseUrl: server.baseUrl, apiKey: KEY } } });
+      const session = await open({ model: { providers: { provider: { baseUrl: server.baseUrl, apiKey: KEY } } } });
       const outcome = await answer(session);
-      expect(outcome).toMatchObject({ kind: "error", error: { message: "The session has a provider, and no model." } });
+      expect(outcome).toMatchObject({ kind: "error", error: { message: "The session has a provider but no model." } });
       expect(server.requests).toEqual([]);
     }));
 
   it("takes the provider's own model where the session names none", () =>
     scene([says("hi")], async ({ server, open }) => {
-      const session = await open({ providers: { provider: { baseUrl: server.baseUrl, modelId: "theirs" } } });
+      const session = await open({
+        model: { providers: { provider: { baseUrl: server.baseUrl, modelId: "theirs" } } },
+      });
       await answer(session);
       expect(server.requests[0]?.body).toMatchObject({ model: "theirs" });
       expect(server.requests[0]?.headers.authorization).toBeUndefined();
@@ -118,7 +122,9 @@ describe("a provider for a whole session", () => {
 
   it("keeps no key, in no file", () =>
     scene([says(`your key is ${KEY}`)], async ({ server, open, home }) => {
-      const session = await open({ model: "m", providers: { provider: { baseUrl: server.baseUrl, apiKey: KEY } } });
+      const session = await open({
+        model: { name: "m", providers: { provider: { baseUrl: server.baseUrl, apiKey: KEY } } },
+      });
       await answer(session);
       await session.close();
       const files = await readdir(home, { recursive: true, withFileTypes: true });
@@ -132,10 +138,12 @@ describe("a provider for a whole session", () => {
     scene([httpStatus(500), says("one"), says("two")], async ({ server, open }) => {
       const asked: string[] = [];
       const session = await open({
-        model: "m",
-        providers: {
-          provider: { baseUrl: server.baseUrl, apiKey: "unused", hasBearerTokenProvider: true },
-          getToken: async (name) => `token-${name}-${asked.push(name)}`,
+        model: {
+          name: "m",
+          providers: {
+            provider: { baseUrl: server.baseUrl, apiKey: "unused", hasBearerTokenProvider: true },
+            getToken: async (name) => `token-${name}-${asked.push(name)}`,
+          },
         },
       });
       await answer(session);
@@ -147,31 +155,38 @@ describe("a provider for a whole session", () => {
   it("says so when the program gives no token", () =>
     scene([], async ({ server, open }) => {
       const session = await open({
-        model: "m",
-        providers: {
-          provider: { baseUrl: server.baseUrl, hasBearerTokenProvider: true },
-          getToken: () => Promise.reject(new Error("signed out")),
+        model: {
+          name: "m",
+          providers: {
+            provider: { baseUrl: server.baseUrl, hasBearerTokenProvider: true },
+            getToken: () => Promise.reject(new Error("signed out")),
+          },
         },
       });
       expect(await answer(session)).toMatchObject({ kind: "error", error: { kind: "authentication" } });
       expect(server.requests).toEqual([]);
     }));
 
-  it("is asked for the same model when the session is taken up again", () =>
+  it("gets the same model when the session is resumed", () =>
     scene([says("one"), says("two")], async ({ server, open, runtime }) => {
       const provider = { baseUrl: server.baseUrl, apiKey: KEY };
-      const first = await open({ model: "m", providers: { provider } });
+      const first = await open({ model: { name: "m", providers: { provider } } });
       await answer(first);
       await first.close();
-      const again = await runtime.resumeSession(first.id, { cwd: first.workspace.cwd, providers: { provider } });
+      const again = await runtime.resumeSession(first.id, {
+        cwd: first.workspace.cwd,
+        model: { providers: { provider } },
+      });
       await answer(again);
       await again.close();
       expect(server.requests.map(({ body }) => body)).toMatchObject([{ model: "m" }, { model: "m" }]);
     }));
 
-  it("does not keep a session from being taken up without it", () =>
+  it("does not prevent a session from being resumed without it", () =>
     scene([says("one")], async ({ server, open, runtime }) => {
-      const first = await open({ model: "m", providers: { provider: { baseUrl: server.baseUrl, apiKey: KEY } } });
+      const first = await open({
+        model: { name: "m", providers: { provider: { baseUrl: server.baseUrl, apiKey: KEY } } },
+      });
       await answer(first);
       await first.close();
       const again = await runtime.resumeSession(first.id, { cwd: first.workspace.cwd });
@@ -199,7 +214,7 @@ describe("a registry of providers and models", () => {
     ["beta/opus", "wire-opus", { "x-provider": "beta", authorization: "Bearer beta-token" }],
   ])("%s goes to its provider by its wire name", (model, wire, headers) =>
     scene([says("hi")], async ({ server, open }) => {
-      const session = await open({ model, providers: registry(server) });
+      const session = await open({ model: { name: model, providers: registry(server) } });
       await answer(session);
       expect(server.requests).toMatchObject([{ body: { model: wire }, headers }]);
       expect(dataOf(session.events, "session.model_change")).toEqual([{ newModel: model, source: "startup" }]);
@@ -218,7 +233,7 @@ describe("a registry of providers and models", () => {
         await mkdir(join(home, "agents"), { recursive: true });
         const text = "---\nname: reader\ndescription: reads\nmodel: beta/opus\n---\nRead.";
         await writeFile(join(home, "agents/reader.md"), text);
-        const session = await open({ model: "alpha/sonnet", providers: registry(server) });
+        const session = await open({ model: { name: "alpha/sonnet", providers: registry(server) } });
         expect(await answer(session)).toEqual({ kind: "done", answer: "done" });
         const models = server.requests.map(({ request }) => request?.model);
         expect(models).toEqual(["wire-sonnet", "wire-opus", "wire-sonnet"]);
@@ -227,7 +242,7 @@ describe("a registry of providers and models", () => {
 
   it("is listed with what is configured, as the session calls it", () =>
     scene([], async ({ server, open }) => {
-      const session = await open({ providers: registry(server) });
+      const session = await open({ model: { providers: registry(server) } });
       const rows = (await session.mainAgent.selection?.list()) ?? [];
       const own = rows.filter(({ provider }) => provider === "alpha" || provider === "beta");
       expect(own.map(({ id, name, contextWindow, vision }) => ({ id, name, contextWindow, vision }))).toEqual([
@@ -262,7 +277,11 @@ describe("a registry of providers and models", () => {
     ],
     ["a model of nobody", { models: [{ id: "a", provider: "b" }] }, /"b", which is not given/],
     ["an address that is none", { provider: { baseUrl: "somewhere" } }, /not an address/],
-    ["a token from nobody", { provider: { baseUrl: "http://127.0.0.1:9", hasBearerTokenProvider: true } }, /nobody/],
+    [
+      "a token from nobody",
+      { provider: { baseUrl: "http://127.0.0.1:9", hasBearerTokenProvider: true } },
+      /no source of tokens/,
+    ],
     [
       "two of one name",
       {
@@ -275,7 +294,7 @@ describe("a registry of providers and models", () => {
     ],
   ] as const)("refuses %s, before there is a session", (_, providers, why) =>
     scene([], async ({ open }) => {
-      await expect(open({ providers })).rejects.toThrow(why);
+      await expect(open({ model: { providers } })).rejects.toThrow(why);
     }),
   );
 });
@@ -285,7 +304,9 @@ describe("the model of an open session", () => {
 
   it("can be another one from the next message on, with another effort, and says so", () =>
     scene([says("one"), says("two")], async ({ server, open }) => {
-      const session = await open({ model: "first", reasoningEffort: "low", providers: provider(server) });
+      const session = await open({
+        model: { name: "first", reasoningEffort: "low", providers: provider(server) },
+      });
       await answer(session);
       await session.mainAgent.selection?.select("second", { reasoningEffort: "high", reasoningSummary: "concise" });
       await answer(session);
@@ -308,7 +329,7 @@ describe("the model of an open session", () => {
 
   it("stays what it is when there is no such model", () =>
     scene([], async ({ open }) => {
-      const session = await open({ model: "understudy" });
+      const session = await open({ model: { name: "understudy" } });
       await expect(session.mainAgent.selection?.select("nobody/knows")).rejects.toThrow(/no model/);
       expect(session.mainAgent.model.model).toBe("understudy");
       expect(dataOf(session.events, "session.model_change")).toEqual([]);
@@ -317,7 +338,9 @@ describe("the model of an open session", () => {
   it("has the window that the program says it has", () =>
     scene([says("hi")], async ({ server, open }) => {
       const limits = { max_prompt_tokens: 5000, max_output_tokens: 500 };
-      const session = await open({ model: "m", providers: provider(server), modelCapabilities: { limits } });
+      const session = await open({
+        model: { name: "m", providers: provider(server), capabilities: { limits } },
+      });
       const told: number[] = [];
       session.subscribe((event) => event.type === "session.usage_info" && told.push(event.data.tokenLimit));
       await answer(session);
@@ -325,13 +348,15 @@ describe("the model of an open session", () => {
       expect(server.requests[0]?.body).toMatchObject({ max_output_tokens: 500 });
     }));
 
-  it("is shown pictures only while it is said to take them", () =>
+  it("receives images only while it is declared to accept them", () =>
     scene([calls(["view", { path: "dot.png" }]), says("one"), says("two"), says("three")], async ({ server, open }) => {
       const { writeFile } = await import("node:fs/promises");
       const session = await open({
-        model: "m",
-        providers: { provider: { baseUrl: server.baseUrl } },
-        modelCapabilities: { supports: { vision: false } },
+        model: {
+          name: "m",
+          providers: { provider: { baseUrl: server.baseUrl } },
+          capabilities: { supports: { vision: false } },
+        },
       });
       await writeFile(join(session.workspace.cwd, "dot.png"), Buffer.from(DOT, "base64"));
       const seat = session.mainAgent.selection;
@@ -350,7 +375,9 @@ const DOT = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwA
 describe("requests of a session", () => {
   it("carry the headers that came with a message, for that message, and no other sign-in", () =>
     scene([says("one"), says("two")], async ({ server, open }) => {
-      const session = await open({ model: "m", providers: { provider: { baseUrl: server.baseUrl, apiKey: KEY } } });
+      const session = await open({
+        model: { name: "m", providers: { provider: { baseUrl: server.baseUrl, apiKey: KEY } } },
+      });
       const headers = { "X-Trace": "abc", Authorization: "Bearer stolen", "Content-Length": "3" };
       await session.sendAndWait({ prompt: "hello", answering: { headers } });
       await answer(session);
@@ -368,8 +395,7 @@ describe("requests of a session", () => {
   ])("are streamed as told: $replies, streaming $streaming", ({ replies, streaming, stream }) =>
     scene([says("hi")], async ({ server, open }) => {
       const session = await open({
-        ...{ model: "m", providers: { provider: { baseUrl: server.baseUrl } }, streaming },
-        ...(replies && { replies }),
+        model: { name: "m", providers: { provider: { baseUrl: server.baseUrl } }, streaming, replies },
       });
       const deltas: string[] = [];
       session.subscribe((event) => event.type === "assistant.message_delta" && deltas.push(event.data.deltaContent));
@@ -394,7 +420,9 @@ describe("requests of a session", () => {
           return fetch(url.replace("http://far.invalid", server.url), init);
         };
         const provider = { baseUrl: "http://far.invalid/v1", apiKey: KEY };
-        const session = await open({ model: "m", modelFetch, providers: { provider } });
+        const session = await open({
+          model: { name: "m", fetch: modelFetch, providers: { provider } },
+        });
         expect(await answer(session)).toEqual({ kind: "done", answer: "done" });
         const main = { sessionId: session.id, agentId: session.id, interactionType: "conversation-agent" };
         const agent = {
@@ -413,9 +441,7 @@ describe("requests of a session", () => {
         return new Promise(() => undefined);
       };
       const session = await open({
-        model: "m",
-        modelFetch,
-        providers: { provider: { baseUrl: "http://far.invalid" } },
+        model: { name: "m", fetch: modelFetch, providers: { provider: { baseUrl: "http://far.invalid" } } },
       });
       const outcome = answer(session);
       await expect.poll(() => heard).toBeDefined();
@@ -430,7 +456,7 @@ describe("requests of a session", () => {
       async ({ open }) => {
         const modelFetch: ModelFetch = () => Promise.reject(new Error("no route"));
         const providers = { provider: { baseUrl: "http://far.invalid" } };
-        const session = await open({ model: "m", modelFetch, providers });
+        const session = await open({ model: { name: "m", fetch: modelFetch, providers } });
         expect(await answer(session)).toMatchObject({ kind: "error", error: { kind: "network" } });
       },
       hurried,
@@ -453,7 +479,12 @@ describe("requests of a session", () => {
         return new Response(body, { headers: { "content-type": "text/event-stream" } });
       };
       const session = await open({
-        ...{ model: "m", modelFetch, streaming: true, providers: { provider: { baseUrl: "http://far.invalid" } } },
+        model: {
+          name: "m",
+          fetch: modelFetch,
+          streaming: true,
+          providers: { provider: { baseUrl: "http://far.invalid" } },
+        },
       });
       const deltas: string[] = [];
       session.subscribe((event) => event.type === "assistant.message_delta" && deltas.push(event.data.deltaContent));
@@ -463,16 +494,19 @@ describe("requests of a session", () => {
 });
 
 describe("AI credits of a session", () => {
-  it("are told with each prompt and end the work where the price is known", () =>
+  it("are reported with each prompt and end the work where the price is known", () =>
     scene([], async ({ open }) => {
-      const session = await open({ model: "understudy", credits: 30 });
+      const session = await open({ model: { name: "understudy" }, limits: { credits: 30 } });
       expect(session.mainAgent.limits).toEqual({ costUsd: 0.3 });
       expect(dataOf(session.events, "session.start")[0]?.sessionLimits).toEqual({ maxAiCredits: 30 });
     }));
 
-  it("are told behind the prompt, and that they cannot be kept, where it is not", () =>
+  it("are reported after the prompt, as not enforceable, where the price is unknown", () =>
     scene([says("hi")], async ({ server, open }) => {
-      const session = await open({ model: "m", credits: 30, providers: { provider: { baseUrl: server.baseUrl } } });
+      const session = await open({
+        model: { name: "m", providers: { provider: { baseUrl: server.baseUrl } } },
+        limits: { credits: 30 },
+      });
       await answer(session);
       const messages = server.requests[0]?.request?.messages ?? [];
       expect(messages.map(({ content }) => content)).toEqual([

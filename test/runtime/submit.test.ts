@@ -22,7 +22,7 @@ async function withSession(
   writeFileSync(file, JSON.stringify(script));
   const environment = { PATH: process.env.PATH, HOME: root.path, TROUPE_SANDBOX: "off" };
   const runtime = createRuntime({ environment, home: join(root.path, "home") });
-  const session = await runtime.createSession({ cwd: folder, model: `faux:${file}`, ...request });
+  const session = await runtime.createSession({ cwd: folder, model: { name: `faux:${file}` }, ...request });
   try {
     await work(session, folder);
   } finally {
@@ -36,7 +36,7 @@ const call = (name: string, args: object) => ({ call: { name, arguments: args } 
 const requests = (session: Session) => dataOf(session.events, "user.message");
 
 describe("autopilot", () => {
-  it("LOOP-12: goes on until the agent declares the task complete", async () => {
+  it("LOOP-12: continues until the agent declares the task complete", async () => {
     const steps = [
       { say: "I would plan it so." },
       call("create", { path: "a.txt", file_text: "x" }),

@@ -51,9 +51,16 @@ describe("which tools a session is offered", () => {
     expect(names(chooseTools(all, { hiddenFromMain: ["edit"] }))).toContain("edit");
   });
 
-  it("SDK-28: what the session excludes is there for nobody", () => {
+  it("SDK-28: a tool that the session excludes is available to no agent", () => {
     expect(names(chooseTools(all, { excluded: ["edit"], hiddenFromMain: ["edit"] }))).not.toContain("edit");
   });
+
+  it.each(["web_search", "builtin:web_search", "tool_search_tool_regex", "ask_user", "store_memory"])(
+    "%s may be excluded where it is not offered",
+    (entry) => {
+      expect(() => requireKnown(all, { excluded: [entry] })).not.toThrow();
+    },
+  );
 
   it("names what names nothing, with what was probably meant", () => {
     expect(unknownEntries(all, { available: ["view", "mcp:*", "veiw"], excluded: ["builtin:lookup"] })).toEqual([

@@ -19,10 +19,14 @@ describe("a list of tools", () => {
     await using folder = await tempFolder();
     const runtime = createRuntime({ environment: {}, home: folder.at("home") });
     const toolChoice = { excluded: ["web_search", "builtin:store_memory", "task_complete"] };
-    const session = await runtime.createSession({ cwd: folder.path, model: "understudy", toolChoice });
+    const session = await runtime.createSession({
+      cwd: folder.path,
+      model: { name: "understudy" },
+      tools: { choice: toolChoice },
+    });
     expect(session.mainAgent.prompt.tools.map(({ name }) => name)).not.toContain("web_search");
     await session.close();
-    const wrong = { cwd: folder.path, model: "understudy", toolChoice: { excluded: ["web_serch"] } };
+    const wrong = { cwd: folder.path, model: { name: "understudy" }, tools: { choice: { excluded: ["web_serch"] } } };
     await expect(runtime.createSession(wrong)).rejects.toThrow('names "web_serch", which does not exist');
     await runtime.close();
   });

@@ -44,7 +44,7 @@ async function bench(steps: readonly Step[], more: Partial<CompactionPlace> = {}
 }
 
 describe("compaction at a person's wish", () => {
-  it("summarises everything with their focus, and hooks are told before", async () => {
+  it("summarises everything with their focus, and hooks fire before", async () => {
     const told: object[] = [];
     const hooks = {
       has: (point: string) => point === "preCompact",

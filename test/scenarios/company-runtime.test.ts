@@ -18,7 +18,7 @@ describe("agents and workers in a whole session", () => {
             calls(["submit_result", { status: "completed", summary: "a.txt" }]),
           ),
         ],
-        { model, files: { "a.txt": "hello" } },
+        { model: { name: model }, files: { "a.txt": "hello" } },
         async ({ session, requests, first }) => {
           expect(await session.sendAndWait({ prompt: "ask a scout" })).toEqual({
             kind: "done",
@@ -55,7 +55,7 @@ describe("agents and workers in a whole session", () => {
         of("takes", says("2")),
       ],
       {
-        toolChoice: { hiddenFromMain: ["glob"] },
+        tools: { choice: { hiddenFromMain: ["glob"] } },
         files: {
           "home:agents/lister.md": "---\nname: lister\ndescription: lists\ntools: [view, glob]\n---\nList.",
           "home:agents/taker.md": "---\nname: taker\ndescription: takes\n---\nTake.",
@@ -87,7 +87,7 @@ describe("agents and workers in a whole session", () => {
       },
     ));
 
-  it("under an agent that leads the session nobody has more than it, workers included", () =>
+  it("no agent has more rights than the main agent of the session, workers included", () =>
     onStage(
       [
         starts("kid", "general-purpose"),
@@ -97,7 +97,7 @@ describe("agents and workers in a whole session", () => {
         of("worker", calls(["submit_result", { status: "completed", summary: "ok" }])),
       ],
       {
-        agent: "chief",
+        agents: { main: "chief" },
         files: {
           "home:agents/chief.md":
             "---\nname: chief\ndescription: leads\ntools: [view, task, subagents_run]\n---\nLead.",

@@ -39,7 +39,7 @@ describe("close", () => {
 });
 
 describe("outcomes belong to their own message", () => {
-  it("also when it is sent while the session finishes, or by a listener that hears of the end", async () => {
+  it("also when it is sent while the session finishes, or by a listener of the end", async () => {
     const { session } = await stage([says("ONE"), says("TWO"), says("THREE")]);
     const later = deferred<unknown>();
     let sent = false;
@@ -69,7 +69,7 @@ describe("outcomes belong to their own message", () => {
     );
   });
 
-  it("every listener hears events in the same order, whoever sends in between", async () => {
+  it("every listener receives events in the same order, whatever is sent in between", async () => {
     const { session, heard } = await stage([says("ONE"), says("TWO")]);
     const second: string[] = [];
     let sent = false;

@@ -258,7 +258,7 @@ describe("LOOP-19 and LOOP-27: tools of one turn", () => {
     expect(order).toEqual(["a in", "a out", "b in", "b out"]);
   });
 
-  it("LOOP-27 ends the turn when a terminal tool succeeds, and goes on when it fails", async () => {
+  it("LOOP-27 ends the turn when a terminal tool succeeds, and continues when it fails", async () => {
     let attempts = 0;
     const finish = tool("finish", async () => (++attempts === 1 ? refuse("not yet") : "finished"), { terminal: true });
     const { session, model } = await stage([calls(["finish"]), calls(["finish"])], { tools: [finish] });
@@ -320,7 +320,7 @@ describe("LOOP-26: abort", () => {
     });
   });
 
-  it("before anything was said leaves a session that goes on", async () => {
+  it("before the first output leaves a session that can continue", async () => {
     const { session } = await stage([stalls(), says("here")]);
     const sent = session.sendAndWait({ prompt: "go" });
     await new Promise((resolve) => setTimeout(resolve, 5));

@@ -9,7 +9,7 @@ const notice = (shellId: string): Notice => ({
   kind: { type: "shell_completed", shellId, exitCode: 0 },
 });
 
-describe("what the agent is told though nobody typed it", () => {
+describe("notices to the agent that the user did not type", () => {
   it("wakes an idle agent, which answers", async () => {
     const { session, model } = await stage([says("hello"), says("I see")]);
     await session.sendAndWait({ prompt: "hi" });

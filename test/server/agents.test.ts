@@ -104,7 +104,7 @@ describe("agents of a client", () => {
     ]);
   });
 
-  it("work in the background, and the session is idle only when all is said", async () => {
+  it("run in the background, and the session is idle only after all notices", async () => {
     const session = await stage.client.createSession({ customAgents, onPermissionRequest: approveAll });
     const seen: string[] = [];
     session.on(({ type, agentId }) => {

@@ -43,7 +43,7 @@ afterAll(async () => {
 const open = (config: Partial<SessionConfig> = {}) =>
   client.createSession({ onPermissionRequest: approveAll, enableConfigDiscovery: true, ...config });
 
-describe("the tools of GitHub, for a session that is somebody there", () => {
+describe("the tools of GitHub, for a session with a GitHub identity", () => {
   it("are there with the first message, read only, and what they answer is data", async () => {
     api.seen.length = 0;
     const session = await open();

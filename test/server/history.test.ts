@@ -79,7 +79,7 @@ describe("the history of a session over the contract", () => {
     expect(await session.rpc.history.abortManualCompaction()).toEqual({ aborted: false });
   });
 
-  it("is compacted by itself from the second message on, where the thresholds of the session are low", async () => {
+  it("is compacted automatically from the second message on, where the session's thresholds are low", async () => {
     const heard: SessionEvent[] = [];
     const session = await stage.client.createSession({
       onPermissionRequest: approveAll,

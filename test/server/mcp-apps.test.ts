@@ -112,7 +112,7 @@ describe("apps of MCP servers", () => {
     const session = await open(url, { enableMcpApps: true });
     const { apps } = session.rpc.mcp;
     const call = (toolName: string, more: object = {}) => apps.callTool({ ...own, toolName, ...more });
-    await expect(call("buy", { originServerName: "other" })).rejects.toThrow(/each reaches its own server/);
+    await expect(call("buy", { originServerName: "other" })).rejects.toThrow(/only its own server/);
     await expect(call("count")).rejects.toThrow(/not for apps/);
     await expect(call("sell")).rejects.toThrow(/not one of its tools/);
     await expect(call("buy", { serverName: "none", originServerName: "none" })).rejects.toThrow(/not connected/);

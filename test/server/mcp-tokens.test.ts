@@ -58,7 +58,7 @@ async function askWhoami(session: CopilotSession): Promise<string> {
 const token = (accessToken: string): Answer => ({ kind: "token", accessToken });
 
 describe("tokens that a client brings for MCP servers", () => {
-  it("are asked for with the reason, used, and written nowhere", async () => {
+  it("are requested with the reason, used, and stored nowhere", async () => {
     const server = await protectedServer();
     server.good.set("first-token-1234", []);
     const answers: Answer[] = [
@@ -113,7 +113,7 @@ describe("tokens that a client brings for MCP servers", () => {
     expect(server.seen.filter((header) => !/^(|Bearer (first|second|wide|last)-token-\d+)$/.test(header))).toEqual([]);
   });
 
-  it("that do not come leave the server in need of them, and are not asked for again unless somebody wants it", async () => {
+  it("leave the server without a token if they do not arrive, and are not requested again unless asked", async () => {
     const server = await protectedServer();
     const answers: Answer[] = [{ kind: "cancelled" }, token("good-token-1234")];
     const next = () => answers.shift() ?? ({ kind: "cancelled" } as const);

@@ -13,7 +13,7 @@ afterAll(() => stage[Symbol.asyncDispose]());
 
 const shown = () => stage.model.requests.flatMap(({ request }) => request ?? []);
 
-it("a client switches memory on, is asked with the kind memory, and what it says yes to is told to the next session", async () => {
+it("a client switches memory on, is asked with the kind memory, and the next session sees what it accepted", async () => {
   const asked: PermissionRequest[] = [];
   const onPermissionRequest = (request: PermissionRequest) => {
     asked.push(request);
@@ -24,7 +24,7 @@ it("a client switches memory on, is asked with the kind memory, and what it says
   await session.sendAndWait({ prompt: "go" });
   const { subject, fact, citations, reason } = input;
   expect(asked).toMatchObject([
-    { kind: "memory", action: "store", subject, fact, citations, reason: `In this repository. ${reason}` },
+    { kind: "memory", action: "store", subject, fact, citations, scope: "repository", reason },
   ]);
   const kept = localAt(stage.folder.at("home"), stage.folder.at("work")).journals;
   expect(kept.flatMap((journal) => [...journal.read().facts.values()])).toMatchObject([{ fact, status: "accepted" }]);

@@ -9,7 +9,7 @@ import {
   type SessionEvent,
 } from "@github/copilot-sdk";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { calls, says } from "../../src/testing/index.ts";
+import { calls, says, stalls } from "../../src/testing/index.ts";
 import { type ServerStage, serverStage } from "./stage.ts";
 
 /** Every test has servers of its own: they are killed. */
@@ -80,7 +80,7 @@ async function resumed(sessionId: string, more: object = {}) {
 const approve = (session: CopilotSession, requestId: string) =>
   session.rpc.permissions.handlePendingPermissionRequest({ requestId, result: { kind: "approve-once" } });
 
-describe.each(endings)("a permission that nobody has decided when the server ends by %s", (_, end) => {
+describe.each(endings)("an undecided permission when the server ends by %s", (_, end) => {
   it("is asked again under its old id, and what it is for happens once", async () => {
     const first = await askedForEffect();
     await end(first.client, first.session);
@@ -131,7 +131,7 @@ describe.each(endings)("a tool of a client that has not answered when the server
 });
 
 describe("work that waits when its server is killed", () => {
-  it("is interrupted where the next client does not go on with it", async () => {
+  it("is interrupted where the next client does not continue it", async () => {
     const first = await askedForEffect();
     await kill(first.client);
     const { session } = await resumed(first.session.sessionId, { continuePendingWork: false });
@@ -159,7 +159,7 @@ describe("work that waits when its server is killed", () => {
     expect(endsOf(await session.getEvents())).toHaveLength(1);
   });
 
-  it("is told as cancelled where pending work does not go on, once", async () => {
+  it("is reported once as cancelled where pending work does not continue", async () => {
     const client = stage.newClient();
     const ear = listening();
     stage.play(calls(effect("never")));
@@ -336,5 +336,28 @@ describe("work that waits when its server is killed", () => {
     await ear.until("session.idle");
     expect((await ear.until("assistant.message")).map(({ data }) => data.content)).toEqual(["done", "nothing"]);
     expect(await effects()).toBe("once\n");
+  });
+});
+
+describe("a command that waits when the server is killed", () => {
+  it("ORC-66 keeps its tool limits and its gate in the next process", async () => {
+    const client = stage.newClient();
+    const first = await client.createSession({ onPermissionRequest: approveAll });
+    stage.play(stalls());
+    await first.send("go");
+    await expect.poll(() => stage.model.requests.length, { timeout: 10_000 }).toBe(1);
+    await first.send("/research leases");
+    await kill(client);
+    stage.play(...Array.from({ length: 4 }, () => says("Enough.")));
+    const { session, ear } = await resumed(first.sessionId);
+    await session.send("go on");
+    await ear.until("session.idle");
+    const shown = stage.model.requests.slice(1).map(({ request }) => request?.tools.map(({ name }) => name).toSorted());
+    const limited = shown.filter((tools) => tools?.join() === "create,task,view");
+    expect(limited).toHaveLength(3);
+    const gates = (await session.getEvents()).filter(
+      (event) => event.type === "user.message" && event.data.source === "gate-research",
+    );
+    expect(gates).toHaveLength(2);
   });
 });

@@ -37,7 +37,7 @@ describe("where a session works", () => {
     await expect(session.rpc.metadata.setWorkingDirectory(nowhere)).rejects.toThrow(/nowhere is not a folder/);
   });
 
-  it("is told to those who watch when a client knows more of it, not when it is another place", async () => {
+  it("is announced to clients when more is known of it, not when it is another folder", async () => {
     const session = await open();
     const told: unknown[] = [];
     session.on("session.context_changed", ({ data }) => told.push(data));
@@ -121,7 +121,7 @@ describe("opening by what is known of a session", () => {
     expect(await rpc.sessions.open({ kind: "resumeLast" })).toMatchObject({ status: "resumed" });
     const context = { cwd: stage.folder.at("nobody-was-here") };
     expect(await rpc.sessions.open({ kind: "resumeLast", context })).toEqual({ status: "not_found" });
-    await expect(rpc.sessions.open({ kind: "cloud" })).rejects.toThrow(/local ones alone/);
+    await expect(rpc.sessions.open({ kind: "cloud" })).rejects.toThrow(/only local sessions/);
   });
 
   it("takes a call without params in either form", async () => {

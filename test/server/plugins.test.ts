@@ -139,7 +139,7 @@ describe("plugins that a program brings", () => {
     await setAdditionalPlugins({ plugins: [{ ...fetched, enabled: false }] });
     expect(await skillsOf(await client.createSession({}))).toEqual(["knit"]);
     const set = (paths: string[]) => Reflect.get(client, "connection").sendRequest("plugins.builtin.set", { paths });
-    await expect(set(["relative"])).rejects.toThrow(/whole path/);
+    await expect(set(["relative"])).rejects.toThrow(/absolute path/);
     await set([]);
     expect(await skillsOf(await client.createSession({}))).toEqual([]);
   });

@@ -290,7 +290,7 @@ describe("the policy, whatever happens", () => {
 });
 
 describe("with a session", () => {
-  it("ORC-76 and ORC-77 a model that stops twice is told twice to go on, then completes", async () => {
+  it("ORC-76 and ORC-77 a model that stops twice is asked twice to continue, then completes", async () => {
     const { session, model, heard } = await stage(
       [
         says("I would start with the parser."),

@@ -193,7 +193,7 @@ describe("troupe undo after a shell command", () => {
     expect(warnings).toEqual([expect.stringMatching(/^No checkpoint of .* before commands: it is too much\./)]);
   });
 
-  it("does not take what somebody changed beside a background command for its work", async () => {
+  it("does not attribute other changes to a background command", async () => {
     const { folder, run, undo } = await workshop();
     await plant(folder);
     await run({ command: "sleep 0.2; rm .env; echo other > src/a.ts; sleep 30", mode: "async" }, "sleep 0.5");

@@ -244,7 +244,7 @@ describe("a session that a client keeps", () => {
     ["a folder on the way", "autostart", "files/autostart/evil.desktop"],
     ["the file itself", "evil.desktop", "files/evil.desktop"],
     ["the plan", "plan.md", "plan.md"],
-  ])("is not brought here through a link in place of %s, and people are told", (_, link, path) =>
+  ])("is not read through a link in place of %s, and the user is notified", (_, link, path) =>
     withPlace(async (place) => {
       const outside = join(place.root, "..", "outside");
       mkdirSync(outside);

@@ -33,7 +33,7 @@ function left(...said: readonly Said[]) {
   return pendingWork(events, conversation, "/here");
 }
 
-test("what was approved for a call is not asked again, what nobody decided is", () => {
+test("does not ask again what was approved for a call, and asks what was not decided", () => {
   const work = left(
     ...started("edit", { path: "/a" }),
     asked("r1", read),
@@ -75,7 +75,7 @@ test("a call is gone on with as a hook has changed it", () => {
   expect(work?.turn.calls[0]?.call.arguments).toEqual({ path: "/b" });
 });
 
-test("a tool of a client that was permitted and never reached it is asked for", () => {
+test("calls a client's tool that was permitted and never reached the client", () => {
   const permitted = ["troupe.permission", { toolCallId, toolName: "mine", kind: "custom-tool", decision: "allowed" }];
   const work = left(...started("mine", {}), permitted as unknown as Said);
   expect(work?.requests).toEqual([]);
@@ -89,7 +89,7 @@ test("a tool of a client that was not permitted yet is the client's again where 
   expect(call?.otherwise?.name).toBe("mine");
 });
 
-test("a canvas that nobody has permitted is opened by our own tool, one that may have been opened is not", () => {
+test("opens a canvas that was not permitted yet with our own tool, and never one that may have been opened", () => {
   const opening = started("open_canvas", { canvas_id: "board" });
   const request = { kind: "custom-tool", toolName: "open_canvas", toolDescription: "Opens." };
   expect(left(...opening, asked("r1", request))?.turn.calls).toEqual([

@@ -40,7 +40,7 @@ describe("the first mode", () => {
 });
 
 describe("ORC-84 a change of mode", () => {
-  it("is said once, with what was before", () => {
+  it("is announced once, with the previous mode", () => {
     expect(modeChange("interactive", "plan")).toEqual({ previousMode: "interactive", newMode: "plan" });
     expect(modeChange("plan", "plan")).toBeUndefined();
   });

@@ -1,12 +1,13 @@
 /** Files that commands must not read stay hidden under load and after commands that change the workspace. */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { build } from "esbuild";
 import { describe, expect, it } from "vitest";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
 import { createSandbox } from "../../src/tools/shell/sandbox/sandbox.ts";
 import { HIDDEN_IN_HOME } from "../../src/tools/shell/sandbox/sandbox-hidden.ts";
+import { createShells } from "../../src/tools/shell/session-shells.ts";
 import { hasBubblewrap } from "./bubblewrap.ts";
 import { shellStage } from "./stage.ts";
 
@@ -76,6 +77,30 @@ describe.runIf(works)(".env files", { timeout: 120_000 }, () => {
     const open = spawnSync("sh", ["-c", search], { cwd: stage.workspace.path, encoding: "utf8" });
     expect(open.stdout, "without the sandbox").toContain(CANARY);
   });
+
+  it.each(["rm app/.env", "mv app/.env app/plain", "mkdir x; mv app x", "ln -sf /dev/null app/.env"])(
+    "stay hidden under another name, also after a restart, when a command destroys the link to them: %s",
+    async (command) => {
+      const warnings: string[] = [];
+      await using stage = await shellStage({ sandboxed: {}, onWarning: (message) => void warnings.push(message) });
+      await stage.workspace.files({ "values/live": CANARY, "app/source.txt": "text" });
+      symlinkSync("../values/live", stage.workspace.at("app/.env"));
+      await stage.run(command);
+      const look =
+        "cat values/live; mv values/live shown; cat shown; mv values v2; cat v2/live; grep -rs canary . ; echo done";
+      expect((await stage.run(look)).output).not.toContain(CANARY);
+      expect(warnings.join()).toContain("values/live stays hidden from commands");
+      const { path } = stage.workspace;
+      const sandbox = createSandbox({ mode: "required", stateRoot: stage.state.path });
+      const shells = createShells({ folder: stage.state.at("other"), sandbox });
+      const request = { cwd: path, roots: [path], mode: "sync" as const, waitMs: 20_000 };
+      const again = await shells.run({ ...request, command: look, signal: new AbortController().signal });
+      await shells.closeAll();
+      await sandbox.close();
+      expect(again.output).not.toContain(CANARY);
+      expect(await stage.workspace.read("values/live")).toBe(CANARY);
+    },
+  );
 
   it.runIf(canBeUser)("stay hidden in a folder that a command made unreadable for the search", async () => {
     await using folder = await tempFolder();

@@ -163,7 +163,7 @@ describe("the environment of a command", () => {
     LC_TOKEN: "canary",
   };
 
-  it("has none of twelve secret variables, even when one is asked for by name (E01)", async () => {
+  it("has none of twelve secret variables, even when one is requested by name (E01)", async () => {
     await using stage = await shellStage({
       environment: { ...process.env, ...secrets, HARMLESS: "yes" },
       additions: { names: ["HARMLESS", "GITHUB_TOKEN"] },

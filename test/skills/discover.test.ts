@@ -266,7 +266,7 @@ describe("trust", () => {
     expect(await stage.find({ check })).toMatchObject({ skills: [], notices: [{ kind: "changed" }] });
   });
 
-  it("asks once about a workspace that nobody trusts", async () => {
+  it("asks once about a workspace that is not trusted", async () => {
     await using stage = await skillStage({
       "work/.github/skills/a/SKILL.md": skill("a"),
       "work/.github/skills/a/run.sh": "1",

@@ -197,7 +197,7 @@ describe("allowed tools", () => {
   const base = { name: "s", path: "/s/SKILL.md" } as const;
   const known = (rule: string) => (/^(shell|read|write|url|view)\b/.test(rule) ? undefined : "nothing is called that");
 
-  it("become rules in our words once the skill is used; what is unknown is said", () => {
+  it("become rules in our notation once the skill is used; unknown ones are reported", () => {
     const allowedTools = ["Bash(git log:*)", "Read", "Grep", "WebFetch(domain:example.com)", "view", "Nonsense", "*"];
     const { rules, notices } = allowedToolRules({ ...base, scope: "user", allowedTools }, known);
     expect(rules).toEqual(["shell(git log:*)", "read", "url(example.com)", "view"]);
@@ -211,7 +211,7 @@ describe("allowed tools", () => {
     expect(allowedToolRules({ ...base, scope: "workspace", allowedTools: ["Bash"] }, known).rules).toEqual([]);
   });
 
-  it("are told to whoever listens when the skill is used, as they are written", async () => {
+  it("are passed to listeners when the skill is used, as they are written", async () => {
     const text = skill("a", "x", "allowed-tools:\n  - Bash(git status)\n  - Read\n");
     await using stage = await skillStage({ "given/a/SKILL.md": text });
     const { skillInvoked } = await call(await toolOf(stage), { skill: "a" }, contextFor("/"));

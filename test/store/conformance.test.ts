@@ -1,8 +1,10 @@
-import { describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { SessionEvent } from "../../src/protocol/event.ts";
 import { memoryStore } from "../../src/store/memory.ts";
 import type { SessionSummary, Store } from "../../src/store/store.ts";
+import { type PostgresServer, postgresPrograms, startPostgres } from "../support/postgres.ts";
 import { memoryProvider } from "./memory-provider.ts";
+import { newDatabaseStore } from "./postgres-support.ts";
 import { elsewhere, message, messages, realStore, temporaryFolder } from "./support.ts";
 
 const stores: Record<string, () => Store> = {
@@ -11,6 +13,17 @@ const stores: Record<string, () => Store> = {
   "files of a client": () => elsewhere(memoryProvider()),
 };
 const barrier = { barrier: true };
+
+const programs = postgresPrograms();
+let postgres: PostgresServer | undefined;
+if (programs === undefined) test.skip("a store in Postgres keeps the same contract (skipped: no Postgres here)");
+else {
+  stores.Postgres = () => newDatabaseStore(postgres?.url ?? "");
+  beforeAll(async () => {
+    postgres = await startPostgres(programs);
+  });
+  afterAll(() => postgres?.remove());
+}
 
 describe.each(Object.entries(stores))("a store in %s", (_name, makeStore) => {
   async function filled(store: Store, sessionId: string, count: number): Promise<void> {
@@ -32,7 +45,7 @@ describe.each(Object.entries(stores))("a store in %s", (_name, makeStore) => {
     await log.close();
   });
 
-  test("goes on after it was opened again", async () => {
+  test("continues after it was opened again", async () => {
     const store = makeStore();
     await filled(store, "one", 3);
     const log = await store.open("one");

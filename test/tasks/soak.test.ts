@@ -16,7 +16,7 @@ const maxConcurrency = 8;
 
 describe("agents under random kills, failing writes and a fickle parent", () => {
   it.each(isSlow ? [1, 2, 3, 4, 5, 6, 7, 8] : [1, 2])(
-    "each has one end or rests, and is heard of once (seed %i)",
+    "each has one end or is idle, and is reported once (seed %i)",
     async (seed) => {
       const random = mulberry(seed);
       const kept: SessionEvent[] = [];
@@ -250,7 +250,7 @@ function randomRunner(emit: Emitting, random: () => number, on: () => Stage): Ta
       const dice = random();
       if (dice < 0.7) return { kind: "answered", response: dice < 0.05 ? "long ".repeat(5000) : "done" };
       if (dice < 0.8) return { kind: "empty" };
-      if (dice < 0.9) return { kind: "limit", message: "no tokens left", response: "half" };
+      if (dice < 0.9) return { kind: "limit", limit: "tokens", message: "no tokens left", response: "half" };
       return { kind: "failed", error: "the model broke off" };
     },
   };

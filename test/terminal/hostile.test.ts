@@ -179,7 +179,8 @@ describe("text from outside", () => {
       },
     });
     attention.close();
-    const card = rows.slice(0, -2);
+    expect(rows[0]).toBe("");
+    const card = rows.slice(1, -2);
     expect(card.every((row) => row.startsWith("▌"))).toBe(true);
     expect(rows.filter((row) => row.startsWith("›"))).toHaveLength(1);
     expect(rows.some((row) => row === "▌ ▌ Permission")).toBe(true);

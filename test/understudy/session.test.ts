@@ -31,7 +31,7 @@ async function withSession(
   }
   const environment = { PATH: process.env.PATH, HOME: root.path, TROUPE_SANDBOX: "off" };
   const runtime = createRuntime({ environment, home: join(root.path, "home") });
-  const session = await runtime.createSession({ cwd, model: "understudy", ...request });
+  const session = await runtime.createSession({ cwd, model: { name: "understudy" }, ...request });
   try {
     await work(session);
   } finally {
@@ -71,7 +71,7 @@ test("a script's steps for an agent are found by its name, though its prompt nev
   };
   await using root = await tempFolder(files);
   const model = `faux:${root.at("script.json")}`;
-  await withSession(files, { model, permissions: { allTools: true } }, async (session) => {
+  await withSession(files, { model: { name: model }, permissions: { allTools: true } }, async (session) => {
     await submit(session, "write");
     expect(session.agents.tasks?.list()).toMatchObject([{ id: "p1", agentType: "poet", status: "completed" }]);
     const said = dataOf(session.events, "assistant.message").map(({ content }) => content);

@@ -49,7 +49,7 @@ async function played(
   work: (session: Session) => Promise<void>,
 ): Promise<Recorded> {
   let events: readonly SessionEvent[] = [];
-  await onStage(steps, { streaming: true, ...options }, async ({ session }) => {
+  await onStage(steps, { model: { streaming: true }, ...options }, async ({ session }) => {
     const heard = heardBy(session);
     await work(session);
     await session.close();

@@ -68,7 +68,7 @@ async function unhandledDuring(work: () => Promise<void>): Promise<unknown[]> {
   return unhandled;
 }
 
-describe("a reply that is compressed though nobody asked for it", () => {
+describe("a reply that is compressed without a request", () => {
   const encodings = { gzip: gzipSync, deflate: deflateSync, br: brotliCompressSync };
 
   test.each(Object.entries(encodings))("is read all the same: %s", async (encoding, compress) => {
@@ -98,7 +98,7 @@ test("a certificate that is not trusted is no reason to try again", async () => 
 });
 
 describe("kept connections", () => {
-  test("are shared by all providers of a process, and closed when nobody uses them", async () => {
+  test("are shared by all providers of a process, and closed when unused", async () => {
     const sockets = new Set<Socket>();
     let opened = 0;
     await using server = await serve((asked, response) => {

@@ -88,6 +88,17 @@ function toolSearch() {
   );
 }
 
+/** Returns the path of every setting: `model`, `permissions`, `permissions.allow`. */
+export function settingPaths(): string[] {
+  const { shape } = SettingsSchema.unwrap();
+  const { permissions, sandbox: box, subagents: agents, environment, webSearch: search } = shape;
+  const parts = { permissions, sandbox: box, subagents: agents, environment, webSearch: search };
+  const nested = Object.entries(parts).flatMap(([name, part]) =>
+    Object.keys(part.unwrap().shape).map((inner) => `${name}.${inner}`),
+  );
+  return [...Object.keys(shape), ...nested];
+}
+
 function webSearch(text: z.ZodString) {
   return z.strictObject({
     engine: z.enum(["auto", "model", "searxng", "brave", "tavily", "exa", "off"]).exactOptional(),

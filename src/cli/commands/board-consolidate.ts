@@ -23,13 +23,12 @@ export async function boardConsolidate({ given, words, launcher, board }: BoardR
   const removeInterrupt = onInterrupt(() => stop.abort());
   try {
     const sessionId = await wanted(given, runtime);
-    const model = given.text("model");
     const { outcome, report, by } = await consolidate(runtime, {
       cwd: process.cwd(),
       sessionId,
       signal: stop.signal,
       workspace: { trustFolder: given.has("trust-folder") },
-      ...(model !== undefined && { model }),
+      model: { name: given.text("model") },
     });
     const changes = await board.changes();
     const change = changes.find(({ id }) => id === report?.change);

@@ -5,6 +5,7 @@ import { nodeDisk, replaceFile } from "../../lib/node/disk.ts";
 import { isOrdinary } from "../../lib/redact/redact-values.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import { createRuntime } from "../../runtime/runtime.ts";
+import { announce } from "../../server/joinable.ts";
 import { serveStdio, serveTcp } from "../../server/serve.ts";
 import { Server } from "../../server/server.ts";
 import { type Arguments, usage } from "../args.ts";
@@ -52,9 +53,11 @@ export async function headlessCommand(given: Arguments, launcher: Launcher): Pro
       }
       const listening = await serveTcp(server, { port: port ?? 0, token: secret });
       const told = secret !== undefined && token === undefined;
+      const forget = told ? await announce(runtime.home, { port: listening.port, token: secret }) : undefined;
       const forgetToken = told ? await tellToken(runtime.home, listening.port, secret) : undefined;
       await write(`troupe server listening on port ${listening.port}\n`);
       await Promise.race([listening.ended, interrupted, ...(isOwned ? [whenLeftAlone(server)] : [])]);
+      await forget?.();
       await forgetToken?.(); // while this process has the port: the next owner writes its own file
       listening.close();
     }

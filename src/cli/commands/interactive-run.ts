@@ -12,13 +12,16 @@ import { version } from "../../runtime/version.ts";
 import { executableItems } from "../../runtime/workspace/workspace.ts";
 import type { Client } from "../../sdk/client.ts";
 import { createClient } from "../../sdk/sdk.ts";
+import { joinServer } from "../../sdk/tcp.ts";
 import { inProcess } from "../../server/in-process.ts";
+import { joinableServer } from "../../server/joinable.ts";
 import type { FirstFrame } from "../../terminal/first-frame.ts";
 import { runPlain } from "../../terminal/plain.ts";
 import { runTerminal, type SessionWish, type TrustQuestion } from "../../terminal/terminal.ts";
 import type { Arguments } from "../args.ts";
 import { type Launcher, ownProgram } from "../launcher.ts";
 import { sessionRequest } from "../prompt-mode.ts";
+import { isPort } from "./interactive.ts";
 
 interface Parts {
   readonly launcher: Launcher;
@@ -32,12 +35,14 @@ export async function runInteractive(given: Arguments, { launcher, first, wish, 
   const environment = { ...process.env };
   const { cwd, ...defaults } = sessionRequest(given, "json");
   const home = stateRoot(environment);
+  const isAttaching = given.text("attach") !== undefined;
   const shared = {
     ...{ input: process.stdin, output: process.stdout, cwd, version, wish, notice },
     connect: () => connect(given, { environment, cwd, defaults, home, launcher }),
-    trust: () => trustQuestion(cwd, { home, environment, isTrusted: given.has("trust-folder") }),
+    join: (pid: number, onEnd: () => void) => joinProcess(home, pid, onEnd),
+    trust: () => trustQuestion(cwd, { home, environment, isTrusted: given.has("trust-folder") || isAttaching }),
   };
-  const attaches = given.text("attach") !== undefined;
+  const attaches = isPort(given.text("attach") ?? "");
   const isModelChosen = given.text("model") !== undefined || Boolean(environment.TROUPE_MODEL);
   if (first) await runTerminal({ ...shared, first, environment, home, attaches, isModelChosen });
   else await runPlain(shared);
@@ -54,13 +59,14 @@ interface Place {
 /** A server in this process; with `--attach`, one that listens on a port of this machine. */
 async function connect(given: Arguments, { environment, cwd, defaults, home, launcher }: Place): Promise<Client> {
   const attach = given.text("attach");
-  if (attach === undefined) {
+  if (attach === undefined || !isPort(attach)) {
     const { importModule } = launcher;
     const program = ownProgram();
-    return createClient({ connection: inProcess({ environment, cwd, defaults, importModule, program }) });
+    const place = { environment, cwd, defaults, importModule, program };
+    return createClient({ connection: inProcess({ ...place, isJoinable: true }) });
   }
   const port = Number(attach);
-  if (!Number.isInteger(port) || port < 1 || port > 65_535) {
+  if (port < 1 || port > 65_535) {
     throw new TroupeError("usage", `--attach needs the port of a server, not "${attach}".`, {
       hint: "Start one with: troupe --headless --port 4711",
     });
@@ -68,6 +74,18 @@ async function connect(given: Arguments, { environment, cwd, defaults, home, lau
   const stored = await readFile(join(home, "server", `${port}.token`), "utf8").catch(() => "");
   const token = environment.COPILOT_CONNECTION_TOKEN || stored.trim();
   return createClient({ connection: { kind: "tcp", port, token } });
+}
+
+/** Connects to the server of another process of this user. `onEnd` is called when the connection ends. */
+async function joinProcess(home: string, pid: number, onEnd: () => void): Promise<Client | undefined> {
+  const server = await joinableServer(home, pid);
+  if (!server) return undefined;
+  const open = async () => {
+    const transport = await joinServer({ kind: "tcp", host: "127.0.0.1", ...server });
+    void transport.ended.then(onEnd);
+    return transport;
+  };
+  return createClient({ connection: { kind: "custom", open } });
 }
 
 /** Undefined when the folder brings nothing that is not trusted yet, or was trusted for this run. */

@@ -41,9 +41,15 @@ function isPlain(given: Arguments): boolean {
 function wishOf(given: Arguments) {
   const resume = given.text("resume");
   const sessionId = given.text("session-id");
-  const chosen = [resume !== undefined, given.has("continue"), sessionId !== undefined].filter(Boolean).length;
-  if (chosen > 1) throw usage("Use only one of --resume, --continue and --session-id.");
+  const attach = given.text("attach");
+  const reference = attach !== undefined && !isPort(attach) ? attach : undefined;
+  const chosen = [resume, given.has("continue") || undefined, sessionId, reference].filter((one) => one !== undefined);
+  if (chosen.length > 1) throw usage("Use only one of --resume, --continue, --session-id and --attach <session>.");
+  if (reference !== undefined) return { kind: "attach", reference } as const;
   if (resume !== undefined) return { kind: "resume", reference: resume } as const;
   if (given.has("continue")) return { kind: "continue" } as const;
   return sessionId === undefined ? ({ kind: "new" } as const) : ({ kind: "id", sessionId } as const);
 }
+
+/** `--attach` takes the port of a server, or a session. */
+export const isPort = (text: string): boolean => /^\d{1,5}$/.test(text);

@@ -7,6 +7,7 @@ import { type Arguments, usage, wantsJson } from "../args.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { jsonList, write } from "../output/output.ts";
 import { say } from "../output/say.ts";
+import { timeOf } from "../since.ts";
 
 type Found = Awaited<ReturnType<Runtime["past"]["search"]>>[number];
 type Query = Parameters<Runtime["past"]["search"]>[0];
@@ -55,15 +56,6 @@ function queryOf(given: Arguments, words: string): Query {
 function thisRepository(): Pick<Query, "repository" | "cwd"> {
   const { repository, gitRoot, cwd } = workingDirectory(process.cwd());
   return repository === undefined ? { cwd: gitRoot ?? cwd } : { repository };
-}
-
-const UNITS: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 };
-
-function timeOf(since: string): string {
-  const [, amount, unit = ""] = /^(\d{1,6})([mhdw])$/.exec(since) ?? [];
-  const time = amount === undefined ? Date.parse(since) : Date.now() - Number(amount) * (UNITS[unit] ?? 0);
-  if (Number.isNaN(time)) throw usage(`--since ${since}: give a date (2026-01-31) or a span (30m, 12h, 7d, 4w).`);
-  return new Date(time).toISOString();
 }
 
 /** A session with its best matches. */

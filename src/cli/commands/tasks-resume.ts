@@ -23,7 +23,8 @@ export async function resumeTask(call: TasksCall): Promise<ExitCode> {
   const id = await oneTask({ words: word === undefined ? [] : [word], runtime, sessionId, verb: "resume" });
   requireFree(await readTasks(runtime.store, sessionId));
   const bar = progressOf(given, { waitMs: 0 });
-  const session = await runtime.resumeSession(sessionId, { ...sessionRequest(given, "text"), wakes: false });
+  const request = sessionRequest(given, "text");
+  const session = await runtime.resumeSession(sessionId, { ...request, agents: { ...request.agents, wakes: false } });
   const out = output(process.stdout, () => void session.close());
   let isInterrupted = false;
   const removeInterrupt = onInterrupt(() => {

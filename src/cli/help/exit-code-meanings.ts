@@ -2,12 +2,12 @@ import type { exitCodes } from "../exit-codes.ts";
 
 export const exitCodeMeanings: Readonly<Record<keyof typeof exitCodes, string>> = {
   done: "done",
-  failed: "failed; `troupe doctor` found a problem",
+  failed: "failed: a defect, a disk error, a failed --check, or a finding of `troupe doctor`",
   usage: "wrong usage or configuration",
   provider: "the model provider failed",
   limit: "a limit was reached: turns, tokens or cost",
-  blocked: "autopilot is blocked and needs a person",
-  unverified: "autopilot could not verify its work",
+  blocked: "autopilot is blocked: nothing changes any more",
+  unverified: "the work is done, but its check could not run",
   authentication: "the provider rejected the key",
   interrupted: "interrupted",
 };

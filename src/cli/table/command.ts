@@ -1,5 +1,5 @@
 /**
- * The table of commands. Each file in this folder describes one command as plain data with a loader; `list.ts` is the
+ * The table of commands. Each file in this folder describes one command as plain data with a loader; `command-list.ts` is the
  * list. Dispatch, flag checks, suggestions, help, completion, the man page and the reference page all read it.
  * A prompt does not load it.
  */
@@ -47,7 +47,7 @@ export interface Subcommand {
   readonly notes?: readonly string[];
 }
 
-export const commandGroups = ["Sessions", "Agents", "Knowledge", "Setup"] as const;
+export const commandGroups = ["Sessions", "Agents", "Knowledge", "Setup", "Many machines"] as const;
 
 export interface Command extends Subcommand {
   readonly group: (typeof commandGroups)[number];

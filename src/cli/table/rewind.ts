@@ -5,6 +5,7 @@ export const rewind: Command = {
   group: "Sessions",
   summary: "go back to before a message; --files restores files too",
   flags: {
+    list: "list the messages, and earlier rewinds (default)",
     to: "go back to before this message",
     files: true,
     restore: "undo the last rewind; with --to, the rewind with this id",

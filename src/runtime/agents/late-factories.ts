@@ -36,7 +36,7 @@ export class LateFactories {
 
 /** Returns undefined if no program brings factories, or if they are disabled. */
 export function lateFactories({ request, listener }: SessionSetup, { flags }: Workspace): LateFactories | undefined {
-  const source = request.program?.factories;
+  const source = request.client?.program?.factories;
   if (!source || !flags.has("AGENT_FACTORIES")) return undefined;
   return new LateFactories(async () => {
     const { session } = listener;

@@ -24,7 +24,7 @@ type Environment = Readonly<Record<string, string | undefined>>;
 /** Extends the request in a process started to consolidate; otherwise returns it unchanged. */
 export function detachedRequest(environment: Environment, asked: SessionRequest): SessionRequest {
   const detachedFrom = environment[PARENT_SESSION];
-  if (!detachedFrom || asked.agent !== MEMORY_AGENT) return asked;
+  if (!detachedFrom || asked.agents?.main !== MEMORY_AGENT) return asked;
   return { ...asked, ...consolidating(detachedFrom, asked) };
 }
 
@@ -70,14 +70,12 @@ function noModel(): TroupeError {
 }
 
 /** Settings for an unattended session: only its agent's tool, no questions, no custom instructions, no other agents. */
-function consolidating(detachedFrom: string, asked: Pick<SessionRequest, "workspace">): Partial<SessionRequest> {
+function consolidating(detachedFrom: string, asked: Omit<SessionRequest, "cwd">): Partial<SessionRequest> {
   return {
-    detachedFrom,
-    agent: MEMORY_AGENT,
-    delegation: false,
-    askUser: false,
-    limits: { turns: MAX_TURNS },
-    permissions: {},
+    agents: { ...asked.agents, detachedFrom, main: MEMORY_AGENT, delegation: false },
+    client: { ...asked.client, askUser: false },
+    limits: { turns: MAX_TURNS, credits: asked.limits?.credits },
+    permissions: { paths: asked.permissions?.paths },
     workspace: {
       ...asked.workspace,
       customInstructions: false,

@@ -23,7 +23,7 @@ export async function memoryOf(
   const { workspace } = leading;
   const { flags } = workspace;
   const settings = workspace.settings.effective.memory;
-  if (!hasMemory({ request: request.memory, settings, environment, flags })) return undefined;
+  if (!hasMemory({ request: request.context?.memory, settings, environment, flags })) return undefined;
   const [{ sessionMemory }, { modelMerge }] = await Promise.all([
     import("./session-memory.ts"),
     import("./memory-merge.ts"),
@@ -35,7 +35,7 @@ export async function memoryOf(
     ports: { disk, stamp, redactor },
     prompts: shared.memoryPrompts,
     merge: async (facts) => (listener.session?.history.budget.reached(leading.limits()) ? facts : merge(facts)),
-    ...(request.memory?.store && { store: request.memory.store }),
+    ...(request.context?.memory?.store && { store: request.context?.memory.store }),
     notice: (message) => listener.warn("memory", message),
     onRecall: (recalled) => void listener.say("troupe.memory_recalled", recalled),
     inform: (message) => void listener.say("session.info", { infoType: "memory", message }),

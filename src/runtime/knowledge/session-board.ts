@@ -52,7 +52,7 @@ export async function sessionBoard(draft: SessionSetup, how: BoardSession): Prom
   });
   const begin = (evidence: SessionEvidence): Promise<Consolidation> =>
     beginConsolidation({ board, evidence, redactor, stamp, by: { actor: MEMORY_AGENT }, say: listener.say });
-  const { detachedFrom } = request;
+  const { detachedFrom } = request.agents ?? {};
   // Consolidating does not count as use, and a resumed session was counted before.
   if (log.events.length === 0 && detachedFrom === undefined) {
     await board.expose().catch((error: Error) => listener.warn("board", error.message));

@@ -9,7 +9,7 @@ const GITHUB_SERVER = "github-mcp-server";
 
 /** Returns a configuration entry; empty without an identity, or if the organisation allows no servers. */
 export async function githubServer({ request, identity, listener }: SessionSetup): Promise<Record<string, object>> {
-  const { githubTools: wish } = request;
+  const { github: wish } = request.tools ?? {};
   if (!wish || !identity) return {};
   try {
     const place = await identity.serverPlace();

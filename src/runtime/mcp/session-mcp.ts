@@ -43,27 +43,6 @@ export interface SessionMcpOptions {
   onLoaded?(): void;
 }
 
-export interface SessionMcp {
-  readonly tools: readonly Tool[];
-  readonly servers: readonly McpServer[];
-  /**
-   * Returns the tools that the server listed last, in this session or an earlier one; undefined if it was never
-   * connected.
-   */
-  definitions(serverName: string): readonly McpToolDefinition[] | undefined;
-  /** Usage instructions of connected servers. */
-  readonly instructions: string;
-  /** Resolves when `servers` is complete. Connects to none of them. */
-  opened(): Promise<void>;
-  /** Allows asking the host again for a token that it did not provide before (default: for all servers). */
-  askAgain(serverName?: string): void;
-  /** Connects servers whose tools are unknown. Resolves when all are connected or the time limit is reached. */
-  ready(signal: AbortSignal): Promise<void>;
-  /** Disables or enables a server in the session. Returns false if there is no server of this name. */
-  setEnabled(name: string, enabled: boolean): Promise<boolean>;
-  close(): Promise<void>;
-}
-
 interface Known {
   /** Replaced each time the server is enabled again. */
   server: McpServer;
@@ -73,48 +52,126 @@ interface Known {
   definitions: readonly McpToolDefinition[];
 }
 
-export function sessionMcp(options: SessionMcpOptions): SessionMcp {
-  const { configs, stamp } = options;
-  const known = new Map<string, Known>();
-  let opening: Promise<void> | undefined;
-  let tools: readonly Tool[] = [];
-  let isLoaded = false;
+/** The MCP servers of a session, opened on first use. */
+export class SessionMcp {
+  readonly #options: SessionMcpOptions;
+  readonly #known = new Map<string, Known>();
+  #opening: Promise<void> | undefined;
+  #tools: readonly Tool[] = [];
+  #isLoaded = false;
 
-  const inUse = (): Known[] => [...known.values()].filter(({ isOff }) => !isOff);
+  constructor(options: SessionMcpOptions) {
+    this.#options = options;
+  }
 
-  const refresh = async (): Promise<void> => {
+  get tools(): readonly Tool[] {
+    return this.#tools;
+  }
+
+  get servers(): readonly McpServer[] {
+    return [...this.#known.values()].map(({ server, isOff }) => (isOff ? switchedOff(server) : server));
+  }
+
+  /** Usage instructions of connected servers. */
+  get instructions(): string {
+    return instructionsOf(this.#inUse().map(({ server }) => server));
+  }
+
+  /**
+   * Returns the tools that the server listed last, in this session or an earlier one; undefined if it was never
+   * connected.
+   */
+  definitions(serverName: string): readonly McpToolDefinition[] | undefined {
+    const entry = this.#known.get(serverName);
+    return entry?.server.knownDefinitions() ?? (entry?.definitions.length ? entry.definitions : undefined);
+  }
+
+  /** Resolves when `servers` is complete. Connects to none of them. */
+  opened(): Promise<void> {
+    this.#opening ??= this.#open();
+    return this.#opening;
+  }
+
+  /** Allows asking the host again for a token that it did not provide before (default: for all servers). */
+  askAgain(serverName?: string): void {
+    this.#options.tokens.askAgain(serverName);
+  }
+
+  /** Connects servers whose tools are unknown. Resolves when all are connected or the time limit is reached. */
+  async ready(signal: AbortSignal): Promise<void> {
+    const { tokens, waitsForAll, stamp } = this.#options;
+    await this.opened();
+    await this.#renew();
+    const strangers = this.#inUse().filter(
+      ({ server, definitions }) =>
+        definitions.length === 0 && server.state().status !== "failed" && !tokens.hasDeclined(server.config),
+    );
+    if (strangers.length === 0) return this.#loaded();
+    const meetings = Promise.all(strangers.map((entry) => this.#connect(entry, signal)));
+    if (waitsForAll) {
+      await meetings;
+      return this.#loaded();
+    }
+    const waited = new AbortController();
+    const patience = stamp.sleep(PATIENCE_MS, AbortSignal.any([signal, waited.signal])).catch(() => undefined);
+    await Promise.race([meetings, patience]);
+    waited.abort();
+    this.#loaded();
+  }
+
+  /** Disables or enables a server in the session. Returns false if there is no server of this name. */
+  async setEnabled(name: string, enabled: boolean): Promise<boolean> {
+    const { tokens, connections, onStatus } = this.#options;
+    await this.opened();
+    const entry = this.#known.get(name);
+    if (!entry) return false;
+    if (entry.isOff === !enabled) return true;
+    entry.isOff = !enabled;
+    tokens.askAgain(name);
+    if (enabled) Object.assign(entry, this.#use(await connections(), entry.server.config));
+    else await entry.server.release();
+    onStatus(name, enabled ? entry.server.state().status : "disabled");
+    await this.#refresh();
+    return true;
+  }
+
+  async close(): Promise<void> {
+    await this.#opening?.catch(() => undefined);
+    await Promise.all(this.#inUse().map(({ server }) => server.release()));
+  }
+
+  #inUse(): Known[] {
+    return [...this.#known.values()].filter(({ isOff }) => !isOff);
+  }
+
+  async #refresh(): Promise<void> {
+    const { configs, reservedNames, onChange } = this.#options;
     const { mcpTools } = await import("../../tools/mcp/tools.ts");
-    const pins = await options.pins();
-    tools = mcpTools(inUse(), {
-      reservedNames: options.reservedNames,
+    const pins = await this.#options.pins();
+    this.#tools = mcpTools(this.#inUse(), {
+      reservedNames,
       pins: { check: (definition) => checked(pins, configOf(configs, definition), definition) },
     });
-    options.onChange();
-  };
+    onChange();
+  }
 
-  const open = async (): Promise<void> => {
-    const [connections, pins] = await Promise.all([options.connections(), options.pins()]);
+  async #open(): Promise<void> {
+    const { configs } = this.#options;
+    const [connections, pins] = await Promise.all([this.#options.connections(), this.#options.pins()]);
     for (const config of configs) {
-      known.set(config.name, {
-        ...use(connections, config),
-        isOff: false,
-        definitions: pins.definitions(config) ?? [],
-      });
+      const definitions = pins.definitions(config) ?? [];
+      this.#known.set(config.name, { ...this.#use(connections, config), isOff: false, definitions });
     }
-    await refresh();
-  };
+    await this.#refresh();
+  }
 
-  const opened = (): Promise<void> => {
-    opening ??= open();
-    return opening;
-  };
+  #loaded(): void {
+    if (!this.#isLoaded) this.#options.onLoaded?.();
+    this.#isLoaded = true;
+  }
 
-  const loaded = (): void => {
-    if (!isLoaded) options.onLoaded?.();
-    isLoaded = true;
-  };
-
-  const use = (connections: McpConnections, config: McpServerConfig): Pick<Known, "server" | "announced"> => {
+  #use(connections: McpConnections, config: McpServerConfig): Pick<Known, "server" | "announced"> {
+    const options = this.#options;
     const [roots, answerers] = [options.roots(), options.answerers(config.name)];
     const server = connections.use(config, {
       ...answerers,
@@ -124,102 +181,49 @@ export function sessionMcp(options: SessionMcpOptions): SessionMcp {
       apps: options.apps,
       onStatus: (name, { status, error }) => options.onStatus(name, status, error),
       onNotice: (name, message) => options.onNotice(`MCP server ${name}: ${message}`),
-      onToolsChanged: (name, definitions) => void learn(name, definitions),
+      onToolsChanged: (name, definitions) => void this.#learn(name, definitions),
       onListChanged: options.onListChanged,
     });
     return { server, announced: JSON.stringify([Object.keys(answerers), roots]) };
-  };
+  }
 
   /** Prepares unconnected servers again if capabilities changed, because a client may have joined or left. */
-  const renew = async (): Promise<void> => {
-    const connections = await options.connections();
+  async #renew(): Promise<void> {
+    const { answerers, roots } = this.#options;
+    const connections = await this.#options.connections();
     let isRenewed = false;
-    for (const entry of inUse()) {
+    for (const entry of this.#inUse()) {
       const { server, announced } = entry;
       const { status } = server.state();
       if (status === "connected" || server.isConnecting()) continue;
-      const now = [Object.keys(options.answerers(server.config.name)), options.roots()];
+      const now = [Object.keys(answerers(server.config.name)), roots()];
       if (JSON.stringify(now) === announced) continue;
-      Object.assign(entry, use(connections, server.config));
+      Object.assign(entry, this.#use(connections, server.config));
       void server.release();
       isRenewed = true;
     }
-    if (isRenewed) await refresh();
-  };
+    if (isRenewed) await this.#refresh();
+  }
 
-  const learn = async (name: string, definitions: readonly McpToolDefinition[]): Promise<void> => {
-    const entry = known.get(name);
+  async #learn(name: string, definitions: readonly McpToolDefinition[]): Promise<void> {
+    const entry = this.#known.get(name);
     if (!entry) return;
     const isOther = !isDeepStrictEqual(entry.definitions, definitions);
     entry.definitions = definitions;
-    await refresh();
-    if (isOther) options.onListChanged(name, "tools");
-    await (await options.pins()).remember(entry.server.config, definitions).catch(() => undefined);
-  };
+    await this.#refresh();
+    if (isOther) this.#options.onListChanged(name, "tools");
+    await (await this.#options.pins()).remember(entry.server.config, definitions).catch(() => undefined);
+  }
 
-  const meet = async ({ server }: Known, signal: AbortSignal): Promise<void> => {
+  async #connect({ server }: Known, signal: AbortSignal): Promise<void> {
     try {
-      await learn(server.config.name, await server.definitions(signal));
+      await this.#learn(server.config.name, await server.definitions(signal));
     } catch (error) {
       if (signal.aborted) return;
       const reason = error instanceof Error ? error.message : String(error);
-      options.onNotice(`MCP server ${server.config.name} is not there: ${reason}`);
+      this.#options.onNotice(`MCP server ${server.config.name} is not there: ${reason}`);
     }
-  };
-
-  return {
-    get tools() {
-      return tools;
-    },
-    get servers() {
-      return [...known.values()].map(({ server, isOff }) => (isOff ? switchedOff(server) : server));
-    },
-    get instructions() {
-      return instructionsOf(inUse().map(({ server }) => server));
-    },
-    definitions(serverName) {
-      const entry = known.get(serverName);
-      return entry?.server.knownDefinitions() ?? (entry?.definitions.length ? entry.definitions : undefined);
-    },
-    opened,
-    askAgain: (serverName) => options.tokens.askAgain(serverName),
-    async ready(signal) {
-      await opened();
-      await renew();
-      const strangers = inUse().filter(
-        ({ server, definitions }) =>
-          definitions.length === 0 && server.state().status !== "failed" && !options.tokens.hasDeclined(server.config),
-      );
-      if (strangers.length === 0) return loaded();
-      const meetings = Promise.all(strangers.map((entry) => meet(entry, signal)));
-      if (options.waitsForAll) {
-        await meetings;
-        return loaded();
-      }
-      const waited = new AbortController();
-      const patience = stamp.sleep(PATIENCE_MS, AbortSignal.any([signal, waited.signal])).catch(() => undefined);
-      await Promise.race([meetings, patience]);
-      waited.abort();
-      loaded();
-    },
-    async setEnabled(name, enabled) {
-      await opened();
-      const entry = known.get(name);
-      if (!entry) return false;
-      if (entry.isOff === !enabled) return true;
-      entry.isOff = !enabled;
-      options.tokens.askAgain(name);
-      if (enabled) Object.assign(entry, use(await options.connections(), entry.server.config));
-      else await entry.server.release();
-      options.onStatus(name, enabled ? entry.server.state().status : "disabled");
-      await refresh();
-      return true;
-    },
-    async close() {
-      await opening?.catch(() => undefined);
-      await Promise.all(inUse().map(({ server }) => server.release()));
-    },
-  };
+  }
 }
 
 const switchedOff = (server: McpServer): McpServer => ({ ...server, state: () => ({ status: "disabled" }) });

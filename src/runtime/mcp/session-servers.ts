@@ -4,7 +4,7 @@ import type { SessionSetup } from "../setup/session-setup.ts";
 import { sessionTokens } from "../setup/session-tokens.ts";
 import type { Workspace } from "../workspace/workspace.ts";
 import { type ServerSummary, summaryOf } from "./server-port.ts";
-import { type SessionMcp, type SessionMcpOptions, sessionMcp } from "./session-mcp.ts";
+import { SessionMcp, type SessionMcpOptions } from "./session-mcp.ts";
 
 /** The MCP servers of a session, and how its agents open their own. None is started here. */
 export interface SessionServers {
@@ -42,7 +42,7 @@ export function summaries(mcp: SessionMcp | undefined, { servers, plugins }: Wor
 
 /** Returns whether the session's program shows apps of servers, and the feature is enabled. */
 export const showsApps = ({ request }: SessionSetup, { flags }: Workspace): boolean =>
-  request.mcpApps === true && flags.has("MCP_APPS");
+  request.client?.mcpApps === true && flags.has("MCP_APPS");
 
 function opener(
   draft: SessionSetup,
@@ -51,11 +51,11 @@ function opener(
   const { stamp, shared, listener, log } = draft;
   const tokens = sessionTokens(draft);
   return (configs, reservedNames, more) =>
-    sessionMcp({
+    new SessionMcp({
       configs,
       owner: log.sessionId,
       roots: () => rootsToTell(draft, roots),
-      waitsForAll: draft.request.waitForServers ?? false,
+      waitsForAll: draft.request.tools?.waitForServers ?? false,
       answerers: (serverName) => (listener.session ? mcpAnswerers(listener.session, serverName) : {}),
       stamp,
       reservedNames,

@@ -22,7 +22,7 @@ export async function lastModelOf(
   isThere: (providerId: string) => Promise<boolean>,
 ): Promise<LastModel | undefined> {
   const use = lastUse(events);
-  const { model, providers } = request;
+  const { name: model, providers } = request.model ?? {};
   if (model !== undefined) return use.names.includes(model) ? { ...use, isChosen: false } : undefined;
   const found = providers?.provider ? use.name : await reachable(use.reference, request, isThere);
   return { ...use, reference: found, isChosen: use.isChosen && found !== undefined };
@@ -79,13 +79,13 @@ function usedIn({ provider, model }: { readonly provider: string; readonly model
 
 async function reachable(
   reference: string | undefined,
-  { providers }: SessionRequest,
+  { model }: SessionRequest,
   isThere: (providerId: string) => Promise<boolean>,
 ): Promise<string | undefined> {
   if (reference === undefined) return undefined;
   if (reference === FAUX) throw cannotGoOn();
   const provider = reference.slice(0, reference.indexOf("/"));
-  const isBrought = providers?.providers?.some(({ name }) => name === provider) === true;
+  const isBrought = model?.providers?.providers?.some(({ name }) => name === provider) === true;
   return isBrought || (await isThere(provider)) ? reference : undefined;
 }
 

@@ -35,8 +35,14 @@ export function ownModels(
   request: SessionRequest,
   { lastModel, identity }: { lastModel: LastModel | undefined; identity: OwnModels["identity"] },
 ): OwnModels {
-  const { providers, clientName, modelFetch: fetch, modelSocket: openSocket, model = lastModel?.reference } = request;
-  return { ...providers, model, clientName, fetch, openSocket, githubSockets: request.githubSockets, identity };
+  const {
+    providers,
+    fetch,
+    socket: openSocket,
+    githubSockets,
+    name: model = lastModel?.reference,
+  } = request.model ?? {};
+  return { ...providers, model, clientName: request.client?.name, fetch, openSocket, githubSockets, identity };
 }
 
 export class ModelChoice implements ModelSelection {

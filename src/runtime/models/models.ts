@@ -56,7 +56,7 @@ export function models(options: {
   home: string;
   stamp: Stamp;
   userAgent?: string;
-  importModule?: (specifier: string) => Promise<unknown>;
+  importModule?: ((specifier: string) => Promise<unknown>) | undefined;
   onKey?: (key: string, providerId: string) => void;
 }): Models {
   const { environment, home, stamp, userAgent, importModule, onKey } = options;

@@ -13,7 +13,7 @@ const PRIVATE_FILE = 0o600;
  */
 export function outputKeeper(draft: SessionSetup, roots: readonly string[]): RunSettings["keepOutput"] {
   const { request, context, disk, log, listener, home } = draft;
-  const { largeOutputFolder: folder } = request;
+  const { outputFolder: folder } = request.tools ?? {};
   if (folder === undefined) return undefined;
   const real = realPathOf(folder, context.cwd);
   const isAllowed = (roots.length === 0 || isInside(real, roots)) && !isInside(real, [home]);

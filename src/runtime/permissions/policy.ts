@@ -13,6 +13,8 @@ import { TroupeError } from "../../protocol/errors.ts";
 
 /** The user's permissions for one run, as given by flags. */
 export interface PermissionRequest {
+  /** Folders beside the working directory that tools may access, or "all". */
+  readonly paths?: readonly string[] | "all" | undefined;
   readonly allowTools?: readonly string[];
   readonly denyTools?: readonly string[];
   readonly allowUrls?: readonly string[];

@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import type { Disk } from "../../lib/node/disk.ts";
 import type { ConfinedCall } from "../../permissions/policy.ts";
+import type { SandboxStatus } from "../../permissions/request.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import type { MountPoints } from "../../tools/shell/sandbox/mount-points.ts";
 import type { Sandbox, SandboxMode } from "../../tools/shell/sandbox/sandbox.ts";
@@ -13,8 +14,7 @@ type Environment = Readonly<Record<string, string | undefined>>;
 /** Sandboxes shared by sessions with the same settings. They are created, and probed, with the first command. */
 export interface SandboxSource {
   get(network: boolean, settings?: SandboxSettings): Promise<Sandbox>;
-  /** Returns why commands run without a sandbox; undefined if they run in one, or not at all. */
-  absence(network: boolean, settings?: SandboxSettings): Promise<string | undefined>;
+  status(network: boolean, settings?: SandboxSettings): Promise<SandboxStatus>;
   close(): Promise<void>;
 }
 
@@ -46,11 +46,11 @@ export function sandboxSource(options: { environment: Environment; stateRoot: st
       made.set(key, making);
       return making;
     },
-    async absence(network, settings) {
+    async status(network, settings) {
       const mode = ruled ?? settings?.mode ?? "auto";
-      if (mode === "off") return "The sandbox is switched off.";
+      if (mode === "off") return { required: false, absence: "The sandbox is switched off." };
       const probed = await (await source.get(network, settings)).probe();
-      return probed.available || mode === "required" ? undefined : probed.reason;
+      return { required: mode === "required", ...(!probed.available && { absence: probed.reason }) };
     },
     async close() {
       for (const sandbox of made.values()) await (await sandbox).close();

@@ -93,7 +93,7 @@ class Seat {
 
   async take(lead: AgentDefinition | undefined): Promise<void> {
     const { models, request, environment, listener } = this.#draft;
-    if (request.model !== undefined || environment.TROUPE_MODEL || environment.COPILOT_MODEL) return;
+    if (request.model?.name !== undefined || environment.TROUPE_MODEL || environment.COPILOT_MODEL) return;
     const workspace = this.#workspace;
     const warn = (message: string): void => listener.warn("agent", message);
     const resolve = (name: string) => models.resolve(name);

@@ -24,7 +24,7 @@ export async function mainAgent(draft: SessionSetup): Promise<MainAgent> {
   const { request, log, models, environment, home, context, listener } = draft;
   const { lastModel: last } = draft;
   const isOfEnvironment = environmentNames(environment) && !last?.isChosen;
-  const wanted = request.model ?? (isOfEnvironment ? undefined : last?.reference);
+  const wanted = request.model?.name ?? (isOfEnvironment ? undefined : last?.reference);
   const [named, opened] = await Promise.all([
     wanted === undefined ? undefined : models.resolve(wanted),
     githubServer(draft).then((builtinServers) =>
@@ -38,38 +38,43 @@ export async function mainAgent(draft: SessionSetup): Promise<MainAgent> {
     ),
   ]);
   const lead = await chooseLead({
-    wanted: request.agent,
+    wanted: request.agents?.main,
     events: log.events,
     workspace: opened,
-    isOurs: request.detachedFrom !== undefined && request.agent === MEMORY_AGENT,
+    isOurs: request.agents?.detachedFrom !== undefined && request.agents?.main === MEMORY_AGENT,
     warn: (message) => listener.warn("agent", message),
   });
   const { effective } = opened.settings;
-  const isChosen = request.model !== undefined || isOfEnvironment;
+  const isChosen = request.model?.name !== undefined || isOfEnvironment;
   // Settings name a configured model, but the session may have its own provider for everything.
-  const usual = isOfEnvironment || request.providers?.provider ? undefined : effective.model;
+  const usual = isOfEnvironment || request.model?.providers?.provider ? undefined : effective.model;
   const model =
     (isChosen ? undefined : await lead.model((name) => models.resolve(name))) ?? named ?? (await models.resolve(usual));
   if (model.absent) {
     listener.warn("model", `${model.absent.why}. The models are asked for again with the next message.`);
   }
-  const limits = limitsOfLead(lead.definition, request.limits);
-  const credits = creditsOf(draft, model);
-  if (limits?.costUsd !== undefined && model.costOf(noUsage) === null) throw priceUnknown(model.model);
-  const ofLead = request.agent === undefined ? undefined : lead.reasoningEffort;
-  const effort = request.reasoningEffort ?? ofLead ?? last?.effort ?? lead.reasoningEffort ?? effective.effortLevel;
-  models.begin(model, { effort, summary: request.reasoningSummary ?? last?.summary });
-  return { lead, workspace: lead.workspace, limits: () => credits.within(limits ?? {}), credits };
+  const { credits: most, ...given } = request.limits ?? {};
+  const limits = limitsOfLead(lead.definition, given);
+  const credits = creditsOf(most, { model, listener });
+  if (limits.costUsd !== undefined && model.costOf(noUsage) === null) throw priceUnknown(model.model);
+  const ofLead = request.agents?.main === undefined ? undefined : lead.reasoningEffort;
+  const effort =
+    request.model?.reasoningEffort ?? ofLead ?? last?.effort ?? lead.reasoningEffort ?? effective.effortLevel;
+  models.begin(model, { effort, summary: request.model?.reasoningSummary ?? last?.summary });
+  return { lead, workspace: lead.workspace, limits: () => credits.within(limits), credits };
 }
 
 /** Without a known price, the agent is told of its credits but they cannot be enforced. */
-function creditsOf({ request: { credits }, listener }: SessionSetup, model: SessionModel): Credits {
+function creditsOf(
+  most: number | undefined,
+  { model, listener }: { readonly model: SessionModel; readonly listener: SessionSetup["listener"] },
+): Credits {
   const isHeld = model.costOf(noUsage) !== null;
-  if (credits !== undefined && !isHeld) {
-    const message = `The price of ${modelName(model)} is not known, so the limit of ${credits} AI credits is told to the agent and cannot be kept.`;
+  if (most !== undefined && !isHeld) {
+    const message = `The price of ${modelName(model)} is not known, so the limit of ${most} AI credits is told to the agent and cannot be kept.`;
     listener.warn("limits", message);
   }
-  return new Credits(credits, { isHeld });
+  return new Credits(most, { isHeld });
 }
 
 /** A model in the environment wins over a resumed session's last model and over settings. */

@@ -3,7 +3,9 @@
  * `prepareSession` is a file here.
  */
 import { checkpointWriter, checkpointWriterTo } from "../../context/compact-checkpoint.ts";
+import { defined } from "../../lib/defined.ts";
 import { sweepTemporaries } from "../../lib/node/temporaries.ts";
+import type { SessionEvent } from "../../protocol/event.ts";
 import { Compactions } from "../../session/compaction/compaction.ts";
 import { compactionOptions } from "../../session/compaction/compaction-options.ts";
 import { workSnapshot } from "../../session/compaction/work-snapshot.ts";
@@ -14,16 +16,14 @@ import type { SessionLog } from "../../store/store.ts";
 import { lateFactories } from "../agents/late-factories.ts";
 import { LiveAgents } from "../agents/live-agents.ts";
 import { memoryOf } from "../knowledge/memory-gate.ts";
-import type { SessionBoard } from "../knowledge/session-board.ts";
-import type { SessionMcp } from "../mcp/session-mcp.ts";
 import { sessionServers } from "../mcp/session-servers.ts";
 import { outputKeeper } from "../permissions/large-output-folder.ts";
 import type { SessionRequest } from "../session-request.ts";
-import { type FileCarrier, fileCarrier } from "../sessions/session-elsewhere.ts";
+import { fileCarrier } from "../sessions/session-elsewhere.ts";
 import { skillRules } from "../skill-rules.ts";
 import { version } from "../version.ts";
 import { type MainAgent, mainAgent } from "./main-agent.ts";
-import { type MainAgentChoice, mainAgentChoice } from "./main-agent-choice.ts";
+import { mainAgentChoice } from "./main-agent-choice.ts";
 import { checkRunner, readPlan } from "./modes.ts";
 import { offerThatWaits } from "./prompt-and-tools.ts";
 import { sessionAgents } from "./session-agents.ts";
@@ -37,7 +37,7 @@ import { sessionSearch } from "./session-search.ts";
 import { sessionServices } from "./session-services.ts";
 import { beginSetup, type PrepareParts, type SessionSetup } from "./session-setup.ts";
 import { sessionSkills } from "./session-skills.ts";
-import { type SessionTracker, trackSession } from "./session-tracker.ts";
+import { SessionTracker } from "./session-tracker.ts";
 import { sessionPlaces, type ToolBackends, toolBackends } from "./tool-backends.ts";
 
 /** The options of a session that is not created yet. */
@@ -54,13 +54,35 @@ export interface Prepared {
  */
 export async function prepareSession(request: SessionRequest, log: SessionLog, parts: PrepareParts): Promise<Prepared> {
   const draft = beginSetup(request, log, parts);
+  const built = await buildParts(draft);
+  const late: LateParts = {};
+  for (const notice of built.workspace.notices) draft.listener.notice(notice);
+  const { warning } = built.hands.policy.containment ?? {};
+  if (warning !== undefined && mayRunCommands(built.rules)) draft.listener.warn("shell", warning);
+  return {
+    options: optionsOf(draft, built, late),
+    started: (session) => connect(session, { draft, built, late }),
+  };
+}
+
+/** The parts that exist once the session does. */
+interface LateParts {
+  schedules?: ScheduleRegistry;
+  tracker?: SessionTracker;
+}
+
+type BuiltParts = Awaited<ReturnType<typeof buildParts>>;
+
+/** Builds the parts of the session, in the order of their dependencies. */
+async function buildParts(draft: SessionSetup) {
+  const { request, log } = draft;
   const leading = await mainAgent(draft);
   const { workspace } = leading;
-  const { models } = draft;
   const rules = sessionRules(draft, workspace);
   const hands = toolBackends(draft, { workspace, rules });
   await sweepLeftovers(draft, hands);
-  const agents = request.delegation === false ? undefined : new LiveAgents(workspace, draft.listener, log.events);
+  const isAlone = request.agents?.delegation === false;
+  const agents = isAlone ? undefined : new LiveAgents(workspace, draft.listener, log.events);
   const board = await boardOf(draft, leading, hands);
   const memory = await memoryOf(draft, { leading, redactor: hands.redactor });
   const search = sessionSearch(draft, workspace);
@@ -68,7 +90,7 @@ export async function prepareSession(request: SessionRequest, log: SessionLog, p
   const servers = sessionServers(draft, {
     workspace,
     // A session that only consolidates the board needs no servers.
-    configs: request.detachedFrom === undefined ? workspace.servers.servers : [],
+    configs: request.agents?.detachedFrom === undefined ? workspace.servers.servers : [],
     roots: rules.roots,
     reservedNames: tools().map(({ name }) => name),
   });
@@ -82,76 +104,92 @@ export async function prepareSession(request: SessionRequest, log: SessionLog, p
   const lead = mainAgentChoice(draft, { workspace, offer, agents, servers });
   const extensions = sessionExtensions(draft, { workspace, wishes: hands.wishes });
   const factories = lateFactories(draft, workspace);
-  const late: { schedules?: ScheduleRegistry; tracker?: SessionTracker } = {};
   const context = contextWatch(draft);
   const carrier = await fileCarrier(log, draft.disk);
-  for (const notice of workspace.notices) draft.listener.notice(notice);
-  const { warning } = hands.policy.containment ?? {};
-  if (warning !== undefined && mayRunCommands(rules)) draft.listener.warn("shell", warning);
   return {
-    options: {
-      ...askedFor(draft),
-      ...ruled(draft, { rules, hands }),
-      ...kept(draft, hands),
-      keepOutput: outputKeeper(draft, rules.roots),
-      get limits() {
-        return leading.limits();
-      },
-      credits: leading.credits,
-      modelSelection: models,
-      get model() {
-        return models.current;
-      },
-      get reasoningEffort() {
-        return models.reasoningEffort;
-      },
-      get reasoningSummary() {
-        return models.reasoningSummary;
-      },
-      offer: offerThatWaits(offer, { mcp, memory, joining: extensions && request.program?.ready }),
-      ports: places.mainPorts,
-      searchModel: search.model,
-      commandRules: async (kept) => (await import("../submit.ts")).rulesFrom(await draft.listener.opened, kept),
-      ...(hooks && { hooks }),
-      ...(company && { company }),
-      ...(board?.consolidating && { settle: board.consolidating.settle }),
-      services: sessionServices(draft, {
-        ...{ workspace, lead, agents, mcp, memory, board, skills, rules, extensions, factories },
-        database: hands.database,
-        schedules: () => late.schedules,
-        tracker: () => late.tracker,
-      }),
-      ...(request.nestedInstructions !== false && {
-        onFileAccess: (path: string, toolName: string) => draft.listener.fileAccess(workspace, path, toolName),
-      }),
-      withoutSandbox: hands.withoutSandbox,
-      fileHistory: { checkpoints: hands.checkpoints, disk: draft.disk },
-      onRewound: (events) => {
-        late.schedules?.rewound(events);
-        factories?.rewound(events);
-      },
-      onMessage: (messageId) => {
-        hands.onMessage(messageId);
-        agents?.watch();
-        context.look();
-      },
-      onEnd: () => inTurn([() => factories?.close(), () => memory?.close()]),
-      onClose: () => end({ ...late, hands, lead, agents, mcp, board, carrier }).finally(() => draft.tracing?.ended()),
-    },
-    started(session) {
-      leading.lead.announce(session);
-      draft.listener.listen(session);
-      draft.tracing?.started(session);
-      if (memory) session.subscribe((event) => memory.hear(event));
-      session.subscribe((event) => search.hear(event));
-      session.subscribe(skillRules({ skills, rules: rules.live, notice: draft.listener.notice }));
-      late.schedules = sessionSchedules(session);
-      // Sessions stored by clients are not in the local index.
-      if (!log.elsewhere) late.tracker = trackSession(session, draft);
-      carrier?.listen(session);
-      hands.shells.onFinished(() => draft.listener.commandsEnded(hands.shells));
-    },
+    ...{ leading, workspace, rules, hands, agents, board, memory, search, mcp, skills, offer, hooks, places, company },
+    ...{ lead, extensions, factories, context, carrier },
   };
+}
+
+function optionsOf(draft: SessionSetup, built: BuiltParts, late: LateParts): SessionOptions {
+  const { request, models, listener } = draft;
+  const { leading, workspace, rules, hands, mcp, memory, board, search, extensions } = built;
+  return {
+    ...askedFor(draft),
+    ...ruled(draft, { rules, hands }),
+    ...kept(draft, hands),
+    ...callbacks(draft, built, late),
+    keepOutput: outputKeeper(draft, rules.roots),
+    get limits() {
+      return leading.limits();
+    },
+    credits: leading.credits,
+    modelSelection: models,
+    get model() {
+      return models.current;
+    },
+    get reasoningEffort() {
+      return models.reasoningEffort;
+    },
+    get reasoningSummary() {
+      return models.reasoningSummary;
+    },
+    offer: offerThatWaits(built.offer, { mcp, memory, joining: extensions && request.client?.program?.ready }),
+    ports: built.places.mainPorts,
+    searchModel: search.model,
+    commandRules: async (kept) => (await import("../submit.ts")).rulesFrom(await listener.opened, kept),
+    ...defined({ hooks: built.hooks, company: built.company, settle: board?.consolidating?.settle }),
+    services: sessionServices(draft, {
+      ...built,
+      database: hands.database,
+      schedules: () => late.schedules,
+      tracker: () => late.tracker,
+    }),
+    ...(request.context?.nestedInstructions !== false && {
+      onFileAccess: (path: string, toolName: string) => listener.fileAccess(workspace, path, toolName),
+    }),
+    sandboxStatus: hands.sandboxStatus,
+    fileHistory: { checkpoints: hands.checkpoints, disk: draft.disk },
+  };
+}
+
+/** Returns the functions that the session calls when something happens to it. */
+function callbacks({ tracing }: SessionSetup, built: BuiltParts, late: LateParts) {
+  const { hands, agents, factories, memory, context } = built;
+  return {
+    onRewound: (events: readonly SessionEvent[]) => {
+      late.schedules?.rewound(events);
+      factories?.rewound(events);
+    },
+    onMessage: (messageId: string) => {
+      hands.onMessage(messageId);
+      agents?.watch();
+      context.look();
+    },
+    onEnd: () => inTurn([() => factories?.close(), () => memory?.close()]),
+    onClose: () => end({ ...built, ...late }).finally(() => tracing?.ended()),
+  };
+}
+
+/** Connects the parts to the open session. */
+function connect(
+  session: Session,
+  { draft, built, late }: { readonly draft: SessionSetup; readonly built: BuiltParts; readonly late: LateParts },
+): void {
+  const { listener, tracing } = draft;
+  const { leading, memory, search, skills, rules, carrier, hands } = built;
+  leading.lead.announce(session);
+  listener.listen(session);
+  tracing?.started(session);
+  if (memory) session.subscribe((event) => memory.hear(event));
+  session.subscribe((event) => search.hear(event));
+  session.subscribe(skillRules({ skills, rules: rules.live, notice: listener.notice }));
+  late.schedules = sessionSchedules(session);
+  // Sessions stored by clients are not in the local index.
+  if (!draft.log.elsewhere) late.tracker = new SessionTracker(session, draft);
+  carrier?.listen(session);
+  hands.shells.onFinished(() => listener.commandsEnded(hands.shells));
 }
 
 /** Removes temporary files that killed processes left in the session's folders and beside the files it changed last. */
@@ -173,21 +211,21 @@ async function boardOf(draft: SessionSetup, leading: MainAgent, { redactor }: To
   return (await import("../knowledge/session-board.ts")).sessionBoard(draft, { leading, redactor });
 }
 
+/** Returns the options that the request decides alone. */
 function askedFor({ request, log, stamp, context, tracing }: SessionSetup) {
+  const { name, mode, model, agents, resume } = request;
   return {
-    ...{ version, log, stamp, context, cwd: context.cwd },
-    ...(request.mode && { mode: request.mode }),
-    ...(tracing && { tracing: tracing.port }),
-    ...(request.name !== undefined && { name: request.name }),
-    ...(request.resumed && { resumed: request.resumed }),
-    ...(request.continuesPending && { continuesPending: true }),
-    ...(request.detachedFrom !== undefined && { detachedFrom: request.detachedFrom }),
-    ...(request.streaming !== undefined && { streaming: request.streaming }),
-    ...(request.replies !== undefined && { replies: request.replies }),
-    ...(request.datesPrompts && { datesPrompts: true }),
-    ...(request.citations && { citations: true }),
-    ...(request.wakes !== undefined && { wakes: request.wakes }),
-    ...(request.waitForAgentsMs !== undefined && { waitForAgentsMs: request.waitForAgentsMs }),
+    ...{ version, log, stamp, context, cwd: context.cwd, name, mode },
+    tracing: tracing?.port,
+    resumed: resume?.event,
+    continuesPending: resume?.continuesPending,
+    detachedFrom: agents?.detachedFrom,
+    wakes: agents?.wakes,
+    waitForAgentsMs: agents?.waitMs,
+    streaming: model?.streaming,
+    replies: model?.replies,
+    citations: model?.citations,
+    datesPrompts: request.context?.datesPrompts,
   };
 }
 
@@ -207,9 +245,9 @@ function kept(draft: SessionSetup, { redactor, database }: ToolBackends) {
   const readTodos = () => database.readTodos();
   return {
     redactor,
-    largeOutputBytes: request.largeOutputBytes ?? largeOutputBytes(environment),
+    largeOutputBytes: request.tools?.outputBytes ?? largeOutputBytes(environment),
     compactions: new Compactions({
-      options: compactionOptions(environment, request.compaction),
+      options: compactionOptions(environment, request.context?.compaction),
       events: [...log.removed, ...log.events],
       writeCheckpoint: log.elsewhere ? checkpointWriterTo(log.elsewhere) : checkpointWriter(log.directory, disk),
       standing: (key) => {
@@ -226,16 +264,7 @@ function largeOutputBytes(environment: SessionSetup["environment"]): number {
 }
 
 /** Closes all parts of a session, even if some of them fail. */
-async function end(what: {
-  schedules?: ScheduleRegistry;
-  tracker?: SessionTracker;
-  hands: ToolBackends;
-  lead: MainAgentChoice;
-  agents: LiveAgents | undefined;
-  mcp: SessionMcp | undefined;
-  board: SessionBoard | undefined;
-  carrier: FileCarrier | undefined;
-}): Promise<void> {
+async function end(what: LateParts & Pick<BuiltParts, "hands" | "lead" | "agents" | "mcp" | "board" | "carrier">) {
   const { schedules, tracker, hands, lead, agents, mcp, board, carrier } = what;
   schedules?.dispose();
   await inTurn([

@@ -88,14 +88,11 @@ export function toolsOfLead(definition: AgentDefinition, tools: readonly Tool[])
 }
 
 /** Returns the lower of both limits, one by one. */
-export function limitsOfLead(
-  definition: Pick<AgentDefinition, "limits"> | undefined,
-  given: Limits | undefined,
-): Limits | undefined {
+export function limitsOfLead(definition: Pick<AgentDefinition, "limits"> | undefined, given: Limits): Limits {
   const own = definition?.limits;
   if (!own) return given;
   const least = (key: keyof Limits): Limits => {
-    const values = [own[key], given?.[key]].filter((value) => value !== undefined);
+    const values = [own[key], given[key]].filter((value) => value !== undefined);
     return values.length === 0 ? {} : { [key]: Math.min(...values) };
   };
   return { ...least("turns"), ...least("tokens"), ...least("costUsd") };

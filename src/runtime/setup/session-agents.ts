@@ -47,8 +47,10 @@ export function sessionAgents(
     given: () => agents.given,
     sessionTools: () => offer.sessionTools,
     inheritedTools: () => inheritedTools(offer.sessionTools, choice),
-    ...(request.wakes === false &&
-      request.model !== undefined && { modelOverride: ({ id }) => (hasTask(log, id) ? models.current : undefined) }),
+    ...(request.agents?.wakes === false &&
+      request.model?.name !== undefined && {
+        modelOverride: ({ id }) => (hasTask(log, id) ? models.current : undefined),
+      }),
     async placeFor(task) {
       const found = await places.placeFor(task);
       const place = { ...found, ports: { ...found.ports, knowledge } };

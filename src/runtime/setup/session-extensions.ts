@@ -24,7 +24,7 @@ export function sessionExtensions(
   { workspace, wishes }: { workspace: Workspace; wishes: SandboxWishes },
 ): SessionExtensions | undefined {
   const { request, context, home: stateRoot, environment, listener, shared, log } = draft;
-  const { extensions: asked } = request;
+  const { extensions: asked } = request.client ?? {};
   if (!asked || !workspace.flags.has("EXTENSIONS")) return undefined;
   const { disabledExtensions = [], secretEnvironmentVariables: secretNames = [] } = workspace.settings.effective;
   const warn = (message: string): void => listener.warn("extension", message);

@@ -83,18 +83,12 @@ async function endOf(tasks: Registry, id: string): Promise<AgentEnd> {
     const { turns } = await tasks.report(id);
     const response = turns.at(-1)?.response;
     if (task.status === "completed" && response) return { response };
-    const stoppedBy = task.reason === "limit" ? costOf(task.error ?? "") : undefined;
+    const { limit } = task;
     return {
-      ...(stoppedBy && { stoppedBy }),
+      ...((limit === "cost" || limit === "price") && { stoppedBy: limit }),
       why: task.error ?? `it ended ${task.status}${task.reason ? ` (${task.reason})` : ""}`,
     };
   }
-}
-
-/** Returns which limit an agent reached, judged by its message: see `session/budget/reservations.ts`. */
-function costOf(message: string): "cost" | "price" | undefined {
-  if (message.includes("price of a call is not known")) return "price";
-  return /\$\d|cost/.test(message) ? "cost" : undefined;
 }
 
 function stateOf(tasks: Registry | undefined, agentId: string): AgentState | undefined {

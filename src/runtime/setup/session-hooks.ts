@@ -17,7 +17,7 @@ export async function sessionHooks(
   const { hooks: definitions, root: projectRoot } = workspace;
   const warn = (message: string): void => listener.warn("hook", message);
   const prepare = shared.programs([projectRoot], { wishes, onWarning: warn });
-  const listeners = request.program?.hooks;
+  const listeners = request.client?.program?.hooks;
   if (definitions.length === 0 && !listeners) return undefined;
   const { createHooks } = await import("../../hooks/fire.ts");
   const all = { definitions, ...(listeners && { live: await listening(listeners) }) };

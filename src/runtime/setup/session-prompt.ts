@@ -27,10 +27,10 @@ export function sessionTools(
   },
 ): () => readonly Tool[] {
   const { agents, board, memory, search } = what;
-  const variant = request.askUserVariant === "elicitation" ? formTools : interactiveTools;
-  const asking = request.askUser === false ? [] : variant;
+  const variant = request.client?.askUserVariant === "elicitation" ? formTools : interactiveTools;
+  const asking = request.client?.askUser === false ? [] : variant;
   const fixed = [...tools, ...autopilotTools, ...asking, ...(board?.tools ?? [])];
-  const external = request.program?.tools;
+  const external = request.client?.program?.tools;
   const builtin = (): readonly Tool[] => [
     ...fixed,
     ...search.tools(),
@@ -52,10 +52,10 @@ export function choiceOf(
   board: SessionBoard | undefined,
 ): ToolChoice {
   const { excludedTools = [], availableTools } = workspace.settings.effective;
-  const available = request.toolChoice?.available ?? availableTools;
+  const available = request.tools?.choice?.available ?? availableTools;
   const choice = {
-    ...request.toolChoice,
-    excluded: [...(request.toolChoice?.excluded ?? []), ...excludedTools],
+    ...request.tools?.choice,
+    excluded: [...(request.tools?.choice?.excluded ?? []), ...excludedTools],
     ...(available !== undefined && { available }),
   };
   return board?.hidden(choice) ?? choice;
@@ -63,7 +63,7 @@ export function choiceOf(
 
 /** Returns the organisation's instructions, which the program vouches for, with limited length. */
 function organisation({ request }: SessionSetup): Pick<PromptRequest, "extra"> {
-  const { organizationInstructions: text = "" } = request;
+  const { organizationInstructions: text = "" } = request.context ?? {};
   if (text.trim() === "") return {};
   return { extra: wrapped("organization_instructions", {}, clip(text, MAX_ORGANISATION_CHARACTERS)) };
 }
@@ -86,15 +86,15 @@ export async function sessionPrompt(
 ): Promise<LivePromptAndTools> {
   const { request, shared, listener } = draft;
   const { lead, workspace } = how.leading;
-  const searchSettings = { ...workspace.settings.effective.toolSearch, ...request.toolSearch };
+  const searchSettings = { ...workspace.settings.effective.toolSearch, ...request.tools?.search };
   const { rules, tools, choice, mcp, memory, board, skills } = how;
   const offer = new LivePromptAndTools({
     prompt: {
       ...promptOf(draft),
       ...organisation(draft),
-      ...(request.systemMessage && { config: request.systemMessage }),
+      ...(request.context?.systemMessage && { config: request.context.systemMessage }),
     },
-    transform: request.program?.transform,
+    transform: request.client?.program?.transform,
     ...(board?.consolidating && { system: board.consolidating.system }),
     get tools() {
       return tools();
@@ -103,7 +103,7 @@ export async function sessionPrompt(
     lead: lead.definition,
     leadSkills: lead.skills,
     skills,
-    builtinSkills: request.builtinSkills,
+    builtinSkills: request.context?.builtinSkills,
     hasSkills: request.workspace?.skills !== false,
     instructions: workspace.instructions,
     mode: rules.mode,
@@ -112,10 +112,10 @@ export async function sessionPrompt(
     search: mcp && (await shared.searchFor(searchSettings, searchMemory(draft))),
   });
   listener.offer = offer;
-  const { program } = request;
+  const { program } = request.client ?? {};
   if (program?.tools) program.tools.onChange = listener.toolsChanged;
   // Servers and clients may bring tools later, so unknown names are refused only without them.
-  if (!mcp && !program) requireKnown(offer.allTools, request.toolChoice);
+  if (!mcp && !program) requireKnown(offer.allTools, request.tools?.choice);
   return offer;
 }
 

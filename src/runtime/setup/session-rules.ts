@@ -29,9 +29,9 @@ export function sessionRules(draft: SessionSetup, workspace: Workspace): Session
   const { settings } = workspace;
   const grants = openGrants({ disk, file: join(home, "permissions-config.json"), location: locationKey(context.cwd) });
   const granted = grants.allowedDirectories.flatMap((folder) => realOrNothing(folder));
-  const asked = { ...request.permissions, allPaths: request.paths === "all" };
+  const asked = { ...request.permissions, allPaths: request.permissions?.paths === "all" };
   const permissions = withoutBypass(asked, settings, listener);
-  const added = request.paths === "all" ? [] : (request.paths ?? []).map(realFolder);
+  const added = request.permissions?.paths === "all" ? [] : (request.permissions?.paths ?? []).map(realFolder);
   const roots = permissions.allPaths ? [] : [context.cwd, ...added, ...granted, files, records];
   const servers = serverNames(workspace);
   const policy = policyOf(

@@ -51,12 +51,12 @@ export interface SessionSetup extends Omit<PrepareParts, "models"> {
 
 export function beginSetup(request: SessionRequest, log: SessionLog, parts: PrepareParts): SessionSetup {
   const place = placeOf(request.cwd);
-  const context = request.git === false ? { cwd: place.cwd } : place;
+  const context = request.context?.git === false ? { cwd: place.cwd } : place;
   const listener = new LateSession();
   const models = new ModelChoice({
     models: parts.models,
     own: ownModels(request, parts),
-    capabilities: request.modelCapabilities,
+    capabilities: request.model?.capabilities,
     emit: listener.say,
   });
   return {

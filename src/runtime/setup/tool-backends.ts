@@ -6,6 +6,7 @@ import { isInside } from "../../lib/node/paths.ts";
 import type { Redactor } from "../../lib/redact/redact.ts";
 import { secretValuesOf } from "../../lib/redact/redact-values.ts";
 import { type Policy, policyWith } from "../../permissions/policy.ts";
+import type { SandboxStatus } from "../../permissions/request.ts";
 import type { SessionLog } from "../../store/store.ts";
 import type { StoreScope } from "../../tools/database/messages.ts";
 import { providedDatabase } from "../../tools/database/provided-database.ts";
@@ -43,8 +44,7 @@ export interface ToolBackends {
   /** The policy of the main agent, and of agents in the same folder. */
   readonly policy: Policy;
   readonly wishes: SandboxWishes;
-  /** Resolves to the reason why commands run without a sandbox; undefined if they run in one, or not at all. */
-  withoutSandbox(): Promise<string | undefined>;
+  sandboxStatus(): Promise<SandboxStatus>;
   /** Groups the changes that follow from one message, so that they can be undone together. */
   onMessage(messageId: string): void;
 }
@@ -61,7 +61,7 @@ export function toolBackends(draft: SessionSetup, how: { workspace: Workspace; r
     seal: undoSeal({ home, disk }),
   });
   const database = databaseOf(log, {
-    ...(draft.request.sessionStore !== false && { past: { ...draft.past, ...storeScope(draft, workspace) } }),
+    ...(draft.request.context?.sessionStore !== false && { past: { ...draft.past, ...storeScope(draft, workspace) } }),
     disk,
     redact: (text) => redactor.text(text),
     onTodosChanged: () => void listener.say("session.todos_changed", {}),
@@ -72,7 +72,7 @@ export function toolBackends(draft: SessionSetup, how: { workspace: Workspace; r
   return {
     ...{ redactor, checkpoints, database, newShells, wishes, contain },
     policy: policyWith(how.rules.mode.policy, { containment }),
-    withoutSandbox: () => draft.shared.sandboxes.absence(how.rules.permissions.allUrls === true, wishes.sandbox),
+    sandboxStatus: () => draft.shared.sandboxes.status(how.rules.permissions.allUrls === true, wishes.sandbox),
     shells: newShells(),
     onMessage: (messageId) => {
       turn = messageId;
@@ -113,7 +113,7 @@ export function sessionPlaces(
     web: { userAgent: `troupe/${version}`, allowLocalhost: allowsLocalhost(environment) },
     database,
     ...(search.port && { webSearch: search.port }),
-    ...(request.program?.buffers && { buffers: request.program.buffers }),
+    ...(request.client?.program?.buffers && { buffers: request.client?.program.buffers }),
     ...(mcp && { mcp: { servers: () => mcp.servers } }),
   };
   const places = agentPlaces({

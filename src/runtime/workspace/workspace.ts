@@ -147,14 +147,17 @@ export async function openWorkspace(request: WorkspaceRequest, place: Place): Pr
       ...[...book.notices, ...settings.notices, ...values.notices].map(({ message }) => message),
       ...[...pluginNotices, ...skills.notices, ...agents.notices, ...extensions.notices].map(({ message }) => message),
       ...hooks.notices.map(({ file, message }) => `${file}: ${message}`),
-      ...servers.notices.map(({ source, server, message }) =>
-        [source, ...(server === undefined ? [] : [`server ${server}`]), message].join(": "),
-      ),
+      ...serverNotices(servers),
       ...instructions.notices,
       ...(isGiven(request) ? [] : untrustedParts(trust, root)),
     ],
   };
 }
+
+const serverNotices = ({ notices }: Workspace["servers"]): string[] =>
+  notices.map(({ source, server, message }) =>
+    [source, ...(server === undefined ? [] : [`server ${server}`]), message].join(": "),
+  );
 
 const isGiven = ({ discovery }: WorkspaceRequest): boolean => discovery === "given";
 

@@ -46,7 +46,7 @@ export const unsupportedMethods: MethodTable = {
   ),
   "session.model.setAllowedModels": sessionMethod(
     byAnything,
-    refuses("Models of a session cannot be limited here.", "Give the session its own providers and models."),
+    refuses("This server cannot limit the models of a session.", "Give the session its own providers and models."),
   ),
   // No models are routed, so there is no tier to switch.
   "session.model.switchAutoTier": sessionMethod(byAnything, () => ({ status: "unchanged" })),
@@ -55,7 +55,11 @@ export const unsupportedMethods: MethodTable = {
     () => ({ paths: z.array(z.string()).max(10_000) }),
     ({ paths }) => ({ available: false, checks: paths.map((path) => ({ path, excluded: false })) }),
   ),
-  "session.sandbox.getEnforcementStatus": sessionMethod(nothing, () => ({ required: false, blocked: false })),
+  "session.sandbox.getEnforcementStatus": sessionMethod(nothing, async (_, { session }) => {
+    const { required, absence } = (await session.workspace.sandboxStatus?.()) ?? { required: false };
+    const blocked = required && absence !== undefined;
+    return { required, blocked, ...(blocked && { reason: absence }) };
+  }),
   // Only a user leaves the sandbox, command by command.
   "session.sandbox.disableForSession": sessionMethod(nothing, () => ({ success: false, enabled: true })),
   "sandbox.getHostSupport": method(noParams, async (_, { server }) => {
@@ -73,7 +77,7 @@ export const unsupportedMethods: MethodTable = {
   })),
   "session.mcp.oauth.prepareLogin": sessionMethod(
     byAnything,
-    refuses("A sign-in belongs to an installation here, and this server has none.", "Use session.mcp.oauth.login."),
+    refuses("A sign-in belongs to an installation, and this server has none.", "Use session.mcp.oauth.login."),
   ),
   "session.mcp.oauth.cancelLogin": sessionMethod(byAnything, () => ({ cancelled: false })),
   "session.autopilotObjective.getState": sessionMethod(nothing, () => ({ state: null })),

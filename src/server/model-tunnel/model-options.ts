@@ -1,5 +1,6 @@
 /** Model options that a client may set for a session, and their conversion for the runtime. */
 import * as z from "zod";
+import { defined } from "../../lib/defined.ts";
 import { GivenModel, GivenProvider, ModelCapabilities, NamedProvider } from "../../model/given-providers.ts";
 import type { SessionRequest } from "../../runtime/session-request.ts";
 
@@ -20,28 +21,30 @@ export const modelParams = () =>
   });
 type ModelParams = z.infer<ReturnType<typeof modelParams>>;
 
-/** `getToken` is called before each request to a provider that needs it. */
-export function modelRequest(
+/** Adds the client's model options. `getToken` is called before each request to a provider that needs it. */
+export function withModelOptions(
+  request: SessionRequest,
   params: ModelParams,
   getToken: (providerName: string) => Promise<string>,
-): Partial<SessionRequest> {
-  const { model, reasoningEffort, reasoningSummary, modelCapabilities, clientName, gitHubToken } = params;
+): SessionRequest {
   const { provider, providers, models } = params;
-  const credits = params.sessionLimits?.maxAiCredits;
   const brings = provider !== undefined || providers !== undefined || models !== undefined;
+  const model = defined({
+    name: params.model,
+    reasoningEffort: params.reasoningEffort,
+    reasoningSummary: params.reasoningSummary,
+    capabilities: params.modelCapabilities,
+    providers: brings ? { provider, providers, models, getToken } : undefined,
+    githubSockets: params.capi?.enableWebSocketResponses === false ? false : undefined,
+    citations: params.enableCitations || undefined,
+  });
+  const client = defined({ name: params.clientName, githubToken: params.gitHubToken || undefined });
   return {
+    ...request,
     // A client that does not stream receives the whole reply.
-    replies: "whole",
-    datesPrompts: true,
-    ...(brings && { providers: { provider, providers, models, getToken } }),
-    ...(model !== undefined && { model }),
-    ...(reasoningEffort !== undefined && { reasoningEffort }),
-    ...(reasoningSummary !== undefined && { reasoningSummary }),
-    ...(modelCapabilities && { modelCapabilities }),
-    ...(clientName !== undefined && { clientName }),
-    ...(gitHubToken && { githubToken: gitHubToken }),
-    ...(params.capi?.enableWebSocketResponses === false && { githubSockets: false }),
-    ...(params.enableCitations && { citations: true }),
-    ...(credits !== undefined && { credits }),
+    model: { ...request.model, replies: "whole", ...model },
+    context: { ...request.context, datesPrompts: true },
+    client: { ...request.client, ...client },
+    limits: { ...request.limits, ...defined({ credits: params.sessionLimits?.maxAiCredits }) },
   };
 }

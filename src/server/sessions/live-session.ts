@@ -23,6 +23,7 @@ import { ExtensionHost, type ExtensionHostPorts } from "../extensions/extension-
 import { GithubTelemetry } from "../github-telemetry.ts";
 import { noManagedSettings } from "../managed-settings.ts";
 import { EventWindow } from "./event-window.ts";
+import { OpenRequests } from "./open-requests.ts";
 import type { OptionsOfSession } from "./session-options.ts";
 
 export interface LiveSessionOptions {
@@ -56,6 +57,7 @@ export class LiveSession {
   readonly window = new EventWindow((from, to) => this.#session.history.past.read(from, to));
   readonly interests = new Interests(() => this.#attend());
   readonly telemetry = new GithubTelemetry();
+  readonly openRequests = new OpenRequests();
   readonly #derived = new DerivedEvents(
     () => this.#session,
     ({ type, data, agentId }) => this.announce(type, data, agentId),
@@ -153,6 +155,7 @@ export class LiveSession {
       this.#isReopening = false;
     });
     this.#stopListening?.();
+    this.openRequests.clear();
     this.#known = this.session.history.past.count;
   }
 
@@ -249,6 +252,7 @@ export class LiveSession {
     if (this.#isReopening && event.type === "session.shutdown") return;
     onBegun();
     this.touch();
+    this.openRequests.follow(event);
     this.broadcast(event);
     this.#derived.follow(event);
     this.#options.onTold(event);

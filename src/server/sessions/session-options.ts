@@ -2,6 +2,7 @@
 import { resolve } from "node:path";
 import * as z from "zod";
 import { SystemMessageConfig } from "../../context/system-message.ts";
+import { defined } from "../../lib/defined.ts";
 import type { TraceContext } from "../../lib/trace-context.ts";
 import { OpenCanvas } from "../../protocol/canvas-events.ts";
 import { TroupeError } from "../../protocol/errors.ts";
@@ -176,58 +177,74 @@ export function optionsOf(params: OptionsOfSession): OptionsOfSession {
 
 export function requireServable({ managedSettings, enableManagedSettings, cloud }: CreateParams): void {
   if (managedSettings !== undefined || enableManagedSettings) {
-    throw new TroupeError("usage", "Managed settings cannot be enforced here, so the session is not opened.", {
+    throw new TroupeError("usage", "The session was not opened: this server cannot enforce managed settings.", {
       hint: "Put rules into troupe's own settings, or leave the option out.",
     });
   }
   if (cloud !== undefined && cloud !== null) {
-    throw new TroupeError("usage", "There are no cloud sessions here.", { hint: "Leave `cloud` out." });
+    throw new TroupeError("usage", "This server has no cloud sessions.", { hint: "Leave `cloud` out." });
   }
 }
+
+type CompactionRequest = NonNullable<NonNullable<SessionRequest["context"]>["compaction"]>;
 
 /** The protocol's default limit. */
 const LARGE_OUTPUT_BYTES = 51_200;
 
 export function sessionRequest(options: OptionsOfSession, defaults: SessionRequest): SessionRequest {
   const cwd = options.workingDirectory === undefined ? defaults.cwd : resolve(defaults.cwd, options.workingDirectory);
-  const { streaming = false, organizationCustomInstructions, agent } = options;
+  const { streaming = false } = options;
+  const { outputDir } = options.largeOutput ?? {};
   return {
     ...defaults,
-    ...defined({
-      systemMessage: options.systemMessage,
-      organizationInstructions: organizationCustomInstructions,
-      agent,
-    }),
     cwd,
-    streaming,
+    model: { ...defaults.model, streaming },
     // Clients decide about everything that no rule decides, including reads.
-    permissions: { askReads: true, ...defaults.permissions },
-    paths: pathsOf(options, { ...defaults, cwd }),
-    toolChoice: toolChoiceOf(options, defaults),
+    permissions: { askReads: true, ...defaults.permissions, paths: pathsOf(options, { ...defaults, cwd }) },
+    tools: {
+      ...defaults.tools,
+      choice: toolChoiceOf(options, defaults),
+      search: defined({ enabled: options.toolSearch?.enabled, threshold: options.toolSearch?.deferThreshold }),
+      outputBytes: largeOutputOf(options),
+      ...(options.enableConfigDiscovery && { github: options.githubMcpToolConfig ?? {} }),
+      ...(outputDir !== undefined && { outputFolder: resolve(cwd, outputDir) }),
+    },
+    context: contextOf(options, defaults),
+    agents: { ...defaults.agents, ...defined({ main: options.agent }) },
+    client: {
+      ...defaults.client,
+      ...defined({ askUserVariant: options.askUserVariant }),
+      mcpApps: options.requestMcpApps ?? false,
+      ...(options.requestExtensions && { extensions: defined({ sdkPath: sdkPathOf(options, cwd) }) }),
+    },
     workspace: workspaceOf(options, { ...defaults, cwd }),
-    ...(options.enableConfigDiscovery && { githubTools: options.githubMcpToolConfig ?? {} }),
+  };
+}
+
+function contextOf(
+  options: OptionsOfSession,
+  { context = {} }: SessionRequest,
+): NonNullable<SessionRequest["context"]> {
+  const { systemMessage, organizationCustomInstructions: organizationInstructions, includedBuiltinSkills } = options;
+  return {
+    ...context,
+    ...defined({ systemMessage, organizationInstructions, builtinSkills: includedBuiltinSkills ?? undefined }),
     compaction: compactionOf(options),
-    toolSearch: defined({ enabled: options.toolSearch?.enabled, threshold: options.toolSearch?.deferThreshold }),
-    largeOutputBytes: largeOutputOf(options),
-    ...(options.largeOutput?.outputDir !== undefined && {
-      largeOutputFolder: resolve(cwd, options.largeOutput.outputDir),
-    }),
-    memory: { ...defaults.memory, ...defined({ enabled: options.memory?.enabled }) },
-    mcpApps: options.requestMcpApps ?? false,
-    ...defined({ askUserVariant: options.askUserVariant, builtinSkills: options.includedBuiltinSkills ?? undefined }),
-    ...(options.requestExtensions && { extensions: defined({ sdkPath: sdkPathOf(options, cwd) }) }),
+    memory: { ...context.memory, ...defined({ enabled: options.memory?.enabled }) },
     git: options.enableHostGitOperations ?? true,
     nestedInstructions: options.enableOnDemandInstructionDiscovery ?? true,
     sessionStore: options.enableSessionStore ?? true,
   };
 }
 
-function pathsOf({ additionalDirectories = [] }: OptionsOfSession, { paths = [], cwd }: SessionRequest) {
+function pathsOf({ additionalDirectories = [] }: OptionsOfSession, { permissions, cwd }: SessionRequest) {
+  const { paths = [] } = permissions ?? {};
   if (paths === "all") return paths;
   return [...paths, ...additionalDirectories.map((path) => resolve(cwd, path))];
 }
 
-function toolChoiceOf(options: OptionsOfSession, { toolChoice = {} }: SessionRequest) {
+function toolChoiceOf(options: OptionsOfSession, { tools }: SessionRequest) {
+  const { choice: toolChoice = {} } = tools ?? {};
   const { availableTools, excludedTools = [], defaultAgent } = options;
   return {
     ...toolChoice,
@@ -263,7 +280,7 @@ function workspaceOf(
 const sdkPathOf = ({ extensionSdkPath: path }: OptionsOfSession, cwd: string): string | undefined =>
   path === undefined ? undefined : resolve(cwd, path);
 
-function compactionOf({ infiniteSessions = {} }: OptionsOfSession): NonNullable<SessionRequest["compaction"]> {
+function compactionOf({ infiniteSessions = {} }: OptionsOfSession): CompactionRequest {
   return defined({
     enabled: infiniteSessions.enabled,
     backgroundThreshold: infiniteSessions.backgroundCompactionThreshold,
@@ -299,12 +316,5 @@ export function clientProfile(params: CreateParams | ResumeParams): ClientProfil
     transforms:
       systemMessage?.mode === "customize" &&
       Object.values(systemMessage.sections ?? {}).some(({ action }) => action === "transform"),
-  };
-}
-
-/** Returns a copy without undefined members. */
-function defined<T extends object>(value: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
-  return Object.fromEntries(Object.entries(value).filter(([, member]) => member !== undefined)) as {
-    [K in keyof T]?: Exclude<T[K], undefined>;
   };
 }

@@ -238,12 +238,12 @@ async function endOf(
   what: { response: string; check: OutputCheck | undefined; timedOut: boolean },
 ): Promise<TurnEnd> {
   const { response, check, timedOut } = what;
-  if (timedOut) return { kind: "limit", message: TIME_IS_UP, response };
+  if (timedOut) return { kind: "limit", limit: "time", message: TIME_IS_UP, response };
   switch (outcome.kind) {
     case "aborted":
       return { kind: "aborted" };
     case "limit":
-      return { kind: "limit", message: outcome.reached.message, response };
+      return { kind: "limit", limit: limitOf(outcome.reached), message: outcome.reached.message, response };
     case "error":
       return { kind: "failed", error: outcome.error.message, response };
     case "done": {
@@ -255,6 +255,8 @@ async function endOf(
     }
   }
 }
+
+const limitOf = ({ limit, isPriceUnknown }: LimitReached) => (isPriceUnknown ? "price" : limit);
 
 function lastWords({ entries }: Conversation): string {
   for (let index = entries.length - 1; index >= 0; index--) {

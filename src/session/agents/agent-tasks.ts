@@ -122,13 +122,20 @@ async function start(what: AgentTasksParts, request: TaskRequest, signal: AbortS
   created.catch(() => forget?.());
   const { id, queued } = await created;
   if (mode === "background") return { kind: "background", id, queued };
-  const reader = { agentId, toolCallId: request.toolCallId };
-  // Stopping the turn also stops the task it waits for, including one that was just created.
+  return awaited(what, { id, toolCallId: request.toolCallId }, signal);
+}
+
+/** Waits for the task. Stopping the turn also stops the task, including one that was just created. */
+async function awaited(
+  { agentId, registry }: AgentTasksParts,
+  { id, toolCallId }: { readonly id: string; readonly toolCallId: string },
+  signal: AbortSignal,
+): Promise<TaskStart> {
   const stop = (): void => void registry.cancel(id, { notice: "waits" }).catch(() => undefined);
   if (signal.aborted) stop();
   signal.addEventListener("abort", stop, { once: true });
   const end = await registry
-    .wait(id, { timeoutMs: MAX_WAIT_MS, signal, reader })
+    .wait(id, { timeoutMs: MAX_WAIT_MS, signal, reader: { agentId, toolCallId } })
     .finally(() => signal.removeEventListener("abort", stop));
   signal.throwIfAborted();
   if (end === "promoted" || end === "timeout") return { kind: "background", id, queued: false };

@@ -121,7 +121,7 @@ function add(totals: ModelTotals, call: EventData<"troupe.usage">): ModelTotals 
 /** Without a price, a cost limit cannot be enforced. */
 function costUnknown(allowed: number): LimitReached {
   const message = "Stopped: the price of a call is not known, so the cost limit (--max-cost) could not be kept.";
-  return { limit: "cost", allowed, used: 0, message };
+  return { limit: "cost", allowed, used: 0, message, isPriceUnknown: true };
 }
 
 function limitReached(what: Omit<LimitReached, "message"> & { flag: string }): LimitReached {

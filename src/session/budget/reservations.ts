@@ -129,5 +129,5 @@ const flags: Record<Kind, string> = { turns: "--max-turns", tokens: "--max-token
 function priceUnknown({ owner }: Purse, allowed: number): LimitReached {
   const whose = owner === undefined ? "(--max-cost)" : `of agent ${owner}`;
   const message = `Stopped: the price of a call is not known, so the cost limit ${whose} could not be kept.`;
-  return { limit: "cost", allowed, used: 0, message };
+  return { limit: "cost", allowed, used: 0, message, isPriceUnknown: true };
 }

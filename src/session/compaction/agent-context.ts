@@ -31,9 +31,9 @@ export interface CompactionPlace {
   readonly hooks: SessionHooks | undefined;
   readonly cacheKey: string;
   readonly origin: RequestOrigin;
-  readonly streaming?: boolean;
-  readonly replies?: "streamed" | "whole";
-  readonly redactor?: Redactor;
+  readonly streaming?: boolean | undefined;
+  readonly replies?: "streamed" | "whole" | undefined;
+  readonly redactor?: Redactor | undefined;
   limitReached(expected: Expected): LimitReached | undefined;
   settled(): void;
 }

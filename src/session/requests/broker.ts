@@ -363,7 +363,7 @@ export class Broker {
 /** Creates a session's broker. Its log stores and announces the requests. */
 export function newBroker(
   log: EventLog,
-  { stamp, redactor }: { readonly stamp: Stamp; readonly redactor?: Redactor },
+  { stamp, redactor }: { readonly stamp: Stamp; readonly redactor?: Redactor | undefined },
   { emit, agentMode }: Required<Pick<BrokerOptions, "emit" | "agentMode">>,
 ): Broker {
   return new Broker({

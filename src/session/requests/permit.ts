@@ -7,6 +7,7 @@ import type { Grants } from "../../permissions/grants.ts";
 import { denialForModel, denialForUser } from "../../permissions/messages.ts";
 import { type Decision, isInRoots, type PermissionQuestion, type Policy } from "../../permissions/policy.ts";
 import { questionFor } from "../../permissions/question.ts";
+import type { SandboxStatus } from "../../permissions/request.ts";
 import { isRememberable, permissionRequest, type RequestFacts } from "../../permissions/request.ts";
 import type { Emit, EventData } from "../../protocol/event.ts";
 import { ToolError } from "../../tools/tool-error.ts";
@@ -26,8 +27,7 @@ export interface Permitter {
   readonly onFileAccess?: (path: string, toolName: string) => Promise<void>;
   /** Returns the reason to deny an access that no rule can allow, such as one that would leak a secret. */
   readonly refuses?: (question: PermissionQuestion) => string | undefined;
-  /** Returns the reason why commands run without a sandbox, or undefined if they run in one. */
-  readonly withoutSandbox?: () => Promise<string | undefined>;
+  readonly sandboxStatus?: () => Promise<SandboxStatus>;
 }
 
 export type Opinion =
@@ -115,9 +115,11 @@ async function judge(options: Permitter, { question, decision, call }: Case): Pr
 async function factsOf(options: Permitter, question: PermissionQuestion): Promise<RequestFacts> {
   const { policy, grants } = options;
   const { session, location } = grants;
+  const sandbox = question.access.kind === "shell" ? await options.sandboxStatus?.() : undefined;
   return {
     isRememberable: isRememberable({ ...policy, session, location }, question),
-    withoutSandbox: question.access.kind === "shell" ? await options.withoutSandbox?.() : undefined,
+    // Where a sandbox is required and missing, the command does not run at all.
+    withoutSandbox: sandbox?.required ? undefined : sandbox?.absence,
   };
 }
 

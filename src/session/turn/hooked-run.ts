@@ -1,4 +1,4 @@
-import type { Outcome, runLoop } from "../../loop/loop.ts";
+import type { Outcome } from "../../loop/loop.ts";
 import type { Run } from "../../loop/run.ts";
 import type { Emit } from "../../protocol/event.ts";
 import type { SessionHooks } from "./hooked-calls.ts";
@@ -37,24 +37,21 @@ export function hookedStop(what: {
 
 const MAX_RETRIES = 5;
 
-/** Runs the loop. If a model call has finally failed, hooks are notified and may have it retried. */
-export async function hookedRun(
-  run: () => ReturnType<typeof runLoop>,
-  what: { hooks: SessionHooks | undefined; emit: Emit; signal: AbortSignal },
-): Promise<Outcome> {
-  const { hooks, emit, signal } = what;
-  for (let retries = 0; ; retries++) {
-    const outcome = await run();
-    if (outcome.kind !== "error" || !hooks?.has("errorOccurred") || signal.aborted) return outcome;
-    const { name, message } = outcome.error;
-    const input = { error: { name, message }, errorContext: "model_call", recoverable: false } as const;
-    const said = await hooks.fire("errorOccurred", input, signal);
-    if (said.userNotification) {
-      void emit("session.info", { infoType: "hook", message: said.userNotification });
-    }
-    const allowed = Math.min(said.retryCount ?? 1, MAX_RETRIES);
-    if (said.errorHandling !== "retry" || retries >= allowed || signal.aborted) return outcome;
+/** Notifies hooks of a model call that has finally failed. Returns true if one wants it retried and may. */
+export async function isRetried(
+  outcome: Outcome,
+  what: { hooks: SessionHooks | undefined; emit: Emit; signal: AbortSignal; retries: number },
+): Promise<boolean> {
+  const { hooks, emit, signal, retries } = what;
+  if (outcome.kind !== "error" || !hooks?.has("errorOccurred") || signal.aborted) return false;
+  const { name, message } = outcome.error;
+  const input = { error: { name, message }, errorContext: "model_call", recoverable: false } as const;
+  const said = await hooks.fire("errorOccurred", input, signal);
+  if (said.userNotification) {
+    void emit("session.info", { infoType: "hook", message: said.userNotification });
   }
+  const allowed = Math.min(said.retryCount ?? 1, MAX_RETRIES);
+  return said.errorHandling === "retry" && retries < allowed && !signal.aborted;
 }
 
 /** Returns the input of the `sessionEnd` hooks. */

@@ -143,6 +143,7 @@ export class MessageQueue {
     const { inbox, answering, emit, options } = this.#parts;
     const message = incoming(options.stamp.id("message"), { prompt, mode: "immediate" }, []);
     void emit("pending_messages.modified", {});
+    await answering.repair();
     // One write: both events are stored, or neither.
     const cleared = emit("session.context_cleared", { messagesCleared, initialMessage: prompt });
     await answering.keepQueued(message);
@@ -197,7 +198,7 @@ export class MessageQueue {
     this.left = undefined;
     if (left) {
       this.#abort = stoppable();
-      outcome = await answering.goOn(left, this.#abort.signal);
+      outcome = await answering.answer(left, this.#abort.signal);
     }
     do {
       for (let next = this.#next(); next; next = this.#next()) {

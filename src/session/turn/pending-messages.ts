@@ -183,7 +183,10 @@ export class PendingMessages {
     }
   }
 
-  /** Emits the waiting notices. If one cannot be emitted, the remaining ones wait for the next delivery. */
+  /**
+   * Emits the waiting notices. If one cannot be written, the log writes it with its next repair, and the remaining ones
+   * wait for the next delivery.
+   */
   async deliverNotices(emit: Emit): Promise<void> {
     for (let next = this.#notices.shift(); next; next = this.#notices.shift()) {
       if (next.take()) await emit("system.notification", next.notice);

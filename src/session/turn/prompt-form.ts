@@ -7,7 +7,7 @@ export interface PromptForm {
   readonly stamp: Stamp;
   readonly log: Pick<SessionLog, "readAsset">;
   /** Add the time of acceptance to each prompt. */
-  readonly datesPrompts?: boolean;
+  readonly datesPrompts?: boolean | undefined;
 }
 
 /** Returns the prompt as the model reads it: its time, its text and its attachments. */

@@ -9,6 +9,7 @@ import type { SessionLog } from "../../store/store.ts";
 import type { RunExternal, Tool } from "../../tools/tool.ts";
 import { reportUsage } from "../budget/report-usage.ts";
 import type { Expected } from "../budget/reservations.ts";
+import type { AgentContext } from "../compaction/agent-context.ts";
 import { Meter } from "../compaction/context-usage.ts";
 import type { History } from "../history.ts";
 import type { Broker } from "../requests/broker.ts";
@@ -26,6 +27,8 @@ import type { LimitedTools } from "./limited-tools.ts";
 import { type ModelSearch, modelSearch } from "./model-search.ts";
 import type { ResponseFormat } from "./pending-messages.ts";
 import { imageRemover } from "./without-images.ts";
+
+type Shown = Pick<PromptAndTools, "system" | "tools">;
 
 /** The parts of one run, of the main agent or any other. */
 interface RunParts extends RunSettings {
@@ -48,7 +51,7 @@ interface RunParts extends RunSettings {
   readonly responseFormat?: ResponseFormat | undefined;
   readonly priority?: NonNullable<ModelRequest["priority"]>;
   /** The id of the message that started the run. */
-  readonly originatingMessageId?: string;
+  readonly originatingMessageId?: string | undefined;
   /** Returns the limit that rules out another model call. Otherwise reserves its expected usage until `settled`. */
   limitReached(expected: Expected): LimitReached | undefined;
   /** Called when the call has ended and its usage is counted. */
@@ -56,23 +59,20 @@ interface RunParts extends RunSettings {
   readonly beforeStopping: Run["beforeStopping"];
   readonly outside?: NonNullable<Run["outside"]>;
   /** The number of turns of the answer before this run. */
-  readonly turnsBefore?: number;
+  readonly turnsBefore?: number | undefined;
   /** Limits the tools for this run. */
   readonly limitedTools?: LimitedTools | undefined;
 }
 
 /** Builds a `Run` from an agent, model, tools and context. This is the only place that fills the loop's ports. */
 export function startRun(parts: RunParts): Run {
-  const { log, model, offer, emit, history } = parts;
+  const { model, offer, emit, inbox } = parts;
   const around = hookedCalls(parts.hooks);
   const opinion = hookOpinion(parts.hooks);
   const shown = shownOf(parts);
-  const origin = originOf(log.sessionId, parts.agent);
+  const origin = originOf(parts.log.sessionId, parts.agent);
   const context = parts.compactions?.of({ ...parts, shown, origin });
-  const seen = model.vision === false ? imageRemover() : undefined;
-  const meter = parts.compactions?.meter ?? new Meter();
   const request = requestOf(parts, origin);
-  const searchModel = parts.searchModel?.();
   const failures = new RepeatedFailures();
   let turns = parts.turnsBefore ?? 0;
   return {
@@ -101,25 +101,35 @@ export function startRun(parts: RunParts): Run {
     inbox: {
       deliver: (say) => {
         const heard = resettingOnMessage(say, failures);
-        return parts.inbox.deliver(parts.limitedTools?.withoutAdvice(heard) ?? heard);
+        return inbox.deliver(parts.limitedTools?.withoutAdvice(heard) ?? heard);
       },
     },
     failures,
     nextTurnId: () => String(turns++),
-    history: async () => {
-      const messages = await (context?.messages() ?? history.messages());
-      return seen?.(messages) ?? messages;
-    },
+    ...conversationPorts(parts, { context, shown, failures }),
     permit: permitter({ ...parts, ...(opinion && { opinion }), refuses: refusals(parts) }),
     ...(around && { around }),
     ...(parts.outside && { outside: parts.outside }),
-    ports: {
-      ...parts.ports,
-      reading: readGuard(parts.policy, parts.cwd),
-      user: brokerUser(parts.broker, parts.plan ?? { content: async () => "" }),
-      external: externalCalls(parts),
-      ...hookedMcpCalls(parts.hooks),
-      ...(searchModel && { webSearch: modelSearch({ ...parts, request: searchRequest(request), model: searchModel }) }),
+    ports: toolPorts(parts, request),
+    beforeStopping: parts.beforeStopping,
+    bound: outputBound(parts, shown),
+    keepBinaries: ({ images, resources }) => keepBinaries(images, resources, parts.log),
+  };
+}
+
+/** Returns the ports of a run that read and measure the conversation, before and after each model call. */
+function conversationPorts(
+  parts: RunParts,
+  what: { context: AgentContext | undefined; shown: Shown; failures: RepeatedFailures },
+): Pick<Run, "history" | "usageInfo" | "beforeModelCall" | "spent"> {
+  const { model, offer, history, emit } = parts;
+  const { context, shown, failures } = what;
+  const seen = model.vision === false ? imageRemover() : undefined;
+  const meter = parts.compactions?.meter ?? new Meter();
+  return {
+    history: async () => {
+      const messages = await (context?.messages() ?? history.messages());
+      return seen?.(messages) ?? messages;
     },
     usageInfo: () => {
       const usage = context?.usage() ?? meter.measure({ model, offer: shown, history });
@@ -135,25 +145,37 @@ export function startRun(parts: RunParts): Run {
       const expected = expectedCall({ model, system: offer.system, tools, characters: history.characters });
       return parts.limitReached(context?.withPending(expected) ?? expected);
     },
-    beforeStopping: parts.beforeStopping,
     async spent(call) {
       if (!call.estimated) context?.counted(call.usage);
       await reportUsage(call, model, emit);
       parts.settled();
     },
-    bound: (content, toolName) => {
-      const maxBytes = parts.largeOutputBytes ?? LARGE_OUTPUT_BYTES;
-      // Files are not redacted by the event log, so it happens here.
-      const kept = parts.keepOutput ? { writeFile: parts.keepOutput } : log;
-      return boundOutput({
-        content: parts.redactor?.text(content) ?? content,
-        ...{ toolName, maxBytes, log: kept },
-        readers: shown.tools.map(({ name }) => name),
-        onFile: (path) => parts.limitedTools?.addOutput(toolName, path),
-      });
-    },
-    keepBinaries: ({ images, resources }) => keepBinaries(images, resources, log),
   };
+}
+
+function toolPorts(parts: RunParts, request: Run["request"]): Run["ports"] {
+  const searchModel = parts.searchModel?.();
+  return {
+    ...parts.ports,
+    reading: readGuard(parts.policy, parts.cwd),
+    user: brokerUser(parts.broker, parts.plan ?? { content: async () => "" }),
+    external: externalCalls(parts),
+    ...hookedMcpCalls(parts.hooks),
+    ...(searchModel && { webSearch: modelSearch({ ...parts, request: searchRequest(request), model: searchModel }) }),
+  };
+}
+
+/** Writes output above the limit to a file. Files are not redacted by the event log, so it happens here. */
+function outputBound(parts: RunParts, shown: Shown): Run["bound"] {
+  const maxBytes = parts.largeOutputBytes ?? LARGE_OUTPUT_BYTES;
+  const log = parts.keepOutput ? { writeFile: parts.keepOutput } : parts.log;
+  return (content, toolName) =>
+    boundOutput({
+      content: parts.redactor?.text(content) ?? content,
+      ...{ toolName, maxBytes, log },
+      readers: shown.tools.map(({ name }) => name),
+      onFile: (path) => parts.limitedTools?.addOutput(toolName, path),
+    });
 }
 
 /** A user who writes to a working agent may want it to repeat a call, so the count starts again. */
@@ -203,7 +225,7 @@ function externalCalls(parts: RunParts): RunExternal {
 }
 
 /** Returns the current system prompt and tools of the model. */
-function shownOf({ offer, limitedTools, broker }: RunParts): Pick<PromptAndTools, "system" | "tools"> {
+function shownOf({ offer, limitedTools, broker }: RunParts): Shown {
   return {
     get system() {
       return offer.system;

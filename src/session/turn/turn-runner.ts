@@ -7,12 +7,11 @@ import { continueLoop, type Outcome as LoopOutcome, runLoop } from "../../loop/l
 import type { PendingTurn } from "../../loop/run.ts";
 import { type RequestedEnd, runRequestedCall } from "../../loop/run-calls.ts";
 import { TroupeError } from "../../protocol/errors.ts";
-import type { Emit, EventData } from "../../protocol/event.ts";
+import type { Emit } from "../../protocol/event.ts";
 import type { ToolCall } from "../../protocol/message.ts";
 import type { AgentPorts } from "../agents/agent-pool.ts";
 import type { Budget } from "../budget/budget.ts";
-import { creditsStatus, offerMoreCredits, UsageCheckpoints } from "../budget/credits.ts";
-import type { Expected } from "../budget/reservations.ts";
+import { creditsStatus, UsageCheckpoints } from "../budget/credits.ts";
 import type { AgentContext } from "../compaction/agent-context.ts";
 import type { Conversation } from "../conversation.ts";
 import type { EventLog } from "../event-log.ts";
@@ -24,13 +23,11 @@ import type { Broker } from "../requests/broker.ts";
 import { originOf } from "../requests/request-origin.ts";
 import type { RunSettings } from "../run-settings.ts";
 import type { SessionOptions } from "../session-options.ts";
-import { transcriptOf } from "../transcript.ts";
 import { acceptPrompt, takesTime, untilAborted } from "./accept-prompt.ts";
+import { Attempts, type RunRules } from "./attempts.ts";
 import { conclude } from "./conclude.ts";
-import { gatedStop } from "./gated-stop.ts";
 import type { SessionHooks } from "./hooked-calls.ts";
-import { hookPrompt, promptIsHooked } from "./hooked-prompt.ts";
-import { endReason, hookedRun, hookedStop } from "./hooked-run.ts";
+import { endReason } from "./hooked-run.ts";
 import { LimitedTools } from "./limited-tools.ts";
 import {
   type Incoming,
@@ -39,7 +36,6 @@ import {
   queuedMessage,
   type TurnRules,
 } from "./pending-messages.ts";
-import { formed, shownAs } from "./prompt-form.ts";
 import type { SessionPreamble } from "./session-preamble.ts";
 import { startRun } from "./start-run.ts";
 
@@ -52,10 +48,20 @@ export interface Acceptance {
   refused(error: Error): void;
 }
 
-/** The rules of a message, and its id if one started the run. */
-type RunRules = TurnRules & { readonly messageId?: string; readonly limits?: LimitedTools | undefined };
+/** How far a message has come. */
+interface Delivery {
+  /** Its sender, until the message is accepted. */
+  waiting: Acceptance | undefined;
+  /** Whether it is in the log. */
+  isTaken: boolean;
+}
 
-interface TurnRunnerParts {
+interface Begun {
+  readonly rules: RunRules;
+  readonly answer?: string | undefined;
+}
+
+export interface TurnRunnerParts {
   readonly settings: RunSettings & Pick<SessionOptions, "commandRules">;
   readonly log: EventLog;
   readonly emit: Emit;
@@ -98,30 +104,41 @@ export class TurnRunner {
     return this.#begun;
   }
 
-  async answer(message: Incoming, signal: AbortSignal, acceptance?: Acceptance): Promise<Outcome> {
-    this.#last = await this.#parts.settle(await this.#answer(message, signal, acceptance));
-    return this.#last;
-  }
-
-  /** Resumes a turn that an earlier process left. */
-  async goOn(turn: PendingTurn, signal: AbortSignal): Promise<Outcome> {
-    this.#last = await this.#parts.settle(await this.#goOn(turn, signal));
-    return this.#last;
-  }
-
-  async #goOn(turn: PendingTurn, signal: AbortSignal): Promise<Outcome> {
-    const { settings, emit, introduction } = this.#parts;
+  /** Answers a message, or resumes the turn that an earlier process left. Retries are in `Attempts`. */
+  async answer(work: Incoming | PendingTurn, signal: AbortSignal, acceptance?: Acceptance): Promise<Outcome> {
+    const { settings, emit } = this.#parts;
+    const [message, left] = "messageId" in work ? [work, undefined] : [undefined, work];
+    const delivery: Delivery = { waiting: acceptance, isTaken: false };
+    let ended: Outcome;
     try {
+      let outcome: LoopOutcome | undefined;
       await this.#parts.log.repair();
-      const { offer, model } = settings;
-      await untilAborted(offer.ready?.(signal), signal);
-      introduction.before(emit, { model: modelName(model), offer });
-      const outcome = await this.#run(signal, await this.#rulesOfLeft(), turn);
+      const begun = await (message ? this.#accept(message, signal, delivery) : this.#resume(signal));
+      if (begun.answer !== undefined) outcome = await this.#say(begun.answer);
+      const attempts = new Attempts(
+        { ...this.#parts, modelSwitch: this.#switch },
+        { rules: begun.rules, signal, left },
+      );
+      try {
+        for (let turn = left; !outcome; turn = undefined) {
+          const run = attempts.next();
+          outcome = await attempts.judge(await (turn && !turn.isCutOff ? continueLoop(turn, run) : runLoop(run)));
+        }
+      } catch (error) {
+        // If a hook was running when the user aborted, the outcome is an abort.
+        if (!signal.aborted) throw error;
+        outcome = { kind: "aborted" };
+      } finally {
+        attempts.close();
+      }
       await conclude(outcome, { emit, seat: settings.modelSelection });
-      return redacted(outcome, settings.redactor);
+      ended = redacted(outcome, settings.redactor);
     } catch (cause) {
-      return this.#failed(cause);
+      const isRefused = message && !delivery.isTaken;
+      ended = this.#failed(cause, isRefused ? (error) => this.#refuse(message, delivery.waiting, error) : undefined);
     }
+    this.#last = await this.#parts.settle(ended);
+    return this.#last;
   }
 
   /** The main agent's context. */
@@ -158,8 +175,15 @@ export class TurnRunner {
     return runRequestedCall(call, run);
   }
 
+  /** Repairs the log after a failed write. Takes no time otherwise, so that events emitted together stay one write. */
+  repair(): Promise<void> | undefined {
+    return this.#parts.log.isBroken ? this.#parts.log.repair() : undefined;
+  }
+
   /** Stores a waiting message. If that fails, withdraws it and throws. */
   async keepQueued(message: Incoming): Promise<void> {
+    const repaired = this.repair();
+    if (repaired) await repaired;
     try {
       await this.#parts.emit("troupe.message_queued", queuedMessage(message));
     } catch (error) {
@@ -182,45 +206,44 @@ export class TurnRunner {
     await this.#checkpoints.say(this.#parts.emit).catch(() => undefined);
   }
 
-  async #answer(message: Incoming, signal: AbortSignal, acceptance?: Acceptance): Promise<Outcome> {
-    const { settings, log, emit, hooks, introduction } = this.#parts;
-    let waiting = acceptance;
-    let taken = false;
-    try {
-      await log.repair();
-      await this.#closeWhatIsOpen();
-      const source = this.#begun ? undefined : this.#source;
-      const rules = message.answering ?? (await this.#rulesFrom(message.rules));
-      // A command's rules must also apply after a crash, so they are stored before the answer begins.
-      if (waiting && (rules?.kept || takesTime({ offer: settings.offer, hooks, source }))) {
-        await this.keepQueued(message);
-        waiting.accepted();
-        waiting = undefined;
-      }
-      await settings.modelSelection?.ready();
-      const { offer, model } = settings;
-      const delivery = acceptance ? "idle" : "queued";
-      const most = settings.credits?.most;
-      const status = most === undefined ? undefined : creditsStatus(most, this.#parts.budget);
-      if (rules?.trace) settings.tracing?.expect(message.messageId, rules.trace);
-      const limits = rules?.tools && new LimitedTools(rules.tools, settings.cwd);
-      const deliverNotices = (say: Emit): Promise<void> =>
-        this.#parts.inbox.deliverNotices(limits?.withoutAdvice(say) ?? say);
-      const said = { source, delivery, signal, form: settings, status, deliverNotices } as const;
-      const place = { emit, hooks, offer, introduction, model: modelName(model), ...said };
-      const answer = await acceptPrompt(message, place);
-      taken = true;
-      this.#begun = true;
-      waiting?.accepted();
-      this.#parts.onTaken(message.messageId);
-      const outcome = await (answer === undefined
-        ? this.#run(signal, { ...rules, messageId: message.messageId, limits })
-        : this.#say(answer));
-      await conclude(outcome, { emit, seat: settings.modelSelection });
-      return redacted(outcome, settings.redactor);
-    } catch (cause) {
-      return this.#failed(cause, taken ? undefined : (error) => this.#refuse(message, waiting, error));
+  /** Puts a message into the log. Returns its rules, and the answer if a hook has given one. */
+  async #accept(message: Incoming, signal: AbortSignal, delivery: Delivery): Promise<Begun> {
+    const { settings, emit, hooks, introduction } = this.#parts;
+    await this.#closeWhatIsOpen();
+    const source = this.#begun ? undefined : this.#source;
+    const wasIdle = delivery.waiting !== undefined;
+    const rules = message.answering ?? (await this.#rulesFrom(message.rules));
+    // A command's rules must also apply after a crash, so they are stored before the answer begins.
+    if (wasIdle && (rules?.kept || takesTime({ offer: settings.offer, hooks, source }))) {
+      await this.keepQueued(message);
+      delivery.waiting?.accepted();
+      delivery.waiting = undefined;
     }
+    await settings.modelSelection?.ready();
+    const { offer, model } = settings;
+    const most = settings.credits?.most;
+    const status = most === undefined ? undefined : creditsStatus(most, this.#parts.budget);
+    if (rules?.trace) settings.tracing?.expect(message.messageId, rules.trace);
+    const limits = rules?.tools && new LimitedTools(rules.tools, settings.cwd);
+    const answer = await acceptPrompt(message, {
+      ...{ emit, hooks, offer, introduction, model: modelName(model), source, signal, form: settings, status },
+      delivery: wasIdle ? "idle" : "queued",
+      deliverNotices: (say) => this.#parts.inbox.deliverNotices(limits?.withoutAdvice(say) ?? say),
+    });
+    delivery.isTaken = true;
+    this.#begun = true;
+    delivery.waiting?.accepted();
+    this.#parts.onTaken(message.messageId);
+    return { rules: { ...rules, messageId: message.messageId, limits }, answer };
+  }
+
+  /** Prepares the rest of a turn that an earlier process left. */
+  async #resume(signal: AbortSignal): Promise<Begun> {
+    const { settings, emit, introduction } = this.#parts;
+    const { offer, model } = settings;
+    await untilAborted(offer.ready?.(signal), signal);
+    introduction.before(emit, { model: modelName(model), offer });
+    return { rules: await this.#rulesOfLeft() };
   }
 
   async #rulesFrom(kept: KeptRules | undefined): Promise<TurnRules | undefined> {
@@ -239,7 +262,7 @@ export class TurnRunner {
     );
     const rules = queued?.type === "troupe.message_queued" ? await this.#rulesFrom(queued.data.rules) : undefined;
     const limits = rules?.tools && new LimitedTools(rules.tools, settings.cwd);
-    return { ...rules, ...(messageId !== undefined && { messageId }), limits };
+    return { ...rules, messageId, limits };
   }
 
   #failed(cause: unknown, refuse?: (error: Error) => void): Outcome {
@@ -249,69 +272,6 @@ export class TurnRunner {
     const stack = error.stack === undefined ? {} : { stack: error.stack };
     this.#parts.log.announce("session.error", { errorType, message: error.message, ...stack });
     return redacted({ kind: "failed", error }, this.#parts.settings.redactor);
-  }
-
-  /** Runs the loop. After a limit, offers more credits or another model before the work ends. */
-  async #run(signal: AbortSignal, rules: RunRules = {}, left?: PendingTurn): Promise<LoopOutcome> {
-    const { settings, broker, budget, emit } = this.#parts;
-    const { credits } = settings;
-    for (let turn = left; ; turn = undefined) {
-      const outcome = await this.#attempt(signal, rules, turn);
-      if (outcome.kind === "limit") {
-        if (await offerMoreCredits(outcome.reached, { credits, budget, broker, emit, signal })) continue;
-        return signal.aborted ? { kind: "aborted" } : outcome;
-      }
-      if (outcome.kind !== "error") return outcome;
-      const place = { seat: settings.modelSelection, broker, signal };
-      const isSwitched = await this.#switch.offer(outcome.error, place);
-      if (signal.aborted) return { kind: "aborted" };
-      if (!isSwitched) return outcome;
-    }
-  }
-
-  #attempt(signal: AbortSignal, rules: RunRules, left: PendingTurn | undefined): Promise<LoopOutcome> {
-    const { settings, log: eventLog, emit, hooks, history, budget, inbox, broker, company } = this.#parts;
-    const { log, limits = {} } = settings;
-    const transcriptPath = transcriptOf(log);
-    const parts = {
-      ...settings,
-      ports: { ...settings.ports, ...(rules.agents ? this.#parts.companyNaming(rules.agents) : company) },
-      ...{ emit, hooks, history, broker, signal },
-      inbox: { deliver: (say: Emit) => inbox.deliver(say, (prompt) => steered(prompt, { hooks, signal, settings })) },
-      source: "top_level",
-      cacheKey: log.sessionId,
-      limitReached: (expected: Expected) => budget.reserve(undefined, { limits }, expected),
-      settled: () => budget.settle(undefined),
-      outside: broker,
-      ...(left && { turnsBefore: Number(left.turnId) + 1 || 1 }),
-      limitedTools: rules.limits,
-      requestHeaders: rules.headers,
-      responseFormat: rules.responseFormat,
-      trace: rules.trace,
-      ...(rules.messageId !== undefined && { originatingMessageId: rules.messageId }),
-    } as const;
-    const otherwise = hookedStop({ hooks, emit, signal, transcriptPath });
-    const { gate } = rules;
-    const seen = gate && eventLog.collect();
-    const events = () => seen?.events ?? [];
-    const beforeStopping = gate ? gatedStop({ gate: gate.ask, name: gate.name, events, emit, otherwise }) : otherwise;
-    let turn = left;
-    const run = (): Promise<LoopOutcome> => {
-      const started = startRun({ ...parts, beforeStopping });
-      const unfinished = turn;
-      turn = undefined;
-      return unfinished && !unfinished.isCutOff ? continueLoop(unfinished, started) : runLoop(started);
-    };
-    return hookedRun(run, { hooks, emit, signal })
-      .catch((error: unknown): LoopOutcome => {
-        // If a hook was running when the user aborted, the outcome is an abort.
-        if (signal.aborted) return { kind: "aborted" };
-        throw error;
-      })
-      .finally(() => {
-        seen?.stop();
-        budget.settle(undefined);
-      });
   }
 
   /** Emits a hook's answer instead of the model's. */
@@ -346,20 +306,6 @@ export class TurnRunner {
     const { openTurn: turnId } = conversation;
     if (turnId !== undefined) await emit("assistant.turn_end", { turnId });
   }
-}
-
-/** Runs the prompt hooks for a message to a working agent. */
-async function steered(
-  prompt: EventData<"user.message">,
-  place: { hooks: SessionHooks | undefined; signal: AbortSignal; settings: RunSettings },
-): Promise<readonly EventData<"user.message">[]> {
-  const { hooks, signal, settings } = place;
-  const form = (words: string): Promise<string> => formed(words, prompt.attachments, settings);
-  if (!promptIsHooked(hooks, false)) return [await shownAs(prompt, form)];
-  const { before, prompt: heard, after, answer } = await hookPrompt(hooks, prompt, { signal, form });
-  // A hook cannot answer instead of a working model; its answer is passed on as context.
-  const said = answer ? [{ content: answer, source: "hook-userPromptSubmitted" }] : [];
-  return [...before, heard, ...after, ...said];
 }
 
 /** Redacts an outcome, so that callers get the same text as the log. */

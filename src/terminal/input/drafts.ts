@@ -10,18 +10,23 @@ const WRITE_MS = 120;
 const MAX_WAIT_MS = 250;
 const MAX_BYTES = 64 * 1024 * 1024;
 
-interface Stored {
+/** The draft of the prompt, and those of messages to agents by their ids. */
+export interface DraftTexts {
+  readonly text: string;
+  readonly agents: Readonly<Record<string, string>>;
+}
+
+interface Stored extends DraftTexts {
   readonly cwd: string;
   readonly pid: number;
   readonly at: number;
-  readonly text: string;
 }
 
 export class Drafts {
   readonly #folder: string;
   readonly #cwd: string;
   readonly #path: string;
-  #pending: string | undefined;
+  #pending: DraftTexts | undefined;
   #since = 0;
   #timer: NodeJS.Timeout | undefined;
   #writing: Promise<void> = Promise.resolve();
@@ -34,7 +39,7 @@ export class Drafts {
   }
 
   /** Returns the draft that a terminal in this folder left behind, and removes its file. */
-  async recover(): Promise<string | undefined> {
+  async recover(): Promise<DraftTexts | undefined> {
     const names = await readdir(this.#folder).catch(() => []);
     let found: (Stored & { readonly path: string }) | undefined;
     for (const name of names.filter((one) => one.endsWith(".json"))) {
@@ -44,13 +49,13 @@ export class Drafts {
       if (!found || stored.at > found.at) found = { ...stored, path };
     }
     if (found) await nodeDisk.remove(found.path).catch(() => undefined);
-    return found?.text;
+    return found;
   }
 
   /** Writes the draft soon; an empty one removes the file. */
-  changed(text: string): void {
+  changed(texts: DraftTexts): void {
     if (this.#pending === undefined) this.#since = performance.now();
-    this.#pending = text;
+    this.#pending = texts;
     clearTimeout(this.#timer);
     const waited = performance.now() - this.#since;
     this.#timer = setTimeout(() => void this.flush(), Math.max(0, Math.min(WRITE_MS, MAX_WAIT_MS - waited)));
@@ -59,21 +64,21 @@ export class Drafts {
   /** Never rejects: a full disk must not take the prompt away. */
   flush(): Promise<void> {
     clearTimeout(this.#timer);
-    const text = this.#pending;
-    if (text === undefined) return this.#writing;
+    const texts = this.#pending;
+    if (texts === undefined) return this.#writing;
     this.#pending = undefined;
-    this.#writing = this.#writing.then(() => this.#store(text)).catch(() => undefined);
+    this.#writing = this.#writing.then(() => this.#store(texts)).catch(() => undefined);
     return this.#writing;
   }
 
-  async #store(text: string): Promise<void> {
-    if (text === "") {
+  async #store({ text, agents }: DraftTexts): Promise<void> {
+    if (text === "" && Object.values(agents).every((one) => one === "")) {
       if (this.#isStored) await nodeDisk.remove(this.#path);
       this.#isStored = false;
       return;
     }
     if (text.length > MAX_BYTES) return;
-    const stored: Stored = { cwd: this.#cwd, pid: process.pid, at: Date.now(), text };
+    const stored: Stored = { cwd: this.#cwd, pid: process.pid, at: Date.now(), text, agents };
     if (!this.#isStored) await nodeDisk.mkdir(this.#folder);
     await replaceFile(nodeDisk, this.#path, JSON.stringify(stored));
     this.#isStored = true;
@@ -83,9 +88,10 @@ export class Drafts {
 async function readStored(path: string): Promise<Stored | undefined> {
   try {
     const value = JSON.parse(await readFile(path, "utf8")) as Partial<Stored>;
-    const { cwd, pid, at, text } = value;
+    const { cwd, pid, at, text, agents = {} } = value;
     if (typeof cwd !== "string" || typeof pid !== "number" || typeof at !== "number") return undefined;
-    return typeof text === "string" ? { cwd, pid, at, text } : undefined;
+    const texts = Object.entries(agents).filter((entry): entry is [string, string] => typeof entry[1] === "string");
+    return typeof text === "string" ? { cwd, pid, at, text, agents: Object.fromEntries(texts) } : undefined;
   } catch {
     return undefined;
   }

@@ -20,6 +20,13 @@ interface PasteStore {
   pasteCounter: number;
 }
 
+/** The place of its caret, which it has no function to set. */
+interface CaretStore {
+  state: { cursorLine: number; cursorCol: number };
+}
+
+const UNDO = "\u001f";
+
 export class PromptEditor {
   readonly #editor: Editor;
   #rows = 24;
@@ -102,6 +109,30 @@ export class PromptEditor {
     }
     this.#editor.setText("");
     this.paste(text);
+  }
+
+  /** The caret as an index into the shown text. */
+  get caret(): number {
+    const { line, col } = this.#editor.getCursor();
+    const before = this.#editor.getLines().slice(0, line);
+    return before.reduce((sum, one) => sum + one.length + 1, 0) + col;
+  }
+
+  set caret(at: number) {
+    const before = this.shown.slice(0, Math.max(0, at));
+    const { state } = this.#editor as unknown as CaretStore;
+    state.cursorLine = before.split("\n").length - 1;
+    state.cursorCol = before.length - (before.lastIndexOf("\n") + 1);
+  }
+
+  /** Replaces the shown text, in one step for undo. Markers of pastes keep their texts. */
+  change(text: string, caret: number): void {
+    this.#editor.setText(text);
+    this.caret = caret;
+  }
+
+  undo(): void {
+    this.#editor.handleInput(UNDO);
   }
 
   /** Replaces the last `count` characters before the caret. */

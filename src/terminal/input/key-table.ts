@@ -22,6 +22,7 @@ export type Action =
   | "redraw"
   | "suspend"
   | "attend"
+  | "paste-image"
   | "help";
 
 export interface KeyBinding {
@@ -63,6 +64,7 @@ export const keyTable: readonly KeyBinding[] = [
   { action: "stop-agents", keys: ["ctrl+x ctrl+k"], help: "stop all background agents; asks once more" },
   { action: "editor", keys: ["ctrl+g", "ctrl+x ctrl+e"], help: "edit the prompt in $EDITOR" },
   { action: "stash", keys: ["ctrl+s"], help: "put the draft aside, or bring it back" },
+  { action: "paste-image", keys: ["ctrl+v", "alt+v"], help: "attach the image of the clipboard" },
   { action: "redraw", keys: ["ctrl+l"], help: "draw the prompt again" },
   { action: "suspend", keys: ["ctrl+z"], help: "suspend troupe; fg brings it back" },
   { action: "help", keys: ["?"], help: "on an empty prompt: this list" },

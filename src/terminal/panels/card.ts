@@ -27,9 +27,17 @@ export function cardRows(
       : [...body.slice(0, Math.max(1, room - 1)), `… ${body.length - room + 1} more rows: v shows all`];
   return [
     head,
-    ...[...shown, ...choices].map((row) => `${style.yellow("▌")} ${row}`),
+    ...[...shown.map((row) => changed(row, item, style)), ...choices].map((row) => `${style.yellow("▌")} ${row}`),
     ...keys.map((row) => (card.isFocused || card.isArmed ? style.bold(`▌ ${row}`) : style.dim(`▌ ${row}`))),
   ];
+}
+
+/** Lines of a diff in their colours. */
+function changed(row: string, { kind, request }: CardState["item"], style: Style): string {
+  const isWrite = request?.type === "permission.requested" && request.data.permissionRequest.kind === "write";
+  if (kind !== "permission" || !isWrite) return row;
+  if (row.startsWith("+")) return style.green(row);
+  return row.startsWith("-") ? style.red(row) : row;
 }
 
 /** At most two rows, broken between two keys. */
@@ -55,5 +63,14 @@ const titles: Readonly<Record<string, string>> = {
 /** The exact command or text; the fences of the Markdown are not needed behind the bar. */
 function bodyLines({ item }: CardState): string[] {
   const lines = item.text.split("\n").filter((line) => !/^\s*(`{3,}|~{3,})\w*\s*$/.test(line));
-  return lines.filter((line, index) => line !== "" || lines[index - 1] !== "");
+  const shown: string[] = [];
+  for (let at = 0; at < lines.length; at++) {
+    const line = lines[at] ?? "";
+    const next = lines[at + 1] ?? "";
+    // A label with one line below it is one row; the heads of a diff repeat the name of the file.
+    const isLabel = /^[A-Z][\w ]*:$/.test(line) && next !== "" && (lines[at + 2] ?? "") === "";
+    if (isLabel) shown.push(`${line} ${lines[++at] ?? ""}`);
+    else if (line !== "" && !/^(?:--- |\+\+\+ )/.test(line)) shown.push(line);
+  }
+  return shown;
 }

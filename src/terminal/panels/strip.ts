@@ -32,8 +32,10 @@ function groupOf(view: View, [first]: readonly AgentView[]): readonly AgentView[
 }
 
 function waitOf(view: View, agent: AgentView, style: Style): string {
-  const wait = waitText(waitChain(view, agent.id));
-  return wait === "" ? "" : style.yellow(` · waits: ${safeLine(wait).slice(0, 80)}`);
+  const last = waitChain(view, agent.id).at(-1);
+  if (!last || last.kind === "tool") return "";
+  const why = last.kind === "attention" ? "needs your answer" : `waits: ${safeLine(waitText([last])).slice(0, 60)}`;
+  return style.yellow(` · ${why}`);
 }
 
 const isBusy = (status: AgentView["status"]): boolean => status === "running" || status === "queued";

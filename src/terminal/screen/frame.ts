@@ -83,7 +83,10 @@ function toTop(
   return `\r${up > 0 ? `${ESC}${up}A` : ""}`;
 }
 
-/** Only rows that differ are written. */
+/**
+ * Only rows that differ are written. The whole row is erased before: tmux counts cells that were erased at its end as
+ * used, and would wrap them when the window becomes narrower.
+ */
 function changedRows(painted: Painted, next: Painted): string {
   const isSame =
     painted.rows.length === next.rows.length &&
@@ -94,7 +97,7 @@ function changedRows(painted: Painted, next: Painted): string {
   let bytes = `\r${painted.caret.row > 0 ? `${ESC}${painted.caret.row}A` : ""}`;
   next.rows.forEach((row, index) => {
     if (index > 0) bytes += "\r\n";
-    if (row !== painted.rows[index]) bytes += `${row}${ESC}K`;
+    if (row !== painted.rows[index]) bytes += `${ESC}2K${row}`;
   });
   if (painted.rows.length > next.rows.length) bytes += `\r\n${ESC}J${ESC}A`;
   return `${bytes}${fromLastRow(next)}`;

@@ -47,7 +47,6 @@ interface VoteInput {
 }
 
 const MAX_DESCRIPTION = 1200;
-const SCOPE_WORDS = { repository: "In this repository", user: "In all repositories of the user" };
 
 export function storeMemoryTool(memory: MemoryPort): Tool {
   const { limits, scopes } = memory;
@@ -71,8 +70,7 @@ export function storeMemoryTool(memory: MemoryPort): Tool {
     input: scopes.length > 1 ? z.object({ ...required, scope }) : z.object(required),
     access: (input) => {
       const { subject, fact, citations, reason } = input;
-      const where = SCOPE_WORDS[wantedScope(input)];
-      return { kind: "memory", action: "store", subject, fact, citations, reason: `${where}. ${reason}` };
+      return { kind: "memory", action: "store", subject, fact, citations, scope: wantedScope(input), reason };
     },
     async run(input, { toolCallId, signal }) {
       const { id, outcome } = await memory
@@ -121,10 +119,10 @@ function describe({ descriptions }: MemoryPort): string {
 function outcomeText(id: string, outcome: MemoryOutcome): string {
   switch (outcome) {
     case "accepted":
-      return `Remembered (${id}). Later sessions will be told.`;
+      return `Stored (${id}). Later sessions will see it.`;
     case "proposed":
-      return `Kept as a proposal (${id}). Later sessions are told once a person accepts it: troupe memory accept ${id}`;
+      return `Stored as a proposal (${id}). Later sessions see it once the user accepts it: troupe memory accept ${id}`;
     case "known":
-      return `This is in the memory already (${id}). Nothing was changed.`;
+      return `The memory already contains this (${id}). Nothing was changed.`;
   }
 }

@@ -83,7 +83,7 @@ test("a viewed file may be cut by a note or by the limit on output", () => {
   });
 });
 
-test("a viewed folder is names; empty and missing ones are told apart", () => {
+test("reads a viewed folder as names, and distinguishes empty from missing ones", () => {
   expect(parseView(answer("README.md\nsrc\n[3 more entries not shown]"))).toEqual({
     kind: "folder",
     entries: ["README.md", "src"],

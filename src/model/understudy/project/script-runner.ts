@@ -12,12 +12,16 @@ const LOCK_FILES: readonly (readonly [manager: string, files: readonly string[]]
   ["npm", ["package-lock.json", "npm-shrinkwrap.json"]],
 ];
 
-/** Returns the manager that package.json names, otherwise the one whose lock file exists, otherwise npm. */
 export function packageManagerOf(scene: Scene, manifests: readonly Manifest[]): string {
+  return packageManagerAmong([...listed(scene, "."), ...globbed(scene, "**/*").paths], manifests);
+}
+
+/** Returns the manager that package.json names, otherwise the one whose lock file exists, otherwise npm. */
+export function packageManagerAmong(files: readonly string[], manifests: readonly Manifest[]): string {
   const named = manifests.find(({ manager }) => manager !== undefined)?.manager;
   const known = LOCK_FILES.find(([manager]) => manager === named);
   if (known !== undefined) return known[0];
-  const names = new Set([...listed(scene, "."), ...globbed(scene, "**/*").paths]);
+  const names = new Set(files);
   const locked = LOCK_FILES.find(([, files]) => files.some((file) => names.has(file)));
   return locked?.[0] ?? "npm";
 }

@@ -3,6 +3,7 @@ import { readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
 import * as z from "zod";
 import type { Runtime } from "../../../runtime/runtime.ts";
+import { sessionHolder } from "../../../runtime/sessions/session-holder.ts";
 import { type Call, type MethodTable, method, noParams } from "../method.ts";
 import { Filter, fits, metadataOf } from "./sessions.ts";
 
@@ -51,6 +52,12 @@ export const keptSessionsMethods: MethodTable = {
   "sessions.checkInUse": method(manyIds, ({ sessionIds }, { hub }) => ({
     inUse: sessionIds.filter((id) => hub.isOpen(id)),
   })),
+  // Unlike `checkInUse`, it knows of other processes too.
+  "sessions.getHolders": method(manyIds, async ({ sessionIds }, { server }) => {
+    const { home } = server.runtime;
+    const holders = sessionIds.map(async (sessionId) => ({ sessionId, holder: await sessionHolder(home, sessionId) }));
+    return { ownPid: process.pid, holders: await Promise.all(holders) };
+  }),
   "sessions.close": method(byId, async ({ sessionId }, { hub }) => {
     await hub.closeSession(sessionId);
     return {};

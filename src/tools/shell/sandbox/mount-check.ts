@@ -5,7 +5,7 @@
  */
 import { readFileSync } from "node:fs";
 import { isInside } from "../../../lib/node/paths.ts";
-import type { Mount } from "./sandbox-profile.ts";
+import type { Mount } from "./mount.ts";
 
 const REFUSAL = "The workspace changed while the sandbox was being set up. Nothing was run; try again.";
 

@@ -9,15 +9,10 @@ import { basename, dirname, join, sep } from "node:path";
 import * as z from "zod";
 import { type Disk, replaceFile } from "../../../lib/node/disk.ts";
 import { namesIn, startOf } from "../process/processes.ts";
-import {
-  cleanUpHere,
-  type KnownTree,
-  type LeftBehind,
-  type MountPoint,
-  makePoints,
-  type ProtectedLink,
-} from "./left-behind.ts";
+import { cleanUpHere, makePoints } from "./left-behind.ts";
+import type { KnownTree, LeftBehind, MountPoint, ProtectedLink } from "./leftovers.ts";
 import type { MountPlan } from "./sandbox-profile.ts";
+import { SparePoints } from "./spare-points.ts";
 
 const Record_ = z.object({
   pid: z.int(),
@@ -31,7 +26,6 @@ const Record_ = z.object({
     .array(
       z.object({
         root: z.string(),
-        since: z.number(),
         gitFolders: z.array(z.string()),
         gitLinks: z.array(z.string()).default([]),
         linkedGit: z.array(z.string()).default([]),
@@ -70,6 +64,7 @@ const RECORD_IDLE_MS = 1000;
 export class MountPoints {
   readonly #folder: string;
   readonly #disk: Disk;
+  readonly #spare: SparePoints;
   readonly #users = new Map<string, { point: MountPoint; count: number }>();
   readonly #running = new Set<RunningCommand>();
   #recorded = new Map<string, MountPoint>();
@@ -82,6 +77,7 @@ export class MountPoints {
   constructor(folder: string, disk: Disk) {
     this.#folder = folder;
     this.#disk = disk;
+    this.#spare = new SparePoints(folder);
   }
 
   /** The folder of the records. */
@@ -159,8 +155,11 @@ export class MountPoints {
     };
     const make = async (): Promise<void> => {
       await this.#record(points);
-      // A point that another command uses already exists. Any other entry of that name was created by another program.
-      makePoints(points.filter(({ path }) => !(this.#isShared(path, placeholders) && exists(path))));
+      await this.#spare.exclusively(this.#recordPath(), (canMove) => {
+        // A point that another command uses already exists. Any other entry of that name was created by another program.
+        const missing = points.filter(({ path }) => !(this.#isShared(path, placeholders) && exists(path)));
+        makePoints(canMove ? this.#spare.take(missing) : missing);
+      });
     };
     return { known, make, release, handOver };
   }
@@ -170,7 +169,7 @@ export class MountPoints {
     const notes: string[] = [];
     await this.#remove(async () => {
       for (const { path, record } of readRecords(this.#folder, this.#isRecorded).dead) {
-        notes.push(...this.#cleanUp(record.points, record));
+        notes.push(...(await this.#cleanUp(record.points, record)));
         await this.#disk.unlink(path).catch(() => undefined);
       }
     });
@@ -187,7 +186,7 @@ export class MountPoints {
     this.#isRecorded = false;
     await this.#remove(async () => {
       await this.#disk.unlink(this.#recordPath()).catch(() => undefined);
-      this.#cleanUp(points, NOTHING);
+      await this.#cleanUp(points, NOTHING);
     });
   }
 
@@ -199,7 +198,7 @@ export class MountPoints {
     }
     const notes: string[] = [];
     await this.#remove(async () => {
-      notes.push(...this.#cleanUp(points, left));
+      notes.push(...(await this.#cleanUp(points, left)));
     });
     if (this.#holds === 0) {
       clearTimeout(this.#idle);
@@ -213,9 +212,12 @@ export class MountPoints {
     return known.has(path) || (this.#users.get(path)?.count ?? 0) > 1;
   }
 
-  #cleanUp(points: readonly MountPoint[], left: LeftBehind): string[] {
-    const used = this.placeholders();
-    return cleanUpHere({ ...left, points: points.filter(({ path }) => !used.has(path)) });
+  #cleanUp(points: readonly MountPoint[], left: LeftBehind): Promise<string[]> {
+    return this.#spare.exclusively(this.#recordPath(), (canMove) => {
+      const used = this.placeholders();
+      const unused = points.filter(({ path }) => !used.has(path));
+      return cleanUpHere({ ...left, points: canMove ? this.#spare.putBack(unused) : unused });
+    });
   }
 
   #remove(work: () => Promise<void>): Promise<void> {

@@ -10,12 +10,16 @@ import { type NetworkBridge, openNetworkBridge } from "../network/network-bridge
 import { hostRules } from "../network/network-rules.ts";
 import { namesIn, startOf } from "../process/processes.ts";
 import { secondNames } from "../second-names.ts";
-import { cleanUpHere, type LeftBehind } from "./left-behind.ts";
+import type { ExistingNames } from "./existing-names.ts";
+import { cleanUpHere } from "./left-behind.ts";
+import type { LeftBehind } from "./leftovers.ts";
+import type { LinkedSecrets } from "./linked-secrets.ts";
+import type { Mount } from "./mount.ts";
 import { mountCheck } from "./mount-check.ts";
 import type { MountPoints } from "./mount-points.ts";
 import { realPath, Unprotectable } from "./path-kinds.ts";
 import type { Prepared, SandboxOptions, SandboxRequest, SupportFiles } from "./sandbox.ts";
-import { type Mount, type MountPlan, planMounts, type SandboxProfile } from "./sandbox-profile.ts";
+import { type MountPlan, planMounts, type SandboxProfile } from "./sandbox-profile.ts";
 import { type Found, TooLarge, type WorkspaceScanner } from "./sandbox-scan.ts";
 
 /** The filter is passed on a descriptor that must be opened again for every start. */
@@ -35,6 +39,8 @@ export interface Entry {
   readonly program: string;
   readonly files: SupportFiles;
   readonly scanner: WorkspaceScanner;
+  readonly credentials: ExistingNames;
+  readonly linkedSecrets: LinkedSecrets;
   /** See `hasInheritable`. */
   readonly inheritsDescriptors: boolean;
 }
@@ -88,7 +94,7 @@ export async function enterSandbox(entry: Entry): Promise<Prepared> {
 }
 
 function homeOf({ home = homedir() }: SandboxOptions): string {
-  return existsSync(home) ? realpathSync(home) : home;
+  return existsSync(home) ? realpathSync.native(home) : home;
 }
 
 /** Plans the mounts and creates their mount points. Plans again when the workspace changes in between. */
@@ -101,10 +107,7 @@ async function hold(
     const workspace = await Promise.all(
       roots.guarded.map(async (root) => ({ root, found: await search(entry, root) })),
     );
-    const secrets = options.environmentFiles ? [] : workspace.flatMap(({ found }) => found.environmentFiles);
-    const alsoHidden = await secondNames(secrets, [...roots.guarded, ...roots.own]).catch((error: Error) => {
-      throw new ToolError(`The sandbox cannot protect this workspace: ${error.message} Nothing was run.`);
-    });
+    const alsoHidden = await furtherSecrets(entry, roots, workspace);
     await mountPoints.settled();
     const plan = planned(entry, { ...roots, workspace, alsoHidden });
     const held = mountPoints.hold(plan);
@@ -121,6 +124,29 @@ async function hold(
     }
   }
 }
+
+/** Returns paths that show the same as a `.env` file, and files that a `.env` link led to before. */
+async function furtherSecrets(
+  { request, options, linkedSecrets }: Entry,
+  roots: WorkspaceRoots,
+  workspace: SandboxProfile["workspace"],
+): Promise<string[]> {
+  if (options.environmentFiles) return [];
+  try {
+    const before: string[] = [];
+    for (const { root, found } of workspace)
+      before.push(...(await linkedSecrets.remember(root, found.environmentTargets)));
+    for (const path of before) request.onWarning?.(staysHidden(path, linkedSecrets.path));
+    const secrets = [...workspace.flatMap(({ found }) => found.environmentFiles), ...before];
+    return [...before, ...(await secondNames(secrets, [...roots.guarded, ...roots.own]))];
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new ToolError(`The sandbox cannot protect this workspace: ${reason} Nothing was run.`);
+  }
+}
+
+const staysHidden = (path: string, list: string): string =>
+  `${path} stays hidden from commands, because a .env link led to it. To show it to them, remove its line from ${list}.`;
 
 async function search({ scanner, options }: Entry, root: string): Promise<Found> {
   try {
@@ -142,11 +168,12 @@ async function search({ scanner, options }: Entry, root: string): Promise<Found>
 }
 
 function planned(
-  { request, options, mountPoints }: Entry,
+  { request, options, mountPoints, credentials }: Entry,
   roots: WorkspaceRoots & { workspace: SandboxProfile["workspace"]; alsoHidden: readonly string[] },
 ): MountPlan {
   const real = (paths: readonly string[]): string[] =>
     paths.map((path) => realPath(path)).filter((path) => path !== undefined);
+  const home = homeOf(options);
   try {
     return planMounts({
       workspace: roots.workspace,
@@ -154,7 +181,8 @@ function planned(
       readable: real(request.readable ?? []),
       denied: real([...(options.denied ?? []), ...(request.denied ?? []), ...roots.alsoHidden]),
       readOnlyWorkspace: request.readOnlyWorkspace ?? false,
-      home: homeOf(options),
+      home,
+      credentials: credentials.in(home),
       stateRoot: options.stateRoot,
       temporaryFolders: [tmpdir(), "/tmp", "/var/tmp"],
       homeView:
@@ -180,9 +208,9 @@ interface WorkspaceRoots {
 }
 
 function workspaceRoots({ workspace, cwd }: SandboxRequest, stateRoot: string): WorkspaceRoots {
-  const all = [...new Set(workspace.map((path) => realpathSync(path)))];
+  const all = [...new Set(workspace.map((path) => realpathSync.native(path)))];
   const tops = all.filter((path) => !all.some((other) => other !== path && isInside(path, [other])));
-  const state = existsSync(stateRoot) ? realpathSync(stateRoot) : stateRoot;
+  const state = existsSync(stateRoot) ? realpathSync.native(stateRoot) : stateRoot;
   const isOwn = (path: string): boolean => isInside(path, [state]) && !isInside(cwd, [path]);
   return { guarded: tops.filter((path) => !isOwn(path)), own: tops.filter(isOwn) };
 }

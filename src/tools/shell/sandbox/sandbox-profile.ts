@@ -9,10 +9,11 @@
 import { basename, dirname, join, sep } from "node:path";
 import { isInside } from "../../../lib/node/paths.ts";
 import { GIT_INTERNALS, PROTECTED_FILES, PROTECTED_FOLDERS, PROTECTED_PARTS } from "../../../lib/protected-names.ts";
-import type { KnownTree, MountPoint, ProtectedLink } from "./left-behind.ts";
+import type { KnownTree, MountPoint, ProtectedLink } from "./leftovers.ts";
 import { gitFolderBehind, linkedRepository } from "./linked-git.ts";
+import { bind, gitMounts, type Mount, scratch } from "./mount.ts";
 import { folders, identityOf, type Kind, kindOf, linkText, realPath, Unprotectable } from "./path-kinds.ts";
-import { HIDDEN_FROM_ROOT, HIDDEN_IN_HOME, STARTUP_FILES, STARTUP_FOLDERS } from "./sandbox-hidden.ts";
+import { HIDDEN_FROM_ROOT, STARTUP_FILES, STARTUP_FOLDERS } from "./sandbox-hidden.ts";
 import { hiddenHome } from "./sandbox-home.ts";
 import { entriesOf, type Found } from "./sandbox-scan.ts";
 
@@ -28,6 +29,8 @@ export interface SandboxProfile {
   /** True when nothing in the workspace can be changed. */
   readonly readOnlyWorkspace: boolean;
   readonly home: string;
+  /** Paths of the credentials in the home folder that may exist. */
+  readonly credentials: readonly string[];
   /** The folder with troupe's own state. */
   readonly stateRoot: string;
   readonly temporaryFolders: readonly string[];
@@ -46,13 +49,6 @@ export interface SandboxProfile {
   readonly heldLinks: readonly ProtectedLink[];
   /** Access of a worktree to its repository, chosen by the caller. */
   readonly gitMounts?: readonly string[] | undefined;
-}
-
-export interface Mount {
-  readonly kind: "bind" | "ro-bind" | "empty folder" | "empty file" | "scratch";
-  readonly path: string;
-  /** Not compared with the mount table: no command can change a parent folder of it, and it may be a link. */
-  readonly unchecked?: true;
 }
 
 export interface MountPlan {
@@ -117,13 +113,10 @@ export function planMounts(profile: SandboxProfile): MountPlan {
   return plan;
 }
 
-const bind = (kind: "bind" | "ro-bind", path: string): Mount => ({ kind, path });
-const scratch = (path: string): Mount => ({ kind: "scratch", path });
-
 /** Returns the paths to hide. `binds` are opened again, even inside a hidden folder. */
 function hiddenPaths(profile: SandboxProfile, binds: readonly string[]): string[] {
   const system = process.getuid?.() === 0 ? HIDDEN_FROM_ROOT : [];
-  const named = [profile.stateRoot, ...HIDDEN_IN_HOME.map((name) => join(profile.home, name)), ...system];
+  const named = [profile.stateRoot, ...profile.credentials, ...system];
   const real = [...named, ...profile.denied]
     .map((path) => realPath(path))
     .filter((path) => path !== undefined && path !== sep);
@@ -173,7 +166,7 @@ class Plan implements MountPlan {
     if (found === undefined) return;
     if (!readOnlyWorkspace) {
       const { gitFolders, gitLinks, linkedGit, protectedNames, unreadable } = found;
-      this.trees.push({ root, since: Date.now(), gitFolders, gitLinks, linkedGit, protectedNames, unreadable });
+      this.trees.push({ root, gitFolders, gitLinks, linkedGit, protectedNames, unreadable });
       this.#protectTop(root);
       // Entries that are not fixed are checked when the commands that could change them end. Nothing is mounted on a
       // link, so it is never fixed; its target becomes read-only, and the link is compared.
@@ -386,14 +379,4 @@ class Plan implements MountPlan {
   #kindOf(path: string): Kind {
     return this.#profile.placeholders.has(path) ? "missing" : kindOf(path);
   }
-}
-
-/** Converts a caller's bubblewrap arguments to mounts. */
-function gitMounts(given: readonly string[]): Mount[] {
-  const mounts: Mount[] = [];
-  for (let index = 0; index < given.length; index += 3) {
-    const [kind, path = ""] = given.slice(index);
-    mounts.push({ kind: kind === "--bind" ? "bind" : "ro-bind", path });
-  }
-  return mounts;
 }

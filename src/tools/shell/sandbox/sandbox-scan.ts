@@ -9,7 +9,8 @@ import { accessSync, constants, type Dirent, lstatSync, readdirSync, statSync } 
 import { basename, dirname, join, sep } from "node:path";
 import { setImmediate as nextTick } from "node:timers/promises";
 import { PROTECTED_PARTS } from "../../../lib/protected-names.ts";
-import { NESTED_NAMES, type Unnameable } from "./left-behind.ts";
+import { NESTED_NAMES } from "./left-behind.ts";
+import type { Unnameable } from "./leftovers.ts";
 import { linkedRepository } from "./linked-git.ts";
 import { isInNamed, mayHoldNamed, type NamedRepositories, RepositoryIndexes } from "./named-repositories.ts";
 import { isMissing, linkText, realPath, Unprotectable } from "./path-kinds.ts";
@@ -17,6 +18,8 @@ import { isMissing, linkText, realPath, Unprotectable } from "./path-kinds.ts";
 export interface Found {
   /** `.env` files, as real paths. */
   readonly environmentFiles: readonly string[];
+  /** Those among them that links named `.env` lead to. */
+  readonly environmentTargets: readonly string[];
   /** Links named `.env` to files that no path can name. */
   readonly oddLinks: readonly string[];
   /** Git folders below the top: `.git` of any kind (folder, file, link), and folders that look like a bare repository. */
@@ -313,6 +316,7 @@ function foundOf({ listings, linkedGit }: Searched, named: NamedRepositories): F
   const targets = linked.map(({ target }) => target).filter((target) => typeof target === "string");
   return {
     environmentFiles: [...new Set([...paths("environment"), ...targets])],
+    environmentTargets: targets,
     oddLinks: linked.filter(({ target }) => target === ODD).map(({ path }) => path),
     gitFolders: paths("git"),
     gitLinks: paths("git link"),

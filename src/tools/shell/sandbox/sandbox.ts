@@ -10,9 +10,12 @@ import { ToolError } from "../../tool-error.ts";
 import { sweepNetworkPipes } from "../network/network-bridge.ts";
 import type { ProxyOptions } from "../network/network-proxy.ts";
 import { namesIn } from "../process/processes.ts";
-import type { LeftBehind } from "./left-behind.ts";
+import { ExistingNames } from "./existing-names.ts";
+import type { LeftBehind } from "./leftovers.ts";
+import { LinkedSecrets } from "./linked-secrets.ts";
 import { MountPoints } from "./mount-points.ts";
 import { enterSandbox, hasInheritable } from "./sandbox-entry.ts";
+import { HIDDEN_IN_HOME } from "./sandbox-hidden.ts";
 import { WorkspaceScanner } from "./sandbox-scan.ts";
 import { seccompFilter } from "./seccomp.ts";
 
@@ -122,6 +125,8 @@ export function createSandbox(options: SandboxOptions): Sandbox {
   const folder = join(options.stateRoot, "sandbox");
   const mountPoints = options.mountPoints ?? new MountPoints(folder, disk);
   const scanner = new WorkspaceScanner();
+  const credentials = new ExistingNames(HIDDEN_IN_HOME);
+  const linkedSecrets = new LinkedSecrets(folder, disk);
   let probed: Promise<Probe> | undefined;
   let ready: Promise<SupportFiles> | undefined;
   let inheritsDescriptors: boolean | undefined;
@@ -144,7 +149,8 @@ export function createSandbox(options: SandboxOptions): Sandbox {
       const files = existsSync((await ready).filter) ? await ready : await supportFiles(folder, disk);
       inheritsDescriptors ??= hasInheritable();
       const { program } = result;
-      return enterSandbox({ request, options, mountPoints, disk, program, files, scanner, inheritsDescriptors });
+      const parts = { mountPoints, disk, program, files, scanner, credentials, linkedSecrets, inheritsDescriptors };
+      return enterSandbox({ request, options, ...parts });
     },
     sweep: async () => [...(await mountPoints.sweep()), ...(await takeReports(folder, disk))],
     close: () => mountPoints.close(),
@@ -193,7 +199,7 @@ function withoutSandbox(mode: SandboxMode, reason: string): Prepared {
 /** Returns why these folders cannot be a workspace of the sandbox. */
 function unfit(workspace: readonly string[]): string | undefined {
   for (const path of workspace) {
-    const real = realpathSync(path);
+    const real = realpathSync.native(path);
     // A writable root would undo every protection mounted before it.
     if (real === "/") return "the workspace is the whole machine. Start in a folder of its own.";
     // Inside, root has no additional rights and could not even read it.

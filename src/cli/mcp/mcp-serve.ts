@@ -20,10 +20,10 @@ export async function mcpServeCommand(given: Arguments, launcher: Launcher): Pro
   const environment = { ...process.env };
   const connection = inProcess({
     ...{ environment, cwd, say: sayLines, importModule: launcher.importModule },
-    defaults: { ...defaults, waitForServers: true },
+    defaults: { ...defaults, tools: { ...defaults.tools, waitForServers: true } },
   });
   const client = await createClient({ connection });
-  const sessions = new ServedSessions({ client, cwd, folders: defaults.paths ?? [] });
+  const sessions = new ServedSessions({ client, cwd, folders: defaults.permissions?.paths ?? [] });
   const { serveStdio } = await import("@modelcontextprotocol/server/stdio");
   const { McpServer: Server } = await import("@modelcontextprotocol/server");
   const ended = once(process.stdin, "close");

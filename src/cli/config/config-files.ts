@@ -1,0 +1,45 @@
+import { join } from "node:path";
+import { MAX_SETTINGS_BYTES } from "../../catalog/settings/settings.ts";
+import { parseSettingsText } from "../../catalog/settings/settings-parse.ts";
+import { workingDirectory } from "../../context/working-directory.ts";
+import { readSmallFile } from "../../lib/node/small-file.ts";
+import { TroupeError } from "../../protocol/errors.ts";
+import { stateRoot } from "../../runtime/home.ts";
+import type { Settings } from "./config-values.ts";
+
+export const scopes = ["user", "project", "local"] as const;
+
+export interface ConfigFile {
+  readonly scope: (typeof scopes)[number];
+  readonly path: string;
+}
+
+export interface Place {
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  readonly home: string;
+  readonly cwd: string;
+  /** The root of the repository, else `cwd`. */
+  readonly root: string;
+}
+
+export function placeHere(): Place {
+  const { cwd, gitRoot } = workingDirectory(process.cwd());
+  return { environment: process.env, home: stateRoot(process.env), cwd, root: gitRoot ?? cwd };
+}
+
+/** Returns the file that a change of this scope goes to. */
+export function configFile({ home, root }: Place, scope: ConfigFile["scope"]): ConfigFile {
+  if (scope === "user") return { scope, path: join(home, "settings.json") };
+  const name = scope === "project" ? "settings.json" : "settings.local.json";
+  return { scope, path: join(root, ".troupe", name) };
+}
+
+export const configFiles = (place: Place): ConfigFile[] => scopes.map((scope) => configFile(place, scope));
+
+/** Returns undefined if there is no such file. Throws an error with the line if it cannot be parsed. */
+export function readConfig({ path }: ConfigFile): Settings | undefined {
+  const file = readSmallFile(path, { maxBytes: MAX_SETTINGS_BYTES });
+  if (file.kind === "missing") return undefined;
+  if (file.kind === "refused") throw new TroupeError("configuration", `${path} ${file.reason}.`);
+  return parseSettingsText(path, file.text).value as Settings;
+}

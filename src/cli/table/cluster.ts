@@ -1,0 +1,23 @@
+import type { Command } from "./command.ts";
+
+export const cluster: Command = {
+  name: "cluster",
+  group: "Many machines",
+  summary: "show workers, queues and submitted work of a database",
+  subcommands: [
+    { name: "status", summary: "show workers and the latest work", flags: { database: true, json: true, limit: true } },
+    { name: "workers", summary: "show the workers", flags: { database: true, json: true } },
+    { name: "queues", summary: "show how much work waits, by pool and tenant", flags: { database: true, json: true } },
+    {
+      name: "cancel",
+      summary: "cancel work that has not ended",
+      arguments: [{ name: "work id" }],
+      flags: { database: true },
+    },
+  ],
+  usual: "status",
+  flags: { database: true, json: true, limit: true },
+  examples: [["troupe cluster status", "workers, and the latest work with its state"]],
+  docs: "how-to/many-machines",
+  load: async () => (await import("../cluster/cluster.ts")).clusterCommand,
+};

@@ -1,0 +1,22 @@
+import type { Command } from "./command.ts";
+
+export const usage: Command = {
+  name: "usage",
+  group: "Sessions",
+  summary: "show tokens and cost by day, model, agent or repository",
+  flags: {
+    by: true,
+    since: "only since this day (2026-01-31) or for a span (7d, 4w); whole days",
+    json: "print one JSON object",
+  },
+  examples: [
+    ["troupe usage --since 30d", "each day of the last month"],
+    ["troupe usage --by model", "which model cost how much"],
+    ["troupe usage --by repository --json", "as data"],
+  ],
+  notes: [
+    "Counted from the logs: every model call once, with those of subagents, of rewound messages and of compaction. A fork " +
+      "does not count again what it copied. Deleted sessions are not counted.",
+  ],
+  load: async () => (await import("../usage/usage.ts")).usageCommand,
+};

@@ -1,0 +1,69 @@
+/**
+ * Distributes work among machines. One piece of work is one activation of a session: take it, work until it is idle,
+ * release it. The engine moves work; the session's log is the state. This folder has the port, an engine on DBOS and
+ * Postgres, an engine in memory, and the lease that shows which workers are alive.
+ */
+
+export interface Work {
+  /** Submitting the same id twice is the same as submitting it once. */
+  readonly id: string;
+  readonly sessionId: string;
+  /** Workers of this pool take it. */
+  readonly pool: string;
+}
+
+/** The right to work on a session, held by one worker at a time. */
+export interface Claim {
+  readonly workId: string;
+  /** A condition in SQL that is true while the claim is valid. `$1` and so on are `values`. */
+  readonly condition: string;
+  readonly values: readonly unknown[];
+}
+
+export type WorkState = "queued" | "running" | "done" | "failed" | "cancelled" | "set_aside";
+
+export interface WorkView extends Work {
+  readonly state: WorkState;
+  /** The worker that runs it or ran it last. */
+  readonly worker?: string;
+  /** How often a worker has begun it. */
+  readonly attempts: number;
+  /** Milliseconds since 1970. */
+  readonly createdAt: number;
+  readonly updatedAt: number;
+  readonly error?: string;
+}
+
+export interface WorkQuery {
+  readonly sessionId?: string;
+  readonly states?: readonly WorkState[];
+  /** Default: 1,000. */
+  readonly limit?: number;
+}
+
+/**
+ * Runs one activation. May run again for the same work, on any worker, after the one before was lost. Must return
+ * without effect if the session's log shows that the work is done.
+ */
+export type Activation = (work: Work, claim: Claim) => Promise<void>;
+
+export interface Engine {
+  submit(work: Work): Promise<void>;
+  /** Takes work of the given pool until `stop`. At most one activation of a session runs at a time, in any worker. */
+  serve(run: Activation): Promise<Serving>;
+  cancel(workId: string): Promise<void>;
+  list(query?: WorkQuery): Promise<readonly WorkView[]>;
+  close(): Promise<void>;
+}
+
+export interface Serving {
+  /** Takes no new work and waits for the activations that run, at most `timeoutMs`. */
+  drain(timeoutMs: number): Promise<void>;
+}
+
+/** Thrown by an activation whose claim was given to another worker. */
+export class ClaimLost extends Error {
+  constructor(work: Work) {
+    super(`Another worker has taken over session ${work.sessionId}.`);
+  }
+}

@@ -1,0 +1,77 @@
+/**
+ * Shows that a worker is alive: a row that it renews. A worker whose lease has expired may be replaced at any moment, so
+ * it must start nothing with effects.
+ */
+
+/** The part of a database connection that this folder uses. */
+export interface Queries {
+  query<Row extends object>(text: string, values?: readonly unknown[]): Promise<{ readonly rows: readonly Row[] }>;
+}
+
+export interface LeaseOptions {
+  readonly queries: Queries;
+  readonly worker: {
+    readonly id: string;
+    readonly host: string;
+    readonly pid: number;
+    readonly pool: string;
+    readonly version: string;
+    readonly concurrency: number;
+  };
+  readonly leaseMs: number;
+  /** Clocks, replaced by tests. */
+  readonly now?: () => { readonly monotonic: number; readonly wall: number };
+}
+
+const clocks = () => ({ monotonic: performance.now(), wall: Date.now() });
+
+export class Lease {
+  readonly #options: LeaseOptions;
+  #until = { monotonic: Number.NEGATIVE_INFINITY, wall: Number.NEGATIVE_INFINITY };
+  #timer: NodeJS.Timeout | undefined;
+  #isDraining = false;
+
+  constructor(options: LeaseOptions) {
+    this.#options = options;
+  }
+
+  /** Resolves after the first renewal. */
+  async start(): Promise<void> {
+    await this.#renew();
+    this.#timer = setInterval(() => void this.#renew().catch(() => undefined), this.#options.leaseMs / 3);
+  }
+
+  /**
+   * False when another worker may have taken over. Compares two clocks: the monotonic one stands still while a virtual
+   * machine is suspended, and the wall clock can be set.
+   */
+  get isValid(): boolean {
+    const { monotonic, wall } = (this.#options.now ?? clocks)();
+    return monotonic < this.#until.monotonic && wall < this.#until.wall;
+  }
+
+  async drain(): Promise<void> {
+    this.#isDraining = true;
+    await this.#renew();
+  }
+
+  /** Removes the row, so that nobody waits for the lease to expire. */
+  async stop(): Promise<void> {
+    clearInterval(this.#timer);
+    this.#until = { monotonic: Number.NEGATIVE_INFINITY, wall: Number.NEGATIVE_INFINITY };
+    await this.#options.queries.query("delete from troupe.worker where id = $1", [this.#options.worker.id]);
+  }
+
+  async #renew(): Promise<void> {
+    const { queries, worker, leaseMs } = this.#options;
+    // Taken before the request: the server's time of expiry is never earlier than this.
+    const { monotonic, wall } = (this.#options.now ?? clocks)();
+    await queries.query(
+      `insert into troupe.worker(id, host, pid, pool, version, concurrency, draining, expires_at)
+       values($1, $2, $3, $4, $5, $6, $7, clock_timestamp() + $8::float * interval '1 ms')
+       on conflict (id) do update set expires_at = excluded.expires_at, draining = excluded.draining`,
+      [worker.id, worker.host, worker.pid, worker.pool, worker.version, worker.concurrency, this.#isDraining, leaseMs],
+    );
+    this.#until = { monotonic: monotonic + leaseMs, wall: wall + leaseMs };
+  }
+}

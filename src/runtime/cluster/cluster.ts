@@ -1,0 +1,167 @@
+/**
+ * Sessions that any of several machines may run. This folder combines the store in Postgres, the engine and the runtime:
+ * `openCluster` connects, `serveCluster` is a worker, and `submitWork` hands in a prompt.
+ */
+
+import { hostname } from "node:os";
+import { join } from "node:path";
+import { dbosEngine } from "../../engine/dbos-engine.ts";
+import type { Claim, Engine, Work } from "../../engine/engine.ts";
+import { ClaimLost } from "../../engine/engine.ts";
+import { Lease } from "../../engine/lease.ts";
+import { nodeDisk } from "../../lib/node/disk.ts";
+import { TroupeError } from "../../protocol/errors.ts";
+import { snapshotRules } from "../../session/compaction/condense.ts";
+import { type Database, openDatabase } from "../../store/postgres/database.ts";
+import { postgresStore, type Worker } from "../../store/postgres/postgres.ts";
+import { checkSchema, migrate } from "../../store/postgres/schema.ts";
+import { builtinTools } from "../../tools/builtin.ts";
+import type { Tool } from "../../tools/tool.ts";
+import { ToolError } from "../../tools/tool-error.ts";
+import { createRuntime, type RuntimeOptions } from "../runtime.ts";
+import type { SessionRequest } from "../session-request.ts";
+import { version } from "../version.ts";
+import { activate } from "./activation.ts";
+import { checkOut, pushChanges } from "./checkout.ts";
+import { addWork, findWork, type OnLoss, type WorkRequest, type WorkRow } from "./work.ts";
+
+export interface ClusterOptions {
+  readonly url: string;
+  readonly pool?: string;
+}
+
+/** A connection that submits and watches work. */
+export interface Cluster {
+  readonly database: Database;
+  readonly engine: Engine;
+  close(): Promise<void>;
+}
+
+const DEFAULT_POOL = "default";
+
+export async function openCluster({ url }: ClusterOptions): Promise<Cluster> {
+  const database = await openDatabase({ url, connections: 2 });
+  try {
+    await checkSchema(database);
+    const engine = await dbosEngine({ url, queries: database });
+    return {
+      database,
+      engine,
+      async close() {
+        await engine.close();
+        await database.close();
+      },
+    };
+  } catch (error) {
+    await database.close();
+    throw error;
+  }
+}
+
+/** Stores the work, then hands it to the engine. Repeating it with the same id is safe. */
+export async function submitWork(
+  { database, engine }: Cluster,
+  what: {
+    readonly id: string;
+    readonly sessionId: string;
+    readonly tenant?: string;
+    readonly pool?: string;
+    readonly onLoss: OnLoss;
+    readonly request: WorkRequest;
+  },
+): Promise<void> {
+  const { id, sessionId, tenant = "default", pool = DEFAULT_POOL, onLoss, request } = what;
+  await addWork(database, { id, sessionId, tenant, pool, onLoss, request });
+  await engine.submit({ id, sessionId, pool });
+}
+
+export interface WorkerOptions extends ClusterOptions {
+  readonly runtime: Omit<RuntimeOptions, "store" | "tools">;
+  readonly home: string;
+  readonly concurrency: number;
+  readonly leaseMs: number;
+  /** Returns the request for a session in this folder. */
+  request(work: WorkRow, cwd: string): SessionRequest;
+  /** Reports what happens, one line at a time. */
+  report(line: string): void;
+}
+
+export interface ServingWorker {
+  readonly id: string;
+  /** False when other workers may take over its sessions. */
+  readonly isAlive: () => boolean;
+  readonly active: () => number;
+  /** Takes no new work, waits for the sessions that run, and closes everything. */
+  stop(timeoutMs: number): Promise<void>;
+}
+
+export async function serveCluster(options: WorkerOptions): Promise<ServingWorker> {
+  const { url, pool = DEFAULT_POOL, concurrency, leaseMs } = options;
+  const worker: Worker = { id: `${hostname()}-${process.pid}-${crypto.randomUUID().slice(0, 8)}`, ...here() };
+  const database = await openDatabase({ url, connections: 6, name: `troupe worker ${worker.id}` });
+  await migrate(database);
+  const lease = new Lease({ queries: database, worker: { ...worker, pool, version, concurrency }, leaseMs });
+  const claims = new Map<string, Claim>();
+  const folder = join(options.home, "session-state");
+  const store = postgresStore({
+    ...{ database, folder, disk: nodeDisk, worker, snapshots: snapshotRules },
+    claim: (sessionId) => claims.get(sessionId),
+  });
+  const runtime = createRuntime({ ...options.runtime, home: options.home, store, tools: guarded(builtinTools, lease) });
+  const places = { folder: options.home, disk: nodeDisk };
+  const run = async (work: Work, claim: Claim): Promise<void> => {
+    const row = await findWork(database, work.id);
+    if (!row) return options.report(`work ${work.id} has no row and is dropped`);
+    claims.set(work.sessionId, claim);
+    try {
+      options.report(`${work.sessionId}: started${row.starts > 0 ? ` again (start ${row.starts + 1})` : ""}`);
+      const outcome = await activate(row, {
+        ...{ queries: database, runtime, store, worker: worker.id },
+        prepare: async (wanted) => options.request(wanted, await checkOut(wanted, places)),
+        finished: async (done) => void (await pushChanges(done, places)),
+      });
+      options.report(`${work.sessionId}: ${outcome.kind}`);
+    } catch (error) {
+      options.report(`${work.sessionId}: ${error instanceof Error ? error.message : String(error)}`);
+      if (error instanceof TroupeError && error.kind === "interrupted") throw new ClaimLost(work);
+      throw error;
+    } finally {
+      claims.delete(work.sessionId);
+    }
+  };
+  await lease.start();
+  const engine = await dbosEngine({ url, queries: database, workerId: worker.id, pool, concurrency, leaseMs });
+  const serving = await engine.serve(run);
+  return {
+    id: worker.id,
+    isAlive: () => lease.isValid,
+    active: () => claims.size,
+    async stop(timeoutMs) {
+      await lease.drain().catch(() => undefined);
+      await serving.drain(timeoutMs);
+      await engine.close();
+      await runtime.close();
+      await lease.stop().catch(() => undefined);
+      await database.close();
+    },
+  };
+}
+
+const here = () => ({ host: hostname(), pid: process.pid });
+
+/** Refuses calls while the lease is not valid: another worker may be running the session. */
+function guarded(tools: readonly Tool[], lease: Lease): readonly Tool[] {
+  return tools.map((tool) => ({
+    ...tool,
+    bind(rawArguments) {
+      const call = tool.bind(rawArguments);
+      return {
+        access: (context) => call.access(context),
+        async run(context) {
+          if (!lease.isValid) throw new ToolError("This worker has lost its lease, so it starts nothing more.");
+          return call.run(context);
+        },
+      };
+    },
+  }));
+}

@@ -1,0 +1,118 @@
+/** The connection to Postgres: a pool of connections, and transactions. The only importer of `pg`. */
+
+import type { Pool, PoolClient } from "pg";
+import { TroupeError } from "../../protocol/errors.ts";
+
+export interface Queries {
+  query<Row extends object = Record<string, unknown>>(text: string, values?: readonly unknown[]): Promise<Result<Row>>;
+}
+
+interface Result<Row> {
+  readonly rows: readonly Row[];
+  /** Number of rows returned or changed. */
+  readonly count: number;
+}
+
+export interface Database extends Queries {
+  /** Runs `work` in one transaction on one connection. Rolls back if it throws. */
+  transaction<T>(work: (queries: Queries) => Promise<T>): Promise<T>;
+  close(): Promise<void>;
+}
+
+export interface DatabaseOptions {
+  /** `postgres://user:password@host:port/database`. */
+  readonly url: string;
+  /** Number of connections (default: 8). */
+  readonly connections?: number;
+  /** Shown by `pg_stat_activity`. */
+  readonly name?: string;
+}
+
+/** Bounds every wait for the server. */
+const CONNECT_MS = 10_000;
+const STATEMENT_MS = 60_000;
+
+export async function openDatabase({ url, connections = 8, name = "troupe" }: DatabaseOptions): Promise<Database> {
+  const { Pool: PoolOf } = await loadPg();
+  const pool = new PoolOf({
+    connectionString: url,
+    max: connections,
+    application_name: name,
+    connectionTimeoutMillis: CONNECT_MS,
+    query_timeout: STATEMENT_MS,
+    keepAlive: true,
+  });
+  // A connection that breaks while it is idle is replaced by the next query. Without a listener it ends the process.
+  pool.on("error", ignore);
+  return {
+    query: (text, values) => (isRead(text) ? patiently(() => run(pool, text, values)) : run(pool, text, values)),
+    transaction: (work) => transaction(pool, work),
+    close: () => pool.end(),
+  };
+}
+
+async function loadPg(): Promise<{ readonly Pool: typeof Pool }> {
+  try {
+    return (await import("pg")).default;
+  } catch (error) {
+    throw new TroupeError("usage", "The package pg is not installed, so no database can be used.", {
+      hint: "Install it beside troupe: npm install pg@8",
+      cause: error,
+    });
+  }
+}
+
+async function run<Row extends object>(
+  client: Pool | PoolClient,
+  text: string,
+  values: readonly unknown[] = [],
+): Promise<Result<Row>> {
+  const { rows, rowCount } = await client.query<Row>(text, [...values]);
+  return { rows, count: rowCount ?? 0 };
+}
+
+const isRead = (text: string): boolean => /^\s*select\b/i.test(text) && !/\bfor (?:update|share)\b/i.test(text);
+
+const READ_PAUSES_MS = [50, 250, 1000];
+
+/** Repeats a read whose connection broke: after a restart of the server, the pool has connections that are gone. */
+async function patiently<T>(read: () => Promise<T>): Promise<T> {
+  for (const pauseMs of READ_PAUSES_MS) {
+    try {
+      return await read();
+    } catch (error) {
+      if (!isConnectionLoss(error)) throw error;
+      await new Promise((resolve) => setTimeout(resolve, pauseMs));
+    }
+  }
+  return read();
+}
+
+/** Errors of the server have a code of five characters. Only those of a shutdown or a lost connection pass. */
+function isConnectionLoss(error: unknown): boolean {
+  const code = error instanceof Error && "code" in error ? String(error.code) : "";
+  return !/^[0-9A-Z]{5}$/.test(code) || /^(?:08|57P)/.test(code);
+}
+
+async function transaction<T>(pool: Pool, work: (queries: Queries) => Promise<T>): Promise<T> {
+  const client = await pool.connect();
+  let broken: Error | undefined;
+  const onError = (error: Error): void => {
+    broken = error;
+  };
+  client.on("error", onError);
+  try {
+    await client.query("begin");
+    const result = await work({ query: (text, values) => run(client, text, values) });
+    await client.query("commit");
+    return result;
+  } catch (error) {
+    await client.query("rollback").catch(onError);
+    throw error;
+  } finally {
+    client.off("error", onError);
+    client.release(broken);
+  }
+}
+
+const ignore = (): void => undefined;

@@ -1,0 +1,268 @@
+/**
+ * A `Store` in Postgres, for sessions that any of several machines may run. Each row of `troupe.event` is the exact line
+ * of `events.jsonl`, so sessions can be exported and imported without conversion.
+ *
+ * Taking a session raises its `epoch`, and every append compares it: a process that lost the session cannot write. A
+ * session is free when it has no holder, when its holder's lease has expired, or when the caller has a claim on it.
+ */
+
+import { join } from "node:path";
+import type { Disk } from "../../lib/node/disk.ts";
+import { TroupeError } from "../../protocol/errors.ts";
+import { forkedEvents } from "../fork-log.ts";
+import { encodeLine, noRecord } from "../log/line.ts";
+import { viewOf } from "../log/rewound.ts";
+import type { SnapshotRules } from "../log/snapshot.ts";
+import { scanEvents } from "../log-scan.ts";
+import { alreadyThere, checkSessionId, noSuchSession } from "../session-id.ts";
+import { failTo } from "../storage-error.ts";
+import type { SessionLog, SessionSummary, Store } from "../store.ts";
+import { encodeSummary, parseSummary, summarise } from "../summary.ts";
+import type { Database } from "./database.ts";
+import { postgresLog } from "./postgres-log.ts";
+import { loadRows, noRows, readRows } from "./rows.ts";
+import { SessionFiles } from "./session-files.ts";
+import { GroupWriter, LogTail } from "./writer.ts";
+
+export interface PostgresStoreOptions {
+  readonly database: Database;
+  /** Parent of the session folders that hold data for this machine only. */
+  readonly folder: string;
+  readonly disk: Disk;
+  readonly worker: Worker;
+  /** The tenant of new sessions (default: `default`). */
+  readonly tenant?: string;
+  /** Returns the claim on a session that the caller works for. */
+  claim?(sessionId: string): SessionClaim | undefined;
+  readonly snapshots?: SnapshotRules;
+  readonly patienceMs?: number;
+}
+
+/** Identifies the process that writes. Its lease is a row of `troupe.worker`. */
+export interface Worker {
+  readonly id: string;
+  readonly host: string;
+  readonly pid: number;
+}
+
+/** A right to a session that takes it from any holder. Checked in the statement that takes the session. */
+interface SessionClaim {
+  /** A condition in SQL. `$1` and so on are `values`. */
+  readonly condition: string;
+  readonly values: readonly unknown[];
+}
+
+export function postgresStore(options: PostgresStoreOptions): Store {
+  const { database, disk, worker } = options;
+  const { patienceMs } = options;
+  const writer = new GroupWriter({ database, ...(patienceMs !== undefined && { patienceMs }) });
+  const filesOf = (sessionId: string): SessionFiles =>
+    new SessionFiles({ database, disk, sessionId, directory: join(options.folder, checkSessionId(sessionId)) });
+  const check = async (sessionId: string): Promise<string> => {
+    if (!(await isStored(database, checkSessionId(sessionId)))) throw noSuchSession(sessionId);
+    return sessionId;
+  };
+  const logOf = (tail: LogTail, loaded = noRows): SessionLog => {
+    tail.enter = entering(options, tail);
+    const files = filesOf(tail.sessionId);
+    const rules = options.snapshots?.version;
+    return postgresLog({ database, writer, tail, loaded, files, rules, release: () => release(database, tail) });
+  };
+
+  return {
+    async create(sessionId) {
+      if (await isStored(database, checkSessionId(sessionId))) throw alreadyThere(sessionId);
+      return logOf(new LogTail(sessionId));
+    },
+    async open(sessionId) {
+      await check(sessionId);
+      const epoch = await take(options, sessionId).catch(failTo("open the session"));
+      const loaded = await loadRows(database, sessionId, options.snapshots).catch(failTo("read the session log"));
+      await filesOf(sessionId).bring().catch(failTo("copy the session's files"));
+      if (epoch !== undefined) return logOf(new LogTail(sessionId, loaded.last, epoch), loaded);
+      return readOnly(logOf(new LogTail(sessionId, loaded.last), loaded), await holderOf(database, sessionId, worker));
+    },
+    async read(sessionId) {
+      const { events, damage } = await readRows(database, await check(sessionId)).catch(failTo("read the session log"));
+      return { ...viewOf(events), damage };
+    },
+    async *events(sessionId, onDamage) {
+      const { events, damage } = await readRows(database, await check(sessionId)).catch(failTo("read the session log"));
+      if (damage.length > 0) onDamage?.(damage);
+      yield* viewOf(events).events;
+    },
+    recent: async () => undefined,
+    async scan(sessionId, scan) {
+      const { events } = await readRows(database, await check(sessionId)).catch(failTo("read the session log"));
+      return scanEvents(viewOf(events).events, scan);
+    },
+    async revision(sessionId) {
+      const { rows } = await database.query<{ change: string }>(
+        "select change::text from troupe.session where id = $1 and last_seq > 0",
+        [checkSessionId(sessionId)],
+      );
+      return rows[0]?.change;
+    },
+    revisions: () => revisions(database),
+    list: () => list(database),
+    async ids() {
+      const { rows } = await database.query<{ id: string }>(`select id from troupe.session ${NEWEST_FIRST}`);
+      return rows.map(({ id }) => id);
+    },
+    async fork(sessionId, fork) {
+      const { events } = await readRows(database, await check(sessionId));
+      const own = forkedEvents(viewOf(events).events, fork.events);
+      await insertFork(options, {
+        sessionId,
+        forkId: checkSessionId(fork.sessionId),
+        events: own,
+        summary: fork.summary,
+      });
+    },
+    async remove(sessionId) {
+      await check(sessionId);
+      const { count } = await database.query(`delete from troupe.session s where id = $1 and ${IS_FREE}`, [sessionId]);
+      if (count === 0) throw heldError(sessionId, await holderOf(database, sessionId, worker));
+      await disk.remove(join(options.folder, sessionId)).catch(failTo("delete the session"));
+    },
+  };
+}
+
+const NEWEST_FIRST = "where last_seq > 0 order by change desc";
+const IS_FREE = `(s.holder is null or not exists (
+  select 1 from troupe.worker w where w.id = s.holder and w.expires_at > clock_timestamp()))`;
+
+async function isStored(database: Database, sessionId: string): Promise<boolean> {
+  const found = await database
+    .query("select 1 from troupe.session where id = $1 and last_seq > 0", [sessionId])
+    .catch(failTo("look for the session"));
+  return found.count > 0;
+}
+
+/** Returns the new epoch, or `undefined` if another process has the session. Throws if the claim is no longer valid. */
+async function take(options: PostgresStoreOptions, sessionId: string): Promise<string | undefined> {
+  const claim = options.claim?.(sessionId);
+  const { rows } = await options.database.query<{ epoch: string }>(
+    `update troupe.session s set epoch = epoch + 1, holder = $2
+     where id = $1 and ${claim ? shifted(claim, 2) : IS_FREE} returning epoch::text`,
+    [sessionId, options.worker.id, ...(claim?.values ?? [])],
+  );
+  if (!rows[0] && claim) throw lostClaim(sessionId);
+  return rows[0]?.epoch;
+}
+
+/** Renumbers the parameters of a claim's condition, so that they follow those of the statement. */
+const shifted = ({ condition }: SessionClaim, by: number): string =>
+  `(${condition.replace(/\$(\d+)/g, (_, number: string) => `$${Number(number) + by}`)})`;
+
+/** Returns a function that creates the row of a new session, once. */
+function entering(options: PostgresStoreOptions, tail: LogTail): () => Promise<void> {
+  const { database, worker, tenant = "default" } = options;
+  let running: Promise<void> | undefined;
+  const enter = async (): Promise<void> => {
+    const claim = options.claim?.(tail.sessionId);
+    const { rows } = await database.query<{ epoch: string }>(
+      `insert into troupe.session as s (id, epoch, holder, tenant) select $1, 1, $2, $3
+       where ${claim ? shifted(claim, 3) : "true"}
+       on conflict (id) do update set epoch = s.epoch + 1, holder = $2
+         where s.last_seq = 0 and ${claim ? "true" : `(s.holder = $2 or ${IS_FREE})`}
+       returning epoch::text`,
+      [tail.sessionId, worker.id, tenant, ...(claim?.values ?? [])],
+    );
+    if (!rows[0]) throw claim ? lostClaim(tail.sessionId) : alreadyThere(tail.sessionId);
+    tail.epoch = rows[0].epoch;
+  };
+  return async () => {
+    if (tail.epoch !== undefined) return;
+    running ??= enter().finally(() => {
+      running = undefined;
+    });
+    await running.catch(failTo("create the session"));
+  };
+}
+
+async function release(database: Database, { sessionId, epoch }: LogTail): Promise<void> {
+  await database.query("update troupe.session set holder = null where id = $1 and epoch = $2", [sessionId, epoch]);
+  // A session that never got a line does not exist.
+  await database.query("delete from troupe.session where id = $1 and epoch = $2 and last_seq = 0", [sessionId, epoch]);
+}
+
+async function holderOf(database: Database, sessionId: string, fallback: Worker): Promise<Worker> {
+  const { rows } = await database.query<Worker>(
+    "select w.id, w.host, w.pid from troupe.session s join troupe.worker w on w.id = s.holder where s.id = $1",
+    [sessionId],
+  );
+  return rows[0] ?? fallback;
+}
+
+function readOnly(log: SessionLog, holder: Worker): SessionLog {
+  const refuse = async (): Promise<never> => {
+    throw heldError(log.sessionId, holder);
+  };
+  const refused = { append: refuse, recover: refuse, writeAsset: refuse, writeFile: refuse, writeSummary: refuse };
+  return { ...log, ...refused, heldBy: { pid: holder.pid, host: holder.host }, close: async () => undefined };
+}
+
+function heldError(sessionId: string, { host, pid }: Worker): TroupeError {
+  return new TroupeError("storage", `Session ${sessionId} is in use by process ${pid} on ${host}.`, {
+    hint: "Wait until it is idle there, or stop it: troupe cluster status shows it.",
+  });
+}
+
+function lostClaim(sessionId: string): TroupeError {
+  return new TroupeError("interrupted", `Session ${sessionId} was given to another worker.`);
+}
+
+async function revisions(database: Database) {
+  const { rows } = await database.query<{ id: string; change: string; ms: string }>(
+    `select id, change::text, (extract(epoch from changed_at) * 1000)::text as ms from troupe.session ${NEWEST_FIRST}`,
+  );
+  return rows.map(({ id, change, ms }) => ({ sessionId: id, revision: change, changedMs: Number(ms) }));
+}
+
+async function list(database: Database): Promise<readonly SessionSummary[]> {
+  const { rows } = await database.query<{ id: string; summary: string | null; changed: Date }>(
+    `select id, summary, changed_at as changed from troupe.session ${NEWEST_FIRST}`,
+  );
+  const summaries: SessionSummary[] = [];
+  for (const { id, summary, changed } of rows) {
+    const known = summary === null ? undefined : await parseSummary(summary, id).catch(() => undefined);
+    summaries.push(known ?? summarise(viewOf((await readRows(database, id)).events).events, id, changed.toISOString()));
+  }
+  return summaries;
+}
+
+async function insertFork(
+  { database }: PostgresStoreOptions,
+  fork: {
+    readonly sessionId: string;
+    readonly forkId: string;
+    readonly events: Parameters<typeof encodeLine>[0][];
+    readonly summary: SessionSummary;
+  },
+): Promise<void> {
+  const { sessionId, forkId, events, summary } = fork;
+  let last = noRecord;
+  const lines = events.map((event) => {
+    const { bytes, link } = encodeLine(event, last);
+    last = link;
+    return bytes.toString("utf8", 0, bytes.length - 1);
+  });
+  await database.transaction(async (queries) => {
+    const { count } = await queries.query(
+      `insert into troupe.session(id, tenant, epoch, last_seq, summary)
+       select $2, tenant, 1, $3, $4 from troupe.session where id = $1 on conflict do nothing`,
+      [sessionId, forkId, lines.length, encodeSummary(summary)],
+    );
+    if (count === 0) throw alreadyThere(forkId);
+    await queries.query(
+      `insert into troupe.event select $1, e.seq, 1, e.line
+       from unnest($2::text[]) with ordinality as e(line, seq)`,
+      [forkId, lines],
+    );
+    await queries.query("insert into troupe.file select $2, path, asset, data from troupe.file where session_id = $1", [
+      sessionId,
+      forkId,
+    ]);
+  });
+}

@@ -1,0 +1,101 @@
+/** Every engine keeps the same contract. */
+
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { dbosEngine } from "../../src/engine/dbos-engine.ts";
+import type { Engine, Serving, Work } from "../../src/engine/engine.ts";
+import { Lease } from "../../src/engine/lease.ts";
+import { memoryEngine } from "../../src/engine/memory-engine.ts";
+import { deferred } from "../../src/lib/deferred.ts";
+import { type Database, openDatabase } from "../../src/store/postgres/database.ts";
+import { migrate } from "../../src/store/postgres/schema.ts";
+import { type PostgresServer, postgresPrograms, startPostgres } from "../support/postgres.ts";
+
+const programs = postgresPrograms();
+const workOf = (id: string, sessionId = id): Work => ({ id, sessionId, pool: "default" });
+
+function contract(make: () => { readonly engine: Engine; readonly runs: Runs }): void {
+  it("runs each piece of work once, however often it is submitted", async () => {
+    const { engine, runs } = make();
+    for (let count = 0; count < 3; count++) await engine.submit(workOf("once"));
+    await expect.poll(() => runs.of("once"), { timeout: 30_000 }).toBe(1);
+    await expect.poll(async () => (await engine.list({ sessionId: "once" }))[0]?.state).toBe("done");
+    await engine.submit(workOf("once"));
+    expect(await engine.list({ sessionId: "once" })).toMatchObject([{ id: "once", state: "done", attempts: 1 }]);
+    expect(runs.of("once")).toBe(1);
+  });
+
+  it("runs one piece of work of a session at a time", async () => {
+    const { engine, runs } = make();
+    const gate = deferred<void>();
+    runs.wait.set("a1", gate.promise);
+    await engine.submit(workOf("a1", "a"));
+    await expect.poll(() => runs.of("a1"), { timeout: 30_000 }).toBe(1);
+    await engine.submit(workOf("a2", "a"));
+    await engine.submit(workOf("b1", "b"));
+    await expect.poll(() => runs.of("b1"), { timeout: 30_000 }).toBe(1);
+    expect(runs.of("a2")).toBe(0);
+    gate.resolve();
+    await expect.poll(() => runs.of("a2"), { timeout: 30_000 }).toBe(1);
+  });
+
+  it("repeats work that throws", async () => {
+    const { engine, runs } = make();
+    runs.failures.set("flaky", 2);
+    await engine.submit(workOf("flaky"));
+    await expect.poll(() => runs.of("flaky"), { timeout: 30_000 }).toBe(3);
+    await expect.poll(async () => (await engine.list({ sessionId: "flaky" }))[0]?.state).toBe("done");
+  });
+}
+
+class Runs {
+  readonly counts = new Map<string, number>();
+  readonly wait = new Map<string, Promise<void>>();
+  readonly failures = new Map<string, number>();
+  of = (id: string): number => this.counts.get(id) ?? 0;
+  readonly activation = async ({ id }: Work): Promise<void> => {
+    this.counts.set(id, this.of(id) + 1);
+    await this.wait.get(id);
+    const left = this.failures.get(id) ?? 0;
+    this.failures.set(id, left - 1);
+    if (left > 0) throw new Error("not yet");
+  };
+}
+
+describe("the engine in memory", () => {
+  contract(() => {
+    const [engine, runs] = [memoryEngine(), new Runs()];
+    void engine.serve(runs.activation);
+    return { engine, runs };
+  });
+});
+
+if (programs === undefined) it.skip("the engine on DBOS keeps the contract (skipped: no Postgres here)");
+
+describe.runIf(programs !== undefined)("the engine on DBOS", { timeout: 120_000 }, () => {
+  let server: PostgresServer;
+  let database: Database;
+  let engine: Engine;
+  let serving: Serving;
+  let lease: Lease;
+  const runs = new Runs();
+
+  beforeAll(async () => {
+    server = await startPostgres(programs ?? "");
+    database = await openDatabase({ url: server.url, connections: 3 });
+    await migrate(database);
+    const worker = { id: "w1", host: "h", pid: process.pid, pool: "default", version: "1", concurrency: 4 };
+    lease = new Lease({ queries: database, worker, leaseMs: 3_000 });
+    await lease.start();
+    engine = await dbosEngine({ url: server.url, queries: database, workerId: "w1", leaseMs: 3_000 });
+    serving = await engine.serve(runs.activation);
+  });
+  afterAll(async () => {
+    await serving?.drain(10_000);
+    await engine?.close();
+    await lease?.stop();
+    await database?.close();
+    server?.remove();
+  });
+
+  contract(() => ({ engine, runs }));
+});

@@ -1,0 +1,173 @@
+/** What the store in Postgres promises beyond the contract of every store: one writer, and nothing lost. */
+
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { type Database, openDatabase } from "../../src/store/postgres/database.ts";
+import { type PostgresStoreOptions, postgresStore } from "../../src/store/postgres/postgres.ts";
+import { migrate } from "../../src/store/postgres/schema.ts";
+import type { Store } from "../../src/store/store.ts";
+import { violations } from "../cluster/invariants.ts";
+import { type PostgresServer, postgresPrograms, startPostgres } from "../support/postgres.ts";
+import { hastyDisk, message, messages, temporaryFolder } from "./support.ts";
+
+const programs = postgresPrograms();
+const barrier = { barrier: true };
+const plain = { barrier: false };
+
+if (programs === undefined) it.skip("Postgres keeps one writer per session (skipped: no Postgres here)");
+
+describe.runIf(programs !== undefined)("sessions in Postgres", { timeout: 120_000 }, () => {
+  let server: PostgresServer;
+  let database: Database;
+
+  beforeAll(async () => {
+    server = await startPostgres(programs ?? "");
+    database = await openDatabase({ url: server.url });
+    await migrate(database);
+  });
+  afterAll(async () => {
+    await database?.close();
+    server?.remove();
+  });
+
+  async function storeOf(id: string, more: Partial<PostgresStoreOptions> = {}): Promise<Store> {
+    await lease(id, "1 day");
+    const worker = { id, host: id, pid: 1 };
+    return postgresStore({ database, folder: temporaryFolder(), disk: hastyDisk, worker, ...more });
+  }
+  const lease = (id: string, time: string) =>
+    database.query(
+      `insert into troupe.worker(id, host, pid, expires_at) values($1, $1, 1, now() + $2::interval)
+       on conflict (id) do update set expires_at = excluded.expires_at`,
+      [id, time],
+    );
+  const newId = (): string => `s-${crypto.randomUUID()}`;
+
+  it("let nobody open a session for writing while the lease of its worker is valid", async () => {
+    const [id, first, second] = [newId(), await storeOf("a"), await storeOf("b")];
+    const log = await first.create(id);
+    await log.append(message(1), barrier);
+    expect((await second.open(id)).heldBy).toEqual({ pid: 1, host: "a" });
+    await lease("a", "-1 second");
+    const other = await second.open(id);
+    expect(other.heldBy).toBeUndefined();
+    await other.append(message(2), barrier);
+    await expect(log.append(message(3), barrier)).rejects.toThrow("Another process has taken over");
+    await expect(log.recover()).rejects.toThrow("Another process has taken over");
+    await expect(log.writeSummary({} as never)).rejects.toMatchObject({ kind: "storage" });
+    await other.close();
+    expect((await second.read(id)).events).toEqual(messages(2));
+    expect(await violations(database)).toEqual([]);
+  });
+
+  it("have one writer after each of 100 races for them", async () => {
+    const stores = [await storeOf("r1"), await storeOf("r2"), await storeOf("r3")];
+    for (let race = 0; race < 100; race++) {
+      const id = newId();
+      const log = await (stores[0] as Store).create(id);
+      await log.append(message(1), barrier);
+      await log.close();
+      const opened = await Promise.all(stores.map((store) => store.open(id)));
+      const wrote = await Promise.allSettled(opened.map((one) => one.append(message(2), barrier)));
+      expect(wrote.filter(({ status }) => status === "fulfilled")).toHaveLength(1);
+      await Promise.all(opened.map((one) => one.close()));
+      expect((await (stores[0] as Store).read(id)).events).toEqual(messages(2));
+    }
+  });
+
+  it("are taken from any holder by a claim, but only while the claim is valid", async () => {
+    const [id, first] = [newId(), await storeOf("c")];
+    const log = await first.create(id);
+    await log.append(message(1), barrier);
+    const valid = await storeOf("d", { claim: () => ({ condition: "$1::int = 1", values: [1] }) });
+    const lost = await storeOf("e", { claim: () => ({ condition: "$1::int = 1", values: [2] }) });
+    await expect(lost.open(id)).rejects.toMatchObject({ kind: "interrupted" });
+    const taken = await valid.open(id);
+    await taken.append(message(2), barrier);
+    await expect(log.append(message(3), barrier)).rejects.toMatchObject({ kind: "storage" });
+    await taken.close();
+  });
+
+  it("lose no acknowledged event when the server crashes, synced or not", async () => {
+    const store = await storeOf("f");
+    const logs = await Promise.all(Array.from({ length: 5 }, () => store.create(newId())));
+    for (let round = 0; round < 3; round++) {
+      const events = messages(20, round * 20 + 1);
+      const writes = logs.flatMap((log) =>
+        events.map((event, index) => log.append(event, index % 7 === 3 ? barrier : plain)),
+      );
+      await writes[0];
+      server.crash();
+      await Promise.all(writes);
+    }
+    for (const log of logs) {
+      await log.flush();
+      expect((await store.read(log.sessionId)).events).toEqual(messages(60));
+      await log.close();
+    }
+    expect(await violations(database)).toEqual([]);
+  });
+
+  it("can be appended to again after an outage that lasted too long", async () => {
+    const store = await storeOf("g", { patienceMs: 200 });
+    const log = await store.create(newId());
+    await log.append(message(1), barrier);
+    server.stop("immediate");
+    try {
+      await expect(log.append(message(2), barrier)).rejects.toMatchObject({ kind: "storage" });
+      await expect(log.append(message(2), barrier)).rejects.toMatchObject({ kind: "storage" });
+    } finally {
+      server.start();
+    }
+    await expect
+      .poll(
+        () =>
+          log.recover().then(
+            () => true,
+            () => false,
+          ),
+        { timeout: 30_000 },
+      )
+      .toBe(true);
+    await log.append(message(2), barrier);
+    await log.close();
+    expect((await store.read(log.sessionId)).events).toEqual(messages(2));
+  });
+
+  it("are forked with their files, and share no later change", async () => {
+    const store = await storeOf("h");
+    const [id, forkId] = [newId(), newId()];
+    const log = await store.create(id);
+    for (const event of messages(3)) await log.append(event, barrier);
+    const { assetId } = await log.writeAsset(Uint8Array.from([1, 2]), "png");
+    const summary = { sessionId: forkId, cwd: "/", createdAt: "x", updatedAt: "x", turns: 0 };
+    const events = { count: 2, changedTypes: new Set<string>(), change: () => undefined, added: [] };
+    await store.fork(id, { sessionId: forkId, events, summary, copies: [] });
+    await log.append(message(4), barrier);
+    const fork = await store.open(forkId);
+    expect(fork.events).toEqual(messages(2));
+    expect(Array.from((await fork.readAsset(assetId)) ?? [])).toEqual([1, 2]);
+    await expect(store.fork(id, { sessionId: forkId, events, summary, copies: [] })).rejects.toMatchObject({
+      kind: "usage",
+    });
+    await fork.close();
+    await log.close();
+  });
+
+  it("open from a snapshot with the same events as from all lines", async () => {
+    const condense = (events: readonly unknown[]) => events.slice(-2) as never;
+    const snapshots = { version: 1, condense, condenseRemoved: condense, isMilestone: () => true, minLogBytes: 1 };
+    const store = await storeOf("i", { snapshots });
+    const id = newId();
+    const log = await store.create(id);
+    for (const event of messages(10)) await log.append(event, barrier);
+    expect(await log.snapshot({ events: messages(2, 9), count: 10 })).toBe(true);
+    await log.append(message(11), barrier);
+    await log.close();
+    const opened = await store.open(id);
+    expect({ events: opened.events, count: opened.count }).toEqual({ events: messages(3, 9), count: 11 });
+    expect(await opened.page(3, 5)).toEqual(messages(2, 4));
+    await opened.append(message(12), barrier);
+    await opened.close();
+    expect(await violations(database)).toEqual([]);
+  });
+});

@@ -1,0 +1,88 @@
+/** Starts a private Postgres server on a unix socket and loopback port, where Debian's package or another one exists. */
+
+import { spawnSync } from "node:child_process";
+import { chownSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+export interface PostgresServer {
+  readonly url: string;
+  /** Ends the server as a crash would, and starts it again. */
+  crash(): void;
+  stop(mode?: "fast" | "immediate"): void;
+  start(): void;
+  remove(): void;
+}
+
+/** Returns the folder of the server's programs, or `undefined` if Postgres is not installed or cannot run here. */
+export function postgresPrograms(): string | undefined {
+  const debian = "/usr/lib/postgresql";
+  const folders = existsSync(debian) ? readdirSync(debian).map((version) => join(debian, version, "bin")) : [];
+  const found = [...folders.reverse(), "/usr/bin", "/usr/local/bin"].find((folder) =>
+    existsSync(join(folder, "initdb")),
+  );
+  // The server refuses to run as root; it then needs the user that the package creates.
+  if (found !== undefined && process.getuid?.() === 0 && postgresUser() === undefined) return undefined;
+  return found;
+}
+
+function postgresUser(): { uid: number; gid: number } | undefined {
+  const id = (flag: string): number =>
+    Number(spawnSync("id", [flag, "postgres"], { encoding: "utf8" }).stdout.trim() || "x");
+  const [uid, gid] = [id("-u"), id("-g")];
+  return Number.isNaN(uid) || Number.isNaN(gid) ? undefined : { uid, gid };
+}
+
+export async function startPostgres(programs: string): Promise<PostgresServer> {
+  const isRoot = process.getuid?.() === 0;
+  const owner = isRoot ? postgresUser() : undefined;
+  const folder = mkdtempSync(join(tmpdir(), "troupe-pg-"));
+  const data = join(folder, "data");
+  mkdirSync(data, { mode: 0o700 });
+  if (owner) for (const path of [folder, data]) chownSync(path, owner.uid, owner.gid);
+  const run = (program: string, args: readonly string[]): void => {
+    const { status, stderr, stdout } = spawnSync(join(programs, program), args, {
+      cwd: folder,
+      encoding: "utf8",
+      timeout: 120_000,
+      stdio: ["ignore", "pipe", "pipe"],
+      ...owner,
+    });
+    if (status !== 0) throw new Error(`${program} failed: ${stdout}${stderr}`);
+  };
+  const port = await freePort();
+  run("initdb", ["-D", data, "-A", "trust", "-U", "troupe", "--no-sync", "-E", "UTF8", "--locale=C"]);
+  const settings = [
+    "listen_addresses = '127.0.0.1'",
+    `port = ${port}`,
+    "unix_socket_directories = ''",
+    "max_connections = 200",
+  ];
+  writeFileSync(join(data, "postgresql.auto.conf"), `${settings.join("\n")}\n`);
+  if (owner) chownSync(join(data, "postgresql.auto.conf"), owner.uid, owner.gid);
+  const control = (...args: string[]): void =>
+    run("pg_ctl", ["-D", data, "-w", "-t", "60", "-l", join(folder, "log"), ...args]);
+  control("start");
+  return {
+    url: `postgres://troupe@127.0.0.1:${port}/postgres`,
+    crash: () => control("restart", "-m", "immediate"),
+    stop: (mode = "fast") => control("stop", "-m", mode),
+    start: () => control("start"),
+    remove() {
+      spawnSync(join(programs, "pg_ctl"), ["-D", data, "-m", "immediate", "-w", "stop"], { cwd: folder, ...owner });
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = createServer();
+    server.once("error", reject);
+    server.listen(0, "127.0.0.1", () => {
+      const address = server.address();
+      server.close(() => resolve(typeof address === "object" && address !== null ? address.port : 0));
+    });
+  });
+}
