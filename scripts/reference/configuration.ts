@@ -1,8 +1,8 @@
 import { SettingsSchema } from "../../src/catalog/settings/settings-schema.ts";
 import { type SettingName, settingTexts } from "../../src/catalog/settings/settings-texts.ts";
+import { variableGroups } from "../../src/cli/variables.ts";
 import { providerList } from "../../src/model/providers/list.ts";
 import { flagDefinitions, flagNames } from "../../src/protocol/flags.ts";
-import { variableGroups } from "../../src/protocol/variables.ts";
 import { code, type Page, page, sentence, table } from "./markdown.ts";
 import { jsonSchemaOf, typeOf } from "./schema-types.ts";
 
@@ -52,7 +52,7 @@ export function environment(): Page {
   return page({
     name: "environment",
     title: "Environment variables",
-    from: ["src/protocol/variables.ts"],
+    from: ["src/cli/variables.ts"],
     parts: [
       "Variables win over settings, flags win over variables. The older name in the second column is read when the first " +
         "is not set. Keys of model providers: [providers](providers.md). Switches of optional features: [feature flags](flags.md).",

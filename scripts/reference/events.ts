@@ -1,5 +1,5 @@
 import { eventDefinitions } from "../../src/protocol/event.ts";
-import { eventTexts } from "../../src/protocol/event-texts.ts";
+import { eventTexts } from "./event-texts.ts";
 import { code, type Page, page, table } from "./markdown.ts";
 import { jsonSchemaOf, membersOf } from "./schema-types.ts";
 
@@ -10,7 +10,7 @@ export function events(): Page {
   return page({
     name: "events",
     title: "Events",
-    from: ["src/protocol/event.ts", "src/protocol/event-texts.ts"],
+    from: ["src/protocol/event.ts", "scripts/reference/event-texts.ts"],
     parts: [
       "Everything that happens in a session is an event. All have `id`, `timestamp`, `parentId` (the stored event before), " +
         "`type` and `data`; events of other agents than the main one also have `agentId`. Clients ignore types and members that they do not know.",

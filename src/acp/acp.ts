@@ -66,10 +66,10 @@ export async function serveEditor(options: AcpOptions): Promise<void> {
     for await (const line of linesOf(input)) {
       const parsed = parseJson(line);
       if (parsed.ok) peer.receive({ kind: "message", value: parsed.value });
-      else say("a line of the editor is not JSON and was left out");
+      else say("a line from the editor is not JSON and was ignored");
     }
   } finally {
-    peer.close("The editor has gone.");
+    peer.close("The editor has disconnected.");
     await client.stop();
   }
 }
@@ -221,6 +221,6 @@ async function* linesOf(input: Readable): AsyncGenerator<string> {
     rest = lines.pop() ?? "";
     for (const line of lines) if (line.trim() !== "") yield line;
     if (rest.length > MAX_LINE_CHARACTERS)
-      throw new RpcError(rpcCodes.invalidRequest, "A line of the editor is too long.");
+      throw new RpcError(rpcCodes.invalidRequest, "A line from the editor is too long.");
   }
 }

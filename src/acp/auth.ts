@@ -13,8 +13,8 @@ export const authMethods: AuthMethod[] = [{ id: "provider-key", name: "Key of a 
 /** Resolves if a provider accepts its key. The understudy needs no key, and does not count. */
 export async function authenticate(client: Client, methodId: string): Promise<void> {
   if (!authMethods.some(({ id }) => id === methodId))
-    throw new RpcError(rpcCodes.invalidParams, `There is no way "${methodId}" to sign in.`);
+    throw new RpcError(rpcCodes.invalidParams, `There is no sign-in method "${methodId}".`);
   const { models } = await client.rpc.models.list();
   if (models.some(({ id }) => id !== "understudy")) return;
-  throw authRequired(`No provider of models accepts a key. ${HOW} "troupe models" says what is missing.`);
+  throw authRequired(`No model provider has a working key. ${HOW} "troupe models" shows what is missing.`);
 }

@@ -4,8 +4,8 @@ import type { ClientSession } from "../sdk/session.ts";
 
 export const modes = [
   { id: "interactive", name: "Ask", description: "Asks before it changes anything" },
-  { id: "plan", name: "Plan", description: "Looks, and changes nothing but a plan" },
-  { id: "autopilot", name: "Autopilot", description: "Goes on until the task is done" },
+  { id: "plan", name: "Plan", description: "Reads only, and changes nothing but the plan" },
+  { id: "autopilot", name: "Autopilot", description: "Works until the task is done" },
 ] as const;
 
 const efforts = ["low", "medium", "high", "xhigh", "max"];
@@ -92,4 +92,4 @@ function effortOption(current = DEFAULT_EFFORT): SessionConfigOption {
 }
 
 const refused = (id: string, value: unknown): RpcError =>
-  new RpcError(rpcCodes.invalidParams, `${JSON.stringify(value)} is no value of the setting "${id}".`);
+  new RpcError(rpcCodes.invalidParams, `${JSON.stringify(value)} is not a valid value of the setting "${id}".`);

@@ -194,7 +194,7 @@ const KEEP_PLANNING: PermissionOption = { optionId: "keep_planning", name: "No, 
 
 const planOptions: Readonly<Record<string, Omit<PermissionOption, "optionId">>> = {
   interactive: { name: "Yes, and ask me before changes", kind: "allow_once" },
-  autopilot: { name: "Yes, and go on until it is done", kind: "allow_always" },
+  autopilot: { name: "Yes, and work until it is done", kind: "allow_always" },
   autopilot_fleet: { name: "Yes, with several agents at once", kind: "allow_always" },
   exit_only: { name: "Accept the plan and stop here", kind: "allow_once" },
 };

@@ -15,8 +15,7 @@ export async function sessionPage(
   const found = await client.listSessions(cwd ? { cwd } : undefined);
   const all = found.toSorted((one, other) => other.modifiedTime.localeCompare(one.modifiedTime));
   const last = cursor ? all.findIndex(({ sessionId }) => sessionId === cursor) : -1;
-  if (cursor && last < 0)
-    throw new RpcError(rpcCodes.invalidParams, "The cursor is of no session. List from the start.");
+  if (cursor && last < 0) throw new RpcError(rpcCodes.invalidParams, "The cursor is not valid. List from the start.");
   const page = all.slice(last + 1, last + 1 + PAGE);
   const sessions = page.flatMap(({ sessionId, context, name, summary, modifiedTime: updatedAt }) => {
     const title = name ?? summary;

@@ -44,7 +44,7 @@ export function effectiveModel(question: ModelQuestion): ModelAnswer {
   }
   if (definition.modelPolicy === "required" && definition.models.length > 0) {
     return {
-      refused: `The agent ${definition.name} needs ${definition.models.join(" or ")}, which cannot be used here.`,
+      refused: `The agent ${definition.name} needs ${definition.models.join(" or ")}, which is not available.`,
     };
   }
   return { model: parent, source: "parent", ...warned(unmet, definition.name, parent) };
@@ -89,7 +89,7 @@ const isInherit = (wanted: string): boolean => wanted.trim().toLowerCase() === "
 
 function warned(unmet: readonly string[], agent: string, model: string): { warning?: string } {
   if (unmet.length === 0) return {};
-  return { warning: `The agent ${agent} runs on ${model}: ${unmet.join(", ")} cannot be used here.` };
+  return { warning: `The agent ${agent} runs on ${model}, because ${unmet.join(", ")} is not available.` };
 }
 
 function noSuchModel(wanted: string, available: readonly string[]): string {

@@ -13,7 +13,7 @@ export function nameProblem(name: string): string | undefined {
   if (name.length > MAX_NAME_CHARACTERS) return `it has more than ${MAX_NAME_CHARACTERS} characters`;
   return USUAL_NAME.test(name) || NAME.test(name)
     ? undefined
-    : "it must begin with a letter or digit and hold only letters, digits and . _ - /";
+    : "it must begin with a letter or digit and contain only letters, digits and . _ - /";
 }
 
 /** Returns the key that identifies an agent: agents with the same normalised name are the same agent. Idempotent. */

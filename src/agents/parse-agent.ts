@@ -37,11 +37,15 @@ export async function parseAgent(markdown: string, place: AgentPlace): Promise<P
   if (!checked.ok) return { ok: false, line: lineOf(checked.key), message: checked.message };
   const { fields, unknown, empty } = checked;
   if (fields.prompt !== undefined) {
-    return { ok: false, line: lineOf("prompt"), message: "prompt: what the agent is told stands below the second ---" };
+    return {
+      ok: false,
+      line: lineOf("prompt"),
+      message: "prompt: write the prompt below the second ---, not as a field",
+    };
   }
   const warnings = [...unknown, ...empty].map((key) => ({
     line: lineOf(key),
-    message: unknown.includes(key) ? `${clip(sanitise(key), 60)} is no field of an agent` : `${key} has no value`,
+    message: unknown.includes(key) ? `${clip(sanitise(key), 60)} is not a field of an agent` : `${key} has no value`,
   }));
   const isBare = fields.tools === null;
   if (isBare) warnings.push({ line: lineOf("tools"), message: "tools has no value: the agent has none" });
@@ -70,7 +74,7 @@ export function agentFromObject(value: unknown, place: Omit<AgentPlace, "read" |
   if (prompt.length > MAX_AGENT_BYTES) return refused(`${label}: prompt is larger than ${MAX_AGENT_BYTES / 1024} KiB`);
   const warnings = checked.unknown.map((key) => ({
     line: 1,
-    message: `${label}: ${clip(sanitise(key), 60)} is no field of an agent`,
+    message: `${label}: ${clip(sanitise(key), 60)} is not a field of an agent`,
   }));
   const note: Note = (_key, message) => void warnings.push({ line: 1, message: `${label}: ${message}` });
   const made = definitionOf(checked.fields, { ...place, id: name.trim() }, note);
@@ -94,7 +98,7 @@ function definitionOf(fields: AgentFields, place: AgentPlace, note: Note): Made 
       };
   }
   const prompt = (fields.prompt ?? "").trim();
-  if (prompt === "") return { ok: false, key: "", message: "it says nothing: write what the agent should do" };
+  if (prompt === "") return { ok: false, key: "", message: "it is empty: write what the agent should do" };
   const description = oneLine(fields.description ?? "");
   if (description.length > MAX_DESCRIPTION_CHARACTERS) {
     note("description", `description is cut at ${MAX_DESCRIPTION_CHARACTERS} characters`);

@@ -58,9 +58,7 @@ export function readToolList(value: readonly string[] | string, writtenIn: "file
   const problems: string[] = [];
   const tools = entries.slice(0, MAX_TOOLS).flatMap((entry) => {
     if (entry.length <= MAX_TOOL_CHARACTERS && !entry.includes("(")) return ourNames(entry, writtenIn);
-    const why = entry.includes("(")
-      ? "a part of a tool cannot be given; use permission rules for that"
-      : "it is too long";
+    const why = entry.includes("(") ? "a tool cannot be given in part; use permission rules instead" : "it is too long";
     problems.push(`${JSON.stringify(clip(entry, 60))} is left out: ${why}`);
     return [];
   });

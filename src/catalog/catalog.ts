@@ -26,6 +26,6 @@ export const MAX_NOTICES = 20;
 export function boundedNotices(notices: readonly Notice[], file: string): readonly Notice[] {
   const [next] = notices.slice(MAX_NOTICES);
   if (next === undefined) return notices;
-  const message = `${file}: ${notices.length - MAX_NOTICES} more remarks are left out.`;
+  const message = `${file}: ${notices.length - MAX_NOTICES} more notices are not shown.`;
   return [...notices.slice(0, MAX_NOTICES), { kind: next.kind, message }];
 }

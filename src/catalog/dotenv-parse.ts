@@ -64,25 +64,30 @@ function readEntry(text: string, start: number): Entry {
   if (/^\s*(#|$)/.test(row)) return { kind: "nothing", end };
   const [head = "", name = ""] = /^\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)[ \t]*=[ \t]*/.exec(row) ?? [];
   if (name === "" || name.length > MAX_NAME_LENGTH) {
-    return { kind: "problem", message: "is ignored: it does not read NAME=value.", end };
+    return { kind: "problem", message: "is ignored: it does not have the form NAME=value.", end };
   }
   const from = start + head.length;
   const quote = text[from];
   if (quote !== '"' && quote !== "'") return checked(name, plainValue(text.slice(from, end)), end);
   const close = closingQuote(text, from, quote);
   if (close === undefined) {
-    return { kind: "problem", message: `the rest is ignored: the quote after ${name} does not end.`, end: text.length };
+    return {
+      kind: "problem",
+      message: `the rest is ignored: the quote after ${name} is not closed.`,
+      end: text.length,
+    };
   }
   const after = lineEnd(text, close);
   if (!/^\s*(#.*)?$/.test(text.slice(close + 1, after).trimEnd())) {
-    return { kind: "problem", message: `${name} is ignored: something stands behind its closing quote.`, end: after };
+    return { kind: "problem", message: `${name} is ignored: there is text after its closing quote.`, end: after };
   }
   const inner = text.slice(from + 1, close);
   return checked(name, quote === '"' ? unescaped(inner) : inner, after);
 }
 
 function checked(name: string, value: string, end: number): Entry {
-  if (value.includes("\0")) return { kind: "problem", message: `${name} is ignored: it holds a NUL character.`, end };
+  if (value.includes("\0"))
+    return { kind: "problem", message: `${name} is ignored: it contains a NUL character.`, end };
   if (value.length <= MAX_VALUE_LENGTH) return { kind: "value", name, value, end };
   return { kind: "problem", message: `${name} is ignored: it is longer than ${MAX_VALUE_LENGTH} characters.`, end };
 }

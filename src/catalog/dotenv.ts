@@ -92,6 +92,6 @@ function refused(place: string, name: string): Notice {
 
 function withholding(names: readonly string[]): Notice {
   return remark(
-    `Not given to commands, because they look like secrets: ${names.join(", ")}. To give them, set sandbox.allowEnvironmentFiles in your own settings.`,
+    `Not passed to commands, because they look like secrets: ${names.join(", ")}. To pass them, set sandbox.allowEnvironmentFiles in your own settings.`,
   );
 }

@@ -90,7 +90,7 @@ function extensionsIn(
     if (NAME.test(name))
       return [{ id: `${source}:${name}`, name, source, path, scope: "user" as const, wishes: NO_WISHES }];
     note(
-      `The extension in ${quotedLine(join(folder, name))} is not used: letters, digits, ".", "_" and "-" make a name.`,
+      `The extension in ${quotedLine(join(folder, name))} is not used: its name may contain only letters, digits, ".", "_" and "-".`,
     );
     return [];
   });
@@ -112,14 +112,14 @@ const NO_WISHES: ExtensionWishes = { hosts: [], env: [] };
 function readManifest(folder: string): ExtensionWishes {
   const path = join(folder, MANIFEST);
   const refuse = (problem: string): never => {
-    const hint = 'It may hold "hosts" and "env", two lists of text.';
+    const hint = 'It may contain "hosts" and "env", two lists of text.';
     throw new TroupeError("configuration", `${path} ${problem}.`, { hint });
   };
   const file = readSmallFile(path, { maxBytes: MAX_MANIFEST_BYTES });
   if (file.kind === "missing") return NO_WISHES;
   if (file.kind === "refused") return refuse(file.reason);
   const json = parseJson(file.text);
-  if (!json.ok || !isObject(json.value)) return refuse("is not an object of JSON");
+  if (!json.ok || !isObject(json.value)) return refuse("is not a JSON object");
   const { hosts = [], env = [] } = json.value;
   const isList = (value: unknown, isFit: (text: string) => boolean, most: number): value is string[] =>
     Array.isArray(value) && value.length <= most && value.every((one) => typeof one === "string" && isFit(one));
@@ -140,7 +140,7 @@ async function approved(
   for (const extension of found) {
     const checked = await wishesOf(extension, places);
     if (typeof checked === "object") used.push({ ...extension, scope: "project", wishes: checked });
-    else note(`The extension ${extension.name} of this folder does not run: ${checked}`);
+    else note(`The extension ${extension.name} of this folder was not started: ${checked}`);
   }
   return used;
 }
@@ -154,15 +154,15 @@ async function wishesOf({ name, path }: FoundExtension, { check }: ExtensionPlac
     const shown = shownFacts([
       `Extension "${name}" in ${folder}: ${files.files.length} files; its program runs while a session is open`,
       `hosts: ${wishes.hosts.join(", ") || NO_NETWORK}`,
-      `variables of yours that it names: ${wishes.env.join(", ") || "none"}`,
+      `your variables that it refers to: ${wishes.env.join(", ") || "none"}`,
     ]);
     switch (check({ kind: "extension", id: folder, digest, shown })) {
       case "approved":
         return wishes;
       case "changed":
-        return "it has changed since it was approved. Look at it, then run: troupe trust";
+        return "it has changed since it was approved. Review it, then run: troupe trust";
       default:
-        return "nobody has approved it. Look at it, then run: troupe trust";
+        return "it is not approved. Review it, then run: troupe trust";
     }
   } catch (error) {
     if (!(error instanceof TroupeError)) throw error;

@@ -86,7 +86,7 @@ export async function recordTrust(change: Change & { readonly items: readonly Pi
   const folder = realFolder(change.folder);
   if (folder === undefined) throw new TroupeError("usage", `${resolve(change.folder)} is not a folder.`);
   if (change.items.length > MAX_ITEMS) {
-    throw new TroupeError("failed", `${folder} holds more than ${MAX_ITEMS} things to approve.`);
+    throw new TroupeError("failed", `${folder} has more than ${MAX_ITEMS} items to approve.`);
   }
   requireReadable(change.items);
   const items = change.items.map(({ kind, id, digest }) => ({ kind, id, digest }));
@@ -95,7 +95,7 @@ export async function recordTrust(change: Change & { readonly items: readonly Pi
     const others = folders.filter((trusted) => trusted.folder !== folder);
     if (others.length >= MAX_FOLDERS) {
       const hint = "Remove some with: troupe trust remove <folder>";
-      throw new TroupeError("failed", `More than ${MAX_FOLDERS} folders are trusted already.`, { hint });
+      throw new TroupeError("failed", `The limit of ${MAX_FOLDERS} trusted folders is reached.`, { hint });
     }
     return [...others, entry].sort((one, other) => (one.folder < other.folder ? -1 : 1));
   });
@@ -176,11 +176,11 @@ function foreignness({ mode, uid }: Stats): string | undefined {
   const user = process.getuid?.();
   if (user === undefined) return undefined;
   if (uid !== user && uid !== 0) return "belongs to another user";
-  return (mode & 0o022) === 0 ? undefined : "can be written by others";
+  return (mode & 0o022) === 0 ? undefined : "is writable by other users";
 }
 
 function refusal(stateRoot: string, reason: string): Notice {
-  const message = `${bookPath(stateRoot)} ${reason}, so no folder counts as trusted. \`troupe trust\` makes a new one and keeps this.`;
+  const message = `${bookPath(stateRoot)} ${reason}, so no folder is trusted. Run \`troupe trust\` to create a new one; the old file is kept.`;
   return { kind: "trust-file", message };
 }
 

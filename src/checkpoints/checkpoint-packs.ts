@@ -45,8 +45,8 @@ export class CheckpointPacks {
   async keep(contents: AsyncIterable<Buffer>): Promise<void> {
     const places = await this.#places();
     if (this.#bytes > MAX_BYTES) {
-      throw new TroupeError("limit", `The checkpoints of this session hold more than ${MAX_BYTES / 2 ** 30} GiB.`, {
-        hint: "Go on in a new session to be able to undo what commands do.",
+      throw new TroupeError("limit", `The checkpoints of this session exceed ${MAX_BYTES / 2 ** 30} GiB.`, {
+        hint: "Continue in a new session to be able to undo commands.",
       });
     }
     await this.#disk.mkdir(this.#folder);

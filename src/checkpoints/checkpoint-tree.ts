@@ -132,8 +132,8 @@ export function sameEntry(one: Entry, other: Entry): boolean {
 function tooMuch(paths: readonly string[], options: TreeOptions): TroupeError {
   const { entries = MAX_TREE_ENTRIES, bytes = MAX_TREE_BYTES } = options;
   const most = `${bytes / 1024 / 1024} MiB or ${entries} files`;
-  return new TroupeError("limit", `${paths.join(", ")}: more than ${most}, too much to keep a copy of.`, {
-    hint: "It could not be undone, so a person has to agree to it or do it; smaller parts can be kept.",
+  return new TroupeError("limit", `${paths.join(", ")}: more than ${most}, too large to copy.`, {
+    hint: "The change could not be undone, so the user must allow it or do it. Smaller parts can be copied.",
   });
 }
 

@@ -243,7 +243,7 @@ export class Checkpoints {
       ? ((await this.#readObject(hash)) ?? (await this.#packs.read(hash)))
       : undefined;
     if (content && sha256(content) === hash) return content;
-    throw new TroupeError("storage", `The kept content ${hash.slice(0, 12)} is missing or damaged.`, {
+    throw new TroupeError("storage", `The stored content ${hash.slice(0, 12)} is missing or damaged.`, {
       hint: `It should be in ${this.#objects}.`,
     });
   }
@@ -264,7 +264,7 @@ export class Checkpoints {
     );
     async function* contents(): AsyncGenerator<Buffer> {
       for (const { path } of stale) {
-        if (performance.now() > end) throw new TroupeError("limit", "Copying what is there takes too long.");
+        if (performance.now() > end) throw new TroupeError("limit", "Copying the files takes too long.");
         const content = await contentOf(path, { isReal: true });
         if (content === undefined) unreadable.push(path);
         else {

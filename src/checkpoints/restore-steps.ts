@@ -101,12 +101,15 @@ async function placeAt(path: string, disk?: Disk): Promise<Place> {
   const place = await openAsIs(path, { cwd: "/", roots: [], ...(disk && { disk }) }).catch(cannotRestore);
   if (place.realPath === path) return place;
   await place.close();
-  throw new TroupeError("failed", `${path} leads to ${place.realPath} now and was left alone.`, {
+  throw new TroupeError("failed", `${path} now leads to ${place.realPath} and was not changed.`, {
     hint: "A folder in it was replaced by a symbolic link. Put the folder back, then undo again.",
   });
 }
 
 function cannotRestore(error: unknown): never {
   if (!(error instanceof PathError)) throw error;
-  throw new TroupeError("failed", error.message, { hint: "Mend that, then undo again: it goes on.", cause: error });
+  throw new TroupeError("failed", error.message, {
+    hint: "Fix the problem, then undo again: it continues where it stopped.",
+    cause: error,
+  });
 }

@@ -63,7 +63,7 @@ function chosen(changes: readonly KeptChange[], target: UndoTarget): KeptChange[
     case "back-to": {
       const first = changes.find(({ toolCallId }) => toolCallId === target.toolCallId);
       if (first) return changes.filter(({ seq }) => seq >= first.seq);
-      throw new TroupeError("usage", `No change of this session was made by call ${target.toolCallId}.`, {
+      throw new TroupeError("usage", `Call ${target.toolCallId} made no changes in this session.`, {
         hint: "See `troupe undo --list`.",
       });
     }

@@ -4,12 +4,12 @@ import { shown } from "./lines.ts";
 
 export const addDir = defineCommand({
   name: "add-dir",
-  summary: "Let agents reach one more folder in this session",
+  summary: "Allow agents to use another folder in this session",
   argumentHint: "<folder>",
   needs: ["addDirectory"],
   async run(path, { addDirectory }) {
     if (path === "")
       throw new TroupeError("usage", "The folder is missing.", { hint: "Write /add-dir ../other-project." });
-    return { kind: "completed", text: `Agents may reach ${shown(await addDirectory(path), 400)} now.` };
+    return { kind: "completed", text: `Agents can now use ${shown(await addDirectory(path), 400)}.` };
   },
 });

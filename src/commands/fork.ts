@@ -3,7 +3,7 @@ import { defineCommand } from "./command.ts";
 
 export const fork = defineCommand({
   name: "fork",
-  summary: "Make a second session from this conversation, or from what came before a message",
+  summary: "Start a second session from this conversation, or from the part before a message",
   argumentHint: "[<number>]",
   needs: ["history"],
   async run(argumentText, { history }) {

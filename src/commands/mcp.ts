@@ -4,7 +4,7 @@ import { listed, shown } from "./lines.ts";
 
 export const mcp = defineCommand({
   name: "mcp",
-  summary: "Show the MCP servers of this session and how they are",
+  summary: "Show the MCP servers of this session and their status",
   harmless: "always",
   needs: ["servers"],
   async run(_, { servers }) {
@@ -14,7 +14,7 @@ export const mcp = defineCommand({
       const state = status === "pending" ? "not connected yet" : shown(status, 40);
       return `${shown(name, 80)}  ${state}, ${tools === undefined ? "tools not known" : plural(tools, "tool")}${trouble}`;
     });
-    const none = "This session has no MCP servers. Outside of it, troupe mcp add adds one.";
+    const none = "This session has no MCP servers. To add one, run: troupe mcp add";
     return { kind: "completed", text: lines.length === 0 ? none : listed(lines) };
   },
 });

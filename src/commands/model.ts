@@ -5,7 +5,7 @@ import { listed, shown } from "./lines.ts";
 
 export const model = defineCommand({
   name: "model",
-  summary: "Show the models, or choose one for the messages to come",
+  summary: "Show the models, or choose one for the next messages",
   harmless: "alone",
   argumentHint: "[name]",
   needs: ["models"],
@@ -22,6 +22,6 @@ export const model = defineCommand({
       const hint = `Did you mean ${shown(meant)}?`;
       throw new TroupeError("usage", `There is no model ${JSON.stringify(shown(name, 80))}.`, { hint });
     }
-    return { kind: "completed", text: `The next message is answered by ${shown(await models.select(name))}.` };
+    return { kind: "completed", text: `The next message will be answered by ${shown(await models.select(name))}.` };
   },
 });

@@ -64,7 +64,7 @@ const PLAIN_NAME = /^[a-z][a-z0-9-]*$/;
 
 function notByProgram({ name }: Command): TroupeError {
   const hint = "Call session.commands.invoke to run it, or begin the message with another word.";
-  return new TroupeError("usage", `/${name} changes the session, so a message does not run it.`, { hint });
+  return new TroupeError("usage", `/${name} changes the session, so it cannot be run by a message.`, { hint });
 }
 
 function unknown(typed: string, { commands, skills }: KnownCommands): TroupeError {

@@ -5,20 +5,20 @@ import { listed, shown } from "./lines.ts";
 
 export const permissions = defineCommand({
   name: "permissions",
-  summary: "Show what agents may do, or forget what you approved in this session",
+  summary: "Show the rules and approvals, or remove the approvals of this session",
   harmless: "alone",
   argumentHint: "[reset]",
   needs: ["permissions"],
   async run(action, { permissions: port }) {
     if (action === "") {
       const lines = port.describe().map((line) => shown(line));
-      const none = "There are no rules and no approvals: what is not plain reading is asked about.";
+      const none = "There are no rules and no approvals: everything except plain reading needs permission.";
       return { kind: "completed", text: lines.length === 0 ? none : listed(lines) };
     }
     if (action.toLowerCase() !== "reset") {
       const hint = "Write /permissions or /permissions reset.";
       throw new TroupeError("usage", "/permissions does not understand this.", { hint });
     }
-    return { kind: "completed", text: `Forgot ${plural(await port.reset(), "approval")} of this session.` };
+    return { kind: "completed", text: `Removed ${plural(await port.reset(), "approval")} of this session.` };
   },
 });

@@ -6,16 +6,16 @@ const MAX_NAME_CHARACTERS = 100;
 
 export const rename = defineCommand({
   name: "rename",
-  summary: "Give this session a name by which it can be resumed",
+  summary: "Give this session a name to resume it by",
   argumentHint: "<name>",
   needs: ["rename"],
   async run(wanted, { rename: give }) {
     const name = shown(wanted, Number.POSITIVE_INFINITY);
     if (name === "" || name.length > MAX_NAME_CHARACTERS) {
       const hint = `Give one of 1 to ${MAX_NAME_CHARACTERS} characters.`;
-      throw new TroupeError("usage", "This cannot be the name of a session.", { hint });
+      throw new TroupeError("usage", "This is not a valid session name.", { hint });
     }
     await give(name);
-    return { kind: "completed", text: `This session is called ${name} now.` };
+    return { kind: "completed", text: `This session is now called ${name}.` };
   },
 });

@@ -3,7 +3,7 @@ import { defineCommand } from "./command.ts";
 
 export const rewind = defineCommand({
   name: "rewind",
-  summary: "Go back to before a message, with the files if you say so",
+  summary: "Go back to before a message, optionally with the files",
   harmless: "alone",
   argumentHint: "[<number> [files] | restore [files]]",
   needs: ["history"],
@@ -13,7 +13,7 @@ export const rewind = defineCommand({
     if (!isFit || (files !== undefined && files !== "files")) {
       throw new TroupeError(
         "usage",
-        "/rewind takes the number of a message, or restore, and then files if you want them.",
+        "/rewind takes the number of a message or restore, optionally followed by files.",
         {
           hint: "/rewind alone lists the messages.",
         },

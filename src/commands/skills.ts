@@ -3,7 +3,7 @@ import { listed, shown } from "./lines.ts";
 
 export const skills = defineCommand({
   name: "skills",
-  summary: "Show the skills you can call by their names",
+  summary: "Show the skills you can call by name",
   harmless: "always",
   needs: ["skills"],
   run(_, { skills: list }) {

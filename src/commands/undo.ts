@@ -3,12 +3,12 @@ import { defineCommand } from "./command.ts";
 
 export const undo = defineCommand({
   name: "undo",
-  summary: "Take back what the last message changed in files",
+  summary: "Undo the file changes of the last message",
   needs: ["undo"],
   async run(argumentText, { undo: takeBack }) {
     if (argumentText !== "") {
-      const hint = "troupe undo, outside of a session, can take back more.";
-      throw new TroupeError("usage", "/undo takes back the last message and nothing else.", { hint });
+      const hint = "To undo more, run troupe undo outside the session.";
+      throw new TroupeError("usage", "/undo takes no arguments: it undoes the last message.", { hint });
     }
     return { kind: "completed", text: await takeBack() };
   },

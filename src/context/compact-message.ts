@@ -80,7 +80,7 @@ function boundedSayings({ first, leftOut: before, recent }: Sayings, maxCharacte
     room -= recent[from]?.length ?? 0;
   }
   const count = before + from;
-  const leftOut = count === 0 ? [] : [`(${count} of the user's messages are left out here for want of room.)`];
+  const leftOut = count === 0 ? [] : [`(${count} of the user's messages are omitted here to save space.)`];
   return [tagged(first), ...leftOut, ...recent.slice(from).map(tagged)];
 }
 

@@ -72,7 +72,7 @@ export async function filesBelow(
   };
   await walk(folder, depth);
   if (found.length >= MAX_RULES || namesLeft < 0) {
-    scope.onNotice(`${folder} holds very many files: only the first ${found.length} ending in ${ending} are used.`);
+    scope.onNotice(`${folder} has too many files: only the first ${found.length} ending in ${ending} are used.`);
   }
   return found;
 }
@@ -89,7 +89,7 @@ async function namesIn(folder: string, { roots, onNotice }: PlaceScope): Promise
   } catch (error) {
     if (!(error instanceof Error && (error instanceof PathError || "code" in error))) throw error;
     const isOutside = error instanceof PathError && error.problem === "outside";
-    if (isOutside) onNotice(`${folder} leads out of the folder it belongs to: it was not read.`);
+    if (isOutside) onNotice(`${folder} was not read: it is a link to a place outside its parent folder.`);
     return [];
   }
 }

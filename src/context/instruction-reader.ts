@@ -80,7 +80,7 @@ export class InstructionReader {
   async read(found: FoundFile, importedBy?: string): Promise<InstructionText | undefined> {
     const shownPath = this.shown(found.path);
     if (this.#readsLeft-- <= 0) {
-      this.#options.onNotice(`More than ${MAX_READS} instruction files were found: the rest is not read.`);
+      this.#options.onNotice(`More than ${MAX_READS} instruction files were found; the others were not read.`);
       return undefined;
     }
     if (found.scope !== "user" && this.#options.mayRead?.(found.path) === false) {
@@ -134,10 +134,10 @@ export class InstructionReader {
   }
 
   #refusalOf(path: string, { importRoot }: FoundFile, depth: number): string | undefined {
-    if (!isInside(path, [importRoot])) return "it lies outside of the folder it belongs to";
+    if (!isInside(path, [importRoot])) return "it is outside the folder of the importing file";
     if (isHidden(relative(importRoot, path))) return "hidden files are not imported";
     if (this.#options.mayRead?.(path) === false) return "reading it is denied";
-    if (depth > MAX_IMPORT_DEPTH) return `imports end ${MAX_IMPORT_DEPTH} levels deep`;
+    if (depth > MAX_IMPORT_DEPTH) return `imports can be nested ${MAX_IMPORT_DEPTH} levels deep at most`;
     return this.#importsLeft > 0 ? undefined : `at most ${MAX_IMPORTS} files are imported`;
   }
 
@@ -155,7 +155,8 @@ export class InstructionReader {
       await opened.handle.close();
     } catch (error) {
       if (!(error instanceof PathError)) throw error;
-      if (error.problem === "outside") onNotice(`${shownPath} leads out of the folder it belongs to: it was not read.`);
+      if (error.problem === "outside")
+        onNotice(`${shownPath} was not read: it is a link to a place outside its folder.`);
       else if (error.problem !== "missing") onNotice(`${shownPath} was not read: ${sanitise(error.message)}`);
     }
     return undefined;
@@ -172,7 +173,7 @@ async function contentOf(
     const { bytesRead } = await handle.read(buffer, 0, buffer.length, 0);
     const text = decoded(buffer.subarray(0, bytesRead), stat.size > bytesRead);
     if (text === undefined) {
-      onNotice(`${shownPath} is not text in UTF-8: it was not read.`);
+      onNotice(`${shownPath} was not read: it is not UTF-8 text.`);
       return undefined;
     }
     const isCut = stat.size > MAX_FILE_BYTES;

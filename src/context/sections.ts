@@ -75,7 +75,10 @@ function draftOf(parts: PromptParts, config: Exclude<SystemMessageConfig, { mode
   requireSize("content", config.content, MAX_CONTENT_BYTES);
   const given = config.mode === "customize" ? Object.entries(config.sections ?? {}) : [];
   if (given.length > MAX_OVERRIDES) {
-    throw new TroupeError("usage", `systemMessage.sections has ${given.length} members; ${MAX_OVERRIDES} are allowed.`);
+    throw new TroupeError(
+      "usage",
+      `systemMessage.sections has ${given.length} members; at most ${MAX_OVERRIDES} are allowed.`,
+    );
   }
   for (const [id, { content }] of given) requireSize(`sections.${id.slice(0, 60)}`, content, MAX_SECTION_BYTES);
   const isKnown = ([id]: readonly [string, unknown]): boolean => sectionIds.includes(id);

@@ -85,7 +85,7 @@ export class Attempt {
   /** Ends the attempt because of a limit. The run can be resumed with a higher limit. */
   reach(kind: "maxTotalSubagents" | "timeoutSeconds" | "maxAiCredits", value: number): FactoryError {
     const { runId } = this.run.spec;
-    const message = `The run has reached its limit: ${kind} is ${value}. It can be resumed with a higher one.`;
+    const message = `The run has reached its limit: ${kind} is ${value}. It can be resumed with a higher limit.`;
     this.end({ status: "error", error: message, failure: { type: "factory_limit_reached", runId, kind, value } });
     return new FactoryError("factory_limit_reached", message, runId);
   }
@@ -175,7 +175,7 @@ export class Attempt {
     const used = creditsOf(this.run, this.#ports);
     if (used === null || stoppedBy === "price") {
       const { runId } = this.run.spec;
-      const error = "A price is not known, so the limit of AI credits cannot be kept.";
+      const error = "A price is not known, so the limit of AI credits cannot be enforced.";
       const drainedNanoAiu = nanoOf(this.run, this.#ports);
       this.end({ status: "error", error, failure: { type: "factory_accounting_incomplete", runId, drainedNanoAiu } });
       throw new FactoryError("factory_limit_reached", error, runId);

@@ -39,7 +39,7 @@ describe("a run", () => {
     return { factories, executed, written };
   }
 
-  it("that two take up at the same time is taken up once", async () => {
+  it("starts once when two callers resume it at the same time", async () => {
     const { factories, executed, written } = slowLog();
     written.resolve();
     const { runId } = await factories.run("f", {});
@@ -130,7 +130,7 @@ describe("shapes of answers", () => {
 });
 
 describe("limits", () => {
-  it("are positive, later ones win, and what nobody says is left out", () => {
+  it("are positive, later values win, and unset values are omitted", () => {
     const declared = { maxTotalSubagents: 3, timeoutSeconds: 1.5 };
     expect(mergedLimits(declared, undefined, { maxTotalSubagents: 5 })).toEqual({
       maxTotalSubagents: 5,
@@ -144,7 +144,7 @@ describe("limits", () => {
 });
 
 describe("lanes", () => {
-  it("let so many in, then one for each that leaves, in order; who gives up waits no more", async () => {
+  it("admit a fixed number, then one for each that leaves, in order; a cancelled waiter is removed", async () => {
     const lanes = new Lanes(1);
     const { signal } = new AbortController();
     const order: string[] = [];

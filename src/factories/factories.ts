@@ -164,7 +164,7 @@ export class Factories {
     if (room <= 0) return;
     const kept = lines.slice(0, room).map(({ kind, text }) => ({ kind, text: clip(text, MAX_TEXT_CHARACTERS) }));
     const isLast = room <= lines.length;
-    const cut = { kind: "log" as const, text: `What comes after these ${MAX_ENTRIES} lines is left out.` };
+    const cut = { kind: "log" as const, text: `Only the first ${MAX_ENTRIES} lines are stored.` };
     const shown = isLast ? [...kept.slice(0, -1), cut] : kept;
     if (shown.length > 0) await this.#ports.emit("troupe.factory_progress", { runId: from.runId, lines: shown });
     if (!options.logPhaseNames) return;
@@ -197,7 +197,7 @@ export class Factories {
     const { run } = this.#speaking(from);
     requireSmall(result, `The result of the step "${clip(key, 100)}"`);
     if (run.steps.size >= MAX_ENTRIES && !run.steps.has(key))
-      throw new FactoryError("factory_value_too_large", `A run keeps ${MAX_ENTRIES} steps at most.`, from.runId);
+      throw new FactoryError("factory_value_too_large", `A run can store at most ${MAX_ENTRIES} steps.`, from.runId);
     await this.#ports.emit("troupe.factory_step", { runId: from.runId, stepId: key, result });
   }
 
@@ -273,7 +273,7 @@ export class Factories {
     const factory = this.#ports.source.find(name);
     if (!factory) {
       const known = this.list.map((meta) => meta.name).join(", ") || "none";
-      const message = `There is no factory "${clip(name, 100)}" in this session now. There are: ${known}.`;
+      const message = `There is no factory "${clip(name, 100)}" in this session. Available: ${known}.`;
       throw new FactoryError(runId === undefined ? "factory_not_found" : "non_resumable", message, runId);
     }
     if (this.#active.size + this.#beginning.size >= MAX_ACTIVE)

@@ -45,7 +45,7 @@ export function parseHookFile(text: string, place: ConfigPlace): ParsedHooks {
 export function parseInlineHooks(value: unknown, place: ConfigPlace): ParsedHooks {
   const fail = (message: string): never => {
     throw new TroupeError("configuration", `${place.origin.file}: ${message}`, {
-      hint: "Mend or remove this hook; the other settings of the file are fine.",
+      hint: "Fix or remove this hook. The other settings of the file are used.",
     });
   };
   if (forbiddenKey(value) !== undefined) fail(`hooks: the name ${forbiddenKey(value)} is not allowed`);
@@ -64,7 +64,7 @@ function rejected({ origin }: ConfigPlace, message: string): ParsedHooks {
 function structureProblem(value: unknown): string | undefined {
   if (!isObject(value)) return "it must be a JSON object";
   const { version, disableAllHooks, hooks } = value;
-  if (version !== undefined && version !== 1) return `version ${JSON.stringify(version)} is not known; only 1 is`;
+  if (version !== undefined && version !== 1) return `version ${JSON.stringify(version)} is not supported; use 1`;
   if (disableAllHooks !== undefined && typeof disableAllHooks !== "boolean")
     return "disableAllHooks must be true or false";
   if (hooks === undefined) return undefined;

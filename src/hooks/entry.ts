@@ -82,7 +82,7 @@ export function parseEntry(value: Record<string, unknown>, place: EntryPlace, in
   const matcher = entry.matcher === undefined ? undefined : parseMatcher(entry.matcher, place);
   const onFailure = entry.onFailure ?? (isAuthorising(point) ? "closed" : "open");
   if (onFailure === "closed" && !canRefuse(point))
-    throw new Error(`onFailure "closed" has no meaning for ${point}, which cannot refuse anything`);
+    throw new Error(`onFailure "closed" has no effect on ${point}, which cannot refuse anything`);
   const timeoutMs = Math.min(MAX_TIMEOUT_MS, (entry.timeoutSec ?? entry.timeout ?? 0) * 1000 || DEFAULT_TIMEOUT_MS);
   const unpinned = { point, dialect, source: { ...origin, index }, onFailure, timeoutMs, run };
   const definition = matcher === undefined ? unpinned : { ...unpinned, matcher };
@@ -128,7 +128,7 @@ function commandOf(entry: z.infer<typeof Command>, { origin, platform }: EntryPl
   const { bash, powershell, command: either, exec, args, cwd, env = {}, hosts } = entry;
   const loader = Object.keys(env).find(steersLauncher);
   if (loader !== undefined && origin.owner === "project")
-    throw new Error(`env.${loader}: a project's hook cannot set what the loader of programs reads`);
+    throw new Error(`env.${loader}: a project's hook cannot set variables that the program loader reads`);
   const rest = { env, ...(cwd === undefined ? {} : { cwd }), ...(hosts === undefined ? {} : { hosts }) };
   if (exec !== undefined) {
     if (bash ?? powershell ?? either) throw new Error("exec cannot be combined with bash, powershell or command");
@@ -174,7 +174,7 @@ export function pin(definition: Omit<HookDefinition, "pinned">): HookDefinition[
  * can reach come first; nothing is cut.
  */
 function wholeRun({ run, onFailure, timeoutMs }: Pick<HookDefinition, "run" | "onFailure" | "timeoutMs">): string[] {
-  const rest = [`limits: ${timeoutMs / 1000} s; when it fails: ${onFailure === "open" ? "go on" : "refuse"}`];
+  const rest = [`limits: ${timeoutMs / 1000} s; when it fails: ${onFailure === "open" ? "continue" : "refuse"}`];
   switch (run.type) {
     case "command": {
       const { start, env } = run;
@@ -192,7 +192,7 @@ function wholeRun({ run, onFailure, timeoutMs }: Pick<HookDefinition, "run" | "o
     case "http":
       return [
         `address: POST ${run.url}`,
-        `variables of yours that it is sent: ${run.allowedEnvVars.join(", ") || "none"}`,
+        `your variables that are sent to it: ${run.allowedEnvVars.join(", ") || "none"}`,
         ...Object.entries(run.headers).map(([name, value]) => `header ${name}: ${value}`),
         ...rest,
       ];

@@ -61,6 +61,6 @@ export function expandShellText(text: string, definition: Pick<HookDefinition, "
   const expanded = expandTemplates(text, definition, world);
   const places = [world.projectRoot, definition.source.plugin?.data ?? ""];
   if (expanded !== text && places.some((place) => !/^[\p{Letter}\p{Number} _./:@%+,=-]*$/u.test(place)))
-    throw new Error("a folder has characters in its name that a shell would act on; use $COPILOT_PROJECT_DIR instead");
+    throw new Error("a folder name contains characters that a shell interprets; use $COPILOT_PROJECT_DIR instead");
   return expanded;
 }

@@ -182,7 +182,7 @@ function outputOf<P extends HookPoint>(
   if (outcome.kind === "failed" && onFailure === "closed")
     return refusal(
       point,
-      `the hook "${clip(pinned.shown, 200)}" failed, and it decides: ${clip(outcome.message, 4096)}`,
+      `the hook "${clip(pinned.shown, 200)}" failed, and its decision is required: ${clip(outcome.message, 4096)}`,
     );
   return outcome.kind === "answered" || outcome.kind === "warned" ? outcome.output : undefined;
 }

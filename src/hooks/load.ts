@@ -66,7 +66,7 @@ export async function loadHooks(options: LoadOptions): Promise<LoadedHooks> {
 function insideHook({ definitions, notices }: LoadedHooks, depth: number): LoadedHooks {
   if (depth === 0) return { definitions, notices };
   if (depth > MAX_DEPTH)
-    throw new TroupeError("configuration", `hooks have started troupe inside troupe ${depth} times`, {
+    throw new TroupeError("configuration", `hooks have started troupe recursively, ${depth} levels deep`, {
       hint: "Change the hook that runs troupe, or give it a matcher.",
     });
   const deciding = definitions.filter(({ point }) => isAuthorising(point));

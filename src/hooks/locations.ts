@@ -122,7 +122,7 @@ async function open(found: Found, path: string, kind: Kind): Promise<Opened | un
   } catch (error) {
     const problem = error instanceof PathError ? error.problem : undefined;
     if (problem === "missing") return undefined;
-    const why = problem === "outside" ? `a link leads out of ${kind.roots.join()}` : messageOf(error);
+    const why = problem === "outside" ? `it is a link to a place outside ${kind.roots.join()}` : messageOf(error);
     found.notices.push({ file: path, message: `not used: ${why}` });
     return undefined;
   }
@@ -135,7 +135,7 @@ function isAdministered(found: Found, { path, stat }: Opened, { ownerId }: Kind)
     stat.uid !== ownerId
       ? "it does not belong to the administrator"
       : (stat.mode & 0o022) !== 0
-        ? "others than its owner can write it"
+        ? "users other than its owner can write it"
         : undefined;
   if (problem !== undefined) found.notices.push({ file: path, message: `${basename(path)} is not used: ${problem}` });
   return problem === undefined;

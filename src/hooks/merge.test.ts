@@ -22,7 +22,7 @@ describe("before a tool", () => {
     expect(merged("preToolUse", ...said)).toEqual(expected);
   });
 
-  it("the last change of the arguments holds, and makes an earlier approval void", () => {
+  it("uses the last change of the arguments, which revokes an earlier approval", () => {
     const change = { modifiedArgs: { a: 1 } };
     expect(merged("preToolUse", allow, change)).toEqual(change);
     expect(merged("preToolUse", allow, { ...change, ...allow })).toEqual({ ...change, ...allow });
@@ -36,7 +36,7 @@ describe("before a tool", () => {
     expect(merged("preToolUse", { handled: false, responseContent: "not said" })).toEqual({});
   });
 
-  it("the next hook is told the changed arguments", () => {
+  it("passes the changed arguments to the next hook", () => {
     const input = { sessionId: "s", cwd: "/", toolName: "bash", toolArgs: { a: 0 } };
     const { next } = mergeRules.preToolUse;
     expect(next?.(input, { modifiedArgs: { a: 1 } })).toEqual({ ...input, toolArgs: { a: 1 } });
@@ -62,7 +62,7 @@ describe("context", () => {
 });
 
 describe("after a tool", () => {
-  it("the last result holds, and the next hook is told of it", () => {
+  it("keeps the last result and passes it to the next hook", () => {
     const result = (text: string) => ({ resultType: "success" as const, textResultForLlm: text });
     expect(
       merged("postToolUse", { modifiedResult: result("a"), suppressOutput: true }, { modifiedResult: result("b") }),

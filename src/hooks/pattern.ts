@@ -99,7 +99,7 @@ interface Reader {
 function parse(text: string): Node {
   const reader: Reader = { text, at: 0, depth: 0 };
   const node = parseChoice(reader);
-  if (reader.at < text.length) throw new Error("the matcher has a ) too many");
+  if (reader.at < text.length) throw new Error("the matcher has an unmatched )");
   return node;
 }
 
@@ -124,14 +124,14 @@ function parseSequence(reader: Reader): Node {
 function parseRepeat(reader: Reader, node: Node): Node {
   const found = /^(?:([*+?])|\{(\d{1,3})(?:(,)(\d{1,3})?)?\})\??/.exec(reader.text.slice(reader.at));
   if (found === null) return node;
-  if (node.type === "edge") throw new Error("the matcher repeats an edge");
+  if (node.type === "edge") throw new Error("the matcher repeats an anchor");
   reader.at += found[0].length;
   const [, sign, least = "0", comma, most] = found;
   if (/^[*+?{]/.test(reader.text.slice(reader.at))) throw new Error("the matcher repeats a repetition");
   if (sign !== undefined)
     return { type: "repeat", node, least: sign === "+" ? 1 : 0, most: sign === "?" ? 1 : Number.POSITIVE_INFINITY };
   const end = comma === undefined ? Number(least) : most === undefined ? Number.POSITIVE_INFINITY : Number(most);
-  if (end < Number(least)) throw new Error("the matcher repeats from more to less");
+  if (end < Number(least)) throw new Error("the matcher has a repetition whose minimum is above its maximum");
   return { type: "repeat", node, least: Number(least), most: end };
 }
 
@@ -154,7 +154,7 @@ function parseAtom(reader: Reader): Node {
     case "+":
     case "?":
     case "{":
-      throw new Error("the matcher repeats nothing");
+      throw new Error("the matcher has a repetition of nothing");
     default:
       return { type: "character", test: (tested) => tested === character };
   }
@@ -163,9 +163,9 @@ function parseAtom(reader: Reader): Node {
 function parseGroup(reader: Reader): Node {
   if (reader.text.startsWith("?:", reader.at)) reader.at += 2;
   else if (reader.text[reader.at] === "?")
-    throw new Error("the matcher looks ahead or names a group, which is not supported");
+    throw new Error("the matcher uses a lookahead or a named group, which is not supported");
   const node = parseChoice(reader);
-  if (reader.text[reader.at++] !== ")") throw new Error("the matcher has a ( too many");
+  if (reader.text[reader.at++] !== ")") throw new Error("the matcher has an unmatched (");
   return node;
 }
 
@@ -192,7 +192,7 @@ function parseSet(reader: Reader): Test {
   if (negated) reader.at++;
   const tests: Test[] = [];
   while (reader.text[reader.at] !== "]") {
-    if (reader.at >= reader.text.length) throw new Error("the matcher has a [ too many");
+    if (reader.at >= reader.text.length) throw new Error("the matcher has an unmatched [");
     tests.push(parseMember(reader));
   }
   reader.at++;
@@ -204,7 +204,7 @@ function parseMember(reader: Reader): Test {
   if (first === "\\") return parseEscape(reader);
   const last = reader.text[reader.at + 1];
   if (reader.text[reader.at] !== "-" || last === undefined || last === "]") return (tested) => tested === first;
-  if (last === "\\" || last < first) throw new Error(`the matcher has a range ${first}-${last} that cannot be read`);
+  if (last === "\\" || last < first) throw new Error(`the matcher has an invalid range ${first}-${last}`);
   reader.at += 2;
   return (tested) => tested >= first && tested <= last;
 }

@@ -63,7 +63,7 @@ async function dispatch<P extends HookPoint>(
   if (run.type === "prompt") return { kind: "answered", output: undefined };
   const text = JSON.stringify(dialect === "camel" ? asSent(payload) : payload);
   if (Buffer.byteLength(text) > MAX_PAYLOAD_BYTES)
-    return { kind: "failed", message: `what it would be told is longer than ${MAX_PAYLOAD_BYTES} bytes` };
+    return { kind: "failed", message: `its input is longer than ${MAX_PAYLOAD_BYTES} bytes` };
   if (run.type === "command") {
     return asWords(judgeCommand(point, await runCommand({ ...definition, run }, text, { ...ports, signal })));
   }

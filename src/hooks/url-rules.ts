@@ -21,7 +21,7 @@ export function urlProblem(run: Pick<HttpRun, "url" | "allowedEnvVars">, place: 
   if (!URL.canParse(run.url)) return "url: is not an address such as https://example.com/hook";
   const url = new URL(run.url);
   if (url.protocol !== "https:" && url.protocol !== "http:") return "url: must begin with https://";
-  if (url.username !== "" || url.password !== "") return "url: must not hold a user name or password; use headers";
+  if (url.username !== "" || url.password !== "") return "url: must not contain a user name or password; use headers";
   const host = hostOf(url);
   const isLocal = isLocalName(host) || addressKind(host) === "loopback";
   const local = isLocal && allowsLocalhost(place.environment);

@@ -65,7 +65,7 @@ describe("a name", () => {
   });
 
   it.each(["metadata.google.internal", "Metadata.Goog.", "instance-data.ec2.internal"])(
-    "%s is cloud metadata, whoever allows this machine",
+    "%s is cloud metadata, even when this machine is allowed",
     (name) => {
       expect([isLocalName(name), refusalOfName(name, { allowLocalhost: true })]).toEqual([
         false,

@@ -50,7 +50,7 @@ describe("frontmatter", () => {
     expect(await parseFrontmatter("---\nname: x\n")).toEqual({
       data: {},
       body: "---\nname: x\n",
-      problem: { line: 1, message: "The frontmatter is begun by --- but not closed by another ---." },
+      problem: { line: 1, message: "The frontmatter starts with --- but has no closing ---." },
     });
   });
 

@@ -27,14 +27,14 @@ export async function parseFrontmatter(text: string): Promise<Frontmatter> {
   const opening = /^\ufeff?---[ \t]*\r?\n/.exec(text)?.[0];
   if (opening === undefined) return { data: {}, body: text };
   const closing = /^---[ \t]*(?:\r?\n|$)/m.exec(text.slice(opening.length));
-  if (closing === null) return unread(text, 1, "The frontmatter is begun by --- but not closed by another ---.");
+  if (closing === null) return unread(text, 1, "The frontmatter starts with --- but has no closing ---.");
   const end = opening.length + closing.index;
   const body = text.slice(end + closing[0].length);
   const block = text.slice(opening.length, end);
   if (block.length > MAX_CHARACTERS) {
     return unread(body, 1, `The frontmatter is longer than ${MAX_CHARACTERS / 1024} KiB.`);
   }
-  if (nestsTooDeep(block)) return unread(body, 1, "The frontmatter is nested too deep.");
+  if (nestsTooDeep(block)) return unread(body, 1, "The frontmatter is nested too deeply.");
   const strict = await parseYaml(block);
   if ("data" in strict) return { data: strict.data, body };
   const quoted = quotePlainValues(block);

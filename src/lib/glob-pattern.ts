@@ -127,7 +127,7 @@ function expandBraces(pattern: string): string[] {
   const heads = options.flatMap((option) => expandBraces(option));
   const tails = expandBraces(pattern.slice(close + 1));
   if (heads.length * tails.length > MAX_ALTERNATIVES) {
-    throw new GlobPatternError(`The braces in the glob pattern stand for more than ${MAX_ALTERNATIVES} alternatives.`);
+    throw new GlobPatternError(`The braces in the glob pattern expand to more than ${MAX_ALTERNATIVES} alternatives.`);
   }
   return heads.flatMap((head) => tails.map((tail) => pattern.slice(0, open) + head + tail));
 }

@@ -74,7 +74,7 @@ async function resolveUnasked(settings: Settings, dependencies: CatalogDependenc
   if (unusable !== undefined) mustBeUsable(unusable, "…");
   const found = settings.discovery ? await discoverLocal(settings.providers, dependencies) : undefined;
   const [model] = found?.models ?? [];
-  if (found === undefined || model === undefined) return understudyModel("built in, as no model is configured");
+  if (found === undefined || model === undefined) return understudyModel("built in, because no model is configured");
   return open(found.provider, known(found.provider, model), dependencies);
 }
 
@@ -86,7 +86,7 @@ async function defaultModelOf(provider: ProviderSettings, dependencies: CatalogD
   const [first] = models;
   if (first !== undefined && (models.length === 1 || provider.local !== undefined)) return known(provider, first);
   const names = models.slice(0, 5).map((model) => model.name);
-  throw new TroupeError("configuration", `${provider.name} is set up, but not which of its models to use`, {
+  throw new TroupeError("configuration", `${provider.name} is configured, but none of its models is chosen`, {
     hint: `Name one, as ${provider.id}/${names[0] ?? "model"}${names.length > 1 ? `; it has ${names.join(", ")}` : ""}.`,
   });
 }
@@ -162,7 +162,7 @@ function needsWindow(provider: ProviderSettings, model: KnownModel): boolean {
 
 function unknown(reference: string, guess: string | undefined): TroupeError {
   return new TroupeError("configuration", `There is no model "${reference}"`, {
-    hint: guess === undefined ? "Run `troupe models` to see what there is." : `Did you mean ${guess}?`,
+    hint: guess === undefined ? "Run `troupe models` to list the models." : `Did you mean ${guess}?`,
   });
 }
 

@@ -47,7 +47,7 @@ export const NamedProvider = z.object({
   name: z
     .string()
     .min(1)
-    .regex(/^[^/]+$/, "a provider's name has no slash"),
+    .regex(/^[^/]+$/, "a provider's name must not contain a slash"),
 });
 export type NamedProvider = z.infer<typeof NamedProvider>;
 
@@ -94,7 +94,7 @@ export function namelessModel(): { provider: Provider; providerId: string; model
     id: WHOLE_SESSION,
     // biome-ignore lint/correctness/useYield: it has nothing to say
     async *stream() {
-      throw new ModelError("The session has a provider, and no model.", {
+      throw new ModelError("The session has a provider but no model.", {
         kind: "request",
         provider: WHOLE_SESSION,
         hint: "Name one with the session (`model`), or with the provider (`modelId`).",
@@ -230,7 +230,7 @@ function signIn(
 ): { key: Signature["key"]; auth: Auth } {
   const { type, apiKey, bearerToken, hasBearerTokenProvider } = given;
   if (hasBearerTokenProvider) {
-    if (!getToken) throw new TroupeError("usage", `The provider "${id}" gets its tokens from nobody.`);
+    if (!getToken) throw new TroupeError("usage", `The provider "${id}" has no source of tokens.`);
     return { key: { type: "callback", read: () => getToken(id) }, auth: "bearer" };
   }
   if (bearerToken) return { key: { type: "value", value: bearerToken }, auth: "bearer" };

@@ -232,7 +232,7 @@ function explain(options: {
 
 const hints: Partial<Record<ModelErrorKind, string>> = {
   rate_limit: "The provider is limiting requests. Wait a little, run fewer agents at once, or choose another model.",
-  server: "The provider has trouble of its own. Try again later or choose another model.",
+  server: "The provider has an internal problem. Try again later or choose another model.",
   network: "Check the network connection and the base URL of the provider.",
   timeout: "The provider did not answer in time. Try again, or choose another model.",
   protocol: "Check that the base URL and the wire API match what the server speaks.",

@@ -62,9 +62,9 @@ function protectedTarget({ policy, paths }: ShellCase): Decision | undefined {
     const verb = by === "redirection" ? "write" : "change";
     const isAgreed = !found.includes("deny") && real.every((path) => isConsented(policy, path));
     if (found.some((one) => one !== undefined) && !isAgreed)
-      asked ??= { decision: "ask", by: "policy", reason: `a person must agree to ${verb} ${text}` };
+      asked ??= { decision: "ask", by: "policy", reason: `the user must agree to ${verb} ${text}` };
     if (unsettled)
-      asked ??= { decision: "ask", by: "policy", reason: `where ${text} leads is only known when the command runs` };
+      asked ??= { decision: "ask", by: "policy", reason: `the target of ${text} is only known when the command runs` };
   }
   return asked;
 }
@@ -98,7 +98,7 @@ function openQuestion(shell: ShellCase): Decision | undefined {
   }
   const denying = shell.rules.find((rule) => rule.effect !== "allow" && rule.target.kind === "shell");
   if (denying === undefined || !analysis.hidden) return undefined;
-  const reason = `what it runs cannot be told from its text (${analysis.opaqueReasons.at(-1) ?? "it is opaque"})`;
+  const reason = `its text does not show what it runs (${analysis.opaqueReasons.at(-1) ?? "it is opaque"})`;
   return { decision: "ask", by: "rule", rule: denying, reason };
 }
 
@@ -233,7 +233,7 @@ function unclear({ question, analysis, paths }: ShellCase): string | undefined {
   const isSomewhere = paths.some(
     ({ text, by, counts, write }) => by !== "program" && counts && (write || /[/.~]/.test(text)),
   );
-  if (question.folderUnknown && isSomewhere) return "its shell may be in another folder by now";
+  if (question.folderUnknown && isSomewhere) return "its shell may be in another folder";
   return undefined;
 }
 

@@ -63,7 +63,11 @@ function hardPolicy(policy: Policy, question: PermissionQuestion): Decision | un
     return { decision: "deny", by: "policy", reason: `${access.path} is protected: ${why}` };
   }
   if (found.includes("ask")) {
-    return { decision: "ask", by: "policy", reason: `${access.path} decides what others run, so a person must agree` };
+    return {
+      decision: "ask",
+      by: "policy",
+      reason: `${access.path} decides what other programs run, so the user must agree`,
+    };
   }
   return undefined;
 }
@@ -170,11 +174,11 @@ function byMode(policy: Policy, question: PermissionQuestion): Decision {
     case "agent":
       return allow("default", "agents may be started");
     case "sandbox-off":
-      return { decision: "ask", by: "policy", reason: "leaving the sandbox is for a person to decide" };
+      return { decision: "ask", by: "policy", reason: "only the user can allow leaving the sandbox" };
     case "extension-env-access":
-      return { decision: "ask", by: "policy", reason: "secrets are handed out by name, by a person" };
+      return { decision: "ask", by: "policy", reason: "only the user can hand out secrets, by name" };
     case "hook":
-      return { decision: "ask", by: "policy", reason: access.hookMessage ?? "a hook wants a person to look at it" };
+      return { decision: "ask", by: "policy", reason: access.hookMessage ?? "a hook asks for the user's decision" };
     default:
       if (mode.allTools) return allow("mode", "every tool is allowed");
   }

@@ -114,12 +114,13 @@ export function accessKey(access: Access, cwd: string): string {
 function readConfig(file: string): Record<string, unknown> {
   const stat = fs.statSync(file, { throwIfNoEntry: false });
   if (stat === undefined) return {};
-  const repair = "Mend or remove it; until then nothing can be approved for a place";
+  const repair = "Fix or delete it; until then nothing can be approved for a location";
   if (stat.size > MAX_FILE_BYTES)
     throw new TroupeError("configuration", `${file} is larger than ${MAX_FILE_BYTES} bytes. ${repair}.`);
   const parsed = parseJson(fs.readFileSync(file, "utf8"));
   if (!parsed.ok) throw new TroupeError("configuration", `${file} is not JSON: ${parsed.error}. ${repair}.`);
-  if (!isObject(parsed.value)) throw new TroupeError("configuration", `${file} does not hold an object. ${repair}.`);
+  if (!isObject(parsed.value))
+    throw new TroupeError("configuration", `${file} does not contain a JSON object. ${repair}.`);
   return parsed.value;
 }
 

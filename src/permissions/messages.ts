@@ -11,7 +11,7 @@ const MAX_FLAG_COMMANDS = 5;
 export function denialForModel(decision: Decision, question: PermissionQuestion): string {
   const reason = clip(sanitise(decision.reason), MAX_REASON);
   if (decision.decision === "deny") {
-    const final = "Asking again or wording it differently will not help; find another way or tell the user.";
+    const final = "Do not repeat or reword the call; use another approach or tell the user.";
     return `Permission denied: ${reason}. ${final}`;
   }
   const flag = allowingFlag(question, decision);

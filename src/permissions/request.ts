@@ -80,6 +80,13 @@ type WireApproval = Exclude<Approval, { kind: "mcp-sampling" }>;
 
 const MAX_SHOWN = 200;
 
+export interface SandboxStatus {
+  /** True when commands run in a sandbox or not at all. */
+  readonly required: boolean;
+  /** The reason why there is no sandbox; undefined if there is one. */
+  readonly absence?: string;
+}
+
 /** Facts about a request that are not in its question. */
 export interface RequestFacts {
   /** False when "for this session" would not change the next question of this kind. */
@@ -216,7 +223,7 @@ const isShownWhole = (command: string): boolean => command.length <= MAX_SHOWN_C
 /** Returns warnings about parts of a long or unusual command that are easy to overlook. */
 function textWarnings(command: string): string[] {
   const unseen = unseenCharacters(command);
-  const length = `It has ${counted(command.length)} characters and cannot be shown whole: the rest may run anything.`;
+  const length = `It has ${counted(command.length)} characters and cannot be shown in full: the hidden part may run anything.`;
   return [
     ...(unseen > 0 ? [`It has ${counted(unseen)} invisible characters.`] : []),
     ...(isShownWhole(command) ? [] : [length]),

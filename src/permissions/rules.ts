@@ -92,7 +92,7 @@ export function parseRule(text: string, rule: { effect: RuleEffect; source: Rule
   if (trimmed.length > MAX_RULE_LENGTH) fail(`it is longer than ${MAX_RULE_LENGTH} characters`);
   if (/[\u0000-\u001f\u007f]/.test(trimmed)) fail("it holds a control character");
   const [, name = "", argumentText] = /^([^()]+?)\s*(?:\((.*)\))?$/s.exec(trimmed) ?? [];
-  if (name === "" && /^[^()]+\([^)]*$/.test(trimmed)) fail("its bracket is open; it must end with )");
+  if (name === "" && /^[^()]+\([^)]*$/.test(trimmed)) fail("the closing ) is missing");
   if (name === "") fail("it must read kind or kind(argument), with one pair of parentheses around the argument");
   const argument = argumentText?.trim();
   if (argument === "") fail(`its argument is empty; write ${name} to mean all of that kind`);
@@ -196,7 +196,7 @@ function shellWords(argument: string, fail: Fail): { words: readonly string[]; s
   const text = argument.replace(/(?:^|:|\s)\*$/, "");
   const stem = text !== argument;
   const words = text.split(/\s+/).filter((word) => word !== "");
-  if (words.length === 0) fail("no command stands before the *; write shell to mean every command");
+  if (words.length === 0) fail("there is no command before the *; write shell to mean every command");
   const special = /[;&|<>$`'"\\(){}*?[\]~!#]/.exec(text)?.[0];
   if (special !== undefined) {
     fail(

@@ -56,9 +56,9 @@ describe("an address under a rule", () => {
 it.each([
   ["ftp://x.com", "only http and https can be used, not ftp"],
   ["https://", "it names no host"],
-  ["*", "a host may hold * only at its start, as in *.example.com"],
-  ["a.*.com", "a host may hold * only at its start, as in *.example.com"],
-  ["x.com/*/y", "a path may hold * only as /* at its end"],
+  ["*", "a host may contain * only at its start, as in *.example.com"],
+  ["a.*.com", "a host may contain * only at its start, as in *.example.com"],
+  ["x.com/*/y", "a path may contain * only as /* at its end"],
   ["x.com/?q=1", "it must be a host and a path, without spaces, a query, a fragment or a user name"],
   ["user@x.com", "it must be a host and a path, without spaces, a query, a fragment or a user name"],
   ["x.com:port", '"x.com:port" is not a host'],

@@ -26,7 +26,7 @@ export function parseUrlPattern(text: string): UrlPattern | string {
   const authority = slash === -1 ? bare : bare.slice(0, slash);
   const path = slash === -1 ? "" : bare.slice(slash);
   if (authority === "") return "it names no host";
-  if (authority.includes("*")) return "a host may hold * only at its start, as in *.example.com";
+  if (authority.includes("*")) return "a host may contain * only at its start, as in *.example.com";
   if (/[\s?#@\\]/.test(text)) return "it must be a host and a path, without spaces, a query, a fragment or a user name";
   const parsed = tryParse(protocol, authority, path);
   if (parsed === undefined) return `${JSON.stringify(authority)} is not a host`;
@@ -40,7 +40,7 @@ export function parseUrlPattern(text: string): UrlPattern | string {
   if (path === "" || path === "/" || path === "/*") return pattern;
   const prefix = path.endsWith("/*");
   const value = decode(prefix ? parsed.pathname.slice(0, -1) : parsed.pathname);
-  if (value.includes("*")) return "a path may hold * only as /* at its end";
+  if (value.includes("*")) return "a path may contain * only as /* at its end";
   return { ...pattern, path: { value, prefix } };
 }
 

@@ -78,7 +78,7 @@ function described(request: PermissionRequest): Described {
       return {
         title: `A hook asks about ${request.toolName}`,
         lines: [
-          `A hook wants you to look at a call of the tool ${code(request.toolName)}.`,
+          `A hook asks you to review a call of the tool ${code(request.toolName)}.`,
           block("The hook says", request.hookMessage),
           args(request.toolArgs),
         ],
@@ -88,7 +88,7 @@ function described(request: PermissionRequest): Described {
       return {
         title: `Extension ${request.extensionName} wants to: ${request.capabilities.join(", ")}`,
         lines: [
-          `The extension ${code(request.extensionName)} wants to do what only you may:`,
+          `The extension ${code(request.extensionName)} asks for rights that only you can give:`,
           list(request.capabilities),
         ],
         canAllow: true,
@@ -125,7 +125,7 @@ function warningOf(warning = ""): string | undefined {
 }
 
 /** Shown first, and with the same text everywhere. */
-export const OUTSIDE = "Runs OUTSIDE the sandbox: with all your rights, on all your files, with the whole network.";
+export const OUTSIDE = "Runs OUTSIDE the sandbox: with all your rights, all your files and full network access.";
 
 const lengthOf = (text: string): string => (text.length > LONG_COMMAND ? ` (${counted(text.length)} characters)` : "");
 
@@ -133,7 +133,7 @@ function write(request: Of<"write">): Described {
   const { fileName, namedAs, diff } = request;
   const lines = [
     block("File", fileName),
-    namedAs === undefined ? undefined : block("Asked for under another name, which leads to this file", namedAs),
+    namedAs === undefined ? undefined : block("Requested under another path, which leads to this file", namedAs),
     block(`Change${lengthOf(diff)}`, diff, MAX_SHOWN_DIFF),
     reason(request),
   ];
@@ -147,7 +147,7 @@ function address(request: Of<"url">): Described {
   const lines = [
     `Host: ${code(host)}`,
     parsed && parsed.username + parsed.password !== ""
-      ? "Warning: what stands before the @ is a user name, not the host."
+      ? "Warning: the part before the @ is a user name, not the host."
       : undefined,
     block(`Address${lengthOf(url)}`, url, MAX_SHOWN_ARGUMENTS),
     redirectedFrom === undefined ? undefined : block("Redirected from", redirectedFrom),
@@ -162,8 +162,8 @@ function mcpTool(request: Of<"mcp">): Described {
     `MCP server: ${code(serverName)}`,
     `Tool: ${code(toolName)}`,
     toolTitle === toolName ? undefined : `The server calls it: ${code(toolTitle)}`,
-    readOnly ? "The server says that it changes nothing. Nobody has checked that." : undefined,
-    block("The server describes it like this", toolDescription, MAX_SHOWN_DESCRIPTION),
+    readOnly ? "The server says that it changes nothing. This is not verified." : undefined,
+    block("The server's description", toolDescription, MAX_SHOWN_DESCRIPTION),
     args(request.args),
   ];
   return { title: `MCP ${serverName}: ${toolName}`, lines, canAllow: true };

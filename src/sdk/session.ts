@@ -181,7 +181,7 @@ export class ClientSession {
     const late = `The session was not idle after ${timeout} ms.`;
     const kind = this.#answers.unanswered;
     if (kind === undefined) return late;
-    return `${late} It waits for a permission (${kind}), and this client has no onPermissionRequest.`;
+    return `${late} It is waiting for a permission (${kind}), and this client has no onPermissionRequest.`;
   }
 
   /** Returns the stored events, in order. They are read in pages, so a history may have any size. */

@@ -53,7 +53,7 @@ export function spawnServer(connection: Extract<Connection, { kind: "stdio" }>, 
 /** Throws for a missing program or folder. Node's own errors for these are misleading. */
 function checkPlace(program: string | undefined, folder: string | undefined): void {
   if (folder !== undefined && !existsSync(folder)) {
-    throw new Error(`The server could not be started: there is no folder ${folder} to work in.`);
+    throw new Error(`The server could not be started: the working directory ${folder} does not exist.`);
   }
   const file = program === undefined ? undefined : resolve(folder ?? ".", program);
   if (file !== undefined && !existsSync(file)) {
@@ -71,5 +71,5 @@ function collect(child: ChildProcess): () => string {
 
 function endText(end: { code: number | null; signal: string | null; said: string }): string {
   const how = end.signal === null ? `with code ${end.code}` : `by ${end.signal}`;
-  return end.said === "" ? `The server ended ${how}.` : `The server ended ${how}. Its last words:\n${end.said}`;
+  return end.said === "" ? `The server ended ${how}.` : `The server ended ${how}. Its last output:\n${end.said}`;
 }

@@ -159,7 +159,7 @@ export class Connection {
 
   /** Throws if the client disconnected while it waited: its `onClose` has run and will not run again. */
   requireThere(): void {
-    if (this.#isClosed) throw new RpcError(rpcCodes.refused, "The client has gone.");
+    if (this.#isClosed) throw new RpcError(rpcCodes.refused, "The client has disconnected.");
   }
 
   /** Closes the connection. `why` is reported to the user; omit it if the client left by itself. */
@@ -169,7 +169,7 @@ export class Connection {
     this.closedFor = why;
     clearTimeout(this.#stall);
     clearTimeout(this.#greeting);
-    if (why !== undefined) this.#options.onTrouble(`client ${this.id} was let go of: ${why}`, this);
+    if (why !== undefined) this.#options.onTrouble(`client ${this.id} was disconnected: ${why}`, this);
     this.#outgoing.end();
     this.#peer.close("The connection is closed.");
     this.#input.destroy();
@@ -179,7 +179,7 @@ export class Connection {
   }
 
   #requireGreeting(): void {
-    if (!this.isAdmitted) this.close("it did not show its token in time");
+    if (!this.isAdmitted) this.close("it did not send its token in time");
   }
 
   #read(chunk: Buffer): void {
@@ -223,7 +223,7 @@ export class Connection {
   #tellLeftOut(): void {
     for (const [sessionId, count] of this.#leftOut) {
       this.#leftOut.delete(sessionId);
-      const message = `This client reads too slowly: ${count} parts of messages were left out; the messages are whole.`;
+      const message = `This client reads too slowly: ${count} message deltas were dropped. Complete messages were not.`;
       const data = { warningType: "slow_client", message };
       const now = new Date().toISOString();
       const event = { id: crypto.randomUUID(), timestamp: now, parentId: null, ephemeral: true };

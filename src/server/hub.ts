@@ -182,7 +182,7 @@ export class Hub {
       (name) => JSON.stringify(Reflect.get(options, name)) !== JSON.stringify(Reflect.get(live.options, name)),
     );
     if (live.isBusy) {
-      const message = `The session is at work; these options of a client were not used: ${changed.join(", ")}.`;
+      const message = `The session is busy; these options of a client were not used: ${changed.join(", ")}.`;
       live.session.history.warn("options", message);
       return false;
     }
@@ -264,7 +264,7 @@ export class Hub {
     if (this.#live.size > 0 || this.#opening.size > 0) {
       throw new TroupeError(
         "usage",
-        "Sessions are open already; a client that keeps them must say so before the first.",
+        "Sessions are already open. A client that stores sessions must register before the first one opens.",
       );
     }
     this.keeper.hold(connection, place);
@@ -274,7 +274,7 @@ export class Hub {
   /** Closes sessions whose storage client disconnected. */
   async #closeUnkept(): Promise<void> {
     const message =
-      "The client that keeps this session has left. The session is closed; resume it when the client is back.";
+      "The client that stores this session has disconnected. The session is closed; resume it when the client is connected again.";
     for (const live of this.#live.values()) void live.log(message, { level: "error", ephemeral: true });
     await this.#closeAll();
   }

@@ -60,7 +60,7 @@ async function* piecesOf(answer: Readonly<Record<string, unknown>>): AsyncGenera
     length -= bytes.byteLength;
     yield bytes;
   }
-  if (length !== 0) throw new Error("The answer changed while it was sent.");
+  if (length !== 0) throw new Error("The answer changed while it was being sent.");
 }
 
 /** Yields the text of the message in pieces of a useful size. */
@@ -98,7 +98,7 @@ function* textOf(value: unknown, depth: number): Generator<string, void> {
 const isEncodable = (member: unknown): boolean => !["undefined", "function", "symbol"].includes(typeof member);
 
 function tooLarge(): RpcError {
-  const message = "The answer is larger than a message can be. Read the events page by page: session.eventLog.read.";
+  const message = "The answer is too large for one message. Read the events page by page: session.eventLog.read.";
   return new RpcError(rpcCodes.refused, message);
 }
 

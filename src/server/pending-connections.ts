@@ -57,7 +57,7 @@ export class PendingConnections {
     for (const [connection, since] of [...this.#pending]) {
       const { size } = this.#pending;
       if (size <= MAX_PENDING || (size <= MAX_BURST && now - since < PATIENCE_MS)) break;
-      connection.close("too many connections wait without having shown a token");
+      connection.close("too many connections have not sent a token");
     }
     if (this.#pending.size > MAX_PENDING) return;
     clearInterval(this.#look);

@@ -54,7 +54,7 @@ function listen(host: string, port: number, accept: (socket: Socket) => void): P
   const listener = createServer(accept);
   return new Promise((resolve, reject) => {
     listener.once("error", (cause: NodeJS.ErrnoException) => {
-      const why = cause.code === "EADDRINUSE" ? "another program has it" : cause.message;
+      const why = cause.code === "EADDRINUSE" ? "another program uses it" : cause.message;
       reject(
         new TroupeError("usage", `Cannot listen on port ${port}: ${why}.`, { hint: "Name another: --port.", cause }),
       );

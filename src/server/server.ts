@@ -77,7 +77,7 @@ export class Server implements ServerParts {
   }
 
   #admitted(connection: Connection): void {
-    if (this.#isFull) throw new RpcError(rpcCodes.refused, `TOO_MANY_CLIENTS: at most ${MAX_CONNECTIONS} are served.`);
+    if (this.#isFull) throw new RpcError(rpcCodes.refused, `TOO_MANY_CLIENTS: the limit is ${MAX_CONNECTIONS}.`);
     this.#pending.delete(connection);
     this.#hub.connect(connection);
   }
@@ -112,7 +112,7 @@ export class Server implements ServerParts {
 
   async #handle(connection: Connection, name: string, given: unknown, signal: AbortSignal): Promise<unknown> {
     if (!connection.isAdmitted && !greetings.has(name)) {
-      throw new RpcError(rpcCodes.refused, "AUTHENTICATION_FAILED: show the connection token with `connect` first.");
+      throw new RpcError(rpcCodes.refused, "AUTHENTICATION_FAILED: send the connection token with `connect` first.");
     }
     if (this.isShuttingDown && name !== "runtime.shutdown")
       throw new RpcError(rpcCodes.refused, "SERVER_SHUTTING_DOWN");

@@ -6,6 +6,7 @@ import type { TraceContext } from "../lib/trace-context.ts";
 import type { ReasoningEffort, ReasoningSummary } from "../model/provider.ts";
 import type { Grants } from "../permissions/grants.ts";
 import type { PermissionQuestion, Policy } from "../permissions/policy.ts";
+import type { SandboxStatus } from "../permissions/request.ts";
 import type { SessionLog } from "../store/store.ts";
 import type { ToolPorts } from "../tools/tool.ts";
 import type { Limits } from "./budget/budget.ts";
@@ -16,13 +17,6 @@ import type { PlanPort } from "./requests/broker-user.ts";
 import type { PromptAndTools, SessionModel } from "./session-model.ts";
 
 /** Tracing: contexts arrive with messages and are passed on with calls. */
-export interface SandboxStatus {
-  /** True when commands run in a sandbox or not at all. */
-  readonly required: boolean;
-  /** The reason why there is no sandbox; undefined if there is one. */
-  readonly absence?: string;
-}
-
 export interface Tracing {
   /** Assigns the answer to this message to its sender's trace. */
   expect(messageId: string, context: TraceContext): void;

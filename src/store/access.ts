@@ -112,7 +112,7 @@ export class LogAccess {
     if (!this.#lock || (await this.#lock.isOurs())) return;
     this.#lock = undefined;
     throw new TroupeError("storage", `Session ${this.#context.sessionId} was taken over by another process.`, {
-      hint: "This process stood still for too long. Open the session again.",
+      hint: "This process was suspended for too long. Open the session again.",
     });
   }
 
@@ -178,6 +178,6 @@ export function held({ sessionId }: LogContext, by: LockHolder): TroupeError {
 
 function changed(log: string): TroupeError {
   return new TroupeError("storage", `${log} was changed by another program.`, {
-    hint: "Open the session again; what is in the file will be checked and used.",
+    hint: "Open the session again. The file will be checked and used as it is now.",
   });
 }

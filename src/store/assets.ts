@@ -103,8 +103,8 @@ export function cleanExtension(extension: string): string {
 
 export function checkSize(bytes: number): void {
   if (bytes <= MAX_FILE_BYTES) return;
-  throw new TroupeError("storage", `A file of ${bytes} bytes is too large to keep with the session.`, {
-    hint: `At most ${MAX_FILE_BYTES} bytes can be kept in one file.`,
+  throw new TroupeError("storage", `A file of ${bytes} bytes is too large to store with the session.`, {
+    hint: `A stored file can have at most ${MAX_FILE_BYTES} bytes.`,
   });
 }
 

@@ -79,7 +79,7 @@ export async function takeLock(options: LockOptions): Promise<LockResult> {
   } finally {
     await options.disk.unlink(temporary).catch(() => undefined);
   }
-  const advice = "Other processes want it too: try again.";
+  const advice = "Other processes are trying to lock it too. Try again.";
   const holder = (await readHolders(path)).at(-1);
   return { kind: "held", by: { pid: holder?.pid ?? 0, host: holder?.host ?? mine.host, advice } };
 }
@@ -281,13 +281,13 @@ async function whyHeld(holder: Holder, { path, temporary }: Attempt): Promise<st
   }
   if (place === "earlier boot") return undefined;
   if (holder.renewedAt === undefined) {
-    return `End that process first. If it is gone, for example with its container, delete ${path}.`;
+    return `End that process first. If it no longer exists, for example because its container is gone, delete ${path}.`;
   }
   const now = (await stat(temporary)).mtimeMs;
   const leftMs = SILENCE_MS - Math.abs(now - holder.renewedAt);
   if (leftMs <= 0) return undefined;
   const again = `in ${Math.ceil(leftMs / 1000)} s`;
-  return `It runs in another container or on another machine: end it there. If it was killed, try again ${again}: its lock is free then.`;
+  return `It runs in another container or on another machine: end it there. If it was killed, try again ${again}, when its lock expires.`;
 }
 
 /** Returns "elsewhere" if the pid cannot be looked up from here. */
@@ -303,7 +303,7 @@ function placeOf(holder: Holder): "here" | "earlier boot" | "elsewhere" {
   return isThisHost ? "here" : "elsewhere";
 }
 
-/** Who has a session open, as its lock tells. "died": its process ended without closing it. */
+/** The process that has a session open, according to its lock. "died": its process ended without closing it. */
 export type SessionHolder =
   | { readonly kind: "nobody" }
   | { readonly kind: "died" }

@@ -18,5 +18,5 @@ export function noSuchSession(sessionId: string): TroupeError {
 }
 
 export function alreadyThere(sessionId: string): TroupeError {
-  return new TroupeError("usage", `There is a session ${sessionId} already.`, { hint: "Open it, or use another id." });
+  return new TroupeError("usage", `Session ${sessionId} already exists.`, { hint: "Open it, or use another id." });
 }

@@ -21,7 +21,7 @@ export function errorCode(error: unknown): string | undefined {
   return error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : undefined;
 }
 
-const space = "Free some space; the session goes on from the last event that was saved.";
+const space = "Free some space. The session continues from the last saved event.";
 const elsewhere = "choose another folder for sessions (TROUPE_HOME).";
 const rights = `Check the owner and the permissions of the folder, or ${elsewhere}`;
 

@@ -22,32 +22,32 @@ const instruments = {
   operationDuration: {
     name: "gen_ai.client.operation.duration",
     unit: "s",
-    description: "How long a call of a model took.",
+    description: "Duration of a model call.",
     bounds: SECONDS,
   },
   tokenUsage: {
     name: "gen_ai.client.token.usage",
     unit: "{token}",
-    description: "Tokens that a call of a model used.",
+    description: "Tokens used by a model call.",
     bounds: TOKENS,
   },
   timeToFirstChunk: {
     name: "gen_ai.client.operation.time_to_first_chunk",
     unit: "s",
-    description: "How long the first part of a reply took.",
+    description: "Time to the first part of a reply.",
     bounds: SECONDS,
   },
   workflowDuration: {
     name: "gen_ai.workflow.duration",
     unit: "s",
-    description: "How long the answer to a message took, with all agents that were waited for.",
+    description: "Duration of the answer to a message, including the agents it waited for.",
     bounds: LONG_SECONDS,
   },
-  toolCalls: { name: "github.copilot.tool.call.count", unit: "{call}", description: "Calls of tools." },
+  toolCalls: { name: "github.copilot.tool.call.count", unit: "{call}", description: "Tool calls." },
   toolDuration: {
     name: "github.copilot.tool.call.duration",
     unit: "s",
-    description: "How long a call of a tool took.",
+    description: "Duration of a tool call.",
     bounds: LONG_SECONDS,
   },
   turns: {
@@ -65,7 +65,7 @@ const instruments = {
   shutdownConsolidations: {
     name: "troupe.memory.shutdown_consolidation.count",
     unit: "{session}",
-    description: "Sessions that ended with the context board on, by what became of their consolidation.",
+    description: "Sessions that ended with the context board on, by the outcome of their consolidation.",
   },
 } as const satisfies Record<string, Instrument>;
 

@@ -48,7 +48,7 @@ export class Outbox {
   add(span: Span): void {
     const size = sizeOf(span);
     if (this.#waiting.length >= MAX_SPANS || this.#size + size > MAX_CHARACTERS) {
-      this.#drop(1, "more happens than can be sent");
+      this.#drop(1, "events arrive faster than they can be sent");
       return;
     }
     this.#waiting.push(span);
@@ -93,7 +93,7 @@ export class Outbox {
 
   async #tell(count: number, work: () => Promise<void>): Promise<void> {
     const { signal } = this.#stop;
-    const late = (): string => "the process ended before it was taken";
+    const late = (): string => "the process ended before it was sent";
     const problem = signal.aborted ? late() : await untilAborted(work().then(undefined, messageOf), signal, late);
     if (typeof problem === "string") this.#drop(count, problem);
   }

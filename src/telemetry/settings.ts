@@ -75,7 +75,7 @@ function otlpSettings(environment: Environment): OtlpSettings | { readonly refus
   const protocol = environment.OTEL_EXPORTER_OTLP_PROTOCOL || "http/json";
   if (protocol !== "http/json" && protocol !== "http/protobuf") {
     const hint = 'set OTEL_EXPORTER_OTLP_PROTOCOL to "http/json" or "http/protobuf", and the endpoint to match';
-    return { refused: `the protocol "${protocol}" is not spoken here; ${hint}` };
+    return { refused: `the protocol "${protocol}" is not supported; ${hint}` };
   }
   const [base = "", traces = "", metrics = ""] = endpoints(environment).map((value) => value ?? "");
   const below = (path: string): string => `${(base || DEFAULT_ENDPOINT).replace(/\/+$/, "")}/v1/${path}`;
@@ -85,7 +85,7 @@ function otlpSettings(environment: Environment): OtlpSettings | { readonly refus
   };
   for (const address of Object.values(addresses)) {
     if (address !== undefined && !isHttp(address))
-      return { refused: `"${withoutSignIn(address)}" is no http or https address` };
+      return { refused: `"${withoutSignIn(address)}" is not an http or https address` };
   }
   return {
     protocol,

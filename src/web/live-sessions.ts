@@ -24,6 +24,9 @@ export interface LiveOptions {
 /** A request is answered by its id, in whichever tab; the promise of the handler is not used. */
 const answeredById = (): Promise<never> => new Promise(() => undefined);
 
+/** Reading files of the workspace is not asked about; the rules of the user still hold. */
+const readsFreely = { approveAllReadPermissionRequests: true };
+
 export class LiveSessions {
   readonly #options: LiveOptions;
   readonly #open = new Map<string, Promise<ClientSession>>();
@@ -47,7 +50,8 @@ export class LiveSessions {
       workingDirectory: wish.cwd ?? cwd,
       ...(wish.model !== undefined && { model: wish.model }),
     });
-    await this.#keep(sessionId, opening);
+    const session = await this.#keep(sessionId, opening);
+    await session.request("session.permissions.configure", readsFreely);
     return sessionId;
   }
 
@@ -84,7 +88,7 @@ export class LiveSessions {
     }
     try {
       const session = await client.resumeSession(sessionId, config);
-      await session.request("session.permissions.configure", { approveAllReadPermissionRequests: true });
+      await session.request("session.permissions.configure", readsFreely);
       return session;
     } catch (error) {
       if (!holder) throw error;

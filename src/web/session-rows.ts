@@ -80,7 +80,7 @@ export class SessionRows {
     this.#rest();
   }
 
-  /** Nobody looks: no timer, no file is watched. */
+  /** Stops the timer and the file watcher while no page is open. */
   #rest(): void {
     clearTimeout(this.#timer);
     clearTimeout(this.#telling);
@@ -237,7 +237,7 @@ function stateOf(view: View | undefined, isOpen: boolean, attention: readonly At
 }
 
 function attentionOf(view: View): AttentionRow[] {
-  const nameOf = (id: string): string => (id === "" ? "main agent" : (view.agents.get(id)?.displayName ?? id));
+  const nameOf = (id: string): string => (id === "" ? "main agent" : id);
   return openAttention(view).map((item) => ({
     item,
     blocks: blockedBy(view, item).map(nameOf),

@@ -91,7 +91,7 @@ export async function extract(
 
 function refuseHuge(path: string, entries: readonly Entry[]): void {
   if (!entries.some((entry) => entry.kind === "file" && entry.hash === "")) return;
-  throw new TroupeError("limit", `${path} is larger than ${MAX_TREE_BYTES / 1024 / 1024} MiB or no plain file.`, {
+  throw new TroupeError("limit", `${path} is larger than ${MAX_TREE_BYTES / 1024 / 1024} MiB or not a regular file.`, {
     hint: "Merge the branch of the worktree with git itself.",
   });
 }
@@ -196,7 +196,7 @@ async function change(step: Step, { scope, isBack }: { scope: Scope; isBack: boo
     if (goal.kind === "link") await at(path, scope, (place) => place.makeLink(goal.target));
     if (goal.kind !== "file") return;
     const content = await contentOf(step.source);
-    if (content === undefined) throw new TroupeError("storage", `${step.source} cannot be read any more.`);
+    if (content === undefined) throw new TroupeError("storage", `${step.source} can no longer be read.`);
     await at(path, scope, async (place) => {
       if ((await compared(step)) !== "done") await place.write(content, { mode: goal.mode });
     });
@@ -211,13 +211,13 @@ async function compared({ path, goal, other }: Step): Promise<Entry | "done"> {
   if (sameEntry(now, goal) || (goal.kind === "folder" && now.kind === "missing")) return "done";
   if (now.kind === "folder" && goal.kind === "missing") return "done"; // it came with files that are already removed
   if (now.kind === "missing" || sameEntry(now, other)) return now;
-  throw new PathError("invalid", path, `${path} was changed by someone else during the merge.`);
+  throw new PathError("invalid", path, `${path} was changed by another program during the merge.`);
 }
 
 async function at(path: string, scope: Scope, work: (place: Place) => Promise<unknown>): Promise<void> {
   const place = await openAsIs(path, scope);
   try {
-    if (place.realPath !== path) throw new PathError("invalid", path, `${path} leads to ${place.realPath} now.`);
+    if (place.realPath !== path) throw new PathError("invalid", path, `${path} now leads to ${place.realPath}.`);
     await work(place);
   } finally {
     await place.close();

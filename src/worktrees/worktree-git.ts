@@ -30,11 +30,11 @@ export async function findRepository(folder: string, signal?: AbortSignal): Prom
   const reply = await runGit(["rev-parse", "--path-format=absolute", ...words], options);
   if (reply.code !== 0) throw noRepository(folder, reply);
   const [workTree = "", gitDir = "", common = "", prefix = "", ...more] = reply.stdout.split("\n");
-  if (more.length > 1) throw new TroupeError("usage", "The path of this repository has a line break in it.");
+  if (more.length > 1) throw new TroupeError("usage", "The path of this repository contains a line break.");
   const head = await runGit(["rev-parse", "--verify", "--quiet", "HEAD^{commit}"], options);
   if (head.code !== 0) {
-    throw new TroupeError("usage", `${workTree} has no commit yet, so there is nothing a worktree could start from.`, {
-      hint: "Make a first commit, or let the agent work in the folder itself.",
+    throw new TroupeError("usage", `${workTree} has no commit yet, so no worktree can be created from it.`, {
+      hint: "Create a first commit, or let the agent work in the folder itself.",
     });
   }
   return { main: await preparedPlace({ gitDir, workTree }), common, prefix, head: head.stdout.trim() };
@@ -85,12 +85,12 @@ export async function gitCode(place: GitPlace, args: readonly string[], work: Gi
 export function explained(failure: GitFailure, to: string): TroupeError {
   const { message, reason } = failure;
   const options = { cause: failure };
-  if (reason === "abort") return new TroupeError("interrupted", `Stopped while it was about to ${to}.`, options);
+  if (reason === "abort") return new TroupeError("interrupted", `Stopped before it could ${to}.`, options);
   if (reason !== "refused") return new TroupeError("limit", `Could not ${to}: ${message}.`, options);
   if (/No space left on device|Disk quota exceeded/.test(message)) {
     return new TroupeError("storage", `Could not ${to}: the disk is full.`, {
       ...options,
-      hint: "Make room, then try again. Nothing was left half done.",
+      hint: "Free some space, then try again. No partial changes were made.",
     });
   }
   if (/unknown (option|switch)|usage: git/.test(message)) {
@@ -100,14 +100,10 @@ export function explained(failure: GitFailure, to: string): TroupeError {
     });
   }
   if (/lazy fetch|promisor|missing blob|unable to read/i.test(message)) {
-    return new TroupeError(
-      "failed",
-      `Could not ${to}: parts of the repository were never downloaded. ${brief(message)}`,
-      {
-        ...options,
-        hint: "Fetch them (git fetch --refetch), then try again: nothing is fetched on its own.",
-      },
-    );
+    return new TroupeError("failed", `Could not ${to}: parts of the repository are not downloaded. ${brief(message)}`, {
+      ...options,
+      hint: "Fetch them (git fetch --refetch), then try again. They are not fetched automatically.",
+    });
   }
   return new TroupeError("failed", `Could not ${to}: ${brief(message)}`, options);
 }
@@ -153,8 +149,8 @@ export function refuseLinks(paths: readonly string[]): void {
   for (const path of paths) {
     const stat = lstatSync(path, { throwIfNoEntry: false });
     if (stat === undefined || stat.isFile() || stat.isDirectory()) continue;
-    throw new TroupeError("failed", `${path} is not a plain file any more, so this worktree is left alone.`, {
-      hint: "An agent has replaced a file of git. Look at it, then discard the worktree with --force.",
+    throw new TroupeError("failed", `${path} is no longer a regular file, so this worktree was not changed.`, {
+      hint: "An agent has replaced a file of git. Inspect it, then discard the worktree with --force.",
     });
   }
 }

@@ -204,7 +204,7 @@ async function branchOf({ main, includesUncommitted }: WorktreeRecord): Promise<
   }
   const name = await gitCode(main, ["symbolic-ref", "--quiet", "HEAD"], { to: "find the branch", accept: [0, 1] });
   if (name.code === 0) return name.stdout.trim();
-  throw new TroupeError("usage", "The main tree is on no branch, so nothing can be committed there.", {
+  throw new TroupeError("usage", "The main tree has no branch checked out, so nothing can be committed there.", {
     hint: "Switch to a branch, or merge as files.",
   });
 }
@@ -212,8 +212,8 @@ async function branchOf({ main, includesUncommitted }: WorktreeRecord): Promise<
 function refuseSubmodules({ changes }: MergePlan): void {
   const found = changes.find(({ before, after }) => before.mode === GITLINK || after.mode === GITLINK);
   if (!found) return;
-  throw new TroupeError("failed", `The work contains a change of a repository inside, ${found.path}.`, {
-    hint: "Take it out of the worktree, or merge the branch with git itself.",
+  throw new TroupeError("failed", `The work changes a nested repository, ${found.path}.`, {
+    hint: "Remove that change from the worktree, or merge the branch with git itself.",
   });
 }
 

@@ -77,6 +77,6 @@ export function refuseMalformed(changes: readonly TreeChange[]): void {
   const found = changes.find(isMalformed);
   if (!found) return;
   throw new TroupeError("failed", `Nothing was merged: ${found.path} is not a path that git would write.`, {
-    hint: "The commits of this worktree were not made by ordinary means. Look at its branch with git.",
+    hint: "The commits of this worktree were not made in the usual way. Inspect its branch with git.",
   });
 }

@@ -42,7 +42,7 @@ export async function removeWorktree(
     const to = "remove the worktree";
     const removed = await gitCode(place, ["worktree", "remove", "--force", "--force", root], { to, accept: [0, 128] });
     if (removed.code !== 0 && (await registered(place)).some(({ path }) => path === root)) {
-      throw new TroupeError("failed", `git keeps the worktree ${root}.`, {
+      throw new TroupeError("failed", `git did not remove the worktree ${root}.`, {
         hint: "Try `git worktree remove --force`.",
       });
     }

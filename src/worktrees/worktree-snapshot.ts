@@ -24,7 +24,7 @@ export async function changesIn(
   const entries = listing.split("\0").filter((entry) => entry !== "");
   if (entries.length > MAX_CHANGES) {
     throw new TroupeError("limit", `More than ${MAX_CHANGES} files have changed in ${place.workTree}.`, {
-      hint: "Commit them, or add what is generated to .gitignore.",
+      hint: "Commit them, or add generated files to .gitignore.",
     });
   }
   const found = entries.map(parseEntry);
@@ -50,7 +50,7 @@ function parseEntry(entry: string): { kind: "changed" | "unmerged" | "nested" | 
 /** Throws for names that are not UTF-8: they were decoded with replacement characters, so the file would be missed. */
 function refuseUnreadable(path: string): string {
   if (!path.includes("\ufffd")) return path;
-  throw new TroupeError("failed", `The name of ${path} is not valid UTF-8; such files cannot be taken along.`);
+  throw new TroupeError("failed", `The name of ${path} is not valid UTF-8; such files cannot be copied.`);
 }
 
 /** Returns the tree of `commit` with the paths as they are on disk. The caller must remove `indexFile`. */

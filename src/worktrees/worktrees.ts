@@ -90,16 +90,16 @@ function describe({ taskId, root, cwd, branch, base, gitDir, notices }: Worktree
  */
 async function removeLeftover(known: WorktreeRecord, { folder, disk }: WorktreeRequest): Promise<void> {
   if (known.state === "making") return removeWorktree(known, { folder, disk });
-  throw new TroupeError("failed", `The worktree of task ${known.taskId} at ${known.root} is gone.`, {
-    hint: `Its commits are on the branch ${known.branch}. Discard it, or put the folder back.`,
+  throw new TroupeError("failed", `The worktree of task ${known.taskId} at ${known.root} no longer exists.`, {
+    hint: `Its commits are on the branch ${known.branch}. Discard the worktree, or restore the folder.`,
   });
 }
 
 function refuseInside(root: string, workTree: string): void {
   const way = relative(workTree, root);
   if (way === ".." || way.startsWith(`..${sep}`) || isAbsolute(way)) return;
-  throw new TroupeError("configuration", `Worktrees would lie in the work tree itself: ${root}.`, {
-    hint: "Set TROUPE_HOME to a folder outside of the repository.",
+  throw new TroupeError("configuration", `Worktrees would be inside the work tree itself: ${root}.`, {
+    hint: "Set TROUPE_HOME to a folder outside the repository.",
   });
 }
 
@@ -110,7 +110,7 @@ async function refuseTaken({ main, branch, root }: WorktreeRecord, signal?: Abor
   const to = "look for the branch";
   const taken = await git(main, ["for-each-ref", "--format=%(refname)", name], { to, signal });
   if (taken.trim() === "" && !isFolder(root)) return;
-  throw new TroupeError("failed", `There is a branch ${branch} or a folder ${root} already.`, {
+  throw new TroupeError("failed", `The branch ${branch} or the folder ${root} already exists.`, {
     hint: "Another session made it. Discard or rename it, or give the task another name.",
   });
 }
@@ -159,9 +159,9 @@ async function withUncommitted(
     const tree = await snapshotTree(main, { commit: head, paths, indexFile, signal });
     const message = "Uncommitted changes of the main tree";
     const args = ["commit-tree", tree, "-p", head, "-m", message];
-    const commit = (await git(main, args, { to: "keep the uncommitted changes", author: NOBODY, signal })).trim();
+    const commit = (await git(main, args, { to: "store the uncommitted changes", author: NOBODY, signal })).trim();
     const left = [...filtered, ...what.nested];
-    const notice = `Not taken along from the main tree: ${left.slice(0, 20).join(", ")}.`;
+    const notice = `Not copied from the main tree: ${left.slice(0, 20).join(", ")}.`;
     return { commit, includesUncommitted: true, notices: left.length > 0 ? [notice] : [] };
   } finally {
     await disk.remove(indexFile);
@@ -177,7 +177,7 @@ async function checkOut(
 ): Promise<WorktreeRecord> {
   const { root, branch, base } = making;
   const { signal, disk, folder } = request;
-  const to = "make a worktree";
+  const to = "create a worktree";
   const add = ["worktree", "add", "--quiet", "--no-checkout", "--no-track", "-b", branch, root, base];
   // One at a time: git reads the entries of all worktrees, and fails if one is being written.
   const path = join(folder, ".state", "add");
@@ -194,7 +194,7 @@ async function ownGitDir({ main, common }: Repository, root: string): Promise<st
   const { stdout } = await gitAt({ gitDir: join(root, ".git"), workTree: root }, ["rev-parse", "--absolute-git-dir"]);
   const gitDir = await realpath(stdout.trim());
   if (relative(join(await realpath(common), "worktrees"), gitDir) === basename(gitDir)) return gitDir;
-  throw new TroupeError("failed", `git put the worktree of ${main.workTree} at ${gitDir}, which is somewhere else.`);
+  throw new TroupeError("failed", `git created the worktree of ${main.workTree} in an unexpected folder: ${gitDir}.`);
 }
 
 async function noticesOf(place: GitPlace, base: string, signal: AbortSignal | undefined): Promise<string[]> {
@@ -203,7 +203,9 @@ async function noticesOf(place: GitPlace, base: string, signal: AbortSignal | un
   const modules = await git(place, ["ls-tree", "--name-only", base, "--", ".gitmodules"], work);
   const filters = await git(place, search, work);
   return [
-    ...(filters === "" ? [] : ["Filters such as Git LFS do not run here: files they manage hold their stored form."]),
+    ...(filters === ""
+      ? []
+      : ["Filters such as Git LFS do not run here: the files they manage have their stored form."]),
     ...(modules === "" ? [] : ["Submodules are not checked out here."]),
   ];
 }

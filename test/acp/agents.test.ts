@@ -66,7 +66,7 @@ describe("agents that work for the main one, in an editor", () => {
     });
   });
 
-  it("cancels one agent by its session, and the main agent goes on", async () => {
+  it("cancels one agent by its session, while the main agent continues", async () => {
     const waiting = [task, forAgent(helper, stalls()), says("It was stopped.")];
     await withEditor({ steps: waiting, capabilities: { subagents: {} } }, async (editor) => {
       const { sessionId } = await editor.open();

@@ -111,7 +111,9 @@ describe("settings of a session in an editor", () => {
       await editor.prompt(sessionId, "Hello");
       const body = editor.model.requests.at(-1)?.body as { model?: string; reasoning_effort?: string };
       expect([body.model, body.reasoning_effort]).toEqual(["other-model", "high"]);
-      await expect(set("effort", "enormous")).rejects.toThrow(/"enormous" is no value of the setting "effort"/);
+      await expect(set("effort", "enormous")).rejects.toThrow(
+        /"enormous" is not a valid value of the setting "effort"/,
+      );
       await expect(set("colour", "red")).rejects.toThrow(/no setting "colour"/);
       await expect(set("model", "missing/none")).rejects.toThrow();
     });

@@ -95,7 +95,7 @@ describe("MCP servers that an editor brings", () => {
     });
   });
 
-  it("has the user open an address where the editor can, and goes on", async () => {
+  it("asks the user to open an address if the editor can, and continues", async () => {
     const steps = [calls(["one-visit", {}]), says("Visited.")];
     await withEditor({ steps, capabilities: { elicitation: { form: {}, url: {} } } }, async (editor) => {
       const { sessionId } = await editor.open({ mcpServers: [one] });

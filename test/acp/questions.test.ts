@@ -42,7 +42,7 @@ describe("questions to the user of an editor", () => {
         message === "Why?" ? { action: "accept", content: { answer: "Because." } } : { action: "decline" };
       await editor.prompt(sessionId, "Ask me.");
       expect(lastRequest(editor)).toContain("User responded: Because.");
-      expect(lastRequest(editor)).toContain("Nobody can answer now.");
+      expect(lastRequest(editor)).toContain("No user can answer now.");
     });
   });
 
@@ -60,13 +60,13 @@ describe("questions to the user of an editor", () => {
     });
   });
 
-  it("tells the agent at once that nobody can answer in words where the editor has no forms", async () => {
+  it("tells the agent at once that the user cannot answer in words if the editor has no forms", async () => {
     const steps = [calls(["ask_user", { question: "Why?" }]), says("Then not.")];
     await withEditor({ steps }, async (editor) => {
       const { sessionId } = await editor.open();
       await editor.prompt(sessionId, "Ask me.");
       expect(editor.asked).toEqual([]);
-      expect(lastRequest(editor)).toContain("Nobody can answer now.");
+      expect(lastRequest(editor)).toContain("No user can answer now.");
     });
   });
 

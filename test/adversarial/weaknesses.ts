@@ -162,9 +162,9 @@ export const weaknesses: readonly Weakness[] = [
     id: "leaves-new-repositories",
     watcher: "D23",
     changes: change(
-      "src/tools/shell/sandbox/clean-up.ts",
-      "changed(target) >= before.since) checkGit(target);",
-      "changed(target) >= before.since) continue;",
+      "src/tools/shell/sandbox/clean-up/checking-trees.ts",
+      "(!isPackage(target) || isNamed(target))) checkGit(target);",
+      "(!isPackage(target) || isNamed(target))) continue;",
     ),
   },
   {
@@ -180,15 +180,15 @@ export const weaknesses: readonly Weakness[] = [
     id: "leaves-links-of-git",
     watcher: "D26",
     changes: change(
-      "src/tools/shell/sandbox/clean-up.ts",
-      "(now !== undefined || !isPackage(link))) removeLink(link);",
-      "(now !== undefined || !isPackage(link))) continue;",
+      "src/tools/shell/sandbox/clean-up/checking-trees.ts",
+      "(!isPackage(link) || isNamed(link))) removeLink(link);",
+      "(!isPackage(link) || isNamed(link))) continue;",
     ),
   },
   {
     id: "shares-configuration",
     watcher: "D27",
-    changes: change("src/tools/shell/sandbox/clean-up.ts", "      else unshare(join(folder, name), text);\n", ""),
+    changes: change("src/tools/shell/sandbox/clean-up/checking-git.ts", "    else unshare(file, text);\n", ""),
   },
   {
     id: "hides-one-name",

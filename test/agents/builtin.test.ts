@@ -38,7 +38,7 @@ describe("the built-in agents", () => {
     expect(toolsOf("explore")).toEqual(["view", "glob", "grep"]);
   });
 
-  it("ORC-14 ORC-15 task and general-purpose have every tool, and only the second hears the repository's instructions", () => {
+  it("ORC-14 ORC-15 task and general-purpose have every tool, and only the second receives the repository's instructions", () => {
     expect(toolsOf("task")).toEqual(SESSION);
     expect(toolsOf("general-purpose")).toEqual(SESSION);
     expect(all.filter((agent) => agent.includeCustomInstructions).map(({ name }) => name)).toEqual(["general-purpose"]);
@@ -55,7 +55,7 @@ describe("the built-in agents", () => {
     expect(effectiveTools(find("research"), SESSION, { isReadOnly }).tools).toContain("github-search_code");
   });
 
-  it("ORC-19 rem-agent has the context board alone, and nobody chooses it", () => {
+  it("ORC-19 rem-agent has only the context board and cannot be chosen", () => {
     expect(toolsOf("rem-agent")).toEqual(["context_board"]);
     expect(modelChoices(all).map(({ name }) => name)).not.toContain("rem-agent");
     expect(find("rem-agent")).toMatchObject({ infer: false, userInvocable: false });

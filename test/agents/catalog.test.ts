@@ -10,7 +10,7 @@ import { agent, agentStage, customNames } from "./stage.ts";
 const OURS = ["explore", "task", "general-purpose", "rubber-duck", "code-review", "research"];
 
 describe("agents of a session", () => {
-  it("ORC-11 are our own where nobody brings others", async () => {
+  it("ORC-11 are the built-in agents when nothing else defines any", async () => {
     await using stage = await agentStage();
     const { agents, notices, updated } = await stage.load();
     expect(agents.map(({ name }) => name)).toEqual(OURS);
@@ -52,7 +52,7 @@ describe("agents of a session", () => {
     });
   });
 
-  it("of two with one name: program beats person beats project, the deepest folder beats those above; each is said", async () => {
+  it("resolves two agents with one name: program over user over project, deeper folder over parent; each conflict is reported", async () => {
     await using stage = await agentStage({
       "home/.troupe/agents/x.md": agent("Shared Agent", "", "of the person"),
       "work/.github/agents/y.md": agent("shared_agent", "", "of the project"),
@@ -107,14 +107,14 @@ describe("agents of a session", () => {
     const { updated, ...catalog } = await stage.load();
     expect(customNames({ ...catalog, updated })).toEqual(["good (project)"]);
     expect(updated.errors).toEqual([
-      expect.stringMatching(/^The agent bad was left out: .*bad\.md:3: tools: /),
+      expect.stringMatching(/^The agent bad is not used: .*bad\.md:3: tools: /),
       expect.stringMatching(/binary\.md:1: it is not UTF-8 text/),
       expect.stringMatching(/huge\.md:1: it is larger than 64 KiB/),
     ]);
-    expect(updated.warnings).toEqual([expect.stringMatching(/good\.md:4: extra is no field of an agent/)]);
+    expect(updated.warnings).toEqual([expect.stringMatching(/good\.md:4: extra is not a field of an agent/)]);
   });
 
-  it("are told in the shape of the wire", async () => {
+  it("are reported in the shape of the wire", async () => {
     await using stage = await agentStage({
       "home/.troupe/agents/mine.md": agent("Mine", "tools: view\nmodel: gpt-5\nuser-invocable: false\n"),
     });
@@ -191,7 +191,7 @@ describe("settings of agents", () => {
     expect(agentSettings({ id: "constructor", name: "constructor" }, overrides)).toEqual({});
   });
 
-  it("ORC-19 rem-agent is there only where there is a memory", async () => {
+  it("ORC-19 rem-agent exists only where there is a memory", async () => {
     await using stage = await agentStage();
     expect((await stage.load({ optional: ["rem-agent"] })).agents.map(({ name }) => name)).toEqual([
       ...OURS,
@@ -205,13 +205,13 @@ describe("MCP servers of an agent", () => {
     'mcp-servers: { docs: { command: docs-server }, bad: { command: 5 }, other: { url: "https://x.test/" } }\n';
   const tree = { "work/.github/agents/a.md": agent("a", servers), "home/.troupe/agents/b.md": agent("b", servers) };
 
-  it("of a repository are left out without trust; a person's own stay", async () => {
+  it("of a repository are not used without trust; the user's own are", async () => {
     await using stage = await agentStage(tree);
     const { agents, notices } = await stage.load();
     expect(findAgent("a", agents)).not.toHaveProperty("mcpServers");
     expect(Object.keys(findAgent("b", agents)?.mcpServers ?? {})).toEqual(["docs", "bad", "other"]);
     expect(notices.map(({ kind }) => kind)).toEqual(["untrusted", "field", "untrusted"]);
-    expect(notices[0]?.message).toMatch(/without its MCP server docs: this folder is not trusted.*troupe trust$/);
+    expect(notices[0]?.message).toMatch(/cannot use its MCP server docs: this folder is not trusted.*troupe trust$/);
   });
 
   it("ORC-25 of a repository are used as they were approved", async () => {

@@ -31,7 +31,7 @@ async function run(stage: AgentStage, line: string) {
 }
 
 describe("troupe agents", () => {
-  it("lists every agent with who brought it, its model, its tools and what it is for", async () => {
+  it("lists every agent with its source, model, tools and purpose", async () => {
     await using stage = await agentStage({
       "work/.github/agents/a.md": agent("alpha", "tools: view\nmodel: gpt-5\n", "Does \u001b[31mred"),
     });
@@ -68,11 +68,11 @@ describe("troupe agents", () => {
     expect((await stat(project.out.trim())).mode & 0o777).toBe(0o644);
     expect(await run(stage, "check")).toEqual({ code: 0, out: "", said: ["2 files read, 0 errors, 0 warnings"] });
     expect((await run(stage, "list")).out).toMatch(/^mine .*\nRelease Notes /);
-    await expect(run(stage, "new release_notes --user")).rejects.toThrow("There is an agent Release Notes already");
+    await expect(run(stage, "new release_notes --user")).rejects.toThrow("The agent Release Notes already exists");
     await expect(run(stage, "new explore")).rejects.toThrow("(built in)");
     await expect(run(stage, "new ../../x")).rejects.toThrow("cannot be the name");
     await stage.folder.files({ "work/.troupe/agents/taken.md": "broken" });
-    await expect(run(stage, "new taken")).rejects.toThrow("is there already");
+    await expect(run(stage, "new taken")).rejects.toThrow("already exists");
     expect(await stage.folder.read("work/.troupe/agents/taken.md")).toBe("broken");
   });
 
@@ -88,13 +88,13 @@ describe("troupe agents", () => {
     const lines = out.replaceAll(stage.folder.path, "").trimEnd().split("\n");
     expect(lines).toEqual([
       expect.stringMatching(/^\/work\/\.github\/agents\/bad\.md:3: error: tools: /),
-      expect.stringMatching(/good\.md:4: warning: extra is no field of an agent$/),
+      expect.stringMatching(/good\.md:4: warning: extra is not a field of an agent$/),
       expect.stringMatching(/^\/work\/\.github\/agents\/good\.md:1: warning: .*comes first\.$/),
     ]);
     expect(said).toEqual(["3 files read, 1 error, 2 warnings"]);
     expect((await run(stage, "check ../elsewhere .github/agents/good.md")).code).toBe(0);
     expect((await run(stage, "check .github/agents")).code).toBe(1);
-    await expect(run(stage, "check nowhere.md")).rejects.toThrow("is not there");
+    await expect(run(stage, "check nowhere.md")).rejects.toThrow("does not exist");
   });
 
   it("names the nearest subcommand", async () => {

@@ -29,7 +29,7 @@ const PARENT = [
 
 describe("tools of an agent", () => {
   it.each([
-    ["SDK-06 all of its parent's when it says nothing", {}, PARENT, []],
+    ["SDK-06 all of its parent's when it is empty", {}, PARENT, []],
     ["SDK-06 all when it says null", { tools: null }, PARENT, []],
     ["SDK-05 only those it lists, in the parent's order", { tools: ["edit", "view"] }, ["view", "edit"], []],
     ["what belongs to a tool comes with it", { tools: ["bash"] }, ["bash", "read_bash", "stop_bash"], []],
@@ -139,17 +139,17 @@ describe("the model of an agent", () => {
     expect(ask({ models: ["nope"] }, { settings: "neither" })).toEqual({
       model: "openai/gpt-5",
       source: "parent",
-      warning: "The agent worker runs on openai/gpt-5: neither (settings), nope cannot be used here.",
+      warning: "The agent worker runs on openai/gpt-5, because neither (settings), nope is not available.",
     });
   });
 
   it("is never another one when it is required", () => {
     expect(ask({ model: "nope", modelPolicy: "required" })).toEqual({
-      refused: "The agent worker needs nope, which cannot be used here.",
+      refused: "The agent worker needs nope, which is not available.",
     });
   });
 
-  it("ORC-05 that a call asks for and nobody has is refused, and the valid ones are named", () => {
+  it("ORC-05 refuses an unknown model of a call and lists the valid ones", () => {
     expect(ask({}, { call: "openai/gtp-5" })).toEqual({
       refused: `There is no model "openai/gtp-5". Did you mean openai/gpt-5? Valid models: ${available.join(", ")}.`,
     });
@@ -172,7 +172,7 @@ describe("the model of an agent", () => {
 describe("skills of an agent", () => {
   const known = new Map([["notes", "NOTES"]]);
 
-  it("SDK-12 are those it lists; what is missing is said", () => {
+  it("SDK-12 are the listed ones, and missing ones are reported", () => {
     const skills = effectiveSkills(define({ skills: ["notes", "style"] }), (name) => known.get(name));
     expect(skills).toEqual({ skills: ["NOTES"], missing: ["style"] });
   });
@@ -183,7 +183,7 @@ describe("skills of an agent", () => {
 });
 
 describe("the choice of a model among agents", () => {
-  it("SDK-08 SDK-09 leaves out who may not be chosen", () => {
+  it("SDK-08 SDK-09 omits agents that cannot be chosen", () => {
     const agents = [define({ name: "open", description: "d" }), define({ name: "closed", infer: false })];
     expect(modelChoices(agents)).toEqual([{ name: "open", description: "d" }]);
   });

@@ -92,7 +92,7 @@ describe("a file of an agent", () => {
     });
   });
 
-  it("is a sidekick by the event that starts it, and then nobody chooses it", async () => {
+  it("is a sidekick by the event that starts it, and then cannot be chosen", async () => {
     const usual = { behavior: "restart", maxSendsPerTurn: 1 };
     expect(await agentOf("sidekick: user.message\n")).toMatchObject({
       sidekick: { triggers: [{ event: "user.message" }], ...usual },
@@ -116,7 +116,7 @@ describe("a file of an agent", () => {
     "{ triggers: [user.message], behavior: often }",
     "{ triggers: [user.message], maxSendsPerTurn: 11 }",
     "{ triggers: [user.message], sends: 1 }",
-  ])("is no sidekick by %s: that costs the file, and what would do is said", async (block) => {
+  ])("rejects the file when sidekick is %s, and says what would be valid", async (block) => {
     expect(await parse(`description: d\nsidekick: ${block}\n`)).toEqual({
       ok: false,
       line: 3,
@@ -126,7 +126,10 @@ describe("a file of an agent", () => {
 
   it("ORC-23 with an unknown field is used, and the field is named with its line", async () => {
     const parsed = await parse("description: d\ncolor: red\ntemperature: 0.2\n");
-    expect(parsed).toMatchObject({ ok: true, warnings: [{ line: 4, message: "temperature is no field of an agent" }] });
+    expect(parsed).toMatchObject({
+      ok: true,
+      warnings: [{ line: 4, message: "temperature is not a field of an agent" }],
+    });
   });
 
   it.each([

@@ -114,11 +114,11 @@ describe("agents of a server", () => {
     expect(messages).toHaveLength(1);
   });
 
-  it("are given up also by who does not listen to the signal", async () => {
+  it("are abandoned even if the request ignores the signal", async () => {
     const messages: string[] = [];
     const note = ({ message }: { message: string }): void => void messages.push(message);
     await loadRemote(() => new Promise(() => undefined), { note, withinMs: 30 });
-    expect(messages).toEqual(["Remote agents are left out: no answer within 0.03 s."]);
+    expect(messages).toEqual(["Remote agents are not used: no answer within 0.03 s."]);
   });
 
   it.each([

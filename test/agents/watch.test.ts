@@ -54,7 +54,7 @@ describe("agents on a watch", () => {
     }
   });
 
-  it("are told of no more once it is closed", async () => {
+  it("are not notified after the watch is closed", async () => {
     await using stage = await agentStage({ "work/.github/agents/one.md": agent("one") });
     const { heard, onChange } = listener();
     const watch = await watchAgents(stage.sources, onChange);

@@ -48,11 +48,11 @@ describe("a draft", () => {
       readCount: 4,
       updatedAt: NOW,
     });
-    expect(() => draft.finish([row("item-01", { content: "Theirs." })])).toThrow("changed by someone else");
-    expect(() => draft.finish([])).toThrow("changed by someone else");
+    expect(() => draft.finish([row("item-01", { content: "Theirs." })])).toThrow("was changed while it ran");
+    expect(() => draft.finish([])).toThrow("was changed while it ran");
     const adding = draftOf(rows);
     adding.add(text("new"), NOW);
-    expect(() => adding.finish([...rows, row("new", { content: "Theirs." })])).toThrow("changed by someone else");
+    expect(() => adding.finish([...rows, row("new", { content: "Theirs." })])).toThrow("was changed while it ran");
   });
 
   it("drops at most half of what agents had written, and one at least", () => {
@@ -60,7 +60,7 @@ describe("a draft", () => {
     expect(draft.prune("mine")).toBe(false);
     expect(draft.prune("item-01")).toBe(true);
     expect(draft.prune("item-02")).toBe(true);
-    expect(() => draft.prune("item-03")).toThrow("At most 2 of the 5");
+    expect(() => draft.prune("item-03")).toThrow("at most 2 of the 5");
     // What it wrote itself it may take back, and what it brings back is not dropped.
     draft.add(text("new"), NOW);
     expect(draft.prune("new")).toBe(true);
@@ -81,7 +81,7 @@ describe("a draft", () => {
 });
 
 describe("room on the board", () => {
-  it("is left alone below the warning", () => {
+  it("is unchanged below the warning", () => {
     const rows = agents(boardLimits.warnAt - 1);
     expect(draftOf(rows).finish(rows)).toEqual({ rows, prunedByRule: [] });
   });
@@ -185,7 +185,7 @@ describe("the evidence", () => {
     });
   });
 
-  it("has an end: the oldest turns are left out, and that is said", () => {
+  it("is bounded: the oldest turns are omitted, and the text says so", () => {
     const events = Array.from({ length: 40 }, (_, index) => [
       said(`q${index} ${"x".repeat(5000)}`),
       answered("a"),

@@ -39,7 +39,7 @@ describe("the rows of a board", () => {
       expect(await board.add("agent", text("one", { content: "New." }), AGENT)).toBe("unchanged");
     }));
 
-  it("are found again by another process, in a file nobody else can read", () =>
+  it("are found by another process, in a file that only the owner can read", () =>
     onBoard(async (board, home) => {
       await board.add("agent", text("one"), AGENT);
       const again = openBoard(optionsFor(home));
@@ -50,7 +50,7 @@ describe("the rows of a board", () => {
     }));
 });
 
-describe("what may stand on it", () => {
+describe("texts on the board", () => {
   it.each([
     ["a name in other letters", text("Über-Name")],
     ["a name that is a path", text("../x")],
@@ -121,7 +121,7 @@ describe("taking back", () => {
       expect(await board.rows()).toEqual(before);
     }));
 
-  it("goes back change by change, and then says that there is none", () =>
+  it("undoes change by change, and then reports that there is none left", () =>
     onBoard(async (board) => {
       await fill(board, 2);
       await board.restore(PERSON);
@@ -173,7 +173,7 @@ describe("purging", () => {
 });
 
 describe("the file", () => {
-  it("is put aside when it is damaged, never deleted, and that is said", () =>
+  it("renames a damaged file instead of deleting it, and reports that", () =>
     onBoard(async (_, home) => {
       writeFileSync(join(home, "board.db"), "this is no database, but somebody's work\n".repeat(100));
       const notices: string[] = [];
@@ -186,7 +186,7 @@ describe("the file", () => {
       expect(notices.join()).toContain(aside);
     }));
 
-  it("of a newer version is left alone", () =>
+  it("of a newer version is not changed", () =>
     onBoard(async (board, home) => {
       await board.add("agent", text("one"), AGENT);
       await board.close();

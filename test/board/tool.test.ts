@@ -83,7 +83,7 @@ describe("get", () => {
     [{ command: "prune" }, "prune needs name"],
     [{ command: "prune", name: "style" }, "cannot be pruned"],
     [{ command: "burn" }, "Bad arguments"],
-  ])("fails in words: %j", (given, words) =>
+  ])("fails with a clear error: %j", (given, words) =>
     onBoard(async (board) => {
       await board.add("user", text("style"), PERSON);
       await expect((async () => call(byAgent(board), given))()).rejects.toMatchObject({
@@ -95,7 +95,7 @@ describe("get", () => {
   );
 });
 
-describe("who may write", () => {
+describe("write access", () => {
   it("asks a person where a write takes effect at once", () =>
     onBoard(async (board) => {
       const add = contextBoard.bind({ command: "add", name: "x", description: "About x", context: "All of x" });
@@ -107,7 +107,7 @@ describe("who may write", () => {
       expect(await contextBoard.bind({ command: "get_board" }).access(contextOf(byAgent(board)))).toEqual([]);
     }));
 
-  it("is nobody who only reads, and nobody without a board", () =>
+  it("is not given to readers or to sessions without a board", () =>
     onBoard(async (board) => {
       const port = readingBoard(board);
       await board.add("agent", text("x"), AGENT);

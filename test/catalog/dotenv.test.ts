@@ -28,7 +28,7 @@ describe("A03: a workspace's .env", () => {
     expect(read(place, readTrust(place.at("home")).of(place.path))).toEqual({ values: {}, notices: [] });
   });
 
-  it("never sets what decides which code runs, also after trust, and says so", async () => {
+  it("never sets variables that decide which code runs, even after trust, and reports that", async () => {
     await using place = await tempFolder({ ".env": HOSTILE });
     expect(read(place)).toEqual({
       values: { GREETING: "hello" },
@@ -56,7 +56,7 @@ describe("A03: a workspace's .env", () => {
     },
   );
 
-  it("holds as it was approved: a change of one value is not used", async () => {
+  it("is used only as approved: a changed value is not used", async () => {
     await using place = await tempFolder({ ".env": "A=1\n", ".env.local": "B=2\n" });
     await using home = await tempFolder();
     const items = dotenvItems(place.path);
@@ -74,13 +74,13 @@ describe("A03: a workspace's .env", () => {
     });
   });
 
-  it("shows no value to whoever approves it, and marks what will not be set", async () => {
+  it("shows no value in the approval, and marks names that will not be set", async () => {
     await using place = await tempFolder({ ".env": "SECRET=hunter22\nPATH=/evil\n" });
     const [item] = dotenvItems(place.path);
     expect(item?.shown).toBe("for commands the agent runs:\nSECRET (8 characters)\nPATH (never set from a file)");
   });
 
-  it("gives what looks like a secret only when the user's settings say so", async () => {
+  it("passes values that look like secrets only when the user's settings allow it", async () => {
     await using place = await tempFolder({ ".env": "API_KEY=abc\nDB_PASSWORD=x\nPORT=80\n" });
     const withheld = read(place);
     expect(withheld.values).toEqual({ PORT: "80" });
@@ -107,7 +107,7 @@ describe("A03: a workspace's .env", () => {
     expect(notices).toEqual([
       [],
       ["/b/.env is not used: it is not a regular file."],
-      ["/c/.env is not used: it leads out of /c."],
+      ["/c/.env is not used: it leads outside /c."],
       ["/d/.env is not used: it is larger than 64 KiB."],
     ]);
   });
@@ -146,10 +146,10 @@ describe("the text of a .env", () => {
     const text = ["oops", "A=1", "1B=2", 'C="x" y', "", 'D="open', "E=1"].join("\n");
     expect(valuesOf(text)).toEqual({ A: "1" });
     expect(parseDotenv(text).problems).toEqual([
-      { line: 1, message: "is ignored: it does not read NAME=value." },
-      { line: 3, message: "is ignored: it does not read NAME=value." },
-      { line: 4, message: "C is ignored: something stands behind its closing quote." },
-      { line: 6, message: "the rest is ignored: the quote after D does not end." },
+      { line: 1, message: "is ignored: it does not have the form NAME=value." },
+      { line: 3, message: "is ignored: it does not have the form NAME=value." },
+      { line: 4, message: "C is ignored: there is text after its closing quote." },
+      { line: 6, message: "the rest is ignored: the quote after D is not closed." },
     ]);
   });
 

@@ -94,16 +94,16 @@ describe("the user's settings", () => {
     ['{\n "model": 5\n}', ":2: model: "],
     ['{\n "permissions": {\n  "deny": ["a",\n  7]\n }\n}', ":4: permissions.deny.1: "],
     ['{\n "sandbox": {"mode": "never"}\n}', ":2: sandbox.mode: "],
-    ['{\n\n "model": "a",\n "model": "b"\n}', ':4: the file holds "model" twice.'],
-    ['{\n "__proto__": {}\n}', ":2: the file holds the name __proto__"],
-    ['{\n "mcpServers": {"constructor": {}}\n}', ":2: the file holds the name constructor"],
+    ['{\n\n "model": "a",\n "model": "b"\n}', ':4: the file contains "model" twice.'],
+    ['{\n "__proto__": {}\n}', ":2: the file contains the name __proto__"],
+    ['{\n "mcpServers": {"constructor": {}}\n}', ":2: the file contains the name constructor"],
     ['{\n "model": "a"\n "stream": true\n}', ":3: the file expects , or }"],
-    ['{\n "model": "a\n"}', ":2: the file holds a text that does not end"],
+    ['{\n "model": "a\n"}', ":2: the file contains a string that is not closed"],
     ['{ "model": 01 }', ":1: the file expects a value"],
     ['{ "model":', ":1: the file expects a value, but has an unexpected end."],
     ['{ "a": 1e999 }', ":1: the file expects a value"],
     ["{ /* ", ":1: the file expects a name"],
-    ["[]", ":1: the file must hold an object"],
+    ["[]", ":1: the file must contain an object"],
     ["{}\n{}", ':2: the file has "{" after its end.'],
     [`${"[".repeat(100_000)}`, ":1: the file is nested more than 64 deep."],
   ])("that are wrong are an error with file and line: %j", async (text, expected) => {
@@ -153,7 +153,7 @@ describe("the user's settings", () => {
     });
   });
 
-  it("are not read a second time as a project's by who works in the folder above the home", async () => {
+  it("are not read again as a project's when the working folder is above the home", async () => {
     await using place = await tempFolder({
       ".troupe/settings.json": '{"model": "a", "permissions": {"deny": ["read"]}}',
     });
@@ -221,7 +221,7 @@ describe("a project's settings", () => {
       sandbox: { mode: "auto", deniedPaths: [] },
     });
     expect(messages(loaded, place)).toEqual([
-      "The folder is not trusted, so only the denials and questions in /project/.troupe/settings.json, /project/.github/copilot/settings.local.json hold. See what is there and trust it with: troupe trust",
+      "The folder is not trusted, so only the deny and ask rules in /project/.troupe/settings.json, /project/.github/copilot/settings.local.json are used. Review and trust it with: troupe trust",
     ]);
   });
 
@@ -284,11 +284,11 @@ describe("a project's settings", () => {
   it.each([
     ["of a wrong type", '{\n "permissions": {"deny": "read"}\n}', ":2: permissions.deny: "],
     ["not JSON", "{\n oops", ":2: the file expects a name"],
-    ["with a prototype key", '{"hooks": {"__proto__": {}}}', ":1: the file holds the name __proto__"],
+    ["with a prototype key", '{"hooks": {"__proto__": {}}}', ":1: the file contains the name __proto__"],
     ["of too many entries", JSON.stringify({ deniedUrls: Array(1001).fill("a") }), ":1: deniedUrls: "],
     ["too large", `{}${" ".repeat(256 * 1024)}`, "it is larger than 256 KiB"],
     ["not text", Buffer.from([0xff]), "it is not UTF-8 text"],
-  ])("that are %s are left out and stop nothing", async (_, content, expected) => {
+  ])("that are %s are not used and stop nothing", async (_, content, expected) => {
     await using place = await stage({
       "home/settings.json": '{"model": "a"}',
       "project/.troupe/settings.json": content,
@@ -314,7 +314,7 @@ describe("a project's settings", () => {
     await using linked = await stage({ [`${path}.md`]: "" });
     await symlink(place.at("outside/settings.json"), linked.at(path));
     expect(load(linked).rules).toEqual([]);
-    expect(load(linked).notices[0]?.message).toContain("it leads out of");
+    expect(load(linked).notices[0]?.message).toContain("it leads outside");
 
     await using within = await stage({
       [`${path}.md`]: "",
@@ -324,11 +324,11 @@ describe("a project's settings", () => {
     expect(load(within).rules).toHaveLength(1);
   });
 
-  it("may lie in a folder that is a link out of the workspace, and are left out then", async () => {
+  it("are not used when their folder is a link out of the workspace", async () => {
     await using place = await stage({ "outside/settings.json": '{"permissions": {"deny": ["read"]}}' });
     await symlink(place.at("outside"), place.at("project/.troupe"));
     expect(load(place).rules).toEqual([]);
-    expect(load(place).notices[0]?.message).toContain("it leads out of");
+    expect(load(place).notices[0]?.message).toContain("it leads outside");
   });
 
   it("say at most twenty things each about what is wrong with them", async () => {

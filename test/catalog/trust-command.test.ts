@@ -54,13 +54,13 @@ describe("troupe trust", () => {
     expect(check(place)).toBe("approved");
   });
 
-  it("changes nothing when the answer is no, and says so by its exit code", async () => {
+  it("changes nothing when the answer is no, and its exit code shows that", async () => {
     await using place = await stage();
     expect(await run(place, [], { answer: false })).toMatchObject({ code: 1 });
     expect(check(place)).toBe("untrusted");
   });
 
-  it("refuses where nobody can be asked, unless told yes", async () => {
+  it("refuses when the user cannot be asked, unless --yes is given", async () => {
     await using place = await stage();
     await expect(run(place, [])).rejects.toThrow("--yes");
     expect(check(place)).toBe("untrusted");

@@ -28,7 +28,7 @@ async function stage(): Promise<TempFolder & { home: string; folder: string }> {
 }
 
 describe("trust in a folder", () => {
-  it("is none before anyone trusted it, and writes nothing", async () => {
+  it("is empty before the first trust, and writes nothing", async () => {
     await using place = await stage();
     const book = readTrust(place.home);
     expect(book.notices).toEqual([]);
@@ -81,7 +81,7 @@ describe("trust in a folder", () => {
     expect(Object.keys(await place.tree())).toEqual(["work/README.md"]);
   });
 
-  it("by the user's list of folders approves nothing in them by itself, and takes no relative names", async () => {
+  it("by the user's list of folders approves none of their programs, and accepts no relative names", async () => {
     await using place = await stage();
     const listed = readTrust(place.home).of(place.folder, { trustedFolders: [place.folder] });
     expect([listed.state, listed.check(item("hook", "a", 1))]).toEqual(["trusted", "new"]);
@@ -146,12 +146,12 @@ describe("trust.json", () => {
     await chmod(place.at("home/trust.json"), mode);
     const book = readTrust(place.home);
     expect(book.of(place.folder).state).toBe("none");
-    expect(book.notices[0]?.message).toContain("can be written by others");
+    expect(book.notices[0]?.message).toContain("is writable by other users");
     await chmod(place.at("home/trust.json"), 0o600);
     expect(readTrust(place.home).of(place.folder).state).toBe("trusted");
   });
 
-  it("with a folder in its place is no trust and no crash", async () => {
+  it("with a folder in place of its file trusts nothing and does not crash", async () => {
     await using place = await stage();
     await mkdir(place.at("home/trust.json"), { recursive: true });
     expect(readTrust(place.home).of(place.folder).state).toBe("none");
@@ -196,7 +196,7 @@ describe("trust.json", () => {
     expect(await readdir(place.home)).toEqual(["trust.json"]);
   });
 
-  it("costs less than a millisecond of processor time to look for when there is none", async () => {
+  it("costs less than a millisecond of processor time when there is none", async () => {
     await using place = await stage();
     readTrust(place.home);
     const looks = (): void => {

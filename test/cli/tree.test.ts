@@ -18,7 +18,7 @@ function tree(...events: readonly (SessionEvent | readonly SessionEvent[])[]): S
 }
 
 describe("the tree of agents", () => {
-  it("has a line for everyone at work, below whoever started them, with state, time, tool, tokens and cost", () => {
+  it("has a line for every running agent below its parent, with state, time, tool, tokens and cost", () => {
     const company = tree(
       created("scout"),
       running("scout"),
@@ -172,7 +172,7 @@ describe("coordinated workers", () => {
     expect(lines()).toEqual(["└ 1 worker: 1 at work", "  └ d (Review) running 2 s", "  3 finished"]);
   });
 
-  it("BLX-39 have the names of roles and states in the language that is asked for", () => {
+  it("BLX-39 show the names of roles and states in the requested language", () => {
     const company = tree(
       prompt,
       worker("a", "scout", "Scout"),

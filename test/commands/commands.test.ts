@@ -161,13 +161,13 @@ describe("modes", () => {
 describe("answers", () => {
   it("/agent lists those a person may choose, without what would reach the terminal", async () => {
     expect(await text("/agent")).toBe(
-      "* explore: Looks around\n  Doc Writer: Writes documents\n  rem-agent: Tidies memory\n* leads the session.",
+      "* explore: Looks around\n  Doc Writer: Writes documents\n  rem-agent: Tidies memory\n* is the main agent.",
     );
   });
 
-  it("/agent chooses by name as people write it, or none", async () => {
+  it("/agent accepts a name in any spelling, or none", async () => {
     const at = stage();
-    expect(await text("/agent doc_writer", at)).toContain("Doc Writer leads");
+    expect(await text("/agent doc_writer", at)).toContain("Doc Writer is the main agent");
     await text("/agent none", at);
     expect(at.asked).toEqual(["agents.select Doc Writer", "agents.select undefined"]);
     await expect(typed("/agent exlpore")).rejects.toThrow(expect.objectContaining({ hint: "Did you mean explore?" }));
@@ -182,7 +182,7 @@ describe("answers", () => {
     );
     expect(await text("/tasks show scan", at)).toBe("report of scan");
     expect(await text("/tasks stop scan", at)).toBe("scan is stopped.");
-    expect(await text("/tasks promote scan-part", at)).toBe("scan-part goes on in the background.");
+    expect(await text("/tasks promote scan-part", at)).toBe("scan-part continues in the background.");
     expect(at.asked).toEqual(["tasks.stop scan", "tasks.promote scan-part"]);
     await expect(typed("/tasks stop scna")).rejects.toThrow(expect.objectContaining({ hint: "Did you mean scan?" }));
     for (const wrong of ["/tasks stop", "/tasks kill scan", "/tasks stop scan now"]) {
@@ -205,7 +205,7 @@ describe("answers", () => {
   it("/model shows and chooses, and stops a slip of the finger", async () => {
     const at = stage();
     expect(await text("/model", at)).toBe("* local/small\n  local/large");
-    expect(await text("/model local/large", at)).toBe("The next message is answered by local/large.");
+    expect(await text("/model local/large", at)).toBe("The next message will be answered by local/large.");
     expect(await text("/model elsewhere/other-model-family", at)).toContain("elsewhere/other-model-family");
     await expect(typed("/model local/lagre")).rejects.toThrow(
       expect.objectContaining({ hint: "Did you mean local/large?" }),
@@ -217,8 +217,8 @@ describe("answers", () => {
     ["/skills", "/release-notes: Writes notes"],
     ["/mcp", "github  failed, 0 tools: no token"],
     ["/permissions", "allow shell(git log:*)"],
-    ["/permissions reset", "Forgot 2 approvals of this session."],
-    ["/add-dir other", "Agents may reach /real/other now."],
+    ["/permissions reset", "Removed 2 approvals of this session."],
+    ["/add-dir other", "Agents can now use /real/other."],
     ["/undo", "1 file is as it was."],
     ["/rewind", "1  first"],
     ["/rewind 2", "rewound to 2"],
@@ -227,8 +227,8 @@ describe("answers", () => {
     ["/rewind restore files", "restored with files"],
     ["/fork", "forked at the end"],
     ["/fork 3", "forked at 3"],
-    ["/rename  the   parser ", "This session is called the parser now."],
-    ["/help fleet", "/fleet [task]: Divide the work into todos and let several agents do them side by side"],
+    ["/rename  the   parser ", "This session is now called the parser."],
+    ["/help fleet", "/fleet [task]: Divide the work into todos and run several agents in parallel"],
   ])("%s", async (input, expected) => {
     expect(await text(input)).toBe(expected);
   });

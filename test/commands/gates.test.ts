@@ -13,7 +13,7 @@ describe("ORC-68 the coverage gate of a research run", () => {
   it.each([
     [0, false, /0 of at least 6 dispatches.*at least 6 more research agents/],
     [5, true, /5 of at least 6 dispatches.*at least 1 more research agent for/],
-    [6, false, /^The report is not there\..*research-x\.md$/],
+    [6, false, /^The report is missing\..*research-x\.md$/],
     [6, true, undefined],
     [10, true, undefined],
   ])("after %i dispatches, report %s", (count, reportExists, expected) => {
@@ -45,7 +45,7 @@ describe("ORC-68 the coverage gate of a research run", () => {
 
   it("believes the disk rather than the calls", async () => {
     const gate = researchGate({ reportPath: REPORT, reportExists: async () => false });
-    expect(await gate([...dispatches(6), ...report])).toContain("The report is not there.");
+    expect(await gate([...dispatches(6), ...report])).toContain("The report is missing.");
   });
 });
 
@@ -70,11 +70,11 @@ describe("the gate of a fleet", () => {
       "one left claimed",
       todos("a:in_progress", "b"),
       needs("b>a"),
-      /^1 todo is claimed, but no agent is at work: a\. /,
+      /^1 todo is claimed, but no agent is running: a\. /,
     ],
     ["the rest waits for a blocked one", todos("a:blocked", "b", "c"), needs("b>a", "c>b"), undefined],
-    ["a ring", todos("a", "b", "c:done"), needs("a>b", "b>a"), /^2 todos are waiting for one another .*: a, b\. /],
-    ["waits for itself", todos("a"), needs("a>a"), /waiting for one another/],
+    ["a ring", todos("a", "b", "c:done"), needs("a>b", "b>a"), /^2 todos are waiting for each other .*: a, b\. /],
+    ["waits for itself", todos("a"), needs("a>a"), /waiting for each other/],
     ["depends on what does not exist", todos("a"), needs("a>ghost"), /ready and not done: a/],
   ])("%s", (_, list, dependencies, expected) => {
     const message = judgeFleet(fleetState(list, dependencies));
@@ -100,7 +100,7 @@ describe("the gate of a fleet", () => {
     expect(await gate([])).toBeUndefined();
   });
 
-  it("ends by itself, however the todos move", async () => {
+  it("always ends, however the todos change", async () => {
     const status = fc.constantFrom("pending", "in_progress", "done", "blocked");
     const snapshot = fc.array(fc.record({ id: fc.constantFrom("a", "b", "c", "d", "e", "f"), status }), {
       maxLength: 6,

@@ -127,7 +127,7 @@ describe("a conversation with a new beginning", () => {
     );
   });
 
-  it("cuts where no pair is parted and keeps what nobody has answered", () => {
+  it("never separates a call from its result, and keeps unanswered messages", () => {
     fc.assert(
       fc.property(happenings, fc.nat(4_000), (list, tailTokens) => {
         const messages = shown(folded(eventsOf(list, "plain").events));
@@ -203,7 +203,7 @@ describe("the beginning", () => {
     const text = beginning({ said, summary: "s".repeat(500_000), tokenLimit: 8_000 });
     expect(text.length).toBeLessThan(12_000);
     expect(text).toContain("message 0 ");
-    expect(text).toMatch(/\d+ of the user's messages are left out/);
+    expect(text).toMatch(/\d+ of the user's messages are omitted/);
     const wide = beginning({ said, summary: "s", tokenLimit: 128_000 });
     expect(wide).toContain("message 499 ");
     expect(wide.length).toBeLessThan(50_000);

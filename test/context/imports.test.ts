@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { importedPaths } from "../../src/context/instruction-imports.ts";
 import { blocksIn, place } from "./place.ts";
 
-describe("what counts as an import", () => {
+describe("recognised imports", () => {
   it.each([
     ["See @docs/a.md and (@b.md), @./c.md.", ["/p/docs/a.md", "/p/b.md", "/p/c.md"]],
     ["@README\n@../x.md", ["/p/README", "/x.md"]],
@@ -52,9 +52,9 @@ describe("imports", () => {
     const { text, notices } = await at.read({ mayRead: (path) => !path.endsWith("denied.md") });
     expect(text).not.toContain("SECRET");
     expect(notices).toEqual([
-      `AGENTS.md imports ${at.folder.at("secret.md")}, which was not read: it lies outside of the folder it belongs to.`,
-      "link.md leads out of the folder it belongs to: it was not read.",
-      "folder/secret.md leads out of the folder it belongs to: it was not read.",
+      `AGENTS.md imports ${at.folder.at("secret.md")}, which was not read: it is outside the folder of the importing file.`,
+      "link.md was not read: it is a link to a place outside its folder.",
+      "folder/secret.md was not read: it is a link to a place outside its folder.",
       "AGENTS.md imports .env, which was not read: hidden files are not imported.",
       "AGENTS.md imports sub/.ssh/key.md, which was not read: hidden files are not imported.",
       "AGENTS.md imports denied.md, which was not read: reading it is denied.",
@@ -80,7 +80,9 @@ describe("imports", () => {
     });
     const chain = await deep.read();
     expect(Object.keys(blocksIn(chain.text))).toEqual(["AGENTS.md", "1.md", "2.md", "3.md", "4.md", "5.md"]);
-    expect(chain.notices).toEqual(["5.md imports 6.md, which was not read: imports end 5 levels deep."]);
+    expect(chain.notices).toEqual([
+      "5.md imports 6.md, which was not read: imports can be nested 5 levels deep at most.",
+    ]);
 
     const names = Array.from({ length: 25 }, (_, index) => `f${index}.md`);
     await using wide = await place({

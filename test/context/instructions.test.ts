@@ -39,7 +39,7 @@ describe("files of a project", () => {
     );
   });
 
-  it("give nothing where there are none, or where they are switched off", async () => {
+  it("are empty when there are none or they are switched off", async () => {
     await using at = await place({ "other/AGENTS.md": "x" });
     expect(await at.read()).toMatchObject({ text: "", references: [], files: [], notices: [] });
     const off = await at.read({ cwd: "other", enabled: false });
@@ -47,7 +47,7 @@ describe("files of a project", () => {
     expect(await off.nested.onFileAccess(at.folder.at("other/x/y.ts"))).toEqual([]);
   });
 
-  it("are told once when they are the same text, link or file", async () => {
+  it("are included once when they are the same text, link or file", async () => {
     await using at = await place({ "project/AGENTS.md": "Use tabs.\n", "project/a/AGENTS.md": "\nUse tabs." });
     await symlink("AGENTS.md", at.folder.at("project/CLAUDE.md"));
     await link(at.folder.at("project/AGENTS.md"), at.folder.at("project/GEMINI.md"));
@@ -73,7 +73,7 @@ describe("files of a project", () => {
   });
 });
 
-describe("what is refused is said", () => {
+describe("notices about refused instructions", () => {
   it("links that lead out of the workspace", async () => {
     await using at = await place({ "secret.md": "SECRET", "rules/x.instructions.md": "SECRET" });
     await mkdir(at.folder.at("project/.github"));
@@ -82,7 +82,7 @@ describe("what is refused is said", () => {
     const { text, notices } = await at.read();
     expect(text).toBe("");
     expect(notices).toHaveLength(2);
-    expect(notices.join("\n")).toMatch(/instructions leads out of .*\nAGENTS.md leads out of/);
+    expect(notices.join("\n")).toMatch(/instructions was not read: .*\nAGENTS.md was not read: it is a link/);
   });
 
   it("what is not text", async () => {
@@ -94,8 +94,8 @@ describe("what is refused is said", () => {
     const { text, notices } = await at.read();
     expect(Object.keys(blocksIn(text))).toEqual(["GEMINI.md"]);
     expect(notices).toEqual([
-      "AGENTS.md is not text in UTF-8: it was not read.",
-      "CLAUDE.md is not text in UTF-8: it was not read.",
+      "AGENTS.md was not read: it is not UTF-8 text.",
+      "CLAUDE.md was not read: it is not UTF-8 text.",
     ]);
   });
 
@@ -175,7 +175,7 @@ describe("instructions of a person", () => {
 });
 
 describe("rules for certain files", () => {
-  it("are told when they hold everywhere, and otherwise listed", async () => {
+  it("are included when they apply everywhere, and otherwise listed", async () => {
     await using at = await place({
       "project/.github/instructions/all.instructions.md": "---\napplyTo: '**'\n---\nALL",
       "project/.github/instructions/none.instructions.md": "NONE",
@@ -207,7 +207,7 @@ describe("rules for certain files", () => {
     expect(notices).toEqual([expect.stringMatching(/^\.claude\/rules\/x\.md, line 3: /)]);
   });
 
-  it("are listed up to a bound, and what is not listed is said", async () => {
+  it("are listed up to a limit, and a notice counts the others", async () => {
     const rule = (at: number): [string, string] => [
       `project/.claude/rules/${"long-name-".repeat(10)}${at}.md`,
       `---\npaths: "src/${at}/**"\n---\nrule ${at}`,
@@ -216,8 +216,8 @@ describe("rules for certain files", () => {
     const { text, notices, references } = await at.read();
     expect(references).toHaveLength(100);
     expect(Buffer.byteLength(text)).toBeLessThan(9_000);
-    expect(notices.map((notice) => notice.replace(/^.*holds/, "holds"))).toEqual([
-      "holds very many files: only the first 100 ending in .md are used.",
+    expect(notices.map((notice) => notice.replace(/^.*has too/, "has too"))).toEqual([
+      "has too many files: only the first 100 ending in .md are used.",
       expect.stringMatching(/^\d+ rules for certain files could not be listed\.$/),
     ]);
   });

@@ -72,7 +72,7 @@ describe("instructions found on the way", () => {
     }
   });
 
-  it("are told once when calls overlap", async () => {
+  it("are included once when calls overlap", async () => {
     await using at = await place({
       "project/web/AGENTS.md": "web",
       "project/.claude/rules/ts.md": "---\npaths: '**/*.ts'\n---\nTS",
@@ -82,7 +82,7 @@ describe("instructions found on the way", () => {
     expect(found.flat()).toHaveLength(2);
   });
 
-  it("are told once when the same text lies in two folders that are entered at the same time", async () => {
+  it("are included once when two folders with the same text are entered at the same time", async () => {
     await using at = await place({ "project/a/AGENTS.md": "same", "project/b/AGENTS.md": "same" });
     const { nested } = await at.read();
     const found = await Promise.all(

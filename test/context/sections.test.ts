@@ -155,7 +155,7 @@ describe("a system message of the program's own", () => {
     expect(prompt.endsWith("You review pull requests.")).toBe(true);
   });
 
-  it("refuses an action nobody knows", () => {
+  it("refuses an unknown action", () => {
     expect(SystemMessageConfig.safeParse({ mode: "customize", sections: { tone: { action: "shout" } } }).success).toBe(
       false,
     );

@@ -4,7 +4,7 @@ import { parseDocument } from "yaml";
 import { parseAgent } from "../../src/agents/parse-agent.ts";
 import { parseSettings } from "../../src/catalog/settings/settings-parse.ts";
 import { parse } from "../../src/cli/args.ts";
-import { commands } from "../../src/cli/table/list.ts";
+import { commands } from "../../src/cli/command-list.ts";
 import { parseHookFile } from "../../src/hooks/config.ts";
 import { parseFrontmatter } from "../../src/lib/frontmatter.ts";
 import { isObject, parseJson } from "../../src/lib/json.ts";
@@ -99,7 +99,7 @@ describe("commands in sh blocks", () => {
   const scripts =
     manifest.ok && isObject(manifest.value) && isObject(manifest.value.scripts) ? manifest.value.scripts : {};
   const programs =
-    /^(troupe|npm|npx|node|git|grep|jq|export|cat|cd|mkdir|openssl|curl|kill|bwrap|sudo|tail|reset|ls|echo|man|eval)$/;
+    /^(troupe|npm|npx|node|git|grep|jq|export|cat|cd|mkdir|openssl|curl|kill|bwrap|sudo|tail|reset|ls|apt|echo|man|eval)$/;
 
   const names = commands.map(({ name }) => name);
 

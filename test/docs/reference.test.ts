@@ -1,7 +1,7 @@
 import { readdirSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { referencePages } from "../../scripts/reference/pages.ts";
-import { variableGroups } from "../../src/protocol/variables.ts";
+import { variableGroups } from "../../src/cli/variables.ts";
 import { read } from "./documents.ts";
 
 describe("generated reference pages", () => {
@@ -28,7 +28,7 @@ describe("the table of environment variables", () => {
     ),
   );
   const files = readdirSync("src", { recursive: true, encoding: "utf8" }).filter(
-    (path) => path.endsWith(".ts") && !path.endsWith(".test.ts") && path !== "protocol/variables.ts",
+    (path) => path.endsWith(".ts") && !path.endsWith(".test.ts") && path !== "cli/variables.ts",
   );
   const used = new Set(
     files.flatMap((path) => read(`src/${path}`).match(/\b(?:TROUPE|COPILOT)_[A-Z_]*[A-Z]\b/g) ?? []),

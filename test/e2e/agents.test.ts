@@ -129,7 +129,7 @@ describe("--agent", () => {
       expect(warnings).toEqual([expect.stringContaining("names the skill sails")]);
     }));
 
-  it("SDK-08 can be one that no model may choose, and never one that people may not", () =>
+  it("SDK-08 can be one that models may not choose, and never one that users may not", () =>
     withPlace(async (place) => {
       place.write("project/.troupe/agents/hidden.md", agent("infer: false"));
       place.write("project/.troupe/agents/inner.md", agent("user-invocable: false"));
@@ -143,7 +143,7 @@ describe("--agent", () => {
       expect(refused).toMatchObject({ code: 2, stderr: expect.stringContaining("user-invocable: false") });
     }));
 
-  it("SDK-14 fails with a clear error for a name that nobody has", () =>
+  it("SDK-14 fails with a clear error for an unknown name", () =>
     withPlace(async (place) => {
       place.write("project/.troupe/agents/lead.md", agent(""));
       expect(await troupe(["-p", "x", "--agent", "laed"], place)).toEqual({
@@ -205,7 +205,7 @@ describe("--agent", () => {
       expect(brought.every((name) => name.includes("toolbox") || name.includes("mcp"))).toBe(true);
     }));
 
-  it("is kept when the session goes on, until another is chosen or none", () =>
+  it("is kept when the session is resumed, until another agent or none is chosen", () =>
     withPlace(async (place) => {
       place.write("home/agents/lead.md", agent("tools: [view]"));
       place.write("home/agents/other.md", agent("tools: [grep]", "You are the OTHER."));
@@ -228,7 +228,7 @@ describe("--agent", () => {
       ]);
     }));
 
-  it("does not go on with more rights when the agent that led is gone", () =>
+  it("does not resume with more rights when the main agent no longer exists", () =>
     withPlace(async (place) => {
       place.write("home/agents/lead.md", agent("tools: [view]"));
       await lead(place, { agents: { main: "lead" } });

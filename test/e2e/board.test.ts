@@ -72,7 +72,7 @@ describe("troupe board", () => {
     [["show"], 2, /It is: troupe board show <name>/],
     [["add", "x"], 2, /It is: troupe board add/],
     [["add", "Not Kebab", "text"], 2, /lower-case words/],
-    [["add", "login", `token ghp_${"a1B2c3D4e5".repeat(4).slice(0, 36)}`], 2, /holds a secret/],
+    [["add", "login", `token ghp_${"a1B2c3D4e5".repeat(4).slice(0, 36)}`], 2, /contains a secret/],
     [["prune", "--all"], 2, /To mean it, add --yes/],
     [["restore", "77"], 2, /There is no change 77/],
     [["restore", "last"], 2, /A change is a number/],
@@ -112,7 +112,7 @@ describe("troupe board", () => {
     expect([inside.code, inside.stderr]).toEqual([1, expect.stringContaining("not changed from inside")]);
   });
 
-  it("consolidates on demand, with a diff and a way back; the session that did it is nobody's last one", async () => {
+  it("consolidates on demand, with a diff and an undo; its session is never resumed as the last one", async () => {
     const home = newHome();
     await board(home, "add", "style", "Tabs.");
     const talk = script(folder.path, [{ say: "Tests run with make check." }]);
@@ -139,7 +139,7 @@ describe("troupe board", () => {
 });
 
 describe("--agent rem-agent", () => {
-  it("is for troupe itself: a person who asks for it is told so", async () => {
+  it("is reserved for troupe: a user who asks for it gets an error", async () => {
     const home = newHome();
     const ended = await troupe(["--agent", "rem-agent", "-p", "x", "--model", "understudy"], {
       cwd,
@@ -150,7 +150,7 @@ describe("--agent rem-agent", () => {
   });
 });
 
-describe("what an ending session leaves behind", () => {
+describe("the end of a session with the board", () => {
   it("MEM-41 MEM-44 ORC-81 is a process that puts the last turn on the board, and leaves nothing behind itself", async () => {
     const home = newHome();
     const environment = { PATH: process.env.PATH ?? "", HOME: home, TROUPE_HOME: home, TROUPE_NO_DISCOVERY: "1" };

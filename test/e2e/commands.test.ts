@@ -7,7 +7,7 @@ import { tempFolder } from "../../src/testing/temp-folder.ts";
 import { script, troupe } from "../support/troupe.ts";
 
 describe("slash commands in prompt mode", () => {
-  it("review by an agent, show its task, choose who leads, plan, and fly by itself until done", async () => {
+  it("review with an agent, show its task, choose the main agent, plan, and run autopilot until done", async () => {
     await using folder = await tempFolder();
     const [cwd, home] = [join(folder.path, "project"), join(folder.path, "home")];
     mkdirSync(join(cwd, ".github/agents"), { recursive: true });
@@ -30,7 +30,7 @@ describe("slash commands in prompt mode", () => {
 
     expect(await say("/agent poet", [], "--continue")).toMatchObject({
       code: 0,
-      stdout: "poet leads the session from the next message on.\n",
+      stdout: "poet is the main agent from the next message on.\n",
     });
     // Another process knows who leads: only the poet's script is played.
     const sung = await say("sing", [{ agent: "POET", say: "A rhyme." }], "--continue");

@@ -19,7 +19,7 @@ const slips = `
   timer.unref();
 `;
 
-test("a server reports a rejection and an exception without a handler and goes on serving", async () => {
+test("a server reports an unhandled rejection and an unhandled exception, and keeps serving", async () => {
   await using folder = await tempFolder({ "slips.mjs": slips });
   const child = spawn(
     process.execPath,

@@ -58,6 +58,15 @@ describe("sessions", () => {
     expect(at.sessions()).toHaveLength(1);
   });
 
+  it("names no session after a command that was answered without one", async () => {
+    await using at = await desk();
+    for (const command of ["/help", "/skills", "/usage"]) {
+      const { code, stderr } = await at.run(["-p", command]);
+      expect({ command, code, stderr }).toEqual({ command, code: 0, stderr: "" });
+    }
+    expect(at.sessions()).toEqual([]);
+  });
+
   it("says on stderr that a resumed session worked in another folder", async () => {
     await using at = await desk();
     await at.say(ok, ["-p", "hello"]);

@@ -28,7 +28,7 @@ const results = (home: string): { success: boolean; error?: { message: string } 
 };
 
 describe("changing files", () => {
-  it("needs leave, and both the model and the user are told which flag gives it", () =>
+  it("needs permission, and both the model and the user learn which flag gives it", () =>
     withProject(async ({ cwd, home, root }) => {
       const model = script(root, [call("create", { path: "b.txt", file_text: "new\n" }), { say: "tried" }]);
       const { code, stderr } = await troupe(["-p", "x", "--model", model], { cwd, home });

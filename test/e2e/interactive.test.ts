@@ -157,7 +157,7 @@ describe.skipIf(!hasTmux)(
       await terminal.shows(/Resume this session with: troupe --resume [0-9a-f]{8}\s+ended with 0/);
     });
 
-    it("goes on after kill -9 with the session and the draft", async () => {
+    it("resumes after kill -9 with the session and the draft", async () => {
       const { folder, home, cwd } = await folders();
       await using _ = folder;
       const model = JSON.stringify({ steps: [{ say: "The word is plum." }], otherwise: { say: "still here" } });

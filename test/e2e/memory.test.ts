@@ -28,11 +28,11 @@ it("what a session proposed is listed, accepted, told to the next one, corrected
   const fact = "Tests run with npm test.";
 
   // Off with -p unless it is asked for: the tool is not there.
-  expect(await ask([stores(fact), { say: "ok" }], "--allow-all-tools")).not.toContain("Kept as a proposal");
+  expect(await ask([stores(fact), { say: "ok" }], "--allow-all-tools")).not.toContain("Stored as a proposal");
   expect(await run("memory", "list")).toBe("Nothing is remembered here.\n");
 
   const flags = ["--enable-memory", "--allow-tool", "memory"];
-  expect(await ask([stores(fact), { say: "ok" }], ...flags)).toContain("Kept as a proposal");
+  expect(await ask([stores(fact), { say: "ok" }], ...flags)).toContain("Stored as a proposal");
   expect(said.at(-1)).toContain("1 fact proposed to be remembered: troupe memory list");
   const [, id = ""] = /^([\w-]+) {2}proposed/.exec(await run("memory", "list")) ?? [];
   expect(await ask([{ say: "ok" }], ...flags)).not.toContain("<memories>");
@@ -51,7 +51,7 @@ it("what a session proposed is listed, accepted, told to the next one, corrected
   expect(JSON.parse(exported)).toMatchObject({ id, fact: "Tests run with npm run test.", uses: 1 });
 });
 
-it("what a session kept under the trust of one run is listed without it, and settings that name a service are told", async () => {
+it("lists what a session stored under the trust of one run, and reports settings that name a service", async () => {
   await using folder = await tempFolder();
   const [cwd, home] = [folder.at("work"), folder.at("home")];
   putRepository(cwd, "https://example.com/me/thing.git");

@@ -110,7 +110,7 @@ describe("agents", () => {
       expect(stderr).toMatch(/worker \(runner\) was cut off|1 agent interrupted: worker/);
     }));
 
-  it("go on with the model that is asked for", () =>
+  it("continue with the requested model", () =>
     withPlace(async (place) => {
       const steps = [calls(["task", { ...taskArguments, name: "worker" }]), stalls(), says("more")];
       await using server = await modelServer({ steps });
@@ -130,7 +130,7 @@ describe("agents", () => {
       expect({ asked, ...resumed }).toMatchObject({ asked: ["usual", "own", "given"], stdout: "more\n" });
     }));
 
-  it("have a work tree whose own path is told, and which goes with the session", () =>
+  it("have a work tree whose path is reported, and which is removed with the session", () =>
     withPlace(async (place) => {
       withRunner(place);
       const git = (...args: string[]) => runGitPlainly(args, place.cwd);

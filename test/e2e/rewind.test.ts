@@ -26,7 +26,7 @@ it("troupe rewind and troupe fork", { timeout: 30_000 }, async () => {
   expect(existsSync(join(cwd, "a.txt"))).toBe(true);
 
   const rewound = await run("rewind", "--to", "2", "--files");
-  expect(rewound).toMatchObject({ code: 0, stdout: expect.stringContaining("Brought back 1 file:") });
+  expect(rewound).toMatchObject({ code: 0, stdout: expect.stringContaining("1 file changed back:") });
   expect(existsSync(join(cwd, "a.txt"))).toBe(false);
   expect((await run("sessions", "show", "first-1")).stdout).not.toContain("make a file");
   expect(await run("rewind", "--to", "2")).toMatchObject({ code: 2, stderr: expect.stringContaining("1 message") });

@@ -92,7 +92,7 @@ it("a home that can never be made is an error, not a loop", () => {
   expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringMatching(/^troupe: .*\n$/) });
 });
 
-it("a working folder that is gone is said in one line", () => {
+it("reports a deleted working folder in one line", () => {
   mkdirSync(join(folder.path, "gone"));
   const { code, stderr } = shell("cd gone && rmdir ../gone && troupe -p x");
   expect({ code, stderr }).toEqual({ code: 2, stderr: "troupe: The working folder does not exist any more.\n" });
@@ -123,7 +123,7 @@ it("a name beats the beginning of an id, and letters need not match in size", as
   expect(begun.stderr).toContain("session Feature-Login-2");
 });
 
-it("a state folder that others can enter is made private at the start, and that is said once", async () => {
+it("makes a state folder private at the start if others can enter it, and reports that once", async () => {
   const loose = join(folder.path, "loose");
   mkdirSync(loose);
   chmodSync(loose, 0o777);

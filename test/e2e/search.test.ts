@@ -6,7 +6,7 @@ import { expect, it } from "vitest";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
 import { script, troupe } from "../support/troupe.ts";
 
-it("troupe search finds a turn, narrows by folder and time, and names the session to go on with", async () => {
+it("troupe search finds a turn, filters by folder and time, and names the session to resume", async () => {
   await using folder = await tempFolder();
   const [cwd, home] = [join(folder.path, "project"), join(folder.path, "home")];
   mkdirSync(cwd);

@@ -87,7 +87,7 @@ describe("troupe tasks", () => {
     expect(eventsIn(home)).toEqual(before);
   });
 
-  it("goes on with one that was cut off: the answer on stdout, the main agent asleep", async () => {
+  it("resumes an interrupted agent: the answer is on stdout, and the main agent does not run", async () => {
     const home = newHome();
     await killed(home);
     const before = doneByMain(home);

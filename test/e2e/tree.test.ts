@@ -81,7 +81,7 @@ describe("agents on stderr", () => {
       expect({ stdout, stderr }).toEqual({ stdout: "Done.\n", stderr: "" });
     }));
 
-  it("waits no longer than it is told, keeps the answer, and names who was left and how to go on", () =>
+  it("waits no longer than the limit, keeps the answer, and names the remaining agents and how to resume them", () =>
     withProject(async ({ cwd, home, root }) => {
       const model = script(root, [
         start("scout", "background"),

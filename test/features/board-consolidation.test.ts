@@ -151,7 +151,7 @@ describe("rem-agent", () => {
     );
   });
 
-  it("MEM-37 changes the board by its calls alone, all at its end: before that nobody sees anything", async () => {
+  it("MEM-37 changes the board only by its calls, all at its end: no change is visible before", async () => {
     let during: unknown;
     await subconscious(
       [
@@ -183,13 +183,13 @@ describe("rem-agent", () => {
     );
   });
 
-  it("is told what it may not do, and goes on", async () => {
+  it("gets an error for a forbidden change, and continues", async () => {
     await subconscious(
       [prune("item-1"), prune("item-2"), prune("mine"), add("Bad Name"), add("good"), says("done")],
       async ({ session }, board) => {
         expect(resultsOf(session.events, "context_board")).toEqual([
           "Pruned item-1.",
-          expect.stringContaining("At most 1 of the 3"),
+          expect.stringContaining("at most 1 of the 3"),
           expect.stringContaining("cannot be pruned"),
           expect.stringContaining("lower-case words"),
           "Added good.",
@@ -226,7 +226,7 @@ describe("rem-agent", () => {
 });
 
 describe("a consolidation in a session of its own", () => {
-  it("works on the learnings of the session it is told, and is no session to speak of", async () => {
+  it("works on the learnings of the given session, and does not count as a session", async () => {
     const script = [says("Tests run with make check."), rem(add("test-command", "make check"), says("done"))];
     await onStage(script, { files: { "AGENTS.md": "HOUSE RULE" } }, async (stage) => {
       await stage.session.sendAndWait({ prompt: "How are tests run?" });

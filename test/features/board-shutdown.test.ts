@@ -93,7 +93,7 @@ describe("when an interactive session ends", () => {
     );
   });
 
-  it("MEM-39 MEM-43 with two there is none, and that is noted", async () => {
+  it("MEM-39 MEM-43 with two messages does not run, and the log says so", async () => {
     await ending(2, async ({ outcome, recorded, stage }) => {
       expect([outcome, recorded]).toEqual(["below_min_turns", undefined]);
       expect(dataOf(stage.session.events, "troupe.shutdown_consolidation")).toEqual([{ outcome: "below_min_turns" }]);
@@ -111,7 +111,7 @@ describe("when an interactive session ends", () => {
     );
   });
 
-  it("MEM-42 nobody waits for it: it lives on in a group of its own", async () => {
+  it("MEM-42 runs in a process group of its own, and the exit does not wait for it", async () => {
     await ending(3, async ({ recorded, stage, ms }) => {
       expect(ms).toBeLessThan(HANG_MS);
       await stage.session.close();

@@ -41,7 +41,7 @@ const only = (events: readonly SessionEvent[], ...types: readonly string[]): Ses
   events.filter(({ type }) => types.includes(type));
 
 describe("compaction", () => {
-  it("LOOP-31 begins at 0.80 of the window while the agent goes on, and the next request has the new beginning", async () => {
+  it("LOOP-31 begins at 0.80 of the window while the agent continues, and the next request has the new beginning", async () => {
     const written = deferred<void>();
     const goOn = deferred<void>();
     const steps = [
@@ -169,7 +169,7 @@ describe("compaction", () => {
     });
   });
 
-  it("LOOP-31 is forced by a provider that finds the request too long, once, and the turn goes on", async () => {
+  it("LOOP-31 runs once when a provider refuses the request as too long, and the turn continues", async () => {
     const steps = [reads("a"), reads("b"), httpStatus(413), says("done"), summaries(says(SUMMARY))];
     await onStage(steps, { ...base, window: 200_000 }, async ({ session, heard, requests }) => {
       expect(await session.sendAndWait({ prompt: "Read" })).toEqual({ kind: "done", answer: "done" });
@@ -178,7 +178,7 @@ describe("compaction", () => {
     });
   });
 
-  it("LOOP-31 that fails costs nothing: requests leave out old results and say so, and the conversation stays whole", async () => {
+  it("LOOP-31 costs nothing when it fails: requests omit old results with a note, and the conversation stays complete", async () => {
     const steps = [
       ...[reads("A"), reads("B"), reads("C", "D"), says("done")],
       summaries(...Array.from({ length: 3 }, () => httpStatus(400, { body: '{"error":{"message":"no"}}' }))),

@@ -138,7 +138,7 @@ describe("results of subagents_run above the size of one tool result", () => {
       await session.sendAndWait({ prompt: "go" });
       const [unknown, behind, blocked] = resultsOf(session.events, "subagents_read");
       expect(unknown).toMatch(/no agent "nobody".*Agents: a, b/s);
-      expect(behind).toBe("a has 0 findings, counted from 0. Nothing is at 7.");
+      expect(behind).toBe("a has 0 findings, counted from 0; there is none at 7.");
       expect(JSON.parse(blocked ?? "").items).toEqual(["max iterations reached without submit_result"]);
     });
   });

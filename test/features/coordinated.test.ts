@@ -40,7 +40,7 @@ describe("subagents_run in a whole session", () => {
     ["six", ["a", "b", "c", "d", "e", "f"].map((id) => worker(id)), {}, /at most 5 workers/],
     ["an unknown role", [worker("a"), worker("b", "poet")], {}, /no role "poet"/],
     ["another mode", [worker("a")], { mode: "serial" }, /mode/],
-  ])("BLX-03 BLX-04 BLX-10 %s is refused, and nobody starts", async (_what, agents, more, message) => {
+  ])("BLX-03 BLX-04 BLX-10 refuses %s and starts no worker", async (_what, agents, more, message) => {
     await onStage([run(agents, more), says("ok")], {}, async ({ session, requests }) => {
       await session.sendAndWait({ prompt: "go" });
       expect(resultsOf(session.events, "subagents_run")[0]).toMatch(message);
@@ -244,7 +244,7 @@ describe("subagents_run in a whole session", () => {
     });
   });
 
-  it("BLX-32 no command runs before the environment was looked at, which holds for the session and its folder", async () => {
+  it("BLX-32 no command runs before environment_detect, which counts for the session and its folder", async () => {
     const git = (command: string) => calls(["bash", { command, description: "look" }]);
     const steps = [
       run([worker("a")]),

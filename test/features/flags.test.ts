@@ -183,7 +183,7 @@ describe("feature flags", () => {
   );
 
   it.each(["EXPLORE_SMALL_MODEL", "RUBBER_DUCK_OTHER_FAMILY", "RUBBER_DUCK_AGENT"] as const)(
-    "ORC-07 ORC-08 %s can be switched in settings, and has its default where nobody says anything",
+    "ORC-07 ORC-08 %s can be switched in settings, and has its default otherwise",
     async (flag) => {
       const probe = probes[flag];
       const usual = flagDefinitions[flag].default;
@@ -209,7 +209,7 @@ describe("feature flags", () => {
     expect(is("MULTI_TURN_AGENTS", { environment: { TROUPE_MULTI_TURN_AGENTS: "off" } })).toBe(false);
   });
 
-  it("ORC-82 that are misspelt, or neither on nor off, are told; a project switches none", async () => {
+  it("ORC-82 reports misspelt flags and values other than on and off; a project cannot set flags", async () => {
     const environment = { TROUPE_FEATURE_FLAGS: "MPC_TASKS", MCP_TASKS: "maybe" };
     const files = {
       "home:settings.json": JSON.stringify({ enabledFeatureFlags: ["RUBBER_DUCK"] }),

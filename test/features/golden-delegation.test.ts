@@ -9,7 +9,7 @@ import { beginning, golden, of, onStage, starts, turn } from "./stage.ts";
 const asked = ["troupe.permission"];
 
 describe("golden: an agent in the background", () => {
-  it("ORC-48 ORC-49 has one start and one end: it is heard of when it rests, written to, heard of again, and stopped", async () => {
+  it("ORC-48 ORC-49 has one start and one end: idle, a message, idle again, stopped", async () => {
     const steps = [
       starts("a", "explore", { mode: "background" }),
       says("started"),
@@ -60,7 +60,7 @@ describe("golden: an agent in the background", () => {
 });
 
 describe("golden: an agent that must fit a schema", () => {
-  it("is told once what does not fit, and answers again", async () => {
+  it("learns once what does not fit, and answers again", async () => {
     const schema = { type: "object", properties: { metres: { type: "number" } }, required: ["metres"] };
     const steps = [
       starts("a", "explore", { output_schema: schema }),
@@ -84,7 +84,7 @@ describe("golden: an agent that must fit a schema", () => {
 });
 
 describe("golden: a task of an MCP server", () => {
-  it("goes on while the turn ends, and its end is a notice", async () => {
+  it("continues after the turn has ended, and its end is a notice", async () => {
     await using folder = await tempFolder();
     const server = fileURLToPath(new URL("./task-server.mjs", import.meta.url));
     const mcpServers = { garden: { command: process.execPath, args: [server, join(folder.path, "log"), "plain"] } };

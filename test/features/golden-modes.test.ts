@@ -100,7 +100,7 @@ describe("golden: /autopilot", () => {
     });
   });
 
-  it("LOOP-15 ORC-79 with the person there nobody reminds, and not to ask is not to go on by itself", async () => {
+  it("LOOP-15 ORC-79 gets no reminder while the user is present, and not asking does not mean autopilot", async () => {
     const looked = ["ask_user", "task_complete"];
     const shown: string[][] = [];
     const modes = [{}, { client: { askUser: false } }, { mode: "autopilot" as const }];
@@ -118,7 +118,7 @@ describe("golden: /autopilot", () => {
 });
 
 describe("golden: /plan", () => {
-  it("ORC-70 an approved plan with the action autopilot_fleet goes on in autopilot, as a fleet", async () => {
+  it("ORC-70 continues an approved plan with the action autopilot_fleet in autopilot, as a fleet", async () => {
     const steps = [
       (request: ModelRequest) =>
         calls(["create", { path: /\/\S+plan\.md/.exec(request.system)?.[0] ?? "", file_text: "1. make a.txt" }]),

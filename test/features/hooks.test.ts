@@ -22,7 +22,7 @@ const heardBy = (folder: string, point: string): Record<string, unknown>[] =>
     .map((line) => JSON.parse(line) as Record<string, unknown>);
 
 describe("hooks around agents", () => {
-  it("ORC-49 ORC-50 ORC-54 what a hook says at the start stands before the agent's task, after which the steps follow in order", async () => {
+  it("ORC-49 ORC-50 ORC-54 puts a hook's text at the start before the agent's task, and the steps follow in order", async () => {
     const steps = [starts("a", "explore"), says("ok"), of("a", says("done"))];
     const options = {
       files: files(hook("subagentStart", { additionalContext: "Mind the gap." }), hook("subagentStop")),
@@ -58,7 +58,7 @@ describe("hooks around agents", () => {
     });
   });
 
-  it("ORC-54 subagentStop hears of an agent that fails as it does of one that answers", async () => {
+  it("ORC-54 subagentStop fires for an agent that fails as for one that answers", async () => {
     const steps = [starts("a", "explore"), says("ok"), of("a", fails(400, { message: "no such thing" }))];
     await onStage(steps, { files: files(hook("subagentStart"), hook("subagentStop")) }, async ({ session, folder }) => {
       await session.sendAndWait({ prompt: "go" });
@@ -69,7 +69,7 @@ describe("hooks around agents", () => {
     });
   });
 
-  it("ORC-54 subagentStop hears of an agent that is stopped", async () => {
+  it("ORC-54 subagentStop fires for an agent that is stopped", async () => {
     const steps = [
       starts("a", "explore", { mode: "background" }),
       calls(["bash", { command: "until [ -s subagentStart.jsonl ]; do sleep 0.05; done", description: "wait" }]),
@@ -88,7 +88,7 @@ describe("hooks around agents", () => {
     });
   });
 
-  it("ORC-54 subagentStop hears of an agent that reaches its limit", async () => {
+  it("ORC-54 subagentStop fires for an agent that reaches its limit", async () => {
     const looks = calls(["glob", { pattern: "*" }]);
     const steps = [starts("a", "brief"), says("ok"), of("a", looks, looks, looks)];
     const brief = "---\nname: brief\ndescription: is brief\nlimits:\n  turns: 1\n---\nBe brief.\n";
@@ -110,7 +110,7 @@ describe("hooks around agents", () => {
     });
   });
 
-  it("ORC-52 ORC-55 a block at its stop is another turn with the reason; one that always blocks is heard eight times", async () => {
+  it("ORC-52 ORC-55 a block at its stop causes another turn with the reason; a hook that always blocks runs eight times", async () => {
     const steps = [starts("a", "explore"), says("ok"), of("a", ...Array.from({ length: 9 }, () => says("done")))];
     const options = { files: files(hook("subagentStop", { decision: "block", reason: "Look again." })) };
     await onStage(steps, options, async ({ session, requests }) => {

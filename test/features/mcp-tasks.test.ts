@@ -40,7 +40,7 @@ describe("MCP tools that must run as tasks, in a whole session", () => {
         progress: expect.any(Number),
         total: 7,
       });
-      expect(seen).toContainEqual(expect.objectContaining({ warning: "1 of its answers got lost" }));
+      expect(seen).toContainEqual(expect.objectContaining({ warning: "1 of its answers were lost" }));
       expect(resultsOf(session.events, "read_agent")[0]).toMatch(/server: working \d+\/7/);
     });
   });
@@ -97,10 +97,10 @@ describe("MCP tools that must run as tasks, in a whole session", () => {
   );
 });
 
-describe("calls that a server makes tasks of by itself (2026-07-28)", () => {
+describe("calls that a server turns into tasks (2026-07-28)", () => {
   const garden = (log: string) => ({ garden: { command: process.execPath, args: [making, log] } });
 
-  it("ORC-71 ORC-72 go on as background records under an id, and their result is read like an agent's", async () => {
+  it("ORC-71 ORC-72 continue as background records with an id, and their result is read like an agent's", async () => {
     await using folder = await tempFolder();
     const mcpServers = garden(join(folder.path, "log"));
     const steps = [

@@ -74,7 +74,7 @@ describe("permission for the memory", () => {
           ["allowed", "rule"],
         ]);
         // A rule lets the call happen; it does not make the fact true.
-        expect(resultsOf(session.events, "store_memory")[0]).toMatch(/^Kept as a proposal/);
+        expect(resultsOf(session.events, "store_memory")[0]).toMatch(/^Stored as a proposal/);
       });
     },
   );

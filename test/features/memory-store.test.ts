@@ -60,7 +60,7 @@ describe("store_memory", () => {
     expect(seen[1]).not.toHaveProperty("properties.scope");
   });
 
-  it("keeps where a fact came from, who said it, where it holds and what it rests on", async () => {
+  it("stores the source, author, scope and evidence of a fact", async () => {
     await onStage([stores({ scope: "user" }), says("ok")], on, async ({ session, home, folder }) => {
       person(session);
       await session.sendAndWait({ prompt: "go" });
@@ -91,7 +91,7 @@ describe("store_memory", () => {
     });
     // Masked first: what is then too short, or nothing, is refused for that reason.
     expect(await outcome(stores({ fact: SHAPED_SECRET }), allowed)).toMatchObject({
-      result: "Invalid inputs: there is nothing left but a secret.",
+      result: "Invalid inputs: it contains nothing but a secret.",
       facts: [],
     });
   });
@@ -150,7 +150,9 @@ describe("store_memory", () => {
     const options = { ...allowed, files, workspace: { trustFolder: true } };
     await onStage([stores(), votes({ fact: "Use tabs." }), says("ok")], options, async ({ session }) => {
       await session.sendAndWait({ prompt: "go" });
-      expect(resultsOf(session.events, "store_memory")).toEqual([expect.stringContaining("Kept as a proposal (m1).")]);
+      expect(resultsOf(session.events, "store_memory")).toEqual([
+        expect.stringContaining("Stored as a proposal (m1)."),
+      ]);
       const repo = "me/thing";
       const source = { kind: "tool", detail: session.id };
       expect(memories.requests.slice(1)).toEqual([
@@ -343,7 +345,7 @@ describe("permission", () => {
     });
   });
 
-  it("MEM-21 for a place is kept as {kind:memory} and holds for the next session there", async () => {
+  it("MEM-21 for a location is stored as {kind:memory} and applies to the next session there", async () => {
     const steps = [stores(), says("ok"), stores({ fact: "Lint with npm run check." }), says("ok")];
     await onStage(steps, on, async ({ session, home, folder, reopen }) => {
       person(session, { kind: "approved-for-location", approval: { kind: "memory" }, locationKey: folder });
@@ -388,7 +390,7 @@ describe("permission", () => {
     });
   });
 
-  it("a person who says no is heard, and nothing is kept", async () => {
+  it("stores nothing when the user says no", async () => {
     await onStage([stores(), says("ok")], on, async ({ session, home, folder }) => {
       person(session, { kind: "denied-interactively-by-user", feedback: "That is not so." });
       await session.sendAndWait({ prompt: "go" });
@@ -399,7 +401,7 @@ describe("permission", () => {
 });
 
 describe("later sessions", () => {
-  it("are told what a person accepted, at once or afterwards, and nothing else", async () => {
+  it("receive exactly what the user accepted, at once or later", async () => {
     const proposed = { fact: "Lint with npm run check." };
     const steps = [
       calls(["store_memory", input], ["store_memory", { ...input, ...proposed }]),

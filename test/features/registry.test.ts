@@ -70,7 +70,7 @@ describe("agents at once", () => {
     });
   });
 
-  it("ORC-10 ORC-29 by default, a start above the cap is queued, says so, and begins by itself", async () => {
+  it("ORC-10 ORC-29 by default, queues a start above the limit, reports that, and starts it automatically", async () => {
     const done = deferred<void>();
     const steps = [
       starts("a", "explore", background),
@@ -124,7 +124,7 @@ describe("agents at once", () => {
 });
 
 describe("an agent in the background", () => {
-  it("ORC-27 ORC-58 ORC-60 its id comes at once; when it is done an idle main agent hears of it and answers", async () => {
+  it("ORC-27 ORC-58 ORC-60 returns its id at once; when it is done, an idle main agent is notified and answers", async () => {
     const done = deferred<void>();
     const steps = [
       starts("a", "explore", background),
@@ -150,7 +150,7 @@ describe("an agent in the background", () => {
     });
   });
 
-  it("ORC-34 ORC-35 ORC-37 ORC-43 ORC-45 ORC-59 one that has answered rests, is written to, and goes on where it was", async () => {
+  it("ORC-34 ORC-35 ORC-37 ORC-43 ORC-45 ORC-59 is idle after its answer, receives a message, and continues where it was", async () => {
     const steps = [
       starts("a", "explore", background),
       says("started"),
@@ -299,7 +299,7 @@ describe("an agent in the background", () => {
 });
 
 describe("an agent that is waited for", () => {
-  it("ORC-38 moved to the background it goes on: the call returns with its id, the answer is read later", async () => {
+  it("ORC-38 continues when moved to the background: the call returns its id, and the answer is read later", async () => {
     const done = deferred<void>();
     const steps = [
       starts("a", "explore"),
@@ -320,7 +320,7 @@ describe("an agent that is waited for", () => {
     });
   });
 
-  it("ORC-40 ends with the turn, and whoever it started with it; nobody asks the model again", async () => {
+  it("ORC-40 ends with the turn, together with the agents it started; the model is not called again", async () => {
     const steps = [
       starts("a", "general-purpose"),
       of("a", starts("b", "general-purpose")),
@@ -339,7 +339,7 @@ describe("an agent that is waited for", () => {
     });
   });
 
-  it("ORC-48 ORC-85 SDK-19 SDK-36 its end says what it took; a failure is told, and the main agent goes on", async () => {
+  it("ORC-48 ORC-85 SDK-19 SDK-36 reports its usage at its end; a failure is reported, and the main agent continues", async () => {
     const usage = { inputTokens: 100, outputTokens: 20 };
     const steps = [
       starts("a", "explore"),

@@ -124,9 +124,7 @@ describe("the agent that leads a piece of research", () => {
     await onStage(steps, { files: { "a.ts": "x" } }, async ({ session, folder, first }) => {
       await submit(session, "/research leases");
       expect(resultsOf(session.events, "create")).toEqual([
-        expect.stringContaining(
-          `In research, create writes the report and nothing else. Its path is ${reportOf(first("main"))}`,
-        ),
+        expect.stringContaining(`In research, create writes only the report. Its path is ${reportOf(first("main"))}`),
         expect.stringContaining("Created file"),
         expect.stringContaining("Created file"),
       ]);
@@ -149,7 +147,7 @@ describe("the agent that leads a piece of research", () => {
     expect(said[0]).not.toContain("read_agent");
   });
 
-  it("ORC-68 is told to go on when a dispatch was moved to the background, since its answer did not come back", async () => {
+  it("ORC-68 is asked to continue when a dispatch was moved to the background, since its answer did not come back", async () => {
     const { researchFacts } = await import("../../src/commands/delegation/research-gate.ts");
     const steps = [starts("a", "research"), ...enough, of("a", says("fact"))];
     await onStage(steps, {}, async ({ session }) => {

@@ -26,7 +26,7 @@ const linesOf = ({ home, session }: Stage): string[] =>
 const idsOf = (events: readonly SessionEvent[]): string[] => events.map(({ id }) => id);
 
 describe("rewind", () => {
-  it("LOOP-32 truncates the log before the chosen message, replays what is left, and goes on from there", async () => {
+  it("LOOP-32 truncates the log before the chosen message, replays the rest, and continues from there", async () => {
     const steps = [says("one"), says("two"), says("three"), says("another two"), says("after")];
     await onStage(steps, {}, async (stage) => {
       const { session, heard, requests, runtime } = stage;

@@ -11,7 +11,7 @@ import { dataOf } from "../support/stage.ts";
 
 const HOUR_MS = 3_600_000;
 
-it("scheduled prompts survive the end of the process: a one-shot that was missed is sent once, a recurring one goes on", async () => {
+it("scheduled prompts survive the end of the process: a missed one-shot is sent once, a recurring one continues", async () => {
   await using folder = await tempFolder();
   await using server = await modelServer({ steps: [says("hello"), says("reminded")], models: ["m"] });
   const cwd = join(folder.path, "work");

@@ -11,7 +11,7 @@ import { of, onStage, starts, toolNames } from "./stage.ts";
 const poet = { name: "poet", displayName: "The Poet", prompt: "You are poet.", tools: ["view", "task"] };
 
 describe("the agent that leads a session", () => {
-  it("SDK-13 SDK-16 is chosen before the first request, with its prompt and tools, and that is said", async () => {
+  it("SDK-13 SDK-16 is chosen before the first request, with its prompt and tools, and is announced", async () => {
     const options = { agents: { main: "poet" }, workspace: { agents: [poet] } };
     await onStage([says("hello")], options, async ({ session, first }) => {
       await session.sendAndWait({ prompt: "go" });
@@ -26,7 +26,7 @@ describe("the agent that leads a session", () => {
     });
   });
 
-  it("SDK-14 a name that nobody has is an error that says what was meant", async () => {
+  it("SDK-14 an unknown name is an error with a suggestion", async () => {
     const made = onStage([], { agents: { main: "peot" }, workspace: { agents: [poet] } }, async () => undefined);
     await expect(made).rejects.toMatchObject({
       message: "Custom agent 'peot' not found.",
@@ -34,7 +34,7 @@ describe("the agent that leads a session", () => {
     });
   });
 
-  it("SDK-20 can be let go of: the event says so and the main agent is itself again", async () => {
+  it("SDK-20 can be deselected: an event reports it, and the default main agent is back", async () => {
     const options = { agents: { main: "poet" }, workspace: { agents: [poet] } };
     await onStage([says("one"), says("two")], options, async ({ session, reopen, requests }) => {
       await session.sendAndWait({ prompt: "go" });
@@ -162,7 +162,7 @@ describe("the tree of agents", () => {
     });
   });
 
-  it("SDK-21 SDK-22 SDK-38 can be built from what a subscriber of the session hears, call by call", async () => {
+  it("SDK-21 SDK-22 SDK-38 can be built from the events of a subscriber, call by call", async () => {
     const steps = [
       starts("a", "general-purpose"),
       says("ok"),

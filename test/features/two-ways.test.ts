@@ -95,7 +95,7 @@ describe.each(ways)("ORC-57 an agent that is run %s", (_way, way) => {
     });
   });
 
-  it("ORC-57 fires the hooks of subagents, which may add to what it is told", async () => {
+  it("ORC-57 fires the hooks of subagents, which may add to its prompt", async () => {
     const steps = [way.start("a"), says("done"), of("a", way.answers("ok"))];
     const settings = {
       hooks: {
@@ -118,7 +118,7 @@ describe.each(ways)("ORC-57 an agent that is run %s", (_way, way) => {
     );
   });
 
-  it("ORC-57 that fails is told apart, and the parent goes on", async () => {
+  it("ORC-57 reports a failure as such, and the parent continues", async () => {
     const steps = [way.start("a"), says("without it"), of("a", fails(400, { message: "no such thing" }))];
     await stage(steps, async ({ session }) => {
       expect(await session.sendAndWait({ prompt: "go" })).toEqual({ kind: "done", answer: "without it" });
@@ -142,7 +142,7 @@ describe.each(ways)("ORC-57 an agent that is run %s", (_way, way) => {
     });
   });
 
-  it("ORC-57 is listed as cut off when its process is gone, its parent hears of it once, and what it answered stays readable", async () => {
+  it("ORC-57 is listed as interrupted after its process ends, its parent is notified once, and its answer stays readable", async () => {
     const steps = [
       way.start("a"),
       way.start("b"),

@@ -9,7 +9,8 @@ const profile = "src/tools/shell/sandbox/sandbox-profile.ts";
 const scan = "src/tools/shell/sandbox/sandbox-scan.ts";
 const named = "src/tools/shell/sandbox/named-repositories.ts";
 const entry = "src/tools/shell/sandbox/sandbox-entry.ts";
-const cleaning = "src/tools/shell/sandbox/clean-up.ts";
+const cleaning = "src/tools/shell/sandbox/clean-up/clean-up.ts";
+const gitChecks = "src/tools/shell/sandbox/clean-up/checking-git.ts";
 
 export const WITHOUT: Readonly<Record<string, readonly Change[]>> = {
   /** Workspaces are opened after paths were hidden. */
@@ -55,7 +56,7 @@ export const WITHOUT: Readonly<Record<string, readonly Change[]>> = {
   "odd-names": [{ file: scan, from: "unnameable: isOdd ? unnameableIn(folder, area) : [],", to: "unnameable: []," }],
   "git-files-outside": [
     {
-      file: cleaning,
+      file: gitChecks,
       from: 'else moveAside(target, "it redirects git through a link, to a folder outside the workspace, or to none");',
       to: "",
     },

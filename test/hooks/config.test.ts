@@ -11,7 +11,7 @@ const notices = (value: unknown, origin = userOrigin) => file(value, origin).not
 const entry = (fields: object, point = "preToolUse") => ({ hooks: { [point]: [fields] } });
 
 describe("a file of hooks", () => {
-  it("becomes definitions with every field in its place", () => {
+  it("becomes definitions with every field set", () => {
     const { definitions } = file({
       version: 1,
       hooks: {
@@ -111,7 +111,7 @@ describe("a file of hooks", () => {
     ["exec with bash", { exec: "a", bash: "b" }, "exec cannot be combined"],
     ["args without exec", { bash: "a", args: [] }, "args needs exec"],
     ["an unknown type", { type: "shout", bash: "a" }, "preToolUse[0]: type"],
-    ["a bad matcher", { bash: "a", matcher: "(" }, "preToolUse[0]: the matcher has a ( too many"],
+    ["a bad matcher", { bash: "a", matcher: "(" }, "preToolUse[0]: the matcher has an unmatched ("],
     ["a long matcher", { bash: "a", matcher: "a".repeat(257) }, "longer than 256"],
     ["a bad time", { bash: "a", timeoutSec: -1 }, "preToolUse[0]: timeoutSec"],
     ["a bad variable", { bash: "a", env: { "A=B": "1" } }, "preToolUse[0]: env"],
@@ -119,7 +119,7 @@ describe("a file of hooks", () => {
     ["a prompt elsewhere", { type: "prompt", prompt: "hello" }, "only possible at sessionStart"],
     ["an address that is none", { type: "http", url: "example" }, "url: is not an address"],
     ["a group in a group", { hooks: [{ hooks: [] }] }, "preToolUse[0].hooks[0]: must be an object"],
-  ])("drops an entry with %s, says so, and keeps its siblings", (_, bad, message) => {
+  ])("drops an entry with %s, reports that, and keeps its siblings", (_, bad, message) => {
     const { definitions, notices: said } = file({ hooks: { preToolUse: [bad, { bash: "good" }] } });
     expect(said.map((notice) => notice.message).join()).toContain(message);
     expect(definitions.map(({ pinned }) => pinned.shown)).toEqual(["preToolUse: good"]);
@@ -128,7 +128,7 @@ describe("a file of hooks", () => {
   it.each([
     ["no JSON", "{", "not JSON"],
     ["a list", "[]", "must be a JSON object"],
-    ["another version", { version: 2, hooks: {} }, "version 2 is not known"],
+    ["another version", { version: 2, hooks: {} }, "version 2 is not supported"],
     ["hooks that are no object", { hooks: [] }, "hooks must be an object"],
     [
       "an event that is no list",
@@ -192,10 +192,10 @@ describe("a file of hooks", () => {
   });
 });
 
-describe("what is pinned", () => {
+describe("the pinned definition", () => {
   const pinned = (fields: object) => file(entry(fields)).definitions[0]?.pinned;
 
-  it("shows the command on one line and holds all that decides", () => {
+  it("shows the command on one line and contains everything that decides", () => {
     expect(pinned({ bash: "a\n  b\u001b[2J", matcher: "bash" })).toEqual({
       id: "hook:hooks.json#0",
       shown: "preToolUse (bash): a b",
@@ -283,7 +283,7 @@ describe("an address", () => {
     ["sessionEnd", { url: "http://example.com", allowedEnvVars: ["T"] }, {}, "must begin with https://"],
     ["sessionEnd", { url: "http://localhost", allowedEnvVars: ["T"] }, local, "fine"],
     ["sessionEnd", { url: "ftp://example.com" }, {}, "must begin with https://"],
-    ["sessionEnd", { url: "https://me:secret@example.com" }, {}, "must not hold a user name"],
+    ["sessionEnd", { url: "https://me:secret@example.com" }, {}, "must not contain a user name"],
     ["preToolUse", { url: "https://example.com" }, {}, "fine"],
     ["preToolUse", { url: "http://example.com" }, {}, "must begin with https:// for preToolUse"],
     ["permissionRequest", { url: "http://example.com" }, plain, "fine"],

@@ -60,7 +60,7 @@ describe("each run", () => {
     expect(begin?.data.input).toMatchObject({ toolName: "bash", sessionId: "s-1" });
   });
 
-  it("is told to the listener of the caller when there is one", async () => {
+  it("is reported to the caller's listener if there is one", async () => {
     const told: string[] = [];
     const { hooks, events } = hookStage([programHook({ point: "sessionStart", run: () => undefined })]);
     await hooks.fire("sessionStart", start, { emit: async (type) => void told.push(type) });
@@ -83,7 +83,7 @@ describe("which hooks run", () => {
     expect(Object.keys(await folder.tree())).toEqual(["review.json"]);
   });
 
-  it("none, at no cost, where there is none", async () => {
+  it("costs nothing where there are no hooks", async () => {
     const { hooks, events } = hookStage(hooksOf({ sessionStart: [{ type: "prompt", prompt: "Hello" }] }));
     expect([hooks.has("preToolUse"), hooks.has("sessionStart"), hooks.startPrompts]).toEqual([false, false, ["Hello"]]);
     expect(await hooks.fire("preToolUse", bashCall)).toEqual({});
@@ -102,7 +102,7 @@ describe("which hooks run", () => {
   });
 });
 
-describe("how a command ends, and what that means", () => {
+describe("exit codes of a command and their meaning", () => {
   const deny = (text: string) => ({
     permissionDecision: "deny",
     permissionDecisionReason: expect.stringContaining(text),
@@ -179,7 +179,7 @@ describe("how a command ends, and what that means", () => {
     expect(reason.startsWith("redred")).toBe(true);
   });
 
-  it("means the same after a thousand times, and is told of once", async () => {
+  it("has the same effect after a thousand failures, and is reported once", async () => {
     const { hooks, warnings, events } = hookStage([
       programHook({ point: "preToolUse", run: () => Promise.reject(new Error("broken")) }),
     ]);
@@ -190,7 +190,7 @@ describe("how a command ends, and what that means", () => {
   });
 });
 
-describe("what Claude's hooks say", () => {
+describe("answers of Claude's hooks", () => {
   it.each([
     [
       { hookSpecificOutput: { permissionDecision: "deny", permissionDecisionReason: "no" } },
@@ -233,7 +233,7 @@ describe("changed arguments", () => {
   const change = (to: string) =>
     programHook({ point: "preToolUse", run: () => ({ modifiedArgs: { command: to }, permissionDecision: "allow" }) });
 
-  it("are what the next hook is told, and what earlier hooks are asked about once more", async () => {
+  it("are passed to the next hook, and earlier hooks are asked again", async () => {
     seen.length = 0;
     const { hooks } = hookStage([guard, change("rm -rf ."), guard]);
     expect(await hooks.fire("preToolUse", bashCall)).toEqual({
@@ -254,7 +254,7 @@ describe("changed arguments", () => {
   });
 });
 
-describe("whose words count", () => {
+describe("precedence of answers", () => {
   const say = (fields: object) => ({ bash: `echo '${JSON.stringify(fields)}'` });
 
   it("a project's approval does not", async () => {

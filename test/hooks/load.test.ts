@@ -41,7 +41,7 @@ const everywhere = {
 };
 
 describe("hooks are found", () => {
-  it("in every place, in the order in which they run, with who owns them", async () => {
+  it("are found in every location, in the order in which they run, with their owners", async () => {
     await using folder = await tempFolder(everywhere);
     const loaded = await load(folder, {
       settings: [
@@ -115,19 +115,19 @@ describe("hooks are found", () => {
 });
 
 describe("a policy", () => {
-  it("is obeyed only when nobody but its owner could have written it", async () => {
+  it("is used only if no other user can write it", async () => {
     await using folder = await tempFolder(everywhere);
     await chmod(folder.at("etc/troupe/a.json"), 0o620);
     await chmod(folder.at("etc/copilot"), 0o777);
     const loaded = await load(folder);
     expect(shown(loaded).filter((name) => name.startsWith("policy"))).toEqual(["policy b"]);
     expect(loaded.notices.map(({ message }) => message)).toEqual([
-      "a.json is not used: others than its owner can write it",
-      "copilot is not used: others than its owner can write it",
+      "a.json is not used: users other than its owner can write it",
+      "copilot is not used: users other than its owner can write it",
     ]);
   });
 
-  it("of somebody else is not obeyed", async () => {
+  it("of another user is not used", async () => {
     await using folder = await tempFolder({ "etc/troupe/a.json": hook("policy") });
     const loaded = await load(folder, { policy: { folders: [folder.at("etc/troupe")], ownerId: ownerId + 1 } });
     expect(loaded.definitions).toEqual([]);
@@ -158,7 +158,9 @@ describe("troupe started by a hook", () => {
     const inside = await load(folder, { environment: { TROUPE_HOOK_DEPTH: "1" } });
     expect(inside.definitions.map(({ point }) => point)).toEqual(["preToolUse"]);
     expect(inside.notices[0]?.message).toBe("1 hook not used: this troupe was started by a hook");
-    await expect(load(folder, { environment: { TROUPE_HOOK_DEPTH: "4" } })).rejects.toThrow("inside troupe 4 times");
+    await expect(load(folder, { environment: { TROUPE_HOOK_DEPTH: "4" } })).rejects.toThrow(
+      "recursively, 4 levels deep",
+    );
   });
 
   it("is recognised by what the hook was given", async () => {

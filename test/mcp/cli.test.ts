@@ -3,7 +3,7 @@ import { mkdirSync, statSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import type { Arguments } from "../../src/cli/args.ts";
 import { parse } from "../../src/cli/args.ts";
-import { type McpAdministration, mcpCommand } from "../../src/cli/commands/mcp.ts";
+import { type McpAdministration, mcpCommand } from "../../src/cli/mcp/mcp.ts";
 import { options } from "../../src/cli/options.ts";
 import { nodeDisk } from "../../src/lib/node/disk.ts";
 import { type FileTree, type TempFolder, tempFolder } from "../../src/testing/temp-folder.ts";
@@ -114,10 +114,10 @@ describe("troupe mcp add", () => {
     [["add", "a"], "needs a command or a url"],
     [["add", "bad name", "--", "x"], "cannot be used: a name is 1 to 64"],
     [["add", "__proto__", "--", "x"], "this name is not allowed"],
-    [["add", "old", "--", "x"], "There is a server old already."],
+    [["add", "old", "--", "x"], "The server old already exists."],
     [["add", "a", "--env", "=s3cret", "--", "x"], "A value is not of the form --env NAME=value."],
     [["add", "a", "https://a", "--header", "s3cret"], 'A value is not of the form --header "Name: value".'],
-    [["add", "a", "https://me:s3cret@a"], "url: must not hold a user name or password"],
+    [["add", "a", "https://me:s3cret@a"], "url: must not contain a user name or password"],
     [["add", "a", "https://a", "b"], "A url takes no arguments"],
     [["add", "a", "https://a", "--env", "A=s3cret"], "--env is for a command"],
     [["add", "a", "--header", "A: s3cret", "--", "x"], "--header is for a url"],
@@ -137,7 +137,7 @@ describe("troupe mcp add", () => {
     await using folder = await place({ [FILE]: "{ half" });
     await expect(run(folder, ["add", "a", "--", "x"])).rejects.toMatchObject({
       message: `${folder.at(FILE)} is not a JSON object.`,
-      hint: "Mend or remove it; nothing was changed.",
+      hint: "Fix or remove it. Nothing was changed.",
     });
     expect(await folder.tree()).toEqual({ [FILE]: "{ half" });
   });
@@ -168,7 +168,7 @@ describe("troupe mcp list and get", () => {
       "off  user     stdio  disabled                         x",
       "",
     ]);
-    expect(said).toEqual([expect.stringContaining("p: not used, because it is not what was approved")]);
+    expect(said).toEqual([expect.stringContaining("p: not used, because it has changed since it was approved")]);
     const asJson = await run(folder, ["list", "--json"], { environment });
     expect(JSON.parse(asJson.printed)).toMatchObject([
       { name: "p", state: "enabled" },
@@ -247,9 +247,7 @@ describe("troupe mcp approve", () => {
     const { printed } = await run(folder, ["approve", "a"], { probe });
     expect(printed).toContain("-   | Who?\n+   | Who?<U+E0041>");
     const failing = async () => ({ status: "failed" as const, error: "gone" });
-    await expect(run(folder, ["approve", "a"], { probe: failing })).rejects.toThrow(
-      "could not be asked for its tools: gone",
-    );
+    await expect(run(folder, ["approve", "a"], { probe: failing })).rejects.toThrow("could not be listed: gone");
   });
 
   it("works from the last listing when nothing can be connected", async () => {
@@ -268,11 +266,11 @@ describe("troupe mcp approve", () => {
     const approveItem = async ({ digest }: { digest: string }): Promise<void> => void approved.push(digest);
     const { printed } = await run(folder, ["approve", "p"], { approveItem, sources: { trust: () => "new" } });
     expect(printed).toBe(
-      "The server uses:\nprogram: sh\nargument: -c\nargument: id\nhosts: none (no network)\nvariables: none of its own\nvariables of yours that it names: none\n\nApproved the server of p, as shown.\n",
+      "The server uses:\nprogram: sh\nargument: -c\nargument: id\nhosts: none (no network)\nvariables: none of its own\nyour variables that it refers to: none\n\nApproved the server of p, as shown.\n",
     );
     expect(approved).toEqual([expect.stringMatching(/^[0-9a-f]{64}$/)]);
     const untrusted = run(folder, ["approve", "p"], { approveItem, sources: { trust: () => "untrusted" } });
-    await expect(untrusted).rejects.toThrow("is of a folder that is not trusted");
+    await expect(untrusted).rejects.toThrow("belongs to a folder that is not trusted");
   });
 
   it("can be part of adding", async () => {

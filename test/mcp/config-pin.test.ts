@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { pinnedItem, serverKey, shownServer } from "../../src/tools/mcp/config/config-pin.ts";
 import type { McpServerConfig } from "../../src/tools/mcp/server.ts";
 
-describe("what stands for a server", () => {
+describe("the identity of a server", () => {
   const server = (transport: McpServerConfig["transport"]): McpServerConfig => ({
     name: "a",
     scope: "project",
@@ -29,14 +29,14 @@ describe("what stands for a server", () => {
         ),
         "hosts: none (no network)",
         "variables: S",
-        "variables of yours that it names: KEY",
+        "your variables that it refers to: KEY",
         "variable S: abc",
       ].join("\n"),
     );
     expect(shown({ type: "http", url: "https://a/b?key=$K&x", headers: { Authorization: "Bearer $TOKEN" } })).toBe(
       [
         "address (http): https://a/b?key=$K&x",
-        "variables of yours that it is sent: K, TOKEN",
+        "your variables that are sent to it: K, TOKEN",
         "header Authorization: Bearer $TOKEN",
       ].join("\n"),
     );

@@ -100,7 +100,7 @@ describe("an entry", () => {
     ["n", { url: "file:///etc/passwd" }, "url", "must begin with https"],
     ["n", { url: "https://me:pw@example.com" }, "url", "user name or password"],
     ["n", { url: "https://a", headers: { "a:b": "1" } }, "headers.a:b", "not the name of a header"],
-    ["n", { url: "https://a", headers: { a: "1\r\nb: 2" } }, "headers.a", "no header can"],
+    ["n", { url: "https://a", headers: { a: "1\r\nb: 2" } }, "headers.a", "not allowed in a header"],
     ["n", { command: "x", timeout: 0 }, "timeout", ">0"],
     ["n", { command: "x", sandbox: "on" }, "sandbox", "expected"],
   ])("that is wrong costs itself and a notice with its place: %s %j", async (name, entry, field, message) => {
@@ -222,7 +222,7 @@ describe("sources", () => {
       {
         source: folder.at("work/.github/mcp.json"),
         server: "f",
-        message: `takes the place of the server in ${folder.at("home/mcp-config.json")}`,
+        message: `replaces the server in ${folder.at("home/mcp-config.json")}`,
       },
     ]);
   });
@@ -369,7 +369,7 @@ describe("the servers of a project", () => {
       await folder.files({ "work/.mcp.json": json({ a: changed }) });
       const { servers, disabled, notices } = resolved(folder, { trust });
       expect([servers, disabled.map(({ reason }) => reason)]).toEqual([[], ["changed"]]);
-      expect(notices[0]?.message).toContain("it is not what was approved; to use it: troupe mcp approve a");
+      expect(notices[0]?.message).toContain("it has changed since it was approved; to use it: troupe mcp approve a");
     }
   });
 

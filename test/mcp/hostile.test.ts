@@ -42,7 +42,7 @@ describe("a hostile MCP server hurts only its own calls", () => {
     expect(server.state().status).toBe("connected");
   });
 
-  it("when the call is stopped: it ends at once, and the server is told", async () => {
+  it("ends at once when the call is stopped, and notifies the server", async () => {
     await using folder = await tempFolder({ log: "" });
     const server = mcp.use(scripted("hangs", { timeoutMs: 60_000, argument: folder.at("log") }));
     const [tool] = await toolsOf(server);
@@ -60,7 +60,7 @@ describe("a hostile MCP server hurts only its own calls", () => {
     ["flood", /wrote a line longer than 4 MiB/],
     ["line", /wrote a line longer than 4 MiB/],
     ["noise", /wrote more than 1 MiB that is no JSON-RPC message/],
-    ["notifies", /sent more than 5000 messages nobody asked for/],
+    ["notifies", /sent more than 5000 unrequested messages/],
     ["dies", /ended with exit code 3.*out of cheese/s],
   ])("when it answers a call with: %s", async (mode, words) => {
     const before = process.memoryUsage().rss;
@@ -75,10 +75,10 @@ describe("a hostile MCP server hurts only its own calls", () => {
     expect(await whileHealthy(callFirst(mcp.use(scripted(mode))))).toMatch(/hello$|after the garbage$/);
   });
 
-  it("when it answers calls nobody made, or with nothing", async () => {
+  it("when it answers calls that were not made, or with nothing", async () => {
     const server = mcp.use(scripted("lies", { timeoutMs: 1000 }));
     const outcome = await whileHealthy(callFirst(server).catch((error: Error) => error.message));
-    expect(outcome).toMatch(/hello$|failed in it|was silent/);
+    expect(outcome).toMatch(/hello$|refused the call or failed|was silent/);
     expect(outcome).not.toContain("for another call");
   });
 
@@ -102,7 +102,7 @@ describe("a hostile MCP server hurts only its own calls", () => {
     expect(tool?.description).not.toMatch(/\u001b|owned/);
   });
 
-  it("when its schemas are bombs: those tools are left out and named, the rest is offered", async () => {
+  it("when its schemas are bombs: those tools are dropped and named, the others are used", async () => {
     const notices: string[] = [];
     const server = mcp.use(scripted("bombs"), { onNotice: (_name, notice) => notices.push(notice) });
     expect((await toolsOf(server)).map(({ name }) => name)).toEqual(["bombs-cycle", "bombs-echo"]);
@@ -122,8 +122,8 @@ describe("a hostile MCP server hurts only its own calls", () => {
   });
 });
 
-describe("what a server asks while it works", () => {
-  it("reaches the one who called, bounded and safe to show, and the clock of the call stands still", async () => {
+describe("requests of a server during a call", () => {
+  it("reach the caller, bounded and safe to show, and the call's clock is paused", async () => {
     const asked: unknown[] = [];
     const server = mcp.use(scripted("asks", { timeoutMs: 3_000 }), {
       elicit: async (request) => {
@@ -156,6 +156,6 @@ describe("what a server asks while it works", () => {
       sample: async () => ({ model: "m", text: "" }),
     });
     const replies = await Promise.all([callFirst(mcp.use(config, user())), callFirst(mcp.use(config, user()))]);
-    expect(replies.join()).toContain("not known whom to ask");
+    expect(replies.join()).toContain("cannot be assigned to one");
   });
 });

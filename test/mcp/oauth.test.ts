@@ -77,7 +77,7 @@ describe("signing in", () => {
     expect(server.asked.filter((what) => what.startsWith("token"))).toEqual(["token authorization_code"]);
   });
 
-  it("is not needed where everyone is served", async () => {
+  it("is not needed for a public server", async () => {
     const server = await oauthServer();
     server.isProtected = false;
     const config = remote(server.url);
@@ -86,7 +86,7 @@ describe("signing in", () => {
     expect(server.asked.filter((what) => !what.startsWith("mcp "))).toEqual([]);
   });
 
-  it("works for a server that answers initialize to everyone and refuses the listing", async () => {
+  it("works for a server that answers initialize without a token and refuses the listing", async () => {
     const server = await oauthServer();
     server.open = ["server/discover", "initialize", "notifications/initialized"];
     const config = remote(server.url);
@@ -109,7 +109,7 @@ describe("signing in", () => {
     expect(await callFirst(session, {})).toContain("you");
   });
 
-  it("is not lost when a refusal holds words that cannot be stored", async () => {
+  it("is not lost when a refusal contains text that cannot be stored", async () => {
     const config = remote("http://127.0.0.1:1/mcp");
     await using folder = await tempFolder();
     const store = onDisk(folder, config);
@@ -167,7 +167,7 @@ describe("signing in", () => {
     expect(await whoami(client)).toEqual(YOU);
   });
 
-  it("is asked for, without a request for a token, while the secret of a client is not known", async () => {
+  it("is required, without a token request, while the client secret is unknown", async () => {
     const server = await oauthServer();
     server.clients.set("robot", { secret: "s3cret" });
     const config = remote(server.url, { clientId: "robot", grantType: "client_credentials" });
@@ -222,7 +222,7 @@ describe("signing in", () => {
     expect(other.asked).toEqual([]);
   });
 
-  it("registers anew when the address to come back to is another one", async () => {
+  it("registers again when the redirect address changes", async () => {
     const server = await oauthServer();
     const config = remote(server.url);
     const store = memorySignIn(config);
@@ -243,7 +243,9 @@ describe("signing in", () => {
     };
     const attempt = (more: Signing) => signIn(config, memorySignIn(config), more);
     await expect(attempt({ onAuthorize: refusing })).rejects.toThrow("the server answered: access_denied: not you");
-    await expect(attempt({ onAuthorize: () => undefined, timeoutMs: 30 })).rejects.toThrow("nobody signed in within");
+    await expect(attempt({ onAuthorize: () => undefined, timeoutMs: 30 })).rejects.toThrow(
+      "the sign-in was not completed within",
+    );
     const controller = new AbortController();
     const given = attempt({ onAuthorize: () => controller.abort(new Error("enough")), signal: controller.signal });
     await expect(given).rejects.toThrow("enough");
@@ -256,7 +258,7 @@ describe("signing in", () => {
 });
 
 describe("a session", () => {
-  it("refreshes an expired token by itself and keeps the new one", async () => {
+  it("refreshes an expired token automatically and stores the new one", async () => {
     await using folder = await tempFolder();
     const server = await oauthServer();
     const config = remote(server.url);
@@ -346,7 +348,7 @@ describe("a session", () => {
 });
 
 describe("the address to come back to", () => {
-  it("takes the browser with the right state, once, and nobody else", async () => {
+  it("accepts only the browser with the right state, once", async () => {
     const listener = await listenForRedirect({ state: "right", timeoutMs: 5000 });
     const visit = async (path: string, init?: RequestInit) => (await fetch(new URL(path, listener.url), init)).status;
     expect(listener.url).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/callback$/);
@@ -395,7 +397,7 @@ describe("tokens of the host program", () => {
     return store.read()?.tokens?.access_token ?? "";
   }
 
-  it("are asked for with the reason, in order: initial, refresh, upscope, refresh, reauth", async () => {
+  it("are requested with the reason, in order: initial, refresh, upscope, refresh, reauth", async () => {
     const server = await oauthServer();
     const good = await tokenWith(server);
     const fresh: Record<string, string> = { initial: good, upscope: "", refresh: "", reauth: "" };
@@ -459,7 +461,7 @@ describe("tokens of the host program", () => {
     expect(requests.map(({ reason }) => reason)).toEqual(["initial", "reauth"]);
   });
 
-  it("are asked for once when several requests are refused together, and go to the server alone", async () => {
+  it("are requested once when several requests are refused together, and are sent only to the server", async () => {
     const server = await oauthServer();
     const other = await oauthServer();
     other.isProtected = true;

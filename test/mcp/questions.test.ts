@@ -95,7 +95,7 @@ describe("a sampling request of an MCP server", () => {
 });
 
 describe("the connection of a server that may ask questions", () => {
-  it("belongs to one session; sessions nobody can answer for share one", async () => {
+  it("belongs to one session; sessions without a user share one", async () => {
     await using folder = await place();
     const config = { onPermissionRequest: approveAll };
     const answering = { ...config, onElicitationRequest: () => ({ action: "decline" as const }) };
@@ -112,7 +112,7 @@ describe("the connection of a server that may ask questions", () => {
   });
 });
 
-describe("the folders an MCP server is told about", () => {
+describe("the folders reported to an MCP server", () => {
   const told = async (config: SessionConfig, folder: TempFolder): Promise<string[]> => {
     const { results } = await play({
       tools: ["roots"],

@@ -150,7 +150,7 @@ describe("remote MCP servers", () => {
     expect(states).toEqual([undefined, "opaque-1"]);
   });
 
-  it("of the first SDK work over streamable HTTP, and are told when we leave", async () => {
+  it("of the first SDK work over streamable HTTP, and are notified when we disconnect", async () => {
     const methods: string[] = [];
     const sessions = new Map<string, StreamableHTTPServerTransport>();
     const url = await listen(async (request, response) => {
@@ -303,7 +303,7 @@ describe("a hostile remote server", () => {
   });
 });
 
-describe("where a remote server may be", () => {
+describe("the allowed address of a remote server", () => {
   const place = (url: string, overrides: Partial<McpServerConfig> = {}, headers: Record<string, string> = {}) =>
     httpPlace({ ...remoteConfig(url, overrides), transport: { type: "http", url, headers } });
   const dial = async (url: string, overrides: Partial<McpServerConfig> = {}) => {
@@ -323,9 +323,9 @@ describe("where a remote server may be", () => {
         "http://10.0.0.1/",
         "http://0x7f.1/",
       ])
-        await expect(dial(url, { scope })).rejects.toThrow(/reached only when a person's own settings name them/);
+        await expect(dial(url, { scope })).rejects.toThrow(/allowed only if the user's own settings name them/);
     for (const url of ["http://169.254.169.254/", "http://0.0.0.0/", "http://[::ffff:127.0.0.1]/"])
-      await expect(dial(url)).rejects.toThrow(/reached only/);
+      await expect(dial(url)).rejects.toThrow(/allowed only if/);
   });
 
   it("has a plain http or https URL", () => {
@@ -355,7 +355,7 @@ describe("where a remote server may be", () => {
     await (await fetch(own)).text();
     await (await fetch(other)).text();
     expect(seen).toEqual(["Bearer secret", undefined]);
-    await expect(fetch("http://example.com/token")).rejects.toThrow(/without encryption/);
+    await expect(fetch("http://example.com/token")).rejects.toThrow(/would not be encrypted/);
     close();
   });
 });

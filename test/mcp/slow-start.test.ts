@@ -97,7 +97,7 @@ describe("a server whose command installs its package first", () => {
 });
 
 describe("a server that ignores methods it does not know", () => {
-  it("is asked for its version once, not at each start", async () => {
+  it("is queried for its version once, not at each start", async () => {
     await using folder = await tempFolder({ log: "" });
     const config = scripted("silent", { argument: folder.at("log"), timeoutMs: 6000 });
     for (const start of [1, 2]) {

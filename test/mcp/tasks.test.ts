@@ -37,7 +37,7 @@ const lose = (): never => {
 };
 
 describe("a call that is made as a task", () => {
-  it("ORC-73: an answer that got lost is asked for again; it is the result that counts", async () => {
+  it("ORC-73: requests a lost answer again, and uses only the result", async () => {
     const { client, sent } = clientOf(({ method }, count) => {
       if (method === "tools/call") return { task: task("working") };
       if (method === "tasks/result") return { content: [] };
@@ -53,7 +53,7 @@ describe("a call that is made as a task", () => {
     ]);
   });
 
-  it("a server that is gone for good ends it", async () => {
+  it("ends when its server is gone for good", async () => {
     const { client, sent } = clientOf(({ method }) => (method === "tools/call" ? { task: task("working") } : lose()));
     await expect(call(client)).rejects.toThrow("lost");
     expect(sent.filter(({ method }) => method === "tasks/get")).toHaveLength(3);

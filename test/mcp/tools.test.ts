@@ -72,7 +72,7 @@ describe("an MCP tool", () => {
     expect(() => tool?.bind([1])).toThrow("Bad arguments for good-echo: give an object.");
   });
 
-  it("is not taken for harmless when its server says so", async () => {
+  it("is not treated as harmless because its server says so", async () => {
     const server = mcp.use(scripted("good"));
     const definitions = (await server.definitions(never())).map((one) => ({
       ...one,
@@ -120,7 +120,7 @@ describe("an MCP tool", () => {
   it("says when there is no output, and words a failure as data", async () => {
     expect(await callFirst(mcp.use(scripted("empty")))).toBe("The tool ended without output.");
     await expect(callFirst(mcp.use(scripted("fails")))).rejects.toThrow(
-      /^The tool echo of the MCP server fails failed; what it said, as data:\nno cheese$/,
+      /^The tool echo of the MCP server fails failed; its message, as data:\nno cheese$/,
     );
   });
 
@@ -170,21 +170,21 @@ describe("a definition that changes", () => {
     expect((await run(approved, { words: "yes" })).content).toContain("yes");
   });
 
-  it("is not called in its old form after the server changed it, and the new one is told (F02)", async () => {
+  it("is not called in its old form after the server changed it, and the new definition is announced (F02)", async () => {
     const changes: string[] = [];
     const server = mcp.use(scripted("changing"), {
       onToolsChanged: (_name, definitions) => changes.push(definitions[0]?.description ?? ""),
     });
     const [tool] = await toolsOf(server);
     expect((await run(tool)).content).toContain("changed");
-    await expect(run(tool)).rejects.toThrow(/has changed since it was offered to you/);
+    await expect(run(tool)).rejects.toThrow(/has changed since you received it/);
     expect(changes).toEqual(["Version 2"]);
     const [renewed] = await toolsOf(server);
     expect((await run(renewed)).content).toContain("changed");
     await expect.poll(() => changes).toEqual(["Version 2", "Version 3"]);
   });
 
-  it("is told like other lists that change, however often a server says so", async () => {
+  it("is announced like other changed lists, however often a server reports it", async () => {
     const changes: string[] = [];
     const server = mcp.use(scripted("lists"), { onListChanged: (name, what) => changes.push(`${name} ${what}`) });
     const [tool] = await toolsOf(server);
@@ -201,7 +201,7 @@ describe("a definition that changes", () => {
       if (definition) await server.call({ definition, arguments: {}, signal: new AbortController().signal });
     };
     await expect(run(tool, {}, { beforeMcpCall })).rejects.toThrow(
-      /has changed its tool echo at this moment, so it was not called/,
+      /has just changed its tool echo, so it was not called/,
     );
   });
 
@@ -223,12 +223,12 @@ describe("a definition that changes", () => {
     expect(server.state().status).toBe("pending");
     expect((await run(same, { words: "hi" })).content).toContain("hi");
     await expect(run(other)).rejects.toThrow(/has changed/);
-    await expect(run(gone)).rejects.toThrow(/is no longer offered/);
+    await expect(run(gone)).rejects.toThrow(/is no longer available/);
   });
 });
 
 describe("tools that are called as tasks", () => {
-  it("are asked about until they end, and cancelled when the call is stopped (ORC-74)", async () => {
+  it("are polled until they end, and cancelled when the call is stopped (ORC-74)", async () => {
     await using folder = await tempFolder({ log: "" });
     const statuses: string[] = [];
     const server = mcp.use(stdioConfig("version-one.mjs", [folder.at("log")]));

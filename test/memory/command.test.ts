@@ -89,7 +89,7 @@ test("what goes out comes in again as proposals; secrets neither go out nor come
   const { run, said, around } = stage(folder);
   await run('add "Use tabs."');
   await run('add "The word is xyzzy-plugh-9931-frobnicate."');
-  await expect(run(`add "Log in with ${SHAPED_SECRET} please."`)).rejects.toThrow("it holds a secret");
+  await expect(run(`add "Log in with ${SHAPED_SECRET} please."`)).rejects.toThrow("it contains a secret");
   const before = await run("export");
   expect(
     before
@@ -108,7 +108,7 @@ test("what goes out comes in again as proposals; secrets neither go out nor come
   expect(await other.run(`import ${folder.at("facts.jsonl")}`)).toMatch(/^1 proposal from .*, 0 known before\.\n$/);
   expect(other.said).toEqual([
     expect.stringContaining("1 line could not be understood"),
-    '"s" was left out: it holds a secret',
+    '"s" was left out: it contains a secret',
   ]);
   expect(await other.run("list")).toMatch(/proposed {3}repository {2}import/);
   expect(await other.run(`import ${folder.at("facts.jsonl")}`)).toContain("0 proposals");
@@ -146,7 +146,7 @@ test("a purge asks first, leaves no trace in the memory, and names the sessions 
   await expect(run("undo")).rejects.toThrow("There is nothing to undo.");
 });
 
-test("no agent decides through its shell, and words that make no sense are told so", async () => {
+test("no agent can decide through its shell, and invalid arguments are an error", async () => {
   await using folder = await tempFolder();
   const inShell = stage(folder, { environment: { TROUPE_SHELL: "1" } });
   for (const words of ['add "x y"', "accept abcd", "undo", "remove abcd"])

@@ -51,8 +51,8 @@ test("the reference server keeps the contract: proposals wait for a person, and 
 
   const vote = { fact: "Use tabs.", direction: "upvote", reason: "Seen.", voter: "agent:1" } as const;
   await memory.vote(vote);
-  await expect(memory.vote(vote)).rejects.toThrow("This was said already");
-  await expect(at("me/thing", "wrong").store(draft("Nobody."))).rejects.toThrow("does not know who you are");
+  await expect(memory.vote(vote)).rejects.toThrow("is already stored");
+  await expect(at("me/thing", "wrong").store(draft("Nobody."))).rejects.toThrow("did not accept your credentials");
   expect(await folder.read("memories.json")).toContain("Use tabs.");
 });
 
@@ -72,7 +72,7 @@ test("sessions keep facts there for each other: what a person says yes to at onc
   await onStage([stores(), votes(), says("ok")], options, async ({ session }) => {
     person(session);
     await session.sendAndWait({ prompt: "go" });
-    expect(resultsOf(session.events, "store_memory")).toEqual([expect.stringMatching(/^Remembered \(/)]);
+    expect(resultsOf(session.events, "store_memory")).toEqual([expect.stringMatching(/^Stored \(/)]);
     expect(resultsOf(session.events, "vote_memory")).toEqual(["Your upvote is counted."]);
     expect(JSON.stringify(session.events)).not.toContain("Bearer agents");
   });
@@ -83,7 +83,7 @@ test("sessions keep facts there for each other: what a person says yes to at onc
     expect(first("main").tools.find(({ name }) => name === "store_memory")?.description).toContain(
       "This memory is shared",
     );
-    expect(resultsOf(session.events, "store_memory")).toEqual([expect.stringMatching(/^Kept as a proposal/)]);
+    expect(resultsOf(session.events, "store_memory")).toEqual([expect.stringMatching(/^Stored as a proposal/)]);
   });
   await onStage([says("ok")], options, async ({ session, first }) => {
     await session.sendAndWait({ prompt: "go" });

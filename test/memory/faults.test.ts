@@ -59,7 +59,7 @@ const factsOf = (memory: Memory): string[] =>
   memory.journals.flatMap((journal) => [...journal.read().facts.values()].map(({ fact }) => fact));
 
 test.each(kinds)(
-  "a memory that is %s loses nothing that was acknowledged, and goes on",
+  "a memory that is %s loses nothing that was acknowledged, and keeps working",
   async (_, fault, operations) => {
     let points = 0;
     for (let at = 1; ; at++) {

@@ -17,7 +17,7 @@ function journalOf(memory: LocalMemory): Journal {
 
 const exportOf = (journal: Journal): string => exportFacts([...journal.read().facts.values()], ports().redactor).text;
 
-test("MEM-18 a fact has everything a person needs to judge it, and is there after a restart", async () => {
+test("MEM-18 a fact has everything a user needs to judge it, and survives a restart", async () => {
   await using folder = await tempFolder();
   const memory = localAt(folder.at("home"), folder.at("work"));
   const { id, outcome } = await memory.store(draft("Tests run with npm test."));
@@ -89,10 +89,10 @@ test("a change cannot be taken back over a later one", async () => {
   const { id } = await memory.store(accepted("Use tabs."));
   await journal.transact({ action: "edit", by: "person" }, (state) => editChange(state, id, { fact: "Use spaces." }));
   const first = journal.read().transactions[0]?.id;
-  await expect(journal.undo("person", first)).rejects.toThrow(`Nothing was undone: ${id} changed again since.`);
+  await expect(journal.undo("person", first)).rejects.toThrow(`Nothing was undone: ${id} changed again later.`);
 });
 
-test("what is damaged costs itself, is said, and is kept beside the file by the next change", async () => {
+test("a damaged line costs only itself, is reported, and is saved beside the file by the next change", async () => {
   await using folder = await tempFolder();
   const memory = localAt(folder.at("home"), folder.at("work"));
   const journal = journalOf(memory);
@@ -151,7 +151,7 @@ test("records of use do not pile up, and their sum stays right", async () => {
   expect(journal.read().transactions.length).toBeLessThan(10);
 });
 
-test("a file that is no file, or far too large, is said and costs only the memory", async () => {
+test("a file that is not regular or far too large is reported and costs only the memory", async () => {
   await using folder = await tempFolder();
   const memory = localAt(folder.at("home"), folder.at("work"));
   await folder.files({ [join("home", "memory", "user.jsonl", "inside")]: "" });
@@ -171,7 +171,7 @@ test("the same thing is not kept twice, nor brought back after a person took it 
   expect(await memory.store(draft("  use TABS "))).toEqual({ id, outcome: "known" });
   expect(await memory.store(accepted("Use tabs."))).toEqual({ id, outcome: "accepted" });
   await journal.transact({ action: "remove", by: "person" }, (state) => retractChange(state, [id]));
-  await expect(memory.store(accepted("Use tabs!"))).rejects.toThrow("A person has taken this fact out");
+  await expect(memory.store(accepted("Use tabs!"))).rejects.toThrow("The user has removed this fact");
   expect(await memory.store(accepted("Use tabs.", { author: "person" }))).toEqual({ id, outcome: "accepted" });
 });
 

@@ -90,7 +90,7 @@ const sources: Readonly<Record<string, () => Promise<{ steps: HttpStep[]; option
 };
 
 describe("a rule that was planted", () => {
-  it.each(Object.entries(sources))("in %s stays a proposal, and no later session is told", async (_, source) => {
+  it.each(Object.entries(sources))("in %s stays a proposal, and no later session sees it", async (_, source) => {
     const { steps, options = {} } = await source();
     const all = { context: { memory }, environment, ...options, files: { ...repository(), ...options.files } };
     await onStage([...steps, says("Hello.")], all, async (stage) => {
@@ -199,7 +199,7 @@ describe("a rule that was planted", () => {
       );
       await session.sendAndWait({ prompt: "go" });
       expect(resultsOf(session.events, "store_memory")).toEqual(
-        Array(2).fill(expect.stringContaining("A person has taken this fact out of the memory.")),
+        Array(2).fill(expect.stringContaining("The user has removed this fact from the memory.")),
       );
       expect(factsAt(stage).map(({ status }) => status)).toEqual(["retracted", "retracted"]);
       await expectNoRule(stage);

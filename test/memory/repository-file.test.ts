@@ -52,7 +52,7 @@ test("MEM-03 MEM-17 MEM-19 with the file turned on, what a person accepted is wr
   expect((await memory.recall()).text).toContain("Use tabs.");
 });
 
-test("what stands in the file of a repository is not told; a person is pointed to it", async () => {
+test("facts in the file of a repository are not recalled; a notice points to them", async () => {
   await using folder = await tempFolder();
   const root = folder.at("work");
   const memory = fileMemory(folder.at("home"), root);
@@ -70,7 +70,7 @@ test("what stands in the file of a repository is not told; a person is pointed t
   expect(recall.text).toBeUndefined();
   expect(recall.notices).toEqual([
     `${FILE}: 2 lines could not be understood and were left out.`,
-    `1 fact in ${FILE} not in your memory; look with: troupe memory import ${FILE}`,
+    `1 fact in ${FILE} not in your memory. To review: troupe memory import ${FILE}`,
   ]);
   await memory.store(accepted("Use tabs."));
   await memory.close();

@@ -114,7 +114,7 @@ test("no order of steps makes a fact told that no person accepted there, and not
   );
 });
 
-test("what is told is exactly what stands as accepted in the journals of the place", async () => {
+test("sessions see exactly the accepted facts in the journals of the location", async () => {
   await using folder = await tempFolder();
   let run = 0;
   await fc.assert(

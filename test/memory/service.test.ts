@@ -84,10 +84,10 @@ test("MEM-05 MEM-06 the service is asked once, and its text, count, definitions 
 
 const failures: [string, Answer, string][] = [
   ["fails", json({}, 500), "it answered with status 500"],
-  ["sends garbage", (response) => response.end("<html>"), "its answer is not what the contract says"],
-  ["sends another shape", json({ memoryCount: "many" }), "its answer is not what the contract says"],
+  ["sends garbage", (response) => response.end("<html>"), "its answer does not follow the contract"],
+  ["sends another shape", json({ memoryCount: "many" }), "its answer does not follow the contract"],
   ["sends too much", (response) => response.end("x".repeat(300_000)), "it sent more than 262144 bytes"],
-  ["nests without end", (response) => response.end("[".repeat(100_000)), "its answer is not what the contract says"],
+  ["nests without end", (response) => response.end("[".repeat(100_000)), "its answer does not follow the contract"],
   ["hangs", () => undefined, "it did not answer within 300 ms"],
   ["hangs in the middle", (response) => void response.write('{"memoryCount":'), "it did not answer within 300 ms"],
   ["hangs up", (response) => void response.destroy(), "the request failed (ECONNRESET)"],
@@ -104,7 +104,7 @@ test.each(failures)(
   },
 );
 
-test("MEM-07 a service that is not there costs no more, and is left alone for a minute", async () => {
+test("MEM-07 a service that does not answer costs no more, and is not queried for a minute", async () => {
   const { url, requests } = await serviceWith(json({}, 503));
   const stamp = virtualClock();
   const memory = memoryAt(url, { stamp });
@@ -118,7 +118,7 @@ test("MEM-07 a service that is not there costs no more, and is left alone for a 
   expect(nobody.notices).toEqual([expect.stringContaining("the request failed (")]);
 });
 
-test("MEM-08 those who ask at the same time share one request; another repository is another request", async () => {
+test("MEM-08 concurrent queries share one request; another repository is another request", async () => {
   const waiting: (() => void)[] = [];
   const { url, requests } = await serviceWith((response, request) => {
     const memoriesContext = `about ${request.url}`;
@@ -135,7 +135,7 @@ test("MEM-08 those who ask at the same time share one request; another repositor
   expect(requests).toHaveLength(2);
 });
 
-test("what was asked is asked again after five minutes, and by whoever has another token", async () => {
+test("repeats a query after five minutes, and for another token", async () => {
   const { url, requests } = await serviceWith(json({ memoryCount: 0 }));
   const stamp = virtualClock();
   const prompts: ServicePrompts = new Map();
@@ -182,17 +182,17 @@ test("what is stored goes there whole and without secrets, and the next session 
   });
   await memory.recall();
   expect(requests).toHaveLength(3);
-  await expect(memory.store(accepted(`Use ${SHAPED_SECRET}.`))).rejects.toThrow("it holds a secret");
+  await expect(memory.store(accepted(`Use ${SHAPED_SECRET}.`))).rejects.toThrow("it contains a secret");
   expect(requests).toHaveLength(3);
 });
 
 test.each([
-  [401, "does not know who you are"],
+  [401, "did not accept your credentials"],
   [403, "You may not write to the memory of me/thing."],
   [404, "knows no such repository or fact (me/thing)"],
-  [409, "This was said already"],
+  [409, "is already stored"],
   [500, "answered with status 500"],
-])("a refusal with status %i is told for what it is", async (status, words) => {
+])("reports a refusal with status %i in words", async (status, words) => {
   const { url } = await serviceWith(json({}, status));
   const vote = { fact: "Use tabs.", direction: "upvote", reason: "Seen.", voter: "agent:1" } as const;
   await expect(memoryAt(url).store(accepted("Use tabs."))).rejects.toThrow(words);

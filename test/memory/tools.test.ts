@@ -42,7 +42,7 @@ test("MEM-12 store_memory takes subject, fact, citations and reason, and a scope
   expect(Object.keys(propertiesOf(single.parameters))).toEqual(["subject", "fact", "citations", "reason"]);
 });
 
-test("MEM-13 secrets are masked before anything else looks, also for the person who is asked", async () => {
+test("MEM-13 secrets are masked before any other step, also in the permission request", async () => {
   const store = injectedMemory();
   const tool = storeMemoryTool(agentFor({ store }));
   const secret = { ...input, fact: `Deploy with ${KNOWN_SECRET} or ${SHAPED_SECRET} on Mondays.` };
@@ -53,11 +53,11 @@ test("MEM-13 secrets are masked before anything else looks, also for the person 
     /^Deploy with \[redacted:DEPLOY_PASSWORD\] or \[redacted:[\w.-]+\] on Mondays\.$/,
   );
   expect(await failureOf(tool, { ...input, fact: KNOWN_SECRET }, context)).toMatchObject({
-    message: "Invalid inputs: there is nothing left but a secret.",
+    message: "Invalid inputs: it contains nothing but a secret.",
   });
 });
 
-test("MEM-14 what is wrong is told apart: inputs, scope, no client", async () => {
+test("MEM-14 distinguishes errors: inputs, scope, no client", async () => {
   const tool = storeMemoryTool(agentFor());
   const failures = [
     await failureOf(tool, { ...input, fact: 5 }, context),
@@ -86,7 +86,7 @@ test("MEM-15 MEM-16 vote_memory takes an exact fact, a direction and a reason, a
   expect((await failureOf(voteMemoryTool(without), vote, context)).message).toBe("This memory does not take votes.");
 });
 
-test("MEM-22 the person who is asked sees what would be kept and where, or how would be voted", async () => {
+test("MEM-22 the permission request shows what would be stored and where, or the vote", async () => {
   expect(
     await storeMemoryTool(agentFor())
       .bind({ ...input, scope: "user" })
@@ -105,10 +105,10 @@ test("a call that a rule let through is a proposal; one that a person said yes t
   const store = localAt(folder.at("home"), folder.at("work"));
   const approved = new Set(["call_2"]);
   const tool = storeMemoryTool(agentFor({ store, isApproved: (id) => approved.has(id) }));
-  expect(await contentOf(tool, input, context)).toMatch(/^Kept as a proposal \([\w-]+\)\. .*troupe memory accept/);
+  expect(await contentOf(tool, input, context)).toMatch(/^Stored as a proposal \([\w-]+\)\. .*troupe memory accept/);
   expect(await toldAt(store)).toBe("");
   const second = contextFor("/", { toolCallId: "call_2" });
-  expect(await contentOf(tool, { ...input, fact: "Lint with npm run check." }, second)).toMatch(/^Remembered \(/);
+  expect(await contentOf(tool, { ...input, fact: "Lint with npm run check." }, second)).toMatch(/^Stored \(/);
   expect(await toldAt(store)).toContain("Lint with npm run check.");
   expect(await toldAt(store)).not.toContain("npm test");
 });
@@ -154,7 +154,7 @@ test("one session has one vote for a fact, and may change its mind", async () =>
   const tool = voteMemoryTool(agentFor({ store }));
   const vote = { fact: "Use tabs.", direction: "upvote", reason: "Seen." };
   await contentOf(tool, vote, context);
-  expect((await failureOf(tool, vote, context)).message).toBe("This session has given the fact its upvote already.");
+  expect((await failureOf(tool, vote, context)).message).toBe("This session has already voted on the fact: upvote.");
   await contentOf(tool, { ...vote, direction: "downvote" }, context);
   const votes = store.journals.flatMap((journal) => [...journal.read().facts.values()].map((fact) => fact.votes));
   expect(votes).toMatchObject([{ up: 0, down: 1, by: [{ direction: "downvote" }] }]);
@@ -164,10 +164,10 @@ test("one session has one vote for a fact, and may change its mind", async () =>
 test("one session cannot flood the memory", async () => {
   const tool = storeMemoryTool(agentFor());
   for (let count = 0; count < 20; count++) await contentOf(tool, { ...input, fact: `Fact number ${count}.` }, context);
-  expect((await failureOf(tool, input, context)).message).toBe("A session can give the memory 20 facts at most.");
+  expect((await failureOf(tool, input, context)).message).toBe("A session can add 20 facts to the memory at most.");
 });
 
-test("MEM-55 what a service says about storing stands in the description, bounded", () => {
+test("MEM-55 the service's storage instructions are in the description, bounded", () => {
   const definitions = () => ({
     store: { scopes: ["repository"] as const },
     storeInstructions: `Be brief. ${"x".repeat(5000)}`,
@@ -180,7 +180,7 @@ test("MEM-55 what a service says about storing stands in the description, bounde
   expect(memory.scopes).toEqual(["repository"]);
 });
 
-test("MEM-04 an injected memory stands in the system prompt, without files or network", async () => {
+test("MEM-04 an injected memory is in the system prompt, without files or network", async () => {
   const { text } = await injectedMemory({ text: "- The user likes tea." }).recall();
   const prompt = systemPrompt({ context: { cwd: "/" }, platform: "linux", tools: [], ...(text && { memories: text }) });
   expect(prompt).toContain("- The user likes tea.");

@@ -192,7 +192,7 @@ describe("a provider package of the user's", () => {
     });
   });
 
-  it("is asked for structured output in its own words", async () => {
+  it("is asked for structured output in its own format", async () => {
     const schema = { type: "object" };
     const { asked } = await talk({
       parts: [finish],
@@ -301,9 +301,9 @@ describe("a provider package of the user's", () => {
     [
       "speaks an older interface",
       { version: "v1" },
-      { kind: "internal", hint: "Install a release of the package that speaks v2 or v3." },
+      { kind: "internal", hint: "Install a release of the package that implements v2 or v3." },
     ],
-  ])("that %s ends with an error that says so", async (_, options, error) => {
+  ])("that %s ends with an error that names the cause", async (_, options, error) => {
     const { events } = await talk(options);
     expect(events.at(-1)).toMatchObject({ type: "end", stop: "error", error });
   });

@@ -59,7 +59,7 @@ describe("a model that was asked for", () => {
     });
   });
 
-  it("is asked for the usage of streams unless its provider says otherwise", async () => {
+  it("requests the usage of streams unless its provider says otherwise", async () => {
     const asks = async (name: string, file: object = {}): Promise<unknown> => {
       let body = "";
       const fetch = async (_url: string, init: RequestInit): Promise<Response> => {
@@ -109,7 +109,7 @@ describe("a model that was asked for", () => {
     });
   });
 
-  it("is refused when nobody knows it, with the nearest name", async () => {
+  it("is refused when it is unknown, with the nearest name", async () => {
     const keys = { OPENAI_API_KEY: "k", ANTHROPIC_API_KEY: "k" };
     expect(await refusal(resolveModel(settings(keys), "claud-opus-5-5", noNetwork))).toEqual({
       kind: "configuration",
@@ -117,11 +117,11 @@ describe("a model that was asked for", () => {
       hint: "Did you mean anthropic/claude-opus-5-5?",
     });
     expect(await refusal(resolveModel(settings(keys), "zzzzzzzzzzzz", noNetwork))).toMatchObject({
-      hint: "Run `troupe models` to see what there is.",
+      hint: "Run `troupe models` to list the models.",
     });
   });
 
-  it("is taken at the user's word, and when the provider does not know it, the nearest name is told", async () => {
+  it("is trusted as the user gives it, and the nearest name is suggested when the provider does not know it", async () => {
     await using server = await serve((asked, response) => {
       if (asked.url === "/v1/models") return json(response, { data: [{ id: "qwen-large" }, { id: "qwen-small" }] });
       return json(response, { error: { message: "no such model" } }, 404);
@@ -266,7 +266,7 @@ describe("when no model was asked for", () => {
     const resolved = await resolveModel(moved(settings({}), {}), undefined);
     expect(resolved).toMatchObject({
       providerId: "understudy",
-      label: "understudy (built in, as no model is configured)",
+      label: "understudy (built in, because no model is configured)",
     });
   });
 
@@ -278,7 +278,7 @@ describe("when no model was asked for", () => {
   });
 });
 
-describe("requests go where they should", () => {
+describe("requests go to the right provider", () => {
   it.each([
     [
       "/openai/deployments/my%20gpt/chat/completions?api-version=2024-10-21",

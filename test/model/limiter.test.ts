@@ -88,7 +88,7 @@ describe("a rate limit that hits a hundred agents at once", () => {
     expect((await collect(patient.stream(request, live))).at(-1)).toMatchObject({ type: "end", stop: "done" });
   });
 
-  it("does not park anyone for an hour: they are told at once", async () => {
+  it("refuses at once instead of waiting for an hour", async () => {
     const stamp = virtualClock();
     const provider = scripted(stamp, () => failing(modelError("rate_limit", { retryAfterMs: 3_600_000 })));
     const limiter = new Limiter({ stamp });
@@ -129,7 +129,7 @@ describe("a rate limit that hits a hundred agents at once", () => {
 });
 
 describe("an outage", () => {
-  it("opens the breaker after five failures in a row; one probe in 30 s then stands for all", async () => {
+  it("opens the breaker after five failures in a row; then one probe in 30 s decides for all", async () => {
     const stamp = virtualClock();
     const opensAt = stamp.monotonic() + 40_000;
     const provider = scripted(stamp, (_n, now) => (now < opensAt ? failing(modelError("network")) : done), 5);
@@ -189,7 +189,7 @@ describe("waiting in line", () => {
     expect(order).toEqual(["first again", "second", "third"]);
   });
 
-  it("lets those of low priority go only when nobody else waits, in their own order", async () => {
+  it("starts low-priority requests only when no others wait, in their own order", async () => {
     const stamp = virtualClock();
     const limiter = new Limiter({ stamp, maxConcurrency: 1 });
     const first = await limiter.join().enter(live);
@@ -211,7 +211,7 @@ describe("waiting in line", () => {
     expect(order).toEqual(["main 1", "main 2", "beside 1", "beside 2"]);
   });
 
-  it("ends at once for who is aborted, and only for them", async () => {
+  it("ends at once for an aborted waiter, and only for it", async () => {
     const stamp = virtualClock();
     const limiter = new Limiter({ stamp, maxConcurrency: 1 });
     const stop = new AbortController();

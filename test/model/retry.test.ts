@@ -46,7 +46,7 @@ describe("a failed attempt", () => {
         kind: "server",
         statusCode: 503,
         code: "busy",
-        hint: "The provider has trouble of its own. Try again later or choose another model.",
+        hint: "The provider has an internal problem. Try again later or choose another model.",
       },
     });
   });

@@ -44,7 +44,7 @@ export const featureDefects: readonly Defect[] = [
     find: "const MIN_USER_MESSAGES = 3;",
     replace: "const MIN_USER_MESSAGES = 2;",
     test: "test/features/board-shutdown.test.ts",
-    title: "MEM-39 MEM-43 with two there is none",
+    title: "MEM-39 MEM-43 with two messages does not run",
     why: "Short sessions would start a process.",
   },
   {
@@ -143,7 +143,7 @@ export const featureDefects: readonly Defect[] = [
     find: "title.startsWith(own) &&",
     replace: 'title === "" &&',
     test: "test/cli/tree.test.ts",
-    title: "BLX-39 have the names of roles",
+    title: "BLX-39 show the names of roles",
     why: "Roles would stay English in every language.",
   },
   {

@@ -35,7 +35,7 @@ export const recordsDefects: readonly Defect[] = [
     find: "this.#known = { ...this.#known, doubtful: true };",
     replace: "",
     test: "test/store/fault.test.ts",
-    title: "after a failed sync, what was acknowledged without one is written anew to a new file",
+    title: "after a failed sync, rewrites to a new file what was acknowledged without a sync",
     why: "Pages that the disk dropped would count as written.",
   },
   {
@@ -59,19 +59,19 @@ export const recordsDefects: readonly Defect[] = [
   {
     id: "repeated-record-used",
     file: "src/store/log/read-log.ts",
-    find: "if (!repeated) take(record.event);",
-    replace: "take(record.event);",
+    find: "if (!isRepeated) this.#take(event);",
+    replace: "this.#take(event);",
     test: "test/store/damage.test.ts",
-    title: "loses only what is damaged, names it and stays as it is",
+    title: "loses only the damaged part, reports it and stays as it is",
     why: "A repeated record would count twice.",
   },
   {
     id: "gap-not-reported",
     file: "src/store/log/read-log.ts",
-    find: "if (!follows && !damageBefore) damage.push",
-    replace: "if (false) damage.push",
+    find: "if (!follows && !this.#damageBefore) this.#outOfSequence",
+    replace: "if (false) this.#outOfSequence",
     test: "test/store/damage.test.ts",
-    title: "loses only what is damaged, names it and stays as it is",
+    title: "loses only the damaged part, reports it and stays as it is",
     why: "Lost records would not be reported.",
   },
   {
@@ -100,7 +100,7 @@ export const recordsDefects: readonly Defect[] = [
     replace:
       '    case "running":\n      if (signal.kind === "process_gone") return { status: "failed", reason: "interrupted" };\n      if (signal.kind === "turn_ended") return afterTurn(signal.outcome, signal.continues);',
     test: "test/tasks/registry.test.ts",
-    title: "makes who was cut off idle, once, with its messages and notices, and nothing runs by itself",
+    title: "makes interrupted agents idle, once, with their messages and notices, and nothing runs automatically",
     why: "An agent that a crash cut off could not go on.",
   },
   {
@@ -109,7 +109,7 @@ export const recordsDefects: readonly Defect[] = [
     find: "while (this.#used < this.#limits.maxConcurrency) {",
     replace: "while (this.#used <= this.#limits.maxConcurrency) {",
     test: "test/tasks/slots.test.ts",
-    title: "are never more than there are, and nobody waits while one is free",
+    title: "are never more than the limit, and no task waits while one is free",
     why: "One more agent than allowed would run at the same time.",
   },
   {
@@ -118,7 +118,7 @@ export const recordsDefects: readonly Defect[] = [
     find: "this.#awaited.set(awaited, waiter);",
     replace: "",
     test: "test/tasks/slots.test.ts",
-    title: "are lent down a chain and come back, whoever leaves first",
+    title: "are lent down a chain and come back, in any order of release",
     why: "A parent that waits for its child would block it for ever.",
   },
   {
@@ -218,7 +218,7 @@ export const recordsDefects: readonly Defect[] = [
     find: 'if (reached) return { kind: "limit", reached };',
     replace: "",
     test: "test/scenarios/budgets.test.ts",
-    title: "what children use comes out of the share of who started them",
+    title: "counts the usage of children against the share of their parent",
     why: "A run would go on beyond its limits.",
   },
   {

@@ -1,7 +1,7 @@
 import type { Defect } from "./defect.ts";
 
 const slots = { file: "src/tasks/slots.ts", test: "test/tasks/slots.test.ts" } as const;
-const title = "are never more than there are, and nobody waits while one is free";
+const title = "are never more than the limit, and no task waits while one is free";
 
 /** Defects that the run must not count as caught. */
 export const defects: readonly Defect[] = [

@@ -330,7 +330,7 @@ describe("addresses and foreign tools", () => {
   });
 });
 
-describe("what is said about a denial", () => {
+describe("the text of a denial", () => {
   const told = (command: string, parts: PolicyParts = {}): [string, string | undefined] => {
     const question = shellQuestion(command);
     const decision = decide(policy(parts), question);
@@ -350,8 +350,8 @@ describe("what is said about a denial", () => {
 
   it("offers the model no way around a rule", () => {
     expect(told("rm x", { rules: rules("deny", "shell(rm)") })).toEqual([
-      "Permission denied: denied by the rule shell(rm) (--deny-tool). Asking again or wording it differently will not " +
-        "help; find another way or tell the user.",
+      "Permission denied: denied by the rule shell(rm) (--deny-tool). Do not repeat or reword the call; use " +
+        "another approach or tell the user.",
       undefined,
     ]);
   });

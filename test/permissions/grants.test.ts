@@ -62,7 +62,7 @@ it("says what is wrong with a broken file and leaves it alone", async () => {
   await using folder = await tempFolder({ "permissions-config.json": "{ broken" });
   const file = folder.at("permissions-config.json");
   expect(() => openGrants({ disk: nodeDisk, file, location: "/repo" })).toThrow(
-    /permissions-config\.json is not JSON: .* Mend or remove it/,
+    /permissions-config\.json is not JSON: .* Fix or delete it/,
   );
   expect(await folder.read("permissions-config.json")).toBe("{ broken");
 });

@@ -60,7 +60,7 @@ describe("paths in rules", () => {
     ["read(keys/*.pem)", ["keys/one.pem"]],
     ["read(keys/**)", ["keys/one.pem", "keys/deep/two.PEM"]],
     ["read(src/d*)", ["src/deep/b.ts"]],
-  ])("denies with %s also what lies below, in any spelling", async (rule, expected) => {
+  ])("denies with %s also everything below, in any spelling", async (rule, expected) => {
     await using folder = await workspace();
     const root = folder.at("w");
     const parts = { root, rules: rules("deny", rule) };
@@ -89,7 +89,7 @@ describe("paths that a person must agree to", () => {
   const decided = (parts: PolicyParts & { consented?: string[] }, access: Access = workflow): Decision =>
     decide({ ...policy(parts), consented: parts.consented ?? [] }, { access, toolName: "edit", cwd: "/srv/project" });
 
-  it("are asked about, and the denial names the flag that allows them", () => {
+  it("need permission, and the denial names the flag that allows them", () => {
     const parts = { rules: rules("allow", "write"), mode: yolo };
     const question: PermissionQuestion = { access: workflow, toolName: "edit", cwd: "/srv/project" };
     const decision = decided(parts);

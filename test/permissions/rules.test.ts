@@ -62,10 +62,10 @@ describe("a rule that cannot be used is an error with its place and a remedy", (
       '"zzzzzzzz" is neither a kind, a tool nor an MCP server (known kinds are shell, read, write, url, memory, mcp, mcp-sampling, custom-tool, agent, sandbox-off)',
     ],
     ["", "it is empty"],
-    ["shell(git", "its bracket is open; it must end with )"],
+    ["shell(git", "the closing ) is missing"],
     ["(x)", "it must read kind or kind(argument), with one pair of parentheses around the argument"],
     ["shell()", "its argument is empty; write shell to mean all of that kind"],
-    ["shell( *)", "no command stands before the *; write shell to mean every command"],
+    ["shell( *)", "there is no command before the *; write shell to mean every command"],
     [
       "shell(a; b)",
       "it can never match, because ; is not part of a plain command word; use shell(command) or shell(command:*)",

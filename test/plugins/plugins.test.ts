@@ -127,7 +127,7 @@ describe("which plugins", () => {
     "home/installed-plugins/market/notes.txt": "",
   };
 
-  it("come by flag first, then from settings, then installed; a clash is said", async () => {
+  it("come by flag first, then from settings, then installed; a conflict is reported", async () => {
     await using it = await stage(tree);
     const { plugins, notices } = await it.load({ given: [it.at("flag")], configured: [it.at("set"), it.at("more")] });
     expect(plugins.map(({ name, source }) => [name, source])).toEqual([
@@ -139,7 +139,7 @@ describe("which plugins", () => {
     expect(notices).toMatchObject([{ kind: "clash", path: it.at("set") }]);
   });
 
-  it("are only those given by flag when that is asked for", async () => {
+  it("are only those given by flag when that is requested", async () => {
     await using it = await stage(tree);
     const { plugins } = await it.load({ given: [it.at("flag")], configured: [it.at("more")], onlyGiven: true });
     expect(plugins.map(({ name }) => name)).toEqual(["same"]);
@@ -248,7 +248,7 @@ describe("paths", () => {
   });
 });
 
-describe("what a plugin is told", () => {
+describe("what a plugin receives", () => {
   it("is where it lies, where it may keep things, and where the work is", async () => {
     await using it = await stage({ "p/plugin.json": manifest({ name: "p" }) });
     const { plugins } = await it.load({ given: [it.at("p")] });

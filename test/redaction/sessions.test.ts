@@ -165,7 +165,7 @@ describe("two hundred secrets and more, planted in sessions with a memory", () =
     });
   });
 
-  it("on the context board: none is in its table or in what is told of it", async () => {
+  it("on the context board: none is in its table or its output", async () => {
     const planted = plantedSecrets(5);
     const adds = factsOf(textsOf(planted)).map((text, index): Call => {
       const entry = { name: `entry-${index}`, description: `about ${text.slice(0, 80)}`, context: text };

@@ -27,11 +27,11 @@ describe("Flags", () => {
     const rule = { effect: "allow", source: { name: "--allow-tool" } } as const;
     const names = { tools: {}, servers: [], customTools: [] };
     expect(() => parseRule("shell(git", rule, names)).toThrow(
-      '--allow-tool: the rule "shell(git" cannot be used: its bracket is open; it must end with ).',
+      '--allow-tool: the rule "shell(git" cannot be used: the closing ) is missing.',
     );
   });
 
-  it("that are unknown are asked about in one clean sentence", () => {
+  it("reports unknown flags in one clean sentence", () => {
     const { message, hint } = usage("Unknown flag --promt. Did you mean --prompt?");
     expect(withHint(message, hint)).toBe("Unknown flag --promt. Did you mean --prompt? See `troupe --help`.");
     expect(withHint("It is so. ", "Do that.")).toBe("It is so. Do that.");
@@ -78,7 +78,7 @@ describe("JSON that cannot be read", () => {
     ['{\n "mcpServers": {\n  "server": { "command": nope, "args": [] }\n }\n}', " (line 3)"],
     ["{ half", ""],
     ['{ "a": 1 }', ""],
-  ])("%j is told of with its line, where the engine says it", (text, place) => {
+  ])("reports %j with its line, where the engine gives it", (text, place) => {
     expect(jsonTroublePlace(text)).toBe(place);
   });
 

@@ -25,7 +25,7 @@ describe("A session of the runtime", () => {
       expect(JSON.stringify(done)).not.toContain("OUTSIDE-CONTENT");
     }));
 
-  it("goes on with the model of its main agent, not with that of an agent in the background", () =>
+  it("resumes with the model of its main agent, not with that of a background agent", () =>
     inPlace(
       async ({ root, folder, runtime }) => {
         const work = { baseUrl: "http://127.0.0.1:9/v1", wireApi: "completions", apiKeyVariable: "K" };
@@ -79,7 +79,7 @@ describe("A session of the runtime", () => {
       expect(text).not.toContain(secret);
     }));
 
-  it("that began in plan mode is resumed in plan mode when no mode is asked for", () =>
+  it("resumes in plan mode if it began in plan mode and no mode is requested", () =>
     inPlace(async ({ folder, runtime, script }) => {
       const one = await runtime.createSession({
         cwd: folder,

@@ -180,17 +180,17 @@ async function checkRecovery(at: number): Promise<void> {
 }
 
 describe("kill -9 between any two events of a tree of agents", () => {
-  it("loses nobody: all are listed, nothing runs twice, everyone is heard of once and can go on", {
+  it("loses no agent: all are listed, nothing runs twice, each is reported once and can continue", {
     timeout: 600_000,
   }, async () => {
     await forEach(slow ? Array.from({ length: EVENTS }, (_, index) => index + 1) : SAMPLE, checkAfterKill);
   });
 
-  it("and again while it is being taken up: the same", { timeout: 600_000 }, async () => {
+  it("and again while it is being resumed: the same", { timeout: 600_000 }, async () => {
     await forEach(slow ? [14, 30, 47, 61, 68, 76, 93] : [47, 68], checkRecovery);
   });
 
-  it("between what a call read and its end: the parent hears of it all the same", async () => {
+  it("between a call's reads and its end: the parent is notified all the same", async () => {
     const root = newRoot();
     await killed(root, "create", "troupe.task_notice_delivered idle chief");
     const { events } = await companyStore(root).read("one");
@@ -201,7 +201,7 @@ describe("kill -9 between any two events of a tree of agents", () => {
     await taken.session.close();
   });
 
-  it("right behind a message that an idle agent was to wake for: whoever wrote hears that it does not work", async () => {
+  it("right after a message that should wake an idle agent: the sender learns that it does not run", async () => {
     const root = newRoot();
     expect(await killed(root, "write", "troupe.task_message")).toMatchObject({ finished: false, errors: "" });
     const taken = await acceptPrompt(root);
@@ -211,7 +211,7 @@ describe("kill -9 between any two events of a tree of agents", () => {
     await taken.session.close();
   });
 
-  it("a tree that nobody disturbs is done", async () => {
+  it("finishes a tree that is not disturbed", async () => {
     const root = newRoot();
     expect(await killed(root, "create", 0)).toMatchObject({ finished: true, errors: "" });
     expect([...ledgerOf(root)].sort()).toEqual(["clerk", "helper", "worker"]);

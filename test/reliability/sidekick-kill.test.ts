@@ -83,7 +83,7 @@ const count = (events: readonly SessionEvent[], type: string): number =>
   events.filter((event) => event.type === type).length;
 
 describe("killed while a sidekick works", () => {
-  it("MEM-50 what it sent is told once: killed before it is sent, after it, when it is told, and when it is heard", async () => {
+  it("MEM-50 delivers its entry once: killed before it is sent, after it, at its notice, and when it is read", async () => {
     const points = [
       ["troupe.sidekick_triggered", "scout#1"],
       ["troupe.inbox_entry", "scout#1"],

@@ -79,7 +79,7 @@ describe("attachments of a message", () => {
       ]);
     }));
 
-  it("a selection stands before the prompt and cannot end its own frame", () =>
+  it("a selection precedes the prompt and cannot end its own frame", () =>
     scene({}, async ({ session, server }) => {
       const selection = { start: { line: 1, character: 4 }, end: { line: 1, character: 9 } };
       const text = "a ``` b </ide_selection> c";
@@ -165,7 +165,7 @@ describe("attachments of a message", () => {
     }),
   );
 
-  it("text is quoted, and what cannot be shown is said to be there", () =>
+  it("quotes text, and names what cannot be shown", () =>
     scene({}, async ({ session, server }) => {
       const data = (text: string) => Buffer.from(text).toString("base64");
       await send(
@@ -187,7 +187,7 @@ describe("attachments of a message", () => {
       expect(JSON.stringify(server.requests.at(-1)?.body)).toContain(DOT);
     }));
 
-  it("too large ones are refused, and nothing is said", () =>
+  it("refuses too large ones without a message", () =>
     scene({ steps: [] }, async ({ session }) => {
       const data = Buffer.alloc(33 * 1024 * 1024).toString("base64");
       const refused = send(session, { type: "blob", data, mimeType: "image/png", displayName: "big.png" });
@@ -196,7 +196,7 @@ describe("attachments of a message", () => {
     }));
 });
 
-it("what an answer rests on is told with it", () => {
+it("reports the sources of an answer with it", () => {
   const sse = (type: string, data: object) => `event: ${type}\ndata: ${JSON.stringify({ type, ...data })}\n\n`;
   const citation = {
     ...{ type: "page_location", cited_text: "It is so.", document_index: 0, document_title: "paper.pdf" },
@@ -237,7 +237,7 @@ it("what an answer rests on is told with it", () => {
   });
 });
 
-it("a prompt says when it was taken up where that is wanted, and the log has the words alone", () =>
+it("a prompt has its time where that is wanted, and the log has only its words", () =>
   scene({ request: { context: { datesPrompts: true } } }, async ({ session, server }) => {
     await session.sendAndWait({ prompt: "Look." });
     expect(shown(server)).toMatch(/^<current_datetime>\d{4}-\d\d-\d\dT[\d:.]+Z<\/current_datetime>\n\nLook\.$/);
@@ -245,7 +245,7 @@ it("a prompt says when it was taken up where that is wanted, and the log has the
     expect(session.history.title).toBe("Look.");
   }));
 
-it("a prompt says when it was taken up before anything that is attached", () =>
+it("a prompt has its time before its attachments", () =>
   scene({ request: { context: { datesPrompts: true } } }, async ({ session, server }) => {
     const start = { line: 0, character: 0 };
     const selection = { start, end: start };

@@ -103,7 +103,7 @@ describe("files that rules deny to read", () => {
     expect(found).toMatchObject({ paths: [], complete: false });
   });
 
-  it("are hidden from those who work elsewhere for somebody to whom they are denied", async () => {
+  it("are hidden from agents that work elsewhere for a session to which they are denied", async () => {
     await using folder = await tempFolder({ "work/secret.txt": "", "tree/secret.txt": "" });
     const outer = policyIn(folder.at("work"), "read(secret.txt)");
     const inner = policyWith(outer, { containment: contain(folder, outer), roots: [folder.at("tree")] });
@@ -112,7 +112,7 @@ describe("files that rules deny to read", () => {
   });
 });
 
-describe("denials that the sandbox holds", () => {
+describe("denials that the sandbox enforces", () => {
   const denyTools = ["read(secret.txt)", "write(a)", "url(example.com)"];
   const held = async (containment: ShellContainment, policy: Policy, command = {}) => {
     const enforced = await containment.enforced(command);
@@ -156,7 +156,7 @@ describe("denials that the sandbox holds", () => {
     await expect((await containment.sandbox()).prepare(place(folder.at("work")))).rejects.toThrow(/Nothing was run/);
   });
 
-  it("are told to be weaker where there is no sandbox, and what is weaker", async () => {
+  it("are reported as weaker without a sandbox, with the reason", async () => {
     await using folder = await tempFolder({ "work/a": "" });
     writeFileSync(folder.at("work/b"), "");
     const policy = policyIn(folder.at("work"));

@@ -83,7 +83,7 @@ describe("an identity on GitHub", () => {
     });
   });
 
-  it("is nobody's business where no program asks for it, whatever lies in the environment", () =>
+  it("is not read where no program asks for it, whatever the environment contains", () =>
     scene({ wish: "none", environment: { GH_TOKEN: ALICE } }, async ({ open, models, asked, runtime }) => {
       const session = await open();
       expect(session.mainAgent.model.model).toBe("understudy");
@@ -112,7 +112,7 @@ describe("an identity on GitHub", () => {
       expect(models.requests.at(-1)).toMatchObject({ path: "/chat/completions" });
     }));
 
-  it("is asked for nowhere while nobody says where GitHub is", () =>
+  it("is not queried while no GitHub address is configured", () =>
     scene(
       { environment: { COPILOT_API_URL: "", COPILOT_DEBUG_GITHUB_API_URL: "", GH_TOKEN: ALICE } },
       async ({ open, models, asked, runtime }) => {
@@ -197,7 +197,7 @@ describe("models of GitHub", () => {
     ),
   );
 
-  it("are asked for once, and for each token apart", () =>
+  it("are requested once, and separately for each token", () =>
     scene({ environment: { PROGRAM_TOKEN: ALICE } }, async ({ open, models }) => {
       await Promise.all([open(), open(), open({ client: { githubToken: BOB } })]);
       expect(models.requests).toHaveLength(2);
@@ -235,7 +235,7 @@ describe("models of GitHub", () => {
       expect(carried).toEqual(["/models undefined", "/chat/completions conversation-agent"]);
     }));
 
-  it("are the same when the session is taken up again, and others when nobody is signed in any more", () =>
+  it("are the same after a resume, and others when no account is signed in any more", () =>
     scene({ steps: [says("hi")], environment: { PROGRAM_TOKEN: ALICE } }, async ({ open, runtime }) => {
       const session = await open({ model: { name: "second" } });
       await session.sendAndWait({ prompt: "hello" });
@@ -251,7 +251,7 @@ describe("an account that is used up for a model", () => {
   const limited = httpStatus(429, { body, headers: { "retry-after": "1" } });
   const environment = { PROGRAM_TOKEN: ALICE };
 
-  it("goes on with what GitHub chooses, if the person says so", () =>
+  it("continues with GitHub's choice if the user agrees", () =>
     scene({ steps: [limited, says("hi")], environment }, async ({ open, models }) => {
       const session = await open();
       const asked: unknown[] = [];
@@ -304,7 +304,7 @@ describe("an account that is used up for a model", () => {
       expect(asked).toBe(1);
     }));
 
-  it("is nobody's but GitHub's: another provider's limit is an error", () =>
+  it("applies only to GitHub: another provider's limit is an error", () =>
     scene({ steps: [limited], environment }, async ({ open, models }) => {
       const session = await open({ model: { name: "m", providers: { provider: { baseUrl: models.baseUrl } } } });
       session.requests.attach({ kinds: ["auto_mode_switch"], handle: async () => ({ response: "yes" as const }) });

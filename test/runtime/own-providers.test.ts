@@ -106,7 +106,7 @@ describe("a provider for a whole session", () => {
     scene([], async ({ server, open }) => {
       const session = await open({ model: { providers: { provider: { baseUrl: server.baseUrl, apiKey: KEY } } } });
       const outcome = await answer(session);
-      expect(outcome).toMatchObject({ kind: "error", error: { message: "The session has a provider, and no model." } });
+      expect(outcome).toMatchObject({ kind: "error", error: { message: "The session has a provider but no model." } });
       expect(server.requests).toEqual([]);
     }));
 
@@ -152,7 +152,7 @@ describe("a provider for a whole session", () => {
       expect(tokens).toEqual(["Bearer token-default-1", "Bearer token-default-2", "Bearer token-default-3"]);
     }));
 
-  it("says so when the program gives no token", () =>
+  it("reports a program that gives no token", () =>
     scene([], async ({ server, open }) => {
       const session = await open({
         model: {
@@ -167,7 +167,7 @@ describe("a provider for a whole session", () => {
       expect(server.requests).toEqual([]);
     }));
 
-  it("is asked for the same model when the session is taken up again", () =>
+  it("gets the same model when the session is resumed", () =>
     scene([says("one"), says("two")], async ({ server, open, runtime }) => {
       const provider = { baseUrl: server.baseUrl, apiKey: KEY };
       const first = await open({ model: { name: "m", providers: { provider } } });
@@ -182,7 +182,7 @@ describe("a provider for a whole session", () => {
       expect(server.requests.map(({ body }) => body)).toMatchObject([{ model: "m" }, { model: "m" }]);
     }));
 
-  it("does not keep a session from being taken up without it", () =>
+  it("does not prevent a session from being resumed without it", () =>
     scene([says("one")], async ({ server, open, runtime }) => {
       const first = await open({
         model: { name: "m", providers: { provider: { baseUrl: server.baseUrl, apiKey: KEY } } },
@@ -277,7 +277,11 @@ describe("a registry of providers and models", () => {
     ],
     ["a model of nobody", { models: [{ id: "a", provider: "b" }] }, /"b", which is not given/],
     ["an address that is none", { provider: { baseUrl: "somewhere" } }, /not an address/],
-    ["a token from nobody", { provider: { baseUrl: "http://127.0.0.1:9", hasBearerTokenProvider: true } }, /nobody/],
+    [
+      "a token from nobody",
+      { provider: { baseUrl: "http://127.0.0.1:9", hasBearerTokenProvider: true } },
+      /no source of tokens/,
+    ],
     [
       "two of one name",
       {
@@ -298,7 +302,7 @@ describe("a registry of providers and models", () => {
 describe("the model of an open session", () => {
   const provider = (server: ModelServer) => ({ provider: { baseUrl: server.baseUrl, wireApi: "responses" as const } });
 
-  it("can be another one from the next message on, with another effort, and says so", () =>
+  it("can change from the next message on, with another effort, and announces that", () =>
     scene([says("one"), says("two")], async ({ server, open }) => {
       const session = await open({
         model: { name: "first", reasoningEffort: "low", providers: provider(server) },
@@ -344,7 +348,7 @@ describe("the model of an open session", () => {
       expect(server.requests[0]?.body).toMatchObject({ max_output_tokens: 500 });
     }));
 
-  it("is shown pictures only while it is said to take them", () =>
+  it("receives images only while it is declared to accept them", () =>
     scene([calls(["view", { path: "dot.png" }]), says("one"), says("two"), says("three")], async ({ server, open }) => {
       const { writeFile } = await import("node:fs/promises");
       const session = await open({
@@ -490,14 +494,14 @@ describe("requests of a session", () => {
 });
 
 describe("AI credits of a session", () => {
-  it("are told with each prompt and end the work where the price is known", () =>
+  it("are reported with each prompt and end the work where the price is known", () =>
     scene([], async ({ open }) => {
       const session = await open({ model: { name: "understudy" }, limits: { credits: 30 } });
       expect(session.mainAgent.limits).toEqual({ costUsd: 0.3 });
       expect(dataOf(session.events, "session.start")[0]?.sessionLimits).toEqual({ maxAiCredits: 30 });
     }));
 
-  it("are told behind the prompt, and that they cannot be kept, where it is not", () =>
+  it("are reported after the prompt, as not enforceable, where the price is unknown", () =>
     scene([says("hi")], async ({ server, open }) => {
       const session = await open({
         model: { name: "m", providers: { provider: { baseUrl: server.baseUrl } } },

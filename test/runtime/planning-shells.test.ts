@@ -81,7 +81,7 @@ describe("commands of a session that plans", () => {
     expect(existsSync(folder.at("fsmonitor-ran"))).toBe(true);
   });
 
-  it("are told by the mode of the session", async () => {
+  it("follow the mode of the session", async () => {
     const look = calls(["bash", { command: "git status" }]);
     const permissions = { allTools: true };
     await onStage(

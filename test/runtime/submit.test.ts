@@ -36,7 +36,7 @@ const call = (name: string, args: object) => ({ call: { name, arguments: args } 
 const requests = (session: Session) => dataOf(session.events, "user.message");
 
 describe("autopilot", () => {
-  it("LOOP-12: goes on until the agent declares the task complete", async () => {
+  it("LOOP-12: continues until the agent declares the task complete", async () => {
     const steps = [
       { say: "I would plan it so." },
       call("create", { path: "a.txt", file_text: "x" }),
@@ -203,7 +203,7 @@ describe("commands", () => {
     });
   });
 
-  it("a name that is none is an error with what was meant; a path is a prompt", async () => {
+  it("an unknown command is an error with a suggestion; a path is a prompt", async () => {
     await withSession({ steps: [{ say: "a path" }] }, {}, async (session) => {
       await expect(submit(session, "/reviw")).rejects.toMatchObject({ hint: expect.stringContaining("review") });
       expect(await submit(session, "/etc/hosts what is this?")).toMatchObject({ kind: "answered" });

@@ -51,7 +51,7 @@ describe("which tools a session is offered", () => {
     expect(names(chooseTools(all, { hiddenFromMain: ["edit"] }))).toContain("edit");
   });
 
-  it("SDK-28: what the session excludes is there for nobody", () => {
+  it("SDK-28: a tool that the session excludes is available to no agent", () => {
     expect(names(chooseTools(all, { excluded: ["edit"], hiddenFromMain: ["edit"] }))).not.toContain("edit");
   });
 

@@ -85,7 +85,7 @@ describe("a subagent", () => {
     expect(dataOf(session.events, "troupe.task_state").map(({ to }) => to)).toEqual(["running", "completed"]);
   });
 
-  it("in the background: the call returns at once, the end is told, and the session is idle only after that", async () => {
+  it("in the background: the call returns at once, the end is notified, and only then is the session idle", async () => {
     const { session, model, heard } = await troupe([
       task("scout", "explorer", { mode: "background" }),
       says("waiting"),
@@ -122,7 +122,7 @@ describe("a subagent", () => {
     expect(results.filter((text) => /from (one|two)/.test(text))).toHaveLength(2);
   });
 
-  it("that fails is told apart from one that succeeds, and the main agent goes on", async () => {
+  it("reports a failure as such, and the main agent continues", async () => {
     const { session, model } = await troupe([
       task("scout", "explorer"),
       says("it failed"),

@@ -18,8 +18,8 @@ const read = (characters: number) => calls(["big", { characters }]);
 /** After three of these a window of 4,000 tokens is full to 0.86, after four the agent must wait. */
 const full = Array.from({ length: 4 }, () => read(4_500));
 
-describe("LOOP-31 compaction by itself", () => {
-  it("LOOP-31 begins at 0.80 of the window while the agent goes on, and the next request has the new beginning", async () => {
+describe("LOOP-31 automatic compaction", () => {
+  it("LOOP-31 begins at 0.80 of the window while the agent continues, and the next request has the new beginning", async () => {
     const wentOn = deferred<void>();
     const compacted = deferred<void>();
     const { session, model, heard } = await small([
@@ -80,7 +80,7 @@ describe("LOOP-31 compaction by itself", () => {
     expectPaired(session.events);
   });
 
-  it("tells how full the window is, by kind, put right by what the provider counts", async () => {
+  it("reports how full the window is, by kind, corrected by the provider's count", async () => {
     const { session, heard } = await small(
       [withUsage(read(4_000), { inputTokens: 2_000 }), withUsage(read(4_000), { inputTokens: 4_000 }), says("done")],
       { system: "s".repeat(4_000), window: 20_000 },
@@ -115,7 +115,7 @@ describe("LOOP-31 compaction by itself", () => {
 });
 
 describe("compaction after an overflow", () => {
-  it("is done once when a provider finds the request too long, and the same turn goes on", async () => {
+  it("runs once when a provider refuses the request as too long, and the same turn continues", async () => {
     const { session, model, heard } = await small(
       [summaries(summary()), read(400), read(400), fails("context_length"), says("done")],
       { window: 100_000 },
@@ -159,7 +159,7 @@ describe("a summary that fails", () => {
     expect(dataOf(session.events, "session.truncation").length).toBeGreaterThan(0);
   });
 
-  it("that is itself too long is asked for once more with less", async () => {
+  it("repeats a request that is itself too long once, with less content", async () => {
     const { session, model } = await small([summaries(fails("context_length"), summary()), ...full, says("done")]);
     await session.sendAndWait({ prompt: "go" });
     const [whole, half] = model.requests.filter(asksForSummary);
@@ -168,7 +168,7 @@ describe("a summary that fails", () => {
   });
 });
 
-describe("what a compaction leaves", () => {
+describe("the conversation after a compaction", () => {
   it("a checkpoint in a file, with a title, numbered through, and the same messages when the log is read back", async () => {
     await using folder = await tempFolder();
     const script = () => [

@@ -37,7 +37,7 @@ const isAbout = (request: AnyRequest, text: string): boolean =>
   request.kind === "permission" && JSON.stringify(request.permissionRequest).includes(text);
 
 describe("an agent that needs an approval", () => {
-  it("waits alone: those beside it go on, and it goes on when it is answered", async () => {
+  it("waits alone: other agents continue, and it continues when it is answered", async () => {
     await using folder = await tempFolder();
     const { session, registry, close } = await stageIn(folder.path, {
       main: [[task("asker"), task("sibling")]],
@@ -65,7 +65,7 @@ describe("an agent that needs an approval", () => {
   it.each([
     ["approved", { kind: "approved" }, "completed"],
     ["denied", { kind: "denied-interactively-by-user" }, "failed"],
-  ] as const)("three levels below the main agent is heard, and %s, as itself", async (_name, result, status) => {
+  ] as const)("three levels below the main agent is asked, and %s, as itself", async (_name, result, status) => {
     await using folder = await tempFolder();
     const { session, registry, close } = await stageIn(folder.path, {
       main: [[task("one")]],

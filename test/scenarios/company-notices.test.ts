@@ -16,11 +16,11 @@ const task = (name: string): WantedCall => [
   `task-${name}`,
 ];
 
-describe("a disk that is full when a notice is to be said", () => {
+describe("a disk that is full when a notice is delivered", () => {
   it.each([
     ["to an idle main agent", false],
     ["to one at work", true],
-  ])("%s: later it is said, and those behind it, once", async (_name, isAtWork) => {
+  ])("%s: it and those after it are delivered later, once", async (_name, isAtWork) => {
     await using folder = await tempFolder();
     const root = join(folder.path, "root");
     mkdirSync(root);

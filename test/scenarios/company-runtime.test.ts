@@ -87,7 +87,7 @@ describe("agents and workers in a whole session", () => {
       },
     ));
 
-  it("under an agent that leads the session nobody has more than it, workers included", () =>
+  it("no agent has more rights than the main agent of the session, workers included", () =>
     onStage(
       [
         starts("kid", "general-purpose"),

@@ -11,7 +11,7 @@ import { openCompany } from "../reliability/company-stage.ts";
 const start = calls(["task", { description: "work", prompt: "work", agent_type: "worker", name: "worker" }]);
 
 describe("a turn that is stopped", () => {
-  it("while an agent it would wait for is being started leaves nobody at work, and stays stopped", async () => {
+  it("leaves no agent running when an agent it would wait for is being started, and stays stopped", async () => {
     await using folder = await tempFolder();
     const root = join(folder.path, "root");
     mkdirSync(root);

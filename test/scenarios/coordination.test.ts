@@ -114,7 +114,7 @@ describe("coordinated workers", () => {
     expect(checkTasks(session.events, { settled: true })).toEqual([]);
   });
 
-  it("BLX-17: one that goes on and on is ended by its limit of turns, and says so", async () => {
+  it("BLX-17: ends a worker that never stops at its limit of turns, and reports that", async () => {
     const stage = await agentPool([run("a"), says("ok"), forAgent(is("a"), ...Array(8).fill(calls(["view"])))], {
       tools,
       workers: { limits: { turns: 8 } },
@@ -270,7 +270,7 @@ describe("coordinated workers", () => {
     expect(checkTasks(session.events, { settled: true })).toEqual([]);
   });
 
-  it("a rule that denies a role starts nobody", async () => {
+  it("a rule that denies a role starts no worker", async () => {
     const { session } = await agentPool([run("a"), says("ok")], {
       tools,
       permissions: { allTools: true, denyTools: ["agent(scout)"] },

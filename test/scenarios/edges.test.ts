@@ -39,7 +39,7 @@ describe("close", () => {
 });
 
 describe("outcomes belong to their own message", () => {
-  it("also when it is sent while the session finishes, or by a listener that hears of the end", async () => {
+  it("also when it is sent while the session finishes, or by a listener of the end", async () => {
     const { session } = await stage([says("ONE"), says("TWO"), says("THREE")]);
     const later = deferred<unknown>();
     let sent = false;
@@ -69,7 +69,7 @@ describe("outcomes belong to their own message", () => {
     );
   });
 
-  it("every listener hears events in the same order, whoever sends in between", async () => {
+  it("every listener receives events in the same order, whatever is sent in between", async () => {
     const { session, heard } = await stage([says("ONE"), says("TWO")]);
     const second: string[] = [];
     let sent = false;
@@ -111,8 +111,8 @@ describe("abort", () => {
   });
 });
 
-describe("replies that are not quite right", () => {
-  it("says so when a reply was cut off, and when there was none", async () => {
+describe("malformed replies", () => {
+  it("reports a reply that was cut off, and one that is missing", async () => {
     const cut = says("half an ans").map((move) => (move.type === "end" ? { ...move, stop: "length" as const } : move));
     const { session, heard } = await stage([cut, says("")]);
     expect(await session.sendAndWait({ prompt: "one" })).toEqual({ kind: "done", answer: "half an ans" });
@@ -155,7 +155,7 @@ describe("replies that are not quite right", () => {
   });
 });
 
-describe("what was refused is unsaid", () => {
+describe("a refused message is not in the conversation", () => {
   it("no model sees a message whose sender was told that it was not accepted", async () => {
     const inner = memoryStore();
     let full = false;
@@ -186,7 +186,7 @@ describe("what was refused is unsaid", () => {
   });
 });
 
-it("after damage in the middle every result still stands behind its call", async () => {
+it("after damage in the middle every result still follows its call", async () => {
   await using folder = await tempFolder();
   const store = jsonlStore({ root: folder.path, disk: nodeDisk, stamp: systemStamp });
   const first = await stage([calls(["echo", { text: "a" }]), says("one"), says("two")], { store, tools: [echo] });

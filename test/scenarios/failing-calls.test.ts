@@ -15,7 +15,7 @@ const stopped = (message: string) => ({
   reached: expect.objectContaining({ limit: "failures", message: expect.stringContaining(message) }),
 });
 
-describe("a model whose calls fail again and again", () => {
+describe("a model whose calls fail repeatedly", () => {
   it("is warned from the fifth equal failure on and stopped after the tenth, with an error", async () => {
     const { session, model } = await stage(repeated(50, () => missing()));
     expect(await session.sendAndWait({ prompt: "go" })).toEqual(stopped("no_such_tool failed 10 times"));
@@ -43,7 +43,7 @@ describe("a model whose calls fail again and again", () => {
     expect(JSON.stringify(model.requests[40]?.messages.at(-1))).toContain("Every call of the last 40 turns has failed");
   });
 
-  it("goes on when a call succeeds in between", async () => {
+  it("continues when a call succeeds in between", async () => {
     const steps = [...repeated(4, () => [...repeated(9, () => missing()), works]).flat(), says("done")];
     const { session, model } = await stage(steps);
     expect(await session.sendAndWait({ prompt: "go" })).toEqual({ kind: "done", answer: "done" });
@@ -82,7 +82,7 @@ describe("a model whose calls fail again and again", () => {
     expect(await session.sendAndWait({ prompt: "again" })).toEqual({ kind: "done", answer: "b" });
   });
 
-  it("is stopped as an agent too, and whoever started it reads why", async () => {
+  it("is stopped as an agent too, and its parent reads the reason", async () => {
     const start = calls(["task", { description: "d", prompt: "p", agent_type: "explorer", name: "one" }]);
     const { session, model } = await agentPool(
       [start, says("I see"), forAgent("explorer", ...repeated(50, () => missing()))],

@@ -95,7 +95,7 @@ describe("LOOP-21: hooks around a call", () => {
     expect(shown(staged, 1, 2)).toContain("Bad arguments for echo");
   });
 
-  it("postToolUse changes and adds; a failure is told to postToolUseFailure alone", async () => {
+  it("postToolUse changes and adds; a failure fires only postToolUseFailure", async () => {
     const failing = tool("failing", async () => refuse("no"));
     const staged = await hooked(
       [calls(["echo", { text: "hi" }], ["failing", {}]), says("ok")],
@@ -137,7 +137,7 @@ describe("hooks and permissions", () => {
       ports: { files: rememberedFiles({ keep: async () => undefined }) },
     });
 
-  it("an allow stands in for the person where no rule speaks, and is asked and answered in the log", async () => {
+  it("an allow replaces the user's answer where no rule applies, and is in the log as request and answer", async () => {
     await using folder = await tempFolder();
     const { session } = await guarded(folder.path, [], ["permissionRequest"], () => ({ behavior: "allow" }));
     await session.sendAndWait({ prompt: "go" });
@@ -168,7 +168,7 @@ describe("hooks and permissions", () => {
     expect(existsSync(join(folder.path, "a.txt"))).toBe(false);
   });
 
-  it("a hook that asks for a person is denied where there is none, whatever is allowed", async () => {
+  it("a hook that asks for the user's decision is denied without a user, whatever is allowed", async () => {
     await using folder = await tempFolder();
     const { session } = await hooked(
       [calls(["create", { path: "a.txt", file_text: "x" }]), says("done")],
@@ -209,7 +209,7 @@ describe("hooks around a session", () => {
     expect(told[7]).toMatchObject({ reason: "complete", finalMessage: "two" });
   });
 
-  it("what hooks add stands around the prompt; what they change is shown to the model, what was typed stays", async () => {
+  it("hook additions surround the prompt; the model sees their changes, and the typed text is kept", async () => {
     const staged = await hooked([says("ok")], ["sessionStart", "userPromptSubmitted"], (point) =>
       point === "sessionStart"
         ? { additionalContext: "house rules" }
@@ -239,7 +239,7 @@ describe("hooks around a session", () => {
     expect(staged.told.map((one) => one.stop_hook_active)).toEqual([false, true]);
   });
 
-  it("ORC-55: a hook that always blocks is heard 8 times", async () => {
+  it("ORC-55: a hook that always blocks runs 8 times", async () => {
     const steps = Array.from({ length: 9 }, () => says("done"));
     const { session, model } = await hooked(steps, ["agentStop"], () => ({ decision: "block", reason: "more" }));
     expect(await session.sendAndWait({ prompt: "go" })).toMatchObject({ kind: "done" });
@@ -247,7 +247,7 @@ describe("hooks around a session", () => {
     expect(dataOf(session.events, "session.warning")).toMatchObject([{ warningType: "hook" }]);
   });
 
-  it("errorOccurred hears of a model call that failed for good, and may have it tried again", async () => {
+  it("errorOccurred fires when a model call fails for good, and may request a retry", async () => {
     const { session, told } = await hooked([fails(400), says("ok")], ["errorOccurred"], () => ({
       errorHandling: "retry",
     }));
@@ -255,7 +255,7 @@ describe("hooks around a session", () => {
     expect(told).toMatchObject([{ point: "errorOccurred", errorContext: "model_call" }]);
   });
 
-  it("a message is kept and accepted before hooks are heard", async () => {
+  it("a message is stored and accepted before hooks run", async () => {
     let release = (): void => undefined;
     const gate = new Promise<void>((resolve) => {
       release = resolve;

@@ -12,7 +12,7 @@ describe("instructions that agents come upon", () => {
   };
   const looks = (path: string) => calls(["view", { path }]);
 
-  it("are told once to the agent that came there, where it is one that is told instructions, and to nobody else", async () => {
+  it("are given once, and only to the agent that entered the folder, if it receives instructions", async () => {
     const steps = [
       starts("g", "general-purpose"),
       starts("e", "explore"),
@@ -45,7 +45,7 @@ describe("instructions that agents come upon", () => {
     });
   });
 
-  it("are told once over all turns of an agent that stays", async () => {
+  it("are given once over all turns of an agent that stays", async () => {
     const steps = [
       starts("g", "general-purpose", { mode: "background" }),
       says("started"),

@@ -28,7 +28,7 @@ afterAll(async () => {
 const slow = (ms: number, id: string) => calls([SLOW, { ms }, id]);
 
 describe("calls that a server takes only as tasks", () => {
-  it("ORC-71, ORC-72: go on in the background under an id, and their result is read like an agent's", async () => {
+  it("ORC-71, ORC-72: continue in the background with an id, and their result is read like an agent's", async () => {
     const { session, model } = await agentPool(
       [slow(400, "c1"), says("waiting"), calls(["read_agent", { agent_id: "slow" }]), says("it took 400")],
       { tools },

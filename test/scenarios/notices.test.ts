@@ -9,7 +9,7 @@ const notice = (shellId: string): Notice => ({
   kind: { type: "shell_completed", shellId, exitCode: 0 },
 });
 
-describe("what the agent is told though nobody typed it", () => {
+describe("notices to the agent that the user did not type", () => {
   it("wakes an idle agent, which answers", async () => {
     const { session, model } = await stage([says("hello"), says("I see")]);
     await session.sendAndWait({ prompt: "hi" });
@@ -50,7 +50,7 @@ describe("what the agent is told though nobody typed it", () => {
     expect(dataOf(session.events, "system.notification")).toHaveLength(3);
   });
 
-  it("places a notice before the message of a person who writes meanwhile, in the same turn", async () => {
+  it("places a notice before a user message that arrives meanwhile, in the same turn", async () => {
     const { session, model } = await stage([says("hello"), says("to both")]);
     await session.sendAndWait({ prompt: "hi" });
     const answered = session.sendAndWait({ prompt: "and now?" });

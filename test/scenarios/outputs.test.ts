@@ -13,7 +13,7 @@ import { dataOf, stage, tool } from "../support/stage.ts";
 const PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
 describe("results too large for a model", () => {
-  it("are kept whole in the session's folder, and the model gets a preview it can go on from", async () => {
+  it("are stored in full in the session's folder, and the model gets a preview to continue from", async () => {
     await using folder = await tempFolder();
     const store = jsonlStore({ root: folder.path, disk: nodeDisk, stamp: systemStamp });
     const whole = `first line\n${"x".repeat(100_000)}`;

@@ -43,7 +43,7 @@ const answering = (answer: Awaited<ReturnType<NonNullable<Answerer["handle"]>>>)
   return answerer;
 };
 
-describe("a question to whoever is attached", () => {
+describe("a question to all attached clients", () => {
   it("lets an approved call read a path outside the folders, and only that one", async () => {
     await using folder = await tempFolder({ "work/in.txt": "in", "other/out.txt": "out", "other/next.txt": "next" });
     await symlink(folder.at("other/out.txt"), folder.at("other/link.txt"));
@@ -114,7 +114,7 @@ describe("a question to whoever is attached", () => {
     expect(model.requests[1]?.messages[2]?.content).toBe("The user rejected this tool call. They said: use b.txt");
   });
 
-  it("declined without a word: the turn ends, and the next prompt goes on from there", async () => {
+  it("declined without a message: the turn ends, and the next prompt continues from there", async () => {
     await using folder = await tempFolder();
     const { session, model } = await asking(folder.path, [write("a.txt"), says("what instead?")]);
     session.requests.attach(answering({ kind: "denied-interactively-by-user" }));

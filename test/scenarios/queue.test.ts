@@ -61,7 +61,7 @@ describe("messages to a working agent", () => {
     expect(dataOf(session.events, "user.message").map(({ content }) => content)).toEqual(["one", "too late", "queued"]);
   });
 
-  it("LOOP-30 answers one message at a time, whoever sends", async () => {
+  it("LOOP-30 answers one message at a time, from any sender", async () => {
     let inside = 0;
     let most = 0;
     const step = async () => {

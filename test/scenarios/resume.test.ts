@@ -18,7 +18,7 @@ async function withStore(test: (store: Store, file: string) => Promise<void>): P
 }
 
 describe("LOOP-20: resume", () => {
-  it("goes on with the full history, and reading the log back gives the same messages", () =>
+  it("continues with the full history, and reading the log back gives the same messages", () =>
     withStore(async (store) => {
       const first = await stage([calls(["echo", { text: "hi" }], ["nope", {}]), says("one")], { store });
       await first.session.sendAndWait({ prompt: "first" });
@@ -39,7 +39,7 @@ describe("LOOP-20: resume", () => {
       await second.session.close();
     }));
 
-  it("closes calls that were cut off, once, whoever opens how often", () =>
+  it("closes interrupted calls once, however often the session is opened", () =>
     withStore(async (store, file) => {
       const first = await stage([calls(["echo", { text: "a" }], ["wait"])], {
         store,
@@ -121,7 +121,7 @@ describe("LOOP-20: resume", () => {
       }),
     );
 
-    it.each(points)("is answered where pending work goes on, killed after %s", (point) =>
+    it.each(points)("is answered where pending work continues, killed after %s", (point) =>
       withStore(async (store, file) => {
         await killedAt(store, file, point);
         const later = await stage([says("the answer")], { store, resume: "session-1", continuesPending: true });

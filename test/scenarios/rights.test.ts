@@ -55,11 +55,11 @@ interface Shown {
 }
 
 describe("rights", () => {
-  it("SDK-05, SDK-06, ORC-56: nobody is ever shown, or can call, what who started it cannot", async () => {
+  it("SDK-05, SDK-06, ORC-56: no agent sees or can call a tool that its parent does not have", async () => {
     await fc.assert(fc.asyncProperty(plans, checkRights), { numRuns: process.env.TROUPE_SLOW ? 300 : 40 });
   });
 
-  it("SDK-34: a restricted reader that asks for a tool it has not is told that it does not exist", async () => {
+  it("SDK-34: a restricted reader that calls a tool it does not have learns that it does not exist", async () => {
     let ran = 0;
     const write = defineTool({
       name: "write",

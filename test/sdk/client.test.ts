@@ -13,7 +13,7 @@ const weather = defineTool("weather", {
 });
 
 describe.each(ways)("a client of %s", (way) => {
-  it("SDK-31 SDK-32 SDK-35 asks, hears every event with its type, and leaves nothing behind", async () => {
+  it("SDK-31 SDK-32 SDK-35 sends a prompt, receives every event with its type, and leaves nothing behind", async () => {
     await using stage = await sdkStage(way, calls(["view", { path: "a.txt" }]), says("It has two lines."));
     const client = await stage.client();
     const heard: SessionEvent[] = [];
@@ -148,7 +148,7 @@ describe.each(ways)("a client of %s", (way) => {
     expect((await session.sendAndWait("And now?"))?.data.content).toBe("Here again.");
   });
 
-  it("rejects with what the session said went wrong, and the next message is not taken for the last", async () => {
+  it("rejects with the session's error, and does not mistake the next message for the last", async () => {
     await using stage = await sdkStage(way, httpStatus(401), says("Better."));
     await using client = await stage.client();
     const session = await client.createSession({ provider: stage.provider });
@@ -175,7 +175,7 @@ describe.each(ways)("a client of %s", (way) => {
     expect(JSON.stringify(stage.model.requests.at(-1)?.body)).toContain("not today");
   });
 
-  it("takes up a session again, by another client", async () => {
+  it("resumes a session with another client", async () => {
     await using stage = await sdkStage(way, says("Noted."), says("42."));
     const first = await stage.client();
     const session = await first.createSession({ provider: stage.provider });
@@ -189,8 +189,8 @@ describe.each(ways)("a client of %s", (way) => {
   });
 });
 
-describe("what a program is told when it cannot go on", () => {
-  it("names the permission that nobody is there to give", async () => {
+describe("errors for a program that cannot continue", () => {
+  it("names the permission that no handler can give", async () => {
     await using stage = await sdkStage("this process", calls(["view", { path: "a.txt" }]));
     await using client = await stage.client();
     const session = await client.createSession({ provider: stage.provider });
@@ -198,7 +198,7 @@ describe("what a program is told when it cannot go on", () => {
     await session.send("How long is a.txt?");
     await asked;
     await expect(session.sendAndWait("Well?", 20)).rejects.toThrow(
-      "The session was not idle after 20 ms. It waits for a permission (read), and this client has no onPermissionRequest.",
+      "The session was not idle after 20 ms. It is waiting for a permission (read), and this client has no onPermissionRequest.",
     );
   });
 
@@ -206,7 +206,7 @@ describe("what a program is told when it cannot go on", () => {
     await using stage = await sdkStage("a process of its own");
     const nowhere = stage.folder.at("nowhere");
     await expect(stage.client({ workingDirectory: nowhere })).rejects.toThrow(
-      `there is no folder ${nowhere} to work in`,
+      `the working directory ${nowhere} does not exist`,
     );
     const path = stage.folder.at("nowhere.js");
     await expect(stage.client({ connection: { kind: "stdio", path } })).rejects.toThrow(`there is no file ${path}`);

@@ -66,7 +66,7 @@ describe("an account on GitHub, over the contract", () => {
     await session.disconnect();
   });
 
-  it("asks the client before it goes on with another model", async () => {
+  it("asks the client before it switches to another model", async () => {
     const client = signedIn(ALICE);
     const asked: unknown[] = [];
     const session = await client.createSession({
@@ -83,7 +83,7 @@ describe("an account on GitHub, over the contract", () => {
     await session.disconnect();
   });
 
-  it("can be signed in and out while the server runs, and is nobody without", async () => {
+  it("can be signed in and out while the server runs", async () => {
     const client = signedIn();
     await client.start();
     const { account } = client.rpc;

@@ -82,7 +82,7 @@ describe("permissions", () => {
     return { kind };
   };
 
-  it("SDK-30 are asked for, and the decision of the client is what happens", async () => {
+  it("SDK-30 are requested, and the client's decision is applied", async () => {
     const session = await stage.client.createSession({ onPermissionRequest: decide("approve-once") });
     stage.play(
       calls(["view", { path: "a.txt" }]),
@@ -96,7 +96,7 @@ describe("permissions", () => {
     expect(completed.map(({ data }) => Reflect.get(data, "result"))).toEqual(Array(3).fill({ kind: "approved" }));
   });
 
-  it("SDK-30 end the turn when rejected, and not when nobody is there", async () => {
+  it("SDK-30 end the turn when rejected, and not when no client is there", async () => {
     const rejected = await stage.client.createSession({ onPermissionRequest: decide("reject") });
     stage.play(calls(["create", { path: "d.txt", file_text: "d" }]));
     await rejected.sendAndWait("write");
@@ -109,7 +109,7 @@ describe("permissions", () => {
     expect(existsSync(stage.folder.at("work/d.txt"))).toBe(false);
   });
 
-  it("are remembered for the session when the client says so", async () => {
+  it("are remembered for the session when the client chooses that", async () => {
     const asked: string[] = [];
     const session = await stage.client.createSession({
       onPermissionRequest: ({ kind }) => {
@@ -124,7 +124,7 @@ describe("permissions", () => {
 });
 
 describe("hooks", () => {
-  it("are told of every moment and have their say", async () => {
+  it("receive every hook point and may decide", async () => {
     const told: string[] = [];
     const tell = (name: string) => (input: object) => {
       told.push(name);
@@ -196,7 +196,7 @@ describe("questions", () => {
     expect(stage.model.requests.at(-1)?.request?.tools.map(({ name }) => name)).not.toContain("ask_user");
   });
 
-  it("in forms go to whoever can show them", async () => {
+  it("in forms go to a client that can show them", async () => {
     const plain = await stage.client.createSession({});
     expect(plain.capabilities.ui?.elicitation).toBe(false);
     const session = await stage.client.createSession({

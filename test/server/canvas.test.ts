@@ -115,7 +115,7 @@ describe("canvases of clients", () => {
     await owner.disconnect();
   });
 
-  it("what cannot be done is said, in the words of the client where they are its", async () => {
+  it("reports errors, in the client's words where they are the client's", async () => {
     const { canvas } = board();
     const session = await stage.client.createSession({ canvases: [canvas] });
     const { open, close, action } = session.rpc.canvas;
@@ -161,7 +161,9 @@ describe("canvases of clients", () => {
     const away = next(session, "session.canvas.unavailable");
     await first.forceStop();
     await away;
-    await expect(session.rpc.canvas.action.invoke({ instanceId: "b1", actionName: "add" })).rejects.toThrow(/is away/);
+    await expect(session.rpc.canvas.action.invoke({ instanceId: "b1", actionName: "add" })).rejects.toThrow(
+      /is not connected/,
+    );
     const back = next(session, "session.canvas.opened");
     const { canvas, asked } = board();
     const second = await another().resumeSession(session.sessionId, { canvasProvider, canvases: [canvas] });
@@ -220,7 +222,7 @@ describe("an agent and canvases", () => {
     await session.disconnect();
   });
 
-  it("has no tools for them where nobody shows them, or nobody has any", async () => {
+  it("has no canvas tools when no client shows or offers canvases", async () => {
     const { canvas } = board();
     const session = await stage.client.createSession({ canvases: [canvas], onPermissionRequest: approveAll });
     stage.play(says("1"), says("2"), says("3"));

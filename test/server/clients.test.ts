@@ -92,7 +92,7 @@ describe("several clients on one session", () => {
     await expect(clash).rejects.toThrow("External tool name clash: one already registered by another connection");
   });
 
-  it("lose the tools, commands and forms of one that goes, and its going hurts nobody", async () => {
+  it("lose the tools, commands and forms of a client that disconnects, without harm to the others", async () => {
     const first = await stage.client.createSession({});
     const changes: SessionEvent[] = [];
     first.on((event) => {
@@ -123,7 +123,7 @@ describe("several clients on one session", () => {
     expect(shown).toContain("Tools no longer available: borrowed");
   });
 
-  it("say nothing of a tool that is back before anyone could miss it", async () => {
+  it("do not report a tool that is back at once", async () => {
     const first = await stage.client.createSession({});
     const tools = [{ name: "borrowed", skipPermission: true, handler: () => "lent" }];
     const guest = another();
@@ -189,7 +189,7 @@ describe("work that waits for a client", () => {
     expect(event?.data).toMatchObject({ continuePendingWork: true, sessionWasActive: false });
   });
 
-  it("shows a permission that nobody has decided, and takes the decision", async () => {
+  it("shows an undecided permission, and accepts the decision", async () => {
     const lost = another();
     const session = await lost.createSession({});
     const asked = next(session, "permission.requested");
@@ -207,7 +207,7 @@ describe("work that waits for a client", () => {
     expect(await stage.folder.read("work/later.txt")).toBe("x");
   });
 
-  it("keeps a permission open when the next client has nobody to ask", async () => {
+  it("keeps a permission open when the next client has no handler", async () => {
     const lost = another();
     const session = await lost.createSession({});
     const asked = next(session, "permission.requested");
@@ -232,7 +232,7 @@ describe("work that waits for a client", () => {
     expect(await stage.folder.read("work/kept.txt")).toBe("x");
   });
 
-  it("is ended as interrupted where the next client does not go on with it", async () => {
+  it("ends as interrupted where the next client does not continue it", async () => {
     const slow = slowTool("slow");
     const lost = another();
     const session = await lost.createSession({ tools: [slow.tool] });

@@ -54,7 +54,7 @@ describe("a window on the events of a session", () => {
     }
   });
 
-  it("goes on from a cursor with what was told since, and nothing twice", async () => {
+  it("continues from a cursor with the events since, and none twice", async () => {
     const { window, say, hint } = stageWith(3);
     const { cursor } = await pagesOf(window, 10, "forward");
     hint("a");
@@ -63,7 +63,7 @@ describe("a window on the events of a session", () => {
     expect((await pagesOf(window, 10, "forward", window.last)).ids).toEqual([]);
   });
 
-  it("leaves out what a rewind took back, and a cursor from before goes on with what was said after it", async () => {
+  it("omits what a rewind removed, and an earlier cursor continues with the events after it", async () => {
     const { window, say, hint, rewindTo } = stageWith(4);
     hint("a");
     say("b");

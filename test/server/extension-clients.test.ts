@@ -72,7 +72,7 @@ const isAlive = (pid: number): boolean => {
 };
 
 describe("an extension", () => {
-  it("joins as a client: its tools are there with the first message, and what they say is data", async () => {
+  it("joins as a client: its tools are available with the first message, and their output is data", async () => {
     const session = await stage.client.createSession({ onPermissionRequest: approveAll });
     expect(await session.rpc.extensions.list()).toEqual({ extensions: [] });
     await expect(session.rpc.extensions.reload()).rejects.toThrow(/Extensions not available/);
@@ -129,7 +129,7 @@ describe("an extension", () => {
     await expect.poll(() => isAlive(pid), PATIENT).toBe(false);
   });
 
-  it("that fails is told with its last words, and the others go on", async () => {
+  it("reports a failure with its last output, and the others continue", async () => {
     const session = await opened({
       broken: 'throw new Error("no such luck");',
       noisy: 'console.log("this is no message"); setInterval(() => {}, 1000);',
@@ -145,7 +145,7 @@ describe("an extension", () => {
     await expect
       .poll(() => session.warnings.join("\n"))
       .toMatch(/broken failed: it ended with exit code 1.*no such luck/);
-    expect(session.warnings.join("\n")).toMatch(/noisy failed: This is not a header of a message/);
+    expect(session.warnings.join("\n")).toMatch(/noisy failed: This is not a message header/);
     stage.play(calls(["die"]), calls(["ring"]), says("Done."));
     await session.sendAndWait("Die, then ring.");
     expect(JSON.stringify(lastResult())).toMatch(/ding/);
@@ -154,7 +154,7 @@ describe("an extension", () => {
     await session.disconnect();
   });
 
-  it("is switched off and on, and started anew", async () => {
+  it("is switched off and on, and restarted", async () => {
     const session = await opened({ one: withTool("first", 'return "1";') });
     const [{ pid: before = 0 } = {}] = (await session.rpc.extensions.list()).extensions;
     await session.rpc.extensions.disable({ id: "user:one" });
@@ -174,7 +174,7 @@ describe("an extension", () => {
   });
 });
 
-describe("what an extension may not do", () => {
+describe("rights that an extension does not have", () => {
   it("is change permissions, run commands, or know of another session", async () => {
     const other = await stage.client.createSession({ onPermissionRequest: approveAll });
     const session = await opened({
@@ -243,7 +243,7 @@ describe("what an extension may not do", () => {
     await session.disconnect();
   });
 
-  it("is to join where a hook denies it, whoever else would agree; a hook may agree in the person's place", async () => {
+  it("cannot join where a hook denies it, whatever the user says; a hook may agree in the user's place", async () => {
     const quiet = withTool("quiet", 'return "shh";', "skipPermission: true,");
     const asked: string[] = [];
     const onPermissionRequest: SessionConfig["onPermissionRequest"] = ({ kind }) => {
@@ -430,7 +430,7 @@ describe("an extension of a project", () => {
     const written = () => readFile(stage.folder.at(`${name}/canary.txt`), "utf8").catch(() => "");
     const before = await open();
     expect(await before.states()).toEqual([]);
-    expect(before.warnings.join("\n")).toMatch(/marker of this folder does not run: nobody has approved it/);
+    expect(before.warnings.join("\n")).toMatch(/marker of this folder was not started: it is not approved/);
     const place = { stateRoot: stage.folder.at("home"), environment: stage.environment() };
     const items = await executableItems(project, place);
     expect(items.map(({ kind }) => kind)).toEqual(["extension"]);
@@ -476,7 +476,7 @@ writeFileSync("seen.json", JSON.stringify({ direct, proxy: process.env.HTTP_PROX
     const config = { onPermissionRequest: approveAll, requestExtensions: true, workingDirectory: project };
     const open = async () => watched(await client.createSession(config));
     const seen = async () => JSON.parse(await readFile(stage.folder.at(`${name}/seen.json`), "utf8"));
-    expect(await approve()).toMatch(/\nhosts: none \(no network\)\nvariables of yours that it names: none$/);
+    expect(await approve()).toMatch(/\nhosts: none \(no network\)\nyour variables that it refers to: none$/);
     const first = await open();
     expect(await first.states()).toEqual(["project:looker running"]);
     const { names, ...rest } = await seen();
@@ -485,7 +485,7 @@ writeFileSync("seen.json", JSON.stringify({ direct, proxy: process.env.HTTP_PROX
     await write(`${folder}/extension.json`, JSON.stringify({ hosts: ["api.example.com"], env: ["NAMED"] }));
     const changed = await open();
     expect(await changed.states()).toEqual([]);
-    expect(await approve()).toMatch(/\nhosts: api\.example\.com\nvariables of yours that it names: NAMED$/);
+    expect(await approve()).toMatch(/\nhosts: api\.example\.com\nyour variables that it refers to: NAMED$/);
     const again = await open();
     expect(await again.states()).toEqual(["project:looker running"]);
     expect(await seen()).toMatchObject({ direct: "no", proxy: expect.stringMatching(/^http:/) });

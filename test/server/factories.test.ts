@@ -121,7 +121,7 @@ describe("a factory", () => {
     await session.disconnect();
   });
 
-  it("ends at a limit with its kind, and goes on from there with a higher one", async () => {
+  it("ends at a limit with its kind, and continues from there with a higher one", async () => {
     const session = await opened();
     stage.play(says("one"));
     const run = await session.factory.run("two", { limits: { maxTotalSubagents: 1 } });
@@ -143,7 +143,7 @@ describe("a factory", () => {
     const late = await session.factory.run("sleeps", { limits: { timeoutSeconds: 0.2 } });
     expect(late).toMatchObject({ status: "error", failure: { kind: "timeoutSeconds", value: 0.2 } });
     await expect(session.factory.run("two", { limits: { maxTotalSubagents: 0 } })).rejects.toThrow(/positive whole/);
-    await expect(session.factory.run("three")).rejects.toThrow(/There are: review, two/);
+    await expect(session.factory.run("three")).rejects.toThrow(/Available: review, two/);
     await session.disconnect();
   });
 
@@ -154,7 +154,7 @@ describe("a factory", () => {
     await session.disconnect();
   });
 
-  it("goes on without an agent that cannot be had, and says so", async () => {
+  it("continues without an agent that cannot start, and reports that", async () => {
     const session = await opened();
     const run = await session.factory.run("lost");
     expect(run).toMatchObject({ status: "completed", result: { answer: null } });
@@ -182,7 +182,7 @@ describe("a factory", () => {
     await session.disconnect();
   });
 
-  it("whose extension dies is halted, and can be taken up when that is back", async () => {
+  it("is halted when its extension dies, and can be resumed when that is back", async () => {
     const session = await opened();
     const run = await session.factory.run("dies");
     expect(run).toMatchObject({ status: "halted", reason: expect.stringContaining("extension") });
@@ -214,7 +214,7 @@ describe("a factory", () => {
 });
 
 describe("a run that was cut off", () => {
-  it("is there after a kill, and does no step twice", async () => {
+  it("survives a kill, and repeats no step", async () => {
     const client = stage.newClient();
     const hanging = extension.replace('process.env.HANG === "yes"', "true");
     const path = stage.folder.at("home/extensions/works/extension.mjs");

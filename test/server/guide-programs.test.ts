@@ -7,12 +7,14 @@ import { transform } from "esbuild";
 import { describe, expect, it } from "vitest";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
 
-const programs = [...readFileSync("docs/reference/sdk.md", "utf8").matchAll(/^```ts\n([\s\S]*?)^```$/gm)]
+const pages = ["README.md", "docs/reference/sdk.md", "docs/tutorials/first-program.md"];
+const programs = pages
+  .flatMap((page) => [...readFileSync(page, "utf8").matchAll(/^```ts\n([\s\S]*?)^```$/gm)])
   .map(([, code = ""]) => code)
-  // What shows three ways to connect needs a server that somebody else has started.
+  // The program with three kinds of connection needs a server that runs already.
   .filter((code) => !code.includes('kind: "tcp"'));
 
-/** As a person would run it: compiled for the oldest Node, against what is built, in an empty home. */
+/** Runs it as a user does: compiled for the oldest Node, against the build, in an empty home. */
 async function run(program: string): Promise<{ stdout: string; stderr: string }> {
   const { code } = await transform(program, { loader: "ts", format: "esm", target: "node20" });
   const builtOf = (name: string): string => JSON.stringify(pathToFileURL(resolve(`dist/lib/${name}.js`)).href);
@@ -27,8 +29,8 @@ async function run(program: string): Promise<{ stdout: string; stderr: string }>
   });
 }
 
-describe("the programs of the SDK guide", { timeout: 60_000 }, () => {
-  it("are there", () => expect(programs.length).toBeGreaterThan(5));
+describe("the programs of README, SDK reference and tutorial", { timeout: 60_000 }, () => {
+  it("exist", () => expect(programs.length).toBeGreaterThan(5));
 
   it.each(programs)("run to their end without a key and without noise: program %#", async (program) => {
     expect((await run(program)).stderr).toBe("");

@@ -79,7 +79,7 @@ describe("the history of a session over the contract", () => {
     expect(await session.rpc.history.abortManualCompaction()).toEqual({ aborted: false });
   });
 
-  it("is compacted by itself from the second message on, where the thresholds of the session are low", async () => {
+  it("is compacted automatically from the second message on, where the session's thresholds are low", async () => {
     const heard: SessionEvent[] = [];
     const session = await stage.client.createSession({
       onPermissionRequest: approveAll,
@@ -114,7 +114,7 @@ describe("the history of a session over the contract", () => {
     ]);
   });
 
-  it("stays as it is when a compaction at a wish fails, and the answer says so", async () => {
+  it("stays unchanged when a requested compaction fails, and the answer says so", async () => {
     const session = await open();
     await expect(session.rpc.history.compact({})).rejects.toThrow(/nothing to compact|too little/i);
     stage.play(says("One."));

@@ -41,7 +41,7 @@ const frame = (body: string): string => `Content-Length: ${Buffer.byteLength(bod
 const request = (id: number, params: string): string =>
   frame(`{"jsonrpc":"2.0","id":${id},"method":"ping","params":${params}}`);
 
-describe("what a stranger can send", () => {
+describe("messages of an unauthenticated client", () => {
   it.each([
     ["a browser", `POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nOrigin: https://evil.example\r\n\r\n${request(1, "{}")}`],
     ["noise", "\u0000\u0001\u0002 nonsense\n"],
@@ -66,7 +66,7 @@ describe("what a stranger can send", () => {
   });
 });
 
-describe("what a client can get wrong", () => {
+describe("mistakes of a client", () => {
   it("gets an error of its own for each, and the connection stays", async () => {
     const client = await admitted();
     client.write(frame("{ no json"));
@@ -119,7 +119,7 @@ describe("what a client can get wrong", () => {
     for (let part = 1; part < 300; part++) {
       if (!client.socket.write(filler)) await new Promise((drained) => client.socket.once("drain", drained));
     }
-    expect((await client.answer(1)).error).toMatchObject({ message: expect.stringContaining("at most") });
+    expect((await client.answer(1)).error).toMatchObject({ message: expect.stringContaining("the limit is") });
     expect((await client.ask("ping")).result).toMatchObject({ protocolVersion: 3 });
     expect(memory() - before).toBeLessThan(120 * 1024 * 1024);
     client.socket.destroy();
@@ -133,7 +133,9 @@ describe("what a client can get wrong", () => {
     const read = { method: "session.eventLog.read", params: { sessionId, ...cursor, waitMs: 20_000 } };
     client.send({ jsonrpc: "2.0", id: 1, ...read });
     client.send({ jsonrpc: "2.0", id: 1, method: "ping", params: {} });
-    expect((await client.answer(null)).error).toMatchObject({ message: expect.stringContaining("under way already") });
+    expect((await client.answer(null)).error).toMatchObject({
+      message: expect.stringContaining("already in progress"),
+    });
     for (let id = 2; id <= 1001; id++) client.send({ jsonrpc: "2.0", id, ...read });
     expect((await client.answer(1001)).error).toMatchObject({ code: -32000 });
     expect((await good.ask("ping")).result).toMatchObject({ protocolVersion: 3 });
@@ -164,7 +166,7 @@ describe("a client that does not keep up", () => {
     return { connection, input, output, trouble };
   }
 
-  it("does without parts of messages, and is told so once it reads again", async () => {
+  it("loses message deltas, and is notified once it reads again", async () => {
     const { connection, output } = slow({ slowBytes: 1000, lostBytes: 100_000 });
     tell(connection, 2000, false);
     tell(connection, 10, true);
@@ -174,11 +176,11 @@ describe("a client that does not keep up", () => {
     output.on("data", (chunk: Buffer) => {
       read += chunk.toString();
     });
-    await expect.poll(() => read).toContain("2 parts of messages were left out");
+    await expect.poll(() => read).toContain("2 message deltas were dropped");
     expect(read.match(/"text"/g)).toHaveLength(2);
   });
 
-  it("is let go of when it is hopelessly behind, stops half-way, or never says who it is", async () => {
+  it("is disconnected when it is too far behind, stops half-way, or never authenticates", async () => {
     const behind = slow({ slowBytes: 1000, lostBytes: 5000 });
     tell(behind.connection, 6000, false);
     expect(behind.connection.isClosed).toBe(true);

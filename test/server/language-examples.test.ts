@@ -118,7 +118,7 @@ async function answer(sessionId: string, { type, data }: Heard): Promise<void> {
 const lifecycle = (events: readonly Heard[]) => events.filter(({ type }) => type.startsWith("subagent."));
 
 describe.each(Object.entries(languages))("the examples in %s", (_, frame) => {
-  it("SDK-42 two agents are defined, one is chosen for the prompt, and its life is told event by event", async () => {
+  it("SDK-42 defines two agents, chooses one for the prompt, and reports its life event by event", async () => {
     stage.play(delegates, says("With tokens."), says("It uses tokens."));
     const { events, requests } = await transcript(frame({ model: "gpt-4.1", customAgents: [researcher, editor] }));
     expect(lifecycle(events).map(({ type, data }) => [type, data])).toMatchObject([

@@ -87,7 +87,7 @@ describe("an answer beyond the send buffer", () => {
       .next()
       .catch((thrown: unknown) => thrown);
     const said = Buffer.from(large.refusal(error)).toString();
-    expect(said).toContain('"id":4,"error":{"code":-32000,"message":"The answer is larger than a message can be.');
+    expect(said).toContain('"id":4,"error":{"code":-32000,"message":"The answer is too large for one message.');
     expect(said).toContain("session.eventLog.read");
   });
 });

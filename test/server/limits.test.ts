@@ -29,7 +29,7 @@ const open = (maxAiCredits?: number) =>
 const told = (events: readonly SessionEvent[], type: string) =>
   events.filter((event) => event.type === type).map(({ data }) => data);
 
-describe("what a session may cost, over the contract", () => {
+describe("the credit limit of a session, over the contract", () => {
   /** Hears every event, ephemeral ones too. */
   function heard(session: CopilotSession): SessionEvent[] {
     const events: SessionEvent[] = [];
@@ -37,7 +37,7 @@ describe("what a session may cost, over the contract", () => {
     return events;
   }
 
-  it("is asked for more of where a client wants to be asked, and the work goes on where it stopped", async () => {
+  it("asks a client that wants to be asked, and the work continues where it stopped", async () => {
     const session = await open(2);
     const events = heard(session);
     await session.rpc.eventLog.registerInterest({ eventType: "session_limits_exhausted.requested" });
@@ -64,7 +64,7 @@ describe("what a session may cost, over the contract", () => {
     expect(told(events, "session.session_limits_changed").at(-1)).toEqual({ sessionLimits: null });
   });
 
-  it("ends the work where nobody wants to be asked, or the answer is no", async () => {
+  it("ends the work when no client wants to be asked, or the answer is no", async () => {
     const silent = await open(2);
     const events = heard(silent);
     stage.play(cents(calls(["view", { path: "a.txt" }]), 3));
@@ -90,8 +90,8 @@ describe("what a session may cost, over the contract", () => {
   });
 });
 
-describe("what a session has changed, over the contract", () => {
-  it("is counted, and shown since the session began, also when it is taken up again", async () => {
+describe("the usage of a session, over the contract", () => {
+  it("is counted since the session began, even after a resume", async () => {
     const at = (name: string): string => join(stage.folder.at("work"), name);
     await writeFile(at("old.txt"), "one\ntwo\nthree\n");
     await writeFile(at("gone.txt"), "x\n");

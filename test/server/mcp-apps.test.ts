@@ -63,7 +63,7 @@ async function open(url: string, more: Partial<SessionConfig> = {}): Promise<Cop
 const own = { serverName: "shop", originServerName: "shop" };
 
 describe("apps of MCP servers", () => {
-  it("are there for a client that shows them: their page, their tools, and a word when they call one", async () => {
+  it("are available to a client that shows them: their page, their tools, and an event for each call", async () => {
     const { url, told } = await shopServer();
     const events: object[] = [];
     const session = await open(url, {
@@ -112,7 +112,7 @@ describe("apps of MCP servers", () => {
     const session = await open(url, { enableMcpApps: true });
     const { apps } = session.rpc.mcp;
     const call = (toolName: string, more: object = {}) => apps.callTool({ ...own, toolName, ...more });
-    await expect(call("buy", { originServerName: "other" })).rejects.toThrow(/each reaches its own server/);
+    await expect(call("buy", { originServerName: "other" })).rejects.toThrow(/only its own server/);
     await expect(call("count")).rejects.toThrow(/not for apps/);
     await expect(call("sell")).rejects.toThrow(/not one of its tools/);
     await expect(call("buy", { serverName: "none", originServerName: "none" })).rejects.toThrow(/not connected/);

@@ -58,7 +58,7 @@ async function askWhoami(session: CopilotSession): Promise<string> {
 const token = (accessToken: string): Answer => ({ kind: "token", accessToken });
 
 describe("tokens that a client brings for MCP servers", () => {
-  it("are asked for with the reason, used, and written nowhere", async () => {
+  it("are requested with the reason, used, and stored nowhere", async () => {
     const server = await protectedServer();
     server.good.set("first-token-1234", []);
     const answers: Answer[] = [
@@ -113,7 +113,7 @@ describe("tokens that a client brings for MCP servers", () => {
     expect(server.seen.filter((header) => !/^(|Bearer (first|second|wide|last)-token-\d+)$/.test(header))).toEqual([]);
   });
 
-  it("that do not come leave the server in need of them, and are not asked for again unless somebody wants it", async () => {
+  it("leave the server without a token if they do not arrive, and are not requested again unless asked", async () => {
     const server = await protectedServer();
     const answers: Answer[] = [{ kind: "cancelled" }, token("good-token-1234")];
     const next = () => answers.shift() ?? ({ kind: "cancelled" } as const);
@@ -131,7 +131,7 @@ describe("tokens that a client brings for MCP servers", () => {
     await session.disconnect();
   });
 
-  it("may also come by an answer of one's own: the first counts, and who comes late is asked too", async () => {
+  it("may also come from another client: the first answer counts, and a late client is asked too", async () => {
     const server = await protectedServer();
     server.good.set("good-token-1234", []);
     const { session, asked, events } = await sessionWith(server, () => new Promise(() => undefined));

@@ -13,7 +13,7 @@ afterAll(() => stage[Symbol.asyncDispose]());
 
 const shown = () => stage.model.requests.flatMap(({ request }) => request ?? []);
 
-it("a client switches memory on, is asked with the kind memory, and what it says yes to is told to the next session", async () => {
+it("a client switches memory on, is asked with the kind memory, and the next session sees what it accepted", async () => {
   const asked: PermissionRequest[] = [];
   const onPermissionRequest = (request: PermissionRequest) => {
     asked.push(request);

@@ -129,7 +129,7 @@ describe("options of a session", () => {
     expect(results?.sort()).toEqual([expect.stringContaining("1. one"), expect.stringContaining("1. other")]);
   });
 
-  it("bring a provider and models of their own, with tokens that are asked for", async () => {
+  it("bring a provider and models of their own, with tokens on request", async () => {
     const asked: string[] = [];
     const { last } = await shown({
       model: "gpt-own",
@@ -162,7 +162,7 @@ describe("options of a session", () => {
 
   it("are refused where they could not be held", async () => {
     await expect(stage.client.createSession({ managedSettings: { permissions: {} } as never })).rejects.toThrow(
-      /cannot be enforced/,
+      /cannot enforce managed settings/,
     );
     await expect(stage.client.createSession({ cloud: {} })).rejects.toThrow(/no cloud sessions/);
   });
@@ -190,7 +190,7 @@ describe("options on resume", () => {
     expect(types).not.toContain("session.shutdown");
   });
 
-  it("in empty mode nothing comes from the machine but what is asked for", async () => {
+  it("in empty mode nothing comes from the machine except what is requested", async () => {
     const client = stage.newClient({ mode: "empty" });
     const session = await client.createSession({ availableTools: ["builtin:view"], onPermissionRequest: approveAll });
     stage.play(says("ok"));
@@ -237,7 +237,7 @@ describe("options that name places and windows", () => {
     expect(await kept(added.session)).toContain(outputDirectory);
   });
 
-  it("are told to have no effect where they have none", async () => {
+  it("are reported when they have no effect", async () => {
     const { warnings } = await opened({ configDirectory: "/elsewhere", contextTier: "long_context" });
     await expect
       .poll(() => warnings)
@@ -250,7 +250,7 @@ describe("options that name places and windows", () => {
 });
 
 describe("a client that carries model requests", () => {
-  it("is told each one and gives the reply, and stopping reaches it", async () => {
+  it("receives each request and gives the reply, and a stop reaches it", async () => {
     // The handler of the SDK sends them on itself, so the scripted model sees what it carried.
     const carried: unknown[] = [];
     class Carrier extends CopilotRequestHandler {

@@ -80,7 +80,7 @@ async function resumed(sessionId: string, more: object = {}) {
 const approve = (session: CopilotSession, requestId: string) =>
   session.rpc.permissions.handlePendingPermissionRequest({ requestId, result: { kind: "approve-once" } });
 
-describe.each(endings)("a permission that nobody has decided when the server ends by %s", (_, end) => {
+describe.each(endings)("an undecided permission when the server ends by %s", (_, end) => {
   it("is asked again under its old id, and what it is for happens once", async () => {
     const first = await askedForEffect();
     await end(first.client, first.session);
@@ -131,7 +131,7 @@ describe.each(endings)("a tool of a client that has not answered when the server
 });
 
 describe("work that waits when its server is killed", () => {
-  it("is interrupted where the next client does not go on with it", async () => {
+  it("is interrupted where the next client does not continue it", async () => {
     const first = await askedForEffect();
     await kill(first.client);
     const { session } = await resumed(first.session.sessionId, { continuePendingWork: false });
@@ -159,7 +159,7 @@ describe("work that waits when its server is killed", () => {
     expect(endsOf(await session.getEvents())).toHaveLength(1);
   });
 
-  it("is told as cancelled where pending work does not go on, once", async () => {
+  it("is reported once as cancelled where pending work does not continue", async () => {
     const client = stage.newClient();
     const ear = listening();
     stage.play(calls(effect("never")));
@@ -243,7 +243,7 @@ describe("work that waits when its server is killed", () => {
     );
   });
 
-  it("asks a person again who had not answered", async () => {
+  it("asks a user again who had not answered", async () => {
     const client = stage.newClient();
     const ear = listening();
     stage.play(calls(["ask_user", { question: "Which colour?" }]));
@@ -261,7 +261,7 @@ describe("work that waits when its server is killed", () => {
     expect(shownTo()).toContain("Which colour? Blue");
   });
 
-  it("asks anew where it would do something else by now", async () => {
+  it("asks again when the call would do something else now", async () => {
     const client = stage.newClient();
     const ear = listening();
     const path = stage.folder.at("work/a.txt");
@@ -286,7 +286,7 @@ describe("work that waits when its server is killed", () => {
     expect(await stage.folder.read("work/a.txt")).toBe("ten\nthree\n");
   });
 
-  it("asks anew where it would happen in another folder", async () => {
+  it("asks again when the call would run in another folder", async () => {
     const first = await askedForEffect();
     await kill(first.client);
     await mkdir(stage.folder.at("elsewhere"));

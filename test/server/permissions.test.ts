@@ -28,7 +28,7 @@ async function refusing() {
 const write = (path: string) => calls(["create", { path, file_text: "x" }]);
 
 describe("permissions, as a client decides", () => {
-  it("asks nobody while everything is allowed, and asks again after", async () => {
+  it("asks no client while everything is allowed, and asks again afterwards", async () => {
     const { session, asked } = await refusing();
     expect(await session.rpc.permissions.setApproveAll({ enabled: true })).toEqual({ success: true });
     stage.play(write("free.txt"), says("Written."));
@@ -42,7 +42,7 @@ describe("permissions, as a client decides", () => {
     expect(asked).toEqual(["write"]);
   });
 
-  it("lets a denial win over everything, whoever allows", async () => {
+  it("lets a denial win over every allow", async () => {
     const { session, asked } = await refusing();
     await session.rpc.permissions.configure({
       approveAllToolPermissionRequests: true,

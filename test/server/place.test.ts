@@ -18,7 +18,7 @@ shared(
 const open = (workingDirectory = stage.folder.at("work")) =>
   stage.client.createSession({ onPermissionRequest: approveAll, workingDirectory });
 
-describe("where a session works", () => {
+describe("the working directory of a session", () => {
   it("is changed by a call, for its tools too, and keeps what was said", async () => {
     const session = await open();
     stage.play(says("Noted."));
@@ -37,7 +37,7 @@ describe("where a session works", () => {
     await expect(session.rpc.metadata.setWorkingDirectory(nowhere)).rejects.toThrow(/nowhere is not a folder/);
   });
 
-  it("is told to those who watch when a client knows more of it, not when it is another place", async () => {
+  it("is announced to clients when more is known of it, not when it is another folder", async () => {
     const session = await open();
     const told: unknown[] = [];
     session.on("session.context_changed", ({ data }) => told.push(data));
@@ -106,8 +106,8 @@ describe("a question beside the conversation", () => {
   });
 });
 
-describe("opening by what is known of a session", () => {
-  it("makes one, finds one by the beginning of its id or as the last, and says when there is none", async () => {
+describe("opening by known facts of a session", () => {
+  it("creates one, finds one by a prefix of its id or as the last, and reports when there is none", async () => {
     const { rpc } = stage.client;
     const made = await rpc.sessions.open({ kind: "create", options: { name: "the opened one" } });
     expect(made).toMatchObject({ status: "created", startupPrompts: [] });
@@ -121,7 +121,7 @@ describe("opening by what is known of a session", () => {
     expect(await rpc.sessions.open({ kind: "resumeLast" })).toMatchObject({ status: "resumed" });
     const context = { cwd: stage.folder.at("nobody-was-here") };
     expect(await rpc.sessions.open({ kind: "resumeLast", context })).toEqual({ status: "not_found" });
-    await expect(rpc.sessions.open({ kind: "cloud" })).rejects.toThrow(/local ones alone/);
+    await expect(rpc.sessions.open({ kind: "cloud" })).rejects.toThrow(/only local sessions/);
   });
 
   it("takes a call without params in either form", async () => {

@@ -21,7 +21,7 @@ function held(text: string): { reply: ReturnType<typeof withFaults>; release: ()
   return { reply: withFaults(says(text), { stall: "headers", stallUntil }), release: () => release() };
 }
 
-describe("what waits for the agent", () => {
+describe("the message queue", () => {
   it("is shown, can be taken back, and the rest is answered in order", async () => {
     const session = await stage.client.createSession({});
     const first = held("first");
@@ -76,7 +76,7 @@ describe("commands", () => {
     await expect(session.rpc.commands.invoke({ name: "nonsense" })).rejects.toThrow(/no command/);
   });
 
-  it("that nobody knows are offered to whoever is interested, one after another", async () => {
+  it("offers unknown commands to interested clients, one after another", async () => {
     const session = await stage.client.createSession({});
     const offered: SessionEvent[] = [];
     session.on("command.queued", (event) => offered.push(event));
@@ -105,7 +105,7 @@ describe("commands", () => {
 });
 
 describe("autopilot", () => {
-  it("goes on by itself until the agent says it is done", async () => {
+  it("continues until the agent declares the task done", async () => {
     const session = await stage.client.createSession({ onPermissionRequest: approveAll });
     stage.play(says("Half of it."), says("Nearly."), calls(["task_complete", { summary: "All of it." }]));
     const done = new Promise<SessionEvent>((resolve) => session.on("session.task_complete", resolve));

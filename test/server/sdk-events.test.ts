@@ -236,7 +236,7 @@ describe("MCP servers of a session", () => {
     await session.disconnect();
   });
 
-  it("are probed for a sign-in by one request, which asks nobody for a token", async () => {
+  it("are probed for a sign-in with one request, without asking for a token", async () => {
     const open = await protectedServer();
     const asked: string[] = [];
     const { session } = await opened({

@@ -44,7 +44,7 @@ const asking =
     });
 
 describe("permissions of both SDK generations", () => {
-  it("are the same switch, and a change is told in both words", async () => {
+  it("are the same switch, and a change is announced under both names", async () => {
     const session = await opened();
     const heard: object[] = [];
     session.on("session.permissions_changed", ({ data }) => void heard.push(data));
@@ -67,7 +67,7 @@ describe("permissions of both SDK generations", () => {
 });
 
 describe("tools of a client", () => {
-  it("are replaced while the session is open, and the agent hears which are gone before the next message", async () => {
+  it("are replaced while the session is open, and the agent learns of removed ones before the next message", async () => {
     const tool = (name: string) => ({ name, description: `Does ${name}.`, parameters: { type: "object" } });
     const session = await opened({ tools: [{ ...tool("old_tool"), handler: async () => "old" }] });
     stage.play(says("Ready."));
@@ -279,7 +279,7 @@ describe("the sandbox", () => {
   });
 });
 
-describe("what other hosts have", () => {
+describe("methods of other hosts", () => {
   it("is answered in a form that callers handle", async () => {
     const session = await opened();
     const { rpc } = session;
@@ -289,7 +289,7 @@ describe("what other hosts have", () => {
     });
     expect(await rpc.sandbox.getEnforcementStatus()).toEqual({ required: false, blocked: false });
     expect(await rpc.model.switchAutoTier({ autoTier: null })).toEqual({ status: "unchanged" });
-    await expect(rpc.model.setAllowedModels({ allowedModels: [] })).rejects.toThrow(/cannot be limited/);
+    await expect(rpc.model.setAllowedModels({ allowedModels: [] })).rejects.toThrow(/cannot limit the models/);
     expect((await client.rpc.models.getBuiltInCatalog()).models.map(({ id }) => id)).toEqual(
       expect.arrayContaining([expect.any(String)]),
     );

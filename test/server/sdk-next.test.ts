@@ -334,7 +334,7 @@ describe("options of a session on SDK 1.0.14", () => {
       await session.disconnect();
       return JSON.stringify(stage.model.requests.at(-1)?.body);
     };
-    expect(await asked(false)).toContain("There is no store of past sessions here");
-    expect(await asked(true)).not.toContain("There is no store of past sessions here");
+    expect(await asked(false)).toContain("This session has no store of past sessions");
+    expect(await asked(true)).not.toContain("This session has no store of past sessions");
   });
 });

@@ -194,7 +194,7 @@ describe("sessions that a client keeps", () => {
     await session.disconnect();
   });
 
-  it("say what went wrong there, and go on when it works again", async () => {
+  it("report the client's errors, and continue when it works again", async () => {
     const session = await stage.client.createSession(options);
     stage.play(says("one"), says("two"));
     await session.sendAndWait("first");
@@ -218,7 +218,7 @@ describe("sessions that a client keeps", () => {
     await session.disconnect();
   });
 
-  it("end cleanly when the client is lost, whoever else is there is told, and go on when it is back", async () => {
+  it("end cleanly when the client is lost, notify other clients, and can be resumed when it is back", async () => {
     const server = stage.newClient({ transport: "tcp" });
     await server.start();
     const owner = joining(server, { sessionFs: place });
@@ -229,8 +229,8 @@ describe("sessions that a client keeps", () => {
     const heard: string[] = [];
     watcher.on("session.error", ({ data }) => void heard.push(data.message));
     await owner.forceStop();
-    await expect.poll(() => heard.join()).toContain("has left");
-    await expect(server.createSession({ onPermissionRequest: approveAll })).rejects.toThrow(/has left/);
+    await expect.poll(() => heard.join()).toContain("has disconnected");
+    await expect(server.createSession({ onPermissionRequest: approveAll })).rejects.toThrow(/has disconnected/);
 
     const back = joining(server, { sessionFs: place });
     const again = await back.resumeSession(session.sessionId, options);

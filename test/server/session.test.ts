@@ -102,7 +102,7 @@ describe("a session over the contract", () => {
     await session.abort();
   });
 
-  it("lets the command line have a session that it only holds, and goes on with it afterwards", async () => {
+  it("hands an idle session to the command line, and continues with it afterwards", async () => {
     const session = await stage.client.createSession({ onPermissionRequest: approveAll });
     stage.play(says("one"));
     await session.sendAndWait("first");
@@ -143,7 +143,7 @@ describe("a session over the contract", () => {
     expect(told.at(-1)).toBe(`session.deleted ${session.sessionId}`);
   });
 
-  it("says how it ended when it is shut down, also when nobody has spoken in it", async () => {
+  it("reports how it ended when it is shut down, even without a message", async () => {
     for (const [type, reason] of [
       ["routine", "enough"],
       ["error", "out of order"],
@@ -161,20 +161,17 @@ describe("a session over the contract", () => {
     }
   });
 
-  it.each(["session.suspend", "session.destroy"])(
-    "says how it ended by %s, also when nobody has spoken in it",
-    async (by) => {
-      const heard: SessionEvent[] = [];
-      const { sessionId } = await stage.client.createSession({ onEvent: (event) => heard.push(event) });
-      await Reflect.get(stage.client, "connection").sendRequest(by, { sessionId });
-      await expect.poll(() => types(heard).at(-1)).toBe("session.shutdown");
-      expect(heard.at(-1)?.data).toMatchObject({
-        ...{ shutdownType: "routine", currentModel: "faux-model", totalApiDurationMs: 0, modelMetrics: {} },
-        sessionStartTime: expect.any(Number),
-        codeChanges: { filesModified: [], linesAdded: 0, linesRemoved: 0 },
-      });
-    },
-  );
+  it.each(["session.suspend", "session.destroy"])("reports how it ended by %s, even without a message", async (by) => {
+    const heard: SessionEvent[] = [];
+    const { sessionId } = await stage.client.createSession({ onEvent: (event) => heard.push(event) });
+    await Reflect.get(stage.client, "connection").sendRequest(by, { sessionId });
+    await expect.poll(() => types(heard).at(-1)).toBe("session.shutdown");
+    expect(heard.at(-1)?.data).toMatchObject({
+      ...{ shutdownType: "routine", currentModel: "faux-model", totalApiDurationMs: 0, modelMetrics: {} },
+      sessionStartTime: expect.any(Number),
+      codeChanges: { filesModified: [], linesAdded: 0, linesRemoved: 0 },
+    });
+  });
 
   it("writes a client's own lines, kept or not", async () => {
     const session = await stage.client.createSession({});

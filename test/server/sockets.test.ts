@@ -131,7 +131,7 @@ describe("a client that opens WebSockets for model requests", () => {
     await session.disconnect();
   });
 
-  it("a socket that closes while nobody uses it is replaced by another", async () => {
+  it("replaces a socket that closes while it is not in use", async () => {
     const session = await open();
     const closes: Act = async (socket) => {
       await socket.say(created, delta("one"), completed);
@@ -165,7 +165,7 @@ describe("a client that opens WebSockets for model requests", () => {
     await session.disconnect();
   });
 
-  it("is told to stop, and the session goes on", async () => {
+  it("receives a stop, and the session continues", async () => {
     const session = await open();
     const begun = new Promise<void>((resolve) => {
       acts = [(socket) => socket.say(created, delta("on and on")).then(resolve)];

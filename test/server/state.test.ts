@@ -12,7 +12,7 @@ afterAll(() => stage[Symbol.asyncDispose]());
 const open = () => stage.client.createSession({ onPermissionRequest: approveAll });
 
 describe("the state of a session over the contract", () => {
-  it("is named by people, and titled where nobody named it", async () => {
+  it("is named by the user, and has a title otherwise", async () => {
     const session = await open();
     const titles: string[] = [];
     session.on("session.title_changed", ({ data }) => titles.push(data.title));
@@ -36,7 +36,7 @@ describe("the state of a session over the contract", () => {
     expect(changed).toEqual([{ previousMode: "interactive", newMode: "plan" }]);
   });
 
-  it("keeps a plan and files, and lets nobody out of its folder", async () => {
+  it("stores a plan and files, and allows no path outside its folder", async () => {
     const session = await open();
     const changes: string[] = [];
     session.on((event) => {
@@ -89,7 +89,7 @@ describe("the state of a session over the contract", () => {
     expect(Object.keys(metrics.modelMetrics)).toEqual(["faux-model"]);
   });
 
-  it("SDK-15 is led by an agent that a call chooses, and by nobody again", async () => {
+  it("SDK-15 gets its main agent by a call, and none again by another", async () => {
     const { writeFile, mkdir } = await import("node:fs/promises");
     await mkdir(stage.folder.at("work/.github/agents"), { recursive: true });
     await writeFile(

@@ -117,7 +117,7 @@ describe("connections that have not shown a token", () => {
 });
 
 describe("clients", () => {
-  it("are at most 64, and the next one is told so", async () => {
+  it("are at most 64, and the next one is refused", async () => {
     const clients: RawClient[] = [];
     for (let count = 1; count < 64; count++) clients.push(await admitted()); // the one of the stage is there already
     const late = await rawClient(port);

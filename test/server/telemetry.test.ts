@@ -82,7 +82,7 @@ describe("telemetry that a program asks for", () => {
     }
   });
 
-  it("is not there unless it is asked for, and then a call still belongs to the client's trace", async () => {
+  it("is off unless requested, and then a call still belongs to the client's trace", async () => {
     const seen: unknown[] = [];
     const traceparent = `00-${TRACE}-00f067aa0ba902b7-01`;
     const stage = await serverStage({ onGetTraceContext: () => ({ traceparent }) });
@@ -96,7 +96,7 @@ describe("telemetry that a program asks for", () => {
     }
   });
 
-  it("to a receiver that takes everything and answers nothing keeps nobody waiting", async () => {
+  it("does not block on a receiver that accepts everything and never answers", async () => {
     let asked = 0;
     const silent = createServer(() => void asked++);
     await new Promise<void>((resolve) => silent.listen(0, "127.0.0.1", resolve));
@@ -125,7 +125,7 @@ describe("telemetry that a program asks for", () => {
       expect((await session.sendAndWait("hello"))?.data.content).toBe("fine");
       const warnings = (await session.getEvents()).filter(({ type }) => type === "session.warning");
       expect(warnings.map(({ data }) => Reflect.get(data, "message"))).toEqual([
-        expect.stringMatching(/^There is no telemetry: the protocol "grpc" is not spoken here; set /),
+        expect.stringMatching(/^There is no telemetry: the protocol "grpc" is not supported; set /),
       ]);
     } finally {
       await stage[Symbol.asyncDispose]();

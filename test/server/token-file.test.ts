@@ -8,7 +8,7 @@ import { calls, says } from "../../src/testing/index.ts";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
 import { serverStage } from "./stage.ts";
 
-it("a server on a port leaves its token for its person alone, and takes it away when it is stopped", async () => {
+it("a server on a port writes its token for its user only, and removes it when it is stopped", async () => {
   await using folder = await tempFolder({ "work/a.txt": "" });
   const env = { PATH: process.env.PATH, HOME: folder.at("home"), TROUPE_HOME: folder.at("state") };
   const child = spawn(process.execPath, [resolve("bin/troupe.js"), "--headless"], { cwd: folder.at("work"), env });

@@ -27,7 +27,7 @@ const client: Answerer = { kinds: ["permission", "user_input"] };
 const settle = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 5));
 
 describe("answers", () => {
-  test("the first one wins, later ones are told so, and both ends are announced", async () => {
+  test("the first answer wins, later ones are refused, and both ends are announced", async () => {
     const { broker, events } = stage();
     broker.attach(client);
     const outcome = broker.request("permission", url);
@@ -75,7 +75,7 @@ describe("answers", () => {
     ]);
   });
 
-  test("handlers race; the loser is told to stop", async () => {
+  test("handlers race, and the loser is cancelled", async () => {
     const { broker } = stage();
     let stopped = false;
     broker.attach({
@@ -94,8 +94,8 @@ describe("answers", () => {
   });
 });
 
-describe("nobody answers (R28)", () => {
-  test("with nobody there the request ends at once, unannounced", async () => {
+describe("no answer (R28)", () => {
+  test("without a handler the request ends at once, unannounced", async () => {
     const { broker, said } = stage();
     broker.attach({ kinds: ["elicitation"] });
     expect(await broker.request("permission", url)).toBe("unavailable");
@@ -155,7 +155,7 @@ describe("nobody answers (R28)", () => {
     expect(broker.answer("user_input", "request-1", { answer: "late", wasFreeform: true })).toBe("expired");
   });
 
-  test("handlers that cannot tell, or break, count as nobody", async () => {
+  test("handlers that cannot decide, or fail, count as absent", async () => {
     const { broker } = stage();
     broker.attach({ kinds: ["permission"], handle: async () => undefined });
     broker.attach({
@@ -179,7 +179,7 @@ describe("nobody answers (R28)", () => {
   });
 });
 
-describe("the one who asked gives up", () => {
+describe("the requester gives up", () => {
   test("abort cancels, before and during", async () => {
     const { broker, events, clock } = stage();
     broker.attach(client);

@@ -130,10 +130,10 @@ describe("undo", () => {
     await undo({ kind: "turn" }, { checkpoints: made.checkpoints, disk: nodeDisk });
     expect(readFileSync(path, "utf8")).toBe("1");
     const unknown = undo({ kind: "back-to", toolCallId: "call_9" }, { checkpoints: made.checkpoints, disk: nodeDisk });
-    await expect(unknown).rejects.toThrow("No change of this session was made by call call_9.");
+    await expect(unknown).rejects.toThrow("Call call_9 made no changes in this session.");
   });
 
-  it("touches nothing when somebody changed one of the files since; force keeps what had to give way", async () => {
+  it("changes nothing when one of the files was changed since; force saves the replaced content", async () => {
     const made = stage();
     await change(made);
     const path = join(made.root, "run.sh");
@@ -208,7 +208,7 @@ describe("checkpoints", () => {
     }
   });
 
-  it("survive a torn last line and go on counting", async () => {
+  it("survive a torn last line and continue their numbering", async () => {
     const made = stage();
     const path = made.write("a.txt", "1");
     await made.run(edit, { path, old_str: "1", new_str: "2" });
@@ -283,7 +283,7 @@ describe("trees", () => {
     expect(added).toBeDefined();
   });
 
-  it("do not copy what lies behind a folder that a command replaced by a link", async () => {
+  it("do not copy files behind a folder that a command replaced by a link", async () => {
     const { root, outside, checkpoints } = stage();
     mkdirSync(outside, { recursive: true });
     writeFileSync(join(outside, "secret"), "key");
@@ -299,13 +299,13 @@ describe("trees", () => {
     const path = made.write("big.bin", "");
     truncateSync(path, 65 * 1024 * 1024);
     await expect(made.checkpoints.keepTree([path], "call_1")).rejects.toThrow(
-      `${path}: more than 64 MiB or 10000 files, too much to keep a copy of.`,
+      `${path}: more than 64 MiB or 10000 files, too large to copy.`,
     );
     expect(existsSync(join(made.session, "checkpoints"))).toBe(false);
   });
 });
 
-describe("what a killed write left behind", () => {
+describe("remains of a killed write", () => {
   it.runIf(process.platform === "linux")(
     "is swept at once when its process is gone, and stays while that lives",
     async () => {

@@ -178,7 +178,7 @@ describe("troupe undo after a shell command", () => {
     expect(treeOf(folder.path)).toEqual(before);
   });
 
-  it("deletes nothing that stands in the way, and says what does", async () => {
+  it("deletes nothing that is in the way, and names it", async () => {
     const { folder, run, undo } = await workshop();
     await plant(folder);
     await run("rm src/a.ts; mkdir src/a.ts; echo mine > src/a.ts/mine");
@@ -186,14 +186,14 @@ describe("troupe undo after a shell command", () => {
     expect(await folder.read("src/a.ts/mine")).toBe("mine\n");
   });
 
-  it("gives up on a copy that takes too long, and says so", async () => {
+  it("abandons a copy that takes too long, and reports that", async () => {
     const { folder, run, warnings } = await workshop({ milliseconds: 0 });
     await plant(folder);
     await run("make x");
     expect(warnings).toEqual([expect.stringMatching(/^No checkpoint of .* before commands: it is too much\./)]);
   });
 
-  it("does not take what somebody changed beside a background command for its work", async () => {
+  it("does not attribute other changes to a background command", async () => {
     const { folder, run, undo } = await workshop();
     await plant(folder);
     await run({ command: "sleep 0.2; rm .env; echo other > src/a.ts; sleep 30", mode: "async" }, "sleep 0.5");

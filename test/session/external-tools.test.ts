@@ -35,7 +35,7 @@ describe("the result of a program's tool", () => {
     expect(shown).toMatchObject({ role: "tool", content, isError: false });
   });
 
-  it("brings pictures for the model, files for the log, and what is counted for whoever counts", async () => {
+  it("brings images for the model, files for the log, and counts for telemetry", async () => {
     const { complete, shown } = await answered({
       result: {
         textResultForLlm: "found",
@@ -63,7 +63,7 @@ describe("the result of a program's tool", () => {
   });
 
   it.each(["failure", "denied", "timeout"] as const)(
-    "that is a %s is read by the model, which goes on",
+    "that is a %s is read by the model, which continues",
     async (code) => {
       const result = { textResultForLlm: "not this", resultType: code, toolTelemetry: { n: 1 } };
       const { outcome, complete, shown } = await answered({ result });

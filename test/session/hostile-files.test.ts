@@ -195,7 +195,7 @@ describe.each(Object.entries(readers))("reading %s", (_, { path, read }) => {
   );
 });
 
-describe("what an ordinary session reads", () => {
+describe("the content of an ordinary session", () => {
   it("is read as before, also what an older version wrote", () =>
     withPlace(async (place) => {
       const { log, files, records } = place;
@@ -244,7 +244,7 @@ describe("a session that a client keeps", () => {
     ["a folder on the way", "autostart", "files/autostart/evil.desktop"],
     ["the file itself", "evil.desktop", "files/evil.desktop"],
     ["the plan", "plan.md", "plan.md"],
-  ])("is not brought here through a link in place of %s, and people are told", (_, link, path) =>
+  ])("is not read through a link in place of %s, and the user is notified", (_, link, path) =>
     withPlace(async (place) => {
       const outside = join(place.root, "..", "outside");
       mkdirSync(outside);

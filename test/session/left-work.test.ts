@@ -33,7 +33,7 @@ function left(...said: readonly Said[]) {
   return pendingWork(events, conversation, "/here");
 }
 
-test("what was approved for a call is not asked again, what nobody decided is", () => {
+test("does not ask again what was approved for a call, and asks what was not decided", () => {
   const work = left(
     ...started("edit", { path: "/a" }),
     asked("r1", read),
@@ -55,7 +55,7 @@ test("one that the end of a process cancelled waits, one that was decided since 
   expect(left(...begun, decided("r1", "approved"))).toBeUndefined();
 });
 
-test("what was asked in another folder is asked anew, whatever was said to it", () => {
+test("asks again for a request from another folder, whatever the answer was", () => {
   const place = (cwd: string): Said => ["session.start", { context: { cwd } }];
   const said = [...started("bash", {}), asked("r1", read), decided("r1", "approved"), asked("r2", write)];
   const sameness = (cwd: string) =>
@@ -64,7 +64,7 @@ test("what was asked in another folder is asked anew, whatever was said to it", 
   expect(sameness("/there")).toEqual(["other", "changed"]);
 });
 
-test("a person who is to look at a call for a hook is still to look at it", () => {
+test("still asks for the user's decision that a hook requires", () => {
   const hook = { kind: "hook", toolName: "edit", hookMessage: "Is that wise?" };
   expect(left(...started("edit", {}), asked("r1", hook))?.turn.calls).toMatchObject([{ ask: "Is that wise?" }]);
 });
@@ -75,7 +75,7 @@ test("a call is gone on with as a hook has changed it", () => {
   expect(work?.turn.calls[0]?.call.arguments).toEqual({ path: "/b" });
 });
 
-test("a tool of a client that was permitted and never reached it is asked for", () => {
+test("calls a client's tool that was permitted and never reached the client", () => {
   const permitted = ["troupe.permission", { toolCallId, toolName: "mine", kind: "custom-tool", decision: "allowed" }];
   const work = left(...started("mine", {}), permitted as unknown as Said);
   expect(work?.requests).toEqual([]);
@@ -89,7 +89,7 @@ test("a tool of a client that was not permitted yet is the client's again where 
   expect(call?.otherwise?.name).toBe("mine");
 });
 
-test("a canvas that nobody has permitted is opened by our own tool, one that may have been opened is not", () => {
+test("opens a canvas that was not permitted yet with our own tool, and never one that may have been opened", () => {
   const opening = started("open_canvas", { canvas_id: "board" });
   const request = { kind: "custom-tool", toolName: "open_canvas", toolDescription: "Opens." };
   expect(left(...opening, asked("r1", request))?.turn.calls).toEqual([

@@ -40,7 +40,7 @@ describe("the first mode", () => {
 });
 
 describe("ORC-84 a change of mode", () => {
-  it("is said once, with what was before", () => {
+  it("is announced once, with the previous mode", () => {
     expect(modeChange("interactive", "plan")).toEqual({ previousMode: "interactive", newMode: "plan" });
     expect(modeChange("plan", "plan")).toBeUndefined();
   });
@@ -64,7 +64,7 @@ describe("ORC-84 a change of mode", () => {
   });
 });
 
-describe("what a mode tells and gives", () => {
+describe("instructions and tools of a mode", () => {
   const all = [...builtinTools, ...interactiveTools, ...autopilotTools];
   const missing = (mode: Parameters<typeof toolsInMode>[0]): string[] => {
     const given = toolsInMode(mode, all);

@@ -104,7 +104,7 @@ describe("schedules", () => {
     expect(foldSchedules(log).left).toHaveLength(1);
   });
 
-  it("are armed anew: a missed one-shot is sent once at once, missed rounds are not made up for", async () => {
+  it("are rearmed: a missed one-shot is sent once at once, and missed rounds are skipped", async () => {
     const first = stage();
     await first.registry.add(request("round", MINUTE, true));
     await first.registry.add(request("once", 2 * MINUTE, false));
@@ -133,7 +133,7 @@ describe("schedules", () => {
     expect(foldSchedules(log).left).toEqual([]);
   });
 
-  it("go on after a round that could not be sent", async () => {
+  it("continue after a round that could not be sent", async () => {
     const { registry, clock, sent, trouble } = stage({ fails: true });
     await registry.add(request("round", MINUTE, true));
     await clock.advance(3 * MINUTE);
@@ -189,7 +189,7 @@ describe("schedules", () => {
     expect(lastId).toBe(11);
   });
 
-  it("stay on their grid and never send a one-shot twice, however often the session is taken up", async () => {
+  it("keep their times and never send a one-shot twice, however often the session is resumed", async () => {
     const life = fc.record({
       openMs: fc.integer({ min: 0, max: 200_000 }),
       closedMs: fc.integer({ min: 0, max: 200_000 }),

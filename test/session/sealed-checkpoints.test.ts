@@ -22,7 +22,7 @@ const everythingIn = (folder: string): string =>
     .map((path) => readFileSync(path, "latin1"))
     .join("\n");
 
-it("what is kept of files lies closed, and comes back byte for byte, also for a later process", async () => {
+it("stored files are sealed, and are restored byte for byte, also by a later process", async () => {
   await using folder = await tempFolder();
   const [session, work, key] = [folder.at("session"), folder.at("work"), folder.at("home/undo.key")];
   const [one, two] = [join(work, "one.env"), join(work, "two.bin")];
@@ -41,7 +41,7 @@ it("what is kept of files lies closed, and comes back byte for byte, also for a 
   expect(readFileSync(two)).toEqual(binary);
 });
 
-it("what was kept before there was a seal can still be read, and what another key has closed is told", async () => {
+it("reads content stored before there was a seal, and reports content sealed with another key", async () => {
   await using folder = await tempFolder();
   const [session, key] = [folder.at("session"), folder.at("home/undo.key")];
   const old = await checkpointsAt(session).keepObject(Buffer.from("old"));
@@ -52,7 +52,7 @@ it("what was kept before there was a seal can still be read, and what another ke
   await expect(checkpointsAt(session, key).object(sealed)).rejects.toThrow("is missing or damaged");
 });
 
-it("whoever makes the key at the same time uses the same one, and a damaged one is not written over", async () => {
+it("concurrent creators of the key use the same one, and a damaged key is not overwritten", async () => {
   await using folder = await tempFolder();
   const path = folder.at("home/undo.key");
   const seals = await Promise.all(Array.from({ length: 20 }, () => keyedSeal({ path, disk: nodeDisk })));

@@ -70,11 +70,11 @@ describe("troupe undo", () => {
     expect([readFileSync(path, "utf8"), readFileSync(kept, "utf8")]).toEqual(["old\n", "by hand\n"]);
   });
 
-  it("waits for nobody: a session in use, another folder and too many words are one-line errors", async () => {
+  it("never waits: a session in use, another folder and too many arguments are one-line errors", async () => {
     const { outside, log, run, path } = await stage();
     await expect(run([], {}, outside)).rejects.toThrow("No session has worked in this folder.");
     await expect(run(["a", "b"])).rejects.toThrow("troupe undo takes one tool call at most");
-    await expect(run(["call_9"])).rejects.toThrow(/in use by process|No change of this session/);
+    await expect(run(["call_9"])).rejects.toThrow(/in use by process|made no changes in this session/);
     expect(readFileSync(path, "utf8")).toBe("new\n");
     await log.close();
   });

@@ -163,7 +163,7 @@ describe("merging a worktree", () => {
     rmSync(join(gitDir, "index"));
     symlinkSync(stage.temp.at("precious"), join(gitDir, "index"));
     await stage.edit("one", { "a.txt": "again\ntwo\nthree\n" });
-    await expect(mergeWorktree(stage.ports("one"))).rejects.toThrow("is not a plain file any more");
+    await expect(mergeWorktree(stage.ports("one"))).rejects.toThrow("is no longer a regular file");
     expect(await stage.temp.read("precious")).toBe("precious\n");
   });
 });
@@ -225,7 +225,7 @@ describe("a merge that is cut off", () => {
     const result = await mergeWorktree({ ...stage.ports("one"), disk });
     expect(result).toMatchObject({
       kind: "taken-back",
-      because: expect.stringContaining("run.sh was changed by someone else"),
+      because: expect.stringContaining("run.sh was changed by another program"),
     });
     const { "run.sh": mine, ...rest } = fingerprint(stage.main);
     expect({ ...before, "run.sh": mine }).toEqual({ ...rest, "run.sh": mine });
@@ -245,7 +245,7 @@ describe("a merge that is cut off", () => {
     expect(await mergeWorktree({ ...stage.ports("one"), as: "squash" })).toMatchObject({ kind: "merged" });
   });
 
-  it("is finished by the next one who comes, commit included", async () => {
+  it("is finished by the next merge, commit included", async () => {
     await using stage = await worktreeStage(START);
     await work(stage, "one");
     const bury = await killedWhen(atFirstFile, (disk) => mergeWorktree({ ...stage.ports("one"), as: "squash", disk }));

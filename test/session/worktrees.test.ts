@@ -57,7 +57,7 @@ describe("a worktree for an agent", () => {
     expect(readFileSync(join(root, "a.txt"), "utf8")).toBe("changed\n");
   });
 
-  it("is found again as it is when it is asked for twice", async () => {
+  it("is reused when it is requested twice", async () => {
     await using stage = await worktreeStage();
     const first = await stage.make("one");
     await stage.edit("one", { "a.txt": "work\n" });
@@ -85,18 +85,21 @@ describe("a worktree for an agent", () => {
     await expect(stage.make("one", { repository: stage.temp.at("bare.git") })).rejects.toThrow("bare repository");
     stage.git(["commit", "-q", "--allow-empty", "-m", "first"]);
     await expect(stage.make("one", { base: "nope" })).rejects.toThrow("Could not find the commit nope");
-    await expect(stage.make("one", { folder: join(stage.main, "x") })).rejects.toThrow("in the work tree itself");
+    await expect(stage.make("one", { folder: join(stage.main, "x") })).rejects.toThrow("inside the work tree itself");
     await expect(stage.make("../one")).rejects.toThrow("cannot be the id of a task");
     await expect(stage.make("one", { signal: AbortSignal.abort() })).rejects.toMatchObject({ kind: "interrupted" });
-    const full = explained(new GitFailure("fatal: write error: No space left on device", "refused"), "make a worktree");
-    expect(full).toMatchObject({ kind: "storage", message: "Could not make a worktree: the disk is full." });
+    const full = explained(
+      new GitFailure("fatal: write error: No space left on device", "refused"),
+      "create a worktree",
+    );
+    expect(full).toMatchObject({ kind: "storage", message: "Could not create a worktree: the disk is full." });
     expect(stage.git(["branch", "--list", "troupe/*"])).toBe("");
   });
 
   it("runs no program that a hostile repository names", async () => {
     await using stage = await worktreeStage();
     const hostile = await hostileRepository(stage.temp);
-    await expect(stage.make("one", { repository: hostile.path })).rejects.toThrow("were never downloaded");
+    await expect(stage.make("one", { repository: hostile.path })).rejects.toThrow("are not downloaded");
     const careful = ["core.hooksPath=/dev/null", "core.fsmonitor=false", "user.name=a", "user.email=a@example.com"];
     const plain = (...args: string[]) =>
       runGitPlainly([...careful.flatMap((set) => ["-c", set]), ...args], hostile.path);
@@ -109,7 +112,9 @@ describe("a worktree for an agent", () => {
     await mergeWorktree(stage.ports("one"));
     await discardWorktree({ ...stage.ports("one"), force: true });
     expect(await hostile.ran()).toEqual([]);
-    expect(notices.join("\n")).toMatch(/Not taken along[^\n]*filtered.dat[\s\S]*Git LFS[\s\S]*Submodules/);
+    expect(notices.join("\n")).toMatch(
+      /Not copied from the main tree[^\n]*filtered.dat[\s\S]*Git LFS[\s\S]*Submodules/,
+    );
   });
 
   it("runs no program that is named for worktrees or for their branches alone", async () => {
@@ -151,7 +156,7 @@ describe("discarding a worktree", () => {
     await expect(discardWorktree(stage.ports("busy"))).rejects.toThrow("Task busy has no worktree.");
   });
 
-  it("finds what a crash left behind, and prunes only what holds no work", async () => {
+  it("finds leftovers of a crash, and prunes only those without work", async () => {
     await using stage = await worktreeStage();
     await stage.make("whole");
     await stage.make("gone");
@@ -173,7 +178,7 @@ describe("discarding a worktree", () => {
     expect(pruned).not.toContain("kept");
     const left = (await listWorktrees(stage)).map(({ root, state }) => `${root.split("/").at(-1)} ${state}`);
     expect(left).toEqual(["kept gone", "whole ready", "stray stray"]);
-    await expect(stage.make("kept")).rejects.toThrow("is gone");
+    await expect(stage.make("kept")).rejects.toThrow("no longer exists");
   });
 
   it("does not take a folder for its own that was there before", async () => {

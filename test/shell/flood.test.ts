@@ -72,7 +72,7 @@ it("gives every byte to someone once when read piece by piece, whole characters 
   expect(seen).toBe(text);
 });
 
-it("goes on when the disk is full, and says that nothing was saved", async () => {
+it("continues when the disk is full, and reports that nothing was saved", async () => {
   await using folder = await tempFolder();
   const output = new Output({ path: folder.at("missing/out") });
   for (let round = 0; round < 10; round++) output.push(Buffer.alloc(100_000, "x"));

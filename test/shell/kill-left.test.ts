@@ -1,6 +1,6 @@
 /** After kill -9 of the process that runs the shells, no placeholder and nothing dangerous stays in the workspace. */
 import { type ChildProcess, spawn } from "node:child_process";
-import { existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -27,12 +27,12 @@ describe.runIf(works)("after kill -9 of the process that runs the shells", { tim
   afterAll(() => program.remove());
 
   /** Runs a command in the workspace and returns its host when the command waits for the file "go". */
-  async function hosted(base: string, command: string): Promise<ChildProcess> {
+  async function hosted(base: string, command: string, { isAwaited = true } = {}): Promise<ChildProcess> {
     mkdirSync(join(base, "state"));
     const waiting = `touch waiting; until [ -e go ]; do sleep 0.05; done; ${command}\ntouch planted; sleep 600`;
-    const host = spawn(process.execPath, [program.at("host.mjs"), base, "1", "required", "x", waiting], {
-      stdio: ["ignore", "ignore", "inherit"],
-    });
+    const words = [process.execPath, program.at("host.mjs"), base, "1", "required", "x", waiting];
+    const [file = "", ...args] = isAwaited ? words : ["/bin/sh", "-c", '"$@" & exec sleep 600', "sh", ...words];
+    const host = spawn(file, args, { stdio: ["ignore", "ignore", "inherit"] });
     await expect.poll(() => existsSync(join(base, "workspace/waiting")), within).toBe(true);
     return host;
   }
@@ -54,6 +54,21 @@ describe.runIf(works)("after kill -9 of the process that runs the shells", { tim
     await expect.poll(() => placeholders(planted), within).toEqual([]);
     planted.git(["checkout", "-q", "bring"]);
     expect(existsSync(join(planted.path, ".gitmodules"))).toBe(true);
+  });
+
+  it("placeholders disappear also where nobody waits for the killed process, as in a container without an init", async () => {
+    await using folder = await tempFolder();
+    const planted = new PlantedWorkspace(folder.path);
+    const parent = await hosted(folder.path, "", { isAwaited: false });
+    expect(placeholders(planted)).toEqual(PLACEHOLDERS);
+    const [host = ""] = readFileSync(`/proc/${parent.pid}/task/${parent.pid}/children`, "utf8").split(" ");
+    process.kill(Number(host), "SIGKILL");
+    try {
+      await expect.poll(() => placeholders(planted), within).toEqual([]);
+      expect(readFileSync(`/proc/${host}/stat`, "utf8")).toContain(") Z ");
+    } finally {
+      parent.kill("SIGKILL");
+    }
   });
 
   it("what a command left is moved aside, also when it has just ended and is being checked", async () => {

@@ -26,7 +26,7 @@ describe("a command that asks to leave the sandbox (D15)", () => {
     expect(await bash.bind({ command: "make", unsandboxed: false }).access(context)).toHaveLength(1);
   });
 
-  it("is refused where a sandbox is required, whoever agreed", async () => {
+  it("is refused where a sandbox is required, even if the user agreed", async () => {
     await using stage = await shellStage({ sandboxed: { mode: "required" } });
     await expect(stage.run("touch ran", { unsandboxed: true })).rejects.toThrow("no command can leave it");
     expect(await stage.workspace.tree()).toEqual({});

@@ -88,7 +88,7 @@ describe("the plan of a sandbox's mounts", () => {
     expect(paths.map(readOnly)).toEqual(["ro-bind", "ro-bind"]);
   });
 
-  it("makes the whole workspace read-only where that is asked for, and still hides secrets", async () => {
+  it("makes the whole workspace read-only on request, and still hides secrets", async () => {
     await using folder = await tempFolder(files);
     const kindOf = await planned(folder, { readOnlyWorkspace: true });
     expect(["w/src/a.ts", "w/new.ts", "w/.git/index"].map(kindOf)).toEqual(Array(3).fill("ro-bind"));

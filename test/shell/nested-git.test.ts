@@ -23,7 +23,7 @@ describe("without a sandbox", slowly, () => {
 });
 
 describe.runIf(works)("in the sandbox", slowly, () => {
-  it("repositories that a command plants run nothing after it, and the user is told", async () => {
+  it("repositories that a command plants run nothing after it, and the user is notified", async () => {
     await using folder = await tempFolder();
     const planted = new PlantedWorkspace(folder.path);
     const warnings: string[] = [];

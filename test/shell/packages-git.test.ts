@@ -3,6 +3,8 @@ import { spawnSync } from "node:child_process";
 import { chmodSync, existsSync, mkdirSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
+import { CLEAN_UP_PROGRAM } from "../../src/tools/shell/sandbox/left-behind.ts";
+import type { LeftBehind } from "../../src/tools/shell/sandbox/leftovers.ts";
 import { hasBubblewrap } from "./bubblewrap.ts";
 import { PlantedWorkspace } from "./planted-repositories.ts";
 import { shellStage } from "./stage.ts";
@@ -87,6 +89,31 @@ describe.runIf(works)("git at the top runs no program of a command", { timeout: 
       await stage.run(prelude(planted) + command, { cwd: planted.path, roots: [planted.path] });
     expect(planted.useAtTop()).toEqual([]);
   });
+
+  it.each(Object.entries(attacks))(
+    "although troupe was killed before it could look, hidden %s",
+    async (_, commands) => {
+      await using folder = await tempFolder();
+      await using records = await tempFolder();
+      const planted = new PlantedWorkspace(folder.path);
+      const none = { gitFolders: [], gitLinks: [], linkedGit: [], protectedNames: [], unreadable: [] };
+      const left: LeftBehind = { points: [], links: [], trees: [{ root: planted.path, ...none }] };
+      const alone = (): void => {
+        const input = `${JSON.stringify(left)}\n`;
+        const { stderr } = spawnSync(process.execPath, ["-e", CLEAN_UP_PROGRAM, records.path], {
+          input,
+          encoding: "utf8",
+        });
+        expect(stderr).toBe("");
+      };
+      // After every command: what an earlier one made is old when the index names it.
+      for (const command of commands) {
+        spawnSync("sh", ["-c", prelude(planted) + command], { cwd: planted.path });
+        alone();
+      }
+      expect(planted.useAtTop()).toEqual([]);
+    },
+  );
 
   it.each(Object.entries(attacks).filter(([name]) => !name.includes("link")))(
     "although it would run without a sandbox, hidden %s",

@@ -170,7 +170,7 @@ describe.each(users)("the sandbox as $name", ({ user, runs }) => {
   const successes = (output: string): string[] =>
     [...output.matchAll(/SUCCEEDED (\d+)/g)].map(([, index]) => writes[Number(index)] ?? "");
 
-  it.runIf(runs)("refuses to change or create what runs by itself later (D05)", async () => {
+  it.runIf(runs)("refuses to change or create files that run automatically later (D05)", async () => {
     await repository(user);
     const { output } = await attack(attempts(writes), sandboxed);
     expect(successes(output)).toEqual([]);

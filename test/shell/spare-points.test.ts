@@ -4,7 +4,7 @@ import { linkSync, lstatSync, mkdirSync, readdirSync, statSync, writeFileSync } 
 import { describe, expect, it } from "vitest";
 import { startTicks } from "../../src/lib/node/process-identity.ts";
 import { type TempFolder, tempFolder } from "../../src/testing/temp-folder.ts";
-import type { MountPoint } from "../../src/tools/shell/sandbox/left-behind.ts";
+import type { MountPoint } from "../../src/tools/shell/sandbox/leftovers.ts";
 import { SparePoints } from "../../src/tools/shell/sandbox/spare-points.ts";
 import { hasBubblewrap } from "./bubblewrap.ts";
 import { shellStage } from "./stage.ts";

@@ -75,7 +75,7 @@ describe("the shell tools", () => {
     expect(said).toEqual(["one\n", "two\n"]);
   });
 
-  it("let a command that takes longer go on, and read the rest later", async () => {
+  it("let a longer command continue, and read the rest later", async () => {
     await using stage = await shellStage();
     const context = contextOf(stage);
     const command = "echo begin; sleep 0.6; echo end; exit 4";

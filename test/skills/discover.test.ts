@@ -192,7 +192,7 @@ Body.
     expect(notices.map(({ kind }) => kind)).toEqual(["refused", "broken", "broken", "refused"]);
   });
 
-  it("of a workspace allows no tools; a notice says so", async () => {
+  it("of a workspace allows no tools, with a notice", async () => {
     await using stage = await skillStage({
       "work/.github/skills/a/SKILL.md": skill("a", "x", "allowed-tools: Bash\n"),
     });
@@ -266,7 +266,7 @@ describe("trust", () => {
     expect(await stage.find({ check })).toMatchObject({ skills: [], notices: [{ kind: "changed" }] });
   });
 
-  it("asks once about a workspace that nobody trusts", async () => {
+  it("asks once about a workspace that is not trusted", async () => {
     await using stage = await skillStage({
       "work/.github/skills/a/SKILL.md": skill("a"),
       "work/.github/skills/a/run.sh": "1",

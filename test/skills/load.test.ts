@@ -50,7 +50,7 @@ describe("the skill tool", () => {
     expect(checkEvent(event)).toMatchObject({ ok: true });
   });
 
-  it("lists what a model may load, within four thousand characters, and counts the rest", async () => {
+  it("lists what a model may load, within four thousand characters, and counts the others", async () => {
     const tree = Object.fromEntries(
       Array.from({ length: 60 }, (_, i) => [`given/s${i}/SKILL.md`, skill(`s${i}`, "d".repeat(150))]),
     );
@@ -84,7 +84,7 @@ describe("the skill tool", () => {
     expect(await failure("pdf-forms")).toMatch(/^The skill pdf-forms cannot be read: .*SKILL\.md is gone\.$/);
   });
 
-  it("is found as people write it", async () => {
+  it("is found in any spelling", async () => {
     await using stage = await skillStage({ "given/a/SKILL.md": skill("Release notes") });
     const result = await call(await toolOf(stage), { skill: "release-notes" }, contextFor("/"));
     expect(result.skillInvoked?.name).toBe("Release notes");
@@ -134,7 +134,7 @@ describe("the context of a skill", () => {
     );
   });
 
-  it("is not read through a link that was put in its place", async () => {
+  it("is not read through a link that replaced it", async () => {
     await using stage = await skillStage({ "given/a/SKILL.md": skill("a"), "secret/SKILL.md": "SECRET" });
     const { skills } = await stage.find({ skillDirectories: [stage.at("given")] });
     await rm(stage.at("given/a"), { recursive: true });
@@ -197,7 +197,7 @@ describe("allowed tools", () => {
   const base = { name: "s", path: "/s/SKILL.md" } as const;
   const known = (rule: string) => (/^(shell|read|write|url|view)\b/.test(rule) ? undefined : "nothing is called that");
 
-  it("become rules in our words once the skill is used; what is unknown is said", () => {
+  it("become rules in our notation once the skill is used; unknown ones are reported", () => {
     const allowedTools = ["Bash(git log:*)", "Read", "Grep", "WebFetch(domain:example.com)", "view", "Nonsense", "*"];
     const { rules, notices } = allowedToolRules({ ...base, scope: "user", allowedTools }, known);
     expect(rules).toEqual(["shell(git log:*)", "read", "url(example.com)", "view"]);
@@ -211,7 +211,7 @@ describe("allowed tools", () => {
     expect(allowedToolRules({ ...base, scope: "workspace", allowedTools: ["Bash"] }, known).rules).toEqual([]);
   });
 
-  it("are told to whoever listens when the skill is used, as they are written", async () => {
+  it("are passed to listeners when the skill is used, as they are written", async () => {
     const text = skill("a", "x", "allowed-tools:\n  - Bash(git status)\n  - Read\n");
     await using stage = await skillStage({ "given/a/SKILL.md": text });
     const { skillInvoked } = await call(await toolOf(stage), { skill: "a" }, contextFor("/"));

@@ -56,7 +56,7 @@ test("after a failed append nothing is taken until recover, which cuts off what 
   expect(await store.read("one")).toEqual({ events: messages(2), removed: [], damage: [] });
 });
 
-test("recover refuses a log that somebody else has changed", async () => {
+test("recover refuses a log that another program has changed", async () => {
   const provider = memoryProvider();
   const log = await elsewhere(provider).create("one");
   await log.append(message(1), barrier);
@@ -73,7 +73,7 @@ test("recover refuses a log that somebody else has changed", async () => {
   await log.close();
 });
 
-test("a torn end is set aside, the rest is used and goes on", async () => {
+test("a torn end is moved aside, and the rest is used and continued", async () => {
   const provider = memoryProvider();
   const store = elsewhere(provider);
   const log = await store.create("one");

@@ -67,7 +67,7 @@ const passing: [string, Fault][] = [
 ];
 
 describe("at every operation of a session", () => {
-  test.each(passing)("a disk %s loses nothing: recover, and go on with the same event", async (_name, fault) => {
+  test.each(passing)("a disk %s loses nothing: recover, and continue with the same event", async (_name, fault) => {
     const fired = await atEveryOperation(fault, async (plan) => {
       const root = temporaryFolder();
       const log = await realStore(root, { disk: faultDisk(hastyDisk, plan) }).create("one");
@@ -85,7 +85,7 @@ describe("at every operation of a session", () => {
   });
 
   test.each(["ENOSPC", "EIO"])(
-    "a disk that goes on failing with %s acknowledges nothing more and keeps the rest",
+    "a disk that keeps failing with %s acknowledges nothing more and keeps the rest",
     async (code) => {
       const fired = await atEveryOperation({ kind: "fail", code, lasting: true }, async (plan) => {
         const root = temporaryFolder();
@@ -103,7 +103,7 @@ describe("at every operation of a session", () => {
     },
   );
 
-  test("a disk that is full for some time goes on once there is space again", async () => {
+  test("a disk that is full for some time continues once there is space again", async () => {
     await atEveryOperation({ kind: "fail", code: "ENOSPC", lasting: true }, async (plan) => {
       const root = temporaryFolder();
       const log = await realStore(root, { disk: faultDisk(hastyDisk, plan) }).create("one");
@@ -131,7 +131,7 @@ test("appends made at once fail together, in the words of the cause", async () =
   const failure = {
     kind: "storage",
     message: "Could not write the session log: the disk is full (ENOSPC).",
-    hint: "Free some space; the session goes on from the last event that was saved.",
+    hint: "Free some space. The session continues from the last saved event.",
   };
   expect(results).toMatchObject(Array(5).fill({ status: "rejected", reason: failure }));
   await expect(log.append(message(9), { barrier: false })).rejects.toMatchObject(failure);
@@ -142,7 +142,7 @@ test("appends made at once fail together, in the words of the cause", async () =
   expect(await store.read("one")).toEqual({ events: messages(2), removed: [], damage: [] });
 });
 
-test("after a failed sync, what was acknowledged without one is written anew to a new file", async () => {
+test("after a failed sync, rewrites to a new file what was acknowledged without a sync", async () => {
   const root = temporaryFolder();
   const plan: FaultPlan = { at: 1, operations: ["sync"], fault: { kind: "fail", code: "EIO" } };
   const log = await realStore(root, { disk: faultDisk(nodeDisk, plan) }).create("one");

@@ -62,7 +62,7 @@ const kills: [string, Omit<FaultPlan, "at">][] = [
 ];
 
 test.each(kills)(
-  "a process killed %s loses nothing that was acknowledged, and the next one goes on",
+  "a process killed %s loses nothing that was acknowledged, and the next one continues",
   { timeout: 120_000 },
   async (_name, plan) => {
     const points = await killAtEvery(plan, async (at) => {

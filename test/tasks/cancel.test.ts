@@ -30,7 +30,7 @@ const isUnder = (verdict: State): string => (verdict === "completed" ? "complete
 
 describe.each([1, 2, 4])("at depth %i", (depth) => {
   describe.each(states)("a task that is %s", (state) => {
-    it("is untouched by who stops waiting for it", async () => {
+    it("is not affected by a waiter that stops waiting", async () => {
       const made = await stageWith(state, depth);
       const stop = new AbortController();
       const wait = made.registry
@@ -41,7 +41,7 @@ describe.each([1, 2, 4])("at depth %i", (depth) => {
       expect(status(made, "x")).toBe(state);
     });
 
-    it("ends when it is stopped, alone, and wakes who waits", async () => {
+    it("ends when it is stopped, alone, and wakes its waiters", async () => {
       const made = await stageWith(state, depth);
       const wait = made.registry.wait("x", { timeoutMs: 5000 });
       expect(await made.registry.cancel("x")).toBe(state !== "completed");
@@ -52,7 +52,7 @@ describe.each([1, 2, 4])("at depth %i", (depth) => {
       expect(checkTasks(made.kept)).toEqual([]);
     });
 
-    it("ORC-40 ends with the turn that waits for its parents, and lives on when nobody waits for them", async () => {
+    it("ORC-40 ends with the turn that waits for its parents, and continues when none waits for them", async () => {
       const made = await stageWith(state, depth);
       await made.registry.cancelSync(undefined);
       expect(status(made, "x")).toBe(depth === 1 ? state : isUnder(state));
@@ -78,7 +78,7 @@ describe.each([1, 2, 4])("at depth %i", (depth) => {
 });
 
 describe("stopping", () => {
-  it("lets everything go before the end is told, and tells the parent that did not stop it", async () => {
+  it("releases everything before the end is announced, and notifies the parent that did not stop it", async () => {
     const made = stage();
     await made.registry.restore();
     await made.start("a");
@@ -93,7 +93,7 @@ describe("stopping", () => {
     expect(made.notices).toHaveLength(1);
   });
 
-  it("goes on after 2 s without a runner that does not stop, and what that says later counts for nothing", async () => {
+  it("continues after 2 s without a runner that does not stop, and ignores its later results", async () => {
     const clock = virtualClock();
     const made = stage({ runner: "deaf", stamp: clock });
     await made.registry.restore();

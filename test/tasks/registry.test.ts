@@ -8,7 +8,7 @@ import { message, newTask, stage, until } from "./stage.ts";
 const settled = { settled: true } as const;
 
 describe("a background agent", () => {
-  it("ORC-27 ORC-58 has its id at once, and its parent hears of its end once, in the exact words", async () => {
+  it("ORC-27 ORC-58 has its id at once, and its parent is notified of its end once, in the exact words", async () => {
     const { registry, start, answer, hear, notices, kept } = stage();
     await registry.restore();
     expect(await start("Scout One")).toBe("scout-one");
@@ -173,7 +173,7 @@ describe("reading", () => {
     await expect(registry.wait("nobody", { timeoutMs: 5 })).rejects.toThrow('There is no agent "nobody".');
   });
 
-  it("ORC-26 a sync agent is heard of by the result of its call", async () => {
+  it("ORC-26 a sync agent is reported by the result of its call", async () => {
     const { registry, emit, start, answer, notices, kept } = stage();
     await registry.restore();
     await start("a", { mode: "sync" });
@@ -376,7 +376,7 @@ describe("the log", () => {
 });
 
 describe("recovery", () => {
-  it("makes who was cut off idle, once, with its messages and notices, and nothing runs by itself", async () => {
+  it("makes interrupted agents idle, once, with their messages and notices, and nothing runs automatically", async () => {
     const first = stage({ limits: { maxConcurrency: 1 } });
     await first.registry.restore();
     await first.start("a", { multiTurn: true });

@@ -30,7 +30,7 @@ describe("places", () => {
     expect(slots.isFull).toBe(false);
   });
 
-  it("are lent down a chain and come back, whoever leaves first", () => {
+  it("are lent down a chain and come back, in any order of release", () => {
     for (const order of [
       ["c", "b", "a"],
       ["a", "b", "c"],
@@ -52,7 +52,7 @@ describe("places", () => {
     }
   });
 
-  it("are never more than there are, and nobody waits while one is free", () => {
+  it("are never more than the limit, and no task waits while one is free", () => {
     const step = fc.record({ what: fc.constantFrom("take", "release", "leave"), who: fc.nat(9) });
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 4 }), fc.array(step, { maxLength: 60 }), (maxConcurrency, steps) => {

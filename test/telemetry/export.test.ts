@@ -74,10 +74,10 @@ describe("whether telemetry is wanted, and how", () => {
     });
     const refusal = (environment: Record<string, string>) =>
       Reflect.get(telemetrySettings(environment, "/"), "refused");
-    expect(refusal({ OTEL_EXPORTER_OTLP_PROTOCOL: "grpc" })).toMatch(/"grpc" is not spoken here; set .*http\/json/);
-    expect(refusal({ OTEL_EXPORTER_OTLP_ENDPOINT: "localhost:4317" })).toMatch(/no http or https address/);
+    expect(refusal({ OTEL_EXPORTER_OTLP_PROTOCOL: "grpc" })).toMatch(/"grpc" is not supported; set .*http\/json/);
+    expect(refusal({ OTEL_EXPORTER_OTLP_ENDPOINT: "localhost:4317" })).toMatch(/not an http or https address/);
     const signedIn = refusal({ OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: "grpc://me:s3cret@there:4317/x?key=s3cret" });
-    expect(signedIn).toMatch(/^"grpc:\/\/…@there:4317\/x\?…" is no http/);
+    expect(signedIn).toMatch(/^"grpc:\/\/…@there:4317\/x\?…" is not an http/);
     expect(refusal({ COPILOT_OTEL_EXPORTER_TYPE: "file" })).toMatch(/TROUPE_OTEL_FILE_EXPORTER_PATH/);
     expect(refusal({ COPILOT_OTEL_EXPORTER_TYPE: "x" })).toMatch(/"otlp-http" or "file"/);
     // One kind that is asked for is the only one.
@@ -87,7 +87,7 @@ describe("whether telemetry is wanted, and how", () => {
   });
 });
 
-describe("what goes over the wire", () => {
+describe("the exported data", () => {
   it("is the same as JSON and as protocol buffers", () => {
     const trace = traceRequest([span()], source);
     expect(trace).toEqual({
@@ -139,7 +139,7 @@ describe("what goes over the wire", () => {
     expect(values[2]?.[1]).toBe(doubleBits(1.5));
   });
 
-  it("has counters and histograms, whose sums go on from the start", () => {
+  it("has counters and histograms, whose sums continue from the start", () => {
     const meter = new Meter(1_000);
     for (const value of [0.5, 3]) meter.record("operationDuration", value, { "gen_ai.request.model": "m" });
     meter.record("toolCalls", 1, {});
@@ -190,7 +190,7 @@ describe("an outbox", () => {
     });
     for (let number = 0; number < 10_000; number++) outbox.add(span());
     await Promise.resolve();
-    expect(troubles).toEqual(["Telemetry to there is being lost: more happens than can be sent."]);
+    expect(troubles).toEqual(["Telemetry to there is being lost: events arrive faster than they can be sent."]);
     const started = performance.now();
     await outbox.close(50);
     expect(performance.now() - started).toBeLessThan(HANG_MS);
@@ -254,7 +254,7 @@ describe("a receiver over HTTP", () => {
     expect(String(there.bodies[1]?.body)).toContain('"name":"invoke_agent troupe"');
   });
 
-  it("is told in protocol buffers where that is asked for, and not asked twice when it says no", async () => {
+  it("receives protocol buffers on request, and is not asked twice when it refuses", async () => {
     const there = await receiver([400, 400]);
     const troubles: string[] = [];
     const environment = {

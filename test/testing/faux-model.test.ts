@@ -143,7 +143,7 @@ describe("steps of a faux model", () => {
     ]);
   });
 
-  it("stalls until a promise settles and goes on", async () => {
+  it("stalls until a promise settles and continues", async () => {
     let open = (): void => {};
     const until = new Promise<void>((resolve) => {
       open = resolve;

@@ -80,7 +80,7 @@ describe.each(wires)("faults on the $name wire", ({ path, name }) => {
     expect([whole.includes(finish), end?.body.toString().includes(finish)]).toEqual([true, false]);
   });
 
-  it("goes on after a stall that a promise ends", async () => {
+  it("continues after a stall that a promise ends", async () => {
     const stallUntil = new Promise((resolve) => setTimeout(resolve, 10));
     const result = await sent(path, { stall: "arguments", stallUntil });
     expect([result.ending, eventsOf(result.body.toString()).length > 7]).toEqual(["ended", true]);

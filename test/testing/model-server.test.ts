@@ -95,7 +95,7 @@ describe.each(wires)("the $name wire", (wire) => {
       expect(await reply(fails("content_filter"))).toEqual({ ...nothing, finish: finish.filter });
     });
 
-    it("waits for a promise before it goes on", async () => {
+    it("waits for a promise before it continues", async () => {
       const until = new Promise((resolve) => setTimeout(resolve, 10));
       expect(await reply(stalls(until, says("on")))).toEqual({ ...nothing, text: "on", finish: finish.done });
     });
@@ -226,7 +226,7 @@ describe.each(wires)("the $name wire", (wire) => {
     });
   });
 
-  it("refuses a call too many in a way that nobody retries, and says so again at the end", async () => {
+  it("refuses an extra call with an error that is not retried, and reports it again at the end", async () => {
     await using server = await modelServer({ steps: [] });
     const { status, body } = await ask(server, wire, { stream: true, body: wire.prompt("", "hello there") });
     const message = 'model server: unexpected call 1 (the script has 0 steps); the last user message was "hello there"';
@@ -284,7 +284,7 @@ describe("the model server", () => {
     });
   });
 
-  it("lists models, and says what it knows where it is asked for something else", async () => {
+  it("lists models, and reports its endpoints on other requests", async () => {
     await using server = await modelServer({ models: ["a", "b/c"] });
     const get = async (path: string, init?: RequestInit): Promise<[number, unknown]> => {
       const response = await fetch(`${server.baseUrl}${path}`, init);
@@ -303,7 +303,7 @@ describe("the model server", () => {
     expect(server.requests.map(({ method, path }) => `${method} ${path}`)).toHaveLength(4);
   });
 
-  it("lets old requests go where it is told to keep few", async () => {
+  it("drops old requests when it is configured to keep few", async () => {
     await using server = await modelServer({ keepRequests: 2 });
     for (let round = 0; round < 3; round++) await (await fetch(`${server.url}/models`)).text();
     expect(server.requests.map(({ number }) => number)).toEqual([2, 3]);

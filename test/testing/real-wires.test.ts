@@ -48,7 +48,7 @@ const wires: [string, (place: Place) => Provider][] = [
   ["messages", (place) => anthropicMessages(place)],
 ];
 
-describe.each(wires)("the %s wire hears from the model server what the faux model says", (_, connect) => {
+describe.each(wires)("the %s wire receives from the model server what the faux model says", (_, connect) => {
   it.each(replies)("%s", async (_name, moves) => {
     await using server = await modelServer({ steps: [moves] });
     const provider = connect({

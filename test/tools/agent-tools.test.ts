@@ -35,7 +35,7 @@ describe("read_agent", () => {
     expect(await reading(reportOf([], { turns: 3 }), { since_turn: 3 }).content).toMatch(/No answer from turn 3 on\.$/);
   });
 
-  it("ORC-33 waits 30 s by default, as long as it is told, and ten minutes at most", async () => {
+  it("ORC-33 waits 30 s by default, as long as requested, and ten minutes at most", async () => {
     for (const [timeout, timeoutMs] of [
       [undefined, 30_000],
       [5, 5000],
@@ -123,21 +123,21 @@ describe("write_agent", () => {
     expect(tasks.writes).toEqual([{ target: { ids: ["a", "b"] }, message: "Go on" }]);
   });
 
-  it("fails when nobody got it", async () => {
+  it("fails when no agent received the message", async () => {
     const refused = writing({ agent_id: "b" }, [{ id: "b", outcome: "refused", error: "It has completed." }]);
     expect(await failureOf(writeAgent, refused.input, refused.context)).toEqual({
       code: "failure",
       message: 'Message NOT delivered to agent "b": It has completed.',
     });
     const none = writing({ scope: "children" }, []);
-    expect((await failureOf(writeAgent, none.input, none.context)).message).toContain("Nobody was written to");
+    expect((await failureOf(writeAgent, none.input, none.context)).message).toContain("No message was sent");
     expect(none.tasks.writes).toEqual([{ target: { scope: "children" }, message: "Go on" }]);
   });
 
   it("wants to know to whom, in one way", async () => {
     for (const [input, wording] of [
-      [{}, "Say to whom"],
-      [{ agent_ids: [] }, "Say to whom"],
+      [{}, "Name the recipients"],
+      [{ agent_ids: [] }, "Name the recipients"],
       [{ agent_id: "a", scope: "children" }, "not both"],
       [{ scope: "all" }, "scope"],
     ] as const) {

@@ -146,11 +146,11 @@ describe("apply_patch", () => {
       ["*** Update File: a.txt", "@@ nowhere", "-x", "+y"],
       'change 1 of PATH (line 4 of the patch): the line "nowhere" after @@ is not in the file. Nothing was changed.',
     ],
-    ["adds what is there", ["*** Add File: a.txt", "+x"], "PATH exists already; the patch must update it, not add it."],
+    ["adds what is there", ["*** Add File: a.txt", "+x"], "PATH already exists; the patch must update it, not add it."],
     [
       "deletes what nobody read",
       ["*** Delete File: a.txt"],
-      "PATH exists already and you have not read it, so it was left alone. View it first, or change parts of it with edit.",
+      "PATH already exists and you have not read it, so it was not changed. View it first, or change parts of it with edit.",
     ],
     [
       "stray line",
@@ -160,7 +160,7 @@ describe("apply_patch", () => {
     [
       "changes nothing",
       ["*** Update File: a.txt", "@@", "-two", "+two"],
-      "The patch changes nothing: the files are already as it wants them.",
+      "The patch changes nothing: the files already have this content.",
     ],
   ])("explains: %s", async (_, lines, message) => {
     const { write, context } = fileWorkspace();

@@ -33,8 +33,8 @@ test("a question without choices can always be answered", async () => {
   expect(it.questions).toEqual([{ question: "?", allowFreeform: true, toolCallId: "call_1" }]);
 });
 
-test("with nobody there the model is told to decide itself", async () => {
-  const message = expect.stringContaining("Decide yourself");
+test("tells the model to decide when no user is there", async () => {
+  const message = expect.stringContaining("Choose what is most likely wanted");
   expect(await failureOf(askUser, { question: "?" }, asked("unavailable").context)).toEqual({
     code: "failure",
     message,

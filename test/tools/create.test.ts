@@ -47,7 +47,7 @@ describe("create", () => {
     chmodSync(path, 0o755);
     expect(await failureOf(create, { path, file_text: "new" }, context)).toEqual({
       code: "failure",
-      message: `${path} exists already and you have not read it, so it was left alone. View it first, or change parts of it with edit.`,
+      message: `${path} already exists and you have not read it, so it was not changed. View it first, or change parts of it with edit.`,
     });
     await see(path);
     await call(create, { path, file_text: "new" }, context);
@@ -140,7 +140,7 @@ describe("create", () => {
     expect(readdirSync(join(space.root, ".git/hooks"))).toEqual([]);
   });
 
-  it("asks for permission where nothing may be written, without a look, and refuses whoever permits it", async () => {
+  it("asks for permission where nothing may be written, without opening the file, and refuses despite permission", async () => {
     const space = fileWorkspace({ refuses: (path) => (path.includes("/.git/") ? "it is git's own." : undefined) });
     mkdirSync(join(space.root, ".git"), { recursive: true });
     writeFileSync(join(space.root, ".git/config"), "[core]");
@@ -161,7 +161,7 @@ describe("create", () => {
     await bound.access(context);
     rmSync(join(root, "now"));
     symlinkSync("b", join(root, "now"));
-    await expect(bound.run(context)).rejects.toThrow("leads to another file now");
+    await expect(bound.run(context)).rejects.toThrow("no longer leads to the file");
     expect([readdirSync(join(root, "a")), readdirSync(join(root, "b"))]).toEqual([[], []]);
   });
 
@@ -171,7 +171,7 @@ describe("create", () => {
     await see(path);
     const files = { ...context.files, checkpoint: () => Promise.reject(new Error("the disk is full")) };
     expect((await failureOf(create, { path, file_text: "new" }, { ...context, files } as typeof context)).message).toBe(
-      "Nothing was changed, because the former content could not be kept: the disk is full",
+      "Nothing was changed, because the previous content could not be saved: the disk is full",
     );
     expect(readFileSync(path, "utf8")).toBe("old");
   });

@@ -72,7 +72,7 @@ describe("edit", () => {
       "nothing like it",
       "one\ntwo\n",
       "completely different",
-      "old_str was not found in PATH; nothing was changed. No line in it is like the first line of old_str. View the file, and copy the text exactly.",
+      "old_str was not found in PATH; nothing was changed. No line of the file resembles the first line of old_str. View the file, and copy the text exactly.",
     ],
     [
       "nothing to look for",

@@ -16,7 +16,7 @@ function reviewed(decision: PlanDecision | "unavailable"): { context: ToolContex
   return { context: { ...contextFor("/"), user }, proposals };
 }
 
-test("an approved plan ends plan mode and says how to go on", async () => {
+test("an approved plan ends plan mode and names the next step", async () => {
   const { context, proposals } = reviewed({ approved: true, selectedAction: "interactive" });
   const content = await contentOf(exitPlanMode, { summary: "- do it" }, context);
   expect(content).toMatch(/^Plan approved! Exited plan mode\.\n\nCarry out the plan/);
@@ -40,7 +40,7 @@ test.each([
   ).toContain(words);
 });
 
-test("the offered ways are the model's, without doubles, and the recommended one is among them", async () => {
+test("offers the model's actions without duplicates, including the recommended one", async () => {
   const proposed = async (input: object): Promise<PlanProposal | undefined> => {
     const { context, proposals } = reviewed({ approved: true });
     await contentOf(exitPlanMode, { summary: "s", ...input }, context);
@@ -72,7 +72,7 @@ test("a rejected plan keeps plan mode on and passes the words of the user on", a
   );
 });
 
-test("with nobody there plan mode stays on", async () => {
+test("plan mode stays on when no user is there", async () => {
   const failure = { code: "failure", message: expect.stringContaining("plan mode stays on") };
   expect(await failureOf(exitPlanMode, { summary: "s" }, reviewed("unavailable").context)).toEqual(failure);
   expect(await failureOf(exitPlanMode, { summary: "s" }, contextFor("/"))).toEqual(failure);

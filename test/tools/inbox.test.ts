@@ -31,5 +31,5 @@ test("send_inbox sends what says something, and is the last word of who may send
   const message = { summary: "A lease", content: "src/lease.ts:4" };
   expect((await call(once, message, contextFor("/"))).content).toBe("Sent as inbox-1.");
   expect(sent).toEqual([message]);
-  expect((await failureOf(once, { ...message, summary: " " }, contextFor("/"))).message).toContain("it says nothing");
+  expect((await failureOf(once, { ...message, summary: " " }, contextFor("/"))).message).toContain("it is empty");
 });

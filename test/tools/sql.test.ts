@@ -115,7 +115,7 @@ test("it tells when todos changed, and only then", async () => {
   expect(await run("SELECT count(*) FROM todo_deps", it)).toContain("0");
 });
 
-describe("what goes wrong is said", () => {
+describe("errors", () => {
   test("a failing statement undoes its neighbours", async () => {
     const it = opened();
     expect(await fail("INSERT INTO todos (id, title) VALUES ('a', 'A'); INSERT INTO nowhere VALUES (1)", it)).toEqual({
@@ -127,7 +127,7 @@ describe("what goes wrong is said", () => {
       code: "failure",
       message: 'The statement failed: near "SELEC": syntax error.',
     });
-    expect((await fail(" ; -- nothing", it)).message).toBe("The query holds no SQL statement.");
+    expect((await fail(" ; -- nothing", it)).message).toBe("The query contains no SQL statement.");
   });
 
   test("a transaction is the model's own, but does not outlive its query", async () => {
@@ -272,12 +272,12 @@ describe("the store of past sessions", () => {
     expect((await fail("SELECT 1; SELECT 2", it, "session_store")).message).toContain("one SELECT at a time");
   });
 
-  test("where there is none, that is said", async () => {
+  test("reports that the session has none", async () => {
     expect((await fail("SELECT 1", opened(), "session_store")).message).toContain("no store of past sessions");
   });
 });
 
-describe("statements are cut where they end", () => {
+describe("splitting of statements", () => {
   test.each([
     ["SELECT 1", ["SELECT 1"]],
     ["SELECT ';' ; SELECT \"a;b\", [c;d], `e;f`;", ["SELECT ';'", 'SELECT "a;b", [c;d], `e;f`']],

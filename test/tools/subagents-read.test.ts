@@ -32,11 +32,11 @@ describe("subagents_read", () => {
   });
 
   it.each([
-    ["a worker that still runs", { status: "running" }, "w is still at work. Wait for the result of subagents_run."],
+    ["a worker that still runs", { status: "running" }, "w is still running. Wait for the result of subagents_run."],
     [
       "an agent that is no worker",
       { status: "completed", response: "Words." },
-      "w handed in no structured result. Use read_agent to read its answer.",
+      "w submitted no structured result. Use read_agent to read its answer.",
     ],
   ])("refuses %s", async (_, report, message) => {
     expect((await failureOf(subagentsRead, { agent_id: "w" }, contextOf(report))).message).toBe(message);

@@ -77,7 +77,7 @@ describe("the tool", () => {
     ]);
   });
 
-  it("says so where nobody can run workers", async () => {
+  it("reports when no workers can run", async () => {
     expect((await failureOf(tool, { agents: [scout] }, contextFor("/"))).message).toContain("not available here");
   });
 });
@@ -95,14 +95,14 @@ describe("a call that does not fit", () => {
     ["with an id that is a path", { agents: [{ ...scout, id: "../x" }] }, "letters, digits"],
     ["with more than is known", { agents: [scout], shell: true }, "shell"],
     ["with no place to run", { agents: [scout], maxConcurrency: 0 }, "maxConcurrency"],
-  ])("%s starts nobody", async (_, input, wording) => {
+  ])("%s starts no worker", async (_, input, wording) => {
     const coordination = fakeCoordination(submits);
     const { message } = await failureOf(tool, input, contextOf(coordination));
     expect(message).toContain(wording);
     expect(coordination.specs).toEqual([]);
   });
 
-  it("is told everything that is wrong at once", async () => {
+  it("reports all mistakes at once", async () => {
     const agents = [
       { ...scout, role: "x" },
       { ...scout, role: "y" },
@@ -113,7 +113,7 @@ describe("a call that does not fit", () => {
 });
 
 describe("results", () => {
-  it("BLX-22 BLX-13 come in the order of the call, whoever ends first", async () => {
+  it("BLX-22 BLX-13 come in the order of the call, in whatever order they end", async () => {
     const waits = new Map([
       ["a", 30],
       ["b", 1],
@@ -189,7 +189,7 @@ describe("results", () => {
     const results = await run(coordination, { agents: ["a", "b", "c"].map((id) => ({ ...scout, id })) });
     expect(results.map(({ status, summary }) => [status, summary])).toEqual([
       ["blocked", "error: All places are taken."],
-      ["failed", "the worker broke off because of a defect (TypeError)"],
+      ["failed", "the worker stopped because of a defect (TypeError)"],
       ["completed", "Found it."],
     ]);
   });
@@ -234,7 +234,7 @@ describe("concurrency and cancelling", () => {
   });
 });
 
-describe("what a worker is given", () => {
+describe("the tools of a worker", () => {
   const names = async (changes: object, tools = PARENT_TOOLS) => {
     const coordination = fakeCoordination(submits, tools);
     await run(coordination, { agents: [{ ...scout, ...changes }] });
@@ -349,7 +349,7 @@ describe("handing in", () => {
       answers.push(await call("view", { path: "." }));
       await call("submit_result", blocked);
     });
-    expect(answers[0]).toContain("you have not looked at the workspace yet");
+    expect(answers[0]).toContain("you have not inspected the workspace yet");
     expect(result).toMatchObject(blocked);
   });
 
@@ -380,10 +380,10 @@ describe("handing in", () => {
     await run(coordination, { agents: [scout] });
     const view = coordination.specs[0]?.provide(PARENT_TOOLS).find(({ name }) => name === "view");
     if (view === undefined) throw new Error("view is missing");
-    expect((await failureOf(view, {}, contextFor("/"))).message).toContain("the result was handed in before");
+    expect((await failureOf(view, {}, contextFor("/"))).message).toContain("the result was already submitted");
   });
 
-  it("takes one that was mended", async () => {
+  it("accepts a corrected result", async () => {
     const { result } = await one(async (call) => {
       await call("submit_result", "words");
       await call("submit_result", done);
@@ -392,7 +392,7 @@ describe("handing in", () => {
   });
 });
 
-describe("what is told meanwhile", () => {
+describe("progress during a run", () => {
   it("BLX-25 are steps: the tools, each kind of work, the worker's own steps, and the end, merged by id", async () => {
     const { coordination } = await one(async (call) => {
       await call("view", { path: "." });

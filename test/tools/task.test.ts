@@ -180,7 +180,7 @@ describe("the background", () => {
 
   it("says when the agent waits for a place", async () => {
     const text = await run({ kind: "background", id: "scout-2", queued: true }, { mode: "background" }).content;
-    expect(text.startsWith(`${BACKGROUND} All places are taken`)).toBe(true);
+    expect(text.startsWith(`${BACKGROUND} All slots are in use`)).toBe(true);
   });
 
   it("ORC-38 says when an agent was moved there while the caller waited", async () => {
@@ -204,7 +204,7 @@ describe("dispatch", () => {
     },
   );
 
-  it("leaves it to a catalog that has rules of its own", async () => {
+  it("leaves the choice to a catalog with its own rules", async () => {
     const tasks = fakeTasks({ start: ended("x") });
     const source = {
       agents: () => AGENTS,

@@ -53,7 +53,7 @@ describe("a page becomes text", () => {
   });
 });
 
-test("what nobody would see is left out", async () => {
+test("omits what a reader would not see", async () => {
   const html = `a<script>if (1 < 2) { document.write("<p>evil</p>") }</script><style>p{}</style><!-- <b>no</b> -->
     <template><p>no</p></template><svg><text>no</text></svg><div hidden>no <div>deep</div> no</div>
     <span style="color:red; Display : none">no</span><p aria-hidden="true">no</p><span style="font-size:0">no</span>
@@ -91,7 +91,7 @@ describe("hostile pages", () => {
     expect(spent()).toBeLessThan(3000);
   });
 
-  test("the event loop goes on meanwhile", async () => {
+  test("does not block the event loop", async () => {
     const longest = watchLoop();
     await readable('<p>some text <a href="x">link</a></p>'.repeat(150_000), base);
     expect(longest()).toBeLessThan(500);

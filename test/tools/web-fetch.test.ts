@@ -178,7 +178,7 @@ describe("packing", () => {
     expect(process.memoryUsage().rss - before).toBeLessThan(200 * 1024 * 1024);
   });
 
-  test("broken or unknown packing is said", async () => {
+  test("reports broken or unknown content encodings", async () => {
     const broken = await serve(page("not packed", "text/plain", { "content-encoding": "gzip" }));
     expect((await fail(broken)).message).toContain("failed");
     const unknown = await serve(page("x", "text/plain", { "content-encoding": "gzip, gzip" }));

@@ -52,9 +52,14 @@ test.each(replies)("%s is asked in its own way and its results are shown as data
 
 test.each([
   ["a refused key", 401, "", "Brave Search refused the key (401). The user must check THE_KEY."],
-  ["too many searches", 429, "", "Brave Search takes no more searches now (429). Go on without searching for 7 s."],
+  [
+    "too many searches",
+    429,
+    "",
+    "Brave Search has reached its search limit (429). Continue without searching for 7 s.",
+  ],
   ["a server error", 500, "boom", "Brave Search answered 500. Its answer, as data:\nboom"],
-  ["no JSON", 200, "<html>", "Brave Search answered with something that is not a list of results."],
+  ["no JSON", 200, "<html>", "The answer of Brave Search is not a list of results."],
 ])("%s is an error that says what to do and does not show the key", async (_title, status, body, message) => {
   const where = await context("brave", (_, response) => response.writeHead(status, { "retry-after": "7" }).end(body));
   const failure = await failureOf(webSearch, { query: "x" }, where);

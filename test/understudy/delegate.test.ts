@@ -120,7 +120,7 @@ test("when no agent may be sent it does all of it alone and says why", async () 
   expect(answer).toBe((await alone(at)).answer.replace("\n\n_understudy", `\n\n${note}\n\n_understudy`));
 });
 
-test("the part of an agent that failed or went to the background is read by itself, the others are merged", async () => {
+test("reads the part of a failed or backgrounded agent itself, and merges the others", async () => {
   await using at = await stage(manyParts());
   const work = explorers(at);
   const { answer } = await play(at, async (request) => {

@@ -151,7 +151,7 @@ test("without a word about the working folder, paths are shown as the tools gave
   expect(answer).toContain("defined at `src/book/parse-entry.ts:1`");
 });
 
-test("what is nowhere is said to be nowhere, with the nearest file name", async () => {
+test("reports what is nowhere, with the nearest file name", async () => {
   await using at = await stage(typescript);
   const { answer } = await play(at, "where is `bok` defined?");
   expect(answer).toContain("I found nothing for `bok`");
@@ -261,7 +261,7 @@ test("a piped log is counted, a stack trace is followed into the project", async
   expect(followed.answer).toContain("`src/book/book.ts:7`\n```ts");
 });
 
-test("a diff, JSON and code are told apart", async () => {
+test("distinguishes a diff, JSON and code", async () => {
   await using at = await stage({});
   const diff = "diff --git a/x.ts b/x.ts\n--- a/x.ts\n+++ b/x.ts\n@@ -1 +1,2 @@\n-a\n+b\n+c";
   expect((await play(at, `\`\`\`\n${diff}\n\`\`\``)).answer).toContain("- `x.ts` +2 −1 (line 1)");
@@ -283,7 +283,7 @@ test("small talk needs no tools", async () => {
   }
 });
 
-test("only offered tools are asked for, and what is missing is said", async () => {
+test("calls only available tools, and reports what is missing", async () => {
   await using at = await stage(typescript);
   const none = await play(at, OVERVIEW, { tools: [] });
   expect(none.turns).toEqual([]);

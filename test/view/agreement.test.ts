@@ -35,7 +35,7 @@ describe("watchers agree", () => {
     });
   });
 
-  it("leaves a snapshot unchanged while the view goes on", () => {
+  it("leaves a snapshot unchanged while the view continues", () => {
     each(({ name, events }) => {
       const view = folded(events.slice(0, events.length / 2));
       const snapshot = view.snapshot();

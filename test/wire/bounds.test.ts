@@ -158,7 +158,7 @@ describe("an abort", () => {
   });
 });
 
-test("the server sees that nobody listens any more, and a finished call leaves its connection to the next", async () => {
+test("the server sees that the client has gone, and a finished call leaves its connection to the next", async () => {
   const ports: (number | undefined)[] = [];
   let closed = 0;
   const server = createServer((incoming, response) => {

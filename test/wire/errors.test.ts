@@ -146,7 +146,7 @@ describe("a refused request becomes an error with its kind", () => {
   });
 });
 
-describe("what the provider says about waiting", () => {
+describe("the provider's retry delay", () => {
   const now = Date.parse("2026-01-01T00:00:00Z");
   const stamp: Stamp = { ...systemStamp, now: () => now };
   test.each([
@@ -211,7 +211,7 @@ describe("without a connection", () => {
 
   test.each([
     ["not an address", "the base URL is not an address"],
-    ["https://user:pass-word@host", "the base URL must not hold a user name or password"],
+    ["https://user:pass-word@host", "the base URL must not contain a user name or password"],
   ])("a base URL such as %s is refused without repeating it", async (baseUrl, message) => {
     const error = await errorOf(openaiChat(placeWith(() => new Response(""), { baseUrl })));
     expect(error).toMatchObject({ kind: "request", message: `test: ${message}` });
@@ -222,7 +222,7 @@ describe("without a connection", () => {
     const error = await errorOf(openaiChat(placeWith(() => new Response(""), { headers })));
     expect(error).toMatchObject({
       kind: "authentication",
-      message: 'test: the header "authorization" holds characters that HTTP does not allow',
+      message: 'test: the header "authorization" contains characters that HTTP does not allow',
     });
     expect(error.cause).toBeUndefined();
   });

@@ -42,7 +42,7 @@ describe("on the responses wire", () => {
     ]);
   });
 
-  test("the phase of the last words is told with the message of the session", async () => {
+  test("the phase of the last text is reported with the session's message", async () => {
     const stream = streamed(message("Nearly.", "commentary"), message("It holds x.", "final_answer"));
     const { session } = await stage([], { provider: openaiResponses(placeSaying([stream])) });
     await session.sendAndWait({ prompt: "go" });
@@ -166,7 +166,7 @@ describe("on the messages wire", () => {
         kind: "content_filter",
         code: "cyber",
         message: "test: the model refused (category: cyber): Blocked by policy.",
-        hint: "Word the request differently, or use another model. The provider suggests claude-x.",
+        hint: "Reword the request, or use another model. The provider suggests claude-x.",
       });
     }
   });

@@ -39,7 +39,7 @@ describe("a request with an optional parameter that is refused", () => {
     const { provider, bodies } = server(openaiChat, refusing("stream_options", error));
     const events = await collect(provider, { ...request, ...full });
     expect(warnings(events)).toEqual([
-      'test refused the optional parameter "stream_options". The request was sent again without it, and "stream_options" stays off for this model until the program ends. Its words: test: Unknown parameter: \'stream_options\'. (HTTP 400)',
+      'test refused the optional parameter "stream_options". The request was sent again without it, and "stream_options" stays off for this model until the program ends. Its message: test: Unknown parameter: \'stream_options\'. (HTTP 400)',
     ]);
     expect(events.at(-1)).toMatchObject({ type: "end", stop: "tools" });
     const { stream_options: _, ...rest } = bodies[0] ?? {};

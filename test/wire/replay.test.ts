@@ -53,7 +53,7 @@ describe("Gemini", () => {
     expect(JSON.stringify(plain)).not.toContain("extra_content");
   });
 
-  test("keeps its signatures to itself when the session goes on with another provider", async () => {
+  test("does not send its signatures when the session continues with another provider", async () => {
     const second = { place: { id: "other", baseUrl: "https://api.example.com/v1" } };
     const { next } = await roundTrip({ wire: openaiChat, stream, place, asked, second });
     expect(JSON.stringify(next)).not.toContain("extra_content");
@@ -166,7 +166,7 @@ describe("OpenRouter", () => {
     expect(message).toMatchObject({ content: "Yes.", reasoning: { text: "Hm, yes." } });
   });
 
-  test("keeps its details to itself when the session goes on with another provider", async () => {
+  test("does not send its details when the session continues with another provider", async () => {
     const { next } = await roundTrip({ wire: openaiChat, stream, place, second: { place: { id: "other" } } });
     expect(JSON.stringify(next)).not.toContain("reasoning");
   });

@@ -74,7 +74,7 @@ describe.each(recordings)("$wire", ({ provider, stream, whole, events }) => {
     });
   });
 
-  test("a web page instead of a reply is told apart", async () => {
+  test("recognises a web page instead of a reply", async () => {
     expect(await errorOf(provider(placeSaying(["<!doctype html><title>Sign in</title>"])))).toMatchObject({
       kind: "protocol",
       message: "test: a web page came back instead of a reply",

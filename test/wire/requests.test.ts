@@ -175,7 +175,7 @@ describe("the body of a request", () => {
     expect(headers[0]).toMatchObject({ "anthropic-version": "2023-06-01" });
   });
 
-  test("a reply that is not to be streamed is asked for without the word", async () => {
+  test("requests an unstreamed reply without the stream field", async () => {
     const asked = { ...request, stream: false };
     expect((await sent("openai-chat", asked)).bodies).toEqual([
       {
@@ -276,7 +276,7 @@ function replayed(wire: string, whole: object): object[] {
   return [output?.[0] ?? {}, { role: "assistant", content: "Grüße 👋 世界" }];
 }
 
-test("thinking is asked for in the way the model knows", async () => {
+test("requests thinking in the format that the model supports", async () => {
   const asked = async (model: string, more: Partial<ModelRequest> = {}): Promise<unknown> => {
     const { bodies } = await sent("anthropic", { ...request, model, reasoningEffort: "medium", ...more });
     const { max_tokens, thinking, output_config } = bodies[0] as Record<string, unknown>;

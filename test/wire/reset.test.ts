@@ -68,7 +68,7 @@ async function unhandledDuring(work: () => Promise<void>): Promise<unknown[]> {
   return unhandled;
 }
 
-describe("a reply that is compressed though nobody asked for it", () => {
+describe("a reply that is compressed without a request", () => {
   const encodings = { gzip: gzipSync, deflate: deflateSync, br: brotliCompressSync };
 
   test.each(Object.entries(encodings))("is read all the same: %s", async (encoding, compress) => {
@@ -97,8 +97,8 @@ test("a certificate that is not trusted is no reason to try again", async () => 
   expect(await endOf(openaiChat(place))).toMatchObject({ error: { kind: "network", retryable: false } });
 });
 
-describe("kept connections", () => {
-  test("are shared by all providers of a process, and closed when nobody uses them", async () => {
+describe("reused connections", () => {
+  test("are shared by all providers of a process, and closed when unused", async () => {
     const sockets = new Set<Socket>();
     let opened = 0;
     await using server = await serve((asked, response) => {
@@ -121,7 +121,7 @@ describe("kept connections", () => {
   });
 });
 
-describe("a reset on a kept connection", () => {
+describe("a reset on a reused connection", () => {
   test("inside a reply is one network error: no second request and no rejection without an owner", async () => {
     const { answer, seen } = resetting("inside the reply");
     await using server = await serve(answer);

@@ -85,7 +85,7 @@ describe("a request for structured output", () => {
     expect(JSON.stringify(anthropic.system)).toContain("JSON object");
   });
 
-  test("changes nothing when no format is asked for", async () => {
+  test("changes nothing when no format is requested", async () => {
     expect(await bodyOf(openaiChat, {})).not.toHaveProperty("response_format");
     expect(await bodyOf(openaiResponses, {})).not.toHaveProperty("text");
     expect(await bodyOf(anthropicMessages, {})).not.toHaveProperty("output_config");

@@ -49,8 +49,7 @@ function filesAt(path: string, note: ReturnType<typeof agentNotices>["note"]): A
   const stat = statSync(path, { throwIfNoEntry: false });
   if (stat?.isDirectory()) return agentFiles([{ path, source: "user" }], note);
   const id = agentId(basename(path));
-  if (!stat?.isFile()) throw new TroupeError("usage", `${path} is not there.`);
-  if (id === undefined)
-    throw new TroupeError("usage", `${path} is not the file of an agent: its name must end in .md.`);
+  if (!stat?.isFile()) throw new TroupeError("usage", `${path} does not exist.`);
+  if (id === undefined) throw new TroupeError("usage", `${path} is not an agent file: its name must end in .md.`);
   return [{ location: { path: dirname(path), source: "user" }, path, id }];
 }

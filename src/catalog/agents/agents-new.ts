@@ -24,8 +24,8 @@ export async function writeNewAgent({ name, scope, sources, disk }: NewAgent): P
   const earlier = findAgent(name, [...agents, ...disabled]);
   if (earlier) {
     const where = earlier.path ?? (earlier.source === "builtin" ? "built in" : earlier.source);
-    throw new TroupeError("usage", `There is an agent ${earlier.name} already (${where}).`, {
-      hint: "Take another name.",
+    throw new TroupeError("usage", `The agent ${earlier.name} already exists (${where}).`, {
+      hint: "Choose another name.",
     });
   }
   const fileName = `${normaliseName(name).replace(/[^\p{L}\p{M}\p{N}.-]+/gu, "-")}.md`;
@@ -62,4 +62,4 @@ async function writeShared(path: string, { root, text, disk }: { root: string; t
 }
 
 const isThere = (path: string): TroupeError =>
-  new TroupeError("usage", `${path} is there already.`, { hint: "Change it, or take another name." });
+  new TroupeError("usage", `${path} already exists.`, { hint: "Edit it, or choose another name." });

@@ -19,6 +19,6 @@ export function agentNotices(): { readonly note: NoteAgent; all(): readonly Agen
     all: () =>
       left === 0
         ? notices
-        : [...notices, { kind: "limit", path: "agents", message: `${left} more remarks about agents are left out.` }],
+        : [...notices, { kind: "limit", path: "agents", message: `${left} more notices about agents are not shown.` }],
   };
 }

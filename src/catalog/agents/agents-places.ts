@@ -86,7 +86,7 @@ function filesIn(location: AgentLocation, note: NoteAgent): AgentFile[] {
     note({
       kind: "refused",
       path,
-      message: `${path} leads out of its workspace by a link; agents there are left out.`,
+      message: `${path} is a link to a place outside its workspace; its agents are not used.`,
     });
     return [];
   }

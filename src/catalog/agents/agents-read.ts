@@ -33,7 +33,7 @@ export async function readAgentFiles(files: readonly AgentFile[], note: NoteAgen
         note({ kind: "field", path: file.path, message: said(line, message) });
       agents.push(parsed.agent);
     } else {
-      const message = `The agent ${file.id} was left out: ${said(parsed.line, parsed.message)}`;
+      const message = `The agent ${file.id} is not used: ${said(parsed.line, parsed.message)}`;
       note({ kind: "broken", path: file.path, message });
     }
   }

@@ -49,7 +49,7 @@ export async function loadRemote(
   { note, signal, withinMs = TIME_LIMIT_MS }: { note: NoteAgent; signal?: AbortSignal; withinMs?: number },
 ): Promise<AgentDefinition[]> {
   const failed = (why: string): AgentDefinition[] => {
-    note({ kind: "remote", path: "remote", message: `Remote agents are left out: ${why}.` });
+    note({ kind: "remote", path: "remote", message: `Remote agents are not used: ${why}.` });
     return [];
   };
   const controller = new AbortController();
@@ -58,14 +58,14 @@ export async function loadRemote(
   try {
     const answer = await Promise.race([fetch(both), aborted(both)]);
     const listed = isObject(answer) ? answer.agents : answer;
-    if (!Array.isArray(listed)) return failed("the answer holds no list of agents");
+    if (!Array.isArray(listed)) return failed("the answer contains no list of agents");
     if (listed.length > MAX_AGENTS) {
       note({ kind: "limit", path: "remote", message: `Only the first ${MAX_AGENTS} remote agents are used.` });
     }
     const parsed = await Promise.all(listed.slice(0, MAX_AGENTS).map(remoteAgent));
     return parsed.flatMap((one) => {
       if (one.ok) return [one.agent];
-      note({ kind: "broken", path: "remote", message: `A remote agent was left out: ${clip(one.message, 300)}.` });
+      note({ kind: "broken", path: "remote", message: `A remote agent is not used: ${clip(one.message, 300)}.` });
       return [];
     });
   } catch (error) {

@@ -31,7 +31,7 @@ async function verdictOn(
   const path = agent.path ?? `${agent.source}/${agent.name}`;
   const refused = (kind: "untrusted" | "changed" | "field", why: string): Verdict => ({
     ok: false,
-    notice: { kind, path, message: `The agent ${agent.name} has to do without its MCP server ${name}: ${why}` },
+    notice: { kind, path, message: `The agent ${agent.name} cannot use its MCP server ${name}: ${why}` },
   });
   const [{ readEntry }, { pinnedItem }] = await Promise.all([
     import("../../tools/mcp/config/config-entry.ts"),
@@ -46,12 +46,12 @@ async function verdictOn(
   if (verdict === "approved") return { ok: true };
   const reasons = {
     untrusted: "this folder is not trusted.",
-    new: "nobody has approved it yet.",
-    changed: "it is not what was approved.",
+    new: "it is not approved yet.",
+    changed: "it has changed since it was approved.",
   };
   return refused(
     verdict === "changed" ? "changed" : "untrusted",
-    `${reasons[verdict]} Look at it, then run: troupe trust`,
+    `${reasons[verdict]} Review it, then run: troupe trust`,
   );
 }
 

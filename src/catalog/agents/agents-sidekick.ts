@@ -16,15 +16,15 @@ export function mayStart(
   const verdict = check?.(itemOf(agent)) ?? "untrusted";
   if (verdict === "approved") return true;
   const path = agent.path ?? `${agent.source}/${agent.name}`;
-  const message = `The sidekick ${agent.name} of ${path} does not start: ${reasons[verdict]} Look at it, then run: troupe trust`;
+  const message = `The sidekick ${agent.name} of ${path} does not start: ${reasons[verdict]} Review it, then run: troupe trust`;
   note({ kind: verdict === "changed" ? "changed" : "untrusted", path, message });
   return false;
 }
 
 const reasons = {
   untrusted: "this folder is not trusted.",
-  new: "nobody has approved it yet.",
-  changed: "it is not what was approved.",
+  new: "it is not approved yet.",
+  changed: "it has changed since it was approved.",
 };
 
 function itemOf(agent: AgentDefinition): PinnedItem<"sidekick"> {
@@ -35,6 +35,6 @@ function itemOf(agent: AgentDefinition): PinnedItem<"sidekick"> {
     kind: "sidekick",
     id: name,
     digest: digestOf(JSON.parse(JSON.stringify(definition)) as Json),
-    shown: `${name}: ${description}\nstarts by itself on ${events}, with ${tools === null ? "all reading tools" : tools.join(", ")}\n${prompt}`,
+    shown: `${name}: ${description}\nstarts automatically on ${events}, with ${tools === null ? "all reading tools" : tools.join(", ")}\n${prompt}`,
   };
 }

@@ -105,11 +105,11 @@ function merged(candidates: readonly AgentDefinition[], ours: ReadonlySet<string
       note({
         kind: "clash",
         path: place(agent),
-        message: `The agent ${agent.name} of ${place(agent)} was left out: ${why}`,
+        message: `The agent ${agent.name} of ${place(agent)} is not used: ${why}`,
       });
     const builtin = MAY_REPLACE_OURS.has(agent.source) ? undefined : keys.find((key) => ours.has(key));
     const earlier = keys.map((key) => taken.get(key)).find((one) => one !== undefined);
-    if (builtin !== undefined) left(`${builtin} is built in, and only your own agents can take its place. Rename it.`);
+    if (builtin !== undefined) left(`${builtin} is built in, and only your own agents can replace it. Rename it.`);
     else if (earlier) left(`${place(earlier)} has the same name and comes first.`);
     else if (kept.length >= MAX_AGENTS) {
       note({ kind: "limit", path: place(agent), message: `Only the first ${MAX_AGENTS} agents are used.` });

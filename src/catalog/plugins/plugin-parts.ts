@@ -61,7 +61,7 @@ function existing(
 }
 
 function locate(root: string, path: string, kind: "file" | "folder"): { path: string } | { problem: string } {
-  const leaves = { problem: "leads out of the plugin, so it is not used." };
+  const leaves = { problem: "is outside the plugin, so it is not used." };
   if (isAbsolute(path) || /^(?:[A-Za-z]:|[\\/~])/.test(path) || path.includes("\0")) return leaves;
   if (path.split(/[\\/]/).includes("..") || !isInside(join(root, path), [root])) return leaves;
   try {
@@ -70,7 +70,7 @@ function locate(root: string, path: string, kind: "file" | "folder"): { path: st
     const stat = fs.statSync(real);
     return (kind === "file" ? stat.isFile() : stat.isDirectory()) ? { path: real } : { problem: `is not a ${kind}.` };
   } catch {
-    return { problem: "is not there." };
+    return { problem: "does not exist." };
   }
 }
 

@@ -70,7 +70,7 @@ export async function loadPlugins(
     const earlier = plugins.get(key);
     if (earlier === undefined) plugins.set(key, plugin);
     else if (earlier.root !== plugin.root) {
-      const message = `The plugin ${plugin.name} in ${plugin.root} was left out: ${earlier.root} has the same name and comes first.`;
+      const message = `The plugin ${plugin.name} in ${plugin.root} is not used: ${earlier.root} has the same name and comes first.`;
       note({ kind: "clash", path: plugin.root, message });
     }
   }
@@ -137,7 +137,7 @@ interface Loading {
 
 async function loadPlugin(path: string, { source, places, note }: Loading): Promise<Plugin | undefined> {
   const broken = (problem: string): undefined =>
-    void note({ kind: "broken", path, message: `The plugin in ${path} was left out: ${problem}` });
+    void note({ kind: "broken", path, message: `The plugin in ${path} is not used: ${problem}` });
   const root = realPath(path);
   if (root === undefined || readFolder(root, 1) === undefined) return broken("there is no such folder.");
   if (!(await isTrusted(root, { source, places, note }))) return undefined;
@@ -145,7 +145,8 @@ async function loadPlugin(path: string, { source, places, note }: Loading): Prom
   if (read && !read.ok) return broken(`${read.path}: ${read.problem}`);
   const manifest: Manifest = read?.manifest ?? {};
   const name = manifest.name ?? basename(root);
-  if (!isPluginName(name)) return broken("its folder has no name a plugin may have; give it one in plugin.json.");
+  if (!isPluginName(name))
+    return broken("the name of its folder is not a valid plugin name; set a name in plugin.json.");
   if (source !== "flag" && isOff(name, places.enabled)) return undefined;
   const parts = findParts(root, manifest, (problem) =>
     note({ kind: "part", path: root, message: `The plugin ${name}: ${problem}` }),
@@ -172,7 +173,7 @@ function isOff(name: string, enabled: PluginPlaces["enabled"] = {}): boolean {
 async function isTrusted(root: string, { source, places, note }: Loading): Promise<boolean> {
   const { workspace, check } = places;
   if (source === "flag" || workspace === undefined || !isInside(root, [workspace])) return true;
-  const untrusted = `The plugin in ${root} was left out: it lies in a folder that is not trusted. Look at it, then run: troupe trust`;
+  const untrusted = `The plugin in ${root} is not used: its folder is not trusted. Review it, then run: troupe trust`;
   if (check === undefined) {
     note({ kind: "untrusted", path: root, message: untrusted });
     return false;
@@ -183,7 +184,7 @@ async function isTrusted(root: string, { source, places, note }: Loading): Promi
     const shown = `Plugin in ${root}: ${files.files.length} files, of which ${files.scripts.length} can be run`;
     const verdict = await check({ kind: "plugin", id: root, digest, shown });
     if (verdict === "approved") return true;
-    const changed = `The plugin in ${root} was left out: it is not what was approved. Look at it, then run: troupe trust`;
+    const changed = `The plugin in ${root} is not used: it has changed since it was approved. Review it, then run: troupe trust`;
     note({
       kind: verdict === "changed" ? "changed" : "untrusted",
       path: root,

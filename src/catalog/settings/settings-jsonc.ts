@@ -70,7 +70,7 @@ class Reader {
   value(depth: number, from?: number): JsonNode {
     this.#skip();
     if (depth > MAX_DEPTH) this.#fail(`is nested more than ${MAX_DEPTH} deep`);
-    if (++this.#values > MAX_VALUES) this.#fail(`holds more than ${MAX_VALUES} values`);
+    if (++this.#values > MAX_VALUES) this.#fail(`contains more than ${MAX_VALUES} values`);
     const start = this.#position;
     const line = this.#line;
     const place = { line, start, from: from ?? start };
@@ -99,8 +99,8 @@ class Reader {
       const from = this.#position;
       if (this.#text[from] !== '"') this.#fail(`expects a name in quotes or }, and has ${this.#found()}`);
       const name = this.#string();
-      if (prototypeKeys.has(name)) this.#fail(`holds the name ${name}, which is not allowed`);
-      if (members.has(name)) this.#fail(`holds ${JSON.stringify(name)} twice`);
+      if (prototypeKeys.has(name)) this.#fail(`contains the name ${name}, which is not allowed`);
+      if (members.has(name)) this.#fail(`contains ${JSON.stringify(name)} twice`);
       this.#skip();
       if (!this.#take(":")) this.#fail(`expects : after a name, and has ${this.#found()}`);
       const member = this.value(depth + 1, from);
@@ -146,7 +146,7 @@ class Reader {
       end += this.#text[end] === "\\" ? 2 : 1;
     }
     const value = this.#text[end] === '"' ? parsed(this.#text.slice(start, end + 1)) : undefined;
-    if (typeof value !== "string") return this.#fail("holds a text that does not end or has a wrong escape");
+    if (typeof value !== "string") return this.#fail("contains a string that is not closed or has an invalid escape");
     this.#position = end + 1;
     return value;
   }

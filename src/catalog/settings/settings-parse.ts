@@ -41,13 +41,13 @@ export function parseSettings(path: string, text: string): ParsedSettings {
 export function parseSettingsText(path: string, text: string): JsonNode {
   if (text.trim() === "") {
     throw new TroupeError("configuration", `${path} is empty.`, {
-      hint: "Restore its content from a backup. If it held none, write {} into it or delete it.",
+      hint: "Restore its content from a backup. If there is none, write {} into it or delete it.",
     });
   }
   try {
     const root = parseJsonc(text);
     if (isObject(root.value)) return root;
-    throw new JsoncError(root.line, "must hold an object: { … }");
+    throw new JsoncError(root.line, "must contain an object: { … }");
   } catch (error) {
     if (!(error instanceof JsoncError)) throw error;
     throw new TroupeError("configuration", `${path}:${error.line}: the file ${error.message}.`);

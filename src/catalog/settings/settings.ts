@@ -154,7 +154,7 @@ function merge(request: SettingsRequest, own: Settings, files: readonly FoundFil
 }
 
 function untrustedNotice(paths: readonly string[]): Notice {
-  const message = `The folder is not trusted, so only the denials and questions in ${paths.join(", ")} hold. See what is there and trust it with: troupe trust`;
+  const message = `The folder is not trusted, so only the deny and ask rules in ${paths.join(", ")} are used. Review and trust it with: troupe trust`;
   return { kind: "folder-untrusted", message };
 }
 

@@ -6,6 +6,7 @@ import { clip, plural, sanitise, sanitiseLine } from "../../lib/text.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import { type Arguments, unknownSubcommand, usage, wantsJson } from "../args.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
+import { listLines } from "../output/list-lines.ts";
 import { jsonList, write } from "../output/output.ts";
 import { say } from "../output/say.ts";
 import { pluginFolders } from "../plugin-folders.ts";
@@ -66,16 +67,13 @@ async function list({ given, names, around }: Call): Promise<ExitCode> {
     await around.print(jsonList(all));
     return exitCodes.done;
   }
-  const cells = rows.map(({ agent, isOff }) => [
-    agent.name,
-    isOff ? `${agent.source}, off` : agent.source,
-    agent.models[0] ?? "-",
-    toolsText(agent),
-    clip(agent.description, MAX_LIST_DESCRIPTION),
-  ]);
-  const widths = [0, 1, 2, 3].map((column) => Math.max(...cells.map((row) => row[column]?.length ?? 0)));
-  const lines = cells.map((row) => row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join("  "));
-  await around.print(lines.map((line) => `${sanitiseLine(line).trimEnd()}\n`).join(""));
+  const shown = rows.map(({ agent, isOff }) => ({
+    cells: [agent.name, isOff ? `${agent.source}, off` : agent.source, agent.models[0] ?? "-", toolsText(agent)].map(
+      sanitiseLine,
+    ),
+    text: sanitiseLine(agent.description),
+  }));
+  await around.print(listLines(shown, { width: process.stdout.columns, textWidth: MAX_LIST_DESCRIPTION }));
   return exitCodes.done;
 }
 

@@ -54,7 +54,9 @@ async function carryOut(given: Arguments, rewinds: Rewinds, sessionId: string): 
   if (given.has("restore")) {
     if (isDry) throw usage("--dry-run does not go with --restore.");
     const meant = to === undefined ? {} : { rewindId: to };
-    return print(await doneText(await rewinds.restore({ ...meant, files: given.has("files") }), "Restored"));
+    return print(
+      await doneText(await rewinds.restore({ ...meant, files: given.has("files") }), "The rewind was undone."),
+    );
   }
   const points = await rewinds.points();
   if (to === undefined) {
@@ -66,7 +68,7 @@ async function carryOut(given: Arguments, rewinds: Rewinds, sessionId: string): 
   }
   const eventId = eventOf(to, points);
   if (isDry) return print(await previewText(rewinds, eventId, given));
-  return print(await doneText(await rewinds.rewind(eventId, { files: given.has("files") }), "Rewound"));
+  return print(await doneText(await rewinds.rewind(eventId, { files: given.has("files") }), "Rewound."));
 }
 
 async function chosen({ store }: Runtime, given: Arguments): Promise<string> {
@@ -126,12 +128,14 @@ async function previewText(rewinds: Rewinds, eventId: string, given: Arguments):
   );
 }
 
-async function doneText(rewound: Rewound, verb: string): Promise<string> {
+async function doneText(rewound: Rewound, done: "Rewound." | "The rewind was undone."): Promise<string> {
   if (rewound.outcome === "session-busy") throw usage("The session is at work.");
   const { eventsRemoved, restoredFiles, skippedFiles } = rewound;
   const lines = [
-    `${verb}: ${plural(eventsRemoved, "event")} do${eventsRemoved === 1 ? "es" : ""} not count any more. To take that back: troupe rewind --restore`,
-    ...(restoredFiles.length === 0 ? [] : [`Brought back ${plural(restoredFiles.length, "file")}:`]),
+    done === "Rewound."
+      ? `Rewound: ${plural(eventsRemoved, "event")} taken back. Undo this with: troupe rewind --restore`
+      : done,
+    ...(restoredFiles.length === 0 ? [] : [`${plural(restoredFiles.length, "file")} changed back:`]),
     ...restoredFiles.map((path) => `  ${path}`),
     ...(skippedFiles.length === 0 ? [] : ["Left alone:"]),
     ...skippedFiles.map(

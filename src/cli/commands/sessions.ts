@@ -7,6 +7,7 @@ import { isSidekickId } from "../../session/agents/sidekick-id.ts";
 import { isCompaction } from "../../session/compaction/condense.ts";
 import { type Arguments, unknownSubcommand, usage, wantsJson } from "../args.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
+import { listLines } from "../output/list-lines.ts";
 import { jsonLine, jsonList, write } from "../output/output.ts";
 import { say } from "../output/say.ts";
 import { pageFolder } from "../page-folder.ts";
@@ -58,18 +59,12 @@ async function listText(runtime: Runtime, given: Arguments): Promise<string> {
   if (wantsJson(given)) return jsonList(summaries);
   if (summaries.length === 0 && given.has("here")) return "No session has worked in this repository or folder.\n";
   if (summaries.length === 0) return 'No sessions yet. Start one with: troupe -p "<prompt>"\n';
-  const rows = summaries.map(({ sessionId, updatedAt, turns, name, title = "", cwd, detachedFrom }) =>
-    [
-      sessionId,
-      updatedAt.slice(0, 16).replace("T", " "),
-      plural(turns, "turn").padEnd(9),
-      detachedFrom ? `(consolidation of ${detachedFrom})` : name ? `[${name}] ${title}` : title,
-      cwd,
-    ]
-      .map((cell, index) => (index === 3 ? clip(sanitiseLine(cell), 60).padEnd(60) : sanitiseLine(cell)))
-      .join("  "),
-  );
-  return `${rows.join("\n")}\n`;
+  const rows = summaries.map(({ sessionId, updatedAt, turns, name, title = "", cwd, detachedFrom }) => ({
+    cells: [sessionId, updatedAt.slice(0, 16).replace("T", " "), plural(turns, "turn")].map(sanitiseLine),
+    text: sanitiseLine(detachedFrom ? `(consolidation of ${detachedFrom})` : name ? `[${name}] ${title}` : title),
+    end: sanitiseLine(cwd),
+  }));
+  return listLines(rows, { width: process.stdout.columns, textWidth: 60 });
 }
 
 /** Text is written in pieces of about this size. */

@@ -2,10 +2,11 @@
  * Shell completion. The scripts of the shells call `troupe __complete -- <words>`, where the last word is the one being
  * typed. Everything comes from the table of commands; names of models, agents, sessions and servers are looked up.
  */
+
+import { commands } from "../command-list.ts";
 import { flagsOf } from "../dispatch.ts";
 import { type Option, options } from "../options.ts";
 import type { Command, Completion, Subcommand } from "../table/command.ts";
-import { commands } from "../table/list.ts";
 
 export interface Candidate {
   readonly value: string;

@@ -1,4 +1,4 @@
-import { setVariables, variableGroups } from "../../protocol/variables.ts";
+import { setVariables, variableGroups } from "../variables.ts";
 
 const isOwn = ({ name }: { readonly name: string }): boolean => name.startsWith("TROUPE_");
 

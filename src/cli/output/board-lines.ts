@@ -60,9 +60,10 @@ export function changeText({ rows }: Pick<BoardChange, "rows">): string {
 }
 
 function marked(mark: string, row: BoardRow | null): string[] {
-  return row === null
-    ? []
-    : [row.description, ...row.content.split("\n")].map((line) => `  ${mark} ${sanitiseLine(line)}`);
+  if (row === null) return [];
+  // A short note is its own description.
+  const description = row.content.startsWith(row.description) ? [] : [row.description];
+  return [...description, ...row.content.split("\n")].map((line) => `  ${mark} ${sanitiseLine(line)}`);
 }
 
 function sign(before: BoardRow | null, after: BoardRow | null): string {

@@ -48,7 +48,9 @@ export function finalLines(what: {
   const resume =
     outcome.kind === "done" || !session.history.isStored ? [] : [`to go on: troupe --resume ${session.id} -p "…"`];
   if (silent) return trouble;
-  const news = [...proposals(session), ...worktrees(session, unmerged), ...changes(session), usageLine(session)];
+  // A command that was answered here leaves no session to name.
+  const usage = session.history.isStored || session.history.budget.run.calls > 0 ? [usageLine(session)] : [];
+  const news = [...proposals(session), ...worktrees(session, unmerged), ...changes(session), ...usage];
   return [...trouble, ...news, ...resume];
 }
 

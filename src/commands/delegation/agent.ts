@@ -6,7 +6,7 @@ import type { AgentEntry } from "../ports.ts";
 
 export const agent = defineCommand({
   name: "agent",
-  summary: "Show the agents, or choose the one that leads the session",
+  summary: "Show the agents, or choose the main agent of the session",
   harmless: "alone",
   argumentHint: "[name|none]",
   needs: ["agents"],
@@ -15,12 +15,12 @@ export const agent = defineCommand({
     if (name === "") return { kind: "completed", text: overview(choices, agents.selected()) };
     if (plain(name) === "none") {
       await agents.select(undefined);
-      return { kind: "completed", text: "The ordinary main agent leads the session." };
+      return { kind: "completed", text: "The default agent is the main agent." };
     }
     const chosen = choices.find((one) => one.name === name) ?? choices.find((one) => plain(one.name) === plain(name));
     if (!chosen) throw unknownAgent(name, choices);
     await agents.select(chosen.name);
-    return { kind: "completed", text: `${shown(chosen.name)} leads the session from the next message on.` };
+    return { kind: "completed", text: `${shown(chosen.name)} is the main agent from the next message on.` };
   },
 });
 
@@ -29,7 +29,7 @@ function overview(choices: readonly AgentEntry[], selected: string | undefined):
   const lines = choices.map(
     ({ name, description }) => `${name === selected ? "*" : " "} ${shown(name, 80)}: ${shown(description)}`,
   );
-  const leads = selected === undefined ? "The ordinary main agent leads the session." : "* leads the session.";
+  const leads = selected === undefined ? "The default agent is the main agent." : "* is the main agent.";
   return `${listed(lines)}\n${leads}`;
 }
 

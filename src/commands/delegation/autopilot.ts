@@ -1,11 +1,11 @@
 import { defineCommand } from "../command.ts";
 
-const ON = "Autopilot is on: the agent goes on until the task is done. It is allowed no more than before.";
+const ON = "Autopilot is on: the agent works until the task is done. Its permissions stay the same.";
 const OFF = "Autopilot is off.";
 
 export const autopilot = defineCommand({
   name: "autopilot",
-  summary: "Let the agent work by itself until the task is done; without an argument, switch it on or off",
+  summary: "Let the agent work until the task is done; without an argument, switch autopilot on or off",
   argumentHint: "[on|off|task]",
   run(wish, { mode }) {
     const word = wish.toLowerCase();

@@ -79,13 +79,13 @@ export function fleetState(todos: readonly FleetTodo[], dependencies: readonly T
 /** Returns the message for the agent; undefined if no todo is left to do. */
 export function judgeFleet({ ready, claimed, knotted }: FleetState): string | undefined {
   if (ready.length > 0) {
-    return `${count(ready)} ready and not done: ${names(ready)}. Send agents for them now, or set those that are no longer needed to 'done' or 'blocked' with the reason.`;
+    return `${count(ready)} ready and not done: ${names(ready)}. Start agents for them now, or set those no longer needed to 'done' or 'blocked' with the reason.`;
   }
   if (claimed.length > 0) {
-    return `${count(claimed)} claimed, but no agent is at work: ${names(claimed)}. Look at what was done, set each to 'done', 'blocked' or back to 'pending', and go on.`;
+    return `${count(claimed)} claimed, but no agent is running: ${names(claimed)}. Check the work, set each to 'done', 'blocked' or back to 'pending', and continue.`;
   }
   if (knotted.length > 0) {
-    return `${count(knotted)} waiting for one another and can never be ready: ${names(knotted)}. Take a dependency out of todo_deps, and go on.`;
+    return `${count(knotted)} waiting for each other and can never become ready: ${names(knotted)}. Remove a dependency from todo_deps, and continue.`;
   }
   return undefined;
 }

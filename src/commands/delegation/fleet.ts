@@ -4,7 +4,7 @@ import template from "./fleet.md";
 
 export const fleet = defineCommand({
   name: "fleet",
-  summary: "Divide the work into todos and let several agents do them side by side",
+  summary: "Divide the work into todos and run several agents in parallel",
   harmless: "always",
   argumentHint: "[task]",
   run: (wish) => fleetPrompt(wish),
@@ -12,7 +12,7 @@ export const fleet = defineCommand({
 
 /** Returns the fleet prompt. Also used for plans that a fleet carries out, and by programs that start one. */
 export function fleetPrompt(wish: string): PromptResult {
-  const request = wish || "Do what was agreed on in this conversation: the plan and the todos as they stand.";
+  const request = wish || "Do what was agreed in this conversation: the current plan and todos.";
   return {
     kind: "prompt",
     prompt: filledIn(template, { request }),

@@ -63,9 +63,9 @@ export function judgeResearch({ dispatches, reportExists }: ResearchFacts, repor
     return [
       `The research is not thorough yet: ${dispatches} of at least ${MIN_DISPATCHES} dispatches have come back.`,
       "Go through the parts of the question: which have no answer, a single weak source, or sources that disagree?",
-      `Send out at least ${plural(missing, "more research agent")} for them, in one reply, then bring the report up to date at ${reportPath}.`,
+      `Start at least ${plural(missing, "more research agent")} for them, in one reply, then update the report at ${reportPath}.`,
     ].join(" ");
   }
   if (reportExists) return undefined;
-  return `The report is not there. Write it now with create at exactly this path: ${reportPath}`;
+  return `The report is missing. Write it now with create at exactly this path: ${reportPath}`;
 }

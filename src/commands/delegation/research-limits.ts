@@ -25,7 +25,7 @@ function taskRefusal({ arguments: given }: LimitedCall): string | undefined {
   const advice = `Call task with agent_type "${RESEARCH_AGENT}" and mode "sync".`;
   const agent = argumentOf(given, "agent_type");
   if (plainName(agent) !== RESEARCH_AGENT) {
-    return `Research is done by the agent "${RESEARCH_AGENT}" alone; ${JSON.stringify(agent.slice(0, 80))} was not started. ${advice}`;
+    return `Research uses only the agent "${RESEARCH_AGENT}"; ${JSON.stringify(agent.slice(0, 80))} was not started. ${advice}`;
   }
   const mode = argumentOf(given, "mode");
   if (mode === "" || mode === "sync") return undefined;
@@ -35,13 +35,13 @@ function taskRefusal({ arguments: given }: LimitedCall): string | undefined {
 function viewRefusal(call: LimitedCall): string | undefined {
   const path = argumentOf(call.arguments, "path");
   if (call.isOutputOf("task", path)) return undefined;
-  return "In research, view opens only a file that a result of task names as the place of a long answer. Send out a research agent to look at anything else.";
+  return "In research, view opens only a file that a result of task names as the location of a long answer. Start a research agent to read anything else.";
 }
 
 function createRefusal(call: LimitedCall, reportPath: string): string | undefined {
   const path = argumentOf(call.arguments, "path");
   if (path !== "" && call.resolve(path) === call.resolve(reportPath)) return undefined;
-  return `In research, create writes the report and nothing else. Its path is ${reportPath}`;
+  return `In research, create writes only the report. Its path is ${reportPath}`;
 }
 
 /** Returns a text argument of a call without surrounding whitespace; "" if there is none. */

@@ -7,7 +7,7 @@ import { researchLimits } from "./research-limits.ts";
 
 export const research = defineCommand({
   name: "research",
-  summary: "Have a topic researched by several agents at once and get a report with sources",
+  summary: "Research a topic with several agents in parallel and get a report with sources",
   harmless: "always",
   argumentHint: "<topic>",
   run(topic, { filesFolder, now }) {

@@ -4,7 +4,7 @@ import template from "./review.md";
 
 export const review = defineCommand({
   name: "review",
-  summary: "Have a change reviewed by an agent that looks for real defects only",
+  summary: "Have an agent review a change for real defects",
   harmless: "always",
   argumentHint: "[what to review or watch for]",
   run: (wish) => ({

@@ -4,17 +4,17 @@ import prompt from "./subconscious.md";
 
 export const subconscious = defineCommand({
   name: "subconscious",
-  summary: "Have what this session taught put into memory, in the background",
+  summary: "Store the lessons of this session in memory, in the background",
   harmless: "always",
   argumentHint: "run",
   needs: ["agents"],
   run(action, { agents }) {
     if (action !== "run") {
-      throw new TroupeError("usage", "/subconscious knows one action.", { hint: "Write /subconscious run." });
+      throw new TroupeError("usage", "/subconscious has only one action.", { hint: "Write /subconscious run." });
     }
     if (!agents.list().some(({ name }) => name === "rem-agent")) {
       const hint = "Memory is off, or not part of this session.";
-      throw new TroupeError("usage", "The agent that tidies memory is not available.", { hint });
+      throw new TroupeError("usage", "The agent that consolidates memory is not available.", { hint });
     }
     return {
       kind: "prompt",

@@ -11,7 +11,7 @@ const ACTIONS = ["show", "stop", "promote"] as const;
 
 export const tasks = defineCommand({
   name: "tasks",
-  summary: "Show what other agents do, read or stop one, or let it go on in the background",
+  summary: "Show the agents, read or stop one, or move it to the background",
   argumentHint: "[show|stop|promote <id>]",
   harmless: (argumentText) => argumentText === "" || /^show\b/i.test(argumentText),
   needs: ["tasks"],
@@ -29,7 +29,7 @@ export const tasks = defineCommand({
     else await port.promote(task.id);
     return {
       kind: "completed",
-      text: action === "stop" ? `${task.id} is stopped.` : `${task.id} goes on in the background.`,
+      text: action === "stop" ? `${task.id} is stopped.` : `${task.id} continues in the background.`,
     };
   },
 });
@@ -41,7 +41,7 @@ function overview(entries: readonly TaskEntry[]): string {
 
 function line(entry: TaskEntry): string {
   const { id, agentType, status, mode, elapsedMs, toolCalls, tokens, description } = entry;
-  const now = entry.waitingFor === undefined ? entry.lastActivity : `waits for ${entry.waitingFor}`;
+  const now = entry.waitingFor === undefined ? entry.lastActivity : `waiting for ${entry.waitingFor}`;
   const facts = [
     `${shown(agentType, 60)}, ${mode}`,
     shown(status, 40),

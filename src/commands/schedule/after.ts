@@ -9,7 +9,7 @@ export const after = defineCommand({
   needs: ["schedules"],
   async run(argumentText, { schedules }) {
     const { id, intervalMs } = await schedules.add(scheduleRequest(argumentText, "after"));
-    const text = `Schedule ${id}: once, in ${duration(intervalMs)}. /schedules stop ${id} takes it back.`;
+    const text = `Schedule ${id}: once, in ${duration(intervalMs)}. /schedules stop ${id} cancels it.`;
     return { kind: "completed", text };
   },
 });

@@ -4,7 +4,7 @@ import { scheduleRequest } from "./schedule-request.ts";
 
 export const every = defineCommand({
   name: "every",
-  summary: "Send a prompt again and again, as long as the session is open",
+  summary: "Send a prompt repeatedly while the session is open",
   argumentHint: "<30s|5m|2h|1d> <prompt>",
   needs: ["schedules"],
   async run(argumentText, { schedules }) {

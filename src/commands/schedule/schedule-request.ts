@@ -18,11 +18,11 @@ export function scheduleRequest(argumentText: string, command: "every" | "after"
   if (text === "") throw new TroupeError("usage", "The prompt to schedule is missing.", { hint: usage });
   // No user may be present to see the effect of a command at that time.
   if (text.startsWith("/")) {
-    throw new TroupeError("usage", "Commands cannot be scheduled.", { hint: "Say in words what is to be done." });
+    throw new TroupeError("usage", "Commands cannot be scheduled.", { hint: "Describe the task in words." });
   }
   if (text.length > MAX_SCHEDULED_CHARACTERS) {
     const message = `A scheduled prompt has at most ${MAX_SCHEDULED_CHARACTERS} characters.`;
-    throw new TroupeError("usage", message, { hint: "Put it into a file and let the prompt name the file." });
+    throw new TroupeError("usage", message, { hint: "Put it into a file and name the file in the prompt." });
   }
   return { prompt: text, displayPrompt: clip(text, 200), intervalMs, recurring: command === "every" };
 }

@@ -101,7 +101,7 @@ export function restoredRows(
     throw new TroupeError("usage", problem, { hint: "See: troupe board changes" });
   }
   if (target.undoneBy !== undefined) {
-    const hint = `To have it again: troupe board restore ${target.undoneBy}`;
+    const hint = `To apply it again: troupe board restore ${target.undoneBy}`;
     throw new TroupeError("usage", `Change ${target.id} was undone by change ${target.undoneBy}.`, { hint });
   }
   const now = new Map(rows.map((row) => [nameOf(row), row]));
@@ -141,7 +141,7 @@ function changedSince({ id }: BoardChange, name: string, changes: readonly Board
       change.id > id && change.rows.some(({ before, after }) => before?.name === name || after?.name === name),
   );
   const hint = later ? `Undo the later change first: troupe board restore ${later.id}` : "See: troupe board changes";
-  return new TroupeError("usage", `${name} was changed after change ${id}, so that cannot be undone.`, { hint });
+  return new TroupeError("usage", `Change ${id} cannot be undone: ${name} was changed after it.`, { hint });
 }
 
 const Row = z.object({

@@ -140,7 +140,7 @@ async function setAside(path: string, inode: number | undefined, options: BoardD
     for (const suffix of ["-wal", "-shm", ""]) {
       if (inodeOf(`${path}${suffix}`) !== undefined) await disk.rename(`${path}${suffix}`, `${aside}${suffix}`);
     }
-    onNotice?.(`The context board was damaged; it is kept as ${basename(aside)}, and a new one was begun.`);
+    onNotice?.(`The context board was damaged. It was renamed to ${basename(aside)}, and a new one was created.`);
   });
 }
 

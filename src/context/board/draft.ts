@@ -102,11 +102,11 @@ function keeping(former: BoardRow | undefined, row: BoardRow): BoardRow {
 }
 
 function tooMany(most: number, of: number): TroupeError {
-  const problem = `At most ${most} of the ${of} items that agents wrote can go in one consolidation.`;
-  return new TroupeError("usage", problem, { hint: "Keep the rest, or write over items." });
+  const problem = `One consolidation can remove at most ${most} of the ${of} items that agents wrote.`;
+  return new TroupeError("usage", problem, { hint: "Keep the other items, or overwrite them." });
 }
 
 function changedMeanwhile(name: string): TroupeError {
-  const problem = `${name} was changed by someone else meanwhile, so nothing of this consolidation was applied.`;
+  const problem = `This consolidation was not applied: ${name} was changed while it ran.`;
   return new TroupeError("failed", problem, { hint: "Run it again: troupe board consolidate." });
 }

@@ -85,13 +85,14 @@ function restoreChange(
   if (rows.length > boardLimits.rows) throw wouldBeFull(rows.length);
   const by = { action: "restore" as const, actor, restores: target };
   const done = recordChange(connection, { key, by, at, before, after: rows });
-  if (done === undefined) throw new TroupeError("usage", `Change ${target.id} made no difference to undo.`);
+  if (done === undefined)
+    throw new TroupeError("usage", `There is nothing to undo: change ${target.id} has no effect now.`);
   return done;
 }
 
 function wouldBeFull(count: number): TroupeError {
-  const problem = `With what would come back the board had ${count} items; ${boardLimits.rows} are allowed.`;
-  return new TroupeError("usage", problem, { hint: "Prune some first: troupe board prune <name>." });
+  const problem = `The change cannot be undone: the board would have ${count} items, and the limit is ${boardLimits.rows}.`;
+  return new TroupeError("usage", problem, { hint: "Prune some items first: troupe board prune <name>." });
 }
 
 function withoutText({ content: _, ...entry }: BoardRow): BoardEntry {

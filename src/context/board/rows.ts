@@ -68,5 +68,5 @@ export function withRow(
 
 function isFull(): TroupeError {
   const problem = `The board is full: it holds ${boardLimits.rows} items, and this would be a new one.`;
-  return new TroupeError("usage", problem, { hint: "Prune an item first, or write over one." });
+  return new TroupeError("usage", problem, { hint: "Prune an item first, or overwrite one." });
 }

@@ -15,7 +15,8 @@ export function requireText(given: BoardText, how: { redactor: Redactor; secrets
   const masked = redactor.json(given);
   const isSecret = masked.content !== given.content || masked.description !== given.description;
   const isSpread = redactor.holdsSecret(`${masked.description} ${masked.content}`);
-  if (isSpread || (isSecret && how.secrets === "refused")) throw refused("it holds a secret", "Leave the secret out.");
+  if (isSpread || (isSecret && how.secrets === "refused"))
+    throw refused("it contains a secret", "Leave the secret out.");
   const name = requireName(masked.name);
   const text = { name, description: plainLine(masked.description), content: sanitise(masked.content).trim() };
   for (const field of ["description", "content"] as const) {
@@ -31,7 +32,7 @@ export function requireText(given: BoardText, how: { redactor: Redactor; secrets
 function requireName(name: string): string {
   if (NAME.test(name) && name.length <= boardLimits.name) return name;
   const hint = `Use lower-case words joined by hyphens, at most ${boardLimits.name} characters: test-command.`;
-  throw new TroupeError("usage", "That is no name for a board item.", { hint });
+  throw new TroupeError("usage", "This is not a valid name for a board item.", { hint });
 }
 
 const plainLine = (text: string): string => sanitiseLine(text).replace(/\s+/g, " ").trim();

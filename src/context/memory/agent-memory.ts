@@ -110,5 +110,5 @@ export function personApprovals(): PersonApprovals {
 }
 
 function tooMany(what: string): TroupeError {
-  return new TroupeError("limit", `A session can give the memory ${what} at most.`);
+  return new TroupeError("limit", `A session can add ${what} to the memory at most.`);
 }

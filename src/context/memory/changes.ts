@@ -62,8 +62,8 @@ export function sameFact(facts: Iterable<Fact>, words: string, now: number): Fac
 
 export function refuseRetracted(fact: Fact, { author }: Pick<FactDraft, "author">): void {
   if (fact.status !== "retracted" || author === "person") return;
-  throw new TroupeError("failed", "A person has taken this fact out of the memory.", {
-    hint: "Only a person can put it back: troupe memory add",
+  throw new TroupeError("failed", "The user has removed this fact from the memory.", {
+    hint: "Only the user can add it again: troupe memory add",
   });
 }
 
@@ -107,7 +107,7 @@ export function editChange(state: MemoryState, id: string, edit: FactEdit): Stor
 
 export function voteChange(fact: Fact, { direction, reason, voter }: VoteRequest, now: number): StoredFact {
   if (fact.votes.by.some((vote) => vote.voter === voter && vote.direction === direction)) {
-    throw new TroupeError("failed", `This session has given the fact its ${direction} already.`);
+    throw new TroupeError("failed", `This session has already voted on the fact: ${direction}.`);
   }
   return withVote(stored(fact), { voter, direction, reason, at: new Date(now).toISOString() });
 }
@@ -135,7 +135,7 @@ function requireRoom(state: MemoryState, { status }: FactDraft, now: number): vo
   if (!isFull) return;
   const which = current.length >= MAX_FACTS ? `${MAX_FACTS} facts` : `${MAX_PROPOSALS} proposals`;
   throw new TroupeError("limit", `The memory is full: it holds ${which}.`, {
-    hint: "A person can look through them: troupe memory list, then accept or remove.",
+    hint: "The user can review them: troupe memory list, then accept or remove.",
   });
 }
 

@@ -19,9 +19,9 @@ export function contentProblem(content: FactContent, redactor: Redactor): string
     const { length } = content[field];
     if (length > memoryLimits[field]) return `${field} has ${length} characters; ${memoryLimits[field]} are allowed`;
   }
-  if (content.subject === "" || content.fact === "") return "subject and fact must say something";
-  if (holdsSecret(content, redactor)) return "it holds a secret";
-  if (content.fact.replace(/\[redacted:[\w.-]+\]/g, "").trim().length < 3) return "there is nothing left but a secret";
+  if (content.subject === "" || content.fact === "") return "subject and fact must not be empty";
+  if (holdsSecret(content, redactor)) return "it contains a secret";
+  if (content.fact.replace(/\[redacted:[\w.-]+\]/g, "").trim().length < 3) return "it contains nothing but a secret";
   return undefined;
 }
 
@@ -41,7 +41,7 @@ export function requireContent(given: FactContent, redactor: Redactor): FactCont
   const problem = contentProblem(content, redactor);
   if (problem === undefined) return content;
   throw new TroupeError("usage", `This cannot be remembered: ${problem}.`, {
-    hint: "Say it in other words, in one or two sentences.",
+    hint: "Reword it in one or two sentences.",
   });
 }
 

@@ -98,6 +98,6 @@ async function setAside(disk: Disk, path: string, { damaged, tail, transactions 
 
 function unreadable(path: string, why: string): TroupeError {
   return new TroupeError("storage", `The memory in ${path} cannot be read: ${why}.`, {
-    hint: "Move the file away to begin with an empty memory.",
+    hint: "Move the file away to start with an empty memory.",
   });
 }

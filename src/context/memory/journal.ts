@@ -62,7 +62,7 @@ export function openJournal(options: {
     scope,
     read() {
       const { transactions, damaged } = readJournalFile(path, place.key);
-      const lost = `${path}: ${plural(damaged.length, "line")} damaged; what they said is not used.`;
+      const lost = `${path}: ${plural(damaged.length, "line")} damaged and not used.`;
       return { ...foldTransactions(transactions), notices: damaged.length === 0 ? [] : [lost] };
     },
     transact: (request, decide) =>
@@ -104,7 +104,7 @@ async function undo(file: Held, by: string, transactionId: string | undefined): 
   const target = undoTarget(before.transactions, transactionId);
   const { facts, absent, conflicts } = reversalOf(target, before.transactions);
   if (conflicts.length > 0) {
-    throw new TroupeError("failed", `Nothing was undone: ${conflicts.join(", ")} changed again since.`, {
+    throw new TroupeError("failed", `Nothing was undone: ${conflicts.join(", ")} changed again later.`, {
       hint: "Undo the later change first.",
     });
   }

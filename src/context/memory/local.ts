@@ -153,6 +153,6 @@ function findFact(journals: readonly Journal[], words: string, now: number): { j
 
 function noSuchFact(): TroupeError {
   return new TroupeError("failed", "There is no such fact in the memory.", {
-    hint: "Give its exact words, as they stand in the memories of the system prompt.",
+    hint: "Give the exact text of the fact, as in the memories of the system prompt.",
   });
 }

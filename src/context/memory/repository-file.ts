@@ -47,7 +47,7 @@ export function repositoryFileMemory({ root, local, ports, optimise }: Repositor
       const { records, notices } = readRepositoryFile(root);
       const known = new Set(local.journals.flatMap(({ read }) => safeFacts(read)).map(sameness));
       const unknown = records.filter(({ fact }) => !known.has(sameness(fact))).length;
-      const waiting = `${plural(unknown, "fact")} in ${REPOSITORY_FILE} not in your memory; look with: troupe memory import ${REPOSITORY_FILE}`;
+      const waiting = `${plural(unknown, "fact")} in ${REPOSITORY_FILE} not in your memory. To review: troupe memory import ${REPOSITORY_FILE}`;
       return { ...recall, notices: [...recall.notices, ...notices, ...(unknown > 0 ? [waiting] : [])] };
     },
     async store(draft, signal) {

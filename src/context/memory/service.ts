@@ -184,7 +184,7 @@ async function fetchPrompt(
   const { status, json } = await send(`/memory/prompt?${query}`);
   if (status !== 200) throw new Error(`it answered with status ${status}`);
   const reply = PromptReply.safeParse(json);
-  if (!reply.success) throw new Error("its answer is not what the contract says");
+  if (!reply.success) throw new Error("its answer does not follow the contract");
   return reply.data;
 }
 
@@ -214,7 +214,7 @@ const nothing = (notices: readonly string[]): Recall => ({ ids: [], count: 0, no
 function repositoryPart({ scope }: FactDraft, repository: string | undefined): { repo?: string } {
   if (scope === "user") return {};
   if (repository !== undefined) return { repo: repository };
-  throw new TroupeError("failed", "The memory service keeps facts by repository, and this folder has none.");
+  throw new TroupeError("failed", "The memory service stores facts by repository, and this folder is not in one.");
 }
 
 function unreachable(error: unknown): never {
@@ -225,13 +225,13 @@ function unreachable(error: unknown): never {
 function refusal(status: number, repository: string | undefined): TroupeError {
   const where = repository ?? "this user";
   const reasons: Record<number, string> = {
-    401: `The memory service does not know who you are; nothing was stored for ${where}.`,
+    401: `The memory service did not accept your credentials; nothing was stored for ${where}.`,
     403: `You may not write to the memory of ${where}.`,
     404: `The memory service knows no such repository or fact (${where}).`,
-    409: "This was said already: the fact is there, or the vote is given.",
+    409: "The fact or the vote is already stored.",
     [OUTDATED]:
-      "The memory service has a newer definition of this tool. Nothing was stored; use the tool as it is described next.",
-    413: "The memory service says that this is too long.",
+      "The memory service has a newer definition of this tool. Nothing was stored. Call the tool again as newly described.",
+    413: "The memory service refused this as too long.",
     507: "The memory service is full.",
   };
   return new TroupeError("failed", reasons[status] ?? `The memory service answered with status ${status}.`);

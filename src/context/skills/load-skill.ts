@@ -128,7 +128,7 @@ async function preload(
   if (!skill.enabled) return { reason: `The skill ${skill.name} is switched off.` };
   try {
     const loaded = await loadSkill(skill, "context-load");
-    return loaded.context.length <= room ? loaded : { reason: "There was no room left for it." };
+    return loaded.context.length <= room ? loaded : { reason: "The limit for loaded skills was reached." };
   } catch (error) {
     if (error instanceof TroupeError) return { reason: error.message };
     throw error;
@@ -156,7 +156,7 @@ async function readWhole({ path, root, directory, name }: Skill): Promise<string
     }
   } catch (error) {
     if (!(error instanceof PathError)) throw error;
-    const hint = "Skills are looked for again when a session starts.";
+    const hint = "Start a new session to load skills again.";
     throw new TroupeError("configuration", `The skill ${name} cannot be read: ${path} is ${problemWord(error)}.`, {
       hint,
     });
@@ -178,8 +178,8 @@ async function filesNow(skill: Skill): Promise<SkillFiles | undefined> {
   if (skill.scope === "user" || !holdsScripts(files)) return files;
   const { digest } = await pinnedItem(skill);
   if (digest === skill.approvedDigest) return files;
-  const message = `The skill ${skill.name} was changed after it was looked at, and its scripts are not approved.`;
-  throw new TroupeError("configuration", message, { hint: "Look at them, then run: troupe trust" });
+  const message = `The skill ${skill.name} has changed since it was found, and its scripts are not approved.`;
+  throw new TroupeError("configuration", message, { hint: "Review them, then run: troupe trust" });
 }
 
 /** Returns the text for the model. Lists files only if there are more than SKILL.md. */

@@ -31,10 +31,10 @@ export async function digestFolder(
   const maxFiles = limits.maxFiles ?? MAX_PINNED_FILES;
   const real = realPath(folder);
   const refuse = (problem: string): never => {
-    const hint = "Move what is not needed out of it, or copy it into your own folder of skills or plugins.";
+    const hint = "Remove unneeded files, or copy it into your own folder of skills or plugins.";
     throw new TroupeError("configuration", `The ${limits.what} in ${folder} cannot be approved: ${problem}`, { hint });
   };
-  if (real === undefined) return refuse("it is not there any more.");
+  if (real === undefined) return refuse("it no longer exists.");
   const files = lookAtFiles(real, { root: limits.root, budget: { left: maxFiles * 2 }, maxFiles });
   if (files.leavesBy !== undefined) return refuse(`the link ${clip(files.leavesBy, 200)} leads out of it.`);
   if (!files.complete) return refuse(`it holds more than ${plural(maxFiles, "file")}.`);

@@ -44,7 +44,7 @@ export async function readSkill(candidate: Candidate, note: Note): Promise<ReadS
     );
   }
   const description = oneLine(textOf(data.description) || firstParagraph(body));
-  if (description === "") return broken("it says nothing. Write a description and what to do.");
+  if (description === "") return broken("it is empty. Write a description and instructions.");
   if (description.length > MAX_DESCRIPTION_CHARACTERS) {
     const message = `The description of the skill ${path} was cut at ${MAX_DESCRIPTION_CHARACTERS} characters.`;
     note({ kind: "limit", path, message });
@@ -87,7 +87,8 @@ function allowedTools(value: unknown, { location, path }: Candidate, note: Note)
   if (problem !== undefined) note({ kind: "tools", path, message: `allowed-tools in ${path}: ${problem}` });
   if (tools.length === 0) return {};
   if (location.workspace === undefined) return { allowedTools: tools };
-  const reason = "a workspace may not allow tools, only forbid them. The skill works; each call asks as usual.";
+  const reason =
+    "a workspace may only forbid tools, not allow them. The skill works, but each call needs permission as usual.";
   note({ kind: "tools", path, message: `allowed-tools in ${path} is not used: ${reason}` });
   return {};
 }

@@ -162,14 +162,14 @@ async function verdictOn(skill: ReadSkill, workspace: string, gate: Gate): Promi
 function refusal(skill: ReadSkill, files: SkillFiles, verdict: Exclude<ItemTrust, "approved">): string {
   const [first] = files.scripts;
   const more = files.scripts.length - 1;
-  const script = first === undefined ? "more files than are looked at" : JSON.stringify(clip(first, 80));
+  const script = first === undefined ? "too many files to check" : JSON.stringify(clip(first, 80));
   const what = `${script}${more > 0 ? ` and ${plural(more, "more script")}` : ""}`;
   const reasons = {
     untrusted: "and this folder is not trusted",
-    new: "and nobody has approved them yet",
-    changed: "and they are not what was approved",
+    new: "and they are not approved yet",
+    changed: "and they have changed since they were approved",
   };
-  return `The skill ${skill.name} in ${skill.directory} was left out: it holds ${what}, ${reasons[verdict]}. Look at them, then run: troupe trust`;
+  return `The skill ${skill.name} in ${skill.directory} was left out: it holds ${what}, ${reasons[verdict]}. Review them, then run: troupe trust`;
 }
 
 /** Reports a repository's skill that shadows one of the user's own. */

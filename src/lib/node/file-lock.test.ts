@@ -23,7 +23,7 @@ describe("a lock on a file", () => {
     await expect(enter(path)).rejects.toMatchObject({
       name: "TroupeError",
       kind: "storage",
-      message: `${path} is being changed by another process (${process.pid}), which does not finish.`,
+      message: `${path} is locked by another process (${process.pid}), which has not finished.`,
       hint: expect.stringContaining(`${path}.lock`),
     });
     expect(Object.keys(await folder.tree())).toEqual(["f.json.lock"]);
@@ -37,19 +37,19 @@ describe("a lock on a file", () => {
     expect(await folder.tree()).toEqual({});
   });
 
-  it("of another machine is awaited, since nobody here can tell whether its process lives", async () => {
+  it("of another machine is awaited, since its process cannot be checked from here", async () => {
     await using folder = await tempFolder();
     const path = folder.at("f.json");
     lockFile(path, { pid: 2 ** 22 - 3, host: "elsewhere" });
-    await expect(enter(path)).rejects.toThrow("is being changed by another process");
+    await expect(enter(path)).rejects.toThrow("is locked by another process");
   });
 
-  it("ends the wait for a folder in its place and for content that says nothing", async () => {
+  it("stops waiting for a folder in place of the lock and for meaningless content", async () => {
     await using folder = await tempFolder();
     mkdirSync(folder.at("a.lock"));
     writeFileSync(folder.at("b.lock"), "[".repeat(100_000));
-    await expect(enter(folder.at("a"))).rejects.toThrow("which does not finish");
-    await expect(enter(folder.at("b"))).rejects.toThrow("which does not finish");
+    await expect(enter(folder.at("a"))).rejects.toThrow("which has not finished");
+    await expect(enter(folder.at("b"))).rejects.toThrow("which has not finished");
   });
 
   it("lets one in at a time and is gone after a failure", async () => {

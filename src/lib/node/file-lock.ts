@@ -160,8 +160,8 @@ async function isAlive({ process: owner, since }: Holder): Promise<boolean> {
 
 function stillHeld({ path, Failure }: FileLockOptions, holder: Holder | undefined): Error {
   const who = holder?.process === undefined ? "another process" : `another process (${holder.process.pid})`;
-  return new Failure("storage", `${path} is being changed by ${who}, which does not finish.`, {
-    hint: `Try again; when no other troupe is running, remove ${path}.lock.`,
+  return new Failure("storage", `${path} is locked by ${who}, which has not finished.`, {
+    hint: `Try again. If no other troupe is running, delete ${path}.lock.`,
   });
 }
 

@@ -57,7 +57,7 @@ export function gitArguments(given: readonly string[]): { ok: true; args: string
   const flags = (end < 0 ? rest : rest.slice(0, end)).filter((word) => word.startsWith("-"));
   const refused = flags.find((flag) => !command.only?.includes(flag) && isRefused(flag, command));
   if (refused !== undefined) return { ok: false, error: `git ${name} with ${refused} could do more than read` };
-  if (given.some((word) => word.includes("\0"))) return { ok: false, error: "an argument has a null character in it" };
+  if (given.some((word) => word.includes("\0"))) return { ok: false, error: "an argument contains a null character" };
   const own = command.flags ?? [];
   return { ok: true, args: ["--no-pager", "--no-optional-locks", name, ...own, ...rest] };
 }

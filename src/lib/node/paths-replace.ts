@@ -59,7 +59,11 @@ export async function readWhole(
 ): Promise<Buffer> {
   if (stat?.isSymbolicLink()) return Buffer.from(await fs.promises.readlink(path));
   if (stat && stat.size > maxBytes) {
-    throw new PathError("too-large", asked, `${asked} has ${stat.size} bytes; more than ${maxBytes} are not edited.`);
+    throw new PathError(
+      "too-large",
+      asked,
+      `${asked} has ${stat.size} bytes. Files above ${maxBytes} bytes cannot be edited.`,
+    );
   }
   const handle = await fs.promises.open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
   try {
@@ -93,8 +97,8 @@ const reasons: Record<string, string> = {
   EDQUOT: "the disk quota is used up",
   EIO: "the disk reported an error",
   ENOTEMPTY: "the folder is not empty",
-  ENAMETOOLONG: "a name in it is too long",
-  ENOENT: "its folder was removed meanwhile",
+  ENAMETOOLONG: "a part of the path is too long",
+  ENOENT: "its folder was removed",
 };
 
 function sameVersion(one: fs.Stats, other: fs.Stats): boolean {

@@ -249,7 +249,11 @@ export async function explain(
     case "EPERM":
       return new PathError("unreadable", asked, `Path ${asked} cannot be read: permission denied.`);
     case "ELOOP":
-      return new PathError("invalid", asked, `Path ${asked} goes round in symbolic links or was changed meanwhile.`);
+      return new PathError(
+        "invalid",
+        asked,
+        `Path ${asked} is a loop of symbolic links or was changed while it was opened.`,
+      );
     case "ENAMETOOLONG":
       return new PathError("invalid", asked, `Path ${asked.slice(0, 200)}… has a name that is too long.`);
     default:

@@ -52,7 +52,7 @@ async function readKey(path: string): Promise<Buffer | undefined> {
   });
   if (key === undefined || key.length === KEY_BYTES) return key;
   throw new Error(
-    `${path} is damaged: it has ${key.length} bytes, not ${KEY_BYTES}. Without it nothing older can be read.`,
+    `${path} is damaged: it has ${key.length} bytes, not ${KEY_BYTES}. Older data cannot be read without it.`,
   );
 }
 

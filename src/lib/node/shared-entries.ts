@@ -31,7 +31,7 @@ export async function makeSharedFolder(
   try {
     if (place.stat && !(recursive && place.stat.isDirectory())) throw taken(path);
     if (place.missingFolders.length > 0 && !recursive) {
-      throw new PathError("missing", path, `The folder of ${path} does not exist. Set recursive to make it.`);
+      throw new PathError("missing", path, `The folder of ${path} does not exist. Set recursive to create it.`);
     }
     if (!place.stat) await place.makeFolder(FOLDER_MODE);
   } finally {
@@ -73,7 +73,7 @@ export async function renameSharedEntry(
   await inFolder(root, from, (source) => inFolder(root, to, (target) => disk.rename(source, target)));
 }
 
-const taken = (path: string): PathError => new PathError("special", path, `${path} is there already.`);
+const taken = (path: string): PathError => new PathError("special", path, `${path} already exists.`);
 
 /** Calls back with a path that leads through the descriptor of the entry's folder. */
 async function inFolder<T>(root: string, path: string, use: (at: string) => Promise<T>): Promise<T> {
@@ -84,7 +84,7 @@ async function inFolder<T>(root: string, path: string, use: (at: string) => Prom
   try {
     const leaf = whole.slice(whole.lastIndexOf("/") + 1);
     if (`${parent.realPath}/${leaf}` !== place.realPath) {
-      throw new PathError("outside", path, `${path} was changed while it was used. Try again.`);
+      throw new PathError("outside", path, `${path} was changed by another program. Try again.`);
     }
     return await use(parent.child(leaf));
   } finally {

@@ -151,7 +151,7 @@ async function openShared(folder: string, path: string, maxBytes: number): Promi
 export async function rootOf(folder: string): Promise<string> {
   const root = join(await fs.promises.realpath(dirname(folder)), basename(folder));
   if (!(await fs.promises.lstat(root)).isDirectory()) {
-    throw new PathError("special", folder, `Path ${folder} is not a folder. Remove what is there and try again.`);
+    throw new PathError("special", folder, `Path ${folder} is not a folder. Remove it and try again.`);
   }
   return root;
 }

@@ -30,7 +30,7 @@ describe("a small file", () => {
     symlinkSync("../secret.txt", folder.at("work/outer"));
     const read = (name: string) => readSmallFile(folder.at(`work/${name}`), { maxBytes: 10, below });
     expect(read("inner")).toMatchObject({ kind: "text", text: "a", realPath: `${below}/a.txt` });
-    expect(read("outer")).toEqual({ kind: "refused", reason: `leads out of ${below}` });
+    expect(read("outer")).toEqual({ kind: "refused", reason: `leads outside ${below}` });
   });
 
   it.runIf(process.platform !== "win32")(

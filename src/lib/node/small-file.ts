@@ -19,7 +19,7 @@ export function readSmallFile(path: string, limits: SmallFileLimits): SmallFile 
   const start = readStart(path, limits);
   if (start.kind === "missing") return start;
   if (start.kind === "special") return { kind: "refused", reason: "is not a regular file" };
-  if (start.kind === "outside") return { kind: "refused", reason: `leads out of ${limits.below}` };
+  if (start.kind === "outside") return { kind: "refused", reason: `leads outside ${limits.below}` };
   if (start.kind === "unreadable") return { kind: "refused", reason: `cannot be read (${start.code})` };
   if (start.size > limits.maxBytes)
     return { kind: "refused", reason: `is larger than ${Math.round(limits.maxBytes / 1024)} KiB` };

@@ -120,9 +120,9 @@ function modelOf(
     if (version === "v2" || version === "v3") return model as unknown as LanguageModel;
     throw new TroupeError(
       "configuration",
-      `${options.npm} speaks version ${String(version)} of the AI SDK's interface`,
+      `${options.npm} implements version ${String(version)} of the AI SDK's interface`,
       {
-        hint: "Install a release of the package that speaks v2 or v3.",
+        hint: "Install a release of the package that implements v2 or v3.",
       },
     );
   }

@@ -91,7 +91,7 @@ export function makePlan<Play>(options: PlanOptions<Play>): Plan<Play> {
         throw new ModelError(message, {
           kind: options.file === undefined ? "internal" : "request",
           provider: "faux",
-          hint: 'Add a step for it or an "otherwise", or find out why the model was asked once more.',
+          hint: 'Add a step for it or an "otherwise", or find out why the model was called again.',
         });
       }
       return number(isFunction(step) ? await step(request, signal) : step);

@@ -124,10 +124,10 @@ function conflict(scripted: Partial<ScriptedStep>): string | undefined {
   const { say, think, call, calls, fail, rateLimit, stall, breakOff } = scripted;
   const reply = [say, think, call, calls].some((part) => part !== undefined);
   const ways = [fail, rateLimit, stall, breakOff].filter((way) => way !== undefined).length;
-  if (!reply && ways === 0)
-    return "says nothing: give one of say, think, call, calls, fail, rateLimit, stall, breakOff";
+  if (!reply && ways === 0) return "is empty: give one of say, think, call, calls, fail, rateLimit, stall, breakOff";
   if (ways > 1) return "give only one of fail, rateLimit, stall, breakOff";
-  if (reply && ways === 1 && !stall) return "fail, rateLimit and breakOff stand alone; only stall may follow a reply";
+  if (reply && ways === 1 && !stall)
+    return "fail, rateLimit and breakOff cannot be combined with a reply; only stall can";
   return undefined;
 }
 

@@ -51,7 +51,7 @@ function refused(url: string, status: number, text: string): TroupeError {
 }
 
 function failed(url: string, why: string, cause?: unknown): TroupeError {
-  return new TroupeError("provider", `${place(url)} could not be asked: ${why}`, { cause });
+  return new TroupeError("provider", `${place(url)} could not be reached: ${why}`, { cause });
 }
 
 const place = (url: string): string => (URL.canParse(url) ? `${new URL(url).host}${new URL(url).pathname}` : url);

@@ -133,7 +133,7 @@ export class Github {
     if (!signIn) return { isAuthenticated: false, statusMessage: "Not authenticated" };
     if (this.#githubUrl === undefined) {
       const where = this.isReachable ? "COPILOT_DEBUG_GITHUB_API_URL is not set" : "no GitHub address is configured";
-      return { isAuthenticated: false, statusMessage: `Not authenticated: ${where}, so nobody was asked` };
+      return { isAuthenticated: false, statusMessage: `Not authenticated: ${where}` };
     }
     try {
       const { login, plan } = await this.user(signIn.token);
@@ -209,7 +209,7 @@ export class Github {
     if (this.#apiUrl !== undefined) return this.#apiUrl;
     const { apiUrl } = await this.user(token);
     if (apiUrl !== undefined && isAddress(apiUrl)) return withoutSlash(apiUrl);
-    throw new TroupeError("configuration", "GitHub names no address for this account's models.", {
+    throw new TroupeError("configuration", "GitHub returned no address for this account's models.", {
       hint: "Set COPILOT_API_URL.",
     });
   }

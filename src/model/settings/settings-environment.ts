@@ -91,7 +91,7 @@ function withoutPlace(apiKey: Value | undefined, model: string | undefined): Env
   if (id !== undefined && providerList.some((definition) => definition.id === id)) {
     return { providers: new Map([[id, { apiKey: apiKey.value }]]), ...defaults };
   }
-  throw new TroupeError("configuration", `${apiKey.from} is set, but not whose key it is`, {
+  throw new TroupeError("configuration", `${apiKey.from} is set, but the provider of the key is unknown`, {
     hint: "Set TROUPE_BASE_URL to the server's address, or TROUPE_MODEL to provider/model.",
   });
 }

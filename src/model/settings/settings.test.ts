@@ -138,11 +138,11 @@ describe("the environment", () => {
     });
   });
 
-  it("gives a key without an address to the provider that the model names, or to nobody", () => {
+  it("gives a key without an address to the provider that the model names, or to none", () => {
     const environment = { TROUPE_API_KEY: "k", TROUPE_MODEL: "mistral/m" };
     expect(provider("mistral", { environment })?.key).toEqual({ type: "value", value: "k" });
     expect(problem({ environment: { TROUPE_API_KEY: "k", TROUPE_MODEL: "m" } }).message).toBe(
-      "TROUPE_API_KEY is set, but not whose key it is",
+      "TROUPE_API_KEY is set, but the provider of the key is unknown",
     );
   });
 

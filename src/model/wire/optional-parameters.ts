@@ -79,5 +79,5 @@ function mention(name: string): RegExp {
 
 /** Returns the user's notice after the request succeeded without the parameter. */
 export function refusalWarning(error: ModelError, { name }: OptionalParameter): string {
-  return `${error.provider} refused the optional parameter "${name}". The request was sent again without it, and "${name}" stays off for this model until the program ends. Its words: ${error.message}`;
+  return `${error.provider} refused the optional parameter "${name}". The request was sent again without it, and "${name}" stays off for this model until the program ends. Its message: ${error.message}`;
 }

@@ -169,11 +169,11 @@ function hintFor(kind: ModelErrorKind, place: Place, status: number | undefined)
     case "rate_limit":
       return "Wait a moment, or use another model.";
     case "content_filter":
-      return "Word the request differently, or use another model.";
+      return "Reword the request, or use another model.";
     case "request":
       return requestHint(place, status);
     default:
-      return "The provider has trouble; try again later, or use another model.";
+      return "The provider has a problem. Try again later, or use another model.";
   }
 }
 
@@ -181,7 +181,8 @@ function requestHint(place: Place, status: number | undefined): string {
   if (status === 404)
     return `Check the model name (\`troupe models\` lists them) and the base URL ${addressOf(place)}.`;
   if (status === 413) return "The request is too large: remove images and large attachments, or start a new session.";
-  if (status !== undefined && status < 400) return "Set the base URL to the final address: keys are not sent along.";
+  if (status !== undefined && status < 400)
+    return "Set the base URL to the final address: keys are not sent to redirects.";
   return "The provider did not accept the request: check the model name and its settings.";
 }
 

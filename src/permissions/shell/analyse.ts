@@ -119,8 +119,8 @@ function oddCharacters(text: string): string[] {
   const reasons: string[] = [];
   if (text.includes("\\")) reasons.push("it holds a backslash");
   if (UNPRINTABLE.test(text)) reasons.push("it holds a control character");
-  if (DECEPTIVE.test(text)) reasons.push("it holds characters that hide or reorder text");
-  if (FOREIGN_SPACE.test(text)) reasons.push("it holds white space that is no separator");
+  if (DECEPTIVE.test(text)) reasons.push("it contains characters that hide or reorder text");
+  if (FOREIGN_SPACE.test(text)) reasons.push("it contains white space that the shell does not treat as a separator");
   if (LONE_SURROGATE.test(text)) reasons.push("it is not well-formed text");
   return reasons;
 }

@@ -108,14 +108,14 @@ export class FrameReader {
     }
     if (isHeavierThan(text, this.#limits)) {
       const { depth, marks } = this.#limits;
-      const message = `The message is too complex: at most ${depth} levels and ${marks} members are read.`;
+      const message = `The message is too complex: the limits are ${depth} levels and ${marks} members.`;
       return refusal(text.slice(0, HEAD_BYTES), new RpcError(rpcCodes.invalidRequest, message));
     }
     const parsed = parseJson(text);
     if (!parsed.ok) return refusal("", new RpcError(rpcCodes.parseError, "The message is not JSON."));
     const forbidden = SUSPECT.test(text) ? prototypeKeyIn(parsed.value) : undefined;
     if (forbidden === undefined) return { kind: "message", value: parsed.value };
-    const message = `The message has a member named ${forbidden}, which is not read.`;
+    const message = `The message has a member named ${forbidden}, which is not allowed.`;
     return refusal(text.slice(0, HEAD_BYTES), new RpcError(rpcCodes.invalidRequest, message));
   }
 }
@@ -131,7 +131,7 @@ function refusal(head: string, error: RpcError): Frame {
 }
 
 function tooLong(length: number, limits: FrameLimits): RpcError {
-  return new RpcError(rpcCodes.invalidRequest, `The message has ${length} bytes; at most ${limits.bytes} are read.`);
+  return new RpcError(rpcCodes.invalidRequest, `The message has ${length} bytes; the limit is ${limits.bytes}.`);
 }
 
 const headOf = (chunks: readonly Uint8Array[]): string =>
@@ -159,12 +159,12 @@ function isHeaderEnd(header: readonly number[]): boolean {
 }
 
 function requireHeaderLine(text: string): void {
-  if (!/^([A-Za-z-]+:[^\n]*\n|\r?\n)+$/.test(text)) throw new FramingError("This is not a header of a message.");
+  if (!/^([A-Za-z-]+:[^\n]*\n|\r?\n)+$/.test(text)) throw new FramingError("This is not a message header.");
 }
 
 function contentLength(header: string): number {
   const length = Number(/^content-length:\s*(\d{1,15})\s*$/im.exec(header)?.[1] ?? Number.NaN);
   if (Number.isNaN(length)) throw new FramingError("A message has no Content-Length.");
-  if (length > MAX_SKIPPED_BYTES) throw new FramingError(`A message of ${length} bytes is announced.`);
+  if (length > MAX_SKIPPED_BYTES) throw new FramingError(`The Content-Length is not valid: ${length}.`);
   return length;
 }

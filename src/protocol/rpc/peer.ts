@@ -48,8 +48,8 @@ export class Peer {
   receive(frame: Frame): void {
     if (frame.kind === "refused") this.#answer(frame.id, { error: frame.error });
     else if (isObject(frame.value) && frame.value.jsonrpc === "2.0") this.#take(frame.value);
-    else if (Array.isArray(frame.value)) this.#complain("Batches are not read: send one message at a time.");
-    else this.#complain("This is no message of JSON-RPC 2.0.");
+    else if (Array.isArray(frame.value)) this.#complain("Batches are not supported: send one message at a time.");
+    else this.#complain("This is not a JSON-RPC 2.0 message.");
   }
 
   #take(message: Readonly<Record<string, unknown>>): void {
@@ -59,7 +59,7 @@ export class Peer {
     else if (typeof method === "string" && isId) void this.#serve(id, method, message.params);
     else if (method === undefined && isId) this.#settle(id, message);
     // An error without an id is about a message that the other side could not parse. No request waits for it.
-    else if (method !== undefined || id !== null) this.#complain("The id of a request is a number or a string.");
+    else if (method !== undefined || id !== null) this.#complain("The id of a request must be a number or a string.");
   }
 
   /** Rejects with an `RpcError` if the other side fails, on a timeout, and when the connection ends. */
@@ -120,11 +120,11 @@ export class Peer {
   async #serve(id: Id, method: string, params: unknown): Promise<void> {
     const { maxInFlight = MAX_IN_FLIGHT } = this.#options;
     if (this.#answering.has(id)) {
-      this.#complain(`A request with the id ${id} is under way already.`);
+      this.#complain(`A request with the id ${id} is already in progress.`);
       return;
     }
     if (this.#answering.size >= maxInFlight) {
-      const message = `At most ${maxInFlight} requests of a client are answered at a time.`;
+      const message = `A client can have at most ${maxInFlight} requests in progress.`;
       this.#answer(id, { error: new RpcError(rpcCodes.refused, message) });
       return;
     }

@@ -1,8 +1,8 @@
 import { join } from "node:path";
 import type { Disk } from "../../lib/node/disk.ts";
 import type { ConfinedCall } from "../../permissions/policy.ts";
+import type { SandboxStatus } from "../../permissions/request.ts";
 import { TroupeError } from "../../protocol/errors.ts";
-import type { SandboxStatus } from "../../session/run-settings.ts";
 import type { MountPoints } from "../../tools/shell/sandbox/mount-points.ts";
 import type { Sandbox, SandboxMode } from "../../tools/shell/sandbox/sandbox.ts";
 import type { FinishedCommand, Shells, ShellsOptions } from "../../tools/shell/shells.ts";

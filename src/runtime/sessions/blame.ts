@@ -36,7 +36,7 @@ export interface BlameOrigin {
   readonly agent: string;
   /** The message that the agent worked on. */
   readonly prompt: string | undefined;
-  /** The user or rule that allowed the call, and the reason. */
+  /** The source of the permission for the call, and its reason. */
   readonly approval: string | undefined;
   /** The store of remembered facts that the session was given, and their number. */
   readonly facts: string | undefined;

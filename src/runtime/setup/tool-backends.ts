@@ -7,7 +7,7 @@ import { isInside } from "../../lib/node/paths.ts";
 import type { Redactor } from "../../lib/redact/redact.ts";
 import { secretValuesOf } from "../../lib/redact/redact-values.ts";
 import { type Policy, policyWith } from "../../permissions/policy.ts";
-import type { SandboxStatus } from "../../session/run-settings.ts";
+import type { SandboxStatus } from "../../permissions/request.ts";
 import type { SessionLog } from "../../store/store.ts";
 import type { StoreScope } from "../../tools/database/messages.ts";
 import { providedDatabase } from "../../tools/database/provided-database.ts";

@@ -135,7 +135,7 @@ export class Canvases {
     const { connection, canvas } = this.#find(wish);
     const known = this.#open.get(instanceId);
     if (known && keyOf(known) !== keyOf(canvas)) {
-      throw new TroupeError("usage", `"${instanceId}" is open already, as the canvas ${known.canvasId}.`);
+      throw new TroupeError("usage", `"${instanceId}" is already open, as the canvas ${known.canvasId}.`);
     }
     if (!known && this.#open.size >= MAX_OPEN) {
       throw new TroupeError("usage", `${MAX_OPEN} canvases are open; close one first.`);
@@ -145,7 +145,7 @@ export class Canvases {
     const given = input === undefined ? {} : { input };
     const answer = await this.#ask(connection, "canvas.open", { ...whose, ...given }, { signal, timeoutMs: OPEN_MS });
     const shown = Shown.safeParse(answer);
-    if (!shown.success) throw new TroupeError("failed", `The client of the canvas ${canvasId} gave no usable answer.`);
+    if (!shown.success) throw new TroupeError("failed", `The client of the canvas ${canvasId} gave no valid answer.`);
     const { title } = shown.data;
     const named = { ...(extensionName !== undefined && { extensionName }), ...(icon !== undefined && { icon }) };
     const open = { ...whose, ...named, ...shown.data, ...given };
@@ -204,7 +204,10 @@ export class Canvases {
     }
     if (!second) return first;
     const owners = meant.map(({ canvas }) => canvas.extensionId).join(", ");
-    throw new TroupeError("usage", `Several clients have a canvas "${canvasId}": say whose (extensionId): ${owners}.`);
+    throw new TroupeError(
+      "usage",
+      `Several clients have a canvas "${canvasId}". Set extensionId to one of: ${owners}.`,
+    );
   }
 
   #requireOpen(instanceId: string): OpenCanvas {
@@ -213,7 +216,7 @@ export class Canvases {
     const isAway = this.#away.has(instanceId);
     throw new TroupeError(
       "usage",
-      isAway ? `The client of the canvas "${instanceId}" is away.` : `No canvas "${instanceId}" is open.`,
+      isAway ? `The client of the canvas "${instanceId}" is not connected.` : `No canvas "${instanceId}" is open.`,
     );
   }
 
@@ -247,10 +250,7 @@ export class Canvases {
       const wish = { instanceId, extensionId, canvasId, input };
       await this.show(wish, AbortSignal.timeout(OPEN_MS)).catch((error: unknown) => {
         const why = error instanceof Error ? error.message : String(error);
-        this.#session?.history.warn(
-          "canvas",
-          `The canvas ${canvasId} was open before and could not be opened again: ${why}`,
-        );
+        this.#session?.history.warn("canvas", `The canvas ${canvasId} could not be reopened: ${why}`);
       });
       this.#reopening.delete(instanceId);
     }

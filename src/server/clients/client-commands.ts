@@ -67,7 +67,8 @@ export class ClientCommands {
 
   /** Queues a command to run when the agent is idle. */
   enqueue(command: string): void {
-    if (this.#queue.length >= MAX_QUEUED) throw new TroupeError("limit", `${MAX_QUEUED} commands wait already.`);
+    if (this.#queue.length >= MAX_QUEUED)
+      throw new TroupeError("limit", `The queue is full: ${MAX_QUEUED} commands are waiting.`);
     this.#queue.push({ id: crypto.randomUUID(), command });
     void this.#session.history.emit("pending_messages.modified", {});
     this.#working ??= this.#work().finally(() => {
@@ -146,7 +147,7 @@ export class ClientCommands {
 
   async #read(text: string): Promise<Typed> {
     const read = await readTyped(this.#session, text);
-    if (!read) throw new TroupeError("usage", `${text.trim().split(/\s/, 1)[0]} is no command here.`);
+    if (!read) throw new TroupeError("usage", `${text.trim().split(/\s/, 1)[0]} is not a command of this session.`);
     return read;
   }
 
@@ -155,7 +156,7 @@ export class ClientCommands {
     void this.#session.history.emit("command.queued", { requestId, command });
     const { handled, stopProcessingQueue } = await this.#answerTo(this.#offered, requestId, { handled: false });
     if (stopProcessingQueue) this.#queue = [];
-    if (!handled && !this.#isClosed) throw new TroupeError("usage", "nobody knows this command");
+    if (!handled && !this.#isClosed) throw new TroupeError("usage", "the command is unknown");
   }
 
   async #answerTo<T>(waiting: Map<string, Deferred<T>>, requestId: string, late: T): Promise<T> {

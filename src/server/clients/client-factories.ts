@@ -53,7 +53,7 @@ export class ClientFactories implements FactorySource {
       if (!known || known.connection === connection) continue;
       throw new TroupeError(
         "usage",
-        `The extension ${known.connection.extension?.name} has a factory "${name}" already.`,
+        `The extension ${known.connection.extension?.name} already has a factory "${name}".`,
       );
     }
     this.withdraw(connection);

@@ -25,7 +25,7 @@ export async function readClientMetadata(folder: string): Promise<ClientMetadata
   try {
     return Metadata.parse(JSON.parse(bytes.toString("utf8")));
   } catch (cause) {
-    const message = `The client metadata in ${folder} is damaged. Delete ${FILE} there to start afresh.`;
+    const message = `The client metadata in ${folder} is damaged. Delete ${FILE} there to start over.`;
     throw new TroupeError("storage", message, { cause });
   }
 }
@@ -37,7 +37,7 @@ export async function updateClientMetadata(folder: string, change: MetadataChang
   const metadata = { ...Object.fromEntries(kept), ...change.set };
   const text = JSON.stringify(metadata);
   if (Object.keys(metadata).length > MAX_KEYS || Buffer.byteLength(text) > MAX_FILE_BYTES) {
-    throw new TroupeError("limit", `Client metadata holds ${MAX_KEYS} keys and ${MAX_FILE_BYTES} bytes at most.`);
+    throw new TroupeError("limit", `Client metadata can have at most ${MAX_KEYS} keys and ${MAX_FILE_BYTES} bytes.`);
   }
   Metadata.parse(metadata);
   await nodeDisk.mkdir(folder);

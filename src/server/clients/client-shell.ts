@@ -108,12 +108,12 @@ export class ClientShell {
 
   #place(cwd: string | undefined) {
     const { workspace } = this.#session();
-    return { cwd: cwd ?? workspace.cwd, roots: workspace.roots, description: "run by a person", readOnly: false };
+    return { cwd: cwd ?? workspace.cwd, roots: workspace.roots, description: "run by the user", readOnly: false };
   }
 
   #shells(): Shells {
     const { shells } = this.#session().workspace;
-    if (!shells) throw new TroupeError("usage", "This session runs no commands.");
+    if (!shells) throw new TroupeError("usage", "This session cannot run commands.");
     return shells;
   }
 

@@ -108,7 +108,7 @@ export class ClientTasks {
 
   #forgetOldest(): void {
     const ended = [...this.#tasks.values()].find(isEnded);
-    if (!ended) throw new TroupeError("limit", `A session shows ${MAX_TASKS} tasks of clients at most.`);
+    if (!ended) throw new TroupeError("limit", `A session can have at most ${MAX_TASKS} tasks of clients.`);
     this.#tasks.delete(ended.id);
   }
 
@@ -118,7 +118,7 @@ export class ClientTasks {
     { id, sequence, update }: { id: string; sequence: number; update: TaskUpdate },
   ): { task: object; applied: boolean; duplicate: boolean } {
     const task = this.#tasks.get(id);
-    if (!task || task.connection !== connection) throw new TroupeError("usage", `There is no task ${id} of yours.`);
+    if (!task || task.connection !== connection) throw new TroupeError("usage", `This client has no task ${id}.`);
     const duplicate = sequence <= task.sequence;
     if (duplicate || isEnded(task)) return { task: infoOf(task), applied: false, duplicate };
     task.sequence = sequence;

@@ -207,7 +207,8 @@ export class Clients {
   /** Gets a token for one request to a provider of a client. The token is not stored. */
   async token(providerName: string): Promise<string> {
     const [connection] = [...this.#clients].reverse().find(([, { profile }]) => profile.givesTokens) ?? [];
-    if (!connection) throw new TroupeError("provider", `The client that has the token of ${providerName} has left.`);
+    if (!connection)
+      throw new TroupeError("provider", `The client with the token of ${providerName} has disconnected.`);
     const params = { sessionId: this.sessionId, providerName };
     const answer = await connection.ask("providerToken.getToken", params, { timeoutMs: TOKEN_MS });
     return z.object({ token: z.string().min(1) }).parse(answer).token;
@@ -362,7 +363,7 @@ function goneNotice(name: string): Parameters<Session["queue"]["notify"]>[0] {
   const content = wrapped(
     "tools_changed_notice",
     {},
-    `Tools no longer available: ${quoted(name)}\n\nThe program that ran it has left. Go on without it.`,
+    `Tools no longer available: ${quoted(name)}\n\nThe program that ran it has disconnected. Continue without it.`,
   );
   return { content, kind: { type: "unclassified" } };
 }

@@ -34,7 +34,7 @@ export async function openWithToken<P extends CreateParams>(
   const { gitHubTokenProviderRegistrationId: registrationId, gitHubToken } = params;
   if (registrationId === undefined) return open(params);
   if (gitHubToken !== undefined) {
-    throw new TroupeError("usage", "gitHubToken and gitHubTokenProvider cannot both be given. Leave one out.");
+    throw new TroupeError("usage", "gitHubToken and gitHubTokenProvider cannot both be set. Omit one.");
   }
   const provider = { connection, registrationId };
   const { token, expiresIn } = await acquire(provider, params.sessionId, "initial");
@@ -55,7 +55,7 @@ async function acquire(
     throw new TroupeError("configuration", `The client did not acquire a GitHub token: ${why}`, { cause });
   });
   const acquired = Acquired.safeParse(answer);
-  if (!acquired.success) throw new TroupeError("configuration", "The client's answer holds no GitHub token.");
+  if (!acquired.success) throw new TroupeError("configuration", "The client's answer contains no GitHub token.");
   if (acquired.data.kind === "cancelled") {
     throw new TroupeError("configuration", "The client cancelled the acquisition of a GitHub token.");
   }

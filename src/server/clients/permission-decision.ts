@@ -58,7 +58,7 @@ export function allowedAddress(
 function completed(result: object): Result {
   const checked = PermissionResult.safeParse(result);
   if (checked.success) return checked.data;
-  throw new TroupeError("usage", `This is no decision about a permission: ${JSON.stringify(result).slice(0, 200)}`);
+  throw new TroupeError("usage", `This is not a permission decision: ${JSON.stringify(result).slice(0, 200)}`);
 }
 
 const givenApproval = (decision: object): unknown =>

@@ -155,7 +155,7 @@ export class ExtensionHost {
     if (!entry) return;
     const { program } = entry;
     const { closedFor } = connection;
-    if (closedFor !== undefined) return this.#fail(entry, `${closedFor} Its stdout carries messages and nothing else`);
+    if (closedFor !== undefined) return this.#fail(entry, `${closedFor} Its stdout must carry only messages`);
     await Promise.race([program?.ended, delay(HEARING_MS, undefined, { ref: false })]);
     if (entry.program === program) this.#fail(entry, "it closed its connection");
   }
@@ -205,7 +205,7 @@ export class ExtensionHost {
       .catch(() => undefined)
       .finally(() => this.#ending.delete(ending));
     this.#ending.add(ending);
-    const said = words === "" ? "" : ` Its last words: ${quotedLine(telling(words))}`;
+    const said = words === "" ? "" : ` Its last output: ${quotedLine(telling(words))}`;
     this.#ports.warn(`The extension ${entry.found.name} failed: ${quotedLine(why)}.${said}${remedy(words)}`);
     this.#tell();
   }
@@ -260,12 +260,12 @@ function telling(words: string): string {
 
 const unknown = (id: string): TroupeError =>
   new TroupeError("usage", `There is no extension ${id}.`, {
-    hint: "session.extensions.list names them; a warning says which may not run.",
+    hint: "session.extensions.list shows them. A warning names those that are not allowed to run.",
   });
 
 const newEntry = (found: Found): Entry => ({ found, status: "starting", settled: deferred() });
 
 function remedy(words: string): string {
   if (!words.includes("ERR_MODULE_NOT_FOUND") || !words.includes("@github/copilot-sdk")) return "";
-  return " Name the folder of the SDK with extensionSdkPath, or install @github/copilot-sdk beside troupe.";
+  return " Set extensionSdkPath to the folder of the SDK, or install @github/copilot-sdk beside troupe.";
 }

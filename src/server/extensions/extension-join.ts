@@ -22,7 +22,7 @@ export async function admitExtension(
   { extension }: Connection,
   { params, gone }: { readonly params: ResumeParams; readonly gone: AbortSignal },
 ): Promise<{ readonly profile: ClientProfile; readonly grant: JoinGrant }> {
-  if (!extension) throw new Error("this client is no extension");
+  if (!extension) throw new Error("this client is not an extension");
   const signal = AbortSignal.any([session.queue.closed, gone]);
   const capabilities = capabilitiesOf(params, session);
   if (capabilities.length > 0) {
@@ -35,7 +35,7 @@ export async function admitExtension(
   const grant = await environmentFor(session, { extension, names: params.requestedEnvironmentVariables ?? [], signal });
   const ignored = Object.keys(optionsOf(params));
   if (ignored.length > 0) {
-    const message = `The extension ${extension.name} cannot change what the session is made of; not used: ${ignored.join(", ")}.`;
+    const message = `The extension ${extension.name} cannot set these session options; they were not used: ${ignored.join(", ")}.`;
     session.history.warn("extension", message);
   }
   warnWithoutEffect(session, params);

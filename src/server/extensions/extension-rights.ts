@@ -77,7 +77,7 @@ const inPlaceOfPerson = [
   {
     asked: "requestAutoModeSwitch",
     method: "session.ui.handlePendingAutoModeSwitch",
-    words: "go on with another model in your place",
+    words: "switch to another model in your place",
   },
 ] as const;
 
@@ -94,13 +94,14 @@ export function requireRight({ extension }: Connection, method: string, params: 
   const refuse = (why: string): never => {
     throw new RpcError(rpcCodes.refused, `The extension ${extension.name} may not call ${method}: ${why}`);
   };
-  if (!ofSession.has(method) && !answering.has(method)) refuse("it is for clients that a person has started.");
+  if (!ofSession.has(method) && !answering.has(method)) refuse("only clients that the user has started may do this.");
   const given = Array.isArray(params) ? params[0] : params;
   const sessionId = isObject(given) ? given.sessionId : undefined;
-  if (sessionId !== extension.sessionId) refuse("it has one session, and this is another.");
-  if (answering.has(method) && !extension.answers?.has(method)) refuse("nobody has let it answer in their place.");
+  if (sessionId !== extension.sessionId) refuse("it belongs to another session.");
+  if (answering.has(method) && !extension.answers?.has(method))
+    refuse("the user has not allowed it to answer in their place.");
   if (method === "session.eventLog.registerInterest" && isObject(given) && given.eventType === "mcp.oauth_required") {
-    refuse("tokens are brought by clients that a person has started.");
+    refuse("only clients that the user has started may provide tokens.");
   }
 }
 

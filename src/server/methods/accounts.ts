@@ -53,7 +53,7 @@ export const accountsMethods: MethodTable = {
   "session.accounts.login.advance": sessionMethod(
     () => ({ flowId: z.string() }),
     ({ flowId }) => {
-      throw new TroupeError("usage", `No sign-in ${flowId} is under way.`);
+      throw new TroupeError("usage", `No sign-in ${flowId} is in progress.`);
     },
   ),
   "session.accounts.login.cancel": sessionMethod(nothing, () => undefined),

@@ -31,7 +31,7 @@ export const installationsMethods: MethodTable = {
   "catalog.select": method(byContract, () => ({
     kind: "unavailable",
     reason: "selection-unavailable",
-    message: "This server has no catalog, so nothing of it can be selected.",
+    message: "This server has no catalog to select from.",
   })),
   ...Object.fromEntries(names.map((name) => [name, refused])),
 };

@@ -7,8 +7,8 @@ import { type MethodTable, nothing, type SessionCall, sessionMethod } from "./me
 /** Closes the session and reopens it with the same options and clients. */
 async function reload({ hub, live }: SessionCall): Promise<void> {
   if (live.isBusy) {
-    throw new TroupeError("usage", "The session is at work, so nothing was loaded again.", {
-      hint: "Ask again when the session is idle.",
+    throw new TroupeError("usage", "The session is busy, so nothing was reloaded.", {
+      hint: "Try again when the session is idle.",
     });
   }
   await hub.takeBack(live);

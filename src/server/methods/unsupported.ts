@@ -46,7 +46,7 @@ export const unsupportedMethods: MethodTable = {
   ),
   "session.model.setAllowedModels": sessionMethod(
     byAnything,
-    refuses("Models of a session cannot be limited here.", "Give the session its own providers and models."),
+    refuses("This server cannot limit the models of a session.", "Give the session its own providers and models."),
   ),
   // No models are routed, so there is no tier to switch.
   "session.model.switchAutoTier": sessionMethod(byAnything, () => ({ status: "unchanged" })),
@@ -77,7 +77,7 @@ export const unsupportedMethods: MethodTable = {
   })),
   "session.mcp.oauth.prepareLogin": sessionMethod(
     byAnything,
-    refuses("A sign-in belongs to an installation here, and this server has none.", "Use session.mcp.oauth.login."),
+    refuses("A sign-in belongs to an installation, and this server has none.", "Use session.mcp.oauth.login."),
   ),
   "session.mcp.oauth.cancelLogin": sessionMethod(byAnything, () => ({ cancelled: false })),
   "session.autopilotObjective.getState": sessionMethod(nothing, () => ({ state: null })),

@@ -36,7 +36,7 @@ export class CarriedRequest implements Carried {
     if (this.#hasBegun) return false;
     this.#hasBegun = true;
     if (status < 200) {
-      this.fail(new TypeError(`HTTP ${status} is no answer to this request.`));
+      this.fail(new TypeError(`HTTP ${status} is not a valid answer to this request.`));
       return true;
     }
     const all = Object.entries(headers).flatMap(([name, values]) =>

@@ -62,7 +62,7 @@ export class CarriedSocket implements Carried, ModelSocket {
   close(how: "done" | "cancelled"): void {
     for (const { taken } of this.#messages.splice(0)) taken.resolve();
     if (this.#end) return;
-    this.#over({ reason: new TypeError("The WebSocket was given up.") });
+    this.#over({ reason: new TypeError("The WebSocket was abandoned.") });
     this.#client.close(how);
   }
 

@@ -33,7 +33,7 @@ export class ModelTunnel {
 
   hold(connection: Connection): void {
     if (this.#holder && !this.#holder.isClosed && this.#holder !== connection) {
-      throw new TroupeError("usage", "Another client carries the model requests of this server already.");
+      throw new TroupeError("usage", "Another client already carries the model requests of this server.");
     }
     this.#holder = connection;
     this.isUsed = true;
@@ -150,7 +150,7 @@ export class ModelTunnel {
   }
 }
 
-const GONE = "The client that carries model requests has left.";
+const GONE = "The client that carries model requests has disconnected.";
 
 function headersOf(given: RequestInit["headers"]): Record<string, string[]> {
   const all: Record<string, string[]> = {};

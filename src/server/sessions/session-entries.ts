@@ -43,7 +43,7 @@ export async function renameEntry(session: Session, from: string, to: string): P
 function requireHere(session: Session, path: string): void {
   requireInside(session, path);
   if (!session.history.log.elsewhere) return;
-  throw new TroupeError("usage", "A client keeps the files of this session. Change them there.");
+  throw new TroupeError("usage", "A client stores the files of this session. Change them there.");
 }
 
 const missing = (path: string): TroupeError =>

@@ -65,7 +65,7 @@ async function removeFile(session: Session, name: string): Promise<boolean> {
  */
 export async function writeSessionFile(session: Session, path: string, content: string): Promise<{ isNew: boolean }> {
   if (Buffer.byteLength(content) > MAX_BYTES) {
-    throw new TroupeError("limit", `At most ${MAX_BYTES} bytes are written to a file of a session.`);
+    throw new TroupeError("limit", `A file of a session can have at most ${MAX_BYTES} bytes.`);
   }
   requireInside(session, path);
   const elsewhere = elsewhereOf(session);

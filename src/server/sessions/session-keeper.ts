@@ -31,7 +31,7 @@ export class SessionKeeper {
 
   hold(connection: Connection, place: KeptPlace): void {
     if (this.#holder && !this.#holder.isClosed && this.#holder !== connection) {
-      throw new TroupeError("usage", "Another client keeps the sessions of this server already.");
+      throw new TroupeError("usage", "Another client already stores the sessions of this server.");
     }
     this.#holder = connection;
     this.#place = place;
@@ -106,8 +106,8 @@ export class SessionKeeper {
     signal: AbortSignal | undefined,
   ): Promise<z.infer<S>> {
     if (!this.#holder) {
-      throw new TroupeError("storage", "The client that keeps the sessions of this server has left.", {
-        hint: "Connect it again, and let it call sessionFs.setProvider.",
+      throw new TroupeError("storage", "The client that stores the sessions of this server has disconnected.", {
+        hint: "Connect it again and call sessionFs.setProvider.",
       });
     }
     const answer = await this.#holder.ask(`sessionFs.${name}`, params, {
@@ -158,7 +158,7 @@ function sqliteOf(schemas: ReturnType<typeof answers>, ask: Ask): SqliteProvider
       if (!error) return results;
       const outcome =
         error.errorClass === "postCommitAmbiguous"
-          ? "It is not known whether the statements took effect: look before trying again"
+          ? "It is unknown whether the statements took effect. Check before you retry"
           : "None of the statements took effect";
       throw new Error(`${error.message}. ${outcome}`);
     },
@@ -170,7 +170,7 @@ function failOn(
   error: { readonly code: string; readonly message?: string | undefined } | null | undefined,
   path: string,
 ): void {
-  if (error) throw new Error(`the client that keeps the session answered for ${path}: ${error.message ?? error.code}`);
+  if (error) throw new Error(`the client that stores the session reported for ${path}: ${error.message ?? error.code}`);
 }
 
 /** Names from a client become parts of paths here. */

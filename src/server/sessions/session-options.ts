@@ -177,12 +177,12 @@ export function optionsOf(params: OptionsOfSession): OptionsOfSession {
 
 export function requireServable({ managedSettings, enableManagedSettings, cloud }: CreateParams): void {
   if (managedSettings !== undefined || enableManagedSettings) {
-    throw new TroupeError("usage", "Managed settings cannot be enforced here, so the session is not opened.", {
+    throw new TroupeError("usage", "The session was not opened: this server cannot enforce managed settings.", {
       hint: "Put rules into troupe's own settings, or leave the option out.",
     });
   }
   if (cloud !== undefined && cloud !== null) {
-    throw new TroupeError("usage", "There are no cloud sessions here.", { hint: "Leave `cloud` out." });
+    throw new TroupeError("usage", "This server has no cloud sessions.", { hint: "Leave `cloud` out." });
   }
 }
 

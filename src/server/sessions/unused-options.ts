@@ -30,13 +30,13 @@ const unusedOptions = {
     schema: word,
     isMissed: isSet,
     warning: (folder) =>
-      `configDir is not used: settings and state of all sessions of this server are in one folder, so that a person's own rules hold for each of them. Start the server with COPILOT_HOME=${folder} (the SDK's baseDirectory) for another one.`,
+      `configDir is not used: settings and state of all sessions of this server are in one folder, so that the user's own rules apply to each of them. Start the server with COPILOT_HOME=${folder} (the SDK's baseDirectory) for another one.`,
   },
   contextTier: {
     schema: word,
     isMissed: isOther("default"),
     warning: (tier) =>
-      `contextTier '${tier}' is not used: a model has the window that its provider says. Name a larger one by modelCapabilities.limits.max_context_window_tokens, or choose another model.`,
+      `contextTier '${tier}' is not used: a model has the context window that its provider reports. Set a larger one with modelCapabilities.limits.max_context_window_tokens, or choose another model.`,
   },
   featureFlags: {
     schema: anything,
@@ -61,7 +61,7 @@ const unusedOptions = {
   toolFilterPrecedence: {
     schema: word,
     isMissed: isOther("excluded"),
-    warning: says("toolFilterPrecedence is not used: an excluded tool is excluded, whatever else names it."),
+    warning: says("toolFilterPrecedence is not used: an excluded tool is always excluded."),
   },
   remoteSession: {
     schema: anything,
@@ -76,7 +76,7 @@ const unusedOptions = {
   autoTier: {
     schema: word,
     isMissed: isSet,
-    warning: says("autoTier is not used: no models are routed here. Name the model you want."),
+    warning: says("autoTier is not used: this server does not route models. Name the model you want."),
   },
   verbosity: {
     schema: word,

@@ -8,10 +8,10 @@ import type { Grants } from "../../permissions/grants.ts";
 import { denialForModel, denialForUser } from "../../permissions/messages.ts";
 import { type Decision, isInRoots, type PermissionQuestion, type Policy } from "../../permissions/policy.ts";
 import { questionFor } from "../../permissions/question.ts";
+import type { SandboxStatus } from "../../permissions/request.ts";
 import { isRememberable, permissionRequest, type RequestFacts } from "../../permissions/request.ts";
 import type { Emit, EventData } from "../../protocol/event.ts";
 import { ToolError } from "../../tools/tool-error.ts";
-import type { SandboxStatus } from "../run-settings.ts";
 import type { Broker } from "./broker.ts";
 import type { Answers, PermissionRequest } from "./requests.ts";
 

@@ -65,9 +65,9 @@ export function elsewhereLog(context: ElsewhereLogContext): SessionLog {
     append: (event, { barrier }) => writer.append(event, barrier),
     flush: () => writer.flush(),
     recover: () => writer.recover(),
-    writeAsset: (data, extension) => besides("keep a file", () => writeAsset(files, data, extension)),
+    writeAsset: (data, extension) => besides("store a file", () => writeAsset(files, data, extension)),
     readAsset: (assetId) => readAsset(files, assetId),
-    writeFile: (name, text) => besides("keep a file", () => files.keepNumbered(name, text)),
+    writeFile: (name, text) => besides("store a file", () => files.keepNumbered(name, text)),
     readFile: (path) => files.read(`temp/${lastPart(path)}`).catch(() => undefined),
     writeSummary: (summary) => besides("write the summary", () => files.write(SUMMARY, encodeSummary(summary))),
     async close() {
@@ -146,7 +146,7 @@ async function restore(files: ElsewhereFiles, known: Position): Promise<void> {
       "storage",
       `${files.nameOf(LOG)} was changed by another program while this session wrote it.`,
       {
-        hint: "Open the session again; what is in the file will be checked and used.",
+        hint: "Open the session again. The file will be checked and used as it is now.",
       },
     );
   }

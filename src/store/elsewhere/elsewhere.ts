@@ -58,7 +58,10 @@ export function elsewhereStore(options: ElsewhereStoreOptions): Store {
       return scanEvents(viewOf(content.events).events, scan);
     },
     async fork() {
-      throw new TroupeError("usage", "A session that a client keeps cannot be forked: its files are the client's.");
+      throw new TroupeError(
+        "usage",
+        "A session that a client stores cannot be forked, because the client owns its files.",
+      );
     },
     async remove(sessionId) {
       if (!(await find(sessionId))) throw noSuchSession(sessionId);

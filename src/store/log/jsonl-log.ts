@@ -123,10 +123,10 @@ function sessionLog(context: LogContext, opened: Opened): SessionLog {
       await writer.recover();
     },
     writeAsset: (data, extension) =>
-      beside("keep a file", () => writeAsset(disk, context.records, { data, extension })),
+      beside("store a file", () => writeAsset(disk, context.records, { data, extension })),
     readAsset: (assetId) => readAsset(context, assetId),
     writeFile: (name, text) =>
-      beside("keep a file", () => writeNumbered(disk, context.records, { name, content: text })),
+      beside("store a file", () => writeNumbered(disk, context.records, { name, content: text })),
     readFile: (path) => readNumbered(context, path),
     writeSummary: (summary) =>
       beside("write the summary", () => replaceFile(disk, context.summary, encodeSummary(summary))),

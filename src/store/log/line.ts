@@ -42,7 +42,7 @@ export function encodeLine(event: SessionEvent, after: Link): { bytes: Buffer; l
   const bytes = Buffer.from(`${covered},"crc":"${hex(crc)}"}}\n`);
   if (bytes.length > MAX_LINE_BYTES) {
     throw new TroupeError("storage", `An event of ${bytes.length} bytes is too large for the session log.`, {
-      hint: "Keep large content in a file beside the log.",
+      hint: "Store large content in a file beside the log.",
     });
   }
   return { bytes, link: { seq, crc } };
@@ -190,7 +190,7 @@ function parseHex(bytes: Buffer, at: number): number {
 const nullBytes: Decoded = {
   kind: "bad",
   damage: "null_bytes",
-  message: "The line holds null bytes, as a power cut leaves them.",
+  message: "The line contains null bytes, as after a power cut.",
 };
 
 function decodePlain(line: Buffer): Decoded {

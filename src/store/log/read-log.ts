@@ -248,9 +248,9 @@ function torn(place: Omit<Damage, "message">, newline: "there" | "missing"): Tai
 }
 
 const WITHOUT_CHECKSUM = "The line has no checksum: another program wrote it. It is used as it is.";
-const repeats = (seq: number): string => `Record ${seq} is there a second time. The second is not used.`;
+const repeats = (seq: number): string => `Record ${seq} occurs twice. The second copy is not used.`;
 const outOfOrder = (seq: number): string =>
-  `Record ${seq} comes after a later one, as when two programs write at once. It is used.`;
+  `Record ${seq} comes after a later one: two programs may have written at the same time. It is used.`;
 const wholeRecords = (kept: number): string =>
   `${plural(kept, "whole record")} found in it ${kept === 1 ? "is" : "are"} used.`;
 function gap(before: number, seq: number): string {

@@ -62,7 +62,7 @@ export async function restoreLog(disk: Disk, path: string, known: Position): Pro
   );
   if (size < known.length || !(await endsWith(path, known))) {
     throw new TroupeError("storage", `${path} was changed by another program while this session wrote it.`, {
-      hint: "Open the session again; what is in the file will be checked and used.",
+      hint: "Open the session again. The file will be checked and used as it is now.",
     });
   }
   if (size > known.length) await disk.truncate(path, known.length);

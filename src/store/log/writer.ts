@@ -258,5 +258,5 @@ export class LogWriter {
 }
 
 function closed(): TroupeError {
-  return new TroupeError("storage", "The session log is closed.", { hint: "Open the session again to go on." });
+  return new TroupeError("storage", "The session log is closed.", { hint: "Open the session again to continue." });
 }

@@ -27,7 +27,7 @@ export const subagentsRead = defineTool({
     const report = await namingAgents(id, tasks, read);
     const page = pageOf(resultOf(report), { part, from, offset });
     if (from > 0 && from >= page.of) {
-      throw new ToolError(`${report.task.id} has ${page.of} ${part}, counted from 0. Nothing is at ${from}.`);
+      throw new ToolError(`${report.task.id} has ${page.of} ${part}, counted from 0; there is none at ${from}.`);
     }
     return { content: JSON.stringify({ agent_id: report.task.id, ...page }) };
   },
@@ -36,12 +36,12 @@ export const subagentsRead = defineTool({
 /** Returns the worker's result with the same bounds as in the result of `subagents_run`. */
 function resultOf({ task, turns, error }: TaskReport) {
   if (task.status === "queued" || task.status === "running") {
-    throw new ToolError(`${task.id} is still at work. Wait for the result of subagents_run.`);
+    throw new ToolError(`${task.id} is still running. Wait for the result of subagents_run.`);
   }
   const payload = jsonOf(turns.at(-1)?.response);
   if (payload !== undefined) return bounded(submissionFrom(payload));
   if (error === undefined) {
-    throw new ToolError(`${task.id} handed in no structured result. Use read_agent to read its answer.`);
+    throw new ToolError(`${task.id} submitted no structured result. Use read_agent to read its answer.`);
   }
   return bounded(withoutSubmission("blocked", error));
 }

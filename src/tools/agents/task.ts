@@ -150,7 +150,7 @@ function backgroundText(start: Extract<TaskStart, { kind: "background" }>, asked
   const text =
     `Agent started in background with agent_id: ${line(start.id)}. You'll be notified when it completes. ` +
     "Tell the user you're waiting and end your response, or continue unrelated work until notified.";
-  const queued = start.queued ? " All places are taken: it is queued and starts by itself when one is free." : "";
+  const queued = start.queued ? " All slots are in use: it is queued and starts when one is free." : "";
   const moved = asked === "sync" ? " It was moved to the background while you waited; its answer is not here yet." : "";
   return `${text}${queued}${moved}`;
 }

@@ -29,7 +29,7 @@ export const writeAgent = defineTool({
     const written = tasks.write(target, message);
     const [only] = "ids" in target && target.ids.length === 1 ? target.ids : [];
     const receipts = await (only === undefined ? written : namingAgents(only, tasks, written));
-    if (receipts.length === 0) throw new ToolError("Nobody was written to: there is no such agent.");
+    if (receipts.length === 0) throw new ToolError("No message was sent: there is no such agent.");
     const content = receipts.map(receiptText).join("\n");
     if (receipts.every(({ outcome }) => outcome === "refused")) throw new ToolError(content);
     return { content };
@@ -46,7 +46,7 @@ function targetOf({ agent_id, agent_ids, scope }: Whom, tasks: Tasks): Parameter
   const named = [...(agent_id === undefined ? [] : [agent_id]), ...(agent_ids ?? [])];
   if (named.length > 0 && scope !== undefined) throw new ToolError("Give ids or a scope, not both.");
   if (scope !== undefined) return { scope };
-  if (named.length === 0) throw new ToolError("Say to whom: agent_id, agent_ids or scope.");
+  if (named.length === 0) throw new ToolError("Name the recipients: agent_id, agent_ids or scope.");
   return { ids: [...new Set(named.map((each) => idMeant(each, tasks)))] };
 }
 

@@ -110,13 +110,13 @@ function exchange(
     child.on("message", onMessage).on("exit", onExit);
     signal?.addEventListener("abort", onAbort, { once: true });
     child.send(request, (error) => {
-      if (error) finish(() => reject(new ToolError(`The database could not be asked: ${error.message}.`)));
+      if (error) finish(() => reject(new ToolError(`The query could not be sent to the database: ${error.message}.`)));
     });
   });
 }
 
 function tooSlow(timeoutMs: number): ToolError {
-  const remedy = "What it had not committed is undone. Narrow it, or check it for a recursion without an end.";
+  const remedy = "Uncommitted changes were rolled back. Narrow the query, or check it for endless recursion.";
   return new ToolError(`The query took longer than ${timeoutMs / 1000} s and was stopped. ${remedy}`, {
     code: "timeout",
   });

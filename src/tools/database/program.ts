@@ -121,7 +121,7 @@ function requestHandler(
       }
       if (isWrapped) opened.connection.exec("COMMIT");
       if (opened.connection.isTransaction)
-        throw new Error("The transaction was left open: end it with COMMIT in the same query");
+        throw new Error("The transaction was not closed: end it with COMMIT in the same query");
       const { touched } = opened;
       const { older } = opened;
       if (older !== undefined && older > 0) results[0] = { ...(results[0] as StatementResult), older };

@@ -42,7 +42,7 @@ export function providedDatabase(options: ProvidedDatabaseOptions): SessionDatab
     } catch (error) {
       if (signal?.aborted) throw error;
       throw new ToolError(
-        `The client that keeps the database answered: ${error instanceof Error ? error.message : String(error)}`,
+        `The client that stores the database reported an error: ${error instanceof Error ? error.message : String(error)}`,
       );
     }
   }

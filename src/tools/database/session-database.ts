@@ -188,7 +188,7 @@ async function askStore(
   statements: DatabaseRequest["statements"],
   ask: (request: DatabaseRequest) => Promise<DatabaseReply>,
 ): Promise<Answered> {
-  if (past === undefined) throw new ToolError("There is no store of past sessions here; use database: session.");
+  if (past === undefined) throw new ToolError("This session has no store of past sessions. Use database: session.");
   if (statements.length > 1) throw new ToolError("Give one SELECT at a time for session_store.");
   const { path, scope } = past;
   const shared = { database: "store", path, schema: "", watched: [], limits: LIMITS } as const;
@@ -204,7 +204,7 @@ export function statementsOf(sql: string, redact: (text: string) => string): Dat
   if (sql.length > MAX_QUERY_CHARACTERS)
     throw new ToolError(`The query is longer than ${MAX_QUERY_CHARACTERS} characters.`);
   const statements = splitStatements(withQuoted(sql, redact));
-  if (statements.length === 0) throw new ToolError("The query holds no SQL statement.");
+  if (statements.length === 0) throw new ToolError("The query contains no SQL statement.");
   if (statements.length > MAX_STATEMENTS) throw new ToolError(`Give at most ${MAX_STATEMENTS} statements at a time.`);
   return statements.map((statement) => ({ sql: statement, verb: verbOf(statement) }));
 }

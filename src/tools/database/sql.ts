@@ -48,8 +48,8 @@ async function execute(
 
 function unreadText({ unread = 0, older = 0 }: StatementResult): string[] {
   return [
-    ...(unread === 0 ? [] : [`[${plural(unread, "past session")} not taken in yet; ask again for more]`]),
-    ...(older === 0 ? [] : [`[${plural(older, "older session")} of this repository left out]`]),
+    ...(unread === 0 ? [] : [`[${plural(unread, "past session")} not indexed yet; repeat the query later for more]`]),
+    ...(older === 0 ? [] : [`[${plural(older, "older session")} of this repository not searched]`]),
   ];
 }
 

@@ -132,7 +132,7 @@ export function refuseUnread(found: Found, files: Files): void {
   refuseStale(found, files);
   if (found.before === "missing" || files.lastRead(found.realPath) !== undefined) return;
   throw new ToolError(
-    `${found.path} exists already and you have not read it, so it was left alone. View it first, or change parts of it with edit.`,
+    `${found.path} already exists and you have not read it, so it was not changed. View it first, or change parts of it with edit.`,
   );
 }
 
@@ -206,7 +206,7 @@ function refuseUnlessIntended(planned: readonly Planned[], intended: readonly st
 }
 
 function leadsElsewhere(path: string): ToolError {
-  return new ToolError(`Path ${path} leads to another file now than when the call was looked at. Try again.`);
+  return new ToolError(`Path ${path} no longer leads to the file that was checked. Try again.`);
 }
 
 function changeOf({ found, after }: Planned, place: Place, toolCallId: string): FileChange {
@@ -221,7 +221,9 @@ function changeOf({ found, after }: Planned, place: Place, toolCallId: string): 
 
 function notKept(error: unknown): never {
   const reason = error instanceof Error ? error.message : String(error);
-  throw new ToolError(`Nothing was changed, because the former content could not be kept: ${reason}`, { cause: error });
+  throw new ToolError(`Nothing was changed, because the previous content could not be saved: ${reason}`, {
+    cause: error,
+  });
 }
 
 async function writeAll(

@@ -15,9 +15,7 @@ export function whyNotFound(text: string, { oldText, path }: { oldText: string; 
   const parts = [`old_str was not found in ${path}; nothing was changed.`];
 
   if (REDACTED.test(oldText)) {
-    parts.push(
-      "It holds [redacted:…], which stands for a secret you are not shown; choose old_str so that the secret is not part of it.",
-    );
+    parts.push("It contains [redacted:…], which stands for a hidden secret. Choose an old_str without the secret.");
     return parts.join(" ");
   }
   const unnumbered = wanted.map((line) => line.replace(/^\d+\. ?/, ""));
@@ -37,7 +35,7 @@ export function whyNotFound(text: string, { oldText, path }: { oldText: string; 
   }
   const near = nearestLines(lines, wanted);
   if (near.length === 0) {
-    parts.push("No line in it is like the first line of old_str. View the file, and copy the text exactly.");
+    parts.push("No line of the file resembles the first line of old_str. View the file, and copy the text exactly.");
     return parts.join(" ");
   }
   return `${parts.join(" ")} The most similar lines are:\n${near.map((index) => numbered(lines, index, 1)).join("\n")}`;

@@ -20,7 +20,9 @@ export function decodeText(content: Uint8Array, path: string): string {
 /** Throws for an unpaired surrogate, which UTF-8 cannot store. */
 export function encodeText(text: string): Buffer {
   if (/[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/.test(text)) {
-    throw new ToolError("The text holds half of a surrogate pair, which no UTF-8 file can keep. Send it again whole.");
+    throw new ToolError(
+      "The text contains half of a surrogate pair, which UTF-8 cannot store. Send the complete text again.",
+    );
   }
   return Buffer.from(text);
 }

@@ -44,8 +44,7 @@ function requestOf(steps: readonly PatchStep[], notes: string[]): ChangeRequest 
       const plan = new Map<string, Planned>();
       for (const step of steps) await planStep(step, { plan, look, files, notes });
       const changed = [...plan.values()].filter(isChange);
-      if (changed.length === 0)
-        throw new ToolError("The patch changes nothing: the files are already as it wants them.");
+      if (changed.length === 0) throw new ToolError("The patch changes nothing: the files already have this content.");
       // Deletions come last, so that content always exists in some file, even if the process stops in between.
       return changed.sort((one, other) => Number(one.after === "missing") - Number(other.after === "missing"));
     },
@@ -66,7 +65,7 @@ async function planStep(step: PatchStep, planning: Planning): Promise<void> {
   const content = contentSoFar(found, plan);
   if (step.kind === "add") {
     if (content !== "missing")
-      throw new ToolError(`${found.path} exists already; the patch must update it, not add it.`);
+      throw new ToolError(`${found.path} already exists; the patch must update it, not add it.`);
     plan.set(found.realPath, { found, after: encodeText(step.text) });
     return;
   }
@@ -85,7 +84,7 @@ async function planStep(step: PatchStep, planning: Planning): Promise<void> {
     const target = await look(step.moveTo);
     if (target.realPath === found.realPath || contentSoFar(target, plan) !== "missing") {
       throw new ToolError(
-        `${found.path} cannot be moved to ${target.path}, which exists already. Nothing was changed.`,
+        `${found.path} cannot be moved to ${target.path}, which already exists. Nothing was changed.`,
       );
     }
     plan.set(target.realPath, { found: target, after, movedFrom: found });

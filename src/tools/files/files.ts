@@ -107,7 +107,7 @@ export function rememberedFiles(options: {
 /** Returns the `Files` of the context. Throws when the runtime offers file tools without one. */
 export function filesOf(context: { readonly files?: Files }): Files {
   if (context.files) return context.files;
-  throw new Error("This session offers tools that change files, but keeps no record of files.");
+  throw new Error("This session has tools that change files, but no record of read files.");
 }
 
 /**

@@ -111,7 +111,7 @@ function shownPath(path: string, cwd: string): string {
 
 function report(paths: readonly string[], more: number, end: RipgrepEnd): string {
   if (end === "timeout" && paths.length === 0) {
-    throw new ToolError("The search took too long and had found nothing yet. Narrow the path.", { code: "timeout" });
+    throw new ToolError("The search timed out without a match. Narrow the path.", { code: "timeout" });
   }
   if (paths.length === 0) return "No files matched the pattern.";
   const lines = [...paths];

@@ -30,7 +30,7 @@ const input = fixed("grep", () =>
     "-A": contextLines().describe("Lines after"),
     "-B": contextLines().describe("Lines before"),
     "-C": contextLines().describe("Lines around"),
-    head_limit: z.int().min(0).optional().describe("At most so many lines of output"),
+    head_limit: z.int().min(0).optional().describe("Maximum number of output lines"),
     multiline: z.boolean().optional().describe("Match across lines; a dot matches line breaks too"),
   }),
 );
@@ -170,7 +170,7 @@ function report({ lines, cut }: Collector, end: RipgrepEnd): string {
   const shown = plural(lines.length, "line");
   const narrow = "Narrow the pattern, the path or the glob.";
   if (end === "timeout" && lines.length === 0) {
-    throw new ToolError(`The search took too long and had found nothing yet. ${narrow}`, { code: "timeout" });
+    throw new ToolError(`The search timed out without a match. ${narrow}`, { code: "timeout" });
   }
   if (end === "timeout") return [...lines, `[Stopped by the time limit: partial results. ${narrow}]`].join("\n");
   if (cut === "head_limit") return [...lines, `[Stopped at head_limit after ${shown}; there are more]`].join("\n");

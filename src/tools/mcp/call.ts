@@ -147,7 +147,7 @@ const statusTold = ({ call, clock }: Under) => {
 
 async function asResult(result: unknown): Promise<CallToolResult> {
   const { isCallToolResult } = await import("@modelcontextprotocol/client");
-  if (!isCallToolResult(result)) throw new Error("the task ended with something that is no result");
+  if (!isCallToolResult(result)) throw new Error("the task ended without a valid result");
   return result;
 }
 
@@ -191,8 +191,7 @@ async function worded(
   const server = `The MCP server ${place.config.name}`;
   const over: unknown = clock.signal.reason;
   if (over instanceof CallTimeout) {
-    const advice =
-      "What the call has done so far is unknown. The time-out of the server can be raised in its settings.";
+    const advice = "It is unknown what the call has done. The timeout of the server can be raised in its settings.";
     return new ToolError(`${server} ${over.message} and the call was cancelled. ${advice}`, {
       code: "timeout",
       cause: error,
@@ -202,10 +201,10 @@ async function worded(
   if (error instanceof SdkError && error.code === SdkErrorCode.ConnectionClosed) {
     const why = place.diagnosis() === "" ? "" : ` (${place.diagnosis()})`;
     return new ToolError(
-      `${server} ended while it worked on this call${why}. What the call has done is unknown. The next call starts the server again.`,
+      `${server} ended during this call${why}. It is unknown what the call has done. The next call starts the server again.`,
       { cause: error },
     );
   }
   const said = cleanLine(error instanceof Error ? error.message : String(error), 1000);
-  return new ToolError(`${server} refused the call or failed in it. What it said, as data: ${said}`, { cause: error });
+  return new ToolError(`${server} refused the call or failed. Its message, as data: ${said}`, { cause: error });
 }

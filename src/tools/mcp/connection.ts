@@ -135,7 +135,7 @@ export class Connection {
       });
       await untilAborted(this.#relisting, signal);
     }
-    throw this.#error("changes its tools faster than they can be listed, so none is called.");
+    throw this.#error("changes its tools faster than they can be listed, so the tool was not called.");
   }
 
   async call(call: McpCall, user: McpUser): Promise<CallToolResult> {
@@ -143,9 +143,7 @@ export class Connection {
     const { definition } = call;
     const current = live.listing.definitions.find(({ name }) => name === definition.name);
     if (current !== undefined && !isDeepStrictEqual(current, definition))
-      throw this.#error(
-        `has changed its tool ${cleanLine(definition.name, 100)} at this moment, so it was not called.`,
-      );
+      throw this.#error(`has just changed its tool ${cleanLine(definition.name, 100)}, so it was not called.`);
     const begin = (asking: AskingCall): (() => void) => {
       this.#calls.add(asking);
       return () => this.#calls.delete(asking);
@@ -283,9 +281,7 @@ export class Connection {
     if (count > limits.restarts) {
       const rest = Math.ceil(((this.#starts[0] ?? now) + limits.restartWindowMs - now) / 1000);
       const why = this.#state.error === undefined ? "" : ` Last failure: ${this.#state.error}`;
-      throw this.#error(
-        `was started ${plural(count, "time")} without lasting; it can be tried again in ${rest} s.${why}`,
-      );
+      throw this.#error(`stopped ${plural(count, "time")} shortly after its start; try again in ${rest} s.${why}`);
     }
     await delay(Math.min(MAX_BACKOFF_MS, limits.backoffMs * 2 ** (count - 1)), undefined, {
       signal: this.#stop.signal,
@@ -311,8 +307,8 @@ export class Connection {
     const message = "asks for a sign-in";
     this.#say({ status: "needs-auth", error: message });
     const advice = this.#tokenSource()
-      ? "The program that runs this session was asked for a token, and none that it brought is good."
-      : `Only a person can do that: troupe mcp login ${this.#options.config.name}`;
+      ? "The program that runs this session provided no valid token."
+      : `Only the user can do that: troupe mcp login ${this.#options.config.name}`;
     return this.#error(`${message}. ${advice}`);
   }
 
@@ -338,9 +334,9 @@ export class Connection {
   /** A request over one pipe does not name its call; with calls of several users it is ambiguous. */
   #asking(): AskingCall | string {
     const [first, ...others] = this.#calls;
-    if (first === undefined) return "Requests are taken only while a call is under way.";
+    if (first === undefined) return "Requests are accepted only during a call.";
     if (others.some(({ answerers }) => answerers !== first.answerers))
-      return "Calls of several sessions are under way, so it is not known whom to ask.";
+      return "Calls of several sessions are in progress, so the request cannot be assigned to one.";
     return others.length === 0 ? first : { ...first, toolCallId: undefined };
   }
 

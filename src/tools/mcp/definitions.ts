@@ -45,16 +45,17 @@ export async function listTools(
       if (found.size >= MAX_TOOLS_PER_SERVER) break;
       const read = readDefinition(tool, { server, hasHeaders });
       if (typeof read === "string") say(read);
-      else if (found.has(read.name)) say(`the tool ${cleanLine(read.name, 80)} is listed twice; the first counts.`);
+      else if (found.has(read.name))
+        say(`the tool ${cleanLine(read.name, 80)} is listed twice; the first one is used.`);
       else found.set(read.name, read);
     }
     if (found.size >= MAX_TOOLS_PER_SERVER && (nextCursor !== undefined || tools.length > found.size)) {
-      say(`it lists more than ${MAX_TOOLS_PER_SERVER} tools; the rest is left out.`);
+      say(`it lists more than ${MAX_TOOLS_PER_SERVER} tools; the others are not used.`);
       break;
     }
     if (nextCursor === undefined || nextCursor === cursor) break;
     if (pages === MAX_PAGES) {
-      say(`its list of tools has more than ${MAX_PAGES} pages; the rest is left out.`);
+      say(`its list of tools has more than ${MAX_PAGES} pages; the others are not used.`);
       break;
     }
     cursor = nextCursor;

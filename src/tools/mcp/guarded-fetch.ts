@@ -28,10 +28,11 @@ export async function guardedFetch(
   return {
     async fetch(target, init = {}) {
       const url = new URL(target);
-      if (url.protocol !== "http:" && url.protocol !== "https:") throw new PlaceError("only http and https are spoken");
+      if (url.protocol !== "http:" && url.protocol !== "https:")
+        throw new PlaceError("only http and https are supported");
       const isOwn = url.origin === place.url.origin;
       if (!isOwn && url.protocol === "http:" && !place.privateHosts.has(hostOf(url)))
-        throw new PlaceError(`${url.host} would be asked without encryption`);
+        throw new PlaceError(`the connection to ${url.host} would not be encrypted`);
       const headers = new Headers(init.headers);
       if (isOwn)
         for (const [name, value] of Object.entries(place.headers)) if (!headers.has(name)) headers.set(name, value);
@@ -72,7 +73,7 @@ function bodyOf(body: RequestInit["body"]): string | Uint8Array | undefined {
   if (body === undefined || body === null) return undefined;
   if (typeof body === "string" || body instanceof Uint8Array) return body;
   if (body instanceof URLSearchParams) return body.toString();
-  throw new TypeError("this kind of body is not sent");
+  throw new TypeError("this kind of body is not supported");
 }
 
 /** Always returns the checked addresses. */
@@ -95,7 +96,7 @@ function toResponse(incoming: IncomingMessage, onExcess: (reason: string) => voi
   }
   if (headers.has("content-encoding") && headers.get("content-encoding") !== "identity") {
     incoming.destroy();
-    throw new PlaceError("it packed its answer in a way that was not asked for");
+    throw new PlaceError("its answer has a content encoding that was not requested");
   }
   const limited = incoming.pipe(limit(headers.get("content-type") ?? "", onExcess));
   incoming.on("error", (error) => limited.destroy(error));

@@ -42,9 +42,9 @@ function urlOf({ url: text }: McpHttpTransport): URL {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url === undefined) throw new PlaceError("its URL is not complete");
   if (url.protocol !== "http:" && url.protocol !== "https:")
-    throw new PlaceError(`its URL begins with ${url.protocol}, but only http and https are spoken`);
+    throw new PlaceError(`its URL begins with ${url.protocol}, but only http and https are supported`);
   if (url.username !== "" || url.password !== "")
-    throw new PlaceError("its URL holds a user name or password; put it into headers");
+    throw new PlaceError("its URL contains a user name or password; use headers");
   url.hash = "";
   return url;
 }
@@ -92,6 +92,6 @@ export function hostOf(url: URL): string {
 }
 
 function refused(host: string, reason: string): PlaceError {
-  const remedy = "Addresses of the own machine or network are reached only when a person's own settings name them.";
+  const remedy = "Addresses of this machine or its network are allowed only if the user's own settings name them.";
   return new PlaceError(`${host} is ${reason}. ${remedy}`);
 }

@@ -226,7 +226,7 @@ async function processCarrier({ config, base, onWarning }: OpenRequest, stdio: M
     endedByItself: () => transport.hasEnded && (transport.failure?.startsWith("it ended") ?? false),
     diagnosis() {
       const said = cleanText(transport.stderr.trim().slice(-MAX_STDERR_SHOWN), MAX_STDERR_SHOWN * 2);
-      return [transport.failure ?? "", said === "" ? "" : `its last words: ${said}`]
+      return [transport.failure ?? "", said === "" ? "" : `its last output: ${said}`]
         .filter((part) => part !== "")
         .join("; ");
     },

@@ -118,7 +118,7 @@ export async function answerInput(
   const { whileAsking } = asked.call;
   if (method === "elicitation/create") return whileAsking(() => elicited(params, asked));
   if (method === "sampling/createMessage") return whileAsking(() => sampled(params, asked));
-  throw new Error(`The server asked for ${cleanText(method, 100)}, which is not offered.`);
+  throw new Error(`The server asked for ${cleanText(method, 100)}, which is not supported.`);
 }
 
 interface Asked {
@@ -156,7 +156,7 @@ function readElicitation(params: unknown, { call, serverName }: Asked): McpElici
   const shared = { serverName, message, ...(toolCallId !== undefined && { toolCallId }) };
   if (params.mode === "url") {
     const url = secureUrl(params.url);
-    if (url === undefined) return "Only complete https URLs are shown to the person.";
+    if (url === undefined) return "Only complete https URLs are shown to the user.";
     return { ...shared, mode: "url", url, elicitationId: cleanText(params.elicitationId, 200) };
   }
   const requestedSchema = readForm(params.requestedSchema);
@@ -211,17 +211,17 @@ export function sampleMessage({ model, text, stopReason }: McpSample): SampleMes
 export function readSampling(params: unknown, serverName: string, toolCallId?: string): McpSampling | string {
   if (!isObject(params) || !Array.isArray(params.messages)) return "The request has no messages.";
   if (params.messages.length > MAX_SAMPLING_MESSAGES)
-    return `More than ${MAX_SAMPLING_MESSAGES} messages are not taken.`;
-  if (params.tools !== undefined || params.toolChoice !== undefined) return "Tools are not offered in sampling.";
+    return `The request has more than ${MAX_SAMPLING_MESSAGES} messages.`;
+  if (params.tools !== undefined || params.toolChoice !== undefined) return "Sampling does not support tools.";
   const messages: { role: "user" | "assistant"; text: string }[] = [];
   for (const message of params.messages) {
     const text = isObject(message) ? textOf(message.content) : undefined;
-    if (!isObject(message) || text === undefined) return "Only messages of text are taken.";
+    if (!isObject(message) || text === undefined) return "Only text messages are supported.";
     messages.push({ role: message.role === "assistant" ? "assistant" : "user", text });
   }
   const systemPrompt = typeof params.systemPrompt === "string" ? params.systemPrompt : "";
   const size = messages.reduce((sum, { text }) => sum + text.length, systemPrompt.length);
-  if (size > MAX_SAMPLING_CHARACTERS) return `More than ${MAX_SAMPLING_CHARACTERS / 1024} KiB of text are not taken.`;
+  if (size > MAX_SAMPLING_CHARACTERS) return `The request has more than ${MAX_SAMPLING_CHARACTERS / 1024} KiB of text.`;
   const wanted = typeof params.maxTokens === "number" && params.maxTokens >= 1 ? Math.floor(params.maxTokens) : 1024;
   return {
     serverName,

@@ -139,6 +139,6 @@ async function ask<T>({ config, signal }: Reading, work: () => Promise<T>): Prom
   } catch (cause) {
     signal.throwIfAborted();
     const said = cleanLine(cause instanceof Error ? cause.message : String(cause));
-    throw new ToolError(`The MCP server ${config.name} did not answer as asked: ${said}`, { cause });
+    throw new ToolError(`The MCP server ${config.name} gave no valid answer: ${said}`, { cause });
   }
 }

@@ -31,7 +31,7 @@ export function toToolResult(result: CallToolResult, { config, toolName }: Resul
   const tool = `${cleanLine(toolName, 100)} of the MCP server ${config.name}`;
   if (result.isError === true) {
     const said =
-      text.trim() === "" ? "it did not say why" : `what it said, as data:\n${clip(text, MAX_ERROR_CHARACTERS)}`;
+      text.trim() === "" ? "it gave no reason" : `its message, as data:\n${clip(text, MAX_ERROR_CHARACTERS)}`;
     throw new ToolError(`The tool ${tool} failed; ${said}`);
   }
   if (text.trim() === "" && images.length === 0) return { content: EMPTY };

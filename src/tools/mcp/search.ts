@@ -168,7 +168,7 @@ function byWords(pattern: string, tools: readonly Tool[]): Found {
       .filter(({ score }) => score > 0)
       .sort((one, other) => other.score - one.score)
       .map(({ tool }) => tool),
-    note: [`The pattern is not one this search can use; looked for its words instead: ${words.join(", ") || "none"}.`],
+    note: [`The pattern is not supported; searched for its words instead: ${words.join(", ") || "none"}.`],
   };
 }
 

@@ -118,8 +118,8 @@ export class StdioTransport implements Transport {
     const stdin = this.#child?.stdin;
     if (stdin === undefined || this.hasEnded || !stdin.writable) throw new Error("the server has ended");
     if (stdin.writableLength > MAX_UNSENT_BYTES) {
-      this.#giveUp("it does not read what it is sent");
-      throw new Error("the server does not read what it is sent");
+      this.#giveUp("it does not read its input");
+      throw new Error("the server does not read its input");
     }
     if ("method" in message && "id" in message && message.method === "server/discover") this.#probeId = message.id;
     stdin.write(`${JSON.stringify(message)}\n`);
@@ -172,7 +172,7 @@ export class StdioTransport implements Transport {
     try {
       this.onmessage?.(parsed.value as unknown as JSONRPCMessage);
     } catch (error) {
-      this.#giveUp(`it sent what cannot be read: ${cleanLine(String(error))}`);
+      this.#giveUp(`it sent a message that cannot be parsed: ${cleanLine(String(error))}`);
     }
     return true;
   }
@@ -181,7 +181,7 @@ export class StdioTransport implements Transport {
     const now = performance.now();
     if (now - this.#unasked.since > UNASKED_WINDOW_MS) this.#unasked = { since: now, count: 0 };
     if (++this.#unasked.count <= MAX_UNASKED) return false;
-    this.#giveUp(`it sent more than ${MAX_UNASKED} messages nobody asked for`);
+    this.#giveUp(`it sent more than ${MAX_UNASKED} unrequested messages`);
     return true;
   }
 

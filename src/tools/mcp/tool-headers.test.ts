@@ -14,10 +14,18 @@ describe("headerProblem", () => {
     ["an empty name", withHeader({ type: "string", "x-mcp-header": "" }), /is not a name/],
     ["a name with a space", withHeader({ type: "string", "x-mcp-header": "My Region" }), /not a valid header name/],
     ["a name with a line break", withHeader({ type: "string", "x-mcp-header": "A\r\nB" }), /not a valid header name/],
-    ["a number", withHeader({ type: "number", "x-mcp-header": "Size" }), /no string, integer or boolean/],
-    ["an object", withHeader({ type: "object", "x-mcp-header": "Size" }), /no string, integer or boolean/],
-    ["a list item", withHeader({ type: "array", items: { type: "string", "x-mcp-header": "A" } }), /only properties/],
-    ["a branch", { type: "object", anyOf: [withHeader({ type: "string", "x-mcp-header": "A" })] }, /only properties/],
+    ["a number", withHeader({ type: "number", "x-mcp-header": "Size" }), /not a string, integer or boolean/],
+    ["an object", withHeader({ type: "object", "x-mcp-header": "Size" }), /not a string, integer or boolean/],
+    [
+      "a list item",
+      withHeader({ type: "array", items: { type: "string", "x-mcp-header": "A" } }),
+      /only on properties/,
+    ],
+    [
+      "a branch",
+      { type: "object", anyOf: [withHeader({ type: "string", "x-mcp-header": "A" })] },
+      /only on properties/,
+    ],
     [
       "the same name twice",
       {

@@ -29,11 +29,11 @@ export function headerProblem(schema: object): string | undefined {
 
   const declared = (node: Readonly<Record<string, unknown>>, isAllowed: boolean): string | undefined => {
     const name = node[KEY];
-    if (!isAllowed) return `${KEY} stands where only properties of the arguments may have it`;
+    if (!isAllowed) return `${KEY} is allowed only on properties of the arguments`;
     if (typeof name !== "string" || name === "") return `${KEY} is not a name`;
     if (!TOKEN.test(name)) return `${KEY} is not a valid header name`;
     if (typeof node.type !== "string" || !TYPES.includes(node.type))
-      return `${KEY} stands at a property that is no string, integer or boolean`;
+      return `${KEY} is set on a property that is not a string, integer or boolean`;
     if (seen.has(name.toLowerCase())) return `${KEY} names the same header twice`;
     seen.add(name.toLowerCase());
     return undefined;

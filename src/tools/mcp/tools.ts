@@ -140,17 +140,17 @@ async function currentDefinition(
 ): Promise<McpToolDefinition> {
   const tool = `The tool ${cleanLine(definition.name, 100)} of the MCP server ${definition.server}`;
   const current = (await server.definitions(signal)).find(({ name }) => name === definition.name);
-  if (current === undefined) throw new ToolError(`${tool} is no longer offered.`);
+  if (current === undefined) throw new ToolError(`${tool} is no longer available.`);
   const verdict = await options.pins?.check(current);
   if (verdict === "changed") {
-    const remedy = `A person must look at it and approve it again: troupe mcp approve ${definition.server}`;
+    const remedy = `The user must review it and approve it again: troupe mcp approve ${definition.server}`;
     throw new ToolError(`${tool} has changed since it was approved, so it was not called. ${remedy}`, {
       code: "denied",
     });
   }
   if (!isSame(current, definition))
     throw new ToolError(
-      `${tool} has changed since it was offered to you, so it was not called. Its new form is offered with the next message.`,
+      `${tool} has changed since you received it, so it was not called. You receive its new definition with the next message.`,
     );
   return current;
 }

@@ -60,7 +60,9 @@ const commands: Record<Input["command"], (given: Input, board: BoardPort) => Pro
     requireWriter(board);
     const { name, description: about, context: content } = required(given, ["name", "description", "context"]);
     const outcome = await board.add({ name, description: about, content });
-    return { added: `Added ${name}.`, replaced: `Replaced ${name}.`, unchanged: `${name} says this already.` }[outcome];
+    return { added: `Added ${name}.`, replaced: `Replaced ${name}.`, unchanged: `${name} already has this text.` }[
+      outcome
+    ];
   },
   async prune(given, board) {
     requireWriter(board);

@@ -23,4 +23,4 @@ const words = (most: number) =>
   z
     .string()
     .max(most)
-    .refine((text) => text.trim() !== "", "it says nothing");
+    .refine((text) => text.trim() !== "", "it is empty");

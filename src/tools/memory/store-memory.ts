@@ -119,10 +119,10 @@ function describe({ descriptions }: MemoryPort): string {
 function outcomeText(id: string, outcome: MemoryOutcome): string {
   switch (outcome) {
     case "accepted":
-      return `Remembered (${id}). Later sessions will be told.`;
+      return `Stored (${id}). Later sessions will see it.`;
     case "proposed":
-      return `Kept as a proposal (${id}). Later sessions are told once a person accepts it: troupe memory accept ${id}`;
+      return `Stored as a proposal (${id}). Later sessions see it once the user accepts it: troupe memory accept ${id}`;
     case "known":
-      return `This is in the memory already (${id}). Nothing was changed.`;
+      return `The memory already contains this (${id}). Nothing was changed.`;
   }
 }

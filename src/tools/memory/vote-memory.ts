@@ -12,7 +12,7 @@ export function voteMemoryTool(memory: MemoryPort): Tool {
   const input = z.object({
     fact: z.string().min(1).max(limits.fact).describe("The exact words of the fact"),
     direction: z.enum(["upvote", "downvote"]).describe("Right and useful, or wrong or out of date"),
-    reason: z.string().min(1).max(limits.reason).describe("What you saw that speaks for or against it"),
+    reason: z.string().min(1).max(limits.reason).describe("The evidence for or against it"),
   });
   const tool = defineTool({
     name: "vote_memory",

@@ -7,7 +7,7 @@ import { freshArguments, namedArguments } from "./process/driver.ts";
 import { endLeftovers, familyOf, MARK_NAME } from "./process/family.ts";
 import { commandLimits, guardProcesses, limitLines } from "./process/limits.ts";
 import { OutputPipes } from "./process/output-pipe.ts";
-import { filterDescriptor, startProcess } from "./process/shell-process.ts";
+import { filterDescriptor, type ProcessRequest, startProcess } from "./process/shell-process.ts";
 import { hasTerminals } from "./process/terminal.ts";
 import { guardFolderName, shareWatchdog, type Watchdog } from "./process/watchdog.ts";
 import type { Prepared } from "./sandbox/sandbox.ts";
@@ -96,11 +96,8 @@ export async function startShell(start: ShellStart): Promise<{ shell: Shell; com
     kind === "fresh"
       ? freshArguments(request.command, beginning)
       : namedArguments(terminal ? "terminal" : "pipe", beginning);
-  const spawned = direct
-    ? { argv: [...direct.launcher(filterDescriptor(kind === "named")), ...bash], filter: direct.filter }
-    : { argv: [...launcherOf(prepared), ...bash] };
   const process = await startProcess({
-    ...spawned,
+    ...spawnedBy(prepared, { direct, kind, bash }),
     cwd: request.cwd,
     environment: environmentOf(base.options, prepared, { ...request, mark }),
     pipes: base.pipes,
@@ -118,6 +115,17 @@ export async function startShell(start: ShellStart): Promise<{ shell: Shell; com
   unguard = guardProcesses(family, limits, () => shell.note(`Ended: more than ${limits.processes} processes.`));
   shell.attach(process, family);
   return { shell, command, prepared };
+}
+
+type DirectLaunch = Extract<Prepared, { kind: "sandboxed" }>["direct"];
+
+/** Returns the arguments of the process, and the filter to pass to it. */
+function spawnedBy(
+  prepared: Prepared,
+  { direct, kind, bash }: { direct: DirectLaunch; kind: Shell["kind"]; bash: readonly string[] },
+): Pick<ProcessRequest, "argv" | "filter"> {
+  if (direct === undefined) return { argv: [...launcherOf(prepared), ...bash] };
+  return { argv: [...direct.launcher(filterDescriptor(kind === "named")), ...bash], filter: direct.filter };
 }
 
 /** Ends processes that the shell left running; in a sandbox the kernel already ended them. */

@@ -40,13 +40,13 @@ export function openDesk(worker: {
       worker.onStep(toolStep(toolName, count, "running"));
     },
     submit(payload) {
-      if (result !== undefined) return { kind: "taken", message: "A result was handed in before; that one stands." };
+      if (result !== undefined) return { kind: "taken", message: "A result was already submitted; it is final." };
       const parsed = Submission.safeParse(payload);
       if (!parsed.success) {
         const problems = problemsOf(parsed.error);
         returns += 1;
         if (returns <= MAX_RETURNS)
-          return { kind: "returned", message: `Not accepted: ${problems}\nMend it and submit again.` };
+          return { kind: "returned", message: `Not accepted: ${problems}\nFix it and submit again.` };
         result = misfit(payload, problems);
         return { kind: "taken", message: "Recorded as failed: the result does not fit the schema." };
       }
@@ -74,7 +74,7 @@ function unanswered(criteria: readonly string[], { status, criteria: answers = [
 const unansweredText = (open: readonly number[]): string =>
   `Not accepted: answer each criterion of the task under \`criteria\` (number, met, evidence). Missing: ${open.join(", ")}.`;
 
-const UNTRIED = `Not accepted: you have not looked at the workspace yet. Use ${WORKSPACE_TOOLS.join(", ")}, then submit what you found; blocked is for what you tried.`;
+const UNTRIED = `Not accepted: you have not inspected the workspace yet. Use ${WORKSPACE_TOOLS.join(", ")}, then submit what you found. Use blocked only for what you tried.`;
 
 function toolStep(toolName: string, count: number, status: WorkerStep["status"]): WorkerStep {
   return { stepId: `tool-${toolName}`, title: toolName, status, note: count === 1 ? "1 call" : `${count} calls` };

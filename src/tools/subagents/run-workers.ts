@@ -85,7 +85,7 @@ function whyNot({ limits }: WorkerSpec, end: Ended): string {
     case "error":
       return `error: ${clip(quoted(end.error ?? "unknown"), MAX_ERROR_CHARACTERS)}`;
     case "defect":
-      return `the worker broke off because of a defect (${end.error ?? "unknown"})`;
+      return `the worker stopped because of a defect (${end.error ?? "unknown"})`;
     case "limit":
       if (end.limit === "outputTokens") return `limit of ${limits.outputTokens} output tokens reached`;
       if (end.limit === "durationMs") return `time limit of ${limits.durationMs / 1000} s reached`;

@@ -122,7 +122,7 @@ export function withoutSubmission(status: "blocked" | "failed", summary: string)
 export function misfit(payload: unknown, problems: string): Submission {
   const evidence = JSON.stringify(payload) ?? String(payload);
   return {
-    ...withoutSubmission("failed", `The result handed in does not fit the schema: ${problems}`),
+    ...withoutSubmission("failed", `The submitted result does not fit the schema: ${problems}`),
     findings: [{ severity: "error", title: "Payload of submit_result", evidence, paths: [] }],
   };
 }

@@ -57,7 +57,7 @@ function noted(tool: Tool, desk: Desk): Tool {
       return {
         access: bound.access,
         async run(context) {
-          if (desk.taken() !== undefined) throw new ToolError("Not run: the result was handed in before.");
+          if (desk.taken() !== undefined) throw new ToolError("Not run: the result was already submitted.");
           return bound.run(context);
         },
       };

@@ -9,7 +9,7 @@ const MAX_QUESTION_CHARACTERS = 10_000;
 const MAX_CHOICES = 20;
 const MAX_ANSWER_CHARACTERS = 20_000;
 export const UNAVAILABLE =
-  "Nobody can answer now. Decide yourself by what is most likely wanted and least costly to undo, go on, and name the assumption in your answer.";
+  "No user can answer now. Choose what is most likely wanted and cheapest to undo, continue, and state the assumption in your answer.";
 
 export const askUser = defineTool({
   name: "ask_user",
@@ -18,7 +18,7 @@ export const askUser = defineTool({
     z.object({
       question: z.string().trim().min(1).max(MAX_QUESTION_CHARACTERS).describe("The question"),
       choices: z.array(z.string().min(1).max(500)).max(MAX_CHOICES).optional().describe("Answers to choose from"),
-      allow_freeform: z.boolean().default(true).describe("Whether other words than a choice are welcome"),
+      allow_freeform: z.boolean().default(true).describe("Whether the user may answer freely instead of choosing"),
     }),
   ),
   readOnly: true,

@@ -16,9 +16,9 @@ export const exitPlanMode = defineTool({
   input: fixed("exit_plan_mode", () =>
     z.object({
       summary: z.string().trim().min(1).max(MAX_SUMMARY_CHARACTERS).describe("The plan in short"),
-      actions: z.array(action()).min(1).max(4).optional().describe("Ways to go on that the user may choose from"),
-      showFleet: z.boolean().optional().describe("Also offer to work with several agents at once"),
-      recommendedAction: action().optional().describe("The way you would go"),
+      actions: z.array(action()).min(1).max(4).optional().describe("Next steps that the user may choose from"),
+      showFleet: z.boolean().optional().describe("Also offer to use several agents in parallel"),
+      recommendedAction: action().optional().describe("The next step you recommend"),
     }),
   ),
   exclusive: true,
@@ -35,7 +35,7 @@ export const exitPlanMode = defineTool({
 });
 
 const UNAVAILABLE =
-  "Nobody can approve the plan now, so plan mode stays on and nothing may be changed. Give the whole plan as your answer and end.";
+  "No user can approve the plan now, so plan mode stays on and nothing may be changed. Give the whole plan as your answer and end.";
 
 function offeredActions(actions: readonly PlanAction[] | undefined, showFleet: boolean): [PlanAction, ...PlanAction[]] {
   const [first = "interactive", ...rest] = actions ?? ["interactive", "autopilot", "exit_only"];

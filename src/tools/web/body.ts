@@ -41,7 +41,7 @@ async function unpack(response: IncomingMessage): Promise<Readable> {
       return unpackDeflate(response, zlib);
     default:
       response.destroy();
-      throw new ToolError(`The server packed the page in a way that was not asked for (${clipped(coding)}).`);
+      throw new ToolError(`The server used a content encoding that was not requested (${clipped(coding)}).`);
   }
 }
 

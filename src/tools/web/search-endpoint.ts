@@ -41,7 +41,7 @@ export function endpointSearch(options: EndpointOptions): WebSearch {
       if (statusCode !== 200) throw refusal(response, text, options);
       const reply = parseJson(text);
       const hits = reply.ok ? engine.results(reply.value) : undefined;
-      if (!hits) throw new ToolError(`${engine.name} answered with something that is not a list of results.`);
+      if (!hits) throw new ToolError(`The answer of ${engine.name} is not a list of results.`);
       return { by: engine.name, hits };
     },
   };
@@ -86,7 +86,7 @@ function refusal(response: IncomingMessage, text: string, { engine, keySource }:
   }
   if (statusCode === 429) {
     const wait = /^\d{1,6}$/.test(headers["retry-after"] ?? "") ? ` for ${headers["retry-after"]} s` : "";
-    return new ToolError(`${engine.name} takes no more searches now (429). Go on without searching${wait}.`);
+    return new ToolError(`${engine.name} has reached its search limit (429). Continue without searching${wait}.`);
   }
   const excerpt = clip(quoted(text.trim()), MAX_ERROR_CHARACTERS);
   return new ToolError(

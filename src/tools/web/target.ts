@@ -18,7 +18,7 @@ export function checkedUrl(text: string, base?: URL): URL {
   }
   if (url.username !== "" || url.password !== "") {
     throw new ToolError(
-      "The URL holds a user name or password. Credentials are never sent; give the URL without them.",
+      "The URL contains a user name or password. Credentials are never sent; give the URL without them.",
     );
   }
   url.hash = "";

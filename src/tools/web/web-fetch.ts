@@ -78,7 +78,7 @@ async function failure(url: URL, status: number, text: string): Promise<ToolErro
 /** Returns a part within the character and byte limits that does not split a character. */
 function pageOf(text: string, { start_index: start, max_length }: Input): { part: string; end: number } {
   if (start > 0 && start >= text.length) {
-    throw new ToolError(`start_index ${start} is behind the end: the text has ${text.length} characters.`);
+    throw new ToolError(`start_index ${start} is beyond the end: the text has ${text.length} characters.`);
   }
   let end = Math.min(text.length, start + max_length);
   while (Buffer.byteLength(text.slice(start, end)) > MAX_PAGE_BYTES) {

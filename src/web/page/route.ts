@@ -1,4 +1,4 @@
-/** Where the page is, as the part of the address behind `#`. Nothing of it reaches the server. */
+/** The current location of the page, as the part of the address behind `#`. Nothing of it reaches the server. */
 import { signal } from "@preact/signals";
 
 export type Tab = "run" | "changes" | "cost" | "memory";

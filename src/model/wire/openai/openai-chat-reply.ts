@@ -155,7 +155,7 @@ export class ChatDecoder implements Decoder {
   }
 
   #readCall(part: unknown, extent: "part" | "whole"): void {
-    if (!isObject(part)) throw protocolError(this.#place.id, "the reply holds a tool call that is none");
+    if (!isObject(part)) throw protocolError(this.#place.id, "the reply contains an invalid tool call");
     const { name, arguments: argumentText }: Fields = isObject(part.function) ? part.function : {};
     const known = extent === "part" ? this.#knownCall(part, textOf(name)) : undefined;
     const call = known ?? this.#reply.openCall(part.id, name);

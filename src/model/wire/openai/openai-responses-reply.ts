@@ -118,7 +118,7 @@ export class ResponsesDecoder implements Decoder {
 
   #announce({ output_index: key, item }: Fields): void {
     if (!isObject(item)) return;
-    if (this.#items.has(key)) throw protocolError(this.#place.id, "two items of the reply have the same place");
+    if (this.#items.has(key)) throw protocolError(this.#place.id, "two items of the reply have the same index");
     this.#openItem(key, item);
   }
 

@@ -45,7 +45,7 @@ export async function signInHeaders(what: Post): Promise<Record<string, string>>
       validateHeaderName(name);
       validateHeaderValue(name, value);
     } catch {
-      throw new ModelError(`${place.id}: the header "${name}" holds characters that HTTP does not allow`, {
+      throw new ModelError(`${place.id}: the header "${name}" contains characters that HTTP does not allow`, {
         kind: "authentication",
         provider: place.id,
         hint: place.keyHint ?? "Check the API key for line breaks and stray characters.",
@@ -83,7 +83,7 @@ export function addressOf({ place, path }: Post): string {
   const problem = !URL.canParse(url)
     ? "the base URL is not an address"
     : new URL(url).username || new URL(url).password
-      ? "the base URL must not hold a user name or password"
+      ? "the base URL must not contain a user name or password"
       : undefined;
   if (problem === undefined) return url;
   const hint = "Set a base URL such as https://api.example.com/v1, and the key on its own.";

@@ -40,7 +40,7 @@ const definitionsOf = (session: Session): readonly Definition[] => session.agent
 
 function choiceOf(session: Session) {
   const choice = session.workspace.services?.agents;
-  if (!choice) throw new TroupeError("usage", "The agent of this session works alone; nobody else can lead it.");
+  if (!choice) throw new TroupeError("usage", "The main agent of this session cannot be changed.");
   return choice;
 }
 

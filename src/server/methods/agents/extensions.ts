@@ -19,10 +19,13 @@ export const extensionsMethods: MethodTable = {
     () => ({ attachments: z.array(Attachment).min(1).max(100) }),
     ({ attachments }, { connection, live }) => {
       if (!connection.extension) {
-        throw new TroupeError("usage", "Only an extension can send attachments to a message, and this client is none.");
+        throw new TroupeError(
+          "usage",
+          "Only an extension can send attachments to a message, and this client is not an extension.",
+        );
       }
       if (live.clients.attached.every(({ extension }) => extension !== undefined)) {
-        throw new TroupeError("usage", "No client is attached that could put attachments into a message.", {
+        throw new TroupeError("usage", "No attached client can put attachments into a message.", {
           hint: "Send them with a message: session.send.",
         });
       }

@@ -12,7 +12,7 @@ const adminOf = ({ server }: Call): PluginsAdmin => new PluginsAdmin(server.runt
 const folderOf = ({ server }: Call, given: string | undefined): string => resolve(server.options.cwd, given ?? ".");
 
 const MAX_GIVEN = 100;
-const folder = () => z.string().max(4096).refine(isAbsolute, "a plugin's folder is given by its whole path");
+const folder = () => z.string().max(4096).refine(isAbsolute, "a plugin's folder must be an absolute path");
 
 /** A plugin that a program has fetched itself. */
 const Given = () =>
@@ -29,7 +29,7 @@ function givenFolder({ name, cache_path: cached, source }: z.infer<ReturnType<ty
   const path = cached ?? (local.success ? local.data.path : undefined);
   if (path !== undefined) return path;
   throw new TroupeError("usage", `The plugin ${name} has no folder on this machine.`, {
-    hint: "Give its folder as cache_path; nothing is fetched for it.",
+    hint: "Set cache_path to its folder. Plugins are not downloaded.",
   });
 }
 

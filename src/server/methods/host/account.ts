@@ -23,7 +23,7 @@ export const accountMethods: MethodTable = {
   "account.getQuota": method(byToken, async ({ gitHubToken }, call) => {
     const github = await desk(call);
     const token = gitHubToken ?? github.ambient?.token;
-    if (token === undefined) throw new TroupeError("usage", "Nobody is signed in on GitHub.");
+    if (token === undefined) throw new TroupeError("usage", "No GitHub account is signed in.");
     return { quotaSnapshots: (await github.user(token)).quota };
   }),
   "account.getCurrentAuth": method(noParams, async (_, call) => {
@@ -103,7 +103,7 @@ export const githubOf = (call: Call): Promise<Github | undefined> => call.server
 async function desk(call: Call): Promise<Github> {
   const github = await githubOf(call);
   if (github?.isReachable) return github;
-  throw new TroupeError("usage", "No GitHub address is configured, so nobody can be asked.", {
+  throw new TroupeError("usage", "No GitHub address is configured, so the account cannot be read.", {
     hint: "Set COPILOT_DEBUG_GITHUB_API_URL before the server starts.",
   });
 }

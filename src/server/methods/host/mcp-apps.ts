@@ -36,7 +36,7 @@ export const mcpAppsMethods: MethodTable = {
     () => ({ context: z.looseObject({}) }),
     ({ context }, { live }) => {
       if (JSON.stringify(context).length > MAX_CONTEXT_CHARACTERS) {
-        throw new TroupeError("limit", `A host context has at most ${MAX_CONTEXT_CHARACTERS} characters.`);
+        throw new TroupeError("limit", `A host context can have at most ${MAX_CONTEXT_CHARACTERS} characters.`);
       }
       live.appsContext = context;
     },
@@ -74,10 +74,7 @@ function appsOf(
     });
   }
   if (originServerName !== serverName) {
-    throw new TroupeError(
-      "usage",
-      `An app of '${originServerName}' cannot use '${serverName}': each reaches its own server.`,
-    );
+    throw new TroupeError("usage", `An app of '${originServerName}' cannot use '${serverName}', only its own server.`);
   }
   if (!mcp) throw notConnected(serverName);
   return mcp.apps;

@@ -13,7 +13,7 @@ const withConfig = () => ({ ...byServer(), config: z.unknown().optional() });
 /** Servers are configured when a session is opened. A new one must pass the same checks there. */
 function requireKnownConfig(config: unknown): void {
   if (config === undefined || config === null) return;
-  throw new TroupeError("usage", "A server cannot be given another configuration while its session is open.", {
+  throw new TroupeError("usage", "The configuration of a server cannot change while its session is open.", {
     hint: "Give mcpServers again: session.options.update.",
   });
 }
@@ -121,7 +121,7 @@ export const mcpMethods: MethodTable = {
     async ({ requestId, serverName, request }, { live, session, signal }) => {
       serverOf(session, serverName);
       if (live.samplings.has(requestId))
-        throw new TroupeError("usage", `A sampling ${requestId} is under way already.`);
+        throw new TroupeError("usage", `Sampling ${requestId} is already in progress.`);
       const stop = new AbortController();
       live.samplings.set(requestId, stop);
       try {

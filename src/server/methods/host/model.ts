@@ -71,7 +71,7 @@ export const modelMethods: MethodTable = {
   "session.provider.sync": sessionMethod(
     () => ({ providers: z.array(NamedProvider).default([]), models: z.array(GivenModel).default([]) }),
     async ({ providers, models }, { hub, live }) => {
-      if (live.isBusy) throw new TroupeError("usage", "The session is at work. Ask again when it is idle.");
+      if (live.isBusy) throw new TroupeError("usage", "The session is busy. Try again when it is idle.");
       const refs = models.map(({ provider, id }) => `${provider}/${id}`);
       const { model, models: before = [] } = live.options;
       const isGiven = (name: string) => (one: { provider: string; id: string }) =>
@@ -109,7 +109,7 @@ export const modelMethods: MethodTable = {
         return { type, ...wire, baseUrl, ...(apiKey !== undefined && { apiKey }), headers };
       }
       const endpoint = await session.workspace.services?.identity?.endpoint();
-      if (!endpoint) throw new TroupeError("usage", "The session's provider is one of troupe's own settings.");
+      if (!endpoint) throw new TroupeError("usage", "The session's provider comes from troupe's own settings.");
       const { baseUrl, token, headers } = endpoint;
       return {
         ...{ type: "openai", wireApi: "completions", baseUrl, apiKey: token },
@@ -129,10 +129,12 @@ function seatOf(session: Session): ModelSelection {
 const ASSUMED_WINDOW = 128_000;
 
 /** Returns a model in the form of the wire. */
-export function modelInfo({ id, name, contextWindow, maxOutputTokens, vision }: ModelRow): object {
+export function modelInfo({ id, name, contextWindow, maxOutputTokens, vision, price }: ModelRow): object {
   return {
     id,
     name,
+    // An extension of the protocol: US dollars per million tokens.
+    ...(price && { price: { input: price.input, output: price.output } }),
     capabilities: {
       supports: { vision: vision ?? true, reasoningEffort: true },
       limits: {

@@ -18,17 +18,14 @@ export const remoteMethods: MethodTable = {
   "sessions.connect": method(
     () => z.object({ sessionId: z.string() }),
     ({ sessionId }) => {
-      throw new TroupeError(
-        "usage",
-        `There is no remote session ${sessionId}: this server keeps sessions on this machine.`,
-      );
+      throw new TroupeError("usage", `There is no remote session ${sessionId}: this server has only local sessions.`);
     },
   ),
   "session.remote.enable": sessionMethod(
     () => ({ mode: z.enum(["off", "export", "on"]).default("on") }),
     ({ mode }) => {
       if (mode === "off") return { remoteSteerable: false };
-      throw new TroupeError("usage", "Sessions of this server stay on this machine; remote is not available.");
+      throw new TroupeError("usage", "Sessions of this server are local; remote is not available.");
     },
   ),
   "session.remote.disable": sessionMethod(nothing, () => undefined),

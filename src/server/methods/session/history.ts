@@ -41,7 +41,7 @@ export const historyMethods: MethodTable = {
   ),
   "session.history.truncate": sessionMethod(byEvent, async ({ eventId }, { session }) => {
     const end = await session.history.rewinds.rewind(eventId);
-    if (end.outcome === "session-busy") throw new TroupeError("failed", "The session is at work: stop it first.");
+    if (end.outcome === "session-busy") throw new TroupeError("failed", "The session is busy. Stop it first.");
     return { eventsRemoved: end.eventsRemoved };
   }),
   "session.history.listRewindPoints": sessionMethod(nothing, async (_, { session }) => ({
@@ -57,6 +57,11 @@ export const historyMethods: MethodTable = {
     async ({ eventId, mode }, { session }) => {
       return session.history.rewinds.rewind(eventId, { files: mode === "conversation-and-files" });
     },
+  ),
+  // Takes the last rewind back.
+  "session.history.restoreRewind": sessionMethod(
+    () => ({ files: z.boolean().default(true) }),
+    async ({ files }, { session }) => session.history.rewinds.restore({ files }),
   ),
   "sessions.fork": method(
     () => z.object({ sessionId: z.string(), toEventId: z.string().optional(), name: z.string().optional() }),

@@ -47,7 +47,7 @@ export const metadataMethods: MethodTable = {
     async ({ workingDirectory }, { hub, live, session }) => {
       const folder = resolve(session.workspace.cwd, workingDirectory);
       if (!(await isFolder(folder))) throw new TroupeError("usage", `${folder} is not a folder.`);
-      if (live.isBusy) throw new TroupeError("failed", "The session is at work: stop it before it goes elsewhere.");
+      if (live.isBusy) throw new TroupeError("failed", "The session is busy. Stop it before you change its folder.");
       await hub.reconfigure(live, { workingDirectory: folder });
       return { workingDirectory: live.session.workspace.cwd };
     },

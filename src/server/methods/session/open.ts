@@ -50,7 +50,10 @@ async function open(params: OpenParams, call: Call): Promise<object> {
     case "attach":
       return hub.isOpen(params.sessionId) ? resume(params.sessionId, { disableResume: true }, call) : notFound;
     default:
-      throw new TroupeError("usage", `A session is not opened by '${params.kind}': this server has local ones alone.`);
+      throw new TroupeError(
+        "usage",
+        `A session cannot be opened with '${params.kind}': this server has only local sessions.`,
+      );
   }
 }
 

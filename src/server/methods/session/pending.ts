@@ -24,7 +24,7 @@ const TokenAnswer = () =>
 /** Warns that the approval applies to this session only, because it could not be stored. */
 function notKept(session: Session, error: unknown): void {
   const why = error instanceof Error ? error.message : String(error);
-  session.history.warn("permissions", `What was approved permanently could not be written to the settings: ${why}`);
+  session.history.warn("permissions", `The permanent approval could not be written to the settings: ${why}`);
 }
 
 /** A missing number, or one that adds nothing, would only cause another request. */
@@ -52,7 +52,7 @@ export const pendingMethods: MethodTable = {
     () => ({ requestId, result: z.object({ kind: z.string() }).loose() }),
     async ({ requestId: id, result }, { session, connection }) => {
       if (connection.extension && FOR_GOOD.has(result.kind)) {
-        const message = `The extension ${connection.extension.name} decides for this session, and for no other.`;
+        const message = `The extension ${connection.extension.name} can decide only for this session.`;
         throw new TroupeError("usage", message, { hint: "Use approve-once or approve-for-session." });
       }
       const asked = session.requests.pending("permission").find((request) => request.requestId === id);

@@ -188,13 +188,13 @@ async function review(known: Known, options: McpAdministrationOptions, pins: Mcp
   const { config, state, item } = known;
   if (state === "untrusted") {
     const hint = "Trust the folder first: start troupe in it, or use --trust-folder.";
-    throw new TroupeError("usage", `${config.source} is of a folder that is not trusted.`, { hint });
+    throw new TroupeError("usage", `${config.source} belongs to a folder that is not trusted.`, { hint });
   }
   const isEntry = state === "new" || state === "changed";
   const probe = isEntry || state === "disabled" ? undefined : await options.probe?.(config);
   const definitions = probe?.definitions ?? pins.definitions(config) ?? [];
   if (probe && !probe.definitions)
-    throw new TroupeError("failed", `${config.name} could not be asked for its tools: ${probe.error ?? probe.status}.`);
+    throw new TroupeError("failed", `The tools of ${config.name} could not be listed: ${probe.error ?? probe.status}.`);
   const before = new Map(pins.approved(config).map((definition) => [definition.name, definition]));
   const open = definitions.filter((definition) => pins.check(config, definition) !== "ok");
   const tools = await Promise.all(

@@ -214,14 +214,15 @@ function addressProblem(url: string): string | undefined {
   if (!URL.canParse(url)) return "must be an address such as https://host/mcp";
   const { protocol, username, password } = new URL(url);
   if (protocol !== "https:" && protocol !== "http:") return "must begin with https:// or http://";
-  return username === "" && password === "" ? undefined : "must not hold a user name or password; use headers";
+  return username === "" && password === "" ? undefined : "must not contain a user name or password; use headers";
 }
 
 function headerProblem(headers: Readonly<Record<string, string>>): { field: string; message: string } | undefined {
   for (const [name, value] of Object.entries(headers)) {
     const field = `headers.${clip(sanitise(name), 64)}`;
     if (!/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/.test(name)) return { field, message: "is not the name of a header" };
-    if (/[^\t\u0020-\u007e\u0080-\u00ff]/.test(value)) return { field, message: "holds characters no header can" };
+    if (/[^\t\u0020-\u007e\u0080-\u00ff]/.test(value))
+      return { field, message: "contains characters that are not allowed in a header" };
   }
   return undefined;
 }
@@ -246,7 +247,7 @@ function deferral(given: NonNullable<Entry["deferTools"]>): "auto" | "never" | "
 /** Returns the first key that could reach a prototype. Also rejects a value that is nested too deep to check. */
 function forbiddenKey(value: unknown, depth = 0): string | undefined {
   if (typeof value !== "object" || value === null) return undefined;
-  if (depth > MAX_DEPTH) return "(nested too deep)";
+  if (depth > MAX_DEPTH) return "(nested too deeply)";
   for (const [key, inner] of Object.entries(value)) {
     const found = FORBIDDEN_KEYS.includes(key) ? key : forbiddenKey(inner, depth + 1);
     if (found !== undefined) return found;

@@ -42,7 +42,7 @@ function wholeServer(transport: McpServerConfig["transport"]): string {
     const { type, url, headers, oauth = {} } = transport;
     return shownFacts([
       `address (${type}): ${url}`,
-      `variables of yours that it is sent: ${references([url, ...Object.values(headers)])}`,
+      `your variables that are sent to it: ${references([url, ...Object.values(headers)])}`,
       ...Object.entries(headers).map(([name, value]) => `header ${name}: ${value}`),
       ...Object.entries(oauth).map(([name, value]) => `sign-in ${name}: ${value}`),
     ]);
@@ -54,7 +54,7 @@ function wholeServer(transport: McpServerConfig["transport"]): string {
     ...args.map((value) => `argument: ${value}`),
     `hosts: ${hosts.join(", ") || NO_NETWORK}`,
     `variables: ${Object.keys(environment).join(", ") || "none of its own"}`,
-    `variables of yours that it names: ${references([command, ...args, ...values, ...(cwd === undefined ? [] : [cwd])])}`,
+    `your variables that it refers to: ${references([command, ...args, ...values, ...(cwd === undefined ? [] : [cwd])])}`,
     ...(cwd === undefined ? [] : [`in: ${cwd}`]),
     ...Object.entries(environment).map(([name, value]) => `variable ${name}: ${value}`),
   ]);

@@ -82,14 +82,14 @@ function contentOf(file: string): Content {
   const value: unknown = json?.ok ? json.value : undefined;
   if (isObject(value)) return value;
   const reason = read.kind === "refused" ? read.reason : `is not a JSON object${jsonTroublePlace(read.text)}`;
-  throw new TroupeError("configuration", `${file} ${reason}.`, { hint: "Mend or remove it; nothing was changed." });
+  throw new TroupeError("configuration", `${file} ${reason}.`, { hint: "Fix or remove it. Nothing was changed." });
 }
 
 function serversOf(content: Content, file: string): Content {
   const servers = content.mcpServers ?? content.servers ?? {};
   if (isObject(servers)) return servers;
   throw new TroupeError("configuration", `${file}: mcpServers is not an object.`, {
-    hint: "Mend or remove it; nothing was changed.",
+    hint: "Fix or remove it. Nothing was changed.",
   });
 }
 
@@ -109,4 +109,4 @@ function unusable(name: string, { field, message }: { field?: string; message: s
 }
 
 const alreadyThere = (name: string): TroupeError =>
-  new TroupeError("usage", `There is a server ${name} already.`, { hint: `To replace it: troupe mcp remove ${name}.` });
+  new TroupeError("usage", `The server ${name} already exists.`, { hint: `To replace it: troupe mcp remove ${name}.` });

@@ -248,8 +248,8 @@ function distrust({ trust }: ServerSources, item: PinnedItem<"mcp">, { scope }: 
 function distrusted(config: McpServerConfig, reason: "untrusted" | "new" | "changed"): McpNotice {
   const why = {
     untrusted: "the folder is not trusted",
-    new: "nobody has approved it yet",
-    changed: "it is not what was approved",
+    new: "it is not approved yet",
+    changed: "it has changed since it was approved",
   }[reason];
   const how = reason === "untrusted" ? "" : `; to use it: troupe mcp approve ${config.name}`;
   const { source, name: server } = config;
@@ -260,7 +260,7 @@ function distrusted(config: McpServerConfig, reason: "untrusted" | "new" | "chan
 function shadowed(winner: McpServerConfig, loser: McpServerConfig): McpNotice[] {
   const isSurprise = loser.scope === "user" && (winner.scope === "project" || winner.scope === "plugin");
   if (!isSurprise) return [];
-  return [{ source: winner.source, server: winner.name, message: `takes the place of the server in ${loser.source}` }];
+  return [{ source: winner.source, server: winner.name, message: `replaces the server in ${loser.source}` }];
 }
 
 /**

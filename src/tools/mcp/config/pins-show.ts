@@ -14,7 +14,7 @@ export function shownDefinition(definition: Omit<McpToolDefinition, "server">): 
     `input: ${visible(JSON.stringify(inputSchema, undefined, 2))}`,
     ...(annotations === undefined ? [] : [`the server says: ${visible(JSON.stringify(annotations))}`]),
   ];
-  return clip(parts.join("\n"), MAX_CHARACTERS, "\n[cut: the definition is longer than anyone should agree to]");
+  return clip(parts.join("\n"), MAX_CHARACTERS, "\n[cut: the definition is too long to be reviewed]");
 }
 
 /** Returns a line diff: `-` was approved, `+` is the server's current definition. */

@@ -191,7 +191,7 @@ async function setDamagedAside(path: string, disk: Disk, onNotice: (message: str
   if (read.kind !== "damaged") return;
   const aside = `${path}.damaged-${Date.now()}`;
   await disk.rename(path, aside);
-  onNotice(`${path} ${read.reason}. It is kept as ${aside}; all MCP tools count as not approved yet.`);
+  onNotice(`${path} ${read.reason}. It was renamed to ${aside}; no MCP tool is approved now.`);
 }
 
 /** Returns "2 tools, 1 changed, 1 new" for a list of servers. */

@@ -26,7 +26,7 @@ export async function listenForRedirect(options: { state: string; timeoutMs: num
     const visit = judge(request, options.state, `127.0.0.1:${portOf(server)}`);
     reply(response, visit);
     if (visit.kind === "stranger") {
-      if (++strangers > MAX_STRANGERS) arrival.reject(failure("too many requests that were not the browser's"));
+      if (++strangers > MAX_STRANGERS) arrival.reject(failure("too many requests that did not come from the browser"));
     } else if (visit.kind === "code") arrival.resolve(visit.brought);
     else arrival.reject(failure(`the server answered: ${visit.reason}`));
   });
@@ -37,7 +37,7 @@ export async function listenForRedirect(options: { state: string; timeoutMs: num
   });
   const minutes = Math.round(options.timeoutMs / 60_000);
   const limit = setTimeout(
-    () => arrival.reject(failure(`nobody signed in within ${minutes} minutes`)),
+    () => arrival.reject(failure(`the sign-in was not completed within ${minutes} minutes`)),
     options.timeoutMs,
   );
   const close = (): void => {
@@ -80,7 +80,7 @@ function reply(response: ServerResponse, visit: Visit): void {
   const status = visit.kind === "stranger" ? visit.status : 200;
   const words = {
     code: "Signed in. You can close this window and go back to the terminal.",
-    refusal: "The sign-in did not succeed. The terminal says why.",
+    refusal: "The sign-in failed. The terminal shows the reason.",
     stranger: "Nothing here.",
   }[visit.kind];
   response.writeHead(status, {
@@ -101,4 +101,4 @@ function isSame(given: string, wanted: string): boolean {
 
 const portOf = (server: Server): number => (server.address() as AddressInfo | null)?.port ?? 0;
 
-const failure = (why: string): TroupeError => new TroupeError("failed", `The sign-in did not succeed: ${why}.`);
+const failure = (why: string): TroupeError => new TroupeError("failed", `The sign-in failed: ${why}.`);

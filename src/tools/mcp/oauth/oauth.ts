@@ -52,7 +52,7 @@ function isWithin(scope: string, asked: string | undefined): boolean {
 
 function stillRefused({ name }: McpServerConfig, scope: string): TroupeError {
   const message = `${name} refuses the scope ${scope.slice(0, 200)}, though the last sign-in asked for it.`;
-  return new TroupeError("failed", `${message} Another sign-in does not help; ask whoever runs the server.`);
+  return new TroupeError("failed", `${message} Signing in again does not help; ask the operator of the server.`);
 }
 
 export interface LoginOptions extends SignInOptions {
@@ -163,7 +163,7 @@ function provider(options: SignInOptions, way: Way): OAuthClientProvider {
     saveTokens: (tokens) => store.change((kept) => ({ ...kept, tokens })),
     async redirectToAuthorization(url) {
       if (url.protocol !== "https:" && url.protocol !== "http:")
-        throw new TroupeError("failed", `The server wants a sign-in at ${url.protocol}, which is no web page.`);
+        throw new TroupeError("failed", `The server wants a sign-in at ${url.protocol}, which is not a web address.`);
       await way.onAuthorize(url);
     },
     saveCodeVerifier(verifier) {

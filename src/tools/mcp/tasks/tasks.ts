@@ -194,7 +194,7 @@ function shown(
     taskId: cleanLine(taskId, 512),
     status,
     ...(statusMessage !== undefined && { statusMessage: cleanLine(statusMessage) }),
-    ...(failures > 0 && { warning: `${failures} of its answers got lost` }),
+    ...(failures > 0 && { warning: `${failures} of its answers were lost` }),
     ...(steer && { steer }),
   };
 }

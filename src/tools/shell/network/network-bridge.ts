@@ -6,7 +6,7 @@ import { Duplex } from "node:stream";
 import type { Disk } from "../../../lib/node/disk.ts";
 import { makeFifos } from "../process/output-pipe.ts";
 import { namesIn, startOf } from "../process/processes.ts";
-import { bridge, networkLink } from "./network-link.ts";
+import { bridgeProgram, networkLink } from "./network-link.ts";
 import { createNetworkProxy, type ProxyOptions } from "./network-proxy.ts";
 
 export interface NetworkBridge {
@@ -51,7 +51,7 @@ export async function openNetworkBridge(
     onNonsense: () => {
       input.destroy();
       output.destroy();
-      options.onWarning("The network of a sandboxed command was closed: what came from it made no sense.");
+      options.onWarning("The network of a sandboxed command was closed: it sent invalid data.");
     },
   });
   output.on("drain", () => link.drained());
@@ -59,7 +59,7 @@ export async function openNetworkBridge(
   const url = `http://127.0.0.1:${PORT}`;
   return {
     pipes,
-    inside: ["/bin/sh", "-c", INSIDE, "sh", process.execPath, BRIDGE],
+    inside: ["/bin/sh", "-c", INSIDE, "sh", process.execPath, bridgeProgram(PORT)],
     environment: {
       ...Object.fromEntries(
         ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"].flatMap((name) => [
@@ -87,8 +87,6 @@ export async function sweepNetworkPipes(folder: string, disk: Disk): Promise<voi
     if (pid !== undefined && startOf(Number(pid)) === "") await disk.unlink(join(folder, name)).catch(() => undefined);
   }
 }
-
-const BRIDGE = `(${bridge.toString()})(require, ${networkLink.toString()}, ${PORT})`;
 
 /** Opened for reading and writing, so that neither side waits for the other or ends with it. */
 function pipeSocket(path: string, way: "readable" | "writable"): Socket {

@@ -10,7 +10,8 @@
  * among them must not leave in the workspace.
  */
 import type { ChildProcess } from "node:child_process";
-import { CLEAN_UP_PROGRAM, type LeftBehind } from "../sandbox/left-behind.ts";
+import { CLEAN_UP_PROGRAM } from "../sandbox/left-behind.ts";
+import type { LeftBehind } from "../sandbox/leftovers.ts";
 import { recordName } from "../sandbox/mount-points.ts";
 import { GUARD_DESCRIPTOR, MARK_NAME } from "./family.ts";
 import { startOf } from "./processes.ts";
@@ -50,7 +51,7 @@ clean_up() {
 owner_lives() {
   read -r stat 2>/dev/null < "/proc/$7/stat" || return 1
   set -- "$8" \${stat##*) }
-  [ "$1" = "\${21}" ]
+  [ "$1" = "\${21}" ] && [ "$2" != Z ] && [ "$2" != X ]
 }
 groups=' '
 kept=' '

@@ -7,60 +7,15 @@
 import * as nodeFs from "node:fs";
 import * as nodePath from "node:path";
 import { PROTECTED_FILES, PROTECTED_FOLDERS, PROTECTED_PARTS } from "../../../lib/protected-names.ts";
-import { cleanUp } from "./clean-up.ts";
+import { cleanUp, cleanUpParts } from "./clean-up/clean-up.ts";
+import type { CleanUpTools } from "./clean-up/tools.ts";
+import type { LeftBehind, MountPoint } from "./leftovers.ts";
 import { O_PATH, PinnedFolders } from "./pinned-folders.ts";
 
 /** Protected names below the top of a workspace. `.gitmodules` there belongs to a repository with a protected configuration. */
 export const NESTED_NAMES: readonly string[] = [...PROTECTED_FOLDERS, ...PROTECTED_FILES].filter(
   (name) => name !== ".gitmodules",
 );
-
-/** An empty file or folder that exists only to mount something on it. */
-export interface MountPoint {
-  readonly path: string;
-  /** A `commondir` file contains a single dot, which changes nothing for git. */
-  readonly kind: "file" | "folder" | "commondir";
-}
-
-/** A protected name that was a symbolic link before the command ran: nothing can be mounted on a link. */
-export interface ProtectedLink {
-  readonly path: string;
-  readonly target: string;
-  /** Device and inode of the object at the end of the link, or an empty string. */
-  readonly end: string;
-  /** The real path there, or an empty string. */
-  readonly real: string;
-}
-
-/** One workspace that commands could change, and the dangerous entries that were there before them. */
-export interface KnownTree {
-  readonly root: string;
-  /** When the command started, in milliseconds. Older entries in `node_modules` are not its work. */
-  readonly since: number;
-  readonly gitFolders: readonly string[];
-  /** Symbolic links in git folders, each followed by a null character and its target. */
-  readonly gitLinks: readonly string[];
-  /** Git folders outside the workspace that commands can write. */
-  readonly linkedGit: readonly string[];
-  readonly protectedNames: readonly string[];
-  /** Folders that could not be listed. */
-  readonly unreadable: readonly string[];
-}
-
-/** A folder whose name is not valid UTF-8, which no path can name. */
-export interface Unnameable {
-  readonly folder: string;
-  /** The bytes of its name, as latin-1. */
-  readonly name: string;
-}
-
-export interface LeftBehind {
-  readonly points: readonly MountPoint[];
-  readonly links: readonly ProtectedLink[];
-  readonly trees: readonly KnownTree[];
-  /** Entries found since, per tree. Without them the whole tree is searched. */
-  readonly now?: readonly (Omit<KnownTree, "since"> & { readonly unnameable: readonly Unnameable[] })[];
-}
 
 /** Creates mount points in pinned folders. Throws when a parent folder is a link, or when a name is taken. */
 export function makePoints(points: readonly MountPoint[]): void {
@@ -77,7 +32,7 @@ export function makePoints(points: readonly MountPoint[]): void {
 
 /** Runs `cleanUp` in this process. */
 export const cleanUpHere = (left: LeftBehind): string[] =>
-  cleanUp({ fs: nodeFs, path: nodePath.posix, ...LISTS }, left);
+  cleanUp({ fs: nodeFs, path: nodePath.posix, ...LISTS }, cleanUpParts, left);
 
 const LISTS = { names: NESTED_NAMES, parts: PROTECTED_PARTS, pathFlag: O_PATH };
 
@@ -85,9 +40,17 @@ const LISTS = { names: NESTED_NAMES, parts: PROTECTED_PARTS, pathFlag: O_PATH };
  * A program for `node -e`. It reads one `LeftBehind` per line from its input, adds the records of processes that have
  * ended, and writes its notes to a report file. Its argument is the folder of the records.
  */
-export const CLEAN_UP_PROGRAM = `(${cleanUpAlone.toString()})(require, ${cleanUp.toString()}, ${JSON.stringify(LISTS)})`;
+export const CLEAN_UP_PROGRAM = `(${cleanUpAlone.toString()})(require, ${sourceOfCleanUp()}, ${JSON.stringify(LISTS)})`;
 
-function cleanUpAlone(load: NodeJS.Require, clean: typeof cleanUp, lists: typeof LISTS): void {
+/** Returns the text of a function that calls `cleanUp` with its parts. */
+function sourceOfCleanUp(): string {
+  const parts = Object.entries(cleanUpParts).map(([name, part]) => `${name}: ${part.toString()}`);
+  return `((tools, left) => (${cleanUp.toString()})(tools, {${parts.join(",")}}, left))`;
+}
+
+type CleanUp = (tools: CleanUpTools, left: LeftBehind) => string[];
+
+function cleanUpAlone(load: NodeJS.Require, clean: CleanUp, lists: typeof LISTS): void {
   const fs: typeof nodeFs = load("node:fs");
   const path: typeof nodePath = load("node:path");
   const [folder = ""] = process.argv.slice(1);
@@ -103,7 +66,10 @@ function cleanUpAlone(load: NodeJS.Require, clean: typeof cleanUp, lists: typeof
       const record = JSON.parse(fs.readFileSync(path.join(folder, name), "utf8"));
       const { pid, started, points, links, trees } = record;
       const stat = fs.existsSync(`/proc/${pid}/stat`) ? fs.readFileSync(`/proc/${pid}/stat`, "latin1") : "";
-      if (stat.split(") ").at(-1)?.split(" ")[19] === started) for (const point of points) used.add(point.path);
+      const fields = stat.split(") ").at(-1)?.split(" ") ?? [];
+      // A killed process stays a zombie where nobody waits for it, as in a container without an init.
+      const isAlive = fields[19] === started && fields[0] !== "Z" && fields[0] !== "X";
+      if (isAlive) for (const point of points) used.add(point.path);
       else {
         jobs.push({ points, links, trees });
         ended.push(path.join(folder, name));

@@ -9,14 +9,8 @@ import { basename, dirname, join, sep } from "node:path";
 import * as z from "zod";
 import { type Disk, replaceFile } from "../../../lib/node/disk.ts";
 import { namesIn, startOf } from "../process/processes.ts";
-import {
-  cleanUpHere,
-  type KnownTree,
-  type LeftBehind,
-  type MountPoint,
-  makePoints,
-  type ProtectedLink,
-} from "./left-behind.ts";
+import { cleanUpHere, makePoints } from "./left-behind.ts";
+import type { KnownTree, LeftBehind, MountPoint, ProtectedLink } from "./leftovers.ts";
 import type { MountPlan } from "./sandbox-profile.ts";
 import { SparePoints } from "./spare-points.ts";
 
@@ -32,7 +26,6 @@ const Record_ = z.object({
     .array(
       z.object({
         root: z.string(),
-        since: z.number(),
         gitFolders: z.array(z.string()),
         gitLinks: z.array(z.string()).default([]),
         linkedGit: z.array(z.string()).default([]),

@@ -9,7 +9,7 @@
 import { basename, dirname, join, sep } from "node:path";
 import { isInside } from "../../../lib/node/paths.ts";
 import { GIT_INTERNALS, PROTECTED_FILES, PROTECTED_FOLDERS, PROTECTED_PARTS } from "../../../lib/protected-names.ts";
-import type { KnownTree, MountPoint, ProtectedLink } from "./left-behind.ts";
+import type { KnownTree, MountPoint, ProtectedLink } from "./leftovers.ts";
 import { gitFolderBehind, linkedRepository } from "./linked-git.ts";
 import { bind, gitMounts, type Mount, scratch } from "./mount.ts";
 import { folders, identityOf, type Kind, kindOf, linkText, realPath, Unprotectable } from "./path-kinds.ts";
@@ -166,7 +166,7 @@ class Plan implements MountPlan {
     if (found === undefined) return;
     if (!readOnlyWorkspace) {
       const { gitFolders, gitLinks, linkedGit, protectedNames, unreadable } = found;
-      this.trees.push({ root, since: Date.now(), gitFolders, gitLinks, linkedGit, protectedNames, unreadable });
+      this.trees.push({ root, gitFolders, gitLinks, linkedGit, protectedNames, unreadable });
       this.#protectTop(root);
       // Entries that are not fixed are checked when the commands that could change them end. Nothing is mounted on a
       // link, so it is never fixed; its target becomes read-only, and the link is compared.

@@ -9,7 +9,8 @@ import { accessSync, constants, type Dirent, lstatSync, readdirSync, statSync } 
 import { basename, dirname, join, sep } from "node:path";
 import { setImmediate as nextTick } from "node:timers/promises";
 import { PROTECTED_PARTS } from "../../../lib/protected-names.ts";
-import { NESTED_NAMES, type Unnameable } from "./left-behind.ts";
+import { NESTED_NAMES } from "./left-behind.ts";
+import type { Unnameable } from "./leftovers.ts";
 import { linkedRepository } from "./linked-git.ts";
 import { isInNamed, mayHoldNamed, type NamedRepositories, RepositoryIndexes } from "./named-repositories.ts";
 import { isMissing, linkText, realPath, Unprotectable } from "./path-kinds.ts";

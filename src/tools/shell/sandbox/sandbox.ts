@@ -11,7 +11,7 @@ import { sweepNetworkPipes } from "../network/network-bridge.ts";
 import type { ProxyOptions } from "../network/network-proxy.ts";
 import { namesIn } from "../process/processes.ts";
 import { ExistingNames } from "./existing-names.ts";
-import type { LeftBehind } from "./left-behind.ts";
+import type { LeftBehind } from "./leftovers.ts";
 import { LinkedSecrets } from "./linked-secrets.ts";
 import { MountPoints } from "./mount-points.ts";
 import { enterSandbox, hasInheritable } from "./sandbox-entry.ts";

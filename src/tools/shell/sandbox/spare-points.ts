@@ -6,7 +6,7 @@ import * as fs from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { namesIn, startOf } from "../process/processes.ts";
-import type { MountPoint } from "./left-behind.ts";
+import type { MountPoint } from "./leftovers.ts";
 import { PinnedFolders } from "./pinned-folders.ts";
 
 const MAX_SPARE = 200;
@@ -47,7 +47,7 @@ export class SparePoints {
       try {
         return work(true);
       } finally {
-        fs.unlinkSync(this.#lock);
+        attempt(() => fs.unlinkSync(this.#lock));
       }
     }
     throw new Error(`Another troupe process holds ${this.#lock}. If there is none, remove that file.`);

@@ -6,6 +6,7 @@ import { Lexer, type Token, type Tokens } from "marked";
 import type { ComponentChildren, JSX } from "preact";
 import { sanitise } from "../../../lib/text.ts";
 import { Code } from "./code.tsx";
+import { TableBox } from "./labels.tsx";
 
 /** Beyond this length text is shown as it is: lexing it would take longer than a frame. */
 const MAX_LEXED = 60_000;
@@ -71,26 +72,24 @@ function list({ ordered, start, items }: Tokens.List): JSX.Element {
 
 function table({ header, rows }: Tokens.Table): JSX.Element {
   return (
-    <div class="table">
-      <table>
-        <thead>
-          <tr>
-            {header.map((cell, index) => (
-              <th key={index}>{inline(cell.tokens)}</th>
+    <TableBox label="Table">
+      <thead>
+        <tr>
+          {header.map((cell, index) => (
+            <th key={index}>{inline(cell.tokens)}</th>
+          ))}
+        </tr>
+      </thead>
+      <tbody>
+        {rows.map((row, line) => (
+          <tr key={line}>
+            {row.map((cell, index) => (
+              <td key={index}>{inline(cell.tokens)}</td>
             ))}
           </tr>
-        </thead>
-        <tbody>
-          {rows.map((row, line) => (
-            <tr key={line}>
-              {row.map((cell, index) => (
-                <td key={index}>{inline(cell.tokens)}</td>
-              ))}
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
+        ))}
+      </tbody>
+    </TableBox>
   );
 }
 

@@ -1,5 +1,5 @@
 /** One sentence about each event, for the reference page. The type makes an event without a text an error. */
-import type { EventType } from "./event.ts";
+import type { EventType } from "../../src/protocol/event.ts";
 
 export const eventTexts: Readonly<Record<EventType, string>> = {
   "session.start": "A session was created.",

@@ -1,0 +1,25 @@
+import type { Command } from "./command.ts";
+
+export const submit: Command = {
+  name: "submit",
+  group: "Many machines",
+  summary: "hand a prompt to the workers of a database",
+  takesSessionFlags: true,
+  flags: {
+    database: true,
+    prompt: "the prompt",
+    pool: true,
+    repo: true,
+    ref: true,
+    tenant: true,
+    "on-loss": true,
+    wait: true,
+    json: "print one JSON object",
+  },
+  examples: [
+    ['troupe submit -p "Fix the flaky test" --repo https://git.example.com/app.git --wait', "and print the answer"],
+    ['troupe submit -p "And now the docs" --session-id 3f2a91c0-…', "another message to a submitted session"],
+  ],
+  docs: "how-to/many-machines",
+  load: async () => (await import("../cluster/submit.ts")).submitCommand,
+};
