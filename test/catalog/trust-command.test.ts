@@ -90,6 +90,6 @@ describe("troupe trust", () => {
   it("refuses what is no folder, and words too many", async () => {
     await using place = await stage();
     await expect(run(place, [place.at("work/a")])).rejects.toThrow("is not a folder");
-    await expect(run(place, ["a", "b"])).rejects.toThrow("so many words");
+    await expect(run(place, ["a", "b"])).rejects.toThrow("too many arguments");
   });
 });

@@ -1,4 +1,4 @@
-import { existsSync } from "node:fs";
+import { existsSync, readdirSync } from "node:fs";
 import { dirname, join, normalize } from "node:path";
 import { describe, expect, it } from "vitest";
 import { options } from "../../src/cli/options.ts";
@@ -54,6 +54,22 @@ describe("links have a target", () => {
       return anchor !== undefined && !anchors(read(found)).includes(anchor);
     });
     expect(broken).toEqual([]);
+  });
+});
+
+describe("pages that the source names", () => {
+  it("exist", () => {
+    const folders = ["src", "scripts", "bin", "test", "examples"];
+    const files = folders.flatMap((folder) =>
+      readdirSync(folder, { recursive: true, encoding: "utf8" })
+        .filter((name) => /\.(ts|tsx|mjs|js|py|md)$/.test(name) && !name.includes("fixtures"))
+        .map((name) => join(folder, name)),
+    );
+    const pages = /\bdocs\/(?:tutorials|how-to|reference|explanation|decisions|guides)\/[\w-]+\.md\b/g;
+    const missing = files.flatMap((file) =>
+      (read(file).match(pages) ?? []).filter((path) => !existsSync(path)).map((path) => `${file}: ${path}`),
+    );
+    expect(missing).toEqual([]);
   });
 });
 

@@ -165,7 +165,7 @@ describe("troupe undo after a shell command", () => {
     await plant(folder);
     await run("rm -r ignored/*; echo new > ignored/new.txt");
     const printed = await undo();
-    expect(printed).toContain(`Made since, and left alone:\n  ${folder.at("ignored/new.txt")}\n`);
+    expect(printed).toContain(`Created since, and unchanged:\n  ${folder.at("ignored/new.txt")}\n`);
     expect(await folder.read("ignored/new.txt")).toBe("new\n");
     expect(await folder.read("ignored/run.sh")).toBe("#!/bin/sh\n");
   });
