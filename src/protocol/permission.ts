@@ -47,7 +47,7 @@ export type Access =
       readonly fact: string;
       readonly subject?: string;
       readonly citations?: string;
-      /** Where a stored fact holds. */
+      /** The repositories in which a stored fact holds. */
       readonly scope?: "repository" | "user";
       readonly direction?: "upvote" | "downvote";
       readonly reason?: string;
