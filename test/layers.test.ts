@@ -125,9 +125,10 @@ const mayImportSibling: Record<string, Record<string, readonly string[]>> = {
     doctor: ["output"],
     help: ["output", "table"],
     init: ["output"],
+    mcp: ["output"],
     output: [],
     usage: ["output"],
-    table: ["cluster", "commands", "completion", "config", "doctor", "help", "init", "usage"],
+    table: ["cluster", "commands", "completion", "config", "doctor", "help", "init", "mcp", "usage"],
   },
   commands: {
     delegation: [],

@@ -2,11 +2,11 @@
 import { nearest } from "../lib/text.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import { type Arguments, GENERAL_HINT, unknownSubcommand, usage } from "./args.ts";
+import { commands } from "./command-list.ts";
 import type { ExitCode } from "./exit-codes.ts";
 import type { Launcher } from "./launcher.ts";
 import { options } from "./options.ts";
 import type { Command, Subcommand } from "./table/command.ts";
-import { commands } from "./table/list.ts";
 
 export async function runCommand(given: Arguments, launcher: Launcher): Promise<ExitCode> {
   const [word = "", second] = given.words;
@@ -67,7 +67,8 @@ function checkFlags(given: Arguments, command: { readonly title: string; readonl
 function unknownCommand(given: Arguments): TroupeError {
   const [word = ""] = given.words;
   const words = given.words.join(" ");
-  if (given.text("prompt") !== undefined) return usage(`What is "${words}"? Put the whole prompt in quotes.`);
+  if (given.text("prompt") !== undefined)
+    return usage(`Unexpected argument "${words}". Put the whole prompt in quotes.`);
   const close = nearest(
     word,
     commands.map(({ name }) => name),

@@ -34,6 +34,8 @@ export class Attention {
   #appearedAt = 0;
   #lastKeyAt = Number.NEGATIVE_INFINITY;
   #focused: string | undefined;
+  /** The item that the user asked for. */
+  #first: string | undefined;
   #timer: NodeJS.Timeout | undefined;
 
   constructor(ports: AttentionPorts) {
@@ -58,7 +60,8 @@ export class Attention {
     const open = openAttention(view);
     // Items that only another client can answer come last.
     const answerable = open.filter((item) => keysOf(item) !== VIEW_ONLY);
-    this.#items = [...this.#local.keys(), ...answerable, ...open.filter((item) => !answerable.includes(item))];
+    const all = [...this.#local.keys(), ...answerable, ...open.filter((item) => !answerable.includes(item))];
+    this.#items = [...all.filter(({ id }) => id === this.#first), ...all.filter(({ id }) => id !== this.#first)];
     if (this.#items[0]?.id !== before[0]?.id) {
       this.#appearedAt = this.#ports.now();
       this.#focused = undefined;
@@ -66,6 +69,12 @@ export class Attention {
     }
     const known = new Set(before.map(({ id }) => id));
     return this.#items.filter(({ id }) => !known.has(id));
+  }
+
+  /** Shows this item before all others. */
+  bring(itemId: string, view: View): void {
+    this.#first = itemId;
+    this.update(view);
   }
 
   /** Asks a question of the terminal itself, as a card like all others. Resolves with the index of the choice. */

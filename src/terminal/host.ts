@@ -9,6 +9,7 @@ import type { PromptImages } from "./input/images.ts";
 import type { Action, KeyBinding } from "./input/key-table.ts";
 import type { Popup } from "./input/popup.ts";
 import type { Vim } from "./input/vim.ts";
+import type { Notices } from "./notices.ts";
 import type { Overlay } from "./overlays/overlay.ts";
 import type { Target } from "./prompt-target.ts";
 import type { Screen } from "./screen/screen.ts";
@@ -42,6 +43,7 @@ export interface Host {
   readonly editor: PromptEditor;
   readonly history: PromptHistory;
   readonly attention: Attention;
+  readonly notices: Notices;
   readonly popup: Popup;
   readonly images: PromptImages;
   readonly commands: Commands;

@@ -1,6 +1,7 @@
 /** Word to a user who looks elsewhere: a bell or a notification of the terminal, and a briefing on return. */
 import { plural } from "../lib/text.ts";
-import type { AttentionItem, View } from "../view/view.ts";
+import type { AgentView, AttentionItem, View } from "../view/view.ts";
+import { openAttention } from "../view/waits.ts";
 import { safeLine } from "./screen/safe.ts";
 
 export interface NoticePorts {
@@ -14,8 +15,9 @@ const NOTIFYING = /iTerm|WezTerm|ghostty|kitty/i;
 
 interface Standing {
   readonly at: number;
-  readonly ended: number;
-  readonly failed: number;
+  readonly ended: ReadonlySet<string>;
+  readonly failed: ReadonlySet<string>;
+  readonly isBusy: boolean;
   readonly costUsd: number;
 }
 
@@ -24,12 +26,31 @@ export class Notices {
   #isFocused = true;
   #wasBusy = false;
   #left: Standing | undefined;
+  /** Agents whose end the user wants to hear of. */
+  readonly #watched = new Set<string>();
 
   constructor(ports: NoticePorts) {
     this.#ports = ports;
   }
 
+  /** Tells the user when the agent has ended, also while the terminal is looked at. False: not any more. */
+  watch(agentId: string): boolean {
+    if (this.#watched.delete(agentId)) return false;
+    this.#watched.add(agentId);
+    return true;
+  }
+
+  #endOfWatched(view: View): void {
+    for (const id of this.#watched) {
+      const { status = "completed" } = view.agents.get(id) ?? {};
+      if (status === "running" || status === "queued") continue;
+      this.#watched.delete(id);
+      this.#notify(`troupe: ${id} is ${status === "idle" ? "done" : status}`);
+    }
+  }
+
   update(view: View, fresh: readonly AttentionItem[]): void {
+    this.#endOfWatched(view);
     const isBusy = view.main.status === "running";
     const hasFinished = this.#wasBusy && !isBusy;
     this.#wasBusy = isBusy;
@@ -68,22 +89,35 @@ function standing(view: View, at: number): Standing {
   const agents = [...view.agents.values()];
   return {
     at,
-    ended: agents.filter(({ status }) => status === "completed" || status === "idle").length,
-    failed: agents.filter(({ status }) => status === "failed" || status === "cancelled").length,
+    ended: idsOf(agents.filter(({ status }) => status === "completed" || status === "idle")),
+    failed: idsOf(agents.filter(({ status }) => status === "failed" || status === "cancelled")),
+    isBusy: view.main.status === "running",
     costUsd: view.main.subtree.costUsd,
   };
 }
 
-/** Returns one line about what changed since then, or nothing. */
+const idsOf = (agents: readonly AgentView[]): ReadonlySet<string> => new Set(agents.map(({ id }) => id));
+
+const MAX_NAMES = 4;
+
+/** Returns what finished, failed and asks, its cost, and the keys that lead there. Empty if nothing happened. */
 function briefing(before: Standing, now: Standing, view: View): string[] {
-  const asks = [...view.attention.values()].filter(({ isAnswered }) => !isAnswered).length;
+  const asks = openAttention(view);
+  const fresh = (which: "ended" | "failed"): string[] => [...now[which]].filter((id) => !before[which].has(id));
   const parts = [
-    now.ended > before.ended && `${plural(now.ended - before.ended, "agent")} done`,
-    now.failed > before.failed && `${plural(now.failed - before.failed, "agent")} failed`,
-    asks > 0 && `${plural(asks, "request")} for you`,
+    before.isBusy && !now.isBusy && "the turn has ended",
+    named(fresh("ended"), "done"),
+    named(fresh("failed"), "failed"),
+    asks.length > 0 && `${plural(asks.length, "request")} for you: ${asks[0]?.title ?? ""} (Ctrl+A)`,
     now.costUsd > before.costUsd && `$${(now.costUsd - before.costUsd).toFixed(2)}`,
   ].filter((part) => part !== false);
   if (parts.length === 0) return [];
   const time = new Date(before.at).toTimeString().slice(0, 5);
-  return [`since ${time}: ${parts.join(", ")}`];
+  return [safeLine(`since ${time}: ${parts.join(" · ")}`)];
+}
+
+function named(ids: readonly string[], what: string): string | false {
+  if (ids.length === 0) return false;
+  const more = ids.length > MAX_NAMES ? ` and ${ids.length - MAX_NAMES} more` : "";
+  return `${ids.slice(0, MAX_NAMES).join(", ")}${more} ${what} (Ctrl+T)`;
 }

@@ -69,6 +69,7 @@ export class TerminalSession {
     // Reading files of the workspace is not asked about; the rules of the user still hold.
     await opened.request("session.permissions.configure", { approveAllReadPermissionRequests: true });
     await opened.#foldPast();
+    opened.#onChange(opened);
     return opened;
   }
 
@@ -181,7 +182,6 @@ export class TerminalSession {
     this.#early = undefined;
     for (const event of early) if (event.ephemeral || !known.has(event.id)) this.#fold.apply(event);
     await this.#foldOpenRequests();
-    this.#onChange(this);
   }
 
   /** Questions, forms and plans are announced by events that are not stored. */

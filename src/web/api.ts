@@ -1,4 +1,4 @@
-/** What the page and its server exchange. Both sides import these types; nothing here runs. */
+/** Types that the page and its server exchange. Both sides import these types; nothing here runs. */
 import type { Price } from "../model/prices.ts";
 import type { AttentionItem } from "../view/view.ts";
 
@@ -13,7 +13,7 @@ export interface SessionRow {
   readonly repository: string | undefined;
   readonly model: string | undefined;
   readonly state: SessionState;
-  /** Who has it open: this server, a process that can be joined, or one that cannot. */
+  /** The process that has it open: this server, a process that can be joined, or one that cannot. */
   readonly holder: "here" | "joinable" | "other" | undefined;
   readonly holderPid: number | undefined;
   readonly createdAt: number;
@@ -40,11 +40,6 @@ export interface ListMessage {
   readonly removed: readonly string[];
   /** The rows are all there are. */
   readonly isWhole: boolean;
-}
-
-/** A message of the stream about one session. */
-export interface EventsMessage {
-  readonly events: readonly unknown[];
 }
 
 export interface SearchHit {

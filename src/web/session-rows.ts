@@ -80,7 +80,7 @@ export class SessionRows {
     this.#rest();
   }
 
-  /** Nobody looks: no timer, no file is watched. */
+  /** Stops while no tab is open: no timer, no file is watched. */
   #rest(): void {
     clearTimeout(this.#timer);
     clearTimeout(this.#telling);
@@ -218,7 +218,7 @@ export class SessionRows {
       name: view?.session.name ?? name ?? title ?? "",
       model: view?.session.model ?? summary.model,
       state: stateOf(view, holder !== undefined || live.isOpen(id), attention),
-      holder: live.isOpen(id) ? "here" : holder ? "other" : undefined,
+      holder: live.isOpen(id) ? "here" : holder && (await live.canJoin(holder.pid)) ? "joinable" : holder && "other",
       holderPid: holder?.pid,
       createdAt: Date.parse(summary.createdAt),
       updatedAt: Math.max(Date.parse(summary.updatedAt), view?.main.lastAt ?? 0),
@@ -237,7 +237,7 @@ function stateOf(view: View | undefined, isOpen: boolean, attention: readonly At
 }
 
 function attentionOf(view: View): AttentionRow[] {
-  const nameOf = (id: string): string => (id === "" ? "main agent" : (view.agents.get(id)?.displayName ?? id));
+  const nameOf = (id: string): string => (id === "" ? "main agent" : id);
   return openAttention(view).map((item) => ({
     item,
     blocks: blockedBy(view, item).map(nameOf),

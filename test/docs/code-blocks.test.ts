@@ -4,7 +4,7 @@ import { parseDocument } from "yaml";
 import { parseAgent } from "../../src/agents/parse-agent.ts";
 import { parseSettings } from "../../src/catalog/settings/settings-parse.ts";
 import { parse } from "../../src/cli/args.ts";
-import { commands } from "../../src/cli/table/list.ts";
+import { commands } from "../../src/cli/command-list.ts";
 import { parseHookFile } from "../../src/hooks/config.ts";
 import { parseFrontmatter } from "../../src/lib/frontmatter.ts";
 import { isObject, parseJson } from "../../src/lib/json.ts";

@@ -2,8 +2,8 @@
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
+import { commands } from "../../src/cli/command-list.ts";
 import { options } from "../../src/cli/options.ts";
-import { commands } from "../../src/cli/table/list.ts";
 import { type TempFolder, tempFolder } from "../../src/testing/temp-folder.ts";
 import { type Finished, troupe } from "../support/troupe.ts";
 

@@ -3,7 +3,7 @@ import { mkdirSync, statSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import type { Arguments } from "../../src/cli/args.ts";
 import { parse } from "../../src/cli/args.ts";
-import { type McpAdministration, mcpCommand } from "../../src/cli/commands/mcp.ts";
+import { type McpAdministration, mcpCommand } from "../../src/cli/mcp/mcp.ts";
 import { options } from "../../src/cli/options.ts";
 import { nodeDisk } from "../../src/lib/node/disk.ts";
 import { type FileTree, type TempFolder, tempFolder } from "../../src/testing/temp-folder.ts";
@@ -291,7 +291,7 @@ describe("troupe mcp login and logout", () => {
     );
     expect((await run(folder, ["list"])).printed).toContain("enabled, signed in");
     expect((await run(folder, ["logout", "web"])).printed).toBe("Forgot the sign-in to web.\n");
-    expect((await run(folder, ["logout", "web"])).printed).toBe("Nobody was signed in to web.\n");
+    expect((await run(folder, ["logout", "web"])).printed).toBe("There was no sign-in to web.\n");
     server.isProtected = false;
     expect((await run(folder, ["login", "web"])).printed).toBe("web needs no sign-in.\n");
   });

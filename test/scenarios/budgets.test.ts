@@ -67,7 +67,7 @@ describe("budgets of the whole tree", () => {
     expect(session.history.budget.reservations.reserved(undefined)).toEqual({ turns: 0, tokens: 0, costUsd: 0 });
   });
 
-  it("what children use comes out of the share of who started them", async () => {
+  it("counts the usage of children against the share of their parent", async () => {
     const { session } = await company(
       [
         task("boss", "boss"),

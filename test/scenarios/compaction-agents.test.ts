@@ -83,7 +83,7 @@ describe("compaction at a person's wish", () => {
     expect(messages().map(({ content }) => content)).toEqual(["hello", "hello"]);
   });
 
-  it("counts for nothing when the conversation was made anew meanwhile", async () => {
+  it("is discarded when the conversation was rebuilt meanwhile", async () => {
     const go = deferred<void>();
     const { context, say, reply, log } = await bench([stalls(go.promise, says(SUMMARY))]);
     await say("one");
@@ -99,7 +99,7 @@ describe("compaction at a person's wish", () => {
     expect(await pending).toMatchObject({ success: false, error: expect.stringContaining("changed meanwhile") });
   });
 
-  it("ends with the session, and the log says so", async () => {
+  it("ends with the session, and the log shows that", async () => {
     const { context, compactions, say, reply, log } = await bench([stalls()]);
     await say("one");
     await reply("two");

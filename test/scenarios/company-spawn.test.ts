@@ -9,7 +9,7 @@ import { HANG_MS } from "../support/work.ts";
 const MANY = 200;
 
 describe("starting agents", () => {
-  it("answers whatever the load, without waiting for a place: beyond the places they are queued, and the call says so", async () => {
+  it("return at any load without waiting for a slot: above the limit they are queued, and the call says so", async () => {
     const work = (at: number) => ({ description: "look", prompt: "look", agent_type: "slow", name: `one ${at}` });
     const starts = Array.from(
       { length: MANY },

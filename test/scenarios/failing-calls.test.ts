@@ -15,7 +15,7 @@ const stopped = (message: string) => ({
   reached: expect.objectContaining({ limit: "failures", message: expect.stringContaining(message) }),
 });
 
-describe("a model whose calls fail again and again", () => {
+describe("a model whose calls fail repeatedly", () => {
   it("is warned from the fifth equal failure on and stopped after the tenth, with an error", async () => {
     const { session, model } = await stage(repeated(50, () => missing()));
     expect(await session.sendAndWait({ prompt: "go" })).toEqual(stopped("no_such_tool failed 10 times"));

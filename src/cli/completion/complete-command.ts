@@ -3,9 +3,9 @@ import { join } from "node:path";
 import { clip, sanitiseLine } from "../../lib/text.ts";
 import { stateRoot } from "../../runtime/home.ts";
 import type { Arguments } from "../args.ts";
+import { commands } from "../command-list.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { write } from "../output/output.ts";
-import { commands } from "../table/list.ts";
 import { type Candidate, complete, type Lookup } from "./complete.ts";
 
 /**

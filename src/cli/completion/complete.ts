@@ -2,10 +2,11 @@
  * Shell completion. The scripts of the shells call `troupe __complete -- <words>`, where the last word is the one being
  * typed. Everything comes from the table of commands; names of models, agents, sessions and servers are looked up.
  */
+
+import { commands } from "../command-list.ts";
 import { flagsOf } from "../dispatch.ts";
 import { type Option, options } from "../options.ts";
 import type { Command, Completion, Subcommand } from "../table/command.ts";
-import { commands } from "../table/list.ts";
 
 export interface Candidate {
   readonly value: string;
@@ -13,7 +14,7 @@ export interface Candidate {
 }
 
 /** Kinds that the shell itself completes. */
-export type ShellKind = "file" | "folder";
+type ShellKind = "file" | "folder";
 
 export interface Completed {
   readonly candidates: readonly Candidate[];

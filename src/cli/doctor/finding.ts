@@ -7,7 +7,7 @@ export interface Finding {
   readonly id: string;
   readonly status: "ok" | "warning" | "problem";
   readonly summary: string;
-  /** What the user can do. */
+  /** Advice for the user. */
   readonly remedy?: string;
   /** Repairs it without losing anything, and returns what was done. */
   readonly fix?: () => Promise<string>;

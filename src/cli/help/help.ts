@@ -2,10 +2,10 @@
 import { nearest } from "../../lib/text.ts";
 import { version } from "../../runtime/version.ts";
 import { type Arguments, usage } from "../args.ts";
+import { commands } from "../command-list.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { write } from "../output/output.ts";
 import type { Command } from "../table/command.ts";
-import { commands } from "../table/list.ts";
 import { commandHelp } from "./command-help.ts";
 import { mainHelp } from "./main-help.ts";
 import { topics } from "./topics.ts";

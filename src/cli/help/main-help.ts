@@ -1,5 +1,5 @@
+import { commands } from "../command-list.ts";
 import { type Command, commandGroups } from "../table/command.ts";
-import { commands } from "../table/list.ts";
 import { entry, WIDTH, wrap } from "./lines.ts";
 import { topics } from "./topics.ts";
 
@@ -12,6 +12,7 @@ export function mainHelp(version: string): string {
   troupe -p "<prompt>"          run one prompt; the answer goes to stdout
   git diff | troupe -p "Review" add piped input to the prompt
   troupe -p "Go on" --continue  continue the last session of this folder
+
 ${commandGroups.map(groupText).join("\n")}
 
 Common flags:
@@ -31,5 +32,5 @@ function groupText(group: Command["group"]): string {
   const lines = commands
     .filter((command) => command.group === group)
     .map(({ name, summary }) => entry(name, summary, COLUMN));
-  return `\n${group}:\n${lines.join("\n")}`;
+  return `${group}:\n${lines.join("\n")}`;
 }

@@ -1,8 +1,9 @@
 /** The man page, in the man macro package of roff. */
+
+import { commands } from "../command-list.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { type Option, options } from "../options.ts";
 import { type Command, commandGroups, type Subcommand } from "../table/command.ts";
-import { commands } from "../table/list.ts";
 import { variables } from "./environment.ts";
 import { exitCodeMeanings } from "./exit-code-meanings.ts";
 import { argumentsText } from "./lines.ts";

@@ -1,7 +1,8 @@
 /** The reference page in docs, drawn from the table of commands. */
+
+import { commands } from "../command-list.ts";
 import { type Option, options } from "../options.ts";
 import { type Command, commandGroups, type Subcommand } from "../table/command.ts";
-import { commands } from "../table/list.ts";
 import { usageLine } from "./lines.ts";
 
 export function referencePage(): string {

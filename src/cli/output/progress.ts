@@ -6,7 +6,7 @@ import { SessionView } from "../../view/session-view.ts";
 import type { AgentView, View } from "../../view/view.ts";
 import { waitedFor } from "../../view/waits.ts";
 import { AgentLines, BlockLines, beforeOf, nameOf, toolText } from "./agent-lines.ts";
-import { screen, type Terminal } from "./screen.ts";
+import { type Screen, screen, type Terminal } from "./screen.ts";
 import { seconds, treeLines } from "./tree-lines.ts";
 
 export interface Progress {
@@ -39,120 +39,150 @@ export interface ProgressOptions {
 const MAX_ROWS = 12;
 
 /** Shows progress on stderr while agents work: a live tree on a terminal, plain lines elsewhere. */
-export function progress(options: ProgressOptions): Progress {
-  const { stderr, silent, level, now } = options;
-  const live = options.live && !silent;
-  const wanted = (needed: LogLevel): boolean => levels.indexOf(level) >= levels.indexOf(needed);
-  const started = now();
-  const folded = new SessionView();
-  const { view } = folded;
-  const agentLines = new AgentLines();
-  const blockLines = new BlockLines();
-  let turnsBefore: number | undefined;
-  let doing = "";
-  let waitedForText = "";
-  let pauses = 0;
+export const progress = (options: ProgressOptions): Progress => new ProgressDisplay(options);
 
-  const lines = (): readonly string[] => {
+class ProgressDisplay implements Progress {
+  readonly #options: ProgressOptions;
+  readonly #live: boolean;
+  readonly #started: number;
+  readonly #folded = new SessionView();
+  readonly #agentLines = new AgentLines();
+  readonly #blockLines = new BlockLines();
+  readonly #screen: Screen | undefined;
+  readonly #ticking: NodeJS.Timeout | undefined;
+  /** Lines that arrived during a pause. */
+  readonly #held: string[] = [];
+  #turnsBefore: number | undefined;
+  #doing = "";
+  #waitedFor = "";
+  #pauses = 0;
+
+  constructor(options: ProgressOptions) {
+    this.#options = options;
+    this.#live = options.live && !options.silent;
+    this.#started = options.now();
+    if (!this.#live) return;
+    this.#screen = screen({ terminal: options.stderr, now: options.now, lines: () => this.#lines() });
+    // Redraws every second while the model works, so that the program does not look frozen.
+    this.#ticking = setInterval(() => this.#redraw(), 1_000);
+    this.#ticking.unref();
+  }
+
+  pause(): () => void {
+    this.#pauses++;
+    this.#screen?.clear();
+    return () => {
+      this.#pauses--;
+      if (this.#pauses === 0) for (const text of this.#held.splice(0)) this.#line(text);
+      this.#redraw();
+    };
+  }
+
+  stop(): void {
+    clearInterval(this.#ticking);
+    this.#screen?.stop();
+  }
+
+  recall(event: SessionEvent): void {
+    this.#folded.drain(this.#folded.apply(event, this.#options.now())?.id);
+  }
+
+  show(event: SessionEvent): void {
+    const { view } = this.#folded;
+    if (this.#turnsBefore === undefined) {
+      this.#turnsBefore = view.main.turns;
+      this.#folded.markPast();
+    }
+    const subject = this.#folded.subjectOf(event);
+    const before = subject && { ...beforeOf(subject), modelWait: subject.modelWait };
+    const agent = this.#folded.apply(event, this.#options.now());
+    if (this.#options.silent) return;
+    if (agent?.kind === "sidekick" && !this.#wants("debug")) return void this.#folded.drain(agent.id);
+    if (agent) this.#showWait(agent, before?.modelWait);
+    this.#showBlocks(agent);
+    if (agent?.kind !== "main") this.#showBlocks(view.main);
+    if (this.#wants("debug")) this.#line(`${event.type} ${clip(JSON.stringify(event.data), 200)}`);
+    if (!agent) return;
+    if (agent.kind === "main") this.#showMain(before?.lastTool);
+    else if (this.#live) this.#collect();
+    else for (const text of this.#agentLines.linesOf(agent, before)) this.#line(text);
+  }
+
+  #wants(needed: LogLevel): boolean {
+    return levels.indexOf(this.#options.level) >= levels.indexOf(needed);
+  }
+
+  /** The live lines: the main agent's, then the tree of agents. */
+  #lines(): readonly string[] {
+    const { stderr, colour, labels, now } = this.#options;
+    const { view } = this.#folded;
     const awaited = waitedFor(view, view.main).length;
-    const turn = view.main.turns - (turnsBefore ?? 0);
-    const main = `${awaited > 0 ? `waiting for ${plural(awaited, "agent")}` : doing} · turn ${turn} · ${seconds(now() - started)}`;
+    const turn = view.main.turns - (this.#turnsBefore ?? 0);
+    const doing = awaited > 0 ? `waiting for ${plural(awaited, "agent")}` : this.#doing;
+    const main = `${doing} · turn ${turn} · ${seconds(now() - this.#started)}`;
     const width = Math.max(20, (stderr.columns ?? 80) - 1);
     const rows = Math.min(MAX_ROWS, Math.max(1, (stderr.rows ?? 24) - 1));
-    const { colour, labels } = options;
     return treeLines(main, view, { now: now(), width, rows, colour, ...(labels && { labels }) });
-  };
-  const drawn = live ? screen({ terminal: stderr, now, lines }) : undefined;
-  // Redraws every second while the model works, so that the program does not look frozen.
-  const ticking = drawn && setInterval(() => redraw(), 1_000);
-  ticking?.unref();
-  const held: string[] = [];
-  const line = (text: string): void => {
-    if (pauses > 0) return void held.push(text);
-    drawn?.clear();
-    stderr.write(`${sanitiseLine(`troupe: ${text}`)}\n`);
-    redraw();
-  };
-  const redraw = (): void => {
-    if (doing !== "" && pauses === 0) drawn?.change();
-  };
-  const collect = (): void => {
-    if (doing !== "" && pauses === 0) drawn?.collect();
-  };
-  const draw = (text: string): void => {
-    const isNew = text !== doing;
-    doing = text;
-    if (isNew) redraw();
-    else collect();
-  };
-  const waiting = (): void => {
-    const busy = busyAgents(view);
-    if (busy.length === 0 || options.waitMs === 0) return;
-    draw(`waiting for ${plural(busy.length, "agent")}`);
-    const names = clip(busy.map(nameOf).join(", "), 200);
-    if (!live && names !== waitedForText) line(`waiting for ${names}, at most ${seconds(options.waitMs)}`);
-    waitedForText = names;
-  };
-  const showMain = (toolBefore: AgentView["lastTool"]) => {
-    const { lastTool } = view.main;
-    if (!live && lastTool && lastTool !== toolBefore) return line(toolText(lastTool));
-    if (view.session.isMainIdle) return waiting();
-    const text = doingOf(view);
-    if (text !== "") draw(text);
-  };
-  const showBlocks = (agent: AgentView | undefined): void => {
-    for (const block of folded.drain(agent?.id)) {
-      const told = blockLines.lineOf(block);
-      if (told && wanted(told.level)) line(told.text);
-    }
-  };
-  /** Reports a wait for a model that has just begun. */
-  const showWait = (agent: AgentView, before: AgentView["modelWait"]): void => {
-    const { modelWait: wait } = agent;
-    if (!wait || wait === before || wait.attempt === undefined || !wanted("warning")) return;
-    const who = agent.kind === "main" ? "" : `${agent.id}: `;
-    const delay = ((wait.until ?? now()) - now()) / 1000;
-    line(`${who}${wait.reason}; try ${wait.attempt + 1} in ${delay.toFixed(1)} s`);
-  };
+  }
 
-  return {
-    pause() {
-      pauses++;
-      drawn?.clear();
-      return () => {
-        pauses--;
-        if (pauses === 0) for (const text of held.splice(0)) line(text);
-        redraw();
-      };
-    },
-    stop() {
-      clearInterval(ticking);
-      drawn?.stop();
-    },
-    recall(event) {
-      folded.drain(folded.apply(event, now())?.id);
-    },
-    show(event) {
-      if (turnsBefore === undefined) {
-        turnsBefore = view.main.turns;
-        folded.markPast();
-      }
-      const subject = folded.subjectOf(event);
-      const before = subject && { ...beforeOf(subject), modelWait: subject.modelWait };
-      const agent = folded.apply(event, now());
-      if (silent) return;
-      const isBeside = agent?.kind === "sidekick";
-      if (isBeside && !wanted("debug")) return void folded.drain(agent.id);
-      if (agent) showWait(agent, before?.modelWait);
-      showBlocks(agent);
-      if (agent?.kind !== "main") showBlocks(view.main);
-      if (wanted("debug")) line(`${event.type} ${clip(JSON.stringify(event.data), 200)}`);
-      if (!agent) return;
-      if (agent.kind === "main") return showMain(before?.lastTool);
-      if (live) return collect();
-      for (const text of agentLines.linesOf(agent, before)) line(text);
-    },
-  };
+  #line(text: string): void {
+    if (this.#pauses > 0) return void this.#held.push(text);
+    this.#screen?.clear();
+    this.#options.stderr.write(`${sanitiseLine(`troupe: ${text}`)}\n`);
+    this.#redraw();
+  }
+
+  #redraw(): void {
+    if (this.#doing !== "" && this.#pauses === 0) this.#screen?.change();
+  }
+
+  #collect(): void {
+    if (this.#doing !== "" && this.#pauses === 0) this.#screen?.collect();
+  }
+
+  #draw(text: string): void {
+    const isNew = text !== this.#doing;
+    this.#doing = text;
+    if (isNew) this.#redraw();
+    else this.#collect();
+  }
+
+  #showMain(toolBefore: AgentView["lastTool"]): void {
+    const { view } = this.#folded;
+    const { lastTool } = view.main;
+    const text = doingOf(view);
+    if (!this.#live && lastTool && lastTool !== toolBefore) this.#line(toolText(lastTool));
+    else if (view.session.isMainIdle) this.#showWaiting();
+    else if (text !== "") this.#draw(text);
+  }
+
+  /** Names the agents that an idle session waits for. */
+  #showWaiting(): void {
+    const { waitMs } = this.#options;
+    const busy = busyAgents(this.#folded.view);
+    if (busy.length === 0 || waitMs === 0) return;
+    this.#draw(`waiting for ${plural(busy.length, "agent")}`);
+    const names = clip(busy.map(nameOf).join(", "), 200);
+    if (!this.#live && names !== this.#waitedFor) this.#line(`waiting for ${names}, at most ${seconds(waitMs)}`);
+    this.#waitedFor = names;
+  }
+
+  #showBlocks(agent: AgentView | undefined): void {
+    for (const block of this.#folded.drain(agent?.id)) {
+      const told = this.#blockLines.lineOf(block);
+      if (told && this.#wants(told.level)) this.#line(told.text);
+    }
+  }
+
+  /** Reports a wait for a model that has just begun. */
+  #showWait(agent: AgentView, before: AgentView["modelWait"]): void {
+    const { modelWait: wait } = agent;
+    if (!wait || wait === before || wait.attempt === undefined || !this.#wants("warning")) return;
+    const who = agent.kind === "main" ? "" : `${agent.id}: `;
+    const now = this.#options.now();
+    const delay = ((wait.until ?? now) - now) / 1000;
+    this.#line(`${who}${wait.reason}; try ${wait.attempt + 1} in ${delay.toFixed(1)} s`);
+  }
 }
 
 /** Returns the main agent's current activity; empty if it is unknown. */

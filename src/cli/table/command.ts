@@ -1,5 +1,5 @@
 /**
- * The table of commands. Each file in this folder describes one command as plain data with a loader; `list.ts` is the
+ * The table of commands. Each file in this folder describes one command as plain data with a loader; `command-list.ts` is the
  * list. Dispatch, flag checks, suggestions, help, completion, the man page and the reference page all read it.
  * A prompt does not load it.
  */

@@ -53,5 +53,5 @@ export const mcp: Command = {
       notes: ["The flags apply to all of its sessions. Nobody can be asked, so calls that no rule allows are denied."],
     },
   ],
-  load: async () => (await import("../commands/mcp.ts")).runMcp,
+  load: async () => (await import("../mcp/mcp.ts")).runMcp,
 };

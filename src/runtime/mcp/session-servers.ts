@@ -1,3 +1,4 @@
+import { defined } from "../../lib/defined.ts";
 import { mcpAnswerers } from "../../session/requests/mcp-answers.ts";
 import type { McpServerConfig } from "../../tools/mcp/server.ts";
 import type { SessionSetup } from "../setup/session-setup.ts";
@@ -67,7 +68,7 @@ function opener(
         void listener.say("session.mcp_server_status_changed", {
           serverName,
           status,
-          ...(error !== undefined && { error }),
+          ...defined({ error }),
         }),
       onNotice: (message) => listener.warn("mcp", message),
       ...more,

@@ -1,5 +1,7 @@
 /** Checks a call of an MCP app with the same hooks as a model's call, and with the rules that deny the tool. */
+
 import type { CallToolResult } from "@modelcontextprotocol/client";
+import { defined } from "../../lib/defined.ts";
 import { isObject, type Json } from "../../lib/json.ts";
 import type { BeforeCall, CallEnd } from "../../loop/run.ts";
 import { decide } from "../../permissions/decide.ts";
@@ -103,7 +105,7 @@ async function requireAllowed(guarded: GuardedCall, given: Arguments): Promise<v
   const ruled = decide(policy, question);
   const asked: Decision = { decision: "allow", by: "default", reason: "whoever uses the app asked for it" };
   const opinion = hookOpinion(session.permissions.hooks);
-  const opinions = { emit: session.history.emit, broker: session.requests, signal, ...(opinion && { opinion }) };
+  const opinions = { emit: session.history.emit, broker: session.requests, signal, ...defined({ opinion }) };
   const verdict = await judgeUnasked(opinions, {
     question,
     decision: ruled.decision === "deny" ? ruled : asked,

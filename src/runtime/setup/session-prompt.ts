@@ -1,4 +1,5 @@
 import type { PromptRequest } from "../../context/system-prompt.ts";
+import { defined } from "../../lib/defined.ts";
 import { wrapped } from "../../lib/quoting.ts";
 import { clip } from "../../lib/text.ts";
 import { autopilotTools, formTools, interactiveTools } from "../../tools/builtin.ts";
@@ -56,7 +57,7 @@ export function choiceOf(
   const choice = {
     ...request.tools?.choice,
     excluded: [...(request.tools?.choice?.excluded ?? []), ...excludedTools],
-    ...(available !== undefined && { available }),
+    ...defined({ available }),
   };
   return board?.hidden(choice) ?? choice;
 }
@@ -92,7 +93,7 @@ export async function sessionPrompt(
     prompt: {
       ...promptOf(draft),
       ...organisation(draft),
-      ...(request.context?.systemMessage && { config: request.context.systemMessage }),
+      ...defined({ config: request.context?.systemMessage }),
     },
     transform: request.client?.program?.transform,
     ...(board?.consolidating && { system: board.consolidating.system }),

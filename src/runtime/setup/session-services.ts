@@ -1,3 +1,4 @@
+import { defined } from "../../lib/defined.ts";
 import type { ScheduleRegistry } from "../../session/modes/schedules.ts";
 import type { SessionOptions } from "../../session/session.ts";
 import type { SessionDatabase } from "../../tools/database/session-database.ts";
@@ -55,8 +56,7 @@ export function sessionServices(
     serverSummaries: () => summaries(mcp, workspace),
     servers: () => serverEntries(mcp, workspace),
     agents: lead,
-    ...(how.extensions && { extensions: how.extensions }),
-    ...(how.factories && { factories: how.factories }),
+    ...defined({ extensions: how.extensions, factories: how.factories }),
     ...(agents && { reloadAgents: () => agents.reload(), giveSubagents: (given) => agents.give(given) }),
     schedules,
     memories: () => memory?.count ?? 0,
@@ -70,7 +70,7 @@ export function sessionServices(
     async fork(toEventId) {
       const { forkSession } = await import("../sessions/fork-session.ts");
       const { session } = draft.listener;
-      const wish = { ...(toEventId !== undefined && { toEventId }), ...(session && { session }) };
+      const wish = { ...defined({ toEventId, session }) };
       return forkSession({ sessionId: draft.log.sessionId, ...wish }, draft);
     },
     readTodos: () => database.readTodos(),
@@ -82,6 +82,6 @@ async function serverEntries(mcp: SessionMcp | undefined, workspace: Workspace) 
   await mcp?.opened();
   return summaries(mcp, workspace).map(({ name, status, error }) => {
     const tools = mcp?.definitions(name)?.length;
-    return { name, status, ...(tools !== undefined && { tools }), ...(error !== undefined && { error }) };
+    return { name, status, ...defined({ tools, error }) };
   });
 }

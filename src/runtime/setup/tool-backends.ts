@@ -2,6 +2,7 @@ import { homedir } from "node:os";
 import { join } from "node:path";
 import { Checkpoints } from "../../checkpoints/checkpoints.ts";
 import { commandCheckpoints } from "../../checkpoints/command-checkpoints.ts";
+import { defined } from "../../lib/defined.ts";
 import { isInside } from "../../lib/node/paths.ts";
 import type { Redactor } from "../../lib/redact/redact.ts";
 import { secretValuesOf } from "../../lib/redact/redact-values.ts";
@@ -84,7 +85,7 @@ export function toolBackends(draft: SessionSetup, how: { workspace: Workspace; r
 function storeScope({ context }: SessionSetup, { settings }: Workspace): { scope?: StoreScope } {
   if (settings.effective.sessionStore === "all") return {};
   const { cwd, gitRoot } = context;
-  return { scope: { cwd, ...(gitRoot !== undefined && { gitRoot }) } };
+  return { scope: { cwd, ...defined({ gitRoot }) } };
 }
 
 function databaseOf(
@@ -112,7 +113,7 @@ export function sessionPlaces(
   const shared = {
     web: { userAgent: `troupe/${version}`, allowLocalhost: allowsLocalhost(environment) },
     database,
-    ...(search.port && { webSearch: search.port }),
+    ...defined({ webSearch: search.port }),
     ...(request.client?.program?.buffers && { buffers: request.client?.program.buffers }),
     ...(mcp && { mcp: { servers: () => mcp.servers } }),
   };

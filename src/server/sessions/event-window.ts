@@ -199,11 +199,24 @@ export class EventWindow {
     const kept = this.#last.kept + 1;
     const run = this.#runs.at(-1);
     if (run && run.position + run.count === position) run.count++;
-    else {
+    else if (run && position > run.position + run.count) {
+      this.#restore(position);
+      return;
+    } else {
       this.#cutTo(position);
       this.#runs.push({ number: kept, position, count: 1 });
     }
     this.#last = { ...this.#last, kept };
+  }
+
+  /** A rewind was taken back: events up to this position are in view again, with new numbers. */
+  #restore(position: number): void {
+    // Below the first rewind the view has always been the same.
+    const from = Math.min(...this.#runs.slice(1).map((run) => run.position), this.#runs.length > 1 ? position : 0);
+    this.#cutTo(from);
+    const count = position - from + 1;
+    this.#runs.push({ number: this.#last.kept + 1, position: from, count });
+    this.#last = { ...this.#last, kept: this.#last.kept + count };
   }
 
   /** Removes everything from this position on after a rewind, including ephemeral events about it. */

@@ -1,4 +1,5 @@
 /** Runs one turn of a subagent: the same loop in the same log, under its own id. */
+import { defined } from "../../lib/defined.ts";
 import { quoted, wrapped } from "../../lib/quoting.ts";
 import { type Outcome, runLoop } from "../../loop/loop.ts";
 import type { LimitReached } from "../../loop/run.ts";
@@ -116,7 +117,7 @@ async function work(turn: AgentTurn, how: { stop: AbortSignal; gate: Gate }): Pr
     source: "subagent",
     cacheKey: `${settings.log.sessionId}/${task.id}`,
     agent: { id: task.id, name: spec.agentName, parentId: task.parentId },
-    ...(turn.priority && { priority: turn.priority }),
+    ...defined({ priority: turn.priority }),
     limitReached: (expected) => turn.limitReached(expected),
     settled: () => turn.settled(),
     beforeStopping: how.gate.beforeStopping,
@@ -183,7 +184,7 @@ function whoIs({ task, transcriptPath }: AgentTurn) {
     agentDisplayName: spec.agentDisplayName,
     agentId: id,
     agentType: spec.agentName,
-    ...(parentId !== undefined && { parentAgentId: parentId }),
+    ...defined({ parentAgentId: parentId }),
   };
 }
 

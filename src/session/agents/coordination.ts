@@ -2,7 +2,9 @@
  * Coordinated workers. They are ordinary tasks: in the registry, in the log, run by the loop, with the permissions of
  * the requesting agent. Unlike other tasks, they get their tools and prompt from the call.
  */
+
 import type { AgentDefinition } from "../../agents/agent.ts";
+import { defined } from "../../lib/defined.ts";
 import type { Stamp } from "../../lib/stamp.ts";
 import type { LimitReached } from "../../loop/run.ts";
 import { patientProvider } from "../../model/patient-provider.ts";
@@ -88,7 +90,7 @@ async function runWorker(
   const state: WorkerState = {};
   const began = stamp.monotonic();
   const key = {
-    ...(agentId !== undefined && { parentId: agentId }),
+    ...defined({ parentId: agentId }),
     toolCallId: worker.parentCallId,
     agentDisplayName: worker.displayName,
   };
@@ -99,8 +101,7 @@ async function runWorker(
     const { id } = await registry.create({
       ...key,
       ...newTask(worker),
-      ...(parent?.spec.model !== undefined && { model: parent.spec.model }),
-      ...(worktree !== undefined && { worktree }),
+      ...defined({ model: parent?.spec.model, worktree }),
     });
     how.onId(id);
     const task = await ended(id, parts, { signal, toolCallId: worker.parentCallId });

@@ -1,4 +1,5 @@
 /** MCP calls that continue in the background, as tasks of the registry. */
+import { defined } from "../../lib/defined.ts";
 import { clip } from "../../lib/text.ts";
 import type { TurnEnd } from "../../tasks/ports.ts";
 import type { Registry } from "../../tasks/registry.ts";
@@ -32,7 +33,7 @@ async function start(
   const { agentId, registry, errands } = parts;
   const { toolCallId, serverName, toolName } = call;
   const key = {
-    ...(agentId !== undefined && { parentId: agentId }),
+    ...defined({ parentId: agentId }),
     toolCallId,
     agentDisplayName: clip(`${serverName}/${toolName}`, 200),
   };
@@ -139,10 +140,7 @@ function progressOf(status: McpTaskStatus): Omit<McpTaskProgress, "updatedAt"> {
   return {
     taskId,
     status: state,
-    ...(message !== undefined && { message }),
-    ...(progress !== undefined && { progress }),
-    ...(total !== undefined && { total }),
-    ...(warning !== undefined && { warning }),
+    ...defined({ message, progress, total, warning }),
   };
 }
 

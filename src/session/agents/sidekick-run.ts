@@ -1,5 +1,7 @@
 /** Runs a sidekick: the same loop as other agents, with smaller limits. Its only output is its inbox messages. */
+
 import { filledIn } from "../../commands/lines.ts";
+import { defined } from "../../lib/defined.ts";
 import { stoppable } from "../../lib/node/stoppable.ts";
 import { quoted } from "../../lib/quoting.ts";
 import { clip } from "../../lib/text.ts";
@@ -213,7 +215,7 @@ export class SidekickRun implements Life {
           const triggerId = this.#current?.id;
           const entryId = await send({
             ...{ senderName: definition.name, senderType: SENDER_TYPE, summary: oneLine(summary), content },
-            ...(triggerId !== undefined && { triggerId }),
+            ...defined({ triggerId }),
           });
           this.#sent++;
           return entryId;

@@ -2,6 +2,7 @@
  * Answers requests of MCP servers during a tool call. Elicitation is passed to the session's clients as a request of
  * kind "elicitation". Sampling requires a permission and runs on the session's model, within its budget.
  */
+import { defined } from "../../lib/defined.ts";
 import { clip } from "../../lib/text.ts";
 import { decide } from "../../permissions/decide.ts";
 import { TroupeError } from "../../protocol/errors.ts";
@@ -48,7 +49,7 @@ async function elicit(
   const data: RequestData<"elicitation"> = {
     message,
     elicitationSource: serverName,
-    ...(toolCallId !== undefined && { toolCallId }),
+    ...defined({ toolCallId }),
     ...(request.mode === "url"
       ? { mode: "url", url: request.url }
       : { mode: "form", requestedSchema: request.requestedSchema }),

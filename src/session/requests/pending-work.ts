@@ -2,6 +2,7 @@
  * Work that a process left when it ended: calls that waited for a client, and their requests.
  * Only calls that certainly have not run here are resumed: a call without a permission yet, a question, a client tool.
  */
+import { defined } from "../../lib/defined.ts";
 import type { Json } from "../../lib/json.ts";
 import { REDACTED } from "../../lib/redact/redact.ts";
 import type { LeftCall, PendingTurn } from "../../loop/run.ts";
@@ -154,7 +155,7 @@ function withPermissions(call: ToolCall, { permissions }: Trace): GoingOn | unde
   const otherwise = own && externalTool({ name, description: own.toolDescription });
   const ask = hook?.kind === "hook" ? (hook.hookMessage ?? "") : undefined;
   return {
-    left: { call, ...(otherwise && { otherwise }), ...(ask !== undefined && { ask }) },
+    left: { call, ...defined({ otherwise, ask }) },
     requests: asked.map(([requestId, { request, result }]) => ({
       ...{ kind: "permission" as const, requestId, toolCallId, data: { permissionRequest: request } },
       ...(result && result.kind !== "cancelled" && { answer: result }),

@@ -1,3 +1,4 @@
+import { defined } from "../../lib/defined.ts";
 import type { Emit, EventData } from "../../protocol/event.ts";
 import type { PromptAndTools } from "../session-model.ts";
 import type { SessionHooks } from "./hooked-calls.ts";
@@ -54,7 +55,7 @@ async function hooked(prompt: EventData<"user.message">, parts: AcceptedPrompt):
   const plain = async (): Promise<HookedPrompt> => ({ before: [], prompt: await shownAs(prompt, form), after: [] });
   if (!promptIsHooked(hooks, source !== undefined)) return plain();
   try {
-    return await hookPrompt(hooks, prompt, { signal, form, ...(source && { source }) });
+    return await hookPrompt(hooks, prompt, { signal, form, ...defined({ source }) });
   } catch (error) {
     if (signal.aborted) return plain();
     throw error;

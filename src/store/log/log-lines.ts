@@ -30,7 +30,7 @@ export class LogLines {
   readonly #path: string;
   /** Offsets of the lines 0, 256, 512, … counted from 0. */
   readonly #marks: number[] = [0];
-  /** Where the last page ended, so that following the end of a log costs what is new. */
+  /** The end of the last page, so that following the end of a log costs what is new. */
   #recent = { line: 0, offset: 0 };
 
   constructor(path: string) {

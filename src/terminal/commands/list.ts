@@ -3,7 +3,7 @@ import type { Host } from "../host.ts";
 import type { CommandEntry } from "../input/completion.ts";
 import { themeNames } from "../screen/style.ts";
 import { openHelp, openTranscript, openTree, showCost } from "./overlays.ts";
-import { openAgents, openModels, openRewind, openSessions, openThemes } from "./pickers.ts";
+import { forkSession, openAgents, openModels, openRewind, openSessions, openThemes } from "./pickers.ts";
 import { exportTranscript, showDiff } from "./reports.ts";
 
 export interface LocalCommand extends CommandEntry {
@@ -20,7 +20,14 @@ export const localCommands: readonly LocalCommand[] = [
   { name: "model", description: "Choose the model", hint: "[name]", takes: alone, run: openModels },
   { name: "agent", description: "Choose the agent that leads", hint: "[name]", takes: alone, run: openAgents },
   { name: "resume", description: "Open another session", takes: alone, run: openSessions },
-  { name: "rewind", description: "Take the conversation back to a message", takes: alone, run: openRewind },
+  {
+    name: "rewind",
+    description: "Take the conversation back to a message, or take that back",
+    hint: "[redo]",
+    takes: (args) => args === "" || args === "redo",
+    run: openRewind,
+  },
+  { name: "fork", description: "Go on in a copy of this session", takes: alone, run: forkSession },
   { name: "tasks", description: "Show the tree of agents", takes: alone, run: openTree },
   { name: "diff", description: "Show what the session changed in files", takes: alone, run: showDiff },
   { name: "cost", description: "Show tokens and cost per agent", takes: alone, run: showCost },

@@ -3,7 +3,7 @@ import type { SessionEvent } from "../../protocol/event.ts";
 import { agentRows } from "../../view/agent-rows.ts";
 import type { Block } from "../../view/blocks.ts";
 import { SessionView } from "../../view/session-view.ts";
-import type { AgentView } from "../../view/view.ts";
+import type { AgentView, View } from "../../view/view.ts";
 import type { Host } from "../host.ts";
 import { Pager } from "../overlays/pager.ts";
 import { AgentTreeOverlay } from "../overlays/tree.ts";
@@ -59,6 +59,11 @@ export function openTree(app: Host): void {
       message: (agentId) => app.aim({ kind: "agent", label: `to ${agentId} ›`, draft: "", agentId }),
       stop: (agentId) => request("session.tasks.cancel", agentId),
       background: (agentId) => request("session.tasks.promoteToBackground", agentId),
+      answer: (itemId) => {
+        app.attention.bring(itemId, app.view);
+        app.attention.focus();
+      },
+      watch: (agentId) => app.notices.watch(agentId),
     }),
   );
 }
@@ -185,7 +190,21 @@ export function showCost(app: Host): void {
     ...agentRows(view).flatMap((one) =>
       one.kind === "agent" ? [row(safeLine(`${"  ".repeat(one.depth)}${one.agent.id}`), one.agent)] : [],
     ),
+    ...budgetLines(view).map((line) => `  ${safeLine(line)}`),
   ]);
+}
+
+/** Limits that were set, how much of them is used, and the last one that ended something. */
+function budgetLines({ budget, agents }: View): string[] {
+  const { maxAiCredits, usedNanoAiu, reached } = budget;
+  const credits =
+    maxAiCredits === undefined ? [] : [`budget: ${((usedNanoAiu ?? 0) / 1e9).toFixed(2)} of ${maxAiCredits} credits`];
+  const limited = [...agents.values()].flatMap(({ id, limits }) => {
+    const set = Object.entries(limits ?? {}).filter(([, value]) => typeof value === "number");
+    return set.length === 0 ? [] : [`limits of ${id}: ${set.map(([name, value]) => `${name} ${value}`).join(", ")}`];
+  });
+  const ended = reached === undefined ? [] : [`${reached.agentId ?? "the main agent"}: ${reached.message}`];
+  return [...credits, ...limited.slice(0, 20), ...ended];
 }
 
 function readEvents(app: Host, use: (events: readonly SessionEvent[]) => void): void {

@@ -1,4 +1,6 @@
 /** Lists to choose from: models, agents, sessions, points to rewind to. */
+import { plural } from "../../lib/text.ts";
+import { type Holder, holdersOf } from "../find-session.ts";
 import type { Host } from "../host.ts";
 import { type Choice, Picker } from "../overlays/picker.ts";
 import { safeLine } from "../screen/safe.ts";
@@ -8,23 +10,38 @@ import { tokensText } from "../transcript/block-lines.ts";
 interface ModelEntry {
   readonly id: string;
   readonly name: string;
+  /** US dollars per million tokens. */
+  readonly price?: { readonly input: number; readonly output: number };
   readonly capabilities?: { readonly limits?: { readonly max_context_window_tokens?: number } };
 }
 
 export async function openModels(app: Host): Promise<void> {
   const { list } = await app.call<{ list: readonly ModelEntry[] }>("session.model.list");
-  const current = app.session?.view.session.model;
-  const choices = list.map(({ id, name, capabilities }) => {
+  const { model: current, reasoningEffort } = app.view.session;
+  const choices = list.map(({ id, name, price, capabilities }) => {
     const window = capabilities?.limits?.max_context_window_tokens;
     const facts = [
-      id === current ? "in use" : "",
-      name === id ? "" : name,
-      window ? `${tokensText(window)} tokens` : "",
+      id === current && `in use${reasoningEffort === undefined ? "" : `, effort ${reasoningEffort}`}`,
+      name !== id && name,
+      window && `${tokensText(window)} tokens`,
+      price && (price.input + price.output === 0 ? "free" : `$${price.input} in, $${price.output} out per million`),
     ];
-    return { value: id, label: id, detail: facts.filter((fact) => fact !== "").join(" · ") };
+    return { value: id, label: id, detail: facts.filter((fact) => fact).join(" · ") };
   });
   pick(app, "Model", choices, async (modelId) => {
-    await app.call("session.model.switchTo", { modelId });
+    if (modelId === "understudy") await app.call("session.model.switchTo", { modelId });
+    else chooseEffort(app, modelId);
+  });
+}
+
+const EFFORTS = ["low", "medium", "high", "xhigh"] as const;
+
+/** Models differ in what they take; one that does not know the effort says so at the next prompt. */
+function chooseEffort(app: Host, modelId: string): void {
+  const usual = { value: "", label: "usual", detail: "what the model does by itself" };
+  const choices = [usual, ...EFFORTS.map((effort) => ({ value: effort, label: effort, detail: "" }))];
+  pick(app, `Effort of ${safeLine(modelId)}`, choices, async (effort) => {
+    await app.call("session.model.switchTo", { modelId, ...(effort !== "" && { reasoningEffort: effort }) });
   });
 }
 
@@ -44,26 +61,36 @@ export async function openAgents(app: Host): Promise<void> {
   });
 }
 
+/** Sessions that are open elsewhere come first: opening one joins it there. */
 export async function openSessions(app: Host): Promise<void> {
-  const sessions = (await app.client?.listSessions()) ?? [];
-  const open = (await app.client?.request("sessions.checkInUse", {
-    sessionIds: sessions.map((one) => one.sessionId),
-  })) as { inUse: readonly string[] } | undefined;
-  const choices = sessions
-    .filter(({ sessionId }) => sessionId !== app.session?.id)
-    .map(({ sessionId, name, summary, modifiedTime, context }) => ({
+  const { client } = app;
+  if (!client) return;
+  const sessions = (await client.listSessions()).filter(({ sessionId }) => sessionId !== app.session?.id);
+  const asked = sessions.slice(0, MAX_ASKED).map(({ sessionId }) => sessionId);
+  const { ownPid, holders } = await holdersOf(client, asked);
+  const states = new Map(holders.map(({ sessionId, holder }) => [sessionId, stateText(holder, ownPid)]));
+  const choices = sessions.map(({ sessionId, name, summary, modifiedTime, context }) => {
+    const state = states.get(sessionId) ?? "";
+    const place = context?.cwd === app.options.cwd ? "here" : context?.cwd;
+    return {
       value: sessionId,
       label: safeLine(name ?? summary ?? "(nothing said)").slice(0, 60),
-      detail: [
-        modifiedTime.slice(0, 16).replace("T", " "),
-        context?.cwd === app.options.cwd ? "here" : context?.cwd,
-        open?.inUse.includes(sessionId) ? "open elsewhere" : "",
-        sessionId.slice(0, 8),
-      ]
+      detail: [state, modifiedTime.slice(0, 16).replace("T", " "), place, sessionId.slice(0, 8)]
         .filter((fact) => fact)
         .join(" · "),
-    }));
-  pick(app, "Session to open", choices, (sessionId) => app.switchTo(sessionId));
+      isOpen: state === OPEN,
+    };
+  });
+  const sorted = [...choices.filter(({ isOpen }) => isOpen), ...choices.filter(({ isOpen }) => !isOpen)];
+  pick(app, "Session to open", sorted, (sessionId) => app.switchTo(sessionId));
+}
+
+const MAX_ASKED = 1_000;
+const OPEN = "open elsewhere";
+
+function stateText(holder: Holder, ownPid: number): string {
+  if (holder.kind === "died") return "died";
+  return holder.kind === "process" && holder.pid !== ownPid ? OPEN : "";
 }
 
 interface RewindPoint {
@@ -74,36 +101,75 @@ interface RewindPoint {
   readonly fileCount: number;
 }
 
-export async function openRewind(app: Host): Promise<void> {
+/** `/rewind redo` takes the last rewind back. */
+export async function openRewind(app: Host, args = ""): Promise<void> {
+  if (args === "redo") return redo(app);
   const { points } = await app.call<{ points: readonly RewindPoint[] }>("session.history.listRewindPoints");
   const choices = [...points].reverse().map((point) => ({
     value: point,
     label: safeLine(point.userMessage).slice(0, 60),
-    detail: `${point.timestamp.slice(11, 16)} · ${point.fileCount} files changed since`,
+    detail: `${point.timestamp.slice(11, 16)} · ${plural(point.fileCount, "file")} changed since`,
   }));
   pick(app, "Rewind to before this message", choices, (point) => rewindHow(app, point));
 }
 
-/** Conversation alone, or with the files; the files that would change are named. */
+async function redo(app: Host): Promise<void> {
+  const { restoredFiles = [] } = await app.call<{ restoredFiles?: readonly string[] }>("session.history.restoreRewind");
+  app.commit([app.style.yellow(`the rewind was taken back${fileText(restoredFiles)}`)]);
+}
+
+const fileText = (files: readonly string[]): string =>
+  files.length === 0 ? "" : `; ${plural(files.length, "file")}: ${safeLine(files.join(", ")).slice(0, 300)}`;
+
+interface RewindFile {
+  readonly path: string;
+  readonly changeType: string;
+  readonly linesAdded: number;
+  readonly linesRemoved: number;
+}
+
+/** Conversation alone, or with the files; every file that would change is listed. */
 async function rewindHow(app: Host, point: RewindPoint): Promise<void> {
-  const preview = await app.call<{
-    files: readonly { path: string; changeType: string; linesAdded: number; linesRemoved: number }[];
-  }>("session.history.previewRewind", { eventId: point.eventId });
-  const files = preview.files.map(({ path, linesAdded, linesRemoved }) => `${path} (+${linesAdded} −${linesRemoved})`);
+  const { files } = await app.call<{ files: readonly RewindFile[] }>("session.history.previewRewind", {
+    eventId: point.eventId,
+  });
   const conversation = { value: "conversation", label: "conversation", detail: "files stay as they are" };
   const both = {
     value: "conversation-and-files",
     label: "conversation and files",
-    detail: `takes back: ${files.join(", ").slice(0, 400)}`,
+    detail: `brings back ${plural(files.length, "file")}`,
   };
   const choices = files.length > 0 && point.canRestoreFiles ? [conversation, both] : [conversation];
-  pick(app, `Rewind to before: ${safeLine(point.userMessage).slice(0, 60)}`, choices, async (mode) => {
-    await app.call("session.history.rewind", { eventId: point.eventId, mode });
+  const notes = files.map(({ path, changeType, linesAdded, linesRemoved }) =>
+    safeLine(`${changeType.padEnd(9)} ${path}  +${linesAdded} −${linesRemoved}`),
+  );
+  const title = `Rewind to before: ${safeLine(point.userMessage).slice(0, 60)}`;
+  const rewind = async (mode: string): Promise<void> => {
+    const end = await app.call<{ restoredFiles?: readonly string[]; skippedFiles?: readonly unknown[] }>(
+      "session.history.rewind",
+      { eventId: point.eventId, mode },
+    );
     app.editor.set(point.userMessage);
+    const skipped = end.skippedFiles?.length ?? 0;
     app.commit([
-      app.style.yellow("rewound; the message is back in the prompt. troupe rewind --restore takes it back."),
+      app.style.yellow(`rewound; the message is back in the prompt${fileText(end.restoredFiles ?? [])}`),
+      ...(skipped > 0
+        ? [app.style.yellow(`  ${plural(skipped, "file")} changed since by others stayed as they are`)]
+        : []),
+      app.style.dim("  /rewind redo takes it back"),
     ]);
-  });
+  };
+  pick(app, title, choices, rewind, notes.length > 0 ? ["Changed since by this session:", ...notes] : []);
+}
+
+/** Makes a second session from this conversation and opens it; the first one stays as it is. */
+export async function forkSession(app: Host): Promise<void> {
+  const { client, session } = app;
+  if (!client || !session) return;
+  const { sessionId } = (await client.request("sessions.fork", { sessionId: session.id })) as { sessionId: string };
+  const before = session.id.slice(0, 8);
+  await app.switchTo(sessionId);
+  app.commit([app.style.dim(`this is a copy; the first session is ${before} (/resume)`)]);
 }
 
 export function openThemes(app: Host): void {
@@ -115,9 +181,15 @@ export function openThemes(app: Host): void {
   });
 }
 
-function pick<T>(app: Host, title: string, choices: readonly Choice<T>[], run: (value: T) => Promise<void>): void {
+function pick<T>(
+  app: Host,
+  title: string,
+  choices: readonly Choice<T>[],
+  run: (value: T) => Promise<void>,
+  notes: readonly string[] = [],
+): void {
   const onChoose = (value: T): void => {
     run(value).catch((error: unknown) => app.fail(error));
   };
-  app.openOverlay(new Picker({ title, choices, style: app.style, onChoose }));
+  app.openOverlay(new Picker({ title, choices, style: app.style, onChoose, notes }));
 }

@@ -16,6 +16,8 @@ export interface PickerOptions<T> {
   readonly style: Style;
   onChoose(value: T): void;
   readonly empty?: string;
+  /** Lines below the list that cannot be chosen. */
+  readonly notes?: readonly string[];
 }
 
 export class Picker<T> implements Overlay {
@@ -35,7 +37,7 @@ export class Picker<T> implements Overlay {
   }
 
   rows(size: Size): readonly string[] {
-    const { title, style, empty } = this.#options;
+    const { title, style, empty, notes = [] } = this.#options;
     const shown = this.#shown;
     const room = Math.max(1, size.rows - 3);
     this.#selected = Math.max(0, Math.min(this.#selected, shown.length - 1));
@@ -46,9 +48,11 @@ export class Picker<T> implements Overlay {
       const row = `${isSelected ? "▸" : " "} ${safeLine(label).padEnd(width)}  ${style.dim(safeLine(detail))}`;
       return isSelected ? style.bold(row) : row;
     });
+    const below = notes.length > 0 ? ["", ...notes.map((note) => style.dim(safeLine(note)))] : [];
+    const shownList = list.length > 0 ? list : [style.dim(empty ?? "nothing found")];
     return framed(size, {
       title: style.bold(title),
-      body: [`filter: ${safeLine(this.#filter)}`, ...(list.length > 0 ? list : [style.dim(empty ?? "nothing found")])],
+      body: [`filter: ${safeLine(this.#filter)}`, ...shownList, ...below],
       footer: style.dim("type to filter · ↑↓ · Enter chooses · Esc closes"),
     });
   }

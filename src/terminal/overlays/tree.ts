@@ -1,7 +1,7 @@
 /** All agents of the session as a tree: who works on what, what it used, and what it waits for. */
 import { agentRows, groupText } from "../../view/agent-rows.ts";
 import type { AgentView, View } from "../../view/view.ts";
-import { waitChain, waitText } from "../../view/waits.ts";
+import { type WaitLink, waitChain, waitText } from "../../view/waits.ts";
 import { agentRow } from "../panels/strip.ts";
 import { safeLine } from "../screen/safe.ts";
 import type { Style } from "../screen/style.ts";
@@ -15,6 +15,10 @@ export interface TreePorts {
   message(agentId: string): void;
   stop(agentId: string): void;
   background(agentId: string): void;
+  /** Shows the request that the agent waits for. */
+  answer(itemId: string): void;
+  /** Tells the user when the agent has ended. Returns false when that was asked for before: then no longer. */
+  watch(agentId: string): boolean;
 }
 
 export class AgentTreeOverlay implements Overlay {
@@ -24,6 +28,7 @@ export class AgentTreeOverlay implements Overlay {
   /** The agent for which `x` was pressed once. */
   #armed: string | undefined;
   #showsFinished = true;
+  #said = "";
 
   constructor(ports: TreePorts) {
     this.#ports = ports;
@@ -67,7 +72,9 @@ export class AgentTreeOverlay implements Overlay {
     return framed(size, {
       title: style.bold(`Agents · ${count} at work · ${agents.length} shown`),
       body: [...empty, ...filled.slice(empty.length), style.dim("─".repeat(20)), ...details],
-      footer: style.dim("Enter open · m message · x x stop · b background · f finished · q close"),
+      footer: style.dim(
+        `${this.#said}Enter open · m message · w wait · x x stop · b background · f finished · q close`,
+      ),
     });
   }
 
@@ -77,7 +84,8 @@ export class AgentTreeOverlay implements Overlay {
     const { inputTokens, outputTokens, costUsd } = agent.subtree;
     const cost = costUsd > 0 ? ` · $${costUsd.toFixed(3)} with its agents` : "";
     const facts = [agent.model, agent.worktree && `worktree ${agent.worktree}`].filter((fact) => fact);
-    const wait = waitText(waitChain(this.#ports.view(), agent.id));
+    const chain = waitChain(this.#ports.view(), agent.id);
+    const wait = waitText(chain);
     return [
       safeLine(`${agent.id} · ${agent.description}`),
       style.dim(
@@ -86,7 +94,7 @@ export class AgentTreeOverlay implements Overlay {
       style.dim(`prompt: ${safeLine(agent.prompt).slice(0, 300)}`),
       ...(agent.result === undefined ? [] : [style.dim(`result: ${safeLine(agent.result).slice(0, 300)}`)]),
       ...(agent.error === undefined ? [] : [style.red(`error: ${safeLine(agent.error).slice(0, 300)}`)]),
-      ...(wait === "" ? [] : [style.yellow(`waits: ${safeLine(wait)}`)]),
+      ...(wait === "" ? [] : [style.yellow(`waits: ${safeLine(wait)}${resolvedBy(chain)}`)]),
     ];
   }
 
@@ -94,6 +102,7 @@ export class AgentTreeOverlay implements Overlay {
     const agent = this.#agents[this.#selected];
     const key = id ?? data;
     if (key !== "x") this.#armed = undefined;
+    this.#said = "";
     switch (key) {
       case "q":
       case "escape":
@@ -128,6 +137,15 @@ export class AgentTreeOverlay implements Overlay {
       case "b":
         this.#ports.background(agent.id);
         return undefined;
+      case "a": {
+        const link = waitChain(this.#ports.view(), agent.id).findLast(({ kind }) => kind === "attention");
+        if (link?.kind !== "attention") return undefined;
+        this.#ports.answer(link.item.id);
+        return "close";
+      }
+      case "w":
+        this.#said = this.#ports.watch(agent.id) ? "you are told when it is done · " : "you are not told any more · ";
+        return undefined;
       case "x":
         if (this.#armed === agent.id) this.#ports.stop(agent.id);
         this.#armed = this.#armed === agent.id ? undefined : agent.id;
@@ -135,5 +153,19 @@ export class AgentTreeOverlay implements Overlay {
       default:
         return undefined;
     }
+  }
+}
+
+/** The key that ends the wait, where there is one. */
+function resolvedBy(chain: readonly WaitLink[]): string {
+  switch (chain.at(-1)?.kind) {
+    case "attention":
+      return " · a answers it";
+    case "agent":
+      return " · x x on it stops it";
+    case "slot":
+      return " · x x on another agent makes room";
+    default:
+      return "";
   }
 }

@@ -8,6 +8,7 @@ import { safeCode, safeLine } from "../screen/safe.ts";
 import type { Style } from "../screen/style.ts";
 import { clipRow, widthOf, wrapPlain } from "../screen/width.ts";
 import { cardRows } from "./card.ts";
+import { progressRows } from "./progress.ts";
 import { agentStrip } from "./strip.ts";
 
 interface PromptState {
@@ -76,9 +77,10 @@ export function liveRegion(input: LiveInput): Live {
   const card = take(ui.card ? cardRows(ui.card, { style, columns, maxRows: Math.max(3, left - others) }) : []);
   const queue = take(queued.slice(-Math.max(1, left - Math.min(1, strip.length))));
   const agents = take(strip);
+  const progress = take(view ? progressRows(view, style) : []);
   const tools = take(view ? toolRows(view.main, { style, now: input.now }) : []);
   const tail = take(view ? tailRows(view.main, { style, columns }) : [], "tail");
-  const parts = [...tail, ...tools, ...agents, ...card, ...queue, ...popup];
+  const parts = [...tail, ...tools, ...progress, ...agents, ...card, ...queue, ...popup];
   // An empty row sets the region apart from the text above it, where there is room.
   const gap = size.rows >= MIN_ROWS_FOR_GAP && left > 0 ? [""] : [];
   const above = [...gap, ...parts, statusRow(ui, style, columns)];

@@ -1,4 +1,4 @@
-/** What the whole page shares: the list of sessions, the open session, the clock and short messages. */
+/** State that the whole page shares: the list of sessions, the open session, the clock and short messages. */
 import { computed, effect, signal } from "@preact/signals";
 import type { SessionEvent } from "../../protocol/event.ts";
 import type { AttentionRow, Boot, ListMessage, SessionRow } from "../api.ts";

@@ -129,10 +129,12 @@ function seatOf(session: Session): ModelSelection {
 const ASSUMED_WINDOW = 128_000;
 
 /** Returns a model in the form of the wire. */
-export function modelInfo({ id, name, contextWindow, maxOutputTokens, vision }: ModelRow): object {
+export function modelInfo({ id, name, contextWindow, maxOutputTokens, vision, price }: ModelRow): object {
   return {
     id,
     name,
+    // An extension of the protocol: US dollars per million tokens.
+    ...(price && { price: { input: price.input, output: price.output } }),
     capabilities: {
       supports: { vision: vision ?? true, reasoningEffort: true },
       limits: {

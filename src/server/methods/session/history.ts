@@ -58,6 +58,11 @@ export const historyMethods: MethodTable = {
       return session.history.rewinds.rewind(eventId, { files: mode === "conversation-and-files" });
     },
   ),
+  // Takes the last rewind back.
+  "session.history.restoreRewind": sessionMethod(
+    () => ({ files: z.boolean().default(true) }),
+    async ({ files }, { session }) => session.history.rewinds.restore({ files }),
+  ),
   "sessions.fork": method(
     () => z.object({ sessionId: z.string(), toEventId: z.string().optional(), name: z.string().optional() }),
     async ({ sessionId, toEventId, name }, { server, hub }) => {

@@ -11,6 +11,8 @@ import { VirtualList } from "./virtual-list.tsx";
 export interface TreeProps {
   readonly view: View;
   readonly selected: string;
+  /** The view changes in place; a new number draws it again. */
+  readonly revision: number;
   onSelect(id: string): void;
 }
 
@@ -21,7 +23,7 @@ interface Entry {
   readonly depth: number;
 }
 
-export function AgentTree({ view, selected, onSelect }: TreeProps): JSX.Element {
+export function AgentTree({ view, selected, revision, onSelect }: TreeProps): JSX.Element {
   const entries = treeEntries(view);
   return (
     <VirtualList
@@ -33,7 +35,14 @@ export function AgentTree({ view, selected, onSelect }: TreeProps): JSX.Element 
       keyOf={({ key }) => key}
       render={({ agent, text, depth }) =>
         agent ? (
-          <AgentRow agent={agent} view={view} depth={depth} isSelected={agent.id === selected} onSelect={onSelect} />
+          <AgentRow
+            agent={agent}
+            view={view}
+            depth={depth}
+            isSelected={agent.id === selected}
+            revision={revision}
+            onSelect={onSelect}
+          />
         ) : (
           <div class="group" style={{ paddingLeft: `${8 + depth * 14}px` }}>
             {text}
@@ -62,6 +71,7 @@ interface RowProps {
   readonly view: View;
   readonly depth: number;
   readonly isSelected: boolean;
+  readonly revision: number;
   onSelect(id: string): void;
 }
 
@@ -72,13 +82,14 @@ function AgentRow({ agent, view, depth, isSelected, onSelect }: RowProps): JSX.E
   return (
     <button
       type="button"
-      class={`agent ${isSelected ? "selected" : ""}`}
+      class={`agent-row ${isSelected ? "selected" : ""}`}
       aria-current={isSelected}
       style={{ paddingLeft: `${8 + depth * 14}px` }}
       onClick={() => onSelect(agent.id)}
     >
       <span class="top">
-        <span class="name">{isMain ? "main agent" : sanitise(agent.displayName || agent.name)}</span>
+        <span class="name">{isMain ? "main agent" : sanitise(agent.id)}</span>
+        {!isMain && <span class="type">{sanitise(agent.name)}</span>}
         <StateLabel state={agent.status} />
         <span class="cost">{money(agent.subtree.costUsd, agent.subtree.isCostKnown)}</span>
       </span>

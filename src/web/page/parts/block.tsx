@@ -128,6 +128,8 @@ export function StreamingView({ parts, tail, reasoning }: StreamingProps): JSX.E
 }
 
 interface StreamingProps {
+  /** The reply changes in place; a new number draws it again. */
+  readonly revision: number;
   readonly parts: readonly Block[];
   readonly tail: MarkdownPart | undefined;
   readonly reasoning: string;
@@ -161,7 +163,14 @@ const stateWords: Readonly<Record<ToolCard["state"], string>> = {
   interrupted: "interrupted",
 };
 
-export function ToolView({ card, event }: { card: ToolCard; event: SessionEvent | undefined }): JSX.Element {
+export interface ToolProps {
+  readonly card: ToolCard;
+  readonly event: SessionEvent | undefined;
+  /** A running call changes in place; a new number draws it again. */
+  readonly revision?: number;
+}
+
+export function ToolView({ card, event }: ToolProps): JSX.Element {
   const [isWhole, setWhole] = useState(false);
   const took = card.endedAt === undefined ? "" : duration(card.endedAt - card.startedAt);
   const hasMore = (card.output.hiddenCharacters > 0 || (card.diff?.hiddenCharacters ?? 0) > 0) && event !== undefined;

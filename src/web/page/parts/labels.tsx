@@ -1,5 +1,5 @@
 /** Small labels. Colour never stands alone: every state has its word. */
-import type { JSX } from "preact";
+import type { ComponentChildren, JSX } from "preact";
 import type { AgentStatus } from "../../../view/view.ts";
 import type { SessionState } from "../../api.ts";
 
@@ -27,5 +27,21 @@ export function Fact({
       <dt>{name}</dt>
       <dd>{children}</dd>
     </div>
+  );
+}
+
+/** A table that may be wider than the page. */
+export function TableBox({
+  label,
+  children,
+}: {
+  readonly label: string;
+  readonly children: ComponentChildren;
+}): JSX.Element {
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls must be reachable by keyboard
+    <section class="table" aria-label={label} tabIndex={0}>
+      <table>{children}</table>
+    </section>
   );
 }

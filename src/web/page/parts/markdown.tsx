@@ -6,6 +6,7 @@ import { Lexer, type Token, type Tokens } from "marked";
 import type { ComponentChildren, JSX } from "preact";
 import { sanitise } from "../../../lib/text.ts";
 import { Code } from "./code.tsx";
+import { TableBox } from "./labels.tsx";
 
 /** Beyond this length text is shown as it is: lexing it would take longer than a frame. */
 const MAX_LEXED = 60_000;
@@ -14,11 +15,6 @@ export function Markdown({ text }: { readonly text: string }): JSX.Element {
   const safe = sanitise(text);
   if (safe.length > MAX_LEXED) return <pre class="plain">{safe}</pre>;
   return <div class="md">{blocks(lexed(safe))}</div>;
-}
-
-/** Only the words of a line, without a block around them. */
-export function InlineMarkdown({ text }: { readonly text: string }): JSX.Element {
-  return <>{inline(Lexer.lexInline(sanitise(text).slice(0, MAX_LEXED)))}</>;
 }
 
 function lexed(text: string): readonly Token[] {
@@ -40,7 +36,7 @@ function block(token: Token): ComponentChildren {
     case "paragraph":
       return <p>{inline(token.tokens)}</p>;
     case "text":
-      return "tokens" in token && token.tokens ? <>{inline(token.tokens)} </> : <>{token.text}</>;
+      return "tokens" in token && token.tokens ? <>{inline(token.tokens)} </> : token.text;
     case "code":
       return <Code text={token.text} language={(token as Tokens.Code).lang ?? ""} />;
     case "blockquote":
@@ -71,26 +67,24 @@ function list({ ordered, start, items }: Tokens.List): JSX.Element {
 
 function table({ header, rows }: Tokens.Table): JSX.Element {
   return (
-    <div class="table">
-      <table>
-        <thead>
-          <tr>
-            {header.map((cell, index) => (
-              <th key={index}>{inline(cell.tokens)}</th>
+    <TableBox label="Table">
+      <thead>
+        <tr>
+          {header.map((cell, index) => (
+            <th key={index}>{inline(cell.tokens)}</th>
+          ))}
+        </tr>
+      </thead>
+      <tbody>
+        {rows.map((row, line) => (
+          <tr key={line}>
+            {row.map((cell, index) => (
+              <td key={index}>{inline(cell.tokens)}</td>
             ))}
           </tr>
-        </thead>
-        <tbody>
-          {rows.map((row, line) => (
-            <tr key={line}>
-              {row.map((cell, index) => (
-                <td key={index}>{inline(cell.tokens)}</td>
-              ))}
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
+        ))}
+      </tbody>
+    </TableBox>
   );
 }
 
@@ -118,7 +112,7 @@ function span(token: Token): ComponentChildren {
     case "escape":
       return <>{token.text}</>;
     case "text":
-      return "tokens" in token && token.tokens ? <>{inline(token.tokens)}</> : <>{token.text}</>;
+      return "tokens" in token && token.tokens ? inline(token.tokens) : token.text;
     default:
       return <>{token.raw}</>;
   }

@@ -18,12 +18,13 @@ export interface PanelProps {
 }
 
 export function AgentPanel({ model, view, agent, isLive }: PanelProps): JSX.Element {
+  void model.revision.value;
   const isMain = agent.kind === "main";
   const chain = waitChain(view, isMain ? undefined : agent.id);
   const end = agent.endedAt ?? (isLive && !isExported.value ? Date.now() : (model.time ?? agent.lastAt));
   return (
     <aside class="panel" aria-label="Agent">
-      <h2>{isMain ? "Main agent" : sanitise(agent.displayName || agent.name)}</h2>
+      <h2>{isMain ? "Main agent" : sanitise(agent.id)}</h2>
       <p>
         <StateLabel state={agent.status} />
         {agent.reason !== undefined && <span class="hint"> {agent.reason.replaceAll("_", " ")}</span>}
@@ -31,7 +32,7 @@ export function AgentPanel({ model, view, agent, isLive }: PanelProps): JSX.Elem
       {chain.length > 0 && <p class="waits">waits: {waitText(chain)}</p>}
       {isLive && !isExported.value && <Actions model={model} agent={agent} />}
       <dl>
-        {!isMain && <Fact name="type">{sanitise(agent.name)}</Fact>}
+        {!isMain && <Fact name="type">{sanitise(agent.displayName || agent.name)}</Fact>}
         {agent.model !== undefined && <Fact name="model">{sanitise(agent.model)}</Fact>}
         {agent.createdAt > 0 && <Fact name="time">{duration(Math.max(0, end - agent.startedAt))}</Fact>}
         <Fact name="model calls">{count(agent.turns)}</Fact>
@@ -89,6 +90,7 @@ export function AgentPanel({ model, view, agent, isLive }: PanelProps): JSX.Elem
 }
 
 function Actions({ model, agent }: Pick<PanelProps, "model" | "agent">): JSX.Element {
+  void model.revision.value;
   const sessionId = model.id;
   const isBusy = agent.status === "running" || agent.status === "queued";
   const run = (method: string, params: Readonly<Record<string, unknown>>, done: string): void =>

@@ -1,4 +1,4 @@
-/** What a session changed in files: diffs per agent and turn, comments on lines, undo, and the worktrees of its agents. */
+/** Changes of a session to files: diffs per agent and turn, comments on lines, undo, and the worktrees of its agents. */
 import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
@@ -9,7 +9,7 @@ import { Diff, type DiffLine } from "../parts/diff.tsx";
 import { call } from "../server.ts";
 import type { SessionModel } from "../session-model.ts";
 import { attempt, tell } from "../state.ts";
-import type { TabProps } from "./lazy.tsx";
+import { TabBody, type TabProps } from "./lazy.tsx";
 
 interface Blame {
   readonly text: string;
@@ -50,7 +50,7 @@ export function ChangesTab({ model }: TabProps): JSX.Element {
     await load();
   };
   return (
-    <div class="tab changes">
+    <TabBody label="Changes">
       {trees.value.map((tree) => (
         <Worktree key={tree.taskId} tree={tree} model={model} onChange={() => void load()} />
       ))}
@@ -89,7 +89,7 @@ export function ChangesTab({ model }: TabProps): JSX.Element {
           </section>
         );
       })}
-    </div>
+    </TabBody>
   );
 }
 

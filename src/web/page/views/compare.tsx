@@ -11,6 +11,7 @@ import { usagesOf } from "../../../view/usage.ts";
 import type { ChangeStep, WorktreeRow } from "../../api.ts";
 import { count, duration, exactMoney, tokens } from "../format.ts";
 import { BlockView } from "../parts/block.tsx";
+import { TableBox } from "../parts/labels.tsx";
 import { addressOf } from "../route.ts";
 import { call } from "../server.ts";
 import { attempt, rows, tell } from "../state.ts";
@@ -72,58 +73,56 @@ function RunTable({ runs }: { readonly runs: readonly Run[] }): JSX.Element {
       );
   };
   return (
-    <div class="table">
-      <table>
-        <thead>
-          <tr>
-            <th>session</th>
-            <th>model</th>
-            <th>checks</th>
-            <th>changed lines</th>
-            <th>model calls</th>
-            <th>tokens out</th>
-            <th>cost</th>
-            <th>time</th>
-            <th>worktree</th>
-          </tr>
-        </thead>
-        <tbody>
-          {runs.map((run) => {
-            const usages = usagesOf(run.events);
-            const cost = addCosts(usages.map(({ costUsd }) => costUsd));
-            const [first, last] = [run.events[0], run.events.at(-1)];
-            const time = first && last ? Date.parse(last.timestamp) - Date.parse(first.timestamp) : 0;
-            const { added, removed } = linesOf(run.changes);
-            const { passed, failed } = checksOf(run.events);
-            return (
-              <tr key={run.id}>
-                <td>
-                  <a href={addressOf({ view: "session", id: run.id, tab: "run", agent: "" })}>{nameOf(run.id)}</a>
-                </td>
-                <td>{sanitise([...new Set(usages.map(({ model }) => model))].join(", "))}</td>
-                <td>{passed + failed === 0 ? "–" : `${passed} passed, ${failed} failed`}</td>
-                <td>
-                  +{count(added)} −{count(removed)}
-                </td>
-                <td>{count(usages.length)}</td>
-                <td>{tokens(usages.reduce((sum, { outputTokens }) => sum + outputTokens, 0))}</td>
-                <td>{cost === null ? "unknown" : exactMoney(cost)}</td>
-                <td>{duration(time)}</td>
-                <td>
-                  {run.trees.length === 0 ? (
-                    "–"
-                  ) : (
-                    <button type="button" onClick={() => void merge(run)}>
-                      Merge this one
-                    </button>
-                  )}
-                </td>
-              </tr>
-            );
-          })}
-        </tbody>
-      </table>
-    </div>
+    <TableBox label="Runs">
+      <thead>
+        <tr>
+          <th>session</th>
+          <th>model</th>
+          <th>checks</th>
+          <th>changed lines</th>
+          <th>model calls</th>
+          <th>tokens out</th>
+          <th>cost</th>
+          <th>time</th>
+          <th>worktree</th>
+        </tr>
+      </thead>
+      <tbody>
+        {runs.map((run) => {
+          const usages = usagesOf(run.events);
+          const cost = addCosts(usages.map(({ costUsd }) => costUsd));
+          const [first, last] = [run.events[0], run.events.at(-1)];
+          const time = first && last ? Date.parse(last.timestamp) - Date.parse(first.timestamp) : 0;
+          const { added, removed } = linesOf(run.changes);
+          const { passed, failed } = checksOf(run.events);
+          return (
+            <tr key={run.id}>
+              <td>
+                <a href={addressOf({ view: "session", id: run.id, tab: "run", agent: "" })}>{nameOf(run.id)}</a>
+              </td>
+              <td>{sanitise([...new Set(usages.map(({ model }) => model))].join(", "))}</td>
+              <td>{passed + failed === 0 ? "–" : `${passed} passed, ${failed} failed`}</td>
+              <td>
+                +{count(added)} −{count(removed)}
+              </td>
+              <td>{count(usages.length)}</td>
+              <td>{tokens(usages.reduce((sum, { outputTokens }) => sum + outputTokens, 0))}</td>
+              <td>{cost === null ? "unknown" : exactMoney(cost)}</td>
+              <td>{duration(time)}</td>
+              <td>
+                {run.trees.length === 0 ? (
+                  "–"
+                ) : (
+                  <button type="button" onClick={() => void merge(run)}>
+                    Merge this one
+                  </button>
+                )}
+              </td>
+            </tr>
+          );
+        })}
+      </tbody>
+    </TableBox>
   );
 }
 
@@ -153,7 +152,7 @@ function checksOf(events: readonly SessionEvent[]): { passed: number; failed: nu
   return { passed, failed };
 }
 
-/** What a block says, without ids and times. */
+/** The content of a block, without ids and times. */
 function essence(block: Block): string {
   const { id: _, at: __, eventId: ___, agentId: ____, ...rest } = block;
   return JSON.stringify(rest, (key, value: unknown) =>

@@ -9,9 +9,10 @@ import type { View } from "../../../view/view.ts";
 import type { ModelPrice } from "../../api.ts";
 import { count, duration, exactMoney, tokens } from "../format.ts";
 import { treeEntries } from "../parts/agent-tree.tsx";
+import { TableBox } from "../parts/labels.tsx";
 import { call } from "../server.ts";
 import { attempt, isExported } from "../state.ts";
-import type { TabProps } from "./lazy.tsx";
+import { TabBody, type TabProps } from "./lazy.tsx";
 
 interface Sum {
   readonly calls: number;
@@ -27,13 +28,13 @@ export function CostTab({ model }: TabProps): JSX.Element {
   const shown = model.position.value ?? model.length;
   const usages = useMemo(() => usagesOf(model.events.slice(0, shown)), [model, shown, model.revision.value]);
   return (
-    <div class="tab cost">
+    <TabBody label="Cost">
       <Chart usages={usages} />
       <SumTable title="By agent" rows={agentRows(view, usages)} />
       <SumTable title="By model" rows={groups(usages, ({ model: name }) => name)} />
       <SumTable title="By day" rows={groups(usages, ({ at }) => new Date(at).toISOString().slice(0, 10))} />
       {!isExported.value && <OtherModel usages={usages} />}
-    </div>
+    </TabBody>
   );
 }
 
@@ -47,7 +48,7 @@ function agentRows(view: View, usages: readonly Usage[]): Row[] {
   ];
   return treeEntries(view).flatMap(({ agent, depth }): Row[] => {
     if (!agent) return [];
-    const name = agent.kind === "main" ? "main agent" : agent.displayName || agent.name;
+    const name = agent.kind === "main" ? "main agent" : agent.id;
     return [[name, sumOf(own(agent.id)), depth, sumOf(below(agent.id))]];
   });
 }
@@ -78,36 +79,34 @@ function SumTable({ title, rows }: { readonly title: string; readonly rows: read
   return (
     <section>
       <h2>{title}</h2>
-      <div class="table">
-        <table>
-          <thead>
-            <tr>
-              <th>{title.replace("By ", "")}</th>
-              <th>model calls</th>
-              <th>tokens in</th>
-              <th>cached</th>
-              <th>tokens out</th>
-              <th>median call</th>
-              <th>cost</th>
-              {hasSubtrees && <th>with its agents</th>}
+      <TableBox label={title}>
+        <thead>
+          <tr>
+            <th>{title.replace("By ", "")}</th>
+            <th>model calls</th>
+            <th>tokens in</th>
+            <th>cached</th>
+            <th>tokens out</th>
+            <th>median call</th>
+            <th>cost</th>
+            {hasSubtrees && <th>with its agents</th>}
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map(([name, sum, depth, subtree], index) => (
+            <tr key={index}>
+              <td style={{ paddingLeft: `${10 + depth * 14}px` }}>{sanitise(name)}</td>
+              <td>{count(sum.calls)}</td>
+              <td>{tokens(sum.input)}</td>
+              <td>{sum.input === 0 ? "–" : `${Math.round((100 * sum.cached) / sum.input)} %`}</td>
+              <td>{tokens(sum.output)}</td>
+              <td>{sum.calls === 0 ? "–" : duration(sum.medianMs)}</td>
+              <td>{price(sum.cost)}</td>
+              {hasSubtrees && <td>{price(subtree?.cost ?? null)}</td>}
             </tr>
-          </thead>
-          <tbody>
-            {rows.map(([name, sum, depth, subtree], index) => (
-              <tr key={index}>
-                <td style={{ paddingLeft: `${10 + depth * 14}px` }}>{sanitise(name)}</td>
-                <td>{count(sum.calls)}</td>
-                <td>{tokens(sum.input)}</td>
-                <td>{sum.input === 0 ? "–" : `${Math.round((100 * sum.cached) / sum.input)} %`}</td>
-                <td>{tokens(sum.output)}</td>
-                <td>{sum.calls === 0 ? "–" : duration(sum.medianMs)}</td>
-                <td>{price(sum.cost)}</td>
-                {hasSubtrees && <td>{price(subtree?.cost ?? null)}</td>}
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
+          ))}
+        </tbody>
+      </TableBox>
     </section>
   );
 }
@@ -131,24 +130,22 @@ function OtherModel({ usages }: { readonly usages: readonly Usage[] }): JSX.Elem
     <section>
       <h2>The same run on another model</h2>
       <p class="hint">The recorded tokens at list prices. Another model would need other tokens: it is an estimate.</p>
-      <div class="table">
-        <table>
-          <thead>
-            <tr>
-              <th>model</th>
-              <th>cost</th>
+      <TableBox label="The same run on another model">
+        <thead>
+          <tr>
+            <th>model</th>
+            <th>cost</th>
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map(({ ref, cost }) => (
+            <tr key={ref}>
+              <td>{sanitise(ref)}</td>
+              <td>{exactMoney(cost)}</td>
             </tr>
-          </thead>
-          <tbody>
-            {rows.map(({ ref, cost }) => (
-              <tr key={ref}>
-                <td>{sanitise(ref)}</td>
-                <td>{exactMoney(cost)}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
+          ))}
+        </tbody>
+      </TableBox>
     </section>
   );
 }

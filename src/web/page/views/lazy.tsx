@@ -1,5 +1,5 @@
 /** Views that are loaded when they are opened. */
-import type { ComponentType, JSX } from "preact";
+import type { ComponentChildren, ComponentType, JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { Tab } from "../route.ts";
 import type { SessionModel } from "../session-model.ts";
@@ -52,4 +52,20 @@ export function LazyPage({ load }: { load(): Promise<ComponentType> }): JSX.Elem
   }
   const View = loaded.view;
   return <View />;
+}
+
+/** The part of a tab that scrolls. */
+export function TabBody({
+  label,
+  children,
+}: {
+  readonly label: string;
+  readonly children: ComponentChildren;
+}): JSX.Element {
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls must be reachable by keyboard
+    <section class="tab" aria-label={label} tabIndex={0}>
+      {children}
+    </section>
+  );
 }

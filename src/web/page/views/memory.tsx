@@ -8,7 +8,7 @@ import { age } from "../format.ts";
 import { Markdown } from "../parts/markdown.tsx";
 import { call } from "../server.ts";
 import { attempt, now } from "../state.ts";
-import type { TabProps } from "./lazy.tsx";
+import { TabBody, type TabProps } from "./lazy.tsx";
 
 export function MemoryTab({ model }: TabProps): JSX.Element {
   return <KnowledgeList cwd={model.live.session.cwd ?? ""} />;
@@ -29,7 +29,7 @@ export function KnowledgeList({ cwd }: { readonly cwd: string }): JSX.Element {
   const order = ["proposed", "accepted", "retracted"];
   const sorted = [...facts].sort((one, other) => order.indexOf(one.status) - order.indexOf(other.status));
   return (
-    <div class="tab memory">
+    <TabBody label="Memory and board">
       <section>
         <h2>Facts ({facts.length})</h2>
         {facts.length === 0 && <p class="hint">Nothing is remembered for this folder.</p>}
@@ -113,7 +113,7 @@ export function KnowledgeList({ cwd }: { readonly cwd: string }): JSX.Element {
           </p>
         ))}
       </section>
-    </div>
+    </TabBody>
   );
 }
 

@@ -57,6 +57,7 @@ async function fork(model: SessionModel, eventId: string): Promise<void> {
 }
 
 function Head({ model, view, route }: { model: SessionModel; view: View; route: SessionRoute }): JSX.Element {
+  void model.revision.value;
   const row = rows.value.get(model.id);
   const { session: facts, main } = view;
   return (
@@ -84,12 +85,13 @@ function Head({ model, view, route }: { model: SessionModel; view: View; route: 
 }
 
 function Run({ model, view, route }: { model: SessionModel; view: View; route: SessionRoute }): JSX.Element {
+  void model.revision.value;
   const select = (agent: string): void => go({ ...route, agent });
   const agent: AgentView = view.agents.get(route.agent) ?? view.main;
   const isLive = model.position.value === undefined;
   return (
     <div class="run">
-      <AgentTree view={view} selected={agent.id} onSelect={select} />
+      <AgentTree view={view} revision={model.revision.value} selected={agent.id} onSelect={select} />
       <div class="middle">
         <LanesView
           lanes={model.lanes}

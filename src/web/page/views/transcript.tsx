@@ -24,6 +24,8 @@ export interface TranscriptProps {
 }
 
 export function Transcript({ model, view, agent, isLive, onAgent }: TranscriptProps): JSX.Element {
+  // The view changes in place: a component that reads it follows the revision.
+  void model.revision.value;
   const isMain = agent.kind === "main";
   const [whole, setWhole] = useState<readonly Block[] | undefined>();
   const eventOf = useEvents(model);
@@ -43,7 +45,7 @@ export function Transcript({ model, view, agent, isLive, onAgent }: TranscriptPr
         </p>
       )}
       <VirtualList
-        label={`Transcript of ${isMain ? "the main agent" : agent.displayName}`}
+        label={`Transcript of ${isMain ? "the main agent" : agent.id}`}
         class="blocks"
         followsEnd={true}
         items={blocks}
@@ -79,6 +81,7 @@ function useEvents(model: SessionModel): (id: string) => SessionEvent | undefine
 }
 
 function Now({ view, agent, model, isLive }: Omit<TranscriptProps, "onAgent">): JSX.Element {
+  const revision = model.revision.value;
   const chain = waitChain(view, agent.kind === "main" ? undefined : agent.id);
   const asked =
     isLive && !isExported.value ? openAttention(view).filter((item) => (item.agentId ?? "") === agent.id) : [];
@@ -90,13 +93,14 @@ function Now({ view, agent, model, isLive }: Omit<TranscriptProps, "onAgent">): 
           parts={agent.streaming.blocks}
           tail={agent.streaming.tail}
           reasoning={agent.streaming.reasoning}
+          revision={revision}
         />
       )}
       {[...agent.tools.values()].map((card) => (
         <div key={card.toolCallId} class="line tool">
           <span class="who" />
           <div class="what">
-            <ToolView card={card} event={undefined} />
+            <ToolView card={card} event={undefined} revision={revision} />
           </div>
         </div>
       ))}
@@ -105,8 +109,8 @@ function Now({ view, agent, model, isLive }: Omit<TranscriptProps, "onAgent">): 
         <AttentionCard
           key={item.id}
           item={item}
-          agent={agent.kind === "main" ? "main agent" : agent.displayName}
-          blocks={blockedBy(view, item).map((id) => view.agents.get(id)?.displayName ?? "main agent")}
+          agent={agent.kind === "main" ? "main agent" : agent.id}
+          blocks={blockedBy(view, item).map((id) => (id === "" ? "main agent" : id))}
           sessionId={model.id}
         />
       ))}
@@ -120,6 +124,7 @@ function Now({ view, agent, model, isLive }: Omit<TranscriptProps, "onAgent">): 
 }
 
 function Message({ model, agent }: { readonly model: SessionModel; readonly agent: AgentView }): JSX.Element {
+  void model.revision.value;
   const isMain = agent.kind === "main";
   const isBusy = agent.status === "running" || agent.status === "queued";
   const send = async (text: string, how: "queue" | "steer"): Promise<boolean> => {
@@ -146,7 +151,7 @@ function Message({ model, agent }: { readonly model: SessionModel; readonly agen
   return (
     <Composer
       draft={`${model.id} ${agent.id}`}
-      label={isMain ? "Message the main agent" : `Message ${agent.displayName}`}
+      label={isMain ? "Message the main agent" : `Message ${agent.id}`}
       isBusy={isBusy}
       canSteer={isMain}
       onSend={send}
