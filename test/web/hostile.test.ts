@@ -173,6 +173,9 @@ describe.skipIf(noBrowser !== undefined)(`hostile texts${noBrowser ? ` (skipped:
       ),
     ).toBe(0);
     expect(tab.trouble).toEqual([]);
+    // The control: the browser refuses to make HTML from text here, and the refusal is noticed.
+    await expect(page.evaluate("document.body.innerHTML = '<b>x</b>'")).rejects.toThrow(/TrustedHTML/);
+    await expect.poll(() => tab.trouble.length).toBeGreaterThan(0);
     await log.close();
   });
 
