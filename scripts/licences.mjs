@@ -26,4 +26,24 @@ Copyright (c) Sindre Sorhus <sindresorhus@gmail.com> (https://sindresorhus.com)
 
 ${MIT}`;
 
-export const licenceTexts = `Code of these packages is part of the files in dist.\n\n${PI_TUI}\n\n---\n\n${WIDTH}\n`;
+/** The packages of the dashboard's page. @speed-highlight/core is in the public domain (CC0 1.0). */
+const PAGE = `preact (MIT License)
+
+Copyright (c) 2015-present Jason Miller
+
+@preact/signals and @preact/signals-core (MIT License)
+
+Copyright (c) 2022-present Preact Team
+
+marked (MIT License)
+
+Copyright (c) 2018+, MarkedJS (https://github.com/markedjs/)
+Copyright (c) 2011-2018, Christopher Jeffrey (https://github.com/chjj/)
+
+uplot (MIT License)
+
+Copyright (c) 2022 Leon Sorokin
+
+${MIT}`;
+
+export const licenceTexts = `Code of these packages is part of the files in dist.\n\n${[PI_TUI, WIDTH, PAGE].join("\n\n---\n\n")}\n`;

@@ -1,4 +1,4 @@
-/** Messages between the page and its server. Both sides import these types; nothing here runs. */
+/** Types that the page and its server exchange. Both sides import these types; nothing here runs. */
 import type { Price } from "../model/prices.ts";
 import type { AttentionItem } from "../view/view.ts";
 
@@ -40,11 +40,6 @@ export interface ListMessage {
   readonly removed: readonly string[];
   /** The rows are all there are. */
   readonly isWhole: boolean;
-}
-
-/** A message of the stream about one session. */
-export interface EventsMessage {
-  readonly events: readonly unknown[];
 }
 
 export interface SearchHit {

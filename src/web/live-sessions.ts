@@ -2,13 +2,13 @@
  * Sessions as this server can act on them. One that no process has open is opened here; one that another server of this
  * machine has open is joined there. Everything goes through the contract that client programs use.
  */
-import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { TroupeError } from "../protocol/errors.ts";
 import type { SessionEvent } from "../protocol/event.ts";
 import { Client } from "../sdk/client.ts";
 import type { ResumeConfig } from "../sdk/config.ts";
 import type { ClientSession } from "../sdk/session.ts";
+import { joinableServer } from "../server/joinable.ts";
 import { lockHolder } from "../store/lock.ts";
 
 export interface LiveOptions {
@@ -30,8 +30,10 @@ const readsFreely = { approveAllReadPermissionRequests: true };
 export class LiveSessions {
   readonly #options: LiveOptions;
   readonly #open = new Map<string, Promise<ClientSession>>();
-  /** Connections to other servers of this machine, by port. */
+  /** Connections to other processes of this machine, by pid. */
   readonly #peers = new Map<number, Client>();
+  /** Sessions that were joined, and the processes that have them open. */
+  readonly #joined = new Map<string, number>();
 
   constructor(options: LiveOptions) {
     this.#options = options;
@@ -39,6 +41,11 @@ export class LiveSessions {
 
   isOpen(sessionId: string): boolean {
     return this.#open.has(sessionId);
+  }
+
+  /** Whether sessions of this process can be joined. */
+  async canJoin(pid: number): Promise<boolean> {
+    return (await joinableServer(this.#options.home, pid)) !== undefined;
   }
 
   async create(wish: { readonly cwd?: string | undefined; readonly model?: string | undefined }): Promise<string> {
@@ -55,10 +62,21 @@ export class LiveSessions {
     return sessionId;
   }
 
+  /** Opens a session in another folder. Calls that it had not finished are not gone on with. */
+  async openIn(sessionId: string, workingDirectory: string): Promise<void> {
+    const config = { ...this.#config(sessionId), continuePendingWork: false, workingDirectory };
+    await this.#keep(sessionId, this.#options.client.resumeSession(sessionId, config));
+  }
+
   /** Calls a method of a session, which is opened or joined first. */
   async request(sessionId: string, method: string, params: Readonly<Record<string, unknown>>): Promise<unknown> {
     const session = await this.#ensure(sessionId);
-    return session.request(method, params);
+    try {
+      return await session.request(method, params);
+    } catch (error) {
+      if (!(await this.#isLost(sessionId))) throw error;
+      return (await this.#ensure(sessionId)).request(method, params);
+    }
   }
 
   /** Joins the session if another process has it open and lets others join. Returns whether it is open for this server. */
@@ -113,6 +131,7 @@ export class LiveSessions {
 
   #forget(sessionId: string): void {
     this.#open.delete(sessionId);
+    this.#joined.delete(sessionId);
     this.#options.onClose(sessionId);
   }
 
@@ -134,24 +153,29 @@ export class LiveSessions {
     };
   }
 
-  /** The connection to a server of this machine that has the session open. Servers leave their tokens in the home. */
+  /** The connection to another process that has the session open, if that process lets others join. */
   async #peerWith(sessionId: string): Promise<Client | undefined> {
-    const folder = join(this.#options.home, "server");
-    const names = await readdir(folder).catch(() => []);
-    for (const name of names) {
-      const port = Number(/^(\d+)\.token$/.exec(name)?.[1]);
-      if (!Number.isInteger(port)) continue;
-      const token = (await readFile(join(folder, name), "utf8").catch(() => "")).trim();
-      try {
-        const peer = this.#peers.get(port) ?? new Client({ connection: { kind: "tcp", port, token } });
-        this.#peers.set(port, peer);
-        const answer = await peer.request("sessions.checkInUse", { sessionIds: [sessionId] });
-        if ((answer as { inUse: readonly string[] }).inUse.includes(sessionId)) return peer;
-      } catch {
-        this.#peers.get(port)?.forceStop();
-        this.#peers.delete(port); // left behind by a server that was killed
-      }
-    }
-    return undefined;
+    const { home } = this.#options;
+    const holder = await lockHolder(join(home, "session-state", sessionId));
+    if (!holder || holder.pid === process.pid) return undefined;
+    const server = await joinableServer(home, holder.pid);
+    if (!server) return undefined;
+    const known = this.#peers.get(holder.pid);
+    const peer = known ?? new Client({ connection: { kind: "tcp", host: "127.0.0.1", ...server } });
+    this.#peers.set(holder.pid, peer);
+    this.#joined.set(sessionId, holder.pid);
+    return peer;
+  }
+
+  /** Forgets sessions of a process that has ended. Returns whether this one was among them. */
+  async #isLost(sessionId: string): Promise<boolean> {
+    const pid = this.#joined.get(sessionId);
+    if (pid === undefined) return false;
+    const holder = await lockHolder(join(this.#options.home, "session-state", sessionId));
+    if (holder?.pid === pid) return false;
+    this.#peers.get(pid)?.forceStop();
+    this.#peers.delete(pid);
+    for (const [id, other] of this.#joined) if (other === pid) this.#forget(id);
+    return true;
   }
 }

@@ -118,7 +118,7 @@ export class SessionFiles {
     if (point.cwd === undefined) return { sessionId: forkId, cwd: undefined };
     try {
       const cwd = await this.#filesAt(sessionId, { forkId, cwd: point.cwd, time: point.time });
-      await live.request(forkId, "session.metadata.setWorkingDirectory", { workingDirectory: cwd });
+      await live.openIn(forkId, cwd);
       return { sessionId: forkId, cwd };
     } catch (error) {
       if (!(error instanceof TroupeError)) throw error;

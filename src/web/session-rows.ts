@@ -80,7 +80,7 @@ export class SessionRows {
     this.#rest();
   }
 
-  /** Stops the timer and the file watcher while no page is open. */
+  /** Stops while no tab is open: no timer, no file is watched. */
   #rest(): void {
     clearTimeout(this.#timer);
     clearTimeout(this.#telling);
@@ -218,7 +218,7 @@ export class SessionRows {
       name: view?.session.name ?? name ?? title ?? "",
       model: view?.session.model ?? summary.model,
       state: stateOf(view, holder !== undefined || live.isOpen(id), attention),
-      holder: live.isOpen(id) ? "here" : holder ? "other" : undefined,
+      holder: live.isOpen(id) ? "here" : holder && (await live.canJoin(holder.pid)) ? "joinable" : holder && "other",
       holderPid: holder?.pid,
       createdAt: Date.parse(summary.createdAt),
       updatedAt: Math.max(Date.parse(summary.updatedAt), view?.main.lastAt ?? 0),

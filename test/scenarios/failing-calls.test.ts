@@ -3,7 +3,7 @@ import { deferred } from "../../src/lib/deferred.ts";
 import { forAgent } from "../../src/model/faux/faux-plan.ts";
 import { calls, says } from "../../src/model/faux/faux-step.ts";
 import { agent } from "../support/agent.ts";
-import { company } from "../support/company.ts";
+import { agentPool } from "../support/company.ts";
 import { dataOf, echo, refuse, stage, tool } from "../support/stage.ts";
 
 const repeated = <T>(count: number, make: (index: number) => T): T[] =>
@@ -84,7 +84,7 @@ describe("a model whose calls fail repeatedly", () => {
 
   it("is stopped as an agent too, and its parent reads the reason", async () => {
     const start = calls(["task", { description: "d", prompt: "p", agent_type: "explorer", name: "one" }]);
-    const { session, model } = await company(
+    const { session, model } = await agentPool(
       [start, says("I see"), forAgent("explorer", ...repeated(50, () => missing()))],
       { agents: [agent("explorer")] },
     );

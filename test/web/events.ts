@@ -2,7 +2,7 @@
 import type { SessionEvent } from "../../src/protocol/event.ts";
 import type { WebStage } from "./stage.ts";
 
-export interface Received {
+interface Received {
   readonly kind: string;
   readonly id: number;
   readonly data: { readonly events?: readonly SessionEvent[]; readonly rows?: readonly { readonly id: string }[] };

@@ -19,6 +19,7 @@ export interface WebStage extends AsyncDisposable {
   readonly home: string;
   readonly cwd: string;
   readonly origin: string;
+  readonly environment: Readonly<Record<string, string>>;
   /** A client of another process, in effect: it has a server of its own. */
   other(): Promise<Client>;
   /** Returns the cookie of a browser that has logged in. */
@@ -68,7 +69,7 @@ export async function webStage(options: WebStageOptions = {}): Promise<WebStage>
     get web() {
       return web;
     },
-    ...{ home, cwd, origin, cookie },
+    ...{ home, cwd, origin, cookie, environment },
     async other() {
       const client = await connect();
       others.push(client);

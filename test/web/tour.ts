@@ -1,5 +1,6 @@
 /** The script of a session with three agents, used by the tests of the page and for the pictures of the documentation. */
 
+import type { Moves } from "../../src/model/faux/faux-step.ts";
 import type { HttpStep } from "../../src/testing/http-reply.ts";
 import { calls, forAgent, otherwise, says, stalls } from "../../src/testing/index.ts";
 
@@ -13,7 +14,7 @@ export const files = {
 const task = (name: string, agentType: string, words: string) =>
   ["task", { name, agent_type: agentType, description: words, prompt: `${words}.`, mode: "background" }] as const;
 
-const of = (words: string, ...steps: Parameters<typeof forAgent>[1][]) =>
+const of = (words: string, ...steps: Moves[]): HttpStep =>
   forAgent(
     ({ messages }) => JSON.stringify(messages.filter(({ role }) => role === "user")).includes(`${words}.`),
     ...steps,

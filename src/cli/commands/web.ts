@@ -25,7 +25,7 @@ export async function webCommand(given: Arguments, launcher: Launcher): Promise<
   const { importModule } = launcher;
   const program = ownProgram();
   const client = await createClient({
-    connection: inProcess({ environment, cwd, defaults, importModule, program, say }),
+    connection: inProcess({ environment, cwd, defaults, importModule, program, say, isJoinable: true }),
   });
   const web = await startWeb({
     ...{ client, cwd, port, version },

@@ -98,7 +98,7 @@ export function agentPoolOptions(parts: CompanyParts, known?: AgentLimits): Agen
       await ready();
       return cast(request, { parts, settings, modelFor });
     },
-    async outfit(task, definition) {
+    async agentSetup(task, definition) {
       await ready();
       const model =
         parts.modelOverride?.(task) ?? (await modelFor(task.spec.model ?? modelReference(parts.mainModel())));

@@ -11,7 +11,7 @@ import { TroupeError } from "../../protocol/errors.ts";
 import type { ToolCall } from "../../protocol/message.ts";
 import type { Access } from "../../protocol/permission.ts";
 import { judgeUnasked } from "../../session/requests/permit.ts";
-import { permitAside } from "../../session/requests/permit-aside.ts";
+import { permitOutsideCall } from "../../session/requests/permit-outside-call.ts";
 import type { PermissionRequest } from "../../session/requests/requests.ts";
 import type { Session } from "../../session/session.ts";
 import { hookedCalls, hookOpinion } from "../../session/turn/hooked-calls.ts";
@@ -87,7 +87,7 @@ async function requireAgreement(
   { toolArgs, hookMessage }: { toolArgs: Json; hookMessage: string },
 ): Promise<void> {
   const access: Access = { kind: "hook", toolName, toolArgs, hookMessage };
-  if (await permitAside(session, access, signal)) return;
+  if (await permitOutsideCall(session, access, signal)) return;
   throw new TroupeError("usage", `A hook wants a person to agree, and nobody did: ${hookMessage}`);
 }
 

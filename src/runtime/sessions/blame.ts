@@ -26,7 +26,7 @@ export interface Blame {
   readonly origin: BlameOrigin | undefined;
 }
 
-export interface BlameOrigin {
+interface BlameOrigin {
   readonly sessionId: string;
   readonly time: string;
   readonly toolCallId: string;
@@ -36,7 +36,7 @@ export interface BlameOrigin {
   readonly agent: string;
   /** The message that the agent worked on. */
   readonly prompt: string | undefined;
-  /** The source of the permission for the call, and its reason. */
+  /** The decision about the call, who made it, and why. */
   readonly approval: string | undefined;
   /** The store of remembered facts that the session was given, and their number. */
   readonly facts: string | undefined;

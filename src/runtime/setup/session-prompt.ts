@@ -73,7 +73,7 @@ const MAX_ORGANISATION_CHARACTERS = 32 * 1024;
 
 /** Builds the system prompt and tools of the main agent. */
 export async function sessionPrompt(
-  draft: SessionSetup,
+  setup: SessionSetup,
   how: {
     leading: MainAgent;
     rules: SessionRules;
@@ -85,14 +85,14 @@ export async function sessionPrompt(
     skills: LiveSkills;
   },
 ): Promise<LivePromptAndTools> {
-  const { request, shared, listener } = draft;
+  const { request, shared, listener } = setup;
   const { lead, workspace } = how.leading;
   const searchSettings = { ...workspace.settings.effective.toolSearch, ...request.tools?.search };
   const { rules, tools, choice, mcp, memory, board, skills } = how;
   const offer = new LivePromptAndTools({
     prompt: {
-      ...promptOf(draft),
-      ...organisation(draft),
+      ...promptOf(setup),
+      ...organisation(setup),
       ...defined({ config: request.context?.systemMessage }),
     },
     transform: request.client?.program?.transform,
@@ -110,7 +110,7 @@ export async function sessionPrompt(
     mode: rules.mode,
     mcp,
     memory,
-    search: mcp && (await shared.searchFor(searchSettings, searchMemory(draft))),
+    search: mcp && (await shared.searchFor(searchSettings, searchMemory(setup))),
   });
   listener.offer = offer;
   const { program } = request.client ?? {};

@@ -21,7 +21,7 @@ import type { SessionTracker } from "./session-tracker.ts";
 
 /** Returns the state beside the conversation that surfaces can read and change. */
 export function sessionServices(
-  draft: SessionSetup,
+  setup: SessionSetup,
   how: {
     workspace: Workspace;
     lead: MainAgentChoice;
@@ -40,8 +40,8 @@ export function sessionServices(
 ): NonNullable<SessionOptions["services"]> {
   const { workspace, lead, agents, mcp, memory, board, database, schedules } = how;
   return {
-    filesFolder: draft.files,
-    identity: draft.identity,
+    filesFolder: setup.files,
+    identity: setup.identity,
     get skills() {
       return how.skills.all;
     },
@@ -49,10 +49,10 @@ export function sessionServices(
     reloadSkills: () => how.skills.reload(),
     instructions: () => workspace.instructions.files,
     plugins: () => workspace.plugins,
-    permissions: permissionDesk(draft, how.rules),
+    permissions: permissionDesk(setup, how.rules),
     mayShowApps: workspace.flags.has("MCP_APPS"),
-    showsApps: showsApps(draft, workspace),
-    ...(mcp && { mcp: serverPort(mcp, mcpApps(draft, { mcp, rules: how.rules })) }),
+    showsApps: showsApps(setup, workspace),
+    ...(mcp && { mcp: serverPort(mcp, mcpApps(setup, { mcp, rules: how.rules })) }),
     serverSummaries: () => summaries(mcp, workspace),
     servers: () => serverEntries(mcp, workspace),
     agents: lead,
@@ -69,9 +69,9 @@ export function sessionServices(
     }),
     async fork(toEventId) {
       const { forkSession } = await import("../sessions/fork-session.ts");
-      const { session } = draft.listener;
+      const { session } = setup.listener;
       const wish = { ...defined({ toEventId, session }) };
-      return forkSession({ sessionId: draft.log.sessionId, ...wish }, draft);
+      return forkSession({ sessionId: setup.log.sessionId, ...wish }, setup);
     },
     readTodos: () => database.readTodos(),
     readDependencies: () => database.readDependencies(),

@@ -17,7 +17,7 @@ const MAX_WAIT_MS = 24 * 60 * 60 * 1000;
 interface AgentTasksParts {
   readonly agentId: string | undefined;
   readonly registry: Registry;
-  readonly errands: CallbackTasks;
+  readonly callbackTasks: CallbackTasks;
   readonly options: AgentPoolOptions;
   /** Agents named by the user. They may be started even if models cannot choose them. */
   readonly named?: readonly string[];
@@ -28,7 +28,7 @@ interface AgentTasksParts {
  * permissions.
  */
 export function agentTasks(what: AgentTasksParts): Tasks {
-  const { agentId, registry, errands, options } = what;
+  const { agentId, registry, callbackTasks, options } = what;
   const known = (id: string): string => {
     const meant =
       registry.get(id)?.id ??
@@ -50,7 +50,7 @@ export function agentTasks(what: AgentTasksParts): Tasks {
     async write(target, message) {
       const send = async (id: string): Promise<MessageReceipt> => {
         const task = registry.get(id);
-        return (task && (await errands.tell(task, message))) ?? registry.send(id, message, agentId);
+        return (task && (await callbackTasks.tell(task, message))) ?? registry.send(id, message, agentId);
       };
       const ids =
         "ids" in target
@@ -99,7 +99,7 @@ async function start(what: AgentTasksParts, request: TaskRequest, signal: AbortS
     agentDisplayName: definition.displayName,
   };
   const runsHere = options.sessionBased === false && request.factoryRunId === undefined;
-  const forget = runsHere ? what.errands.add(key, executorOf(definition, options)) : undefined;
+  const forget = runsHere ? what.callbackTasks.add(key, executorOf(definition, options)) : undefined;
   const created = registry.create({
     ...key,
     name: request.name,

@@ -14,7 +14,7 @@ import { asToolError } from "./agent-tasks.ts";
 interface McpTasksParts {
   readonly agentId: string | undefined;
   readonly registry: Registry;
-  readonly errands: CallbackTasks;
+  readonly callbackTasks: CallbackTasks;
 }
 
 const AGENT_NAME = "mcp-task";
@@ -30,7 +30,7 @@ async function start(
   parts: McpTasksParts,
   { call, work, signal }: { call: McpTaskCall; work: McpWork; signal: AbortSignal },
 ): Promise<ToolResult> {
-  const { agentId, registry, errands } = parts;
+  const { agentId, registry, callbackTasks } = parts;
   const { toolCallId, serverName, toolName } = call;
   const key = {
     ...defined({ parentId: agentId }),
@@ -48,7 +48,7 @@ async function start(
     isRun = true;
     return work(io);
   };
-  const forget = errands.add(key, errandOf(run, { onBegun, onEnd: () => forget() }));
+  const forget = callbackTasks.add(key, errandOf(run, { onBegun, onEnd: () => forget() }));
   // A notice may arrive after an agent's last model call, so an agent waits for its calls.
   const mode = agentId === undefined ? "background" : "sync";
   const { id, queued } = await registry

@@ -16,7 +16,7 @@ import {
 } from "../../tools/mcp/requests.ts";
 import type { Session } from "../session.ts";
 import { callModelOnce } from "../turn/single-call.ts";
-import { permitAside } from "./permit-aside.ts";
+import { permitOutsideCall } from "./permit-outside-call.ts";
 import type { RequestData } from "./requests.ts";
 
 /** Returns the answers that this session can currently give. The server is not offered missing ones. */
@@ -99,7 +99,8 @@ async function sample(
       maxTokens,
     },
   };
-  if (!(await permitAside(session, access, signal))) throw new Error("The user did not allow this sampling request.");
+  if (!(await permitOutsideCall(session, access, signal)))
+    throw new Error("The user did not allow this sampling request.");
   const call = { turnId: "mcp-sampling", system: systemPrompt, tools: [], maxOutputTokens: maxTokens };
   const { text, stop } = await callModelOnce(session, { ...call, messages: messages.map(asMessage) }, signal).catch(
     (error: unknown) => {

@@ -5,17 +5,17 @@
 import { defined } from "../../lib/defined.ts";
 import type { Json } from "../../lib/json.ts";
 import { REDACTED } from "../../lib/redact/redact.ts";
-import type { LeftCall, PendingTurn } from "../../loop/run.ts";
+import type { PendingCall, PendingTurn } from "../../loop/run.ts";
 import type { EventData, SessionEvent } from "../../protocol/event.ts";
 import type { ToolCall } from "../../protocol/message.ts";
 import type { Conversation } from "../conversation.ts";
 import { isCanvasTool } from "./canvas-tool-names.ts";
 import { externalTool } from "./external-tools.ts";
-import type { LeftRequest } from "./pending-requests.ts";
+import type { PendingRequest } from "./pending-requests.ts";
 
 export interface PendingWork {
   readonly turn: PendingTurn;
-  readonly requests: readonly LeftRequest[];
+  readonly requests: readonly PendingRequest[];
 }
 
 /** Returns undefined if nothing is pending. `cwd` is the session's current working directory. */
@@ -118,8 +118,8 @@ function tracesOf(events: readonly SessionEvent[], ids: ReadonlySet<string>): Ma
 }
 
 interface GoingOn {
-  readonly left: LeftCall;
-  readonly requests: readonly LeftRequest[];
+  readonly left: PendingCall;
+  readonly requests: readonly PendingRequest[];
 }
 
 function goingOn(made: ToolCall, trace: Trace | undefined): GoingOn | undefined {

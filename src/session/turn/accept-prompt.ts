@@ -11,7 +11,7 @@ interface AcceptedPrompt {
   readonly emit: Emit;
   readonly hooks: SessionHooks | undefined;
   readonly offer: PromptAndTools;
-  readonly introduction: SessionPreamble;
+  readonly preamble: SessionPreamble;
   readonly model: string;
   /** Set for the first message that this process accepts. */
   readonly source: "new" | "resume" | undefined;
@@ -34,10 +34,10 @@ export function takesTime({ offer, hooks, source }: Pick<AcceptedPrompt, "offer"
  * given one instead of the model.
  */
 export async function acceptPrompt(message: Incoming, parts: AcceptedPrompt): Promise<string | undefined> {
-  const { emit, offer, introduction, model, signal } = parts;
+  const { emit, offer, preamble, model, signal } = parts;
   await untilAborted(offer.ready?.(signal), signal);
   const said = message.notice ? undefined : await hooked(userMessage(message, parts.delivery), parts);
-  introduction.before(emit, { model, offer });
+  preamble.before(emit, { model, offer });
   await parts.deliverNotices(emit);
   if (message.notice) await emit("system.notification", message.notice);
   if (!said) return undefined;

@@ -1,4 +1,4 @@
-/** The current location of the page, as the part of the address behind `#`. Nothing of it reaches the server. */
+/** The shown view, as the part of the address behind `#`. Nothing of it reaches the server. */
 import { signal } from "@preact/signals";
 
 export type Tab = "run" | "changes" | "cost" | "memory";
@@ -18,7 +18,7 @@ export type Route =
 
 const tabs: ReadonlySet<string> = new Set(["run", "changes", "cost", "memory"]);
 
-export function parseRoute(hash: string): Route {
+function parseRoute(hash: string): Route {
   const [path = "", query = ""] = hash.replace(/^#\/?/, "").split("?");
   const [view = "", id = "", tab = ""] = path.split("/").map((part) => decoded(part));
   const params = new URLSearchParams(query);

@@ -12,7 +12,7 @@ export interface DiffLine {
 
 const MAX_LINES = 2_000;
 
-export function diffLines(diff: string): DiffLine[] {
+function diffLines(diff: string): DiffLine[] {
   let old = 0;
   let now = 0;
   const lines: DiffLine[] = [];

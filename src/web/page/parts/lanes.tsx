@@ -119,7 +119,12 @@ function draw(canvas: HTMLCanvasElement, drawing: Drawing): void {
   if (!context) return;
   context.scale(scale, scale);
   const style = getComputedStyle(canvas);
-  const colour = (name: string): string => style.getPropertyValue(`--${name}`).trim() || "#888";
+  const colours = new Map<string, string>();
+  const colour = (name: string): string => {
+    const known = colours.get(name) ?? (style.getPropertyValue(`--${name}`).trim() || "#888");
+    colours.set(name, known);
+    return known;
+  };
   context.font = `10px ${style.fontFamily}`;
   context.fillStyle = colour("muted");
   const ticks = Math.max(2, Math.floor(width / 140));

@@ -17,11 +17,6 @@ export function Markdown({ text }: { readonly text: string }): JSX.Element {
   return <div class="md">{blocks(lexed(safe))}</div>;
 }
 
-/** Only the words of a line, without a block around them. */
-export function InlineMarkdown({ text }: { readonly text: string }): JSX.Element {
-  return <>{inline(Lexer.lexInline(sanitise(text).slice(0, MAX_LEXED)))}</>;
-}
-
 function lexed(text: string): readonly Token[] {
   try {
     return Lexer.lex(text, { gfm: true });
@@ -41,7 +36,7 @@ function block(token: Token): ComponentChildren {
     case "paragraph":
       return <p>{inline(token.tokens)}</p>;
     case "text":
-      return "tokens" in token && token.tokens ? <>{inline(token.tokens)} </> : <>{token.text}</>;
+      return "tokens" in token && token.tokens ? <>{inline(token.tokens)} </> : token.text;
     case "code":
       return <Code text={token.text} language={(token as Tokens.Code).lang ?? ""} />;
     case "blockquote":
@@ -117,7 +112,7 @@ function span(token: Token): ComponentChildren {
     case "escape":
       return <>{token.text}</>;
     case "text":
-      return "tokens" in token && token.tokens ? <>{inline(token.tokens)}</> : <>{token.text}</>;
+      return "tokens" in token && token.tokens ? inline(token.tokens) : token.text;
     default:
       return <>{token.raw}</>;
   }

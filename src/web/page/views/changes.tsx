@@ -1,4 +1,4 @@
-/** File changes of a session: diffs per agent and turn, comments on lines, undo, and the worktrees of its agents. */
+/** Changes of a session to files: diffs per agent and turn, comments on lines, undo, and the worktrees of its agents. */
 import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";

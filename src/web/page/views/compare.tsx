@@ -152,7 +152,7 @@ function checksOf(events: readonly SessionEvent[]): { passed: number; failed: nu
   return { passed, failed };
 }
 
-/** Returns the content of a block, without ids and times. */
+/** The content of a block, without ids and times. */
 function essence(block: Block): string {
   const { id: _, at: __, eventId: ___, agentId: ____, ...rest } = block;
   return JSON.stringify(rest, (key, value: unknown) =>

@@ -14,7 +14,7 @@ const PATIENCE_MS = 10 * 60_000;
  * Judges an access that is not an agent's call: by rules, approvals and modes, then by hooks, then by asking. No answer
  * means denied.
  */
-export async function permitAside(session: Session, access: Access, signal: AbortSignal): Promise<boolean> {
+export async function permitOutsideCall(session: Session, access: Access, signal: AbortSignal): Promise<boolean> {
   const { policy, grants } = session.permissions;
   const { cwd } = session.workspace;
   const question = { access, toolName: access.kind, cwd };
