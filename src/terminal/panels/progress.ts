@@ -1,4 +1,4 @@
-/** What goes on beside the conversation, in one row: the plan, workflows, autopilot, scheduled prompts. */
+/** The row about work beside the conversation: the plan, workflows, autopilot, scheduled prompts. */
 import { plural } from "../../lib/text.ts";
 import type { View } from "../../view/view.ts";
 import { safeLine } from "../screen/safe.ts";
