@@ -41,6 +41,8 @@ export class Drafts {
 
   /** Returns the draft that a terminal in this folder left behind, and removes its file. */
   async recover(): Promise<DraftTexts | undefined> {
+    // Made now, so that the first draft does not wait for it.
+    await nodeDisk.mkdir(this.#folder).catch(() => undefined);
     const names = await readdir(this.#folder).catch(() => []);
     let found: (Stored & { readonly path: string }) | undefined;
     for (const name of names.filter((one) => one.endsWith(".json"))) {
@@ -80,7 +82,6 @@ export class Drafts {
     }
     if (text.length > MAX_BYTES) return;
     const stored: Stored = { cwd: this.#cwd, pid: process.pid, at: Date.now(), text, agents };
-    if (!this.#isStored) await nodeDisk.mkdir(this.#folder);
     await this.#write(Buffer.from(JSON.stringify(stored)));
     this.#isStored = true;
   }
