@@ -130,7 +130,7 @@ function figure(name, unit, samples, pick, target) {
 /** The first gap is left out: it holds the start of the watchdog and everything compiled on first use. */
 function shellFigure({ floor, troupe }) {
   const own = (runs) => spread(runs.flatMap(({ gaps }) => gaps.slice(1)));
-  const target = { kind: "difference", limit: 16 };
+  const target = { kind: "difference", limit: 13 };
   return {
     name: "own time per shell turn, in the sandbox",
     unit: "ms",

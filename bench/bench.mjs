@@ -13,6 +13,7 @@ import { scaleScenarios } from "./scale-scenarios.mjs";
 import { startServer } from "./serve.mjs";
 import { describeMachine, makeStage } from "./stage.mjs";
 import { storeScenarios } from "./store-scenarios.mjs";
+import { terminalScenarios } from "./terminal-scenarios.mjs";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const results = join(root, "bench", "results");
@@ -72,7 +73,13 @@ async function measure(options, stage) {
     if (options.profile) await attempt(scenario, () => profileServer({ scenario, serve, stage, options }));
   }
   mock.stop();
-  for (const scenario of [...storeScenarios, ...pastScenarios, ...scaleScenarios, ...sandboxScenarios].filter(wanted)) {
+  for (const scenario of [
+    ...storeScenarios,
+    ...pastScenarios,
+    ...scaleScenarios,
+    ...sandboxScenarios,
+    ...terminalScenarios,
+  ].filter(wanted)) {
     await attempt(scenario, () => scenario.figures({ stage, full: options.full }));
   }
   for (const figure of figures) if (figure.pass === false) failures.push(missed(figure));

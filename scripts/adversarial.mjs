@@ -38,6 +38,11 @@ const { attacks, pending, weaknesses } = await prepare();
 const rows = new Map(attacks.map(({ id, title }) => [id, { id, title }]));
 const listed = wanted.length > 0 ? wanted : [...rows.keys()];
 const problems = [];
+/** Prints a problem at once: an interrupted run must not lose it. */
+const report = (problem) => {
+  problems.push(problem);
+  console.log(problem);
+};
 
 if (all || only("user")) await guarded("user", user ? { ...user, ...readableBy(user) } : {});
 if (isRoot && (all || only("root"))) await guarded("root", {});
@@ -52,7 +57,7 @@ async function guarded(column, as) {
   for await (const { id, breaches, milliseconds } of play(job, as)) {
     rows.get(id)[column] = breaches.length === 0 ? "held" : "BROKEN";
     rows.get(id).milliseconds = milliseconds;
-    for (const { what } of breaches) problems.push(`${id} as ${column}: ${what}`);
+    for (const { what } of breaches) report(`${id} as ${column}: ${what}`);
   }
   complain(column);
 }
@@ -65,8 +70,7 @@ async function control() {
   });
   for await (const { id, effects, breaches } of play({ root, weakened, guards: "off", ids: listed, parallel: 3 }, {})) {
     rows.get(id).control = effects > 0 ? "succeeds" : "FAILS";
-    if (effects === 0)
-      problems.push(`${id} control: the attack gets nothing. ${breaches.map(({ what }) => what).join("; ")}`);
+    if (effects === 0) report(`${id} control: the attack gets nothing. ${breaches.map(({ what }) => what).join("; ")}`);
   }
   complain("control");
 }
@@ -85,15 +89,15 @@ async function seeded() {
 async function seed(weakness) {
   const { id, watcher } = weakness;
   const folder = await mutant(weakness).catch((error) => {
-    problems.push(`seeded ${id}: cannot be built: ${error.message}`);
+    report(`seeded ${id}: cannot be built: ${error.message}`);
   });
   if (!folder) return;
   for await (const { breaches } of play({ root: folder, guards: "on", ids: [watcher], parallel: 1 }, {})) {
     if (breaches.length > 0) rows.get(watcher).seeded++;
-    else problems.push(`seeded ${id}: ${watcher} does not notice it`);
+    else report(`seeded ${id}: ${watcher} does not notice it`);
     weakness.noticed = breaches[0]?.what ?? "not noticed";
   }
-  if (weakness.noticed === undefined) problems.push(`seeded ${id}: ${watcher} did not end`);
+  if (weakness.noticed === undefined) report(`seeded ${id}: ${watcher} did not end`);
   rmSync(folder, { recursive: true, force: true });
 }
 
@@ -129,7 +133,7 @@ async function* play(job, as) {
     ...(uid !== undefined && { uid, gid }),
   });
   for (const line of lines) yield JSON.parse(line);
-  if (code !== 0) problems.push(`a run ended with ${code}: ${stderr.slice(-1000)}`);
+  if (code !== 0) report(`a run ended with ${code}: ${stderr.slice(-1000)}`);
   rmSync(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 });
 }
 
@@ -214,7 +218,9 @@ function ordinaryUser() {
 }
 
 function complain(column) {
-  for (const id of listed) if (rows.get(id)?.[column] === undefined) problems.push(`${id} ${column}: no result`);
+  for (const id of listed) if (rows.get(id)?.[column] === undefined) report(`${id} ${column}: no result`);
+  const seconds = Math.round((performance.now() - started) / 1000);
+  console.log(`${column}: ${listed.length} cases, ${problems.length} problems so far (${seconds} s)`);
 }
 
 function printTable() {

@@ -1,5 +1,5 @@
 /**
- * A reference for the contract in docs/explanation/memory.md: facts in one JSON file, no packages.
+ * A reference for the contract in docs/how-to/memory.md: facts in one JSON file, no packages.
  *
  *   MEMORY_TOKEN=… MEMORY_ADMIN_TOKEN=… node server.mjs --port 8787 --file memories.json
  *

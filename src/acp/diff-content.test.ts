@@ -45,7 +45,7 @@ it("reads several files, absolute paths, missing newlines, and lines that look l
   ]);
 });
 
-it("says that a diff is not whole where it was cut off or holds no text", () => {
+it("says that a diff is incomplete when it was cut off or is not text", () => {
   const whole = diffOf("x", numbered(40), numbered(40).replaceAll("line", "row"));
   const cut = `${whole.slice(0, whole.indexOf("\n+row 3") + 1)}[the diff goes on: 400 more characters]\n`;
   expect(fileChanges(cut, "/project")).toEqual({ diffs: [], locations: [{ path: "/project/x" }], isWhole: false });

@@ -67,7 +67,8 @@ function checkFlags(given: Arguments, command: { readonly title: string; readonl
 function unknownCommand(given: Arguments): TroupeError {
   const [word = ""] = given.words;
   const words = given.words.join(" ");
-  if (given.text("prompt") !== undefined) return usage(`What is "${words}"? Put the whole prompt in quotes.`);
+  if (given.text("prompt") !== undefined)
+    return usage(`Unexpected argument "${words}". Put the whole prompt in quotes.`);
   const close = nearest(
     word,
     commands.map(({ name }) => name),

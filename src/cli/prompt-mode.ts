@@ -277,7 +277,7 @@ async function sayMove({ store }: Runtime, sessionId: string, given: Arguments):
   const here = workingDirectory(process.cwd());
   const summary = (await store.list()).find((one) => one.sessionId === sessionId);
   if (given.has("silent") || summary === undefined || isOfPlace(summary, here)) return;
-  say(`session ${sessionId} worked in ${summary.cwd}; it goes on in ${here.cwd}`);
+  say(`session ${sessionId} worked in ${summary.cwd}; it continues in ${here.cwd}`);
 }
 
 /** The typed prompt and the piped input. */
@@ -291,7 +291,7 @@ async function readInput(given: Arguments, silent: boolean): Promise<Input> {
   const patient = given.words.includes("-") || typed === undefined;
   const piped = await readPiped({ patient });
   if (piped.kind === "silent" && !silent) {
-    say("nothing was piped in within 3 s, going on without (add - to wait for it)");
+    say("nothing was piped in within 3 s, continuing without it (add - to wait)");
   }
   const bytes = piped.kind === "data" ? piped.bytes : undefined;
   if ((typed ?? (bytes ? "piped" : "")).trim() === "") {

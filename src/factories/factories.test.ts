@@ -144,7 +144,7 @@ describe("limits", () => {
 });
 
 describe("lanes", () => {
-  it("let so many in, then one for each that leaves, in order; who gives up waits no more", async () => {
+  it("admit a fixed number, then one for each that leaves, in order; a cancelled waiter is removed", async () => {
     const lanes = new Lanes(1);
     const { signal } = new AbortController();
     const order: string[] = [];

@@ -22,7 +22,7 @@ describe("before a tool", () => {
     expect(merged("preToolUse", ...said)).toEqual(expected);
   });
 
-  it("the last change of the arguments holds, and makes an earlier approval void", () => {
+  it("uses the last change of the arguments, which revokes an earlier approval", () => {
     const change = { modifiedArgs: { a: 1 } };
     expect(merged("preToolUse", allow, change)).toEqual(change);
     expect(merged("preToolUse", allow, { ...change, ...allow })).toEqual({ ...change, ...allow });

@@ -105,7 +105,7 @@ describe("ORC-55: a hook that always blocks", () => {
     expect(guard.isActive).toBe(false);
   });
 
-  it("is counted anew after a stop and after the user has spoken", () => {
+  it("restarts its count after a stop and after a user message", () => {
     const guard = blockGuard(2);
     const hold = (...decisions: ("block" | "allow" | undefined)[]) => decisions.map((one) => guard.holdsUp(one));
     expect(hold("block", "allow", "block", "block", "block")).toEqual([true, false, true, true, false]);

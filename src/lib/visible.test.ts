@@ -35,7 +35,7 @@ describe("visible text", () => {
     expect(visible(`ls${" \t".repeat(500)}; rm x`).length).toBeLessThan(100);
   });
 
-  it("is one line where it must be, and says what is left out", () => {
+  it("is one line where required, and says what is omitted", () => {
     expect(visibleLine("a\n\nb\tc")).toBe("a ⏎ b c");
     expect(bounded("x".repeat(100), 100)).toHaveLength(100);
     expect(bounded(`${"a".repeat(60)}${"b".repeat(60)}`, 20)).toBe(

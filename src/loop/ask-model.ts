@@ -1,3 +1,4 @@
+import { defined } from "../lib/defined.ts";
 import { ModelError } from "../model/model-error.ts";
 import {
   type ModelEnd,
@@ -61,7 +62,7 @@ export async function askModel(run: Run, turnId: string): Promise<Reply> {
     if (content !== "") {
       void run.emit("troupe.partial_message", { turnId, messageId, content, reason: end.error?.message ?? "" });
     }
-    return { turnId, content, calls: [], stop: "error", ...(end.error && { error: end.error }) };
+    return { turnId, content, calls: [], stop: "error", ...defined({ error: end.error }) };
   }
   // An aborted reply may contain incomplete calls: only its text is stored.
   const calls = end.stop === "aborted" ? [] : withUniqueIds(heard.calls, request);
@@ -268,13 +269,15 @@ function assistantMessage(parts: {
     })),
     turnId,
     model: run.model,
-    ...(run.originatingMessageId !== undefined && { originatingMessageId: run.originatingMessageId }),
+    ...defined({ originatingMessageId: run.originatingMessageId }),
     ...(usage && { outputTokens: usage.outputTokens }),
     ...(heard.end.phase && { phase: heard.end.phase }),
-    ...(heard.end.citations && { citations: heard.end.citations }),
-    ...(reasoning.text !== undefined && { reasoningText: reasoning.text }),
-    ...(reasoning.opaque !== undefined && { reasoningOpaque: reasoning.opaque }),
-    ...(reasoning.wireField !== undefined && { reasoningWireField: reasoning.wireField }),
+    ...defined({
+      citations: heard.end.citations,
+      reasoningText: reasoning.text,
+      reasoningOpaque: reasoning.opaque,
+      reasoningWireField: reasoning.wireField,
+    }),
   };
 }
 

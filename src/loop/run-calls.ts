@@ -1,3 +1,4 @@
+import { defined } from "../lib/defined.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { EventData } from "../protocol/event.ts";
 import type { ToolCall } from "../protocol/message.ts";
@@ -39,7 +40,7 @@ export function continueCalls({ turnId, calls }: PendingTurn, run: Run): Promise
     const tool = permitted ?? (isBack ? undefined : otherwise);
     const bindAgain = (): Bound =>
       tool ? { tool, call: tool.bind(call.arguments) } : bind(call, { stop: "tools" }, run);
-    return { call, bound: attempt(bindAgain), before: { kind: "go", ...(ask !== undefined && { ask }) } };
+    return { call, bound: attempt(bindAgain), before: { kind: "go", ...defined({ ask }) } };
   });
   return settleAll(jobs, turnId, run);
 }
@@ -169,13 +170,13 @@ function endOf(outcome: Attempt<Ended>, call: ToolCall, run: Run): Omit<Complete
     const { telemetry, exitCode } = value;
     return {
       ...{ success: true, result },
-      ...(telemetry && { toolTelemetry: telemetry }),
+      ...defined({ toolTelemetry: telemetry }),
       ...(exitCode !== undefined && { shellExecution: { exitCode } }),
     };
   }
   const error = withWarning(explain(outcome.error, call.name, run), run.failures.failed(call));
   const telemetry = outcome.error instanceof ToolError ? outcome.error.telemetry : undefined;
-  return { success: false, error, ...(telemetry && { toolTelemetry: telemetry }) };
+  return { success: false, error, ...defined({ toolTelemetry: telemetry }) };
 }
 
 interface Ended {
@@ -244,7 +245,7 @@ function rebind(call: ToolCall, run: Run): Bound {
 
 /** Runs the call and stores its result. A result that cannot be stored fails the call, not the run. */
 async function executeAndKeep(call: ToolCall, bound: Bound, run: Run, before?: Before): Promise<Ended> {
-  const value = await execute({ call, bound, run, ...(before && { before }) });
+  const value = await execute({ call, bound, run, ...defined({ before }) });
   return { value, result: await keep(value, call.name, run), tool: bound.tool };
 }
 
@@ -275,7 +276,7 @@ async function execute(what: { call: ToolCall; bound: Bound; run: Run; before?: 
       hookMessage === undefined ? [] : [{ kind: "hook", toolName: tool.name, toolArgs: call.arguments, hookMessage }];
     const reads: string[] = [];
     for (const access of [...asked, ...(await bound.access(context))]) {
-      const judged = { toolName: tool.name, toolCallId, ...(approvedBy !== undefined && { approvedBy }) };
+      const judged = { toolName: tool.name, toolCallId, ...defined({ approvedBy }) };
       const permission = await run.permit(access, judged);
       if (!permission.allowed) {
         throw new ToolError(permission.message, { code: permission.rejected ? "rejected" : "denied" });
@@ -319,8 +320,7 @@ async function keep(result: ToolResult, toolName: string, run: Run): Promise<Non
   const binaries = images.length + resources.length > 0 ? await run.keepBinaries({ images, resources }) : undefined;
   return {
     content: await run.bound(result.content, toolName),
-    ...(result.detailedContent !== undefined && { detailedContent: result.detailedContent }),
-    ...(binaries && { binaryResultsForLlm: binaries }),
+    ...defined({ detailedContent: result.detailedContent, binaryResultsForLlm: binaries }),
   };
 }
 

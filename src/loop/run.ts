@@ -74,13 +74,13 @@ export interface PendingTurn {
   readonly turnId: string;
   /** The model's text that accompanied these calls. */
   readonly content: string;
-  readonly calls: readonly LeftCall[];
+  readonly calls: readonly PendingCall[];
   /** The process ended during a model call or its tool calls, so the model is asked again. */
   readonly isCutOff?: true;
 }
 
 /** A call whose start is in the log and of which nothing has run in this process. */
-export interface LeftCall {
+export interface PendingCall {
   readonly call: ToolCall;
   /** Tool to resume a permitted call with, regardless of the tools that are offered now. */
   readonly tool?: Tool;

@@ -32,7 +32,7 @@ describe("the circuit", () => {
     expect(fail(failTimes(closedCircuit, 4), "request")).toEqual(closedCircuit);
   });
 
-  it("is not prolonged by those who were under way when it opened", () => {
+  it("is not prolonged by requests that were in progress when it opened", () => {
     const shut = failTimes(closedCircuit, 5);
     expect(fail(shut, "network", { now: 20_000 }).gate).toEqual(shut.gate);
   });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { GivenModel, GivenProvider, NamedProvider } from "./given-providers.ts";
 
-describe("what a program may say of providers and models", () => {
+describe("providers and models given by a program", () => {
   it("is taken as far as it is known", () => {
     const given = { baseUrl: "http://127.0.0.1:1/v1", type: "azure", azure: { apiVersion: "1" }, later: "http" };
     expect(GivenProvider.parse(given)).toEqual({

@@ -43,11 +43,11 @@ describe("a key command", () => {
     ["prints nothing", node(""), "printed nothing"],
     ["prints a page", node("console.log('a\\nb')"), "printed more than one line"],
     ["does not exist", ["/no/such/program"], "was not found"],
-  ])("that %s says so", async (_, command, message) => {
+  ])("reports a key command that %s", async (_, command, message) => {
     await expect(runKeyCommand(command, 25_000)).rejects.toThrow(message);
   });
 
-  it("that hangs is ended after its time, and says so", async () => {
+  it("ends a hanging key command at its timeout, and reports that", async () => {
     const hanging = node("setTimeout(() => {}, 60_000)");
     await expect(runKeyCommand(hanging, 500)).rejects.toThrow("did not finish within 0.5 s");
   });

@@ -47,7 +47,7 @@ export type Access =
       readonly fact: string;
       readonly subject?: string;
       readonly citations?: string;
-      /** Where a stored fact holds. */
+      /** The scope of a stored fact. */
       readonly scope?: "repository" | "user";
       readonly direction?: "upvote" | "downvote";
       readonly reason?: string;

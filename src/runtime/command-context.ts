@@ -1,6 +1,8 @@
 /** Connects slash commands to a session. */
+
 import type { CommandContext } from "../commands/command.ts";
 import type { TaskEntry } from "../commands/ports.ts";
+import { defined } from "../lib/defined.ts";
 import { plural } from "../lib/text.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import { modelName } from "../session/model-selection.ts";
@@ -19,7 +21,7 @@ export function contextOf(session: Session): CommandContext {
     ...(services && {
       skills: () => services.skills.filter(({ enabled, userInvocable }) => enabled && userInvocable).map(skillEntry),
       servers: () => services.servers(),
-      ...(services.agents && { agents: services.agents }),
+      ...defined({ agents: services.agents }),
       ...schedulesOf(services.schedules?.()),
     }),
     ...(tasks && {

@@ -1,5 +1,6 @@
 import type { Settings } from "../catalog/settings/settings-schema.ts";
 import type { ServicePrompts } from "../context/memory/service.ts";
+import { defined } from "../lib/defined.ts";
 import type { Disk } from "../lib/node/disk.ts";
 import { isInside } from "../lib/node/paths.ts";
 import type { PrepareProgram } from "../lib/node/program.ts";
@@ -63,7 +64,7 @@ export function processParts(options: {
   let pins: Promise<McpPins> | undefined;
   const openPins = (onNotice?: (message: string) => void): Promise<McpPins> => {
     pins ??= import("../tools/mcp/config/pins.ts").then((module) =>
-      module.openPins({ disk, stateRoot: home, ...(onNotice && { onNotice }) }),
+      module.openPins({ disk, stateRoot: home, ...defined({ onNotice }) }),
     );
     return pins;
   };
@@ -129,7 +130,7 @@ const searchFor: ProcessParts["searchFor"] = async (settings, memory) => {
   return (tools) =>
     toolSearch({
       tools,
-      ...(threshold !== undefined && { threshold }),
+      ...defined({ threshold }),
       defer: (tool) => (tool.from ? "auto" : "never"),
       ...memory,
     });

@@ -2,10 +2,12 @@
  * Handles user input at any surface: a prompt, a command or a skill name. Commands make prompts, switch modes or answer
  * from session state. In autopilot the agent continues until the work is done.
  */
+
 import { existsSync } from "node:fs";
 import type { Command, CommandResult, Gate, PromptResult, SessionMode } from "../commands/command.ts";
 import type { StopGate } from "../commands/gate.ts";
 import { deferred } from "../lib/deferred.ts";
+import { defined } from "../lib/defined.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { SessionEvent } from "../protocol/event.ts";
 import {
@@ -118,7 +120,7 @@ export async function readTyped(
       const { prompt, displayPrompt, mode, toolLimits, agents, gate } = result;
       const isLimited = [toolLimits, agents, gate].some((rule) => rule !== undefined);
       const message = (withData = asIs): Promise<SendOptions> => promptOf(session, result, withData);
-      return { kind: "prompt", prompt, displayPrompt, isLimited, ...(mode && { mode }), message };
+      return { kind: "prompt", prompt, displayPrompt, isLimited, ...defined({ mode }), message };
     }
     case "skill": {
       const { prompt, displayPrompt } = await skillPrompt(session, result);
@@ -149,7 +151,7 @@ export async function sendTyped(
   const read = await readTyped(session, text);
   if (read?.kind === "said") return read;
   const send = read ? await sendingOf(session, read, withData) : { prompt: withData(text) };
-  return { kind: "sent", messageId: await sendOn(session, { ...send, ...(attachments && { attachments }) }) };
+  return { kind: "sent", messageId: await sendOn(session, { ...send, ...defined({ attachments }) }) };
 }
 
 /** Switches to the command's mode and builds its message. */
@@ -211,7 +213,7 @@ async function promptOf(
   const kept: KeptRules = {
     ...(toolLimits && { tools: [...toolLimits.available] }),
     ...(agents && { agents: [...agents] }),
-    ...(gate && { gate }),
+    ...defined({ gate }),
   };
   const isLimited = Object.keys(kept).length > 0;
   return {
@@ -229,8 +231,7 @@ export async function rulesFrom(session: Session, kept: KeptRules): Promise<Turn
   const tools = isResearch ? researchLimits?.(gate.reportPath) : available && { available };
   return {
     kept,
-    ...(tools && { tools }),
-    ...(agents && { agents }),
+    ...defined({ tools, agents }),
     ...(gate && { gate: { name: gate.kind, ask: await stopGate(session, gate) } }),
   };
 }

@@ -9,7 +9,7 @@ const ended = (toolCallId: string): SessionEvent =>
   event("tool.execution_complete", { toolCallId, success: true, result: { content: toolCallId } });
 
 describe("the conversation of an agent", () => {
-  it("holds results of parallel calls in the order of the calls, however the calls end", () => {
+  it("contains results of parallel calls in the order of the calls, however the calls end", () => {
     const conversation = new Conversation();
     const toolRequests = ["a", "b", "c"].map((toolCallId) => ({ toolCallId, name: "view", arguments: {} }));
     conversation.apply(event("user.message", { content: "go" }));

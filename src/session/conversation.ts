@@ -1,5 +1,6 @@
 import { validCut } from "../context/compact-cut.ts";
 import { addSayings, beginning, noSayings, type Sayings } from "../context/compact-message.ts";
+import { defined } from "../lib/defined.ts";
 import type { Attachment, EventData, SessionEvent } from "../protocol/event.ts";
 import type { AssistantMessage, Message, Reasoning, ToolCall, ToolMessage } from "../protocol/message.ts";
 import { isShown } from "./attachments.ts";
@@ -94,9 +95,9 @@ export class Conversation {
       entries: this.#entries.slice(),
       open: [...this.#open.values()].map((open) => ({ ...open })),
       said: this.#said,
-      ...(this.#openTurn !== undefined && { openTurn: this.#openTurn }),
+      ...defined({ openTurn: this.#openTurn }),
       isTurnGone: this.#isTurnGone,
-      ...(this.#system !== undefined && { system: this.#system }),
+      ...defined({ system: this.#system }),
     };
   }
 
@@ -267,7 +268,7 @@ export class Conversation {
 
 function assetOf({ assetId, mimeType, displayName }: Extract<Attachment, { type: "blob" }>): Asset[] {
   if (assetId === undefined || !isShown(mimeType)) return [];
-  return [{ assetId, mimeType, ...(displayName !== undefined && { description: displayName }) }];
+  return [{ assetId, mimeType, ...defined({ description: displayName }) }];
 }
 
 /** Sources of messages that troupe itself sends in the user's role. */
@@ -280,9 +281,7 @@ const saidIn = (entries: readonly Entry[]): string[] =>
 
 function assistantMessage(data: Extract<SessionEvent, { type: "assistant.message" }>["data"]): AssistantMessage {
   const reasoning: Reasoning = {
-    ...(data.reasoningText !== undefined && { text: data.reasoningText }),
-    ...(data.reasoningOpaque !== undefined && { opaque: data.reasoningOpaque }),
-    ...(data.reasoningWireField !== undefined && { wireField: data.reasoningWireField }),
+    ...defined({ text: data.reasoningText, opaque: data.reasoningOpaque, wireField: data.reasoningWireField }),
   };
   return {
     role: "assistant",

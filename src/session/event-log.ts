@@ -1,3 +1,4 @@
+import { defined } from "../lib/defined.ts";
 import type { Redactor } from "../lib/redact/redact.ts";
 import { createEventRedactor, type EventRedactor } from "../lib/redact/redact-event.ts";
 import type { Stamp } from "../lib/stamp.ts";
@@ -205,7 +206,7 @@ export class EventLog {
       id: this.#stamp.id("event"),
       timestamp: new Date(this.#stamp.now()).toISOString(),
       parentId: this.#lastId,
-      ...(agentId !== undefined && { agentId }),
+      ...defined({ agentId }),
       ...(ephemeral && { ephemeral }),
       type,
       data,

@@ -5,7 +5,7 @@ import type { Actor, AgentSetup } from "./agents/agent-run.ts";
 import type { CallbackTask } from "./requests/callback-tasks.ts";
 
 interface ExecutorOptions {
-  outfit(task: Actor, definition: AgentDefinition): Promise<AgentSetup>;
+  agentSetup(task: Actor, definition: AgentDefinition): Promise<AgentSetup>;
 }
 
 /** Runs the agent by the definition as it was at the start, even if its file changes. */
@@ -14,16 +14,16 @@ export function executorOf(definition: AgentDefinition, options: ExecutorOptions
     definition,
     run: (task, _io, asAgent) =>
       asAgent({
-        outfit: async () => within(task, await options.outfit(task, definition)),
+        agentSetup: async () => within(task, await options.agentSetup(task, definition)),
         limitReached: () => undefined,
       }),
   };
 }
 
 /** Removes every tool that the agent may not use. Tools of the agent's own MCP servers stay. */
-export function within({ tools }: Pick<Actor, "tools">, outfit: AgentSetup): AgentSetup {
-  if (tools === null) return outfit;
-  const { system, tools: given } = outfit.offer;
+export function within({ tools }: Pick<Actor, "tools">, agentSetup: AgentSetup): AgentSetup {
+  if (tools === null) return agentSetup;
+  const { system, tools: given } = agentSetup.offer;
   const isAllowed = ({ name, from }: Tool): boolean => from?.kind === "mcp" || tools.includes(name);
-  return { ...outfit, offer: { system, tools: given.filter(isAllowed) } };
+  return { ...agentSetup, offer: { system, tools: given.filter(isAllowed) } };
 }

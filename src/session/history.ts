@@ -1,4 +1,5 @@
 import { messageTokens } from "../context/compact-tokens.ts";
+import { defined } from "../lib/defined.ts";
 import type { Document, Image, Message } from "../protocol/message.ts";
 import type { SessionLog } from "../store/store.ts";
 import { PDF } from "./attachments.ts";
@@ -82,7 +83,7 @@ export class History {
       if (!bytes) continue;
       const data = Buffer.from(bytes).toString("base64");
       if (mimeType === PDF) documents.push({ mimeType, data, title: description ?? "document.pdf" });
-      else images.push({ mimeType, data, ...(description !== undefined && { description }) });
+      else images.push({ mimeType, data, ...defined({ description }) });
     }
     return { ...(images.length > 0 && { images }), ...(documents.length > 0 && { documents }) };
   }

@@ -1,3 +1,4 @@
+import { defined } from "../lib/defined.ts";
 import type { GivenProviders, ModelCapabilities } from "../model/given-providers.ts";
 import type { ModelRow } from "../model/list-models.ts";
 import type { ModelError } from "../model/model-error.ts";
@@ -57,8 +58,7 @@ export function selection(settings: Pick<RunSettings, "model" | "reasoningEffort
   const name = modelName(model);
   return {
     ...(name !== "" && { selectedModel: name }),
-    ...(reasoningEffort !== undefined && { reasoningEffort }),
-    ...(reasoningSummary !== undefined && { reasoningSummary }),
+    ...defined({ reasoningEffort, reasoningSummary }),
     ...(credits?.most !== undefined && { sessionLimits: { maxAiCredits: credits.most } }),
   };
 }

@@ -1,3 +1,4 @@
+import { defined } from "../lib/defined.ts";
 import type { ModelError } from "../model/model-error.ts";
 import type { ModelSelection } from "./model-selection.ts";
 import type { Broker } from "./requests/broker.ts";
@@ -24,7 +25,7 @@ export class ModelSwitch {
       const answer = await broker.request(
         "auto_mode_switch",
         {
-          ...(code !== undefined && { errorCode: code }),
+          ...defined({ errorCode: code }),
           ...(retryAfterMs !== undefined && { retryAfterSeconds: Math.ceil(retryAfterMs / 1000) }),
         },
         { signal },

@@ -170,7 +170,7 @@ export interface SessionOptions extends RunSettings {
   /** Rebuilds a command's rules for a message of an earlier process. */
   commandRules?(kept: KeptRules): Promise<TurnRules>;
   /** The agents that may work for the main agent. */
-  readonly company?: AgentPoolOptions;
+  readonly agentPool?: AgentPoolOptions;
   /** How long a finished agent waits for background agents before the session counts as idle. */
   readonly waitForAgentsMs?: number | undefined;
   /** False: notices do not wake the main agent, which reads them with its next message. */

@@ -106,13 +106,13 @@ export function mainAgentPort(
 }
 
 export function agentsPort(
-  { company, offer, stamp }: SessionOptions,
+  { agentPool, offer, stamp }: SessionOptions,
   { pool, end }: { readonly pool: AgentPool | undefined; readonly end: AbortSignal },
 ): SessionAgents {
   return {
     tasks: pool?.registry,
-    limits: company?.limits,
-    definitions: () => company?.agents() ?? [],
+    limits: agentPool?.limits,
+    definitions: () => agentPool?.agents() ?? [],
     async start(request) {
       const { tasks } = pool?.portsOf(undefined, () => offer.tools) ?? {};
       return startAgent(tasks, { ...request, toolCallId: stamp.id("call") }, end);

@@ -115,7 +115,7 @@ export class Session {
     const ownHooks = hooks && sessionHooks(hooks, { sessionId: this.id, cwd: options.cwd });
     const { policy, grants, refuses } = options;
     this.permissions = { policy, grants, refuses, hooks: ownHooks };
-    this.#pool = options.company && this.#newPool(options.company, hooks);
+    this.#pool = options.agentPool && this.#newPool(options.agentPool, hooks);
     this.#runner = this.#newRunner(ownHooks);
     this.#queue = new MessageQueue({
       ...{ sessionId: this.id, options, inbox: this.#pending, answering: this.#runner, emit: this.#emit },
@@ -123,7 +123,7 @@ export class Session {
     });
     this.#rewinds = new SessionRewinds({
       ...{ options, log: this.#log, emit: this.#emit, conversation: this.#conversation, inbox: this.#pending },
-      ...{ company: this.#pool, working: this.#queue, modes: this.#modes },
+      ...{ agentPool: this.#pool, working: this.#queue, modes: this.#modes },
       refold: () => this.#refold(),
       writeSummary: () => this.history.writeSummary(),
     });
@@ -230,10 +230,10 @@ export class Session {
   }
 
   #newPool(
-    company: NonNullable<SessionOptions["company"]>,
+    agentPool: NonNullable<SessionOptions["agentPool"]>,
     hooks: Parameters<typeof sessionAgents>[1]["hooks"],
   ): AgentPool {
-    return sessionAgents(company, {
+    return sessionAgents(agentPool, {
       ...{ settings: this.#options, log: this.#log, budget: this.history.budget, broker: this.#broker, hooks },
       notify: (notice, how) => this.#queue.notify(notice, how),
       onChange: () => {
@@ -249,13 +249,13 @@ export class Session {
     return new TurnRunner({
       ...{ settings: options, log: this.#log, emit: this.#emit, conversation: this.#conversation },
       history: new History(this.#conversation, options.log),
-      introduction: this.history.preamble,
+      preamble: this.history.preamble,
       budget: this.history.budget,
       inbox: this.#pending,
       broker: this.#broker,
       hooks,
-      company: portsNaming(),
-      companyNaming: portsNaming,
+      agentPool: portsNaming(),
+      agentPoolNaming: portsNaming,
       settle: options.settle ?? (async (outcome) => outcome),
       refold: () => this.#refold(),
       onTaken: (messageId) => {

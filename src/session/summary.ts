@@ -1,3 +1,4 @@
+import { defined } from "../lib/defined.ts";
 import type { EventData, WorkingDirectory } from "../protocol/event.ts";
 import type { SessionSummary } from "../store/store.ts";
 import type { Budget } from "./budget/budget.ts";
@@ -23,17 +24,13 @@ export function summarise(facts: SessionFacts): SessionSummary {
   return {
     sessionId,
     cwd,
-    ...(gitRoot !== undefined && { gitRoot }),
-    ...(repository !== undefined && { repository }),
-    ...(branch !== undefined && { branch }),
-    ...(name !== undefined && { name }),
-    ...(title !== undefined && { title }),
+    ...defined({ gitRoot, repository, branch, name, title }),
     model,
     createdAt: new Date(startedAt).toISOString(),
     updatedAt: new Date(now).toISOString(),
     turns: budget.session.calls,
     costUsd: budget.session.costUsd,
-    ...(detachedFrom !== undefined && { detachedFrom }),
+    ...defined({ detachedFrom }),
   };
 }
 
@@ -45,7 +42,7 @@ export function shutdownData(facts: LastFacts): EventData<"session.shutdown"> {
   const { budget, model, startedAt, error, codeChanges } = facts;
   return {
     shutdownType: error === undefined ? "routine" : "error",
-    ...(error !== undefined && { errorReason: error }),
+    ...defined({ errorReason: error }),
     sessionStartTime: startedAt,
     totalApiDurationMs: Math.round(budget.session.durationMs),
     currentModel: model,
@@ -67,7 +64,7 @@ export function startData(options: SessionOptions, startedAt: number): EventData
     startTime: new Date(startedAt).toISOString(),
     ...selection(options),
     context,
-    ...(detachedFrom !== undefined && { detachedFromSpawningParentSessionId: detachedFrom }),
+    ...defined({ detachedFromSpawningParentSessionId: detachedFrom }),
   };
 }
 

@@ -303,7 +303,7 @@ function placeOf(holder: Holder): "here" | "earlier boot" | "elsewhere" {
   return isThisHost ? "here" : "elsewhere";
 }
 
-/** Who has a session open, as its lock tells. "died": its process ended without closing it. */
+/** The process that has a session open, according to its lock. "died": its process ended without closing it. */
 export type SessionHolder =
   | { readonly kind: "nobody" }
   | { readonly kind: "died" }

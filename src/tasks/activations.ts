@@ -1,4 +1,5 @@
 /** Runs activations of tasks: wait for a slot, run one turn of the agent, become idle or end. */
+import { defined } from "../lib/defined.ts";
 import type { EventData } from "../protocol/event.ts";
 import type { Journal } from "./journal.ts";
 import type { RegistryOptions, TurnEnd } from "./ports.ts";
@@ -56,9 +57,9 @@ export class Activations {
    */
   async change(task: TaskRecord, signal: TaskSignal, answer: Answer = {}): Promise<boolean> {
     const from = task.status;
-    const to = next({ status: from, ...(task.reason && { reason: task.reason }) }, signal);
+    const to = next({ status: from, ...defined({ reason: task.reason }) }, signal);
     if (!to) return false;
-    const data = { taskId: task.id, from, to: to.status, ...(to.reason && { reason: to.reason }), ...answer };
+    const data = { taskId: task.id, from, to: to.status, ...defined({ reason: to.reason }), ...answer };
     await this.#parts.journal.keep("troupe.task_state", data, () => task.status === to.status);
     return true;
   }
@@ -143,7 +144,7 @@ export class Activations {
     return {
       ...spoken,
       ...(words !== "" && (await this.#kept(words))),
-      ...(error !== undefined && { error }),
+      ...defined({ error }),
       ...limit,
     };
   }

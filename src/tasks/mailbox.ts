@@ -1,3 +1,4 @@
+import { defined } from "../lib/defined.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { MessageReceipt } from "../tools/agents/tasks.ts";
 import type { ActivationParts, Activations } from "./activations.ts";
@@ -50,7 +51,7 @@ export class Mailbox {
     try {
       await journal.offer(
         "troupe.task_message",
-        { taskId, messageId, content, ...(from !== undefined && { from }) },
+        { taskId, messageId, content, ...defined({ from }) },
         (event) => event.type === "troupe.task_message" && event.data.messageId === messageId,
       );
       return undefined;

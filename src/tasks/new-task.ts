@@ -1,3 +1,4 @@
+import { defined } from "../lib/defined.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { EventData } from "../protocol/event.ts";
 import type { NewTask, TaskLimits } from "./ports.ts";
@@ -54,7 +55,7 @@ export function checkStart(
   }
   const allowed = within(tools, parent?.tools ?? null);
   const shares = smaller(asked, parent?.spec.limits);
-  return { ...rest, depth, tools: allowed && [...allowed], ...(shares && { limits: shares }) };
+  return { ...rest, depth, tools: allowed && [...allowed], ...defined({ limits: shares }) };
 }
 
 /** Throws if the session, or the current message, has started its maximum number of agents. */

@@ -4,6 +4,7 @@
  * A notice is confirmed in the log when the parent's model has answered, because only then is it certain that it was
  * sent.
  */
+import { defined } from "../lib/defined.ts";
 import type { SessionEvent } from "../protocol/event.ts";
 import type { Journal } from "./journal.ts";
 import { type Notice, noticeOf } from "./notices.ts";
@@ -105,7 +106,7 @@ export class Notifications {
     const { notice } = task;
     if (!notice || notice.state === "confirmed") return;
     const { by, readBy } = notice;
-    await this.#confirm(task, { by, ...(readBy !== undefined && { toolCallId: readBy }) });
+    await this.#confirm(task, { by, ...defined({ toolCallId: readBy }) });
   }
 
   /** Handles an event after the fold has applied it. */

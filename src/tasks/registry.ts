@@ -10,6 +10,7 @@
  * - `stopping.ts`: ends subtrees.
  * - `journal.ts`: writes decisions to the log before they take effect.
  */
+import { defined } from "../lib/defined.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { SessionEvent } from "../protocol/event.ts";
 import type { MessageReceipt, TaskReport, TaskScope, TaskView } from "../tools/agents/tasks.ts";
@@ -57,7 +58,7 @@ export class Registry {
       options.onTrouble?.(error);
       options.onChange();
     };
-    this.#journal = new Journal({ emit, ...(repair && { repair }), ...(unsay && { unsay }), stamp, onTrouble });
+    this.#journal = new Journal({ emit, ...defined({ repair, unsay }), stamp, onTrouble });
     this.#slots = new Slots(limits);
     this.#waiters = new Waiters(stamp);
     const parts = { options, fold: this.#fold, journal: this.#journal, slots: this.#slots, lives: this.#lives };
@@ -265,7 +266,7 @@ export class Registry {
     return {
       task: this.#view(task, options.viewer),
       turns: await Promise.all(turns.map((turn) => wholeTurn(turn, this.#options.readLarge))),
-      ...(task.error !== undefined && { error: task.error }),
+      ...defined({ error: task.error }),
     };
   }
 
@@ -340,7 +341,7 @@ export class Registry {
     const { id, status, reason } = task;
     if (isAtRest(status)) this.#slots.release(id);
     if (isFinal(status)) this.#lives.forget(id);
-    this.#options.onState?.(task, { status, ...(reason && { reason }) });
+    this.#options.onState?.(task, { status, ...defined({ reason }) });
   }
 
   #outcome(

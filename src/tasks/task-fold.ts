@@ -3,6 +3,7 @@
  * Conversations take precedence over confirmations: a message or notice is not repeated if a crash prevented its
  * confirmation.
  */
+import { defined } from "../lib/defined.ts";
 import { clip } from "../lib/text.ts";
 import type { EventData, EventOf, EventType, SessionEvent } from "../protocol/event.ts";
 import { type Activity, addUsage, noUsage, type TaskMessage, type TaskRecord } from "./task-record.ts";
@@ -83,7 +84,7 @@ export class TaskFold {
       this.#with(data.taskId, (record) => {
         const { messageId: id, content, from } = data;
         if (record.messages.some((known) => known.id === id)) return;
-        record.messages = [...record.messages, { id, content, ...(from !== undefined && { from }) }];
+        record.messages = [...record.messages, { id, content, ...defined({ from }) }];
         record.isCalled = record.status === "idle";
       }),
     "troupe.task_message_delivered": ({ data }) =>
@@ -226,7 +227,7 @@ export class TaskFold {
       const { notice } = record;
       if (!notice || notice.to !== data.to || notice.state === "confirmed") return;
       const readBy = data.toolCallId;
-      record.notice = { ...notice, state: "confirmed", by: data.by, ...(readBy !== undefined && { readBy }) };
+      record.notice = { ...notice, state: "confirmed", by: data.by, ...defined({ readBy }) };
       if (readBy !== undefined) this.#watchCall(record, readBy);
     });
   }
@@ -300,7 +301,7 @@ function addTurn(record: Growing, data: EventData<"troupe.task_state">, number: 
   const { response = "", responseFile } = data;
   const message = record.inbound.join("\n\n");
   const reason = data.reason ?? "finished";
-  record.turns.push({ number, message, reason, response, ...(responseFile !== undefined && { responseFile }) });
+  record.turns.push({ number, message, reason, response, ...defined({ responseFile }) });
   record.inbound = [];
 }
 

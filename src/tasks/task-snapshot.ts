@@ -1,4 +1,5 @@
 /** One task as programs see it: its complete record in the wire's format. */
+import { defined } from "../lib/defined.ts";
 import type { McpTaskProgress, TaskReason, TaskStatus } from "../tools/agents/tasks.ts";
 import type { RunningTask } from "./running-tasks.ts";
 import type { Activity, KeptTurn, TaskMessage, TaskRecord } from "./task-record.ts";
@@ -63,23 +64,22 @@ export function snapshotOf(
     id: task.id,
     type: "agent",
     ownerId: parentId ?? "main",
-    ...(parentId !== undefined && { parentId }),
+    ...defined({ parentId }),
     toolCallId: spec.toolCallId,
     agentType: spec.agentName,
     displayName: spec.agentDisplayName,
     description: spec.description,
     prompt: task.inbound.at(-1) ?? turns.at(-1)?.message ?? spec.prompt,
-    ...(spec.model !== undefined && { modelOverride: spec.model }),
-    ...(task.model !== undefined && { resolvedModel: task.model }),
+    ...defined({ modelOverride: spec.model, resolvedModel: task.model }),
     executionMode: task.mode,
     canPromoteToBackground: task.mode === "sync" && parentId === undefined && !isAtRest(status),
     status,
-    ...(task.reason && { reason: task.reason }),
+    ...defined({ reason: task.reason }),
     messageQueue: task.messages,
     turnHistory: turns,
-    ...(latest !== undefined && { latestResponse: latest }),
+    ...defined({ latestResponse: latest }),
     ...(status === "completed" && latest !== undefined && { result: latest }),
-    ...(task.error !== undefined && { error: task.error }),
+    ...defined({ error: task.error }),
     progress: progressOf(task, live),
     startedAt: task.startedAt ?? task.createdAt,
     ...(isFinal(status) && task.endedAt !== undefined && { completedAt: task.endedAt }),
@@ -100,8 +100,8 @@ function progressOf(
     toolCalls: usage.toolCalls,
     tokens: usage.inputTokens + usage.outputTokens,
     costUsd: usage.costUsd,
-    ...(latestIntent !== undefined && { latestIntent }),
+    ...defined({ latestIntent }),
     recentActivity,
-    ...(live?.mcpTask && { mcpTask: live.mcpTask }),
+    ...defined({ mcpTask: live?.mcpTask }),
   };
 }

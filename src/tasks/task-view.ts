@@ -1,4 +1,5 @@
 /** Views of tasks for agents and users, derived from the fold. */
+import { defined } from "../lib/defined.ts";
 import type { TaskScope, TaskTurn, TaskView } from "../tools/agents/tasks.ts";
 import type { RunningTask } from "./running-tasks.ts";
 import type { TaskFold } from "./task-fold.ts";
@@ -59,14 +60,14 @@ export function viewOf(task: TaskRecord, { fold, live, viewer, now, waitingFor }
   const activeMs = task.activeMs + (task.status === "running" ? since(now, task.changedAt) : 0);
   return {
     id: task.id,
-    ...(task.parentId !== undefined && { parentId: task.parentId }),
+    ...defined({ parentId: task.parentId }),
     agentType: spec.agentName,
     description: spec.description,
     status: task.status,
-    ...(task.reason && { reason: task.reason }),
+    ...defined({ reason: task.reason }),
     mode: task.mode,
     relation: relationOf(fold, viewer, task.id),
-    ...(task.model !== undefined && { model: task.model }),
+    ...defined({ model: task.model }),
     startedAt,
     elapsedMs: since(task.endedAt ?? now, startedAt),
     activeMs,
@@ -74,12 +75,12 @@ export function viewOf(task: TaskRecord, { fold, live, viewer, now, waitingFor }
     toolCalls: usage.toolCalls,
     tokens: usage.inputTokens + usage.outputTokens,
     costUsd: usage.costUsd,
-    ...(task.latestIntent !== undefined && { intent: task.latestIntent }),
+    ...defined({ intent: task.latestIntent }),
     ...(last && { lastActivity: last.message }),
     quietMs: isFinal(task.status) ? 0 : since(now, lastAt),
-    ...(waitingFor !== undefined && { waitingFor }),
+    ...defined({ waitingFor }),
     unreadMessages: task.messages.length,
-    ...(live?.mcpTask && { mcpTask: live.mcpTask }),
+    ...defined({ mcpTask: live?.mcpTask }),
     ...(spec.worktree !== undefined && { worktree: ownTree(spec.worktree, task.id) }),
   };
 }

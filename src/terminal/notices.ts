@@ -100,7 +100,7 @@ const idsOf = (agents: readonly AgentView[]): ReadonlySet<string> => new Set(age
 
 const MAX_NAMES = 4;
 
-/** What finished, what failed, what asks and what it cost, with the keys that lead there; nothing when nothing happened. */
+/** Returns what finished, failed and asks, its cost, and the keys that lead there. Empty if nothing happened. */
 function briefing(before: Standing, now: Standing, view: View): string[] {
   const asks = openAttention(view);
   const fresh = (which: "ended" | "failed"): string[] => [...now[which]].filter((id) => !before[which].has(id));

@@ -17,7 +17,7 @@ export interface Preferences {
   readonly problems: readonly string[];
 }
 
-export const defaultPreferences: Preferences = { theme: "default", vim: false, keys: keyTable, problems: [] };
+const defaultPreferences: Preferences = { theme: "default", vim: false, keys: keyTable, problems: [] };
 const FILE = "terminal.json";
 
 export async function readPreferences(home: string): Promise<Preferences> {

@@ -203,7 +203,7 @@ async function openSession(app: App, options: TerminalOptions, { resumeId, newId
   if (clientBefore !== client) await clientBefore?.stop();
 }
 
-/** The process that had the joined session open is gone: goes on with it here. */
+/** The process that had the joined session open is gone: resumes the session here. */
 async function reopenHere(app: App, options: TerminalOptions, sessionId: string): Promise<void> {
   if (app.session?.id !== sessionId || !app.isJoined || app.isLeaving) return;
   app.commit([app.style.yellow("! the terminal that had this session open has left; it goes on here")]);

@@ -9,7 +9,7 @@ const lastRequest = (editor: { model: { requests: readonly { body: unknown }[] }
   JSON.stringify(editor.model.requests.at(-1)?.body);
 
 describe("files that the editor has open", () => {
-  it("shows the agent text that is not saved, and says so", async () => {
+  it("shows the agent unsaved text, and labels it as unsaved", async () => {
     const steps = [calls(["view", { path: "a.txt" }]), says("Read.")];
     await withEditor({ steps, capabilities: fs }, async (editor) => {
       editor.buffers.set(join(await realpath(editor.cwd), "a.txt"), "one\nunsaved\n");
@@ -37,7 +37,7 @@ describe("files that the editor has open", () => {
     });
   });
 
-  it("writes a file on disk itself where the editor holds nothing else, and keeps its line ends", async () => {
+  it("writes the file on disk if the editor has no other content, and keeps its line ends", async () => {
     const steps = [calls(["edit", { path: "b.txt", old_str: "two", new_str: "2" }]), says("Done.")];
     const files = { "work/b.txt": "one\r\ntwo\r\n" };
     await withEditor({ steps, files, capabilities: fs }, async (editor) => {

@@ -170,7 +170,7 @@ describe("sessions of an editor", () => {
 });
 
 describe("content of a prompt", () => {
-  it("refuses audio in words, and content of an unknown type too", async () => {
+  it("refuses audio and content of an unknown type with a clear error", async () => {
     await withEditor({}, async (editor) => {
       const { sessionId } = await editor.open();
       const audio = { type: "audio", data: "AAAA", mimeType: "audio/wav" };
@@ -200,7 +200,7 @@ describe("content of a prompt", () => {
     });
   });
 
-  it("says in words what is missing in a resource or a server", async () => {
+  it("names what is missing in a resource or a server", async () => {
     await withEditor({}, async (editor) => {
       const { sessionId } = await editor.open();
       const resource = { uri: "file:///x.bin" };

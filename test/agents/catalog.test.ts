@@ -191,7 +191,7 @@ describe("settings of agents", () => {
     expect(agentSettings({ id: "constructor", name: "constructor" }, overrides)).toEqual({});
   });
 
-  it("ORC-19 rem-agent is there only where there is a memory", async () => {
+  it("ORC-19 rem-agent exists only where there is a memory", async () => {
     await using stage = await agentStage();
     expect((await stage.load({ optional: ["rem-agent"] })).agents.map(({ name }) => name)).toEqual([
       ...OURS,
@@ -205,7 +205,7 @@ describe("MCP servers of an agent", () => {
     'mcp-servers: { docs: { command: docs-server }, bad: { command: 5 }, other: { url: "https://x.test/" } }\n';
   const tree = { "work/.github/agents/a.md": agent("a", servers), "home/.troupe/agents/b.md": agent("b", servers) };
 
-  it("of a repository are left out without trust; a person's own stay", async () => {
+  it("of a repository are not used without trust; the user's own are", async () => {
     await using stage = await agentStage(tree);
     const { agents, notices } = await stage.load();
     expect(findAgent("a", agents)).not.toHaveProperty("mcpServers");

@@ -31,7 +31,7 @@ async function run(stage: AgentStage, line: string) {
 }
 
 describe("troupe agents", () => {
-  it("lists every agent with who brought it, its model, its tools and what it is for", async () => {
+  it("lists every agent with its source, model, tools and purpose", async () => {
     await using stage = await agentStage({
       "work/.github/agents/a.md": agent("alpha", "tools: view\nmodel: gpt-5\n", "Does \u001b[31mred"),
     });

@@ -183,7 +183,7 @@ describe("skills of an agent", () => {
 });
 
 describe("the choice of a model among agents", () => {
-  it("SDK-08 SDK-09 leaves out who may not be chosen", () => {
+  it("SDK-08 SDK-09 omits agents that cannot be chosen", () => {
     const agents = [define({ name: "open", description: "d" }), define({ name: "closed", infer: false })];
     expect(modelChoices(agents)).toEqual([{ name: "open", description: "d" }]);
   });

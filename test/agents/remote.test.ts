@@ -114,7 +114,7 @@ describe("agents of a server", () => {
     expect(messages).toHaveLength(1);
   });
 
-  it("are given up also by who does not listen to the signal", async () => {
+  it("are abandoned even if the request ignores the signal", async () => {
     const messages: string[] = [];
     const note = ({ message }: { message: string }): void => void messages.push(message);
     await loadRemote(() => new Promise(() => undefined), { note, withinMs: 30 });

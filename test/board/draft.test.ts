@@ -81,7 +81,7 @@ describe("a draft", () => {
 });
 
 describe("room on the board", () => {
-  it("is left alone below the warning", () => {
+  it("is unchanged below the warning", () => {
     const rows = agents(boardLimits.warnAt - 1);
     expect(draftOf(rows).finish(rows)).toEqual({ rows, prunedByRule: [] });
   });

@@ -50,7 +50,7 @@ describe("the rows of a board", () => {
     }));
 });
 
-describe("what may stand on it", () => {
+describe("texts on the board", () => {
   it.each([
     ["a name in other letters", text("Über-Name")],
     ["a name that is a path", text("../x")],
@@ -121,7 +121,7 @@ describe("taking back", () => {
       expect(await board.rows()).toEqual(before);
     }));
 
-  it("goes back change by change, and then says that there is none", () =>
+  it("undoes change by change, and then reports that there is none left", () =>
     onBoard(async (board) => {
       await fill(board, 2);
       await board.restore(PERSON);
@@ -186,7 +186,7 @@ describe("the file", () => {
       expect(notices.join()).toContain(aside);
     }));
 
-  it("of a newer version is left alone", () =>
+  it("of a newer version is not changed", () =>
     onBoard(async (board, home) => {
       await board.add("agent", text("one"), AGENT);
       await board.close();

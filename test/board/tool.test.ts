@@ -83,7 +83,7 @@ describe("get", () => {
     [{ command: "prune" }, "prune needs name"],
     [{ command: "prune", name: "style" }, "cannot be pruned"],
     [{ command: "burn" }, "Bad arguments"],
-  ])("fails in words: %j", (given, words) =>
+  ])("fails with a clear error: %j", (given, words) =>
     onBoard(async (board) => {
       await board.add("user", text("style"), PERSON);
       await expect((async () => call(byAgent(board), given))()).rejects.toMatchObject({
@@ -95,7 +95,7 @@ describe("get", () => {
   );
 });
 
-describe("who may write", () => {
+describe("write access", () => {
   it("asks a person where a write takes effect at once", () =>
     onBoard(async (board) => {
       const add = contextBoard.bind({ command: "add", name: "x", description: "About x", context: "All of x" });

@@ -28,7 +28,7 @@ describe("A03: a workspace's .env", () => {
     expect(read(place, readTrust(place.at("home")).of(place.path))).toEqual({ values: {}, notices: [] });
   });
 
-  it("never sets what decides which code runs, also after trust, and says so", async () => {
+  it("never sets variables that decide which code runs, even after trust, and reports that", async () => {
     await using place = await tempFolder({ ".env": HOSTILE });
     expect(read(place)).toEqual({
       values: { GREETING: "hello" },
@@ -56,7 +56,7 @@ describe("A03: a workspace's .env", () => {
     },
   );
 
-  it("holds as it was approved: a change of one value is not used", async () => {
+  it("is used only as approved: a changed value is not used", async () => {
     await using place = await tempFolder({ ".env": "A=1\n", ".env.local": "B=2\n" });
     await using home = await tempFolder();
     const items = dotenvItems(place.path);
@@ -80,7 +80,7 @@ describe("A03: a workspace's .env", () => {
     expect(item?.shown).toBe("for commands the agent runs:\nSECRET (8 characters)\nPATH (never set from a file)");
   });
 
-  it("gives what looks like a secret only when the user's settings say so", async () => {
+  it("passes values that look like secrets only when the user's settings allow it", async () => {
     await using place = await tempFolder({ ".env": "API_KEY=abc\nDB_PASSWORD=x\nPORT=80\n" });
     const withheld = read(place);
     expect(withheld.values).toEqual({ PORT: "80" });

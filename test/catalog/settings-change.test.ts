@@ -53,7 +53,7 @@ describe("changing the user's settings", () => {
     expect(Object.keys(await place.tree())).toEqual(["settings.json"]);
   });
 
-  it("makes the file, and its folder, when there is none", async () => {
+  it("creates the file and its folder if missing", async () => {
     await using place = await tempFolder();
     await changeSettings(place.at("home/settings.json"), append("allowedUrls", "https://x.example"));
     expect(await place.read("home/settings.json")).toBe('{\n  "allowedUrls": [\n    "https://x.example"\n  ]\n}\n');

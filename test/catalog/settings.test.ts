@@ -153,7 +153,7 @@ describe("the user's settings", () => {
     });
   });
 
-  it("are not read a second time as a project's by who works in the folder above the home", async () => {
+  it("are not read again as a project's when the working folder is above the home", async () => {
     await using place = await tempFolder({
       ".troupe/settings.json": '{"model": "a", "permissions": {"deny": ["read"]}}',
     });
@@ -288,7 +288,7 @@ describe("a project's settings", () => {
     ["of too many entries", JSON.stringify({ deniedUrls: Array(1001).fill("a") }), ":1: deniedUrls: "],
     ["too large", `{}${" ".repeat(256 * 1024)}`, "it is larger than 256 KiB"],
     ["not text", Buffer.from([0xff]), "it is not UTF-8 text"],
-  ])("that are %s are left out and stop nothing", async (_, content, expected) => {
+  ])("that are %s are not used and stop nothing", async (_, content, expected) => {
     await using place = await stage({
       "home/settings.json": '{"model": "a"}',
       "project/.troupe/settings.json": content,
@@ -324,7 +324,7 @@ describe("a project's settings", () => {
     expect(load(within).rules).toHaveLength(1);
   });
 
-  it("may lie in a folder that is a link out of the workspace, and are left out then", async () => {
+  it("are not used when their folder is a link out of the workspace", async () => {
     await using place = await stage({ "outside/settings.json": '{"permissions": {"deny": ["read"]}}' });
     await symlink(place.at("outside"), place.at("project/.troupe"));
     expect(load(place).rules).toEqual([]);

@@ -54,7 +54,7 @@ describe("troupe trust", () => {
     expect(check(place)).toBe("approved");
   });
 
-  it("changes nothing when the answer is no, and says so by its exit code", async () => {
+  it("changes nothing when the answer is no, and its exit code shows that", async () => {
     await using place = await stage();
     expect(await run(place, [], { answer: false })).toMatchObject({ code: 1 });
     expect(check(place)).toBe("untrusted");
@@ -90,6 +90,6 @@ describe("troupe trust", () => {
   it("refuses what is no folder, and words too many", async () => {
     await using place = await stage();
     await expect(run(place, [place.at("work/a")])).rejects.toThrow("is not a folder");
-    await expect(run(place, ["a", "b"])).rejects.toThrow("so many words");
+    await expect(run(place, ["a", "b"])).rejects.toThrow("too many arguments");
   });
 });

@@ -28,7 +28,7 @@ async function stage(): Promise<TempFolder & { home: string; folder: string }> {
 }
 
 describe("trust in a folder", () => {
-  it("is none before anyone trusted it, and writes nothing", async () => {
+  it("is empty before the first trust, and writes nothing", async () => {
     await using place = await stage();
     const book = readTrust(place.home);
     expect(book.notices).toEqual([]);
@@ -151,7 +151,7 @@ describe("trust.json", () => {
     expect(readTrust(place.home).of(place.folder).state).toBe("trusted");
   });
 
-  it("with a folder in its place is no trust and no crash", async () => {
+  it("with a folder in place of its file trusts nothing and does not crash", async () => {
     await using place = await stage();
     await mkdir(place.at("home/trust.json"), { recursive: true });
     expect(readTrust(place.home).of(place.folder).state).toBe("none");
@@ -196,7 +196,7 @@ describe("trust.json", () => {
     expect(await readdir(place.home)).toEqual(["trust.json"]);
   });
 
-  it("costs less than a millisecond of processor time to look for when there is none", async () => {
+  it("costs less than a millisecond of processor time when there is none", async () => {
     await using place = await stage();
     readTrust(place.home);
     const looks = (): void => {

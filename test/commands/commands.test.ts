@@ -165,7 +165,7 @@ describe("answers", () => {
     );
   });
 
-  it("/agent chooses by name as people write it, or none", async () => {
+  it("/agent accepts a name in any spelling, or none", async () => {
     const at = stage();
     expect(await text("/agent doc_writer", at)).toContain("Doc Writer is the main agent");
     await text("/agent none", at);

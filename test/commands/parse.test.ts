@@ -19,7 +19,7 @@ function parsed(text: string): string {
   return `${result.kind} ${name} [${result.argumentText}]`;
 }
 
-describe("what a person typed", () => {
+describe("typed input", () => {
   it.each([
     ["/review", "command review []"],
     ["  /Review  the last commit \n", "command review [the last commit]"],
@@ -71,8 +71,8 @@ describe("what a person typed", () => {
   });
 });
 
-describe("what is offered", () => {
-  it("leaves out commands whose port is missing, and says so when one is typed", async () => {
+describe("offered commands", () => {
+  it("omits commands whose port is missing, and reports that when one is typed", async () => {
     const { context } = stage();
     const { models: _, ...without } = context;
     await expect(typed("/model", { context: without, asked: [] })).rejects.toThrow("There is no command /model here.");

@@ -24,7 +24,7 @@ const result = (number: number, characters: number): Message[] => [
   { role: "tool", toolCallId: `c${number}`, content: "x".repeat(characters), isError: false },
 ];
 
-describe("what fills the window", () => {
+describe("the report of the context window", () => {
   it("counts by kind, and lists the ten largest results by tool", () => {
     const shown = {
       system: `You are.\n<custom_instructions>\n${"i".repeat(400)}\n</custom_instructions>`,
@@ -51,7 +51,7 @@ describe("what fills the window", () => {
 });
 
 describe("the thresholds", () => {
-  it("are 0.80 and 0.95 unless a program or the environment says something sensible", () => {
+  it("are 0.80 and 0.95 unless a program or the environment sets valid ones", () => {
     expect(compactionOptions({})).toEqual({ enabled: true, backgroundThreshold: 0.8, bufferThreshold: 0.95 });
     const environment = { COPILOT_BACKGROUND_COMPACTION_THRESHOLD: "0.5", COPILOT_BUFFER_EXHAUSTION_THRESHOLD: "7" };
     expect(compactionOptions(environment)).toEqual({ enabled: true, backgroundThreshold: 0.5, bufferThreshold: 0.95 });
@@ -63,7 +63,7 @@ describe("the thresholds", () => {
   });
 });
 
-describe("what stands beside a summary", () => {
+describe("the text beside a summary", () => {
   const tasks = {
     list: () => [
       { id: "scout", agentType: "explore", status: "running", description: "look\naround", relation: "child" },
@@ -75,7 +75,7 @@ describe("what stands beside a summary", () => {
     { id: "b", status: "pending", title: "second" },
   ];
 
-  it("is the todos, open ones first, and who works or waits, with ids", async () => {
+  it("is the todos, open ones first, and the running or waiting agents, with ids", async () => {
     expect(await workSnapshot("session-1", { readTodos, tasks })).toEqual({
       todos: "- b [pending] second\n- a [done] first",
       agents: "- agent_id: scout (explore), running: look around\n- agent_id: other (task), idle: build",

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { importedPaths } from "../../src/context/instruction-imports.ts";
 import { blocksIn, place } from "./place.ts";
 
-describe("what counts as an import", () => {
+describe("recognised imports", () => {
   it.each([
     ["See @docs/a.md and (@b.md), @./c.md.", ["/p/docs/a.md", "/p/b.md", "/p/c.md"]],
     ["@README\n@../x.md", ["/p/README", "/x.md"]],

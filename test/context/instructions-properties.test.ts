@@ -33,7 +33,7 @@ const tags = (text: string): string[] =>
     ([, slash = "", name = ""]) => `${slash}${name.toLowerCase()}`,
   );
 
-describe("whatever files hold", () => {
+describe("instructions from arbitrary files", () => {
   it("they cannot leave their wrapper", async () => {
     await using at = await place();
     await fc.assert(

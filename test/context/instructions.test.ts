@@ -39,7 +39,7 @@ describe("files of a project", () => {
     );
   });
 
-  it("give nothing where there are none, or where they are switched off", async () => {
+  it("are empty when there are none or they are switched off", async () => {
     await using at = await place({ "other/AGENTS.md": "x" });
     expect(await at.read()).toMatchObject({ text: "", references: [], files: [], notices: [] });
     const off = await at.read({ cwd: "other", enabled: false });

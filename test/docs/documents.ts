@@ -3,12 +3,14 @@ import { join } from "node:path";
 
 export const read = (path: string): string => readFileSync(path, "utf8");
 
-/** Every document of the house, by its path from the root of the repository. */
+/** Every document, by its path from the root of the repository. */
 export const documents: readonly string[] = [
   ...readdirSync(".").filter((name) => name.endsWith(".md")),
-  ...readdirSync("docs", { recursive: true, encoding: "utf8" })
-    .filter((name) => name.endsWith(".md"))
-    .map((name) => join("docs", name)),
+  ...["docs", "examples"].flatMap((folder) =>
+    readdirSync(folder, { recursive: true, encoding: "utf8" })
+      .filter((name) => name.endsWith(".md"))
+      .map((name) => join(folder, name)),
+  ),
 ].sort();
 
 /** The documents people follow at the keyboard. */

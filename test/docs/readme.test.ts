@@ -1,4 +1,4 @@
-import { existsSync } from "node:fs";
+import { existsSync, readdirSync } from "node:fs";
 import { dirname, join, normalize } from "node:path";
 import { describe, expect, it } from "vitest";
 import { options } from "../../src/cli/options.ts";
@@ -44,7 +44,7 @@ describe("docs/README.md", () => {
   });
 });
 
-describe("links lead somewhere", () => {
+describe("links have a target", () => {
   it.each(documents)("in %s", (path) => {
     const markdown = read(path);
     const broken = relativeLinks(markdown).filter((target) => {
@@ -57,7 +57,23 @@ describe("links lead somewhere", () => {
   });
 });
 
-describe("what is named exists", () => {
+describe("pages that the source names", () => {
+  it("exist", () => {
+    const folders = ["src", "scripts", "bin", "test", "examples"];
+    const files = folders.flatMap((folder) =>
+      readdirSync(folder, { recursive: true, encoding: "utf8" })
+        .filter((name) => /\.(ts|tsx|mjs|js|py|md)$/.test(name) && !name.includes("fixtures"))
+        .map((name) => join(folder, name)),
+    );
+    const pages = /\bdocs\/(?:tutorials|how-to|reference|explanation|decisions|guides)\/[\w-]+\.md\b/g;
+    const missing = files.flatMap((file) =>
+      (read(file).match(pages) ?? []).filter((path) => !existsSync(path)).map((path) => `${file}: ${path}`),
+    );
+    expect(missing).toEqual([]);
+  });
+});
+
+describe("names exist in the code", () => {
   it.each(guides)("flags of troupe in %s", (path) => {
     const named = new Set([...read(path).matchAll(/(?<![\w-])--([a-z][a-z-]+)/g)].map(([, name = ""]) => name));
     const known = options.map(({ name }) => name);

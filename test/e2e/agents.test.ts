@@ -129,7 +129,7 @@ describe("--agent", () => {
       expect(warnings).toEqual([expect.stringContaining("names the skill sails")]);
     }));
 
-  it("SDK-08 can be one that no model may choose, and never one that people may not", () =>
+  it("SDK-08 can be one that models may not choose, and never one that users may not", () =>
     withPlace(async (place) => {
       place.write("project/.troupe/agents/hidden.md", agent("infer: false"));
       place.write("project/.troupe/agents/inner.md", agent("user-invocable: false"));

@@ -69,11 +69,11 @@ describe("troupe board", () => {
 
   const mistakes: readonly (readonly [readonly string[], number, RegExp])[] = [
     [["show", "styel"], 2, /no note called "styel".*Did you mean style\?/],
-    [["show"], 2, /It is: troupe board show <name>/],
-    [["add", "x"], 2, /It is: troupe board add/],
+    [["show"], 2, /Usage: troupe board show <name>/],
+    [["add", "x"], 2, /Usage: troupe board add/],
     [["add", "Not Kebab", "text"], 2, /lower-case words/],
     [["add", "login", `token ghp_${"a1B2c3D4e5".repeat(4).slice(0, 36)}`], 2, /contains a secret/],
-    [["prune", "--all"], 2, /To mean it, add --yes/],
+    [["prune", "--all"], 2, /To confirm, add --yes/],
     [["restore", "77"], 2, /There is no change 77/],
     [["restore", "last"], 2, /A change is a number/],
     [["paint"], 2, /Unknown: troupe board paint/],
@@ -150,7 +150,7 @@ describe("--agent rem-agent", () => {
   });
 });
 
-describe("what an ending session leaves behind", () => {
+describe("the end of a session with the board", () => {
   it("MEM-41 MEM-44 ORC-81 is a process that puts the last turn on the board, and leaves nothing behind itself", async () => {
     const home = newHome();
     const environment = { PATH: process.env.PATH ?? "", HOME: home, TROUPE_HOME: home, TROUPE_NO_DISCOVERY: "1" };

@@ -71,8 +71,8 @@ describe("sessions", () => {
     await using at = await desk();
     await at.say(ok, ["-p", "hello"]);
     const [id = ""] = at.sessions();
-    const moved = `session ${id} worked in ${realpathSync(at.cwd)}; it goes on in ${realpathSync(at.other)}`;
-    expect((await at.say(ok, ["-p", "more", "--resume", id])).stderr).not.toContain("it goes on in");
+    const moved = `session ${id} worked in ${realpathSync(at.cwd)}; it continues in ${realpathSync(at.other)}`;
+    expect((await at.say(ok, ["-p", "more", "--resume", id])).stderr).not.toContain("it continues in");
     const there = await at.say(ok, ["-p", "more", "--resume", id], { cwd: at.other });
     expect(there).toMatchObject({ code: 0, stdout: "ok\n", stderr: expect.stringContaining(moved) });
   });

@@ -91,7 +91,7 @@ it("reports a provider that rejects the key", async () => {
   expect(of("models.custom")).toMatchObject([{ status: "problem" }]);
 });
 
-it("repairs open folders, locks of dead processes and a damaged index with --fix, and says so", async () => {
+it("repairs open folders, locks of dead processes and a damaged index with --fix, and reports that", async () => {
   await using at = await desk();
   await at.say("hello");
   await at.run(["search", "hello"]);
@@ -192,7 +192,7 @@ it("resets a terminal that a killed program left in raw mode, with mouse, paste 
   expect(settings).toMatch(/ echo /);
 });
 
-it("says that there is no terminal to reset where there is none", async () => {
+it("reports that there is no terminal to reset", async () => {
   await using at = await desk();
   const child = spawn(process.execPath, [resolve("bin/troupe.js"), "doctor", "--reset-terminal"], {
     cwd: at.cwd,

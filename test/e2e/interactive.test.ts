@@ -1,6 +1,7 @@
 import { execFile, spawnSync } from "node:child_process";
+import { existsSync } from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
-import { resolve } from "node:path";
+import { join, resolve } from "node:path";
 import { promisify } from "node:util";
 import { afterEach, describe, expect, it } from "vitest";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
@@ -155,6 +156,43 @@ describe.skipIf(!hasTmux)(
       await terminal.shows(/^plan · faux/m);
       await terminal.keys("C-d");
       await terminal.shows(/Resume this session with: troupe --resume [0-9a-f]{8}\s+ended with 0/);
+    });
+
+    it("compacts, rewinds with the files, and takes the rewind back", async () => {
+      const { folder, home, cwd } = await folders();
+      await using _ = folder;
+      const steps = [
+        { say: "I write.", call: { name: "create", arguments: { path: "made.txt", file_text: "one\n" } } },
+        { say: "Written." },
+        { say: "Second." },
+        { say: "<summary>We wrote a file.</summary>" },
+      ];
+      await writeFile(folder.at("script.json"), JSON.stringify({ steps, otherwise: { say: "noted" } }));
+      const terminal = await open({ home, cwd, args: ["--model", `faux:${folder.at("script.json")}`] });
+      await terminal.shows("Esc Esc rewinds");
+      await terminal.keys("write it", "Enter");
+      await terminal.shows(/^▌ y once/m);
+      await terminal.keys("y");
+      await terminal.shows("Written.");
+      await terminal.shows("Esc Esc rewinds");
+      await terminal.keys("go on", "Enter");
+      await terminal.shows("Second.");
+      await terminal.shows("Esc Esc rewinds");
+      await terminal.keys("/rewind", "Enter");
+      await terminal.shows("1 file changed since");
+      await terminal.keys("Down", "Enter");
+      await terminal.shows("Changed since by this session:");
+      await terminal.keys("Down", "Enter");
+      await terminal.shows("/rewind redo takes it back");
+      await terminal.shows("› write it");
+      expect(existsSync(join(cwd, "made.txt"))).toBe(false);
+      await terminal.keys("C-c");
+      await terminal.keys("/rewind redo", "Enter");
+      await terminal.shows("the rewind was taken back; 1 file");
+      expect(existsSync(join(cwd, "made.txt"))).toBe(true);
+      await terminal.shows("Esc Esc rewinds");
+      await terminal.keys("/compact", "Enter");
+      await terminal.shows(/compacted/i);
     });
 
     it("resumes after kill -9 with the session and the draft", async () => {

@@ -73,7 +73,7 @@ describe("troupe mcp serve", () => {
     await expect(served.call("get_session", { sessionId })).rejects.toThrow(/There is no session/);
   });
 
-  it("denies what no flag allows, says so, and allows what a flag allows", async () => {
+  it("denies and reports what no flag allows, and allows what a flag allows", async () => {
     await using folder = await place();
     const write = { call: { name: "create", arguments: { path: "new.txt", file_text: "hi\n" } } };
     const steps = [write, { say: "done" }];

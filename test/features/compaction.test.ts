@@ -178,7 +178,7 @@ describe("compaction", () => {
     });
   });
 
-  it("LOOP-31 that fails costs nothing: requests leave out old results and say so, and the conversation stays whole", async () => {
+  it("LOOP-31 costs nothing when it fails: requests omit old results with a note, and the conversation stays complete", async () => {
     const steps = [
       ...[reads("A"), reads("B"), reads("C", "D"), says("done")],
       summaries(...Array.from({ length: 3 }, () => httpStatus(400, { body: '{"error":{"message":"no"}}' }))),

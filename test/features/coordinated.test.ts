@@ -244,7 +244,7 @@ describe("subagents_run in a whole session", () => {
     });
   });
 
-  it("BLX-32 no command runs before the environment was looked at, which holds for the session and its folder", async () => {
+  it("BLX-32 no command runs before environment_detect, which counts for the session and its folder", async () => {
     const git = (command: string) => calls(["bash", { command, description: "look" }]);
     const steps = [
       run([worker("a")]),

@@ -96,22 +96,19 @@ describe("the task tool", () => {
   it.each([
     ["explore", "explore", { model: "small", effortLevel: "low" }, { model: "small", reasoning_effort: "low" }],
     ["rubber-duck", "rubber-duck", { model: "complementary" }, { model: "other" }],
-  ])(
-    "ORC-07 ORC-08 %s gets another model where settings say so, and only there",
-    async (_name, type, setting, expected) => {
-      const steps = [starts("a", type), says("ok"), of("a", says("words"))];
-      const files = { "home:settings.json": JSON.stringify({ subagents: { agents: { [type]: setting } } }) };
-      await onStage(steps, { files }, async ({ session, firstBody }) => {
-        await session.sendAndWait({ prompt: "go" });
-        expect(firstBody("a")).toMatchObject(expected);
-      });
-      await onStage(steps, {}, async ({ session, firstBody }) => {
-        await session.sendAndWait({ prompt: "go" });
-        expect(firstBody("a")).toMatchObject({ model: "large" });
-        expect(firstBody("a")).not.toHaveProperty("reasoning_effort");
-      });
-    },
-  );
+  ])("ORC-07 ORC-08 %s gets another model only where settings say so", async (_name, type, setting, expected) => {
+    const steps = [starts("a", type), says("ok"), of("a", says("words"))];
+    const files = { "home:settings.json": JSON.stringify({ subagents: { agents: { [type]: setting } } }) };
+    await onStage(steps, { files }, async ({ session, firstBody }) => {
+      await session.sendAndWait({ prompt: "go" });
+      expect(firstBody("a")).toMatchObject(expected);
+    });
+    await onStage(steps, {}, async ({ session, firstBody }) => {
+      await session.sendAndWait({ prompt: "go" });
+      expect(firstBody("a")).toMatchObject({ model: "large" });
+      expect(firstBody("a")).not.toHaveProperty("reasoning_effort");
+    });
+  });
 
   it.each([
     ["six levels unless told otherwise", {}, 6],

@@ -22,7 +22,7 @@ const heardBy = (folder: string, point: string): Record<string, unknown>[] =>
     .map((line) => JSON.parse(line) as Record<string, unknown>);
 
 describe("hooks around agents", () => {
-  it("ORC-49 ORC-50 ORC-54 what a hook says at the start stands before the agent's task, after which the steps follow in order", async () => {
+  it("ORC-49 ORC-50 ORC-54 puts a hook's text at the start before the agent's task, and the steps follow in order", async () => {
     const steps = [starts("a", "explore"), says("ok"), of("a", says("done"))];
     const options = {
       files: files(hook("subagentStart", { additionalContext: "Mind the gap." }), hook("subagentStop")),

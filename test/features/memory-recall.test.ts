@@ -69,7 +69,7 @@ describe("gates", () => {
     });
   });
 
-  it("MEM-04 a memory that a program brings stands in the system prompt, without a service or a file", async () => {
+  it("MEM-04 puts a program's memory into the system prompt, without a service or a file", async () => {
     const store = injectedMemory({ text: "- The user likes tea.", hasVotes: true });
     expect(await told({ context: { memory: { store } } })).toMatchObject({
       memories: expect.stringContaining("- The user likes tea."),
@@ -93,8 +93,8 @@ describe("gates", () => {
   });
 });
 
-describe("what is remembered", () => {
-  it("MEM-11 stands in the system prompt of the main agent and of those that work for it, and in no message", async () => {
+describe("the recalled facts", () => {
+  it("MEM-11 are in the system prompt of the main agent and of its subagents, and in no message", async () => {
     const steps = [starts("a", "explore"), says("ok"), of("a", says("done"))];
     await onStage(steps, { ...on, files: repository() }, async ({ session, folder, home, requests, first }) => {
       await localAt(home, folder).store(accepted("Tests run with npm test."));
@@ -208,7 +208,7 @@ describe("the memory service", () => {
   });
 
   it.runIf(isSlow)(
-    "holds up the first turn for three seconds at most, counted from the start of the session",
+    "delays the first turn for three seconds at most, counted from the start of the session",
     async () => {
       const memories = await service(() => new Promise(() => undefined));
       await onStage([says("ok")], withService(memories), async ({ session, first }) => {

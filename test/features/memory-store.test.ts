@@ -60,7 +60,7 @@ describe("store_memory", () => {
     expect(seen[1]).not.toHaveProperty("properties.scope");
   });
 
-  it("keeps where a fact came from, who said it, where it holds and what it rests on", async () => {
+  it("stores the source, author, scope and evidence of a fact", async () => {
     await onStage([stores({ scope: "user" }), says("ok")], on, async ({ session, home, folder }) => {
       person(session);
       await session.sendAndWait({ prompt: "go" });
@@ -345,7 +345,7 @@ describe("permission", () => {
     });
   });
 
-  it("MEM-21 for a place is kept as {kind:memory} and holds for the next session there", async () => {
+  it("MEM-21 for a location is stored as {kind:memory} and applies to the next session there", async () => {
     const steps = [stores(), says("ok"), stores({ fact: "Lint with npm run check." }), says("ok")];
     await onStage(steps, on, async ({ session, home, folder, reopen }) => {
       person(session, { kind: "approved-for-location", approval: { kind: "memory" }, locationKey: folder });

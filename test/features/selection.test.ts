@@ -34,7 +34,7 @@ describe("the agent that leads a session", () => {
     });
   });
 
-  it("SDK-20 can be let go of: the event says so and the main agent is itself again", async () => {
+  it("SDK-20 can be deselected: an event reports it, and the default main agent is back", async () => {
     const options = { agents: { main: "poet" }, workspace: { agents: [poet] } };
     await onStage([says("one"), says("two")], options, async ({ session, reopen, requests }) => {
       await session.sendAndWait({ prompt: "go" });

@@ -216,7 +216,7 @@ describe("the session store", () => {
     });
   });
 
-  it("is made anew from the logs, equal to what it was, and holds no secret", async () => {
+  it("is rebuilt from the logs with the same content, and contains no secret", async () => {
     const token = `ghp_${"wJ4kQ8zT2mB6xR9cV5nL1pS7dF3gH0yA4eUi"}`;
     const steps = [says(`never show ${token}`), ...work.slice(3)];
     await onStage(steps, {}, async (stage) => {

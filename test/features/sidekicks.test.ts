@@ -191,7 +191,7 @@ describe("when a sidekick starts", () => {
   });
 });
 
-describe("what a sidekick may", () => {
+describe("rights of a sidekick", () => {
   it("reads what the main agent reads; changes nothing, starts no agent, asks no user, whatever its file lists", async () => {
     const outside = calls(["view", { path: "/etc/hostname" }]);
     const steps = [says("ok"), beside("scout", outside, says("denied"))];
@@ -211,7 +211,7 @@ describe("what a sidekick may", () => {
     });
   });
 
-  it("has what the session has at most: tools that are left out, rules that deny and hooks that refuse are so for it too", async () => {
+  it("has at most the session's rights: excluded tools, deny rules and refusing hooks apply to it too", async () => {
     const look = calls(["view", { path: "a.txt" }]);
     const steps = [says("ok"), beside("scout", look, says("done"))];
     const options = {
@@ -456,7 +456,7 @@ describe("the inbox", () => {
   });
 });
 
-describe("what sidekicks cost", () => {
+describe("cost of sidekicks", () => {
   it("is counted with the session, and is never more than a quarter of its limits", async () => {
     const look = calls(["view", { path: "a.txt" }]);
     const steps = [says("fine"), beside("scout", look, look)];
@@ -470,7 +470,7 @@ describe("what sidekicks cost", () => {
     });
   });
 
-  it("where there is not enough for both, it stands back", async () => {
+  it("yields to the main agent where there is not enough for both", async () => {
     const atWork = deferred<void>();
     const steps = [
       says("one"),

@@ -29,7 +29,7 @@ const options: StageOptions = {
   files: { ...repository(), "home:skills/tidy/SKILL.md": skill },
 };
 
-describe("the groups that read what the session knows", () => {
+describe("tool groups that read the session's knowledge", () => {
   it.each(groups)("BLX-38 $group gives a worker the tool $tool, and the tool works", async (row) => {
     const agents = [{ id: "w", role: "scout", task: "@w look", allowedToolGroups: [row.group] }];
     const todo = "INSERT INTO todos (id, title, description) VALUES ('roof', 'Repair it', 'With slate')";

@@ -10,6 +10,7 @@ const scan = "src/tools/shell/sandbox/sandbox-scan.ts";
 const named = "src/tools/shell/sandbox/named-repositories.ts";
 const entry = "src/tools/shell/sandbox/sandbox-entry.ts";
 const cleaning = "src/tools/shell/sandbox/clean-up/clean-up.ts";
+const points = "src/tools/shell/sandbox/mount-points.ts";
 const gitChecks = "src/tools/shell/sandbox/clean-up/checking-git.ts";
 
 export const WITHOUT: Readonly<Record<string, readonly Change[]>> = {
@@ -64,5 +65,6 @@ export const WITHOUT: Readonly<Record<string, readonly Change[]>> = {
   "packages-named-by-an-index": [{ file: named, from: "undefined : repositoriesIn(path)", to: "undefined : []" }],
   "points-removed": [
     { file: cleaning, from: "for (const point of [...left.points].reverse()) removePoint(point);", to: "" },
+    { file: points, from: "canMove ? this.#spare.putBack(unused) : unused", to: "unused" },
   ],
 };

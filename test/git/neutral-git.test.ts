@@ -146,7 +146,7 @@ describe("J01: the runtime's own git", () => {
   });
 });
 
-describe("what the runtime may ask git", () => {
+describe("git commands allowed to the runtime", () => {
   it.each([
     [["commit", "-m", "x"]],
     [["constructor"]],

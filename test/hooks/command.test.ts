@@ -138,7 +138,7 @@ describe("a command hook", () => {
     expect(progress[0]?.data).toEqual({ message: "step 1", temporary: true });
   });
 
-  it("is stopped at 10 MiB when it prints a gibibyte, and its guard holds", async () => {
+  it("is stopped at 10 MiB when it prints a gibibyte, and its guard denies", async () => {
     const { hooks, events } = hookStage(hooksOf({ preToolUse: [{ bash: "head -c 1073741824 /dev/zero" }] }));
     const before = process.memoryUsage().rss;
     const said = await hooks.fire("preToolUse", bashCall);
@@ -212,7 +212,7 @@ describe("a command hook", () => {
     expect(await hooks.fire("preToolUse", { ...bashCall, toolArgs })).toEqual({});
   });
 
-  it("is refused what is too long to tell, and its guard holds", async () => {
+  it("is refused an input that is too long, and its guard denies", async () => {
     const { hooks, requests } = hookStage(hooksOf({ preToolUse: [{ bash: "true" }] }));
     const toolArgs = { content: "x".repeat(11 * 1024 * 1024) };
     const said = await hooks.fire("preToolUse", { ...bashCall, toolArgs });

@@ -11,7 +11,7 @@ const notices = (value: unknown, origin = userOrigin) => file(value, origin).not
 const entry = (fields: object, point = "preToolUse") => ({ hooks: { [point]: [fields] } });
 
 describe("a file of hooks", () => {
-  it("becomes definitions with every field in its place", () => {
+  it("becomes definitions with every field set", () => {
     const { definitions } = file({
       version: 1,
       hooks: {
@@ -119,7 +119,7 @@ describe("a file of hooks", () => {
     ["a prompt elsewhere", { type: "prompt", prompt: "hello" }, "only possible at sessionStart"],
     ["an address that is none", { type: "http", url: "example" }, "url: is not an address"],
     ["a group in a group", { hooks: [{ hooks: [] }] }, "preToolUse[0].hooks[0]: must be an object"],
-  ])("drops an entry with %s, says so, and keeps its siblings", (_, bad, message) => {
+  ])("drops an entry with %s, reports that, and keeps its siblings", (_, bad, message) => {
     const { definitions, notices: said } = file({ hooks: { preToolUse: [bad, { bash: "good" }] } });
     expect(said.map((notice) => notice.message).join()).toContain(message);
     expect(definitions.map(({ pinned }) => pinned.shown)).toEqual(["preToolUse: good"]);
@@ -192,10 +192,10 @@ describe("a file of hooks", () => {
   });
 });
 
-describe("what is pinned", () => {
+describe("the pinned definition", () => {
   const pinned = (fields: object) => file(entry(fields)).definitions[0]?.pinned;
 
-  it("shows the command on one line and holds all that decides", () => {
+  it("shows the command on one line and contains everything that decides", () => {
     expect(pinned({ bash: "a\n  b\u001b[2J", matcher: "bash" })).toEqual({
       id: "hook:hooks.json#0",
       shown: "preToolUse (bash): a b",

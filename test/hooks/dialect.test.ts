@@ -130,7 +130,7 @@ const cases: { [P in HookPoint]: { input: Omit<HookInput<P>, "sessionId" | "cwd"
   },
 };
 
-describe("ORC-54: what a hook reads from stdin", () => {
+describe("ORC-54: the input of a hook on stdin", () => {
   it.each(hookPoints)("at %s, whole, in both dialects", async (point) => {
     await using folder = await tempFolder();
     const definitions = hooksOf({

@@ -83,7 +83,7 @@ describe("which hooks run", () => {
     expect(Object.keys(await folder.tree())).toEqual(["review.json"]);
   });
 
-  it("none, at no cost, where there is none", async () => {
+  it("costs nothing where there are no hooks", async () => {
     const { hooks, events } = hookStage(hooksOf({ sessionStart: [{ type: "prompt", prompt: "Hello" }] }));
     expect([hooks.has("preToolUse"), hooks.has("sessionStart"), hooks.startPrompts]).toEqual([false, false, ["Hello"]]);
     expect(await hooks.fire("preToolUse", bashCall)).toEqual({});
@@ -102,7 +102,7 @@ describe("which hooks run", () => {
   });
 });
 
-describe("how a command ends, and what that means", () => {
+describe("exit codes of a command and their meaning", () => {
   const deny = (text: string) => ({
     permissionDecision: "deny",
     permissionDecisionReason: expect.stringContaining(text),
@@ -190,7 +190,7 @@ describe("how a command ends, and what that means", () => {
   });
 });
 
-describe("what Claude's hooks say", () => {
+describe("answers of Claude's hooks", () => {
   it.each([
     [
       { hookSpecificOutput: { permissionDecision: "deny", permissionDecisionReason: "no" } },
@@ -254,7 +254,7 @@ describe("changed arguments", () => {
   });
 });
 
-describe("whose words count", () => {
+describe("precedence of answers", () => {
   const say = (fields: object) => ({ bash: `echo '${JSON.stringify(fields)}'` });
 
   it("a project's approval does not", async () => {

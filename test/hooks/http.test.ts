@@ -152,7 +152,7 @@ describe("an HTTP hook", () => {
     expect(server.seen).toHaveLength(1);
   });
 
-  it("is checked again when it runs: an exception that is gone no longer holds", async () => {
+  it("is checked again when it runs: a removed exception no longer applies", async () => {
     await using server = await listen(json({}));
     const { hooks } = hookStage(guard(server.url), { environment: {} });
     expect(await hooks.fire("preToolUse", bashCall)).toMatchObject({ permissionDecision: "deny" });

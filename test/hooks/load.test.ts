@@ -41,7 +41,7 @@ const everywhere = {
 };
 
 describe("hooks are found", () => {
-  it("in every place, in the order in which they run, with who owns them", async () => {
+  it("are found in every location, in the order in which they run, with their owners", async () => {
     await using folder = await tempFolder(everywhere);
     const loaded = await load(folder, {
       settings: [
@@ -115,7 +115,7 @@ describe("hooks are found", () => {
 });
 
 describe("a policy", () => {
-  it("is used only if no one but its owner can write it", async () => {
+  it("is used only if no other user can write it", async () => {
     await using folder = await tempFolder(everywhere);
     await chmod(folder.at("etc/troupe/a.json"), 0o620);
     await chmod(folder.at("etc/copilot"), 0o777);

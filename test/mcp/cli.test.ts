@@ -291,7 +291,7 @@ describe("troupe mcp login and logout", () => {
     );
     expect((await run(folder, ["list"])).printed).toContain("enabled, signed in");
     expect((await run(folder, ["logout", "web"])).printed).toBe("Forgot the sign-in to web.\n");
-    expect((await run(folder, ["logout", "web"])).printed).toBe("Nobody was signed in to web.\n");
+    expect((await run(folder, ["logout", "web"])).printed).toBe("There was no sign-in to web.\n");
     server.isProtected = false;
     expect((await run(folder, ["login", "web"])).printed).toBe("web needs no sign-in.\n");
   });

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { pinnedItem, serverKey, shownServer } from "../../src/tools/mcp/config/config-pin.ts";
 import type { McpServerConfig } from "../../src/tools/mcp/server.ts";
 
-describe("what stands for a server", () => {
+describe("the identity of a server", () => {
   const server = (transport: McpServerConfig["transport"]): McpServerConfig => ({
     name: "a",
     scope: "project",

@@ -46,7 +46,7 @@ describe("MCP connections", () => {
     expect(states[1]?.error).not.toContain("\u001b");
   });
 
-  it("give up on a server that keeps ending after three restarts, and begin anew when told to", async () => {
+  it("give up on a server that keeps ending after three restarts, and restart on request", async () => {
     await using mcp = stage({ limits: { backoffMs: 1 } });
     const server = mcp.use(scripted("exits"));
     for (let start = 0; start < 4; start++)

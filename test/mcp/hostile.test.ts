@@ -102,7 +102,7 @@ describe("a hostile MCP server hurts only its own calls", () => {
     expect(tool?.description).not.toMatch(/\u001b|owned/);
   });
 
-  it("when its schemas are bombs: those tools are left out and named, the rest is offered", async () => {
+  it("when its schemas are bombs: those tools are dropped and named, the others are used", async () => {
     const notices: string[] = [];
     const server = mcp.use(scripted("bombs"), { onNotice: (_name, notice) => notices.push(notice) });
     expect((await toolsOf(server)).map(({ name }) => name)).toEqual(["bombs-cycle", "bombs-echo"]);
@@ -122,8 +122,8 @@ describe("a hostile MCP server hurts only its own calls", () => {
   });
 });
 
-describe("what a server asks while it works", () => {
-  it("reaches the one who called, bounded and safe to show, and the clock of the call stands still", async () => {
+describe("requests of a server during a call", () => {
+  it("reach the caller, bounded and safe to show, and the call's clock is paused", async () => {
     const asked: unknown[] = [];
     const server = mcp.use(scripted("asks", { timeoutMs: 3_000 }), {
       elicit: async (request) => {

@@ -77,7 +77,7 @@ describe("signing in", () => {
     expect(server.asked.filter((what) => what.startsWith("token"))).toEqual(["token authorization_code"]);
   });
 
-  it("is not needed where everyone is served", async () => {
+  it("is not needed for a public server", async () => {
     const server = await oauthServer();
     server.isProtected = false;
     const config = remote(server.url);
@@ -86,7 +86,7 @@ describe("signing in", () => {
     expect(server.asked.filter((what) => !what.startsWith("mcp "))).toEqual([]);
   });
 
-  it("works for a server that answers initialize to everyone and refuses the listing", async () => {
+  it("works for a server that answers initialize without a token and refuses the listing", async () => {
     const server = await oauthServer();
     server.open = ["server/discover", "initialize", "notifications/initialized"];
     const config = remote(server.url);
@@ -109,7 +109,7 @@ describe("signing in", () => {
     expect(await callFirst(session, {})).toContain("you");
   });
 
-  it("is not lost when a refusal holds words that cannot be stored", async () => {
+  it("is not lost when a refusal contains text that cannot be stored", async () => {
     const config = remote("http://127.0.0.1:1/mcp");
     await using folder = await tempFolder();
     const store = onDisk(folder, config);
@@ -222,7 +222,7 @@ describe("signing in", () => {
     expect(other.asked).toEqual([]);
   });
 
-  it("registers anew when the address to come back to is another one", async () => {
+  it("registers again when the redirect address changes", async () => {
     const server = await oauthServer();
     const config = remote(server.url);
     const store = memorySignIn(config);

@@ -170,7 +170,7 @@ describe("a definition as a person reads it", () => {
     ]);
   });
 
-  it("is cut with a word about it when it is longer than anyone reads", () => {
+  it("is cut with a note when it is too long to be reviewed", () => {
     const shown = shownDefinition(tool("read", { description: "x".repeat(100_000) }));
     expect(shown.length).toBeLessThanOrEqual(64 * 1024 + 100);
     expect(shown).toMatch(/\[cut: the definition is too long to be reviewed\]$/);

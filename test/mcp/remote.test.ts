@@ -303,7 +303,7 @@ describe("a hostile remote server", () => {
   });
 });
 
-describe("where a remote server may be", () => {
+describe("the allowed address of a remote server", () => {
   const place = (url: string, overrides: Partial<McpServerConfig> = {}, headers: Record<string, string> = {}) =>
     httpPlace({ ...remoteConfig(url, overrides), transport: { type: "http", url, headers } });
   const dial = async (url: string, overrides: Partial<McpServerConfig> = {}) => {

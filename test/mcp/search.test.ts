@@ -98,7 +98,7 @@ describe("the search", () => {
     expect([...text.matchAll(/"name":"(\w+)"/g)].map(([, name]) => name)).toEqual(["issue", "a"]);
   });
 
-  it("looks for the words of a pattern it cannot use, and says so", async () => {
+  it("searches for the words of an unsupported pattern, and says so", async () => {
     const { ask } = many();
     const text = await ask({ pattern: "(?=github)(list|\\1)+issues" });
     expect(text).toMatch(/^The pattern is not supported; searched for its words instead: github, list, issues\./);

@@ -53,7 +53,7 @@ describe("a call that is made as a task", () => {
     ]);
   });
 
-  it("a server that is gone for good ends it", async () => {
+  it("ends when its server is gone for good", async () => {
     const { client, sent } = clientOf(({ method }) => (method === "tools/call" ? { task: task("working") } : lose()));
     await expect(call(client)).rejects.toThrow("lost");
     expect(sent.filter(({ method }) => method === "tasks/get")).toHaveLength(3);

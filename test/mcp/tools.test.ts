@@ -72,7 +72,7 @@ describe("an MCP tool", () => {
     expect(() => tool?.bind([1])).toThrow("Bad arguments for good-echo: give an object.");
   });
 
-  it("is not taken for harmless when its server says so", async () => {
+  it("is not treated as harmless because its server says so", async () => {
     const server = mcp.use(scripted("good"));
     const definitions = (await server.definitions(never())).map((one) => ({
       ...one,

@@ -62,7 +62,7 @@ test("proposals of agents wait in the list until a person accepts them, one by o
   expect(await run("list")).toContain("2 proposals: no session is told until you accept");
   expect(await run(`accept ${first.id}`)).toBe(`Accepted: ${first.id}\n`);
   expect(await toldAt(memory)).not.toContain("npm");
-  await expect(run("accept", { all: true })).rejects.toThrow("Nobody can be asked here. To mean it, add --yes.");
+  await expect(run("accept", { all: true })).rejects.toThrow("There is no terminal to ask on. To confirm, add --yes.");
   const asked = stage(folder, { ...around, ask: async () => false });
   await expect(asked.run("accept", { all: true })).rejects.toThrow("Nothing was changed.");
   await run("accept", { all: true, yes: true });
@@ -138,7 +138,7 @@ test("a purge asks first, leaves no trace in the memory, and names the sessions 
   const args = JSON.stringify({ fact: "The code is on 'page' nine." });
   putFile(folder.at("home/session-state/one/events.jsonl"), `${JSON.stringify({ arguments: args })}\n`);
   putFile(folder.at("home/session-state/two/events.jsonl"), "nothing of interest\n");
-  await expect(run(`remove ${id}`, { purge: true })).rejects.toThrow("Nobody can be asked here");
+  await expect(run(`remove ${id}`, { purge: true })).rejects.toThrow("There is no terminal to ask on");
   expect(await run(`remove ${id}`, { purge: true, yes: true })).toBe(`Purged: ${id}\n`);
   const files = Object.entries(await folder.tree()).filter(([path]) => !path.includes("session-state"));
   expect(JSON.stringify(files)).not.toContain("page");
@@ -155,7 +155,7 @@ test("no agent can decide through its shell, and invalid arguments are an error"
   const { run } = stage(folder);
   await expect(run("frobnicate")).rejects.toThrow("Unknown: troupe memory frobnicate. Use one of list, show,");
   await expect(run("constructor")).rejects.toThrow("Unknown: troupe memory constructor");
-  await expect(run("show")).rejects.toThrow("It is: troupe memory show <id>");
+  await expect(run("show")).rejects.toThrow("Usage: troupe memory show <id>");
   await expect(run("show nothing")).rejects.toThrow("There is no fact nothing.");
   await expect(run("import /nowhere/at/all")).rejects.toThrow("There is no file");
 });

@@ -17,7 +17,7 @@ function journalOf(memory: LocalMemory): Journal {
 
 const exportOf = (journal: Journal): string => exportFacts([...journal.read().facts.values()], ports().redactor).text;
 
-test("MEM-18 a fact has everything a person needs to judge it, and is there after a restart", async () => {
+test("MEM-18 a fact has everything a user needs to judge it, and survives a restart", async () => {
   await using folder = await tempFolder();
   const memory = localAt(folder.at("home"), folder.at("work"));
   const { id, outcome } = await memory.store(draft("Tests run with npm test."));

@@ -35,7 +35,7 @@ test("a linked work tree shares the memory of its repository; a folder that only
   expect(keys(folder.at("thief"))).not.toEqual(keys(folder.at("main")));
 });
 
-test("what a folder says of its origin counts only where a person trusts it", async () => {
+test("uses a folder's stated origin only where the user trusts the folder", async () => {
   await using folder = await tempFolder();
   putRepository(folder.at("mine"), "git@github.com:me/thing.git");
   putRepository(folder.at("clone"), "https://someone:password@GitHub.com/me/thing.git/");

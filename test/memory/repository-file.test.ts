@@ -52,7 +52,7 @@ test("MEM-03 MEM-17 MEM-19 with the file turned on, what a person accepted is wr
   expect((await memory.recall()).text).toContain("Use tabs.");
 });
 
-test("what stands in the file of a repository is not told; a person is pointed to it", async () => {
+test("facts in the file of a repository are not recalled; a notice points to them", async () => {
   await using folder = await tempFolder();
   const root = folder.at("work");
   const memory = fileMemory(folder.at("home"), root);

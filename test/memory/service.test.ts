@@ -104,7 +104,7 @@ test.each(failures)(
   },
 );
 
-test("MEM-07 a service that is not there costs no more, and is left alone for a minute", async () => {
+test("MEM-07 a service that does not answer costs no more, and is not queried for a minute", async () => {
   const { url, requests } = await serviceWith(json({}, 503));
   const stamp = virtualClock();
   const memory = memoryAt(url, { stamp });
@@ -118,7 +118,7 @@ test("MEM-07 a service that is not there costs no more, and is left alone for a 
   expect(nobody.notices).toEqual([expect.stringContaining("the request failed (")]);
 });
 
-test("MEM-08 those who ask at the same time share one request; another repository is another request", async () => {
+test("MEM-08 concurrent queries share one request; another repository is another request", async () => {
   const waiting: (() => void)[] = [];
   const { url, requests } = await serviceWith((response, request) => {
     const memoriesContext = `about ${request.url}`;

@@ -42,7 +42,7 @@ test("MEM-12 store_memory takes subject, fact, citations and reason, and a scope
   expect(Object.keys(propertiesOf(single.parameters))).toEqual(["subject", "fact", "citations", "reason"]);
 });
 
-test("MEM-13 secrets are masked before anything else looks, also for the person who is asked", async () => {
+test("MEM-13 secrets are masked before any other step, also in the permission request", async () => {
   const store = injectedMemory();
   const tool = storeMemoryTool(agentFor({ store }));
   const secret = { ...input, fact: `Deploy with ${KNOWN_SECRET} or ${SHAPED_SECRET} on Mondays.` };
@@ -86,7 +86,7 @@ test("MEM-15 MEM-16 vote_memory takes an exact fact, a direction and a reason, a
   expect((await failureOf(voteMemoryTool(without), vote, context)).message).toBe("This memory does not take votes.");
 });
 
-test("MEM-22 the person who is asked sees what would be kept and where, or how would be voted", async () => {
+test("MEM-22 the permission request shows what would be stored and where, or the vote", async () => {
   expect(
     await storeMemoryTool(agentFor())
       .bind({ ...input, scope: "user" })
@@ -167,7 +167,7 @@ test("one session cannot flood the memory", async () => {
   expect((await failureOf(tool, input, context)).message).toBe("A session can add 20 facts to the memory at most.");
 });
 
-test("MEM-55 what a service says about storing stands in the description, bounded", () => {
+test("MEM-55 the service's storage instructions are in the description, bounded", () => {
   const definitions = () => ({
     store: { scopes: ["repository"] as const },
     storeInstructions: `Be brief. ${"x".repeat(5000)}`,
@@ -180,7 +180,7 @@ test("MEM-55 what a service says about storing stands in the description, bounde
   expect(memory.scopes).toEqual(["repository"]);
 });
 
-test("MEM-04 an injected memory stands in the system prompt, without files or network", async () => {
+test("MEM-04 an injected memory is in the system prompt, without files or network", async () => {
   const { text } = await injectedMemory({ text: "- The user likes tea." }).recall();
   const prompt = systemPrompt({ context: { cwd: "/" }, platform: "linux", tools: [], ...(text && { memories: text }) });
   expect(prompt).toContain("- The user likes tea.");

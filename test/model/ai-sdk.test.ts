@@ -303,7 +303,7 @@ describe("a provider package of the user's", () => {
       { version: "v1" },
       { kind: "internal", hint: "Install a release of the package that implements v2 or v3." },
     ],
-  ])("that %s ends with an error that says so", async (_, options, error) => {
+  ])("that %s ends with an error that names the cause", async (_, options, error) => {
     const { events } = await talk(options);
     expect(events.at(-1)).toMatchObject({ type: "end", stop: "error", error });
   });

@@ -278,7 +278,7 @@ describe("when no model was asked for", () => {
   });
 });
 
-describe("requests go where they should", () => {
+describe("requests go to the right provider", () => {
   it.each([
     [
       "/openai/deployments/my%20gpt/chat/completions?api-version=2024-10-21",

@@ -129,7 +129,7 @@ describe("a rate limit that hits a hundred agents at once", () => {
 });
 
 describe("an outage", () => {
-  it("opens the breaker after five failures in a row; one probe in 30 s then stands for all", async () => {
+  it("opens the breaker after five failures in a row; then one probe in 30 s decides for all", async () => {
     const stamp = virtualClock();
     const opensAt = stamp.monotonic() + 40_000;
     const provider = scripted(stamp, (_n, now) => (now < opensAt ? failing(modelError("network")) : done), 5);
@@ -211,7 +211,7 @@ describe("waiting in line", () => {
     expect(order).toEqual(["main 1", "main 2", "beside 1", "beside 2"]);
   });
 
-  it("ends at once for who is aborted, and only for them", async () => {
+  it("ends at once for an aborted waiter, and only for it", async () => {
     const stamp = virtualClock();
     const limiter = new Limiter({ stamp, maxConcurrency: 1 });
     const stop = new AbortController();

@@ -17,7 +17,7 @@ export const agentsDefects: readonly Defect[] = [
     find: 'modifiedArgs !== undefined && earlier === "allow" ? undecided : before;',
     replace: "before;",
     test: "src/hooks/merge.test.ts",
-    title: "the last change of the arguments holds, and makes an earlier approval void",
+    title: "uses the last change of the arguments, which revokes an earlier approval",
     why: "An approval would cover arguments that nobody saw.",
   },
   {
@@ -44,7 +44,7 @@ export const agentsDefects: readonly Defect[] = [
     find: 'if (outcome.kind === "failed" && onFailure === "closed")',
     replace: "if (false)",
     test: "test/hooks/command.test.ts",
-    title: "is refused what is too long to tell, and its guard holds",
+    title: "is refused an input that is too long, and its guard denies",
     why: "A guard that fails would let the call through.",
   },
   {
@@ -215,7 +215,7 @@ export const agentsDefects: readonly Defect[] = [
     find: "backgroundThreshold: 0.8,",
     replace: "backgroundThreshold: 0.9,",
     test: "test/context/compact-report.test.ts",
-    title: "are 0.80 and 0.95 unless a program or the environment says something sensible",
+    title: "are 0.80 and 0.95 unless a program or the environment sets valid ones",
     why: "A summary would begin too late.",
   },
   {
@@ -224,7 +224,7 @@ export const agentsDefects: readonly Defect[] = [
     find: "bufferThreshold: 0.95,",
     replace: "bufferThreshold: 1,",
     test: "test/context/compact-report.test.ts",
-    title: "are 0.80 and 0.95 unless a program or the environment says something sensible",
+    title: "are 0.80 and 0.95 unless a program or the environment sets valid ones",
     why: "A request could exceed the window.",
   },
   {

@@ -44,7 +44,7 @@ export const featureDefects: readonly Defect[] = [
     find: "const MIN_USER_MESSAGES = 3;",
     replace: "const MIN_USER_MESSAGES = 2;",
     test: "test/features/board-shutdown.test.ts",
-    title: "MEM-39 MEM-43 with two there is none",
+    title: "MEM-39 MEM-43 with two messages does not run",
     why: "Short sessions would start a process.",
   },
   {
@@ -59,7 +59,7 @@ export const featureDefects: readonly Defect[] = [
   {
     id: "command-rules-lost",
     file: "src/session/turn/pending-messages.ts",
-    find: ", ...(rules && { rules }) };",
+    find: ", ...defined({ rules }) };",
     replace: " };",
     test: "test/features/research-limits.test.ts",
     title: "also when the message waited in a process that was killed",

@@ -35,7 +35,7 @@ export const recordsDefects: readonly Defect[] = [
     find: "this.#known = { ...this.#known, doubtful: true };",
     replace: "",
     test: "test/store/fault.test.ts",
-    title: "after a failed sync, what was acknowledged without one is written anew to a new file",
+    title: "after a failed sync, rewrites to a new file what was acknowledged without a sync",
     why: "Pages that the disk dropped would count as written.",
   },
   {
@@ -62,7 +62,7 @@ export const recordsDefects: readonly Defect[] = [
     find: "if (!isRepeated) this.#take(event);",
     replace: "this.#take(event);",
     test: "test/store/damage.test.ts",
-    title: "loses only what is damaged, names it and stays as it is",
+    title: "loses only the damaged part, reports it and stays as it is",
     why: "A repeated record would count twice.",
   },
   {
@@ -71,7 +71,7 @@ export const recordsDefects: readonly Defect[] = [
     find: "if (!follows && !this.#damageBefore) this.#outOfSequence",
     replace: "if (false) this.#outOfSequence",
     test: "test/store/damage.test.ts",
-    title: "loses only what is damaged, names it and stays as it is",
+    title: "loses only the damaged part, reports it and stays as it is",
     why: "Lost records would not be reported.",
   },
   {
@@ -218,7 +218,7 @@ export const recordsDefects: readonly Defect[] = [
     find: 'if (reached) return { kind: "limit", reached };',
     replace: "",
     test: "test/scenarios/budgets.test.ts",
-    title: "what children use comes out of the share of who started them",
+    title: "counts the usage of children against the share of their parent",
     why: "A run would go on beyond its limits.",
   },
   {

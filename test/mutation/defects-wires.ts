@@ -161,7 +161,7 @@ export const wiresDefects: readonly Defect[] = [
     find: "if (depth > limits.depth) return",
     replace: "if (false) return",
     test: "test/mcp/hostile.test.ts",
-    title: "when its schemas are bombs: those tools are left out and named, the rest is offered",
+    title: "when its schemas are bombs: those tools are dropped and named, the others are used",
     why: "A nested schema could exhaust the process.",
   },
   {

@@ -10,7 +10,7 @@ function judged(command: string): string | string[] {
   return use.kind === "paths" ? use.paths.map(({ path, whole }) => path + (whole ? "*" : "")) : use.kind;
 }
 
-describe("what a command may destroy", () => {
+describe("destructive commands", () => {
   it.each([
     "ls -la src",
     "cat a | grep b | wc -l",

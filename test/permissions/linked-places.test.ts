@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { linkedPlaces } from "../../src/permissions/linked-places.ts";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
 
-describe("protected names that lie elsewhere", () => {
+describe("protected names behind links", () => {
   it("are followed to the end of their links, also of links that lead nowhere yet", async () => {
     await using folder = await tempFolder({ "conf/kept": "", ".idea/x.xml": "" });
     await symlink("conf", folder.at(".vscode"));

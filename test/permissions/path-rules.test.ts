@@ -60,7 +60,7 @@ describe("paths in rules", () => {
     ["read(keys/*.pem)", ["keys/one.pem"]],
     ["read(keys/**)", ["keys/one.pem", "keys/deep/two.PEM"]],
     ["read(src/d*)", ["src/deep/b.ts"]],
-  ])("denies with %s also what lies below, in any spelling", async (rule, expected) => {
+  ])("denies with %s also everything below, in any spelling", async (rule, expected) => {
     await using folder = await workspace();
     const root = folder.at("w");
     const parts = { root, rules: rules("deny", rule) };

@@ -177,7 +177,7 @@ describe("B: shell permission", () => {
     ]);
   });
 
-  it("B16: a denial holds under allow-all", () => {
+  it("B16: a denial applies under allow-all", () => {
     expect(verdict(decideCommand("rm -rf x", { rules: baseline, mode: yolo }))).toBe("deny rule");
   });
 
@@ -195,7 +195,7 @@ describe("B: shell permission", () => {
   });
 });
 
-describe("what is plain", () => {
+describe("plain commands", () => {
   it.each([
     "echo a\u00a0b",
     "echo a\u200bb",

@@ -32,7 +32,7 @@ const narrow = () => ({
 });
 const PROGRAMS = "echo cat tee cd pushd popd ln mv cp mkdir touch dd sort tar git head env".split(" ");
 
-describe("where paths lead", () => {
+describe("targets of paths", () => {
   it.each([
     ["l/../config", ".git/config"],
     ["s/../x", "sub/x"],
@@ -95,7 +95,7 @@ describe("protected files, by the text of a command", () => {
   });
 });
 
-describe("what lies outside the allowed folders, by the text of a command", () => {
+describe("paths outside the allowed folders, by the text of a command", () => {
   it.each([
     "cat bare",
     "cat -- bare",
@@ -141,7 +141,7 @@ describe("what lies outside the allowed folders, by the text of a command", () =
   });
 });
 
-describe("commands that change where paths lead", () => {
+describe("commands that change the targets of paths", () => {
   it.each([
     "ln -s sub q && echo x > q/pre-commit",
     "mv s t && echo x > t/a",

@@ -6,7 +6,7 @@ import { type CoordinationParts, coordinationOf } from "../../src/session/agents
 import { PendingMessages } from "../../src/session/turn/pending-messages.ts";
 import type { WorkerSpec } from "../../src/tools/subagents/coordination.ts";
 import { defineTool } from "../../src/tools/tool.ts";
-import { company, task } from "../support/company.ts";
+import { agentPool, task } from "../support/company.ts";
 import { echo } from "../support/stage.ts";
 
 describe("An agent in the background", () => {
@@ -24,7 +24,7 @@ describe("An agent in the background", () => {
       forAgent("w", calls(["poke", {}]), says("I was denied")),
       forAgent("writer", calls(["poke", {}]), says("I was denied")),
     ];
-    const { session } = await company(steps, { tools: [echo, poke], permissions: {}, wakes: false });
+    const { session } = await agentPool(steps, { tools: [echo, poke], permissions: {}, wakes: false });
     let handed = false;
     session.requests.attach({
       kinds: ["permission"],
@@ -45,7 +45,7 @@ describe("An agent in the background", () => {
     let worktree: unknown;
     const parts = {
       agentId: "parent",
-      errands: { add: () => () => undefined },
+      callbackTasks: { add: () => () => undefined },
       stamp: { monotonic: () => 0 },
       tools: () => [],
       emitOf: () => async () => undefined,

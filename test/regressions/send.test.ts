@@ -11,7 +11,7 @@ import { stage, tool } from "../support/stage.ts";
 import { HANG_MS } from "../support/work.ts";
 
 describe("A send is settled", () => {
-  it("when what it stands behind fails again and again", async () => {
+  it("when the message before it fails repeatedly", async () => {
     const { session } = await stage([says("x")], {
       offer: { system: "s", tools: [], ready: () => Promise.reject(new Error("pins cannot be read")) },
     });
@@ -20,7 +20,7 @@ describe("A send is settled", () => {
     expect(second).not.toBe("never settled");
   });
 
-  it("when it stands behind a restored message and the session is closed", async () => {
+  it("when it follows a restored message and the session is closed", async () => {
     const { store, session } = await resumedWithWaiting();
     const sent = session.sendAndWait({ prompt: "new" }).catch(messageOf);
     await pause(10);

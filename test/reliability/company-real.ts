@@ -46,18 +46,18 @@ export async function realCompany(
     ...{ lastModel: undefined, identity: undefined },
     models: models({ environment, home, stamp }),
   });
-  const { company } = options;
-  if (!company) throw new Error("a company was asked for");
+  const { agentPool } = options;
+  if (!agentPool) throw new Error("a company was asked for");
   const scripted = provider && { ...options.model, provider };
   const session = await Session.create({
     ...options,
     ...(scripted && { model: scripted }),
-    company: {
-      ...company,
-      limits: { ...company.limits, maxConcurrency },
-      outfit: async (task, definition) => {
-        const outfit = await company.outfit(task, definition);
-        return scripted ? { ...outfit, model: scripted } : outfit;
+    agentPool: {
+      ...agentPool,
+      limits: { ...agentPool.limits, maxConcurrency },
+      agentSetup: async (task, definition) => {
+        const agentSetup = await agentPool.agentSetup(task, definition);
+        return scripted ? { ...agentSetup, model: scripted } : agentSetup;
       },
     },
   });

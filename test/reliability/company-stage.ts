@@ -59,7 +59,7 @@ export async function openCompany(stage: CompanyStage): Promise<Session> {
   };
   const store = companyStore(root);
   const log = await (mode === "create" ? store.create("one") : store.open("one"));
-  const company: AgentPoolOptions = {
+  const agentPool: AgentPoolOptions = {
     limits: { maxConcurrency: 8, maxDepth: 6, whenFull: "queue", ...limits },
     multiTurn: true,
     agents: () => agents,
@@ -68,7 +68,7 @@ export async function openCompany(stage: CompanyStage): Promise<Session> {
       model: "faux",
       warnings: [],
     }),
-    outfit: async (task, { prompt }) => ({
+    agentSetup: async (task, { prompt }) => ({
       ...place,
       offer: { system: prompt, tools: tools.filter(({ name }) => task.tools?.includes(name) ?? true) },
       release: async () => undefined,
@@ -82,7 +82,7 @@ export async function openCompany(stage: CompanyStage): Promise<Session> {
     offer: { system: "You are the director.", tools },
     context: { cwd: root },
     grants: memoryGrants(),
-    company,
+    agentPool,
     ...(contextWindow !== undefined && { compactions: new Compactions({ events: log.events }) }),
     ...more,
   };

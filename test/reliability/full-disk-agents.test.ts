@@ -7,7 +7,7 @@ import { jsonlStore } from "../../src/store/jsonl.ts";
 import { type FaultPlan, faultDisk } from "../../src/testing/fault-disk.ts";
 import { expectPaired } from "../../src/testing/story.ts";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
-import { agentsWithoutEnd, company, task } from "../support/company.ts";
+import { agentPool, agentsWithoutEnd, task } from "../support/company.ts";
 import { tool } from "../support/stage.ts";
 
 /** How long the disk is full. */
@@ -25,7 +25,9 @@ async function run(at: number, more: { readonly isReadOnly: boolean }): Promise<
     forAgent("scout", calls(["work", {}], ["work", {}]), says("Found it.")),
     otherwise(says("Done.")),
   ];
-  const made = await company(steps, { store, tools: [{ ...work, readOnly: more.isReadOnly }] }).catch(() => undefined);
+  const made = await agentPool(steps, { store, tools: [{ ...work, readOnly: more.isReadOnly }] }).catch(
+    () => undefined,
+  );
   if (!made) return true; // there was no room for a session at all
   const healing = setInterval(() => {
     if (plan.fired) setTimeout(() => Object.assign(plan, { healed: true }), FULL_MS);
@@ -39,7 +41,7 @@ async function run(at: number, more: { readonly isReadOnly: boolean }): Promise<
       // The last words found no room either: that is said, and the next process has them.
       expect(problem).toMatchObject({ kind: "storage" });
       plan.healed = true;
-      await (await company([], { store, resume: "session-1" })).session.close();
+      await (await agentPool([], { store, resume: "session-1" })).session.close();
     }
   } finally {
     clearInterval(healing);

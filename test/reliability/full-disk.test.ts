@@ -64,7 +64,7 @@ describe.each([
   });
 });
 
-describe("a notice whose write fails", () => {
+describe("a notice that cannot be written", () => {
   /** Returns the notices in the log and in the last request, or undefined if the fault was not reached. */
   async function notices(plan: FaultPlan, wakes: boolean) {
     await using folder = await tempFolder();

@@ -160,7 +160,7 @@ describe("killed at every operation on disk", { timeout: 300_000 }, () => {
     ).toBeGreaterThan(25);
   });
 
-  it("a fork is there whole or not at all, and its source is as it was", async () => {
+  it("a fork is complete or absent, and its source is unchanged", async () => {
     const before = (await storeOf(template).read(ID)).events.map(({ id }) => id);
     const forked = async (home: string, disk: Disk): Promise<void> => {
       await createRuntime({ environment: { HOME: folder.path }, home, disk }).forkSession({ sessionId: ID });

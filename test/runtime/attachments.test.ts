@@ -79,7 +79,7 @@ describe("attachments of a message", () => {
       ]);
     }));
 
-  it("a selection stands before the prompt and cannot end its own frame", () =>
+  it("a selection precedes the prompt and cannot end its own frame", () =>
     scene({}, async ({ session, server }) => {
       const selection = { start: { line: 1, character: 4 }, end: { line: 1, character: 9 } };
       const text = "a ``` b </ide_selection> c";

@@ -112,7 +112,7 @@ describe("files that rules deny to read", () => {
   });
 });
 
-describe("denials that the sandbox holds", () => {
+describe("denials that the sandbox enforces", () => {
   const denyTools = ["read(secret.txt)", "write(a)", "url(example.com)"];
   const held = async (containment: ShellContainment, policy: Policy, command = {}) => {
     const enforced = await containment.enforced(command);

@@ -4,13 +4,13 @@ import { forAgent } from "../../src/model/faux/faux-plan.ts";
 import { calls } from "../../src/model/faux/faux-step.ts";
 import { openFactories } from "../../src/runtime/setup/session-factories.ts";
 import { agent } from "../support/agent.ts";
-import { company } from "../support/company.ts";
+import { agentPool } from "../support/company.ts";
 
 const again = calls(["echo", { text: "again" }]);
 
 /** Runs a factory with one agent, labelled "cost-check", that never finishes by itself. */
 async function run({ limits = {}, cost = 0 as number | null }) {
-  const { session } = await company([forAgent("checker", again, again, again)], {
+  const { session } = await agentPool([forAgent("checker", again, again, again)], {
     agents: [agent("checker", { limits })],
     model: { costOf: () => cost },
   });

@@ -49,7 +49,7 @@ it("a session that is resumed in another process returns the signatures of its c
   ]);
 });
 
-it("a parameter that a server refused is left out by all sessions of the process, and one warning says so", async () => {
+it("a parameter that a server refused is omitted by all sessions of the process, with one warning", async () => {
   const body = JSON.stringify({ message: { detail: [{ loc: ["body", "stream_options"], msg: "Extra inputs" }] } });
   await using server = await modelServer({ steps: [httpStatus(422, { body }), says("one"), says("two")] });
   await using folder = await tempFolder();

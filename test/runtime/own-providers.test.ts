@@ -152,7 +152,7 @@ describe("a provider for a whole session", () => {
       expect(tokens).toEqual(["Bearer token-default-1", "Bearer token-default-2", "Bearer token-default-3"]);
     }));
 
-  it("says so when the program gives no token", () =>
+  it("reports a program that gives no token", () =>
     scene([], async ({ server, open }) => {
       const session = await open({
         model: {
@@ -302,7 +302,7 @@ describe("a registry of providers and models", () => {
 describe("the model of an open session", () => {
   const provider = (server: ModelServer) => ({ provider: { baseUrl: server.baseUrl, wireApi: "responses" as const } });
 
-  it("can be another one from the next message on, with another effort, and says so", () =>
+  it("can change from the next message on, with another effort, and announces that", () =>
     scene([says("one"), says("two")], async ({ server, open }) => {
       const session = await open({
         model: { name: "first", reasoningEffort: "low", providers: provider(server) },

@@ -203,7 +203,7 @@ describe("commands", () => {
     });
   });
 
-  it("a name that is none is an error with what was meant; a path is a prompt", async () => {
+  it("an unknown command is an error with a suggestion; a path is a prompt", async () => {
     await withSession({ steps: [{ say: "a path" }] }, {}, async (session) => {
       await expect(submit(session, "/reviw")).rejects.toMatchObject({ hint: expect.stringContaining("review") });
       expect(await submit(session, "/etc/hosts what is this?")).toMatchObject({ kind: "answered" });

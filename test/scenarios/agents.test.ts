@@ -22,7 +22,7 @@ async function troupe(
   const tools: Tool[] = [echo, ...agentTools.map((make) => make({ agents: () => agents }))];
   const names = tools.map(({ name }) => name);
   const staged: { stage?: Stage } = {};
-  const company: AgentPoolOptions = {
+  const agentPool: AgentPoolOptions = {
     limits: { maxConcurrency: 8, maxDepth: 3, whenFull: "queue", ...limits },
     multiTurn,
     agents: () => agents,
@@ -31,7 +31,7 @@ async function troupe(
       model: "faux-1",
       warnings: [],
     }),
-    outfit: async (task, definition) => ({
+    agentSetup: async (task, definition) => ({
       model: { provider: (staged.stage as Stage).model, providerId: "faux", model: "faux-1", costOf: () => 0 },
       offer: { system: definition.prompt, tools: tools.filter(({ name }) => task.tools?.includes(name) ?? true) },
       cwd: "/stage",
@@ -41,7 +41,7 @@ async function troupe(
       release: async () => undefined,
     }),
   };
-  const made = await stage(steps, { tools, stamp: systemStamp, company, ...rest });
+  const made = await stage(steps, { tools, stamp: systemStamp, agentPool, ...rest });
   staged.stage = made;
   return made;
 }

@@ -11,7 +11,7 @@ import { memoryStore } from "../../src/store/memory.ts";
 import type { TaskRecord } from "../../src/tasks/task-record.ts";
 import { checkTasks } from "../../src/testing/task-checker.ts";
 import { agent } from "../support/agent.ts";
-import { agentOf, company, task } from "../support/company.ts";
+import { agentOf, agentPool, task } from "../support/company.ts";
 import { dataOf } from "../support/stage.ts";
 
 const three = calls(
@@ -24,7 +24,7 @@ const again = calls(["echo", { text: "again" }]);
 describe("budgets of the whole tree", () => {
   it("count turns exactly, however many agents call at once", async () => {
     const slowly = () => stalls(new Promise((resolve) => setTimeout(resolve, 5)), again);
-    const { session, model } = await company([three, says("enough"), otherwise(slowly)], { limits: { turns: 6 } });
+    const { session, model } = await agentPool([three, says("enough"), otherwise(slowly)], { limits: { turns: 6 } });
     await session.sendAndWait({ prompt: "go" });
     expect(model.requests.length).toBe(6);
     expect(session.history.budget.run.calls).toBe(6);
@@ -36,7 +36,7 @@ describe("budgets of the whole tree", () => {
   it("set aside what calls under way may use: one that does not fit ends its agent with what it has", async () => {
     const open = deferred<void>();
     const slow = withUsage(stalls(open.promise, says("slow")), { inputTokens: 100, outputTokens: 10 });
-    const { session } = await company(
+    const { session } = await agentPool(
       [
         calls(
           ["task", { description: "d", prompt: "p", agent_type: "explorer", name: "big" }],
@@ -67,8 +67,8 @@ describe("budgets of the whole tree", () => {
     expect(session.history.budget.reservations.reserved(undefined)).toEqual({ turns: 0, tokens: 0, costUsd: 0 });
   });
 
-  it("what children use comes out of the share of who started them", async () => {
-    const { session } = await company(
+  it("counts the usage of children against the share of their parent", async () => {
+    const { session } = await agentPool(
       [
         task("boss", "boss"),
         says("end"),
@@ -88,7 +88,7 @@ describe("budgets of the whole tree", () => {
   });
 
   it("time is for all turns of an agent together, and what it rests costs none", async () => {
-    const { session } = await company(
+    const { session } = await agentPool(
       [task("one", "quick", { mode: "background" }), otherwise(says("ok")), forAgent("quick", says("first"), stalls())],
       { agents: [agent("quick", { limits: { seconds: 2 } })] },
     );
@@ -102,7 +102,7 @@ describe("budgets of the whole tree", () => {
 
   it("a model whose price is not known is not asked where cost is limited", async () => {
     const prices = { known: true };
-    const { session, model } = await company([task("one", "explorer"), says("end"), otherwise(says("x"))], {
+    const { session, model } = await agentPool([task("one", "explorer"), says("end"), otherwise(says("x"))], {
       limits: { costUsd: 1 },
       model: { costOf: () => (prices.known ? 0.1 : null) },
     });
@@ -115,7 +115,7 @@ describe("budgets of the whole tree", () => {
   });
 
   it("an agent alone may use up to its limit, as ever", async () => {
-    const { session } = await company(
+    const { session } = await agentPool(
       [withUsage(again, { inputTokens: 999 }), withUsage(says("done"), { inputTokens: 9 })],
       {
         limits: { tokens: 1_000 },
@@ -135,7 +135,7 @@ describe("budgets of the whole tree", () => {
       return withUsage(moves, usage);
     };
     const store = memoryStore();
-    const first = await company(
+    const first = await agentPool(
       [
         counting(three),
         counting(says("end")),
@@ -151,7 +151,7 @@ describe("budgets of the whole tree", () => {
     await first.session.sendAndWait({ prompt: "go" });
     expect(counted.length).toBe(7);
     await first.session.close();
-    const { session } = await company([], { store, resume: "session-1", model: { costOf } });
+    const { session } = await agentPool([], { store, resume: "session-1", model: { costOf } });
     const total = counted.reduce((sum, usage) => sum + costOf(usage), 0);
     const leaves = ["one", "deep", "two", "three"].map((id) => session.agents.tasks?.usage(id, "own"));
     const main = usageOf(session.events, undefined);

@@ -13,7 +13,7 @@ import { originOf } from "../../src/session/requests/request-origin.ts";
 import { memoryStore } from "../../src/store/memory.ts";
 import { fauxStamp } from "../../src/testing/faux-stamp.ts";
 import { problemsOf } from "../context/well-formed.ts";
-import { agentOf, company, task } from "../support/company.ts";
+import { agentOf, agentPool, task } from "../support/company.ts";
 import { dataOf } from "../support/stage.ts";
 import { asksForSummary, big, SUMMARY, summary } from "./compaction-stage.ts";
 
@@ -83,7 +83,7 @@ describe("compaction at a person's wish", () => {
     expect(messages().map(({ content }) => content)).toEqual(["hello", "hello"]);
   });
 
-  it("counts for nothing when the conversation was made anew meanwhile", async () => {
+  it("is discarded when the conversation was rebuilt meanwhile", async () => {
     const go = deferred<void>();
     const { context, say, reply, log } = await bench([stalls(go.promise, says(SUMMARY))]);
     await say("one");
@@ -99,7 +99,7 @@ describe("compaction at a person's wish", () => {
     expect(await pending).toMatchObject({ success: false, error: expect.stringContaining("changed meanwhile") });
   });
 
-  it("ends with the session, and the log says so", async () => {
+  it("ends with the session, and the log shows that", async () => {
     const { context, compactions, say, reply, log } = await bench([stalls()]);
     await say("one");
     await reply("two");
@@ -142,7 +142,7 @@ describe("compaction of an agent that works for another", () => {
   it("LOOP-31 is the same function, in its own conversation and under its own id", async () => {
     const read = calls(["big", { characters: 4_500 }]);
     const isAgent = (request: Parameters<typeof agentOf>[0]): boolean => agentOf(request) !== undefined;
-    const { session, model } = await company(
+    const { session, model } = await agentPool(
       [
         forAgent(asksForSummary, summary(), summary()),
         forAgent(isAgent, ...Array.from({ length: 6 }, () => read), says("found it")),

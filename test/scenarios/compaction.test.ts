@@ -80,7 +80,7 @@ describe("LOOP-31 automatic compaction", () => {
     expectPaired(session.events);
   });
 
-  it("tells how full the window is, by kind, put right by what the provider counts", async () => {
+  it("reports how full the window is, by kind, corrected by the provider's count", async () => {
     const { session, heard } = await small(
       [withUsage(read(4_000), { inputTokens: 2_000 }), withUsage(read(4_000), { inputTokens: 4_000 }), says("done")],
       { system: "s".repeat(4_000), window: 20_000 },
@@ -168,7 +168,7 @@ describe("a summary that fails", () => {
   });
 });
 
-describe("what a compaction leaves", () => {
+describe("the conversation after a compaction", () => {
   it("a checkpoint in a file, with a title, numbered through, and the same messages when the log is read back", async () => {
     await using folder = await tempFolder();
     const script = () => [

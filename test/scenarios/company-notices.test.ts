@@ -16,7 +16,7 @@ const task = (name: string): WantedCall => [
   `task-${name}`,
 ];
 
-describe("a disk that is full when a notice is to be said", () => {
+describe("a disk that is full when a notice is delivered", () => {
   it.each([
     ["to an idle main agent", false],
     ["to one at work", true],

@@ -2,20 +2,20 @@ import { describe, expect, it } from "vitest";
 import { forAgent } from "../../src/model/faux/faux-plan.ts";
 import { calls, says, stalls } from "../../src/model/faux/faux-step.ts";
 import { agent } from "../support/agent.ts";
-import { company } from "../support/company.ts";
+import { agentPool } from "../support/company.ts";
 import { dataOf } from "../support/stage.ts";
 import { HANG_MS } from "../support/work.ts";
 
 const MANY = 200;
 
 describe("starting agents", () => {
-  it("answers whatever the load, without waiting for a place: beyond the places they are queued, and the call says so", async () => {
+  it("return at any load without waiting for a slot: above the limit they are queued, and the call says so", async () => {
     const work = (at: number) => ({ description: "look", prompt: "look", agent_type: "slow", name: `one ${at}` });
     const starts = Array.from(
       { length: MANY },
       (_, at) => ["task", { ...work(at), mode: "background" }, `call-${at}`] as const,
     );
-    const { session } = await company(
+    const { session } = await agentPool(
       [calls(...starts), says("all are started"), forAgent("slow", ...Array.from({ length: 8 }, () => stalls()))],
       { agents: [agent("slow")], environment: { TROUPE_SUBAGENT_MAX_CONCURRENT: "8" }, waitForAgentsMs: 0 },
     );
@@ -52,7 +52,7 @@ describe("agents that one message starts", () => {
       { length: 300 },
       (_, at) => ["task", { ...start(`one ${at}`), mode: "background" }, `call-${at}`] as const,
     );
-    const { session } = await company([calls(...starts), says("done"), forAgent("explorer", stalls())], {
+    const { session } = await agentPool([calls(...starts), says("done"), forAgent("explorer", stalls())], {
       agents: [agent("explorer")],
       environment: { TROUPE_SUBAGENT_MAX_CONCURRENT: "1" },
       waitForAgentsMs: 0,
@@ -66,7 +66,7 @@ describe("agents that one message starts", () => {
   });
 
   it("count at every depth, and from the start again with the next message", async () => {
-    const { session } = await company(
+    const { session } = await agentPool(
       [
         calls(["task", start("a", "lead")]),
         calls(["task", start("b", "lead")]),

@@ -8,7 +8,7 @@ import { storyByAgent } from "../../src/testing/story.ts";
 import { checkTasks } from "../../src/testing/task-checker.ts";
 import { defineTool, type Tool } from "../../src/tools/tool.ts";
 import { agent } from "../support/agent.ts";
-import { agentOf, company, storeWith, task } from "../support/company.ts";
+import { agentOf, agentPool, storeWith, task } from "../support/company.ts";
 import { dataOf, type Stage } from "../support/stage.ts";
 
 const named = (name: string): Tool =>
@@ -47,7 +47,7 @@ function resultsOf({ session }: Stage): Result[] {
 
 describe("coordinated workers", () => {
   it("BLX-02, BLX-23, BLX-25: work in the loop of the session, told step by step; only their results come back", async () => {
-    const stage = await company(
+    const stage = await agentPool(
       [run("a"), says("all done"), forAgent(is("a"), calls(["view", { path: "." }]), submit("found it"))],
       { tools },
     );
@@ -115,7 +115,7 @@ describe("coordinated workers", () => {
   });
 
   it("BLX-17: ends a worker that never stops at its limit of turns, and reports that", async () => {
-    const stage = await company([run("a"), says("ok"), forAgent(is("a"), ...Array(8).fill(calls(["view"])))], {
+    const stage = await agentPool([run("a"), says("ok"), forAgent(is("a"), ...Array(8).fill(calls(["view"])))], {
       tools,
       workers: { limits: { turns: 8 } },
     });
@@ -129,7 +129,7 @@ describe("coordinated workers", () => {
 
   it("BLX-18: output is counted as the provider does, else by its length, and limited", async () => {
     const wordy = calls(["view", { path: "x".repeat(500) }]);
-    const stage = await company(
+    const stage = await agentPool(
       [
         run("counted", "guessed"),
         says("ok"),
@@ -146,7 +146,7 @@ describe("coordinated workers", () => {
   });
 
   it("BLX-19: a worker whose model does not answer is ended by the clock, and the others are not", async () => {
-    const stage = await company(
+    const stage = await agentPool(
       [run("slow", "fast"), says("ok"), forAgent(is("slow"), stalls()), forAgent(is("fast"), submit("here"))],
       { tools, workers: { limits: { durationMs: 200 } } },
     );
@@ -169,7 +169,7 @@ describe("coordinated workers", () => {
           });
         }),
     });
-    const stage = await company(
+    const stage = await agentPool(
       [
         run("one", "two"),
         says("ok"),
@@ -194,7 +194,7 @@ describe("coordinated workers", () => {
   });
 
   it("stopping the turn stops all of them", async () => {
-    const { session } = await company([run("one", "two"), forAgent(isWorker, stalls(), stalls())], { tools });
+    const { session } = await agentPool([run("one", "two"), forAgent(isWorker, stalls(), stalls())], { tools });
     const done = session.sendAndWait({ prompt: "go" });
     await expect.poll(() => session.agents.tasks?.list().map(({ status }) => status)).toEqual(["running", "running"]);
     session.abort();
@@ -205,7 +205,7 @@ describe("coordinated workers", () => {
   });
 
   it("BLX-14, BLX-21: words without a result are no result; a failure of the model is named", async () => {
-    const stage = await company(
+    const stage = await agentPool(
       [
         run("talker", "broken"),
         says("ok"),
@@ -223,7 +223,7 @@ describe("coordinated workers", () => {
   });
 
   it("BLX-11, BLX-35: tools beyond its groups, agents and further workers are refused at the call", async () => {
-    const stage = await company(
+    const stage = await agentPool(
       [
         run("a"),
         says("ok"),
@@ -244,13 +244,13 @@ describe("coordinated workers", () => {
 
   it("BLX-31: a model that says subagents.run means subagents_run", async () => {
     const dotted = calls(["subagents.run", { agents: [{ id: "a", role: "review", task: "t" }] }]);
-    const stage = await company([dotted, says("ok"), forAgent(is("a"), submit("yes"))], { tools });
+    const stage = await agentPool([dotted, says("ok"), forAgent(is("a"), submit("yes"))], { tools });
     await stage.session.sendAndWait({ prompt: "go" });
     expect(resultsOf(stage)).toMatchObject([{ displayName: "Review", summary: "yes" }]);
   });
 
   it("an agent may ask for workers in its own rights, and its budget is theirs", async () => {
-    const stage = await company(
+    const stage = await agentPool(
       [
         task("boss", "boss"),
         says("end"),
@@ -271,7 +271,7 @@ describe("coordinated workers", () => {
   });
 
   it("a rule that denies a role starts no worker", async () => {
-    const { session } = await company([run("a"), says("ok")], {
+    const { session } = await agentPool([run("a"), says("ok")], {
       tools,
       permissions: { allTools: true, denyTools: ["agent(scout)"] },
     });
@@ -281,7 +281,7 @@ describe("coordinated workers", () => {
 
   it("BLX-36: a role of the settings works like those that are built in", async () => {
     const roles = [{ id: "api_reader", label: "API Reader", prompt: "Read interfaces.", groups: ["workspace"] }];
-    const stage = await company([runAs("api_reader", "a"), says("ok"), forAgent(is("a"), submit("read"))], {
+    const stage = await agentPool([runAs("api_reader", "a"), says("ok"), forAgent(is("a"), submit("read"))], {
       tools,
       workers: { roles },
     });
@@ -290,12 +290,12 @@ describe("coordinated workers", () => {
   });
 
   it("cut off by the end of the process, one is listed as interrupted and is not run again", async () => {
-    const first = await company([run("a"), forAgent(is("a"), stalls())], { tools });
+    const first = await agentPool([run("a"), forAgent(is("a"), stalls())], { tools });
     void first.session.sendAndWait({ prompt: "go" });
     await expect.poll(() => first.session.agents.tasks?.view("a")?.status).toBe("running");
     const store = await storeWith(first.session.events);
     await first.session.close();
-    const { session, model } = await company([otherwise(says("noted"))], { store, tools, resume: "session-1" });
+    const { session, model } = await agentPool([otherwise(says("noted"))], { store, tools, resume: "session-1" });
     await session.queue.whenIdle();
     expect(session.agents.tasks?.view("a")?.reason).toBe("interrupted");
     await session.agents.tasks?.send("a", "go on");

@@ -111,8 +111,8 @@ describe("abort", () => {
   });
 });
 
-describe("replies that are not quite right", () => {
-  it("says so when a reply was cut off, and when there was none", async () => {
+describe("malformed replies", () => {
+  it("reports a reply that was cut off, and one that is missing", async () => {
     const cut = says("half an ans").map((move) => (move.type === "end" ? { ...move, stop: "length" as const } : move));
     const { session, heard } = await stage([cut, says("")]);
     expect(await session.sendAndWait({ prompt: "one" })).toEqual({ kind: "done", answer: "half an ans" });
@@ -155,7 +155,7 @@ describe("replies that are not quite right", () => {
   });
 });
 
-describe("what was refused is unsaid", () => {
+describe("a refused message is not in the conversation", () => {
   it("no model sees a message whose sender was told that it was not accepted", async () => {
     const inner = memoryStore();
     let full = false;
@@ -186,7 +186,7 @@ describe("what was refused is unsaid", () => {
   });
 });
 
-it("after damage in the middle every result still stands behind its call", async () => {
+it("after damage in the middle every result still follows its call", async () => {
   await using folder = await tempFolder();
   const store = jsonlStore({ root: folder.path, disk: nodeDisk, stamp: systemStamp });
   const first = await stage([calls(["echo", { text: "a" }]), says("one"), says("two")], { store, tools: [echo] });

@@ -3,7 +3,7 @@ import { deferred } from "../../src/lib/deferred.ts";
 import { forAgent } from "../../src/model/faux/faux-plan.ts";
 import { calls, says } from "../../src/model/faux/faux-step.ts";
 import { agent } from "../support/agent.ts";
-import { company } from "../support/company.ts";
+import { agentPool } from "../support/company.ts";
 import { dataOf, echo, refuse, stage, tool } from "../support/stage.ts";
 
 const repeated = <T>(count: number, make: (index: number) => T): T[] =>
@@ -15,7 +15,7 @@ const stopped = (message: string) => ({
   reached: expect.objectContaining({ limit: "failures", message: expect.stringContaining(message) }),
 });
 
-describe("a model whose calls fail again and again", () => {
+describe("a model whose calls fail repeatedly", () => {
   it("is warned from the fifth equal failure on and stopped after the tenth, with an error", async () => {
     const { session, model } = await stage(repeated(50, () => missing()));
     expect(await session.sendAndWait({ prompt: "go" })).toEqual(stopped("no_such_tool failed 10 times"));
@@ -84,7 +84,7 @@ describe("a model whose calls fail again and again", () => {
 
   it("is stopped as an agent too, and its parent reads the reason", async () => {
     const start = calls(["task", { description: "d", prompt: "p", agent_type: "explorer", name: "one" }]);
-    const { session, model } = await company(
+    const { session, model } = await agentPool(
       [start, says("I see"), forAgent("explorer", ...repeated(50, () => missing()))],
       { agents: [agent("explorer")] },
     );

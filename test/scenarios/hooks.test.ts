@@ -137,7 +137,7 @@ describe("hooks and permissions", () => {
       ports: { files: rememberedFiles({ keep: async () => undefined }) },
     });
 
-  it("an allow stands in for the person where no rule speaks, and is asked and answered in the log", async () => {
+  it("an allow replaces the user's answer where no rule applies, and is in the log as request and answer", async () => {
     await using folder = await tempFolder();
     const { session } = await guarded(folder.path, [], ["permissionRequest"], () => ({ behavior: "allow" }));
     await session.sendAndWait({ prompt: "go" });
@@ -168,7 +168,7 @@ describe("hooks and permissions", () => {
     expect(existsSync(join(folder.path, "a.txt"))).toBe(false);
   });
 
-  it("a hook that asks for a person is denied where there is none, whatever is allowed", async () => {
+  it("a hook that asks for the user's decision is denied without a user, whatever is allowed", async () => {
     await using folder = await tempFolder();
     const { session } = await hooked(
       [calls(["create", { path: "a.txt", file_text: "x" }]), says("done")],
@@ -209,7 +209,7 @@ describe("hooks around a session", () => {
     expect(told[7]).toMatchObject({ reason: "complete", finalMessage: "two" });
   });
 
-  it("what hooks add stands around the prompt; what they change is shown to the model, what was typed stays", async () => {
+  it("hook additions surround the prompt; the model sees their changes, and the typed text is kept", async () => {
     const staged = await hooked([says("ok")], ["sessionStart", "userPromptSubmitted"], (point) =>
       point === "sessionStart"
         ? { additionalContext: "house rules" }

@@ -103,7 +103,7 @@ describe("LOOP-01 to LOOP-08: one message, turn by turn", () => {
     expect(session.events.some(({ type }) => type === "session.idle")).toBe(false);
   });
 
-  it("asks the model only when the log holds the start of the turn", async () => {
+  it("calls the model only when the log contains the start of the turn", async () => {
     const written = deferred<void>();
     const store = memoryStore();
     const create: Store["create"] = async (sessionId) => {
@@ -149,7 +149,7 @@ describe("LOOP-08 and LOOP-16: failures", () => {
     expect(dataOf(heard, "session.error")).toMatchObject([{ errorType: "authentication", statusCode: 401 }]);
   });
 
-  it("keeps the words of a reply that broke off for people, and shows them to no model", async () => {
+  it("keeps the text of an interrupted reply for users, and shows it to no model", async () => {
     const { session, model } = await stage([breaksOff("half a sen"), says("whole")]);
     expect((await session.sendAndWait({ prompt: "go" })).kind).toBe("error");
     expect(dataOf(session.events, "troupe.partial_message")).toMatchObject([{ content: "half a sen" }]);
@@ -331,7 +331,7 @@ describe("LOOP-26: abort", () => {
 });
 
 describe("limits", () => {
-  it("stops before the call that would be too much, and says so", async () => {
+  it("stops before the call that would exceed the limit, and reports that", async () => {
     const { session, heard, model } = await stage([calls(["echo", { text: "a" }])], {
       limits: { turns: 1 },
       tools: [echo],

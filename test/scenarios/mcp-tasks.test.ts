@@ -6,7 +6,7 @@ import { type TempFolder, tempFolder } from "../../src/testing/temp-folder.ts";
 import type { Tool } from "../../src/tools/tool.ts";
 import { type Stage as McpStage, stage as mcpStage, stdioConfig, toolsOf } from "../mcp/stage.ts";
 import { agent } from "../support/agent.ts";
-import { company, storeWith, task } from "../support/company.ts";
+import { agentPool, storeWith, task } from "../support/company.ts";
 import { dataOf } from "../support/stage.ts";
 
 const SLOW = "version-one-slow";
@@ -29,7 +29,7 @@ const slow = (ms: number, id: string) => calls([SLOW, { ms }, id]);
 
 describe("calls that a server takes only as tasks", () => {
   it("ORC-71, ORC-72: continue in the background with an id, and their result is read like an agent's", async () => {
-    const { session, model } = await company(
+    const { session, model } = await agentPool(
       [slow(400, "c1"), says("waiting"), calls(["read_agent", { agent_id: "slow" }]), says("it took 400")],
       { tools },
     );
@@ -55,7 +55,7 @@ describe("calls that a server takes only as tasks", () => {
   });
 
   it("ORC-74, ORC-75: stop_agent cancels on the server; what is written to one comes back with advice", async () => {
-    const { session } = await company(
+    const { session } = await agentPool(
       [
         slow(60_000, "c1"),
         calls(["write_agent", { agent_id: "slow", message: "hurry" }]),
@@ -73,7 +73,7 @@ describe("calls that a server takes only as tasks", () => {
   });
 
   it("survive the end of the turn and the stop of the next; what the server refuses fails the call at once", async () => {
-    const { session } = await company(
+    const { session } = await agentPool(
       [slow(500, "c1"), says("first"), calls([SLOW, { ms: "soon" }, "c2"]), otherwise(says("second"))],
       { tools, waitForAgentsMs: 0 },
     );
@@ -89,7 +89,7 @@ describe("calls that a server takes only as tasks", () => {
   });
 
   it("of an agent are waited for, since it could not be told later", async () => {
-    const { session } = await company(
+    const { session } = await agentPool(
       [task("one", "caller"), says("end"), forAgent("caller", slow(150, "c1"), says("got it"))],
       { tools, agents: [agent("caller")] },
     );
@@ -104,11 +104,11 @@ describe("calls that a server takes only as tasks", () => {
   });
 
   it("that were under way when the process died are listed as interrupted and are not called again", async () => {
-    const first = await company([slow(60_000, "c1"), says("waiting")], { tools, waitForAgentsMs: 0 });
+    const first = await agentPool([slow(60_000, "c1"), says("waiting")], { tools, waitForAgentsMs: 0 });
     await first.session.sendAndWait({ prompt: "go" });
     const store = await storeWith(first.session.events);
     await first.session.close();
-    const { session } = await company([otherwise(says("noted"))], { tools, store, resume: "session-1" });
+    const { session } = await agentPool([otherwise(says("noted"))], { tools, store, resume: "session-1" });
     await session.sendAndWait({ prompt: "what happened?" });
     expect(session.agents.tasks?.view("slow")?.reason).toBe("interrupted");
     expect(dataOf(session.events, "system.notification")).toMatchObject([{ kind: { agentId: "slow" } }]);

@@ -50,7 +50,7 @@ describe("notices to the agent that the user did not type", () => {
     expect(dataOf(session.events, "system.notification")).toHaveLength(3);
   });
 
-  it("places a notice before the message of a person who writes meanwhile, in the same turn", async () => {
+  it("places a notice before a user message that arrives meanwhile, in the same turn", async () => {
     const { session, model } = await stage([says("hello"), says("to both")]);
     await session.sendAndWait({ prompt: "hi" });
     const answered = session.sendAndWait({ prompt: "and now?" });

@@ -56,7 +56,7 @@ const bash = (command: string, more: Record<string, Json> = {}): Call => [
 ];
 
 describe("a rule that denies reading", () => {
-  it("holds for view and edit, by every name of the file", () =>
+  it("applies to view and edit, by every name of the file", () =>
     play(
       [
         ...[
@@ -81,7 +81,7 @@ describe("a rule that denies reading", () => {
       },
     ));
 
-  it("leaves the file out of searches in every mode, and says so", () =>
+  it("omits the file from searches in every mode, and says so", () =>
     play(
       [
         ["grep", { pattern: "canary", output_mode: "content" }],
@@ -115,7 +115,7 @@ describe("a rule that denies reading", () => {
   it.each([
     ["of the user", { "home:settings.json": JSON.stringify({ permissions: { deny: denyTools } }) }],
     ["of an untrusted project", { ".troupe/settings.json": JSON.stringify({ permissions: { deny: denyTools } }) }],
-  ])("holds when it stands in settings %s", (_, more) =>
+  ])("applies when it is in settings %s", (_, more) =>
     play(
       [["grep", { pattern: "canary", output_mode: "content" }], ["view", { path: "secret.txt" }], bash("cat se*t.txt")],
       { files: { ...files, ...more }, permissions: { allTools: true } },
@@ -225,7 +225,7 @@ describe.skipIf(!withBubblewrap)("a rule that denies reading, for commands in th
       },
     ));
 
-  it("holds for agents, in the same folder and in a work tree of their own", async () => {
+  it("applies to agents, in the same folder and in a work tree of their own", async () => {
     const tries = [
       "cat secr* */deep/*; echo ran",
       'cat "$(git rev-parse --path-format=absolute --git-common-dir)"/../secr*; echo looked beside git',

@@ -44,7 +44,7 @@ describe("LOOP-28: retries", () => {
     expect(dataOf(session.events, "troupe.usage")).toMatchObject([{ attempts: 5 }]);
   });
 
-  it("gives up after five retries and says so", async () => {
+  it("gives up after five retries and reports that", async () => {
     const { server, session } = await overHttp(Array.from({ length: 6 }, () => fails(500)));
     await using _ = server;
     expect(await session.sendAndWait({ prompt: "go" })).toMatchObject({
@@ -96,7 +96,7 @@ describe("LOOP-28: retries", () => {
     expect(dataOf(session.events, "troupe.usage")).toMatchObject([{ inputTokens: 40, outputTokens: 2 }]);
   });
 
-  it("asks once more after a reply that stalled half-way, and keeps the half for people only", async () => {
+  it("retries after a reply that stalled half-way, and keeps the half for users only", async () => {
     const { server, session } = await overHttp([
       withFaults(says("half an answer", { chunkSize: 4 }), { stall: 2 }),
       says("a whole one"),
@@ -122,7 +122,7 @@ describe("a call that has to wait", () => {
     expect(dataOf(session.events, "troupe.model_wait")).toEqual([]);
   });
 
-  it("tells watchers which file a tool waits for, and who has it", async () => {
+  it("tells clients which file a tool waits for, and which agent has it", async () => {
     const waiting = { path: "/work/a.ts", holder: "scout", isOver: false };
     const waits = defineTool({
       name: "waits",

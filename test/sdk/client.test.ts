@@ -148,7 +148,7 @@ describe.each(ways)("a client of %s", (way) => {
     expect((await session.sendAndWait("And now?"))?.data.content).toBe("Here again.");
   });
 
-  it("rejects with what the session said went wrong, and the next message is not taken for the last", async () => {
+  it("rejects with the session's error, and does not mistake the next message for the last", async () => {
     await using stage = await sdkStage(way, httpStatus(401), says("Better."));
     await using client = await stage.client();
     const session = await client.createSession({ provider: stage.provider });

@@ -127,14 +127,14 @@ describe("agents of a client", () => {
   });
 });
 
-describe("what a client says of agents while a session is open", () => {
+describe("agents that a client sets while a session is open", () => {
   const offered = (): string[] => stage.model.requests.at(-1)?.request?.tools.map(({ name }) => name) ?? [];
   const types = (): unknown => {
     const tool = stage.model.requests.at(-1)?.request?.tools.find(({ name }) => name === "task");
     return JSON.stringify(tool);
   };
 
-  it("holds for those that start from then on, until it is taken back", async () => {
+  it("applies to agents that start from then on, until it is revoked", async () => {
     const session = await stage.client.createSession({ customAgents, onPermissionRequest: approveAll });
     const work = async () => {
       stage.play(task("general-purpose", "Do it."), says("Done."), says("It is done."));
@@ -164,7 +164,7 @@ describe("what a client says of agents while a session is open", () => {
     await session.disconnect();
   });
 
-  it("counts what stands on the board, where there is one", async () => {
+  it("counts the items of the board, if there is one", async () => {
     const env = { ...stage.environment(), COPILOT_SUBCONSCIOUS: "on", SIDEKICK_AGENTS: "off" };
     const client = stage.newClient({
       connection: RuntimeConnection.forStdio({ path: resolve("bin/troupe.js"), env }),

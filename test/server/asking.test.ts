@@ -30,7 +30,7 @@ function agreeing() {
 }
 const shown = (request: PermissionRequest | undefined) => permissionText(request as unknown as OwnRequest);
 
-describe("what a client is asked over the wire", () => {
+describe("a request to a client over the wire", () => {
   it.runIf(works)(
     "says that a command leaves the sandbox; an answer for the session counts for this once",
     async () => {
@@ -54,7 +54,7 @@ describe("what a client is asked over the wire", () => {
     },
   );
 
-  it("says that there is no sandbox where there is none", async () => {
+  it("says that there is no sandbox", async () => {
     const env = { ...stage.environment(), TROUPE_SANDBOX: "off" };
     const client = stage.newClient({ connection: RuntimeConnection.forStdio({ path: resolve("bin/troupe.js"), env }) });
     const { asked, onPermissionRequest } = agreeing();

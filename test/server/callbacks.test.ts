@@ -109,7 +109,7 @@ describe("permissions", () => {
     expect(existsSync(stage.folder.at("work/d.txt"))).toBe(false);
   });
 
-  it("are remembered for the session when the client says so", async () => {
+  it("are remembered for the session when the client chooses that", async () => {
     const asked: string[] = [];
     const session = await stage.client.createSession({
       onPermissionRequest: ({ kind }) => {

@@ -123,7 +123,7 @@ describe("several clients on one session", () => {
     expect(shown).toContain("Tools no longer available: borrowed");
   });
 
-  it("say nothing of a tool that is back before anyone could miss it", async () => {
+  it("do not report a tool that is back at once", async () => {
     const first = await stage.client.createSession({});
     const tools = [{ name: "borrowed", skipPermission: true, handler: () => "lent" }];
     const guest = another();

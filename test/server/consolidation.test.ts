@@ -97,7 +97,7 @@ describe("a session that a client closes", () => {
     await expect.poll(() => isAlive(Number(outcomesOf(id)[0]?.pid)), { timeout: HANG_MS }).toBe(false);
   });
 
-  it("MEM-39 MEM-43 leaves none behind after two messages, and says so", async () => {
+  it("MEM-39 MEM-43 does not consolidate after two messages, and says so", async () => {
     const id = await conversation(prompts.slice(0, 2), talk.slice(0, 2));
     expect(outcomesOf(id)).toEqual([{ outcome: "below_min_turns" }]);
     expect(others(id)).toEqual([]);

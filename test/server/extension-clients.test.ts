@@ -72,7 +72,7 @@ const isAlive = (pid: number): boolean => {
 };
 
 describe("an extension", () => {
-  it("joins as a client: its tools are there with the first message, and what they say is data", async () => {
+  it("joins as a client: its tools are available with the first message, and their output is data", async () => {
     const session = await stage.client.createSession({ onPermissionRequest: approveAll });
     expect(await session.rpc.extensions.list()).toEqual({ extensions: [] });
     await expect(session.rpc.extensions.reload()).rejects.toThrow(/Extensions not available/);
@@ -154,7 +154,7 @@ describe("an extension", () => {
     await session.disconnect();
   });
 
-  it("is switched off and on, and started anew", async () => {
+  it("is switched off and on, and restarted", async () => {
     const session = await opened({ one: withTool("first", 'return "1";') });
     const [{ pid: before = 0 } = {}] = (await session.rpc.extensions.list()).extensions;
     await session.rpc.extensions.disable({ id: "user:one" });
@@ -174,7 +174,7 @@ describe("an extension", () => {
   });
 });
 
-describe("what an extension may not do", () => {
+describe("rights that an extension does not have", () => {
   it("is change permissions, run commands, or know of another session", async () => {
     const other = await stage.client.createSession({ onPermissionRequest: approveAll });
     const session = await opened({

@@ -80,7 +80,7 @@ it("an extension that is about to join is not started once more by being switche
   expect([...alive]).toEqual([]);
 });
 
-it("what is switched on while all are looked for anew is what was found then, and ends with the session", async () => {
+it("an extension enabled during a reload is the one found then, and ends with the session", async () => {
   const { host, started, alive } = counted();
   host.sync();
   await host.setEnabled("user:one", false);

@@ -21,7 +21,7 @@ const skill = (name: string): string => `---\nname: ${name}\ndescription: How to
 const shownLast = (): string => JSON.stringify(stage.model.requests.at(-1)?.body);
 const offeredLast = (): string[] => (stage.model.requests.at(-1)?.request?.tools ?? []).map(({ name }) => name);
 
-describe("what a session can be given beside tools", () => {
+describe("a session with skills and MCP servers", () => {
   it("switches skills on and off, and finds new ones", async () => {
     const session = await stage.client.createSession({
       onPermissionRequest: approveAll,
@@ -114,7 +114,7 @@ describe("what a session can be given beside tools", () => {
     await expect.poll(again, { timeout: 20_000 }).toEqual(["every connected"]);
   });
 
-  it("says so where there is nothing", async () => {
+  it("reports when there is nothing", async () => {
     const session = await stage.client.createSession({ onPermissionRequest: approveAll });
     expect(await session.rpc.mcp.list()).toMatchObject({ servers: [] });
     await expect(session.rpc.mcp.enable({ serverName: "x" })).rejects.toThrow(/No MCP host initialized/);

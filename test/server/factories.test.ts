@@ -214,7 +214,7 @@ describe("a factory", () => {
 });
 
 describe("a run that was cut off", () => {
-  it("is there after a kill, and does no step twice", async () => {
+  it("survives a kill, and repeats no step", async () => {
     const client = stage.newClient();
     const hanging = extension.replace('process.env.HANG === "yes"', "true");
     const path = stage.folder.at("home/extensions/works/extension.mjs");

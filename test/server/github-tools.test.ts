@@ -44,7 +44,7 @@ const open = (config: Partial<SessionConfig> = {}) =>
   client.createSession({ onPermissionRequest: approveAll, enableConfigDiscovery: true, ...config });
 
 describe("the tools of GitHub, for a session with a GitHub identity", () => {
-  it("are there with the first message, read only, and what they answer is data", async () => {
+  it("are available with the first message, read only, and their output is data", async () => {
     api.seen.length = 0;
     const session = await open();
     await session.rpc.metadata.snapshot();

@@ -30,7 +30,7 @@ async function run(program: string): Promise<{ stdout: string; stderr: string }>
 }
 
 describe("the programs of README, SDK reference and tutorial", { timeout: 60_000 }, () => {
-  it("are there", () => expect(programs.length).toBeGreaterThan(5));
+  it("exist", () => expect(programs.length).toBeGreaterThan(5));
 
   it.each(programs)("run to their end without a key and without noise: program %#", async (program) => {
     expect((await run(program)).stderr).toBe("");

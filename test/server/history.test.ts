@@ -114,7 +114,7 @@ describe("the history of a session over the contract", () => {
     ]);
   });
 
-  it("stays as it is when a compaction at a wish fails, and the answer says so", async () => {
+  it("stays unchanged when a requested compaction fails, and the answer says so", async () => {
     const session = await open();
     await expect(session.rpc.history.compact({})).rejects.toThrow(/nothing to compact|too little/i);
     stage.play(says("One."));

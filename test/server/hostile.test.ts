@@ -41,7 +41,7 @@ const frame = (body: string): string => `Content-Length: ${Buffer.byteLength(bod
 const request = (id: number, params: string): string =>
   frame(`{"jsonrpc":"2.0","id":${id},"method":"ping","params":${params}}`);
 
-describe("what a stranger can send", () => {
+describe("messages of an unauthenticated client", () => {
   it.each([
     ["a browser", `POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nOrigin: https://evil.example\r\n\r\n${request(1, "{}")}`],
     ["noise", "\u0000\u0001\u0002 nonsense\n"],
@@ -66,7 +66,7 @@ describe("what a stranger can send", () => {
   });
 });
 
-describe("what a client can get wrong", () => {
+describe("mistakes of a client", () => {
   it("gets an error of its own for each, and the connection stays", async () => {
     const client = await admitted();
     client.write(frame("{ no json"));
@@ -180,7 +180,7 @@ describe("a client that does not keep up", () => {
     expect(read.match(/"text"/g)).toHaveLength(2);
   });
 
-  it("is let go of when it is hopelessly behind, stops half-way, or never says who it is", async () => {
+  it("is disconnected when it is too far behind, stops half-way, or never authenticates", async () => {
     const behind = slow({ slowBytes: 1000, lostBytes: 5000 });
     tell(behind.connection, 6000, false);
     expect(behind.connection.isClosed).toBe(true);

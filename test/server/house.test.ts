@@ -17,7 +17,7 @@ async function put(path: string, content: string): Promise<void> {
   await writeFile(stage.folder.at(path), content);
 }
 
-describe("what a server tells without a session", () => {
+describe("a server without a session", () => {
   it("finds skills, agents and instructions of a folder, and where to put new ones", async () => {
     await put("proj/.github/skills/bake/SKILL.md", "---\nname: bake\ndescription: Bakes bread\n---\nKnead.\n");
     await put("more/brew/SKILL.md", "---\nname: brew\ndescription: Brews tea\n---\nBoil.\n");

@@ -29,7 +29,7 @@ const open = (maxAiCredits?: number) =>
 const told = (events: readonly SessionEvent[], type: string) =>
   events.filter((event) => event.type === type).map(({ data }) => data);
 
-describe("what a session may cost, over the contract", () => {
+describe("the credit limit of a session, over the contract", () => {
   /** Hears every event, ephemeral ones too. */
   function heard(session: CopilotSession): SessionEvent[] {
     const events: SessionEvent[] = [];
@@ -90,7 +90,7 @@ describe("what a session may cost, over the contract", () => {
   });
 });
 
-describe("what a session has changed, over the contract", () => {
+describe("the usage of a session, over the contract", () => {
   it("is counted since the session began, even after a resume", async () => {
     const at = (name: string): string => join(stage.folder.at("work"), name);
     await writeFile(at("old.txt"), "one\ntwo\nthree\n");

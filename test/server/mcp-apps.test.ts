@@ -63,7 +63,7 @@ async function open(url: string, more: Partial<SessionConfig> = {}): Promise<Cop
 const own = { serverName: "shop", originServerName: "shop" };
 
 describe("apps of MCP servers", () => {
-  it("are there for a client that shows them: their page, their tools, and a word when they call one", async () => {
+  it("are available to a client that shows them: their page, their tools, and an event for each call", async () => {
     const { url, told } = await shopServer();
     const events: object[] = [];
     const session = await open(url, {

@@ -131,7 +131,7 @@ describe("tokens that a client brings for MCP servers", () => {
     await session.disconnect();
   });
 
-  it("may also come by an answer of one's own: the first counts, and who comes late is asked too", async () => {
+  it("may also come from another client: the first answer counts, and a late client is asked too", async () => {
     const server = await protectedServer();
     server.good.set("good-token-1234", []);
     const { session, asked, events } = await sessionWith(server, () => new Promise(() => undefined));

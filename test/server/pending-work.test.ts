@@ -243,7 +243,7 @@ describe("work that waits when its server is killed", () => {
     );
   });
 
-  it("asks a person again who had not answered", async () => {
+  it("asks a user again who had not answered", async () => {
     const client = stage.newClient();
     const ear = listening();
     stage.play(calls(["ask_user", { question: "Which colour?" }]));
@@ -261,7 +261,7 @@ describe("work that waits when its server is killed", () => {
     expect(shownTo()).toContain("Which colour? Blue");
   });
 
-  it("asks anew where it would do something else by now", async () => {
+  it("asks again when the call would do something else now", async () => {
     const client = stage.newClient();
     const ear = listening();
     const path = stage.folder.at("work/a.txt");
@@ -286,7 +286,7 @@ describe("work that waits when its server is killed", () => {
     expect(await stage.folder.read("work/a.txt")).toBe("ten\nthree\n");
   });
 
-  it("asks anew where it would happen in another folder", async () => {
+  it("asks again when the call would run in another folder", async () => {
     const first = await askedForEffect();
     await kill(first.client);
     await mkdir(stage.folder.at("elsewhere"));

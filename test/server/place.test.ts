@@ -18,7 +18,7 @@ shared(
 const open = (workingDirectory = stage.folder.at("work")) =>
   stage.client.createSession({ onPermissionRequest: approveAll, workingDirectory });
 
-describe("where a session works", () => {
+describe("the working directory of a session", () => {
   it("is changed by a call, for its tools too, and keeps what was said", async () => {
     const session = await open();
     stage.play(says("Noted."));
@@ -106,8 +106,8 @@ describe("a question beside the conversation", () => {
   });
 });
 
-describe("opening by what is known of a session", () => {
-  it("makes one, finds one by the beginning of its id or as the last, and says when there is none", async () => {
+describe("opening by known facts of a session", () => {
+  it("creates one, finds one by a prefix of its id or as the last, and reports when there is none", async () => {
     const { rpc } = stage.client;
     const made = await rpc.sessions.open({ kind: "create", options: { name: "the opened one" } });
     expect(made).toMatchObject({ status: "created", startupPrompts: [] });

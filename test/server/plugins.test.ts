@@ -95,7 +95,7 @@ describe("plugins that are installed over the contract", () => {
     await expect(stat(installed)).rejects.toThrow(/ENOENT/);
   });
 
-  it("are refused when they are not here, lead elsewhere or are none", async () => {
+  it("are refused when they are missing, lead elsewhere or are not plugins", async () => {
     const { plugins } = stage.client.rpc;
     await plugins.marketplaces.add({ source: await market("1.0.0") });
     await put("none/readme.txt", "nothing\n");

@@ -21,7 +21,7 @@ function held(text: string): { reply: ReturnType<typeof withFaults>; release: ()
   return { reply: withFaults(says(text), { stall: "headers", stallUntil }), release: () => release() };
 }
 
-describe("what waits for the agent", () => {
+describe("the message queue", () => {
   it("is shown, can be taken back, and the rest is answered in order", async () => {
     const session = await stage.client.createSession({});
     const first = held("first");

@@ -279,7 +279,7 @@ describe("the sandbox", () => {
   });
 });
 
-describe("what other hosts have", () => {
+describe("methods of other hosts", () => {
   it("is answered in a form that callers handle", async () => {
     const session = await opened();
     const { rpc } = session;

@@ -146,7 +146,7 @@ describe("no progress", () => {
     expect(sent).toHaveLength(continues);
   });
 
-  it("starts to count anew after any change", async () => {
+  it("restarts its count after any change", async () => {
     const stops = [stopped(idle), stopped(idle), stopped(busy("edit")), stopped(idle), stopped(idle)];
     expect((await flown(stops, { maxContinues: 50 })).sent).toHaveLength(4);
   });
@@ -234,7 +234,7 @@ describe("the check", () => {
   });
 });
 
-describe("the policy, whatever happens", () => {
+describe("the policy in all cases", () => {
   const text = fc.constantFrom("", "a", "b");
   const facts = fc.record({ answer: text, calls: text, changed: fc.boolean() });
   const stop: fc.Arbitrary<Stop> = fc.oneof(
@@ -348,7 +348,7 @@ describe("a gate before stopping", () => {
   });
 });
 
-describe("what is seen of a run", () => {
+describe("the facts of a run", () => {
   const events = [
     logged("assistant.message", { messageId: "1", content: "Looking.", toolRequests: [] }),
     ...called("view", { path: "a" }),

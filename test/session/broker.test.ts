@@ -179,7 +179,7 @@ describe("no answer (R28)", () => {
   });
 });
 
-describe("the one who asked gives up", () => {
+describe("the requester gives up", () => {
   test("abort cancels, before and during", async () => {
     const { broker, events, clock } = stage();
     broker.attach(client);

@@ -283,7 +283,7 @@ describe("trees", () => {
     expect(added).toBeDefined();
   });
 
-  it("do not copy what lies behind a folder that a command replaced by a link", async () => {
+  it("do not copy files behind a folder that a command replaced by a link", async () => {
     const { root, outside, checkpoints } = stage();
     mkdirSync(outside, { recursive: true });
     writeFileSync(join(outside, "secret"), "key");
@@ -305,7 +305,7 @@ describe("trees", () => {
   });
 });
 
-describe("what a killed write left behind", () => {
+describe("remains of a killed write", () => {
   it.runIf(process.platform === "linux")(
     "is swept at once when its process is gone, and stays while that lives",
     async () => {

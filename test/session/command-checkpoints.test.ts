@@ -165,7 +165,7 @@ describe("troupe undo after a shell command", () => {
     await plant(folder);
     await run("rm -r ignored/*; echo new > ignored/new.txt");
     const printed = await undo();
-    expect(printed).toContain(`Made since, and left alone:\n  ${folder.at("ignored/new.txt")}\n`);
+    expect(printed).toContain(`Created since, and unchanged:\n  ${folder.at("ignored/new.txt")}\n`);
     expect(await folder.read("ignored/new.txt")).toBe("new\n");
     expect(await folder.read("ignored/run.sh")).toBe("#!/bin/sh\n");
   });
@@ -178,7 +178,7 @@ describe("troupe undo after a shell command", () => {
     expect(treeOf(folder.path)).toEqual(before);
   });
 
-  it("deletes nothing that stands in the way, and says what does", async () => {
+  it("deletes nothing that is in the way, and names it", async () => {
     const { folder, run, undo } = await workshop();
     await plant(folder);
     await run("rm src/a.ts; mkdir src/a.ts; echo mine > src/a.ts/mine");
@@ -186,7 +186,7 @@ describe("troupe undo after a shell command", () => {
     expect(await folder.read("src/a.ts/mine")).toBe("mine\n");
   });
 
-  it("gives up on a copy that takes too long, and says so", async () => {
+  it("abandons a copy that takes too long, and reports that", async () => {
     const { folder, run, warnings } = await workshop({ milliseconds: 0 });
     await plant(folder);
     await run("make x");

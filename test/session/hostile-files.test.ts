@@ -195,7 +195,7 @@ describe.each(Object.entries(readers))("reading %s", (_, { path, read }) => {
   );
 });
 
-describe("what an ordinary session reads", () => {
+describe("the content of an ordinary session", () => {
   it("is read as before, also what an older version wrote", () =>
     withPlace(async (place) => {
       const { log, files, records } = place;

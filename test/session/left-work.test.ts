@@ -55,7 +55,7 @@ test("one that the end of a process cancelled waits, one that was decided since 
   expect(left(...begun, decided("r1", "approved"))).toBeUndefined();
 });
 
-test("what was asked in another folder is asked anew, whatever was said to it", () => {
+test("asks again for a request from another folder, whatever the answer was", () => {
   const place = (cwd: string): Said => ["session.start", { context: { cwd } }];
   const said = [...started("bash", {}), asked("r1", read), decided("r1", "approved"), asked("r2", write)];
   const sameness = (cwd: string) =>
@@ -64,7 +64,7 @@ test("what was asked in another folder is asked anew, whatever was said to it", 
   expect(sameness("/there")).toEqual(["other", "changed"]);
 });
 
-test("a person who is to look at a call for a hook is still to look at it", () => {
+test("still asks for the user's decision that a hook requires", () => {
   const hook = { kind: "hook", toolName: "edit", hookMessage: "Is that wise?" };
   expect(left(...started("edit", {}), asked("r1", hook))?.turn.calls).toMatchObject([{ ask: "Is that wise?" }]);
 });

@@ -64,7 +64,7 @@ describe("ORC-84 a change of mode", () => {
   });
 });
 
-describe("what a mode tells and gives", () => {
+describe("instructions and tools of a mode", () => {
   const all = [...builtinTools, ...interactiveTools, ...autopilotTools];
   const missing = (mode: Parameters<typeof toolsInMode>[0]): string[] => {
     const given = toolsInMode(mode, all);

@@ -104,7 +104,7 @@ describe("schedules", () => {
     expect(foldSchedules(log).left).toHaveLength(1);
   });
 
-  it("are armed anew: a missed one-shot is sent once at once, missed rounds are not made up for", async () => {
+  it("are rearmed: a missed one-shot is sent once at once, and missed rounds are skipped", async () => {
     const first = stage();
     await first.registry.add(request("round", MINUTE, true));
     await first.registry.add(request("once", 2 * MINUTE, false));

@@ -22,7 +22,7 @@ const everythingIn = (folder: string): string =>
     .map((path) => readFileSync(path, "latin1"))
     .join("\n");
 
-it("what is kept of files lies closed, and comes back byte for byte, also for a later process", async () => {
+it("stored files are sealed, and are restored byte for byte, also by a later process", async () => {
   await using folder = await tempFolder();
   const [session, work, key] = [folder.at("session"), folder.at("work"), folder.at("home/undo.key")];
   const [one, two] = [join(work, "one.env"), join(work, "two.bin")];

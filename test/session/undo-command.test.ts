@@ -63,10 +63,10 @@ describe("troupe undo", () => {
     write("a.txt", "by hand\n");
     await expect(run(["call_1"])).rejects.toMatchObject({
       message: `Nothing was undone: changed since by someone else: ${path}.`,
-      hint: "Use --force to restore them anyway; what is there now is kept.",
+      hint: "Use --force to restore them anyway; their current content is saved.",
     });
     const { printed } = await run(["turn"], { force: true });
-    const kept = /is kept in (.+)\n/.exec(printed)?.[1] ?? "";
+    const kept = /is saved in (.+)\n/.exec(printed)?.[1] ?? "";
     expect([readFileSync(path, "utf8"), readFileSync(kept, "utf8")]).toEqual(["old\n", "by hand\n"]);
   });
 

@@ -245,7 +245,7 @@ describe("a merge that is cut off", () => {
     expect(await mergeWorktree({ ...stage.ports("one"), as: "squash" })).toMatchObject({ kind: "merged" });
   });
 
-  it("is finished by the next one who comes, commit included", async () => {
+  it("is finished by the next merge, commit included", async () => {
     await using stage = await worktreeStage(START);
     await work(stage, "one");
     const bury = await killedWhen(atFirstFile, (disk) => mergeWorktree({ ...stage.ports("one"), as: "squash", disk }));

@@ -127,7 +127,7 @@ describe("merging a worktree with protected names", () => {
     await expectRefused(stage, "behind", ["conf/tasks.json"]);
   });
 
-  it.each([".git", ".GIT"])("is refused for a tree that holds %s itself", async (name) => {
+  it.each([".git", ".GIT"])("is refused for a tree that contains %s itself", async (name) => {
     await using stage = await worktreeStage();
     await plantTree(stage, "tree", (root) => {
       const blob = input(root, ["hash-object", "-w", "--stdin"], "evil");

@@ -156,7 +156,7 @@ describe("discarding a worktree", () => {
     await expect(discardWorktree(stage.ports("busy"))).rejects.toThrow("Task busy has no worktree.");
   });
 
-  it("finds what a crash left behind, and prunes only what holds no work", async () => {
+  it("finds leftovers of a crash, and prunes only those without work", async () => {
     await using stage = await worktreeStage();
     await stage.make("whole");
     await stage.make("gone");

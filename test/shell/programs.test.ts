@@ -123,7 +123,7 @@ describe.runIf(works)("a program of the project", () => {
   });
 });
 
-describe("where there is no sandbox", () => {
+describe("without a sandbox", () => {
   const none = { get: async () => Promise.reject(new Error("not asked")), close: async () => undefined };
 
   it("starts a person's own program as it is, with limits and only the environment it was given", async () => {

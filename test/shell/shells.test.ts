@@ -38,7 +38,7 @@ describe("a named shell", () => {
     expect(await stage.run("echo seen", { shellId: "m" })).toMatchObject({ output: "seen\n", exitCode: 0 });
   });
 
-  it("ends with the command that leaves it, and begins anew under the same name", async () => {
+  it("ends with the command that exits it, and starts again under the same name", async () => {
     await using stage = await shellStage();
     await stage.run("here=1", { shellId: "x" });
     expect(await stage.run("exit 7", { shellId: "x" })).toMatchObject({ state: "exited", exitCode: 7 });

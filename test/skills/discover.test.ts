@@ -192,7 +192,7 @@ Body.
     expect(notices.map(({ kind }) => kind)).toEqual(["refused", "broken", "broken", "refused"]);
   });
 
-  it("of a workspace allows no tools; a notice says so", async () => {
+  it("of a workspace allows no tools, with a notice", async () => {
     await using stage = await skillStage({
       "work/.github/skills/a/SKILL.md": skill("a", "x", "allowed-tools: Bash\n"),
     });

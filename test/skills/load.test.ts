@@ -50,7 +50,7 @@ describe("the skill tool", () => {
     expect(checkEvent(event)).toMatchObject({ ok: true });
   });
 
-  it("lists what a model may load, within four thousand characters, and counts the rest", async () => {
+  it("lists what a model may load, within four thousand characters, and counts the others", async () => {
     const tree = Object.fromEntries(
       Array.from({ length: 60 }, (_, i) => [`given/s${i}/SKILL.md`, skill(`s${i}`, "d".repeat(150))]),
     );
@@ -84,7 +84,7 @@ describe("the skill tool", () => {
     expect(await failure("pdf-forms")).toMatch(/^The skill pdf-forms cannot be read: .*SKILL\.md is gone\.$/);
   });
 
-  it("is found as people write it", async () => {
+  it("is found in any spelling", async () => {
     await using stage = await skillStage({ "given/a/SKILL.md": skill("Release notes") });
     const result = await call(await toolOf(stage), { skill: "release-notes" }, contextFor("/"));
     expect(result.skillInvoked?.name).toBe("Release notes");
@@ -134,7 +134,7 @@ describe("the context of a skill", () => {
     );
   });
 
-  it("is not read through a link that was put in its place", async () => {
+  it("is not read through a link that replaced it", async () => {
     await using stage = await skillStage({ "given/a/SKILL.md": skill("a"), "secret/SKILL.md": "SECRET" });
     const { skills } = await stage.find({ skillDirectories: [stage.at("given")] });
     await rm(stage.at("given/a"), { recursive: true });

@@ -65,7 +65,7 @@ describe.each(Object.entries(stores))("a store in %s", (_name, makeStore) => {
     await expect(store.open("idle")).rejects.toMatchObject({ kind: "usage", message: "There is no session idle." });
   });
 
-  test("refuses to create what is there and to open what is not", async () => {
+  test("refuses to create an existing session and to open a missing one", async () => {
     const store = makeStore();
     await filled(store, "one", 1);
     await expect(store.create("one")).rejects.toMatchObject({ kind: "usage" });
@@ -84,7 +84,7 @@ describe.each(Object.entries(stores))("a store in %s", (_name, makeStore) => {
     },
   );
 
-  test("lets one write; a second one reads and learns who holds it", async () => {
+  test("allows one writer; a second one reads and learns the holder", async () => {
     const store = makeStore();
     await filled(store, "one", 2);
     const first = await store.open("one");

@@ -156,7 +156,7 @@ describe("a log with a damaged middle", () => {
       without(1),
       ["checksum"],
     ],
-  ])("with %s loses only what is damaged, names it and stays as it is", async (_name, bytes, ids, expected) => {
+  ])("with %s loses only the damaged part, reports it and stays as it is", async (_name, bytes, ids, expected) => {
     const result = await openAndContinue(bytes);
     expect(result.ids).toEqual(ids);
     expect(kinds(result.damage)).toEqual(expected);

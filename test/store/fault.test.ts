@@ -142,7 +142,7 @@ test("appends made at once fail together, in the words of the cause", async () =
   expect(await store.read("one")).toEqual({ events: messages(2), removed: [], damage: [] });
 });
 
-test("after a failed sync, what was acknowledged without one is written anew to a new file", async () => {
+test("after a failed sync, rewrites to a new file what was acknowledged without a sync", async () => {
   const root = temporaryFolder();
   const plan: FaultPlan = { at: 1, operations: ["sync"], fault: { kind: "fail", code: "EIO" } };
   const log = await realStore(root, { disk: faultDisk(nodeDisk, plan) }).create("one");

@@ -103,7 +103,7 @@ describe("an index that is", () => {
     },
   };
 
-  test.each(Object.entries(spoils))("%s is made anew, equal to what it was", async (_name, spoil) => {
+  test.each(Object.entries(spoils))("%s is rebuilt with the same content", async (_name, spoil) => {
     const store = await filledStore();
     const path = join(temporaryFolder(), "index.db");
     const before = sessionIndex({ path, store, disk: nodeDisk });

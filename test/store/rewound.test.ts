@@ -80,7 +80,7 @@ describe("a log with rewinds", () => {
     expect(viewUpTo(all, "gone")).toBeUndefined();
   });
 
-  it("is the same for who opens and who only reads it, and says what is out of view", async () => {
+  it("is the same for writers and readers, and reports what is out of view", async () => {
     const store = jsonlStore({ root: temporaryFolder(), disk: nodeDisk, stamp: systemStamp });
     const log = await store.create("one");
     const rewound = mark(4, { upToEventId: message(2).id });

@@ -34,7 +34,7 @@ export interface TroupeOptions extends Omit<StageOptions, "tools" | "company" | 
 }
 
 /** A main agent with agents to direct, as the runtime makes them, all on one scripted model. */
-export async function company(steps: readonly Step[], options: TroupeOptions = {}): Promise<Stage> {
+export async function agentPool(steps: readonly Step[], options: TroupeOptions = {}): Promise<Stage> {
   const { agents = [agent("explorer"), agent("writer")], has = () => true, environment = {}, ...rest } = options;
   const { tools = [echo], permissions = { allTools: true }, workers, place, model: more, ...others } = rest;
   const model = fauxModel(...steps);
@@ -50,7 +50,7 @@ export async function company(steps: readonly Step[], options: TroupeOptions = {
     ...others,
     policy,
     provider: model,
-    company: agentPoolOptions({
+    agentPool: agentPoolOptions({
       environment: { TROUPE_SUBAGENT_MAX_DEPTH: "3", ...environment },
       workspace: {
         settings: { effective: {} },

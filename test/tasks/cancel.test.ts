@@ -30,7 +30,7 @@ const isUnder = (verdict: State): string => (verdict === "completed" ? "complete
 
 describe.each([1, 2, 4])("at depth %i", (depth) => {
   describe.each(states)("a task that is %s", (state) => {
-    it("is untouched by who stops waiting for it", async () => {
+    it("is not affected by a waiter that stops waiting", async () => {
       const made = await stageWith(state, depth);
       const stop = new AbortController();
       const wait = made.registry
@@ -41,7 +41,7 @@ describe.each([1, 2, 4])("at depth %i", (depth) => {
       expect(status(made, "x")).toBe(state);
     });
 
-    it("ends when it is stopped, alone, and wakes who waits", async () => {
+    it("ends when it is stopped, alone, and wakes its waiters", async () => {
       const made = await stageWith(state, depth);
       const wait = made.registry.wait("x", { timeoutMs: 5000 });
       expect(await made.registry.cancel("x")).toBe(state !== "completed");

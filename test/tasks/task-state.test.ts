@@ -32,7 +32,7 @@ const listed = [
 ];
 const shown = ({ status }: TaskState): string => (status === "queued" ? "running" : status);
 
-describe("what can become of a task", () => {
+describe("transitions of a task", () => {
   it("ORC-32 follows the listed transitions only, ends at most once, and nothing follows an end", () => {
     fc.assert(
       fc.property(fc.array(signal, { maxLength: 40 }), (signals) => {

@@ -87,7 +87,7 @@ describe("whether telemetry is wanted, and how", () => {
   });
 });
 
-describe("what goes over the wire", () => {
+describe("the exported data", () => {
   it("is the same as JSON and as protocol buffers", () => {
     const trace = traceRequest([span()], source);
     expect(trace).toEqual({

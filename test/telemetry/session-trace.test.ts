@@ -5,7 +5,7 @@ import { Meter } from "../../src/telemetry/metrics.ts";
 import { SessionTrace } from "../../src/telemetry/session-trace.ts";
 import type { NewId, Span } from "../../src/telemetry/span.ts";
 import { agent } from "../support/agent.ts";
-import { company, task } from "../support/company.ts";
+import { agentPool, task } from "../support/company.ts";
 import { echo, type Stage, stage, tool } from "../support/stage.ts";
 
 /** Ids that count: a trace is t1, its spans s2, s3 … */
@@ -81,7 +81,7 @@ describe("spans of a session", () => {
   });
 
   it("put the run of an agent below the call that started it, three levels down and in the background", async () => {
-    const made = await company(
+    const made = await agentPool(
       [
         task("one", "explorer"),
         task("later", "writer", { mode: "background" }),

@@ -200,7 +200,7 @@ describe("the interactive terminal", { timeout: 90_000 }, () => {
     expect(stage.rawMode.at(-1)).toBe(false);
   });
 
-  it("resumes a session: prints its end and goes on with it", async () => {
+  it("resumes a session: prints its end and continues it", async () => {
     await using first = await terminalStage({ steps: [says("The answer was 42.")] });
     await first.shows(READY);
     first.send(`remember${ENTER}`);

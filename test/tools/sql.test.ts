@@ -277,7 +277,7 @@ describe("the store of past sessions", () => {
   });
 });
 
-describe("statements are cut where they end", () => {
+describe("splitting of statements", () => {
   test.each([
     ["SELECT 1", ["SELECT 1"]],
     ["SELECT ';' ; SELECT \"a;b\", [c;d], `e;f`;", ["SELECT ';'", 'SELECT "a;b", [c;d], `e;f`']],

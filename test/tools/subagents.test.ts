@@ -234,7 +234,7 @@ describe("concurrency and cancelling", () => {
   });
 });
 
-describe("what a worker is given", () => {
+describe("the tools of a worker", () => {
   const names = async (changes: object, tools = PARENT_TOOLS) => {
     const coordination = fakeCoordination(submits, tools);
     await run(coordination, { agents: [{ ...scout, ...changes }] });

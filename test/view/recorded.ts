@@ -21,7 +21,7 @@ import type { Session } from "../../src/session/session.ts";
 import { fauxStamp } from "../../src/testing/faux-stamp.ts";
 import { of, onStage, type StageOptions, starts } from "../features/stage.ts";
 import { big, small, summaries, summary } from "../scenarios/compaction-stage.ts";
-import { agentOf, company } from "../support/company.ts";
+import { agentOf, agentPool } from "../support/company.ts";
 import { refuse, stage, tool } from "../support/stage.ts";
 
 export interface Recorded {
@@ -128,7 +128,7 @@ async function workers(): Promise<Recorded> {
     { agents: ["a", "b"].map((id) => ({ id, role: "scout", task: `look at ${id}` })) },
   ]);
   const submit = (text: string) => calls(["submit_result", { status: "completed", summary: text }]);
-  const made = await company(
+  const made = await agentPool(
     [run, says("all done"), forAgent(isAgent("a"), submit("found a")), forAgent(isAgent("b"), submit("found b"))],
     { streaming: true },
   );
@@ -146,7 +146,7 @@ async function crowd(): Promise<Recorded> {
     { description: `do ${name}`, prompt: "look around", agent_type: "explorer", name, mode: "background" },
   ];
   const isFirst = ({ messages }: ModelRequest): boolean => messages.length === 1;
-  const made = await company(
+  const made = await agentPool(
     [
       calls(...names.map(start)),
       otherwise((request) => {

@@ -146,7 +146,7 @@ describe("a refused request becomes an error with its kind", () => {
   });
 });
 
-describe("what the provider says about waiting", () => {
+describe("the provider's retry delay", () => {
   const now = Date.parse("2026-01-01T00:00:00Z");
   const stamp: Stamp = { ...systemStamp, now: () => now };
   test.each([

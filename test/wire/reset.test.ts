@@ -97,7 +97,7 @@ test("a certificate that is not trusted is no reason to try again", async () => 
   expect(await endOf(openaiChat(place))).toMatchObject({ error: { kind: "network", retryable: false } });
 });
 
-describe("kept connections", () => {
+describe("reused connections", () => {
   test("are shared by all providers of a process, and closed when unused", async () => {
     const sockets = new Set<Socket>();
     let opened = 0;
@@ -121,7 +121,7 @@ describe("kept connections", () => {
   });
 });
 
-describe("a reset on a kept connection", () => {
+describe("a reset on a reused connection", () => {
   test("inside a reply is one network error: no second request and no rejection without an owner", async () => {
     const { answer, seen } = resetting("inside the reply");
     await using server = await serve(answer);

@@ -55,7 +55,7 @@ const verbs: Readonly<Record<string, (call: Call) => Promise<ExitCode>>> = {
 };
 
 async function list({ given, names, around }: Call): Promise<ExitCode> {
-  if (names.length > 0) throw usage(`troupe agents list takes no words, so what is "${names.join(" ")}"?`);
+  if (names.length > 0) throw usage(`troupe agents list takes no arguments, but got "${names.join(" ")}".`);
   const { agents, disabled, notices } = await loadAgents(around.sources);
   for (const { message } of notices) around.say(message);
   const rows = [

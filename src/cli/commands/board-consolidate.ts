@@ -14,7 +14,7 @@ import type { BoardRequest } from "./board.ts";
 
 /** `troupe board consolidate`: consolidates the learnings of a session on the board now, while the user watches. */
 export async function boardConsolidate({ given, words, launcher, board }: BoardRequest): Promise<ExitCode> {
-  if (words.length > 0) throw usage("It is: troupe board consolidate [--session <id|name>] [--model <model>]");
+  if (words.length > 0) throw usage("Usage: troupe board consolidate [--session <id|name>] [--model <model>]");
   if (given.text("branch") !== undefined || given.text("repository") !== undefined) {
     throw usage("A session is consolidated on the board of its own folder and branch.");
   }

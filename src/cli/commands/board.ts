@@ -65,7 +65,7 @@ function keyOf(given: Arguments): { repository?: string; branch?: string } {
 }
 
 async function list({ given, board, boards, former, words }: Request): Promise<undefined> {
-  if (words.length > 0) throw usage(`troupe board list takes no words, so what is "${words.join(" ")}"?`);
+  if (words.length > 0) throw usage(`troupe board list takes no arguments, but got "${words.join(" ")}".`);
   const isJson = wantsJson(given);
   if (given.has("all")) {
     const all = await boards();
@@ -86,7 +86,7 @@ async function show(request: Request): Promise<undefined> {
 async function add({ given, words, board }: Request): Promise<undefined> {
   const [name = "", ...rest] = words;
   const content = rest.join(" ");
-  if (content.trim() === "") throw usage('It is: troupe board add <name> "<text>"');
+  if (content.trim() === "") throw usage('Usage: troupe board add <name> "<text>"');
   const [firstLine = ""] = content.trim().split("\n");
   const description = given.text("description") ?? firstSentence(firstLine);
   const outcome = await board.add("user", { name, description, content }, { action: "add", actor: PERSON });
@@ -106,8 +106,8 @@ function firstSentence(text: string): string {
 async function prune(request: Request): Promise<undefined> {
   const { given, words, board } = request;
   const isAll = given.has("all");
-  if (isAll && !given.has("yes")) throw usage("This takes everything from the board. To mean it, add --yes.");
-  if (!isAll && words.length === 0) throw usage("It is: troupe board prune <name> …");
+  if (isAll && !given.has("yes")) throw usage("This removes every note from the board. To confirm, add --yes.");
+  if (!isAll && words.length === 0) throw usage("Usage: troupe board prune <name> …");
   const rows = isAll ? await board.rows() : await Promise.all(words.map((name) => find(request, name)));
   if (given.has("purge")) {
     for (const { src, name } of rows) await board.purge(src, name);
@@ -157,7 +157,7 @@ function changeNumber(word: string): number {
 
 function single(words: readonly string[], form: string): string {
   const [word, ...more] = words;
-  if (word === undefined || more.length > 0) throw usage(`It is: troupe board ${form}`);
+  if (word === undefined || more.length > 0) throw usage(`Usage: troupe board ${form}`);
   return word;
 }
 

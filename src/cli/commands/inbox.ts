@@ -19,7 +19,7 @@ export async function inboxCommand(given: Arguments, launcher: Launcher): Promis
     const sessionId = await sessionOf(given, runtime);
     const { entries } = await readSidekicks(runtime.store, sessionId);
     if (verb === "show") return await show(given, words, entries);
-    if (words.length > 0) throw usage(`troupe inbox list takes no words, so what is "${words.join(" ")}"?`);
+    if (words.length > 0) throw usage(`troupe inbox list takes no arguments, but got "${words.join(" ")}".`);
     if (wantsJson(given)) await write(jsonList(entries));
     else await write(entries.length === 0 ? `The inbox of session ${sessionId} is empty.\n` : entryLines(entries));
     return exitCodes.done;

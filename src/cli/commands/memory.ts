@@ -298,11 +298,11 @@ function expiry(given: Arguments, { ports }: MemorySurroundings): string | null 
 
 function requireWords(words: readonly string[], form: string, { most = 1000 } = {}): readonly string[] {
   if (words.length > 0 && words.length <= most) return words;
-  throw usage(`It is: troupe memory ${form}`);
+  throw usage(`Usage: troupe memory ${form}`);
 }
 
 async function requireYes(given: Arguments, { ask }: MemorySurroundings, question: string): Promise<void> {
   if (given.has("yes")) return;
-  if (ask === undefined) throw usage(`${question} Nobody can be asked here. To mean it, add --yes.`);
+  if (ask === undefined) throw usage(`${question} There is no terminal to ask on. To confirm, add --yes.`);
   if (!(await ask(`${question} [y/N] `))) throw new TroupeError("failed", "Nothing was changed.");
 }

@@ -8,7 +8,7 @@ import { jsonList, write } from "../output/output.ts";
 /** `troupe models`: lists the usable models, and what the others still need. */
 export async function modelsCommand(given: Arguments, launcher: Launcher): Promise<ExitCode> {
   if (given.words.length > 1)
-    throw usage(`troupe models takes no words, so what is "${given.words.slice(1).join(" ")}"?`);
+    throw usage(`troupe models takes no arguments, but got "${given.words.slice(1).join(" ")}".`);
   const { models } = createRuntime({ environment: process.env, importModule: launcher.importModule });
   const rows = await models.list();
   if (wantsJson(given)) {

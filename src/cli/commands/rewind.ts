@@ -12,7 +12,7 @@ import { jsonLine, write } from "../output/output.ts";
 
 /** `troupe rewind`: rewinds a conversation to before a message, and optionally the files. */
 export async function rewindCommand(given: Arguments): Promise<ExitCode> {
-  if (given.words.length > 1) throw usage("troupe rewind takes no words; name the message with --to.");
+  if (given.words.length > 1) throw usage("troupe rewind takes no arguments; name the message with --to.");
   const runtime = createRuntime({ environment: process.env });
   const sessionId = await chosen(runtime, given);
   const place = { home: runtime.home, store: runtime.store, disk: nodeDisk, stamp: systemStamp };
@@ -27,7 +27,7 @@ export async function rewindCommand(given: Arguments): Promise<ExitCode> {
 
 /** `troupe fork`: creates a second session from the first. */
 export async function forkCommand(given: Arguments): Promise<ExitCode> {
-  if (given.words.length > 1) throw usage("troupe fork takes no words; name the message with --at.");
+  if (given.words.length > 1) throw usage("troupe fork takes no arguments; name the message with --at.");
   const runtime = createRuntime({ environment: process.env });
   try {
     const sessionId = await chosen(runtime, given);
@@ -41,7 +41,7 @@ export async function forkCommand(given: Arguments): Promise<ExitCode> {
     if (wantsJson(given)) return await print(`${jsonLine(fork, process.stdout)}\n`);
     const called = fork.name === undefined ? "" : ` "${sanitiseLine(fork.name)}"`;
     return await print(
-      `Forked into${called} ${fork.sessionId}.\nTo go on there: troupe -p "<prompt>" --resume ${fork.sessionId}\n`,
+      `Forked into${called} ${fork.sessionId}.\nTo continue there: troupe -p "<prompt>" --resume ${fork.sessionId}\n`,
     );
   } finally {
     await runtime.close();
@@ -94,7 +94,7 @@ function eventOf(wanted: string, points: readonly RewindPoint[]): string {
 }
 
 function listText(points: readonly RewindPoint[], past: readonly PastRewind[]): string {
-  if (points.length === 0) return "Nothing was said in this session that could be taken back.\n";
+  if (points.length === 0) return "This session has no message to rewind to.\n";
   const time = (timestamp: string): string => timestamp.slice(0, 16).replace("T", " ");
   const rows = points.map(
     ({ userMessage, timestamp, fileCount, linesAdded, linesRemoved, turnChangedFiles }, index) => {
@@ -107,7 +107,7 @@ function listText(points: readonly RewindPoint[], past: readonly PastRewind[]): 
     ({ rewindId, timestamp, userMessage = "", eventsRemoved }) =>
       `      ${time(timestamp)}  ${clip(sanitiseLine(userMessage), 60)}  (${plural(eventsRemoved, "event")}, ${rewindId})`,
   );
-  const more = rewound.length === 0 ? [] : ["Taken back before, the last first (--restore):", ...rewound];
+  const more = rewound.length === 0 ? [] : ["Earlier rewinds, newest first (--restore undoes one):", ...rewound];
   return sanitise(`${[...rows, ...more].join("\n")}\n`);
 }
 
@@ -117,19 +117,15 @@ async function previewText(rewinds: Rewinds, eventId: string, given: Arguments):
   const files = given.has("files")
     ? preview.files.map(
         ({ path, changeType, linesAdded, linesRemoved }) =>
-          `  ${changeType} since, would be taken back: ${path} (+${linesAdded} −${linesRemoved})`,
+          `  ${changeType} since, would be restored: ${path} (+${linesAdded} −${linesRemoved})`,
       )
     : [];
-  const skipped = given.has("files")
-    ? preview.skipped.map((path) => `  changed by others, would be left alone: ${path}`)
-    : [];
-  return sanitise(
-    [`${plural(preview.eventsRemoved, "event")} would be taken back.`, ...files, ...skipped, ""].join("\n"),
-  );
+  const skipped = given.has("files") ? preview.skipped.map((path) => `  changed by others, would stay: ${path}`) : [];
+  return sanitise([`${plural(preview.eventsRemoved, "event")} would be removed.`, ...files, ...skipped, ""].join("\n"));
 }
 
 async function doneText(rewound: Rewound, done: "Rewound." | "The rewind was undone."): Promise<string> {
-  if (rewound.outcome === "session-busy") throw usage("The session is at work.");
+  if (rewound.outcome === "session-busy") throw usage("The session is busy.");
   const { eventsRemoved, restoredFiles, skippedFiles } = rewound;
   const lines = [
     done === "Rewound."

@@ -86,7 +86,7 @@ function foundText(found: readonly FoundSession[], { words, limit = 20 }: Query)
   });
   const more = found.length === limit ? `The best ${limit}; --limit shows more. ` : "";
   const resume = `troupe -p "<prompt>" --resume ${first.sessionId}`;
-  return `${rows.join("\n\n")}\n\n${more}To go on with a session: ${resume}\n`;
+  return `${rows.join("\n\n")}\n\n${more}To resume a session: ${resume}\n`;
 }
 
 const placeText = ({ source, number }: Place): string =>

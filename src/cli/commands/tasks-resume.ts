@@ -95,5 +95,5 @@ function exitCode(reason: string, providerFailed: boolean): ExitCode {
 
 function problemOf(id: string, { reason, error, sessionId }: Omit<End, "answer"> & { sessionId: string }): string {
   const what = `agent ${id} did not finish (${reason.replace("_", " ")})${error === undefined ? "" : `: ${error}`}`;
-  return `${what.replace(/[.\s]+$/, "")}. To go on: troupe tasks resume ${id} --session ${sessionId}`;
+  return `${what.replace(/[.\s]+$/, "")}. To resume: troupe tasks resume ${id} --session ${sessionId}`;
 }

@@ -50,7 +50,7 @@ export async function sessionOf(given: Arguments, { store }: Runtime): Promise<s
 }
 
 async function list({ given, words, runtime, sessionId }: TasksCall): Promise<ExitCode> {
-  if (words.length > 0) throw usage(`troupe tasks list takes no words, so what is "${words.join(" ")}"?`);
+  if (words.length > 0) throw usage(`troupe tasks list takes no arguments, but got "${words.join(" ")}".`);
   const { tasks, heldBy } = await readTasks(runtime.store, sessionId);
   const runs = given.has("all") ? await sidekickRuns(runtime, sessionId) : [];
   if (wantsJson(given)) {
@@ -152,7 +152,7 @@ async function worktree({ given, words, runtime, sessionId }: TasksCall): Promis
   const { directory, tasks, heldBy } = await readTasks(runtime.store, sessionId);
   const task = tasks.find(({ id }) => id === taskId);
   if (heldBy && verb !== "diff" && (task?.status === "running" || task?.status === "queued")) {
-    throw new TroupeError("failed", `Agent ${taskId} is at work in process ${heldBy.pid}.`, {
+    throw new TroupeError("failed", `Agent ${taskId} is running in process ${heldBy.pid}.`, {
       hint: "Wait until it has ended, or stop it there.",
     });
   }

@@ -54,7 +54,7 @@ export async function trustCommand(
   const verb = first === "list" || first === "remove" ? first : "add";
   const named = verb === "add" ? first : second;
   const tooMany = more.length > 0 || (verb === "add" && second !== undefined) || (verb === "list" && second);
-  if (tooMany) throw usage(`troupe trust ${verb === "add" ? "" : `${verb} `}does not take so many words.`);
+  if (tooMany) throw usage(`troupe trust ${verb === "add" ? "" : `${verb} `}got too many arguments.`);
   const home = stateRoot(around.environment);
   switch (verb) {
     case "list":
@@ -85,7 +85,7 @@ async function add(request: {
   await around.print(itemsText(folder, items, (item) => trust.check(item)));
   if (isAsked) {
     if (!around.ask) {
-      throw usage("troupe trust asks before it trusts, and nobody can be asked here. To mean it, add --yes.");
+      throw usage("troupe trust asks before it trusts, and there is no terminal to ask on. To confirm, add --yes.");
     }
     const isAgreed = await around.ask(`Trust ${folder} with this? [y/N] `);
     if (!isAgreed) {
@@ -108,7 +108,7 @@ async function remove(home: string, folder: string, around: TrustSurroundings): 
 }
 
 function sayKept({ keptAs }: Changed): void {
-  if (keptAs !== undefined) say(`what was in trust.json is kept as ${keptAs}`);
+  if (keptAs !== undefined) say(`the old content of trust.json was saved as ${keptAs}`);
 }
 
 const MARKS: Record<ItemTrust, string> = {

@@ -70,7 +70,7 @@ function targetOf(word: string | undefined): UndoTarget {
 function changedSince(paths: readonly string[]): TroupeError {
   const shown = paths.slice(0, 5).join(", ") + (paths.length > 5 ? ` and ${paths.length - 5} more` : "");
   return new TroupeError("failed", sanitise(`Nothing was undone: changed since by someone else: ${shown}.`), {
-    hint: "Use --force to restore them anyway; what is there now is kept.",
+    hint: "Use --force to restore them anyway; their current content is saved.",
   });
 }
 
@@ -90,8 +90,8 @@ function listText(changes: readonly KeptChange[]): string {
 
 function reportText({ restored, savedAs, left }: Awaited<ReturnType<typeof undo>>): string {
   if (restored.length === 0) return "Nothing to restore: the files are as they were before the call.\n";
-  const saved = Object.entries(savedAs).map(([path, place]) => `What was in ${path} is kept in ${place}`);
-  const made = left.length === 0 ? [] : ["Made since, and left alone:", ...left.map((path) => `  ${path}`)];
+  const saved = Object.entries(savedAs).map(([path, place]) => `The previous content of ${path} is saved in ${place}`);
+  const made = left.length === 0 ? [] : ["Created since, and unchanged:", ...left.map((path) => `  ${path}`)];
   const lines = [
     `Restored ${plural(restored.length, "file")}:`,
     ...restored.map((path) => `  ${path}`),

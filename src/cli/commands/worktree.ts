@@ -72,7 +72,7 @@ export async function mergeTask(
         },
       );
     case "taken-back":
-      throw new TroupeError("failed", sanitise(`The merge was taken back: ${result.because}`), {
+      throw new TroupeError("failed", sanitise(`The merge was undone: ${result.because}`), {
         hint: "The files are as before. Try again.",
       });
   }

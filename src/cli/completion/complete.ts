@@ -14,7 +14,7 @@ export interface Candidate {
 }
 
 /** Kinds that the shell itself completes. */
-export type ShellKind = "file" | "folder";
+type ShellKind = "file" | "folder";
 
 export interface Completed {
   readonly candidates: readonly Candidate[];

@@ -125,7 +125,7 @@ function requireKnown(key: string): void {
   throw usage(`There is no setting ${JSON.stringify(key)}.${close ? ` Did you mean ${close}?` : ""}`, LIST_HINT);
 }
 
-const LIST_HINT = "See docs/how-to/trust-and-settings.md.";
+const LIST_HINT = "See docs/how-to/settings.md.";
 
 /** Returns the first reading of the words that the schema accepts: JSON, text, or a list of texts. */
 function chosenValue(key: string, words: readonly string[]): Json {

@@ -57,7 +57,7 @@ const examplesText = ({ examples = [] }: Subcommand): string =>
   );
 
 /** Returns the flags that the entry names, with the command's own words where it has some. */
-export function flagLines({ flags = {} }: Subcommand): string[] {
+function flagLines({ flags = {} }: Subcommand): string[] {
   return Object.entries(flags).flatMap(([name, help]) => {
     const option = options.find((one) => one.name === name);
     return option ? [entry(flagTerm(option), help === true ? option.help : help, FLAG_COLUMN)] : [];

@@ -241,7 +241,7 @@ async function logout({ name, around }: Call): Promise<void> {
   const { administration, print } = around;
   await find(name, administration);
   const was = await administration.logout(name);
-  print(was ? `Forgot the sign-in to ${name}.\n` : `Nobody was signed in to ${name}.\n`);
+  print(was ? `Forgot the sign-in to ${name}.\n` : `There was no sign-in to ${name}.\n`);
 }
 
 async function find(name: string, administration: McpAdministration): Promise<ServerView> {

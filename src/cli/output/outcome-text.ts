@@ -46,7 +46,7 @@ export function finalLines(what: {
   const { session, outcome, verdict, unmerged, silent } = what;
   const trouble = [...troubleOf(outcome), ...judgement(session, verdict, { silent })];
   const resume =
-    outcome.kind === "done" || !session.history.isStored ? [] : [`to go on: troupe --resume ${session.id} -p "…"`];
+    outcome.kind === "done" || !session.history.isStored ? [] : [`to resume: troupe --resume ${session.id} -p "…"`];
   if (silent) return trouble;
   // A command that was answered here leaves no session to name.
   const usage = session.history.isStored || session.history.budget.run.calls > 0 ? [usageLine(session)] : [];
@@ -98,7 +98,7 @@ function troubleOf(outcome: Outcome): string[] {
     case "done":
       return [];
     case "aborted":
-      return ["interrupted; everything up to here is kept"];
+      return ["interrupted; everything so far is saved"];
     case "limit":
       return [outcome.reached.message];
     case "error":

@@ -77,7 +77,7 @@ export function leftLines(
   const more = left.length > MAX_NAMED ? ` and ${left.length - MAX_NAMED} more` : "";
   return [
     `${plural(left.length, "agent")} ${why}: ${left.slice(0, MAX_NAMED).join(", ")}${more}`,
-    ...(resumable === undefined ? [] : [`to go on: troupe tasks resume ${resumable} --session ${session.id}`]),
+    ...(resumable === undefined ? [] : [`to resume: troupe tasks resume ${resumable} --session ${session.id}`]),
   ];
 }
 

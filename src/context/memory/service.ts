@@ -1,5 +1,5 @@
 /**
- * A memory shared by several users, behind a small HTTP contract (docs/explanation/memory.md). It is queried once per
+ * A memory shared by several users, behind a small HTTP contract (docs/how-to/memory.md). It is queried once per
  * repository. A failure costs only this session's memory.
  */
 import * as z from "zod";

@@ -44,7 +44,7 @@ describe("a lock on a file", () => {
     await expect(enter(path)).rejects.toThrow("is locked by another process");
   });
 
-  it("ends the wait for a folder in its place and for content that says nothing", async () => {
+  it("stops waiting for a folder in place of the lock and for meaningless content", async () => {
     await using folder = await tempFolder();
     mkdirSync(folder.at("a.lock"));
     writeFileSync(folder.at("b.lock"), "[".repeat(100_000));

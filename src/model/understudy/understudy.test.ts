@@ -54,7 +54,7 @@ test("after seven turns of calls it answers with what it has", () => {
   expect(nextStep(request(messages)).kind).toBe("answer");
 });
 
-test("what the runtime adds to prompts is not taken for the user's words", () => {
+test("does not mistake runtime additions to prompts for the user's words", () => {
   const said = "<current_datetime>now</current_datetime>\n\nthanks\n\n<system_reminder>What changed?</system_reminder>";
   const note = "<system_notification>\nAgent done. What changed?\n</system_notification>";
   const step = nextStep(

@@ -1,6 +1,8 @@
 /** Gives each agent its own files and shells, in the session's folder or in a git worktree. */
+
 import { basename, join, relative } from "node:path";
 import type { Checkpoints } from "../../checkpoints/checkpoints.ts";
+import { defined } from "../../lib/defined.ts";
 import type { Disk } from "../../lib/node/disk.ts";
 import { linkedPlaces } from "../../permissions/linked-places.ts";
 import { type Policy, policyWith } from "../../permissions/policy.ts";
@@ -43,7 +45,7 @@ export function agentPlaces(parts: PlaceParts): AgentPlaces {
   const worktrees = join(parts.sessionFolder, "worktrees");
   const filesOf = (agent: string | undefined, policy: Policy, shared: FileLedger): Files =>
     rememberedFiles({
-      ...(agent !== undefined && { agent }),
+      ...defined({ agent }),
       ledger: shared,
       keep: (changes) => parts.checkpoints.keep(changes),
       refuses: (path) => (protectionOf(path, policy.places) === "deny" ? "it is protected" : undefined),

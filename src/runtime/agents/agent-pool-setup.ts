@@ -2,12 +2,14 @@
  * Equips the agents of a session: tools, model, prompt and working directory. This folder sets up agents, sidekicks and
  * factories, and reads their state from the log.
  */
+
 import type { AgentDefinition } from "../../agents/agent.ts";
 import { effectiveEffort } from "../../agents/effective-model.ts";
 import { effectiveTools } from "../../agents/effective-tools.ts";
 import { type AgentSettings, agentSettings } from "../../catalog/agents/agents-settings.ts";
 import { skillContext } from "../../context/skills/load-skill.ts";
 import { type PromptRequest, promptParts } from "../../context/system-prompt.ts";
+import { defined } from "../../lib/defined.ts";
 import { quoted, wrapped } from "../../lib/quoting.ts";
 import { UNDERSTUDY } from "../../model/catalog.ts";
 import { TroupeError } from "../../protocol/errors.ts";
@@ -96,7 +98,7 @@ export function agentPoolOptions(parts: CompanyParts, known?: AgentLimits): Agen
       await ready();
       return cast(request, { parts, settings, modelFor });
     },
-    async outfit(task, definition) {
+    async agentSetup(task, definition) {
       await ready();
       const model =
         parts.modelOverride?.(task) ?? (await modelFor(task.spec.model ?? modelReference(parts.mainModel())));
@@ -118,7 +120,7 @@ export function agentPoolOptions(parts: CompanyParts, known?: AgentLimits): Agen
         offer: { system: joined(agentSystem({ definition, ...parts, tools, cwd: rest.cwd }), system), tools },
         ...(prelude !== "" && { prelude }),
         ...(definition.includeCustomInstructions && { discover: (path) => discover(task, rest, path) }),
-        ...(effort !== undefined && { reasoningEffort: effort }),
+        ...defined({ reasoningEffort: effort }),
       };
     },
   };
@@ -165,7 +167,7 @@ async function cast(
     throw new TroupeError("usage", "A work tree of its own needs a git repository, and this folder is in none.");
   }
   for (const warning of warnings) parts.warn(warning);
-  return { tools, model, warnings, ...(worktree !== undefined && { worktree }) };
+  return { tools, model, warnings, ...defined({ worktree }) };
 }
 
 /** Returns the tools that an agent of the main agent can have, including those hidden from the default agent. */
@@ -238,10 +240,10 @@ function effortOf(
     definition,
     parent: {
       model: modelReference(parts.mainModel()),
-      ...(mainEffort !== undefined && { effort: mainEffort }),
+      ...defined({ effort: mainEffort }),
     },
     model: modelReference(model),
-    ...(wished !== undefined && { settings: wished }),
+    ...defined({ settings: wished }),
     ...(efforts.some((known) => known === call) && { call: call ?? "" }),
   });
   return efforts.find((known) => known === effort);

@@ -1,4 +1,5 @@
 /** Reads the runs of a session's sidekicks from its log, without a model and without changes. */
+import { defined } from "../../lib/defined.ts";
 import type { EventData, SessionEvent } from "../../protocol/event.ts";
 import { InboxEntries, type KeptEntry } from "../../session/agents/inbox-entries.ts";
 import { isSidekickId } from "../../session/agents/sidekick-id.ts";
@@ -57,7 +58,7 @@ function runsIn(events: readonly SessionEvent[]): readonly KeptRun[] {
     }
     if (event.type === "troupe.sidekick_ended") {
       const { reason, error } = event.data;
-      change(id, () => ({ state: reason, ...(error !== undefined && { error }) }));
+      change(id, () => ({ state: reason, ...defined({ error }) }));
     }
     if (event.type === "troupe.inbox_entry") change(id, ({ sent }) => ({ sent: sent + 1 }));
     if (event.type === "troupe.usage") {

@@ -16,7 +16,7 @@ type Parts = Pick<
 
 export function sidekickOptions(
   parts: Parts,
-  company: (more: Pick<CompanyParts, "sessionTools" | "inheritedTools" | "warn">) => AgentPoolOptions,
+  agentPool: (more: Pick<CompanyParts, "sessionTools" | "inheritedTools" | "warn">) => AgentPoolOptions,
 ): SidekickOptions {
   const { workspace, mainModel, conditions } = parts;
   const isOff = (): boolean => !workspace.flags.has("SIDEKICK_AGENTS") || mainModel().providerId === UNDERSTUDY;
@@ -29,7 +29,7 @@ export function sidekickOptions(
   const inherited = (): readonly Tool[] => parts.inheritedTools?.() ?? parts.sessionTools();
   let made: AgentPoolOptions | undefined;
   const lent = (): AgentPoolOptions => {
-    made ??= company({
+    made ??= agentPool({
       sessionTools: () => reading(parts.sessionTools()),
       inheritedTools: () => reading(inherited()),
       warn,
@@ -48,7 +48,7 @@ export function sidekickOptions(
       const { tools, model } = await lent().cast({ definition, parentTools: null, toolCallId: "" });
       return { tools: tools ?? [], model };
     },
-    outfit: (actor, definition) => lent().outfit(actor, definition),
+    agentSetup: (actor, definition) => lent().agentSetup(actor, definition),
     warn,
   };
 }

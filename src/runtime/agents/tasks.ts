@@ -2,6 +2,7 @@
  * Reads and stops the agents of a session that is not open here, from its log and without a model. To resume an agent,
  * resume the whole session: `resumeSession`.
  */
+import { defined } from "../../lib/defined.ts";
 import { type Stamp, systemStamp } from "../../lib/stamp.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import { EventLog } from "../../session/event-log.ts";
@@ -58,7 +59,7 @@ export async function readTask(store: Store, sessionId: string, taskId: string):
     return {
       task,
       turns: await Promise.all(turns),
-      ...(record.error !== undefined && { error: record.error }),
+      ...defined({ error: record.error }),
     };
   } finally {
     await log.close();
@@ -112,7 +113,7 @@ function tasksOf(log: SessionLog, stamp: Stamp): KeptTask[] {
 /** A task of a process that is gone was interrupted, even if the log does not say so yet. */
 function stateNow({ status, reason }: TaskView, log: SessionLog): { status: TaskStatus; reason?: TaskReason } {
   if (!isAtRest(status) && !log.heldBy) return { status: "idle", reason: "interrupted" };
-  return { status, ...(reason !== undefined && { reason }) };
+  return { status, ...defined({ reason }) };
 }
 
 function inTreeOrder(tasks: readonly KeptTask[]): KeptTask[] {

@@ -4,6 +4,7 @@ import type { Board, BoardKey } from "../../context/board/board.ts";
 import { listBoards, openBoard } from "../../context/board/open.ts";
 import { boardKey } from "../../context/board/place.ts";
 import { workingDirectory } from "../../context/working-directory.ts";
+import { defined } from "../../lib/defined.ts";
 import { nodeDisk } from "../../lib/node/disk.ts";
 import { createRedactor } from "../../lib/redact/redact.ts";
 import { secretValuesOf } from "../../lib/redact/redact-values.ts";
@@ -53,7 +54,7 @@ function isTrusted(cwd: string, home: string, forRun: boolean): boolean {
   const root = gitRoot ?? folder;
   const settings = loadSettings({
     ...{ stateRoot: home, cwd: folder },
-    ...(gitRoot !== undefined && { gitRoot }),
+    ...defined({ gitRoot }),
     isTrusted: () => false,
   });
   const { trustedFolders = [] } = settings.effective;

@@ -3,6 +3,7 @@
  * Failures disable the memory with a notice; they never fail the session. This folder also holds the context board, its
  * consolidation, and the index of past sessions.
  */
+
 import { agentMemory, personApprovals } from "../../context/memory/agent-memory.ts";
 import { messageOf } from "../../context/memory/failure.ts";
 import type { MemoryPorts, MemoryStore, Recall } from "../../context/memory/memory.ts";
@@ -11,6 +12,7 @@ import { repositoryPlaces } from "../../context/memory/place.ts";
 import type { Optimise } from "../../context/memory/repository-file.ts";
 import type { ServicePrompts } from "../../context/memory/service.ts";
 import { workingDirectory } from "../../context/working-directory.ts";
+import { defined } from "../../lib/defined.ts";
 import type { Json } from "../../lib/json.ts";
 import { untilAborted } from "../../lib/until-aborted.ts";
 import type { SessionEvent } from "../../protocol/event.ts";
@@ -171,7 +173,7 @@ class LiveMemory implements SessionMemory {
       settings: this.#settings,
       // An untrusted folder can claim to be any repository.
       ...(isTrusted && repository !== undefined && { repository }),
-      ...(gitRoot !== undefined && { gitRoot }),
+      ...defined({ gitRoot }),
       ...(this.#settings.merge && merge && { optimise: merge }),
     });
   }

@@ -16,10 +16,10 @@ import { worded } from "./server-port.ts";
 import type { SessionMcp } from "./session-mcp.ts";
 
 export function mcpApps(
-  draft: SessionSetup,
+  setup: SessionSetup,
   { mcp, rules }: { mcp: SessionMcp; rules: SessionRules },
 ): ServerPort["apps"] {
-  const { stamp, listener, shared } = draft;
+  const { stamp, listener, shared } = setup;
   return {
     async tools(serverName, signal) {
       const definitions = await worded(serverOf(mcp, serverName).definitions(signal));

@@ -1,3 +1,4 @@
+import { defined } from "../../lib/defined.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import type { EventData } from "../../protocol/event.ts";
 import type { ServerPort } from "../../session/server-port.ts";
@@ -41,10 +42,7 @@ export function summaryOf(
   const pluginVersion = plugins.find((plugin) => plugin.name === pluginName)?.version;
   return {
     ...{ name, status, transport: transport.type },
-    ...(source !== undefined && { source }),
-    ...(pluginName !== undefined && { pluginName }),
-    ...(pluginVersion !== undefined && { pluginVersion }),
-    ...(error !== undefined && { error }),
+    ...defined({ source, pluginName, pluginVersion, error }),
   };
 }
 

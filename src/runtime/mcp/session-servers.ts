@@ -1,3 +1,4 @@
+import { defined } from "../../lib/defined.ts";
 import { mcpAnswerers } from "../../session/requests/mcp-answers.ts";
 import type { McpServerConfig } from "../../tools/mcp/server.ts";
 import type { SessionSetup } from "../setup/session-setup.ts";
@@ -17,7 +18,7 @@ export interface SessionServers {
 }
 
 export function sessionServers(
-  draft: SessionSetup,
+  setup: SessionSetup,
   what: {
     workspace: Workspace;
     configs: readonly McpServerConfig[];
@@ -25,10 +26,10 @@ export function sessionServers(
     reservedNames: readonly string[];
   },
 ): SessionServers {
-  const open = opener(draft, what);
+  const open = opener(setup, what);
   if (what.configs.length === 0) return { open, mcp: undefined };
   const mcp: SessionMcp = open(what.configs, what.reservedNames, {
-    onLoaded: () => void draft.listener.say("session.mcp_servers_loaded", { servers: summaries(mcp, what.workspace) }),
+    onLoaded: () => void setup.listener.say("session.mcp_servers_loaded", { servers: summaries(mcp, what.workspace) }),
   });
   return { open, mcp };
 }
@@ -45,29 +46,29 @@ export const showsApps = ({ request }: SessionSetup, { flags }: Workspace): bool
   request.client?.mcpApps === true && flags.has("MCP_APPS");
 
 function opener(
-  draft: SessionSetup,
+  setup: SessionSetup,
   { workspace, roots }: { workspace: Workspace; roots: readonly string[] },
 ): SessionServers["open"] {
-  const { stamp, shared, listener, log } = draft;
-  const tokens = sessionTokens(draft);
+  const { stamp, shared, listener, log } = setup;
+  const tokens = sessionTokens(setup);
   return (configs, reservedNames, more) =>
     new SessionMcp({
       configs,
       owner: log.sessionId,
-      roots: () => rootsToTell(draft, roots),
-      waitsForAll: draft.request.tools?.waitForServers ?? false,
+      roots: () => rootsToTell(setup, roots),
+      waitsForAll: setup.request.tools?.waitForServers ?? false,
       answerers: (serverName) => (listener.session ? mcpAnswerers(listener.session, serverName) : {}),
       stamp,
       reservedNames,
       tokens,
-      apps: showsApps(draft, workspace),
+      apps: showsApps(setup, workspace),
       connections: () => shared.connections(),
       pins: () => shared.pins((message) => listener.notice(message)),
       onStatus: (serverName, status, error) =>
         void listener.say("session.mcp_server_status_changed", {
           serverName,
           status,
-          ...(error !== undefined && { error }),
+          ...defined({ error }),
         }),
       onNotice: (message) => listener.warn("mcp", message),
       ...more,

@@ -1,8 +1,10 @@
 /**
  * Chooses the model of an agent: the requested one, if it is available and not much more expensive than the session's.
  */
+
 import type { AgentDefinition } from "../../agents/agent.ts";
 import { effectiveModel } from "../../agents/effective-model.ts";
+import { defined } from "../../lib/defined.ts";
 import type { ModelRow } from "../../model/list-models.ts";
 import { noUsage } from "../../model/provider.ts";
 import { TroupeError } from "../../protocol/errors.ts";
@@ -41,7 +43,7 @@ export async function chooseModel(
     definition,
     parent,
     ...(call !== undefined && { call, ...listed(rows, parent) }),
-    ...(settings !== undefined && { settings }),
+    ...defined({ settings }),
   });
   if ("refused" in answer) throw new TroupeError("usage", answer.refused);
   const warnings = answer.warning === undefined ? [] : [answer.warning];

@@ -2,6 +2,7 @@
  * The session's current model. It can change between messages, its capabilities can be overridden, and providers can be
  * added while the session is open. All parts of a session get the model here.
  */
+import { defined } from "../../lib/defined.ts";
 import { overridden } from "../../model/capabilities.ts";
 import type { GivenProviders, ModelCapabilities } from "../../model/given-providers.ts";
 import type { ModelRow } from "../../model/list-models.ts";
@@ -125,12 +126,14 @@ export class ModelChoice implements ModelSelection {
     await this.#parts.emit("session.model_change", {
       newModel: modelName(this.current),
       ...(before && { previousModel: before.model }),
-      ...(before?.effort !== undefined && { previousReasoningEffort: before.effort }),
-      ...(before?.summary !== undefined && { previousReasoningSummary: before.summary }),
-      ...(this.#effort !== undefined && { reasoningEffort: this.#effort }),
-      ...(this.#summary !== undefined && { reasoningSummary: this.#summary }),
-      ...(cause !== undefined && { cause }),
-      ...(source && { source }),
+      ...defined({
+        previousReasoningEffort: before?.effort,
+        previousReasoningSummary: before?.summary,
+        reasoningEffort: this.#effort,
+        reasoningSummary: this.#summary,
+        cause,
+        source,
+      }),
     });
     if (cause !== BY_AGENT) await this.#keep();
   }
@@ -151,9 +154,7 @@ export class ModelChoice implements ModelSelection {
     await this.#parts.emit("session.model_change", {
       newModel: modelName(this.current),
       previousModel: modelName(this.current),
-      ...(effort !== undefined && { previousReasoningEffort: effort }),
-      ...(this.#effort !== undefined && { reasoningEffort: this.#effort }),
-      ...(change.source && { source: change.source }),
+      ...defined({ previousReasoningEffort: effort, reasoningEffort: this.#effort, source: change.source }),
     });
     await this.#keep();
   }
@@ -162,8 +163,7 @@ export class ModelChoice implements ModelSelection {
   async #keep(): Promise<void> {
     await this.#parts.emit("troupe.model_chosen", {
       reference: modelReference(this.current),
-      ...(this.#effort !== undefined && { reasoningEffort: this.#effort }),
-      ...(this.#summary !== undefined && { reasoningSummary: this.#summary }),
+      ...defined({ reasoningEffort: this.#effort, reasoningSummary: this.#summary }),
     });
   }
 

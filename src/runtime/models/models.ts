@@ -2,8 +2,10 @@
  * Resolves and lists models, for the process and for each session. This folder chooses the models of sessions and
  * agents, and holds their GitHub identity.
  */
+
 import { readFile } from "node:fs/promises";
 import { isAbsolute, join, resolve } from "node:path";
+import { defined } from "../../lib/defined.ts";
 import type { Stamp } from "../../lib/stamp.ts";
 import { type ResolvedModel, resolveModel } from "../../model/catalog.ts";
 import type { CatalogDependencies } from "../../model/connect.ts";
@@ -65,9 +67,7 @@ export function models(options: {
     packagesFolder: home,
     refused: new RefusedParameters(),
     connections: {},
-    ...(userAgent !== undefined && { userAgent }),
-    ...(importModule && { importModule }),
-    ...(onKey && { onKey }),
+    ...defined({ userAgent, importModule, onKey }),
   };
   let settings: Promise<Settings> | undefined;
   const known = (): Promise<Settings> => {
@@ -120,8 +120,7 @@ function ownPlace(own: OwnModels, place: Place, stamp: Stamp): Place {
     dependencies: {
       ...place.dependencies,
       ...(introduction !== "" && { userAgent: `${introduction} ${place.dependencies.userAgent ?? ""}`.trim() }),
-      ...(fetch && { fetch }),
-      ...(openSocket && { openSocket }),
+      ...defined({ fetch, openSocket }),
     },
     isNameless: own.provider !== undefined && model === undefined && own.provider.modelId === undefined,
     // Rate limits and failures are tracked per session, because it has its own keys or network.
@@ -150,8 +149,7 @@ function guard(stamp: Stamp): (model: ResolvedModel) => NamedModel {
   const limiters = new Map<string, Limiter>();
   return ({ provider, providerId, price, maxConcurrency, ...rest }) => {
     const key = `${providerId}/${rest.model}`;
-    const limiter =
-      limiters.get(key) ?? new Limiter({ stamp, ...(maxConcurrency !== undefined && { maxConcurrency }) });
+    const limiter = limiters.get(key) ?? new Limiter({ stamp, ...defined({ maxConcurrency }) });
     limiters.set(key, limiter);
     return {
       ...rest,
@@ -199,7 +197,7 @@ async function loadSettings(
   const providersFile = await readIfThere(join(home, "providers.json"));
   const registry = registryPath(environment);
   const registryFile = registry === undefined ? undefined : await readRequired(registry, "COPILOT_PROVIDERS_CONFIG");
-  return readSettings({ environment, ...(providersFile && { providersFile }), ...(registryFile && { registryFile }) });
+  return readSettings({ environment, ...defined({ providersFile, registryFile }) });
 }
 
 async function readIfThere(path: string): Promise<TextFile | undefined> {

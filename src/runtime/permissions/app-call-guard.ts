@@ -1,5 +1,7 @@
 /** Checks a call of an MCP app with the same hooks as a model's call, and with the rules that deny the tool. */
+
 import type { CallToolResult } from "@modelcontextprotocol/client";
+import { defined } from "../../lib/defined.ts";
 import { isObject, type Json } from "../../lib/json.ts";
 import type { BeforeCall, CallEnd } from "../../loop/run.ts";
 import { decide } from "../../permissions/decide.ts";
@@ -9,7 +11,7 @@ import { TroupeError } from "../../protocol/errors.ts";
 import type { ToolCall } from "../../protocol/message.ts";
 import type { Access } from "../../protocol/permission.ts";
 import { judgeUnasked } from "../../session/requests/permit.ts";
-import { permitAside } from "../../session/requests/permit-aside.ts";
+import { permitOutsideCall } from "../../session/requests/permit-outside-call.ts";
 import type { PermissionRequest } from "../../session/requests/requests.ts";
 import type { Session } from "../../session/session.ts";
 import { hookedCalls, hookOpinion } from "../../session/turn/hooked-calls.ts";
@@ -85,7 +87,7 @@ async function requireAgreement(
   { toolArgs, hookMessage }: { toolArgs: Json; hookMessage: string },
 ): Promise<void> {
   const access: Access = { kind: "hook", toolName, toolArgs, hookMessage };
-  if (await permitAside(session, access, signal)) return;
+  if (await permitOutsideCall(session, access, signal)) return;
   throw new TroupeError("usage", `A hook wants a person to agree, and nobody did: ${hookMessage}`);
 }
 
@@ -103,7 +105,7 @@ async function requireAllowed(guarded: GuardedCall, given: Arguments): Promise<v
   const ruled = decide(policy, question);
   const asked: Decision = { decision: "allow", by: "default", reason: "whoever uses the app asked for it" };
   const opinion = hookOpinion(session.permissions.hooks);
-  const opinions = { emit: session.history.emit, broker: session.requests, signal, ...(opinion && { opinion }) };
+  const opinions = { emit: session.history.emit, broker: session.requests, signal, ...defined({ opinion }) };
   const verdict = await judgeUnasked(opinions, {
     question,
     decision: ruled.decision === "deny" ? ruled : asked,

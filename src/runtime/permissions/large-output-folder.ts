@@ -11,8 +11,8 @@ const PRIVATE_FILE = 0o600;
  * Writes large outputs to the client's folder, if the agent may read and write it. Otherwise the agent could not read
  * them. Outputs that cannot be written there are stored with the session.
  */
-export function outputKeeper(draft: SessionSetup, roots: readonly string[]): RunSettings["keepOutput"] {
-  const { request, context, disk, log, listener, home } = draft;
+export function outputKeeper(setup: SessionSetup, roots: readonly string[]): RunSettings["keepOutput"] {
+  const { request, context, disk, log, listener, home } = setup;
   const { outputFolder: folder } = request.tools ?? {};
   if (folder === undefined) return undefined;
   const real = realPathOf(folder, context.cwd);

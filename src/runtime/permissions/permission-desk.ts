@@ -28,10 +28,10 @@ export interface PermissionDesk {
 }
 
 export function permissionDesk(
-  draft: SessionSetup,
+  setup: SessionSetup,
   { live, grants }: { live: LiveRules; grants: Grants },
 ): PermissionDesk {
-  const { home, disk, stamp } = draft;
+  const { home, disk, stamp } = setup;
   const grantsOf = (location: string): Grants =>
     openGrants({ disk, file: join(home, "permissions-config.json"), location });
   return {

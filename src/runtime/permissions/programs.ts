@@ -3,8 +3,10 @@
  * run in the sandbox of shell commands: they can write the workspace except protected names. They cannot see
  * credentials or troupe's state, or reach Unix sockets.
  */
+
 import { createHash } from "node:crypto";
 import { join } from "node:path";
+import { defined } from "../../lib/defined.ts";
 import { steersLauncher } from "../../lib/node/child-environment.ts";
 import type { Disk } from "../../lib/node/disk.ts";
 import type { PreparedProgram, PrepareProgram, ProgramRequest } from "../../lib/node/program.ts";
@@ -81,7 +83,7 @@ export function programPreparer(options: ProgramPreparerOptions): PrepareProgram
     if (prepared.kind === "plain") {
       const warning = prepared.warning && `${request.program} of this project: ${prepared.warning}`;
       if (warning !== undefined) options.onWarning?.(warning);
-      return { ...(await plain(request, start(prepared), options)), ...(warning !== undefined && { warning }) };
+      return { ...(await plain(request, start(prepared), options)), ...defined({ warning }) };
     }
     const watchdog = await options.guard?.watchdog();
     const isUndone = watchdog?.keep(prepared.left);
@@ -148,7 +150,7 @@ async function enter(request: ProgramRequest, options: ProgramPreparerOptions, c
     detached: false,
     writable: [cache, ...writable],
     readable: request.readable ?? [],
-    ...(options.onWarning && { onWarning: options.onWarning }),
+    ...defined({ onWarning: options.onWarning }),
   };
   return sandbox.prepare(wish).catch((cause: unknown) => {
     if (!(cause instanceof Error) || cause.name !== "ToolError") throw cause;

@@ -1,7 +1,9 @@
 /** Translates settings to sandbox options. A project's settings can only make them stricter. */
+
 import { homedir } from "node:os";
 import { isAbsolute, join, resolve, sep } from "node:path";
 import type { Settings } from "../../catalog/settings/settings-schema.ts";
+import { defined } from "../../lib/defined.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import { hostRules } from "../../tools/shell/network/network-rules.ts";
 import type { CommandLimits } from "../../tools/shell/process/limits.ts";
@@ -32,12 +34,12 @@ export function sandboxWishes(
   hostRules(allowedHosts);
   return {
     sandbox: {
-      ...(mode !== undefined && { mode }),
+      ...defined({ mode }),
       ...(allowedHosts.length > 0 && { allowedHosts }),
-      ...(allowLocalNetwork !== undefined && { localNetwork: allowLocalNetwork }),
+      ...defined({ localNetwork: allowLocalNetwork }),
       ...(writablePaths.length > 0 && { writable: writablePaths.map((path) => writableFolder(path, place.stateRoot)) }),
       ...(deniedPaths.length > 0 && { denied: deniedPaths.map((path) => resolve(place.root, inHome(path))) }),
-      ...(allowEnvironmentFiles !== undefined && { environmentFiles: allowEnvironmentFiles }),
+      ...defined({ environmentFiles: allowEnvironmentFiles }),
     },
     limits: limitsOf(limits),
   };

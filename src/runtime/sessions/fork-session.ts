@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import { defined } from "../../lib/defined.ts";
 import type { Stamp } from "../../lib/stamp.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import type { SessionEvent } from "../../protocol/event.ts";
@@ -49,12 +50,12 @@ export async function forkSession(
       ...summarise(own, forkId, now),
       createdAt: now,
       turns: facts.turns,
-      ...(name !== undefined && { name }),
+      ...defined({ name }),
     },
     copies: await forkedFiles(join(home, "session-state", sessionId), facts),
   });
   await tellSource(`Forked this session into ${called({ sessionId: forkId, name })}.`, { request, store, stamp });
-  return { sessionId: forkId, ...(name !== undefined && { name }) };
+  return { sessionId: forkId, ...defined({ name }) };
 }
 
 /** Returns the head events of the whole source, because its name may be set after the event where the fork ends. */

@@ -29,10 +29,10 @@ export interface MainAgentChoice extends Choice {
   close(): Promise<void>;
 }
 
-export function mainAgentChoice(draft: SessionSetup, parts: MainAgentParts): MainAgentChoice {
-  const { listener } = draft;
+export function mainAgentChoice(setup: SessionSetup, parts: MainAgentParts): MainAgentChoice {
+  const { listener } = setup;
   const { offer } = parts;
-  const seat = new Seat(draft, parts.workspace);
+  const seat = new Seat(setup, parts.workspace);
   let servers: AgentServers | undefined;
   let last: Promise<unknown> = Promise.resolve();
   const agents = (): readonly AgentDefinition[] => parts.agents?.agents ?? parts.workspace.agents.agents;
@@ -43,7 +43,7 @@ export function mainAgentChoice(draft: SessionSetup, parts: MainAgentParts): Mai
     await seat.take(lead);
     const skills = lead ? await preload(lead, parts.workspace, (message) => listener.warn("agent", message)) : "";
     const before = servers;
-    servers = lead && (await ownServers(lead, { draft, parts }));
+    servers = lead && (await ownServers(lead, { setup, parts }));
     offer.setLead(lead, { skills, tools: servers?.tools ?? [] });
     await before?.close();
     if (!lead) return listener.say("subagent.deselected", {});
@@ -68,11 +68,11 @@ export function mainAgentChoice(draft: SessionSetup, parts: MainAgentParts): Mai
 /** Opens the agent's servers, except for the initial main agent, whose servers belong to the session. */
 async function ownServers(
   lead: AgentDefinition,
-  { draft, parts }: { draft: SessionSetup; parts: MainAgentParts },
+  { setup, parts }: { setup: SessionSetup; parts: MainAgentParts },
 ): Promise<AgentServers | undefined> {
   const { offer, servers, workspace } = parts;
   if (lead.name === offer.firstLead?.name) return undefined;
-  const warn = (message: string): void => draft.listener.warn("mcp", message);
+  const warn = (message: string): void => setup.listener.warn("mcp", message);
   return agentServers({ workspace, open: servers.open, warn })(
     lead,
     offer.allTools.map(({ name }) => name),
@@ -81,18 +81,18 @@ async function ownServers(
 
 /** Sets the model of the main agent: its own if it has one and the user named none. */
 class Seat {
-  readonly #draft: SessionSetup;
+  readonly #setup: SessionSetup;
   readonly #workspace: Workspace;
   /** The session's model and effort before the first agent was selected. */
   #before: { readonly model: string; readonly effort: SessionSetup["models"]["reasoningEffort"] } | undefined;
 
-  constructor(draft: SessionSetup, workspace: Workspace) {
-    this.#draft = draft;
+  constructor(setup: SessionSetup, workspace: Workspace) {
+    this.#setup = setup;
     this.#workspace = workspace;
   }
 
   async take(lead: AgentDefinition | undefined): Promise<void> {
-    const { models, request, environment, listener } = this.#draft;
+    const { models, request, environment, listener } = this.#setup;
     if (request.model?.name !== undefined || environment.TROUPE_MODEL || environment.COPILOT_MODEL) return;
     const workspace = this.#workspace;
     const warn = (message: string): void => listener.warn("agent", message);
@@ -109,7 +109,7 @@ class Seat {
   }
 
   async #put(model: string, effort: SessionSetup["models"]["reasoningEffort"]): Promise<void> {
-    const { models } = this.#draft;
+    const { models } = this.#setup;
     await models.select(model, { reasoningEffort: effort ?? null, cause: BY_AGENT, source: "agent" });
   }
 }

@@ -20,14 +20,14 @@ export interface MainAgent {
   readonly credits: Credits;
 }
 
-export async function mainAgent(draft: SessionSetup): Promise<MainAgent> {
-  const { request, log, models, environment, home, context, listener } = draft;
-  const { lastModel: last } = draft;
+export async function mainAgent(setup: SessionSetup): Promise<MainAgent> {
+  const { request, log, models, environment, home, context, listener } = setup;
+  const { lastModel: last } = setup;
   const isOfEnvironment = environmentNames(environment) && !last?.isChosen;
   const wanted = request.model?.name ?? (isOfEnvironment ? undefined : last?.reference);
   const [named, opened] = await Promise.all([
     wanted === undefined ? undefined : models.resolve(wanted),
-    githubServer(draft).then((builtinServers) =>
+    githubServer(setup).then((builtinServers) =>
       openWorkspace(
         { ...request.workspace, builtinServers },
         {

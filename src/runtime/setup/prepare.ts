@@ -53,15 +53,15 @@ export interface Prepared {
  * defines what closes with the session.
  */
 export async function prepareSession(request: SessionRequest, log: SessionLog, parts: PrepareParts): Promise<Prepared> {
-  const draft = beginSetup(request, log, parts);
-  const built = await buildParts(draft);
+  const setup = beginSetup(request, log, parts);
+  const built = await buildParts(setup);
   const late: LateParts = {};
-  for (const notice of built.workspace.notices) draft.listener.notice(notice);
-  const { warning } = built.hands.policy.containment ?? {};
-  if (warning !== undefined && mayRunCommands(built.rules)) draft.listener.warn("shell", warning);
+  for (const notice of built.workspace.notices) setup.listener.notice(notice);
+  const { warning } = built.backends.policy.containment ?? {};
+  if (warning !== undefined && mayRunCommands(built.rules)) setup.listener.warn("shell", warning);
   return {
-    options: optionsOf(draft, built, late),
-    started: (session) => connect(session, { draft, built, late }),
+    options: optionsOf(setup, built, late),
+    started: (session) => connect(session, { setup, built, late }),
   };
 }
 
@@ -74,20 +74,20 @@ interface LateParts {
 type BuiltParts = Awaited<ReturnType<typeof buildParts>>;
 
 /** Builds the parts of the session, in the order of their dependencies. */
-async function buildParts(draft: SessionSetup) {
-  const { request, log } = draft;
-  const leading = await mainAgent(draft);
+async function buildParts(setup: SessionSetup) {
+  const { request, log } = setup;
+  const leading = await mainAgent(setup);
   const { workspace } = leading;
-  const rules = sessionRules(draft, workspace);
-  const hands = toolBackends(draft, { workspace, rules });
-  await sweepLeftovers(draft, hands);
+  const rules = sessionRules(setup, workspace);
+  const backends = toolBackends(setup, { workspace, rules });
+  await sweepLeftovers(setup, backends);
   const isAlone = request.agents?.delegation === false;
-  const agents = isAlone ? undefined : new LiveAgents(workspace, draft.listener, log.events);
-  const board = await boardOf(draft, leading, hands);
-  const memory = await memoryOf(draft, { leading, redactor: hands.redactor });
-  const search = sessionSearch(draft, workspace);
-  const tools = sessionTools(draft, { agents, board, memory, search });
-  const servers = sessionServers(draft, {
+  const agents = isAlone ? undefined : new LiveAgents(workspace, setup.listener, log.events);
+  const board = await boardOf(setup, leading, backends);
+  const memory = await memoryOf(setup, { leading, redactor: backends.redactor });
+  const search = sessionSearch(setup, workspace);
+  const tools = sessionTools(setup, { agents, board, memory, search });
+  const servers = sessionServers(setup, {
     workspace,
     // A session that only consolidates the board needs no servers.
     configs: request.agents?.detachedFrom === undefined ? workspace.servers.servers : [],
@@ -95,32 +95,47 @@ async function buildParts(draft: SessionSetup) {
     reservedNames: tools().map(({ name }) => name),
   });
   const { mcp } = servers;
-  const choice = choiceOf(draft, leading, board);
-  const skills = sessionSkills(draft, workspace);
-  const offer = await sessionPrompt(draft, { leading, rules, tools, choice, mcp, memory, board, skills });
-  const hooks = await sessionHooks(draft, { workspace, wishes: hands.wishes });
-  const places = sessionPlaces(draft, { hands, rules, mcp, board, search });
-  const company = agents && sessionAgents(draft, { agents, leading, offer, choice, places, servers, board, memory });
-  const lead = mainAgentChoice(draft, { workspace, offer, agents, servers });
-  const extensions = sessionExtensions(draft, { workspace, wishes: hands.wishes });
-  const factories = lateFactories(draft, workspace);
-  const context = contextWatch(draft);
-  const carrier = await fileCarrier(log, draft.disk);
+  const choice = choiceOf(setup, leading, board);
+  const skills = sessionSkills(setup, workspace);
+  const offer = await sessionPrompt(setup, { leading, rules, tools, choice, mcp, memory, board, skills });
+  const hooks = await sessionHooks(setup, { workspace, wishes: backends.wishes });
+  const places = sessionPlaces(setup, { backends, rules, mcp, board, search });
+  const agentPool = agents && sessionAgents(setup, { agents, leading, offer, choice, places, servers, board, memory });
+  const lead = mainAgentChoice(setup, { workspace, offer, agents, servers });
+  const extensions = sessionExtensions(setup, { workspace, wishes: backends.wishes });
+  const factories = lateFactories(setup, workspace);
+  const context = contextWatch(setup);
+  const carrier = await fileCarrier(log, setup.disk);
   return {
-    ...{ leading, workspace, rules, hands, agents, board, memory, search, mcp, skills, offer, hooks, places, company },
+    ...{
+      leading,
+      workspace,
+      rules,
+      backends,
+      agents,
+      board,
+      memory,
+      search,
+      mcp,
+      skills,
+      offer,
+      hooks,
+      places,
+      agentPool,
+    },
     ...{ lead, extensions, factories, context, carrier },
   };
 }
 
-function optionsOf(draft: SessionSetup, built: BuiltParts, late: LateParts): SessionOptions {
-  const { request, models, listener } = draft;
-  const { leading, workspace, rules, hands, mcp, memory, board, search, extensions } = built;
+function optionsOf(setup: SessionSetup, built: BuiltParts, late: LateParts): SessionOptions {
+  const { request, models, listener } = setup;
+  const { leading, workspace, rules, backends, mcp, memory, board, search, extensions } = built;
   return {
-    ...askedFor(draft),
-    ...ruled(draft, { rules, hands }),
-    ...kept(draft, hands),
-    ...callbacks(draft, built, late),
-    keepOutput: outputKeeper(draft, rules.roots),
+    ...askedFor(setup),
+    ...ruled(setup, { rules, backends }),
+    ...kept(setup, backends),
+    ...callbacks(setup, built, late),
+    keepOutput: outputKeeper(setup, rules.roots),
     get limits() {
       return leading.limits();
     },
@@ -139,31 +154,31 @@ function optionsOf(draft: SessionSetup, built: BuiltParts, late: LateParts): Ses
     ports: built.places.mainPorts,
     searchModel: search.model,
     commandRules: async (kept) => (await import("../submit.ts")).rulesFrom(await listener.opened, kept),
-    ...defined({ hooks: built.hooks, company: built.company, settle: board?.consolidating?.settle }),
-    services: sessionServices(draft, {
+    ...defined({ hooks: built.hooks, agentPool: built.agentPool, settle: board?.consolidating?.settle }),
+    services: sessionServices(setup, {
       ...built,
-      database: hands.database,
+      database: backends.database,
       schedules: () => late.schedules,
       tracker: () => late.tracker,
     }),
     ...(request.context?.nestedInstructions !== false && {
       onFileAccess: (path: string, toolName: string) => listener.fileAccess(workspace, path, toolName),
     }),
-    sandboxStatus: hands.sandboxStatus,
-    fileHistory: { checkpoints: hands.checkpoints, disk: draft.disk },
+    sandboxStatus: backends.sandboxStatus,
+    fileHistory: { checkpoints: backends.checkpoints, disk: setup.disk },
   };
 }
 
 /** Returns the functions that the session calls when something happens to it. */
 function callbacks({ tracing }: SessionSetup, built: BuiltParts, late: LateParts) {
-  const { hands, agents, factories, memory, context } = built;
+  const { backends, agents, factories, memory, context } = built;
   return {
     onRewound: (events: readonly SessionEvent[]) => {
       late.schedules?.rewound(events);
       factories?.rewound(events);
     },
     onMessage: (messageId: string) => {
-      hands.onMessage(messageId);
+      backends.onMessage(messageId);
       agents?.watch();
       context.look();
     },
@@ -175,10 +190,10 @@ function callbacks({ tracing }: SessionSetup, built: BuiltParts, late: LateParts
 /** Connects the parts to the open session. */
 function connect(
   session: Session,
-  { draft, built, late }: { readonly draft: SessionSetup; readonly built: BuiltParts; readonly late: LateParts },
+  { setup, built, late }: { readonly setup: SessionSetup; readonly built: BuiltParts; readonly late: LateParts },
 ): void {
-  const { listener, tracing } = draft;
-  const { leading, memory, search, skills, rules, carrier, hands } = built;
+  const { listener, tracing } = setup;
+  const { leading, memory, search, skills, rules, carrier, backends } = built;
   leading.lead.announce(session);
   listener.listen(session);
   tracing?.started(session);
@@ -187,9 +202,9 @@ function connect(
   session.subscribe(skillRules({ skills, rules: rules.live, notice: listener.notice }));
   late.schedules = sessionSchedules(session);
   // Sessions stored by clients are not in the local index.
-  if (!draft.log.elsewhere) late.tracker = new SessionTracker(session, draft);
+  if (!setup.log.elsewhere) late.tracker = new SessionTracker(session, setup);
   carrier?.listen(session);
-  hands.shells.onFinished(() => listener.commandsEnded(hands.shells));
+  backends.shells.onFinished(() => listener.commandsEnded(backends.shells));
 }
 
 /** Removes temporary files that killed processes left in the session's folders and beside the files it changed last. */
@@ -206,9 +221,9 @@ function mayRunCommands({ live: { policy } }: SessionRules): boolean {
 }
 
 /** Returns undefined if the board is off; then its code is not loaded. */
-async function boardOf(draft: SessionSetup, leading: MainAgent, { redactor }: ToolBackends) {
+async function boardOf(setup: SessionSetup, leading: MainAgent, { redactor }: ToolBackends) {
   if (!leading.workspace.flags.has("COPILOT_SUBCONSCIOUS")) return undefined;
-  return (await import("../knowledge/session-board.ts")).sessionBoard(draft, { leading, redactor });
+  return (await import("../knowledge/session-board.ts")).sessionBoard(setup, { leading, redactor });
 }
 
 /** Returns the options that the request decides alone. */
@@ -229,10 +244,13 @@ function askedFor({ request, log, stamp, context, tracing }: SessionSetup) {
   };
 }
 
-function ruled({ context, listener }: SessionSetup, { rules, hands }: { rules: SessionRules; hands: ToolBackends }) {
+function ruled(
+  { context, listener }: SessionSetup,
+  { rules, backends }: { rules: SessionRules; backends: ToolBackends },
+) {
   const { roots, grants } = rules;
   const { refuses, plan, onMode } = rules.mode;
-  const { newShells, policy } = hands;
+  const { newShells, policy } = backends;
   return {
     ...{ roots, grants, policy, refuses, plan, onMode },
     runCheck: checkRunner({ cwd: context.cwd, roots, newShells, end: () => listener.session?.queue.closed }),
@@ -240,8 +258,8 @@ function ruled({ context, listener }: SessionSetup, { rules, hands }: { rules: S
 }
 
 /** Returns how history is stored: redacted, limited, and compacted when it grows too long. */
-function kept(draft: SessionSetup, { redactor, database }: ToolBackends) {
-  const { request, log, disk, environment, listener } = draft;
+function kept(setup: SessionSetup, { redactor, database }: ToolBackends) {
+  const { request, log, disk, environment, listener } = setup;
   const readTodos = () => database.readTodos();
   return {
     redactor,
@@ -252,7 +270,7 @@ function kept(draft: SessionSetup, { redactor, database }: ToolBackends) {
       writeCheckpoint: log.elsewhere ? checkpointWriterTo(log.elsewhere) : checkpointWriter(log.directory, disk),
       standing: (key) => {
         const { agents, events = [] } = listener.session ?? {};
-        return workSnapshot(key, { readTodos, readPlan: () => readPlan(draft.files), tasks: agents?.tasks, events });
+        return workSnapshot(key, { readTodos, readPlan: () => readPlan(setup.files), tasks: agents?.tasks, events });
       },
     }),
   };
@@ -264,16 +282,16 @@ function largeOutputBytes(environment: SessionSetup["environment"]): number {
 }
 
 /** Closes all parts of a session, even if some of them fail. */
-async function end(what: LateParts & Pick<BuiltParts, "hands" | "lead" | "agents" | "mcp" | "board" | "carrier">) {
-  const { schedules, tracker, hands, lead, agents, mcp, board, carrier } = what;
+async function end(what: LateParts & Pick<BuiltParts, "backends" | "lead" | "agents" | "mcp" | "board" | "carrier">) {
+  const { schedules, tracker, backends, lead, agents, mcp, board, carrier } = what;
   schedules?.dispose();
   await inTurn([
-    () => hands.shells.closeAll(),
+    () => backends.shells.closeAll(),
     () => agents?.close(),
     () => lead.close(),
     () => mcp?.close(),
     () => board?.close(),
-    () => hands.database.close(),
+    () => backends.database.close(),
     () => tracker?.close(),
     () => carrier?.carry(),
   ]);

@@ -2,11 +2,13 @@
  * Selects the main agent of a session. The session uses its prompt, skills, model and servers, and only the tools it
  * lists. Agents that it starts have no more tools. The choice is in the log, so that a resumed session keeps it.
  */
+
 import type { AgentDefinition } from "../../agents/agent.ts";
 import { effectiveTools } from "../../agents/effective-tools.ts";
 import { findAgent, suggestAgent } from "../../agents/names.ts";
 import { agentSettings } from "../../catalog/agents/agents-settings.ts";
 import { skillContext } from "../../context/skills/load-skill.ts";
+import { defined } from "../../lib/defined.ts";
 import { clip } from "../../lib/text.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import type { SessionEvent } from "../../protocol/event.ts";
@@ -65,7 +67,7 @@ export async function chooseLead(what: {
     definition,
     workspace: withServersOf(definition, workspace),
     skills,
-    ...(effort !== undefined && { reasoningEffort: effort }),
+    ...defined({ reasoningEffort: effort }),
     // A session resumed with the same agent keeps its model.
     model: async (resolve) =>
       isNew || wanted !== undefined ? modelOf(definition, { workspace, resolve, warn }) : undefined,

@@ -19,7 +19,7 @@ import { inheritedTools, type ToolChoice } from "./tool-choice.ts";
 
 /** Returns the agents that may work for the main agent, and how each is equipped. */
 export function sessionAgents(
-  draft: SessionSetup,
+  setup: SessionSetup,
   how: {
     agents: LiveAgents;
     leading: MainAgent;
@@ -31,17 +31,17 @@ export function sessionAgents(
     memory: SessionMemory | undefined;
   },
 ): AgentPoolOptions {
-  const { environment, models, request, context, log, listener, identity } = draft;
+  const { environment, models, request, context, log, listener, identity } = setup;
   const { agents, offer, choice, places, servers, board, memory } = how;
   const { workspace } = how.leading;
-  const knowledge: SessionKnowledge = { memory: () => memory?.section ?? "", plan: () => readPlan(draft.files) };
+  const knowledge: SessionKnowledge = { memory: () => memory?.section ?? "", plan: () => readPlan(setup.files) };
   return agentPoolOptions({
     environment,
     workspace,
     models,
     mainModel: () => models.current,
     mainEffort: () => models.reasoningEffort,
-    prompt: promptOf(draft),
+    prompt: promptOf(setup),
     memories: knowledge.memory,
     agents: () => agents.agents,
     given: () => agents.given,

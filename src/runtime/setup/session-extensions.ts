@@ -20,10 +20,10 @@ export interface SessionExtensions {
 
 /** Returns undefined if no client requests extensions. */
 export function sessionExtensions(
-  draft: SessionSetup,
+  setup: SessionSetup,
   { workspace, wishes }: { workspace: Workspace; wishes: SandboxWishes },
 ): SessionExtensions | undefined {
-  const { request, context, home: stateRoot, environment, listener, shared, log } = draft;
+  const { request, context, home: stateRoot, environment, listener, shared, log } = setup;
   const { extensions: asked } = request.client ?? {};
   if (!asked || !workspace.flags.has("EXTENSIONS")) return undefined;
   const { disabledExtensions = [], secretEnvironmentVariables: secretNames = [] } = workspace.settings.effective;

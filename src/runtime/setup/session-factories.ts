@@ -7,6 +7,7 @@ import type {
   SettledAttempt,
   WorkingAgent,
 } from "../../factories/ports.ts";
+import { defined } from "../../lib/defined.ts";
 import { quoted, wrapped } from "../../lib/quoting.ts";
 import { clip } from "../../lib/text.ts";
 import type { Session } from "../../session/session.ts";
@@ -57,12 +58,11 @@ async function startAgent(session: Session, wish: AgentWish): Promise<WorkingAge
     ...{ prompt, factoryRunId: runId, agentType: agent ?? USUAL_AGENT },
     name: clip(label ?? agent ?? "factory-agent", 60),
     description: clip(label ?? "works for a factory", 200),
-    ...(model !== undefined && { model }),
-    ...(reasoningEffort !== undefined && { reasoningEffort }),
+    ...defined({ model, reasoningEffort }),
     ...(schema !== undefined && {
       outputSchema: schema as NonNullable<Parameters<Session["agents"]["start"]>[0]["outputSchema"]>,
     }),
-    ...(costUsd !== undefined && { costUsd }),
+    ...defined({ costUsd }),
   });
   const { tasks } = session.agents;
   if (!tasks) throw new Error("a task was started in a session without tasks");
@@ -99,9 +99,7 @@ function stateOf(tasks: Registry | undefined, agentId: string): AgentState | und
     status: view.status,
     agentType: view.agentType,
     displayName: task.spec.agentDisplayName,
-    ...(view.model !== undefined && { model: view.model }),
-    ...(task.startedAt !== undefined && { startedAt: task.startedAt }),
-    ...(task.endedAt !== undefined && { completedAt: task.endedAt }),
+    ...defined({ model: view.model, startedAt: task.startedAt, completedAt: task.endedAt }),
     activeMs: view.activeMs,
     costUsd: tasks.usage(agentId).costUsd,
   };

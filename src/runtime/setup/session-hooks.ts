@@ -1,6 +1,7 @@
 import { asSent } from "../../hooks/dialect.ts";
 import type { Hooks } from "../../hooks/fire.ts";
 import { DEFAULT_TIMEOUT_MS, type HookDefinition, MAX_TIMEOUT_MS } from "../../hooks/hooks.ts";
+import { defined } from "../../lib/defined.ts";
 import type { Emit } from "../../protocol/event.ts";
 import type { SandboxWishes } from "../permissions/sandbox-settings.ts";
 import type { HookListener } from "../session-request.ts";
@@ -39,7 +40,7 @@ async function listening(listeners: () => readonly HookListener[]): Promise<() =
         point,
         name: listener.name,
         timeoutMs: listener.owner ? DEFAULT_TIMEOUT_MS : MAX_TIMEOUT_MS,
-        ...(listener.owner && { owner: listener.owner }),
+        ...defined({ owner: listener.owner }),
         run: (input, signal) => listener.invoke(point, asSent(input), signal),
       }),
     );

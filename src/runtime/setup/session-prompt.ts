@@ -1,4 +1,5 @@
 import type { PromptRequest } from "../../context/system-prompt.ts";
+import { defined } from "../../lib/defined.ts";
 import { wrapped } from "../../lib/quoting.ts";
 import { clip } from "../../lib/text.ts";
 import { autopilotTools, formTools, interactiveTools } from "../../tools/builtin.ts";
@@ -56,7 +57,7 @@ export function choiceOf(
   const choice = {
     ...request.tools?.choice,
     excluded: [...(request.tools?.choice?.excluded ?? []), ...excludedTools],
-    ...(available !== undefined && { available }),
+    ...defined({ available }),
   };
   return board?.hidden(choice) ?? choice;
 }
@@ -72,7 +73,7 @@ const MAX_ORGANISATION_CHARACTERS = 32 * 1024;
 
 /** Builds the system prompt and tools of the main agent. */
 export async function sessionPrompt(
-  draft: SessionSetup,
+  setup: SessionSetup,
   how: {
     leading: MainAgent;
     rules: SessionRules;
@@ -84,15 +85,15 @@ export async function sessionPrompt(
     skills: LiveSkills;
   },
 ): Promise<LivePromptAndTools> {
-  const { request, shared, listener } = draft;
+  const { request, shared, listener } = setup;
   const { lead, workspace } = how.leading;
   const searchSettings = { ...workspace.settings.effective.toolSearch, ...request.tools?.search };
   const { rules, tools, choice, mcp, memory, board, skills } = how;
   const offer = new LivePromptAndTools({
     prompt: {
-      ...promptOf(draft),
-      ...organisation(draft),
-      ...(request.context?.systemMessage && { config: request.context.systemMessage }),
+      ...promptOf(setup),
+      ...organisation(setup),
+      ...defined({ config: request.context?.systemMessage }),
     },
     transform: request.client?.program?.transform,
     ...(board?.consolidating && { system: board.consolidating.system }),
@@ -109,7 +110,7 @@ export async function sessionPrompt(
     mode: rules.mode,
     mcp,
     memory,
-    search: mcp && (await shared.searchFor(searchSettings, searchMemory(draft))),
+    search: mcp && (await shared.searchFor(searchSettings, searchMemory(setup))),
   });
   listener.offer = offer;
   const { program } = request.client ?? {};

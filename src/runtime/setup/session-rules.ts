@@ -24,8 +24,8 @@ export interface SessionRules {
   readonly mode: Required<ModeParts>;
 }
 
-export function sessionRules(draft: SessionSetup, workspace: Workspace): SessionRules {
-  const { request, disk, home, context, files, records, listener } = draft;
+export function sessionRules(setup: SessionSetup, workspace: Workspace): SessionRules {
+  const { request, disk, home, context, files, records, listener } = setup;
   const { settings } = workspace;
   const grants = openGrants({ disk, file: join(home, "permissions-config.json"), location: locationKey(context.cwd) });
   const granted = grants.allowedDirectories.flatMap((folder) => realOrNothing(folder));

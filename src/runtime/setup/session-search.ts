@@ -27,11 +27,11 @@ type Wish = NonNullable<Workspace["settings"]["effective"]["webSearch"]>;
 const CHOICES = ["auto", "model", "off", ...engineNames] as const;
 type Choice = (typeof CHOICES)[number];
 
-export function sessionSearch(draft: SessionSetup, { settings }: Workspace): SessionSearch {
-  const { environment, models, listener } = draft;
+export function sessionSearch(setup: SessionSetup, { settings }: Workspace): SessionSearch {
+  const { environment, models, listener } = setup;
   const wish = settings.effective.webSearch ?? {};
   const choice = choiceOf(environment, wish, listener.notice);
-  const port = portOf(choice, wish, draft);
+  const port = portOf(choice, wish, setup);
   const mayAskModel = choice === "auto" || choice === "model";
   const model = (): SessionModel | undefined =>
     mayAskModel && models.current.searchAddress !== undefined ? models.current : undefined;

@@ -1,3 +1,4 @@
+import { defined } from "../../lib/defined.ts";
 import type { ScheduleRegistry } from "../../session/modes/schedules.ts";
 import type { SessionOptions } from "../../session/session.ts";
 import type { SessionDatabase } from "../../tools/database/session-database.ts";
@@ -20,7 +21,7 @@ import type { SessionTracker } from "./session-tracker.ts";
 
 /** Returns the state beside the conversation that surfaces can read and change. */
 export function sessionServices(
-  draft: SessionSetup,
+  setup: SessionSetup,
   how: {
     workspace: Workspace;
     lead: MainAgentChoice;
@@ -39,8 +40,8 @@ export function sessionServices(
 ): NonNullable<SessionOptions["services"]> {
   const { workspace, lead, agents, mcp, memory, board, database, schedules } = how;
   return {
-    filesFolder: draft.files,
-    identity: draft.identity,
+    filesFolder: setup.files,
+    identity: setup.identity,
     get skills() {
       return how.skills.all;
     },
@@ -48,15 +49,14 @@ export function sessionServices(
     reloadSkills: () => how.skills.reload(),
     instructions: () => workspace.instructions.files,
     plugins: () => workspace.plugins,
-    permissions: permissionDesk(draft, how.rules),
+    permissions: permissionDesk(setup, how.rules),
     mayShowApps: workspace.flags.has("MCP_APPS"),
-    showsApps: showsApps(draft, workspace),
-    ...(mcp && { mcp: serverPort(mcp, mcpApps(draft, { mcp, rules: how.rules })) }),
+    showsApps: showsApps(setup, workspace),
+    ...(mcp && { mcp: serverPort(mcp, mcpApps(setup, { mcp, rules: how.rules })) }),
     serverSummaries: () => summaries(mcp, workspace),
     servers: () => serverEntries(mcp, workspace),
     agents: lead,
-    ...(how.extensions && { extensions: how.extensions }),
-    ...(how.factories && { factories: how.factories }),
+    ...defined({ extensions: how.extensions, factories: how.factories }),
     ...(agents && { reloadAgents: () => agents.reload(), giveSubagents: (given) => agents.give(given) }),
     schedules,
     memories: () => memory?.count ?? 0,
@@ -69,9 +69,9 @@ export function sessionServices(
     }),
     async fork(toEventId) {
       const { forkSession } = await import("../sessions/fork-session.ts");
-      const { session } = draft.listener;
-      const wish = { ...(toEventId !== undefined && { toEventId }), ...(session && { session }) };
-      return forkSession({ sessionId: draft.log.sessionId, ...wish }, draft);
+      const { session } = setup.listener;
+      const wish = { ...defined({ toEventId, session }) };
+      return forkSession({ sessionId: setup.log.sessionId, ...wish }, setup);
     },
     readTodos: () => database.readTodos(),
     readDependencies: () => database.readDependencies(),
@@ -82,6 +82,6 @@ async function serverEntries(mcp: SessionMcp | undefined, workspace: Workspace) 
   await mcp?.opened();
   return summaries(mcp, workspace).map(({ name, status, error }) => {
     const tools = mcp?.definitions(name)?.length;
-    return { name, status, ...(tools !== undefined && { tools }), ...(error !== undefined && { error }) };
+    return { name, status, ...defined({ tools, error }) };
   });
 }

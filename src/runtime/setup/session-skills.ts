@@ -3,8 +3,8 @@ import { LiveSkills } from "./live-skills.ts";
 import type { SessionSetup } from "./session-setup.ts";
 
 /** Returns the skills of the workspace, the user and the program. */
-export function sessionSkills(draft: SessionSetup, workspace: Workspace): LiveSkills {
-  const { request, context, home: stateRoot, environment, listener } = draft;
+export function sessionSkills(setup: SessionSetup, workspace: Workspace): LiveSkills {
+  const { request, context, home: stateRoot, environment, listener } = setup;
   return new LiveSkills(workspace.skills, {
     find: async () => (await openWorkspace(request.workspace ?? {}, { context, stateRoot, environment })).skills,
     onChange: () => listener.toolsChanged(),

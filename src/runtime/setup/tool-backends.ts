@@ -2,6 +2,7 @@ import { homedir } from "node:os";
 import { join } from "node:path";
 import { Checkpoints } from "../../checkpoints/checkpoints.ts";
 import { commandCheckpoints } from "../../checkpoints/command-checkpoints.ts";
+import { defined } from "../../lib/defined.ts";
 import { isInside } from "../../lib/node/paths.ts";
 import type { Redactor } from "../../lib/redact/redact.ts";
 import { secretValuesOf } from "../../lib/redact/redact-values.ts";
@@ -49,11 +50,11 @@ export interface ToolBackends {
   onMessage(messageId: string): void;
 }
 
-export function toolBackends(draft: SessionSetup, how: { workspace: Workspace; rules: SessionRules }): ToolBackends {
-  const { log, disk, stamp, home, listener } = draft;
+export function toolBackends(setup: SessionSetup, how: { workspace: Workspace; rules: SessionRules }): ToolBackends {
+  const { log, disk, stamp, home, listener } = setup;
   const { workspace } = how;
   const wishes = sandboxWishes(workspace.settings.effective.sandbox, { root: workspace.root, stateRoot: home });
-  const redactor = redactorOf(draft, workspace);
+  const redactor = redactorOf(setup, workspace);
   let turn = "";
   const checkpoints = new Checkpoints({
     ...{ directory: log.directory, disk, stamp },
@@ -61,18 +62,18 @@ export function toolBackends(draft: SessionSetup, how: { workspace: Workspace; r
     seal: undoSeal({ home, disk }),
   });
   const database = databaseOf(log, {
-    ...(draft.request.context?.sessionStore !== false && { past: { ...draft.past, ...storeScope(draft, workspace) } }),
+    ...(setup.request.context?.sessionStore !== false && { past: { ...setup.past, ...storeScope(setup, workspace) } }),
     disk,
     redact: (text) => redactor.text(text),
     onTodosChanged: () => void listener.say("session.todos_changed", {}),
   });
-  const contain = container(draft, { ...how, wishes });
-  const containment = contain(how.rules.mode.policy, draft.context.cwd);
-  const newShells = shellMaker(draft, { ...how, wishes, checkpoints, redactor, containment });
+  const contain = container(setup, { ...how, wishes });
+  const containment = contain(how.rules.mode.policy, setup.context.cwd);
+  const newShells = shellMaker(setup, { ...how, wishes, checkpoints, redactor, containment });
   return {
     ...{ redactor, checkpoints, database, newShells, wishes, contain },
     policy: policyWith(how.rules.mode.policy, { containment }),
-    sandboxStatus: () => draft.shared.sandboxes.status(how.rules.permissions.allUrls === true, wishes.sandbox),
+    sandboxStatus: () => setup.shared.sandboxes.status(how.rules.permissions.allUrls === true, wishes.sandbox),
     shells: newShells(),
     onMessage: (messageId) => {
       turn = messageId;
@@ -84,7 +85,7 @@ export function toolBackends(draft: SessionSetup, how: { workspace: Workspace; r
 function storeScope({ context }: SessionSetup, { settings }: Workspace): { scope?: StoreScope } {
   if (settings.effective.sessionStore === "all") return {};
   const { cwd, gitRoot } = context;
-  return { scope: { cwd, ...(gitRoot !== undefined && { gitRoot }) } };
+  return { scope: { cwd, ...defined({ gitRoot }) } };
 }
 
 function databaseOf(
@@ -97,28 +98,28 @@ function databaseOf(
 
 /** Returns the tool ports of the main agent and its subagents. They share web, servers and database. */
 export function sessionPlaces(
-  draft: SessionSetup,
+  setup: SessionSetup,
   how: {
-    hands: ToolBackends;
+    backends: ToolBackends;
     rules: SessionRules;
     mcp: SessionMcp | undefined;
     board: SessionBoard | undefined;
     search: SessionSearch;
   },
 ): AgentPlaces & { readonly mainPorts: ToolPorts } {
-  const { environment, log, context, disk, request } = draft;
-  const { hands, rules, mcp, board, search } = how;
-  const { database, checkpoints, newShells, shells } = hands;
+  const { environment, log, context, disk, request } = setup;
+  const { backends, rules, mcp, board, search } = how;
+  const { database, checkpoints, newShells, shells } = backends;
   const shared = {
     web: { userAgent: `troupe/${version}`, allowLocalhost: allowsLocalhost(environment) },
     database,
-    ...(search.port && { webSearch: search.port }),
+    ...defined({ webSearch: search.port }),
     ...(request.client?.program?.buffers && { buffers: request.client?.program.buffers }),
     ...(mcp && { mcp: { servers: () => mcp.servers } }),
   };
   const places = agentPlaces({
-    ...{ cwd: context.cwd, roots: rules.roots, policy: hands.policy, disk, checkpoints, newShells, shared },
-    contain: (policy, cwd) => hands.contain(policy, cwd),
+    ...{ cwd: context.cwd, roots: rules.roots, policy: backends.policy, disk, checkpoints, newShells, shared },
+    contain: (policy, cwd) => backends.contain(policy, cwd),
     gitRoot: context.gitRoot,
     sessionId: log.sessionId,
     sessionFolder: log.directory,
@@ -158,7 +159,7 @@ function container(
 }
 
 function shellMaker(
-  draft: SessionSetup,
+  setup: SessionSetup,
   how: {
     workspace: Workspace;
     rules: SessionRules;
@@ -168,7 +169,7 @@ function shellMaker(
     containment: ShellContainment;
   },
 ): ToolBackends["newShells"] {
-  const { log, files, records, stamp, disk, environment, home, listener } = draft;
+  const { log, files, records, stamp, disk, environment, home, listener } = setup;
   const { workspace, rules, wishes, checkpoints, redactor } = how;
   const names = workspace.settings.effective.environment?.names ?? [];
   const state = STATE_FOLDERS.map((name) => join(home, name));

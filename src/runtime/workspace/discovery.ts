@@ -1,4 +1,5 @@
 /** Lists available skills, agents, instructions, servers and settings for programs without a session. */
+
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { agentLocations } from "../../catalog/agents/agents-places.ts";
@@ -7,6 +8,7 @@ import { changeSettings, type SettingsObject } from "../../catalog/settings/sett
 import { SettingsSchema } from "../../catalog/settings/settings-schema.ts";
 import { skillLocations } from "../../context/skills/locations.ts";
 import { workingDirectory } from "../../context/working-directory.ts";
+import { defined } from "../../lib/defined.ts";
 import type { Json } from "../../lib/json.ts";
 import { nodeDisk } from "../../lib/node/disk.ts";
 import { userServers } from "../../tools/mcp/config/config-store.ts";
@@ -51,7 +53,7 @@ interface Place {
 /** Returns the folders searched for skills or agents. `preferredForCreation` marks the folder for new ones. */
 export function placesOf(kind: "skills" | "agents", folder: string, place: DiscoveryPlace): Place[] {
   const { cwd, gitRoot } = workingDirectory(folder);
-  const where = { cwd, ...(gitRoot !== undefined && { gitRoot }), stateRoot: place.runtime.home, home: homedir() };
+  const where = { cwd, ...defined({ gitRoot }), stateRoot: place.runtime.home, home: homedir() };
   const located =
     kind === "skills"
       ? skillLocations({ ...where, environment: place.environment }).filter(({ form }) => form === "skill")

@@ -2,6 +2,7 @@
  * Manages installed plugins: copies them into the state root from a local folder or marketplace, lists them in
  * `plugins.json`, and enables or disables them. Fetches nothing; installing runs nothing.
  */
+
 import { createHash } from "node:crypto";
 import { homedir } from "node:os";
 import { join, resolve } from "node:path";
@@ -10,6 +11,7 @@ import { isPluginName, readManifest } from "../../catalog/plugins/plugin-manifes
 import { findParts, isEmpty } from "../../catalog/plugins/plugin-parts.ts";
 import { INSTALLED_PLUGINS, readRegistry, registryPath } from "../../catalog/plugins/plugin-registry.ts";
 import { realPath } from "../../context/skills/read-inside.ts";
+import { defined } from "../../lib/defined.ts";
 import { type Disk, nodeDisk, replaceFile } from "../../lib/node/disk.ts";
 import { withFileLock } from "../../lib/node/file-lock.ts";
 import { TroupeError } from "../../protocol/errors.ts";
@@ -126,8 +128,7 @@ export class PluginsAdmin {
       ? this.#installFolder(source)
       : this.install(`${name}@${marketplace}`, this.#stateRoot));
     return {
-      ...(previousVersion !== undefined && { previousVersion }),
-      ...(plugin.version !== undefined && { newVersion: plugin.version }),
+      ...defined({ previousVersion, newVersion: plugin.version }),
       skills,
     };
   }
@@ -188,8 +189,7 @@ export class PluginsAdmin {
     const known = this.list().find((plugin) => plugin.folder === folder);
     const plugin: InstalledPlugin = {
       ...{ name, marketplace, enabled: known?.enabled ?? true, source: from, folder },
-      ...(directSourceId !== undefined && { directSourceId }),
-      ...(version !== undefined && { version }),
+      ...defined({ directSourceId, version }),
       installedAt: new Date().toISOString(),
     };
     await this.#change((registry) => ({

@@ -3,6 +3,7 @@
  * instructions and values for commands. Executable parts are used only in a trusted folder and as approved. Parts that
  * are left out cause a notice.
  */
+
 import { existsSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
@@ -20,6 +21,7 @@ import type { Skill } from "../../context/skills/skill.ts";
 import { discoverSkills } from "../../context/skills/skills.ts";
 import { workingDirectory } from "../../context/working-directory.ts";
 import type { HookDefinition, HookNotice } from "../../hooks/hooks.ts";
+import { defined } from "../../lib/defined.ts";
 import type { PinnedItem } from "../../lib/pinned-item.ts";
 import type { WorkingDirectory } from "../../protocol/event.ts";
 import { type FlagSources, type Flags, flagsFrom, isNamed } from "../../protocol/flags.ts";
@@ -103,14 +105,14 @@ export async function openWorkspace(request: WorkspaceRequest, place: Place): Pr
   const settings = loadSettings({
     stateRoot,
     cwd: context.cwd,
-    ...(context.gitRoot !== undefined && { gitRoot: context.gitRoot }),
+    ...defined({ gitRoot: context.gitRoot }),
     isTrusted: (_, user) => trustOf(user.trustedFolders ?? []).state !== "none",
   });
   const trust = trustOf(settings.effective.trustedFolders ?? []);
   const { flags, notices: flagNotices } = flagsFrom({
     settings: settings.effective.enabledFeatureFlags ?? {},
     environment: place.environment,
-    ...(request.flags && { program: request.flags }),
+    ...defined({ program: request.flags }),
   });
   const mayRead = mayReadBy(place.denyTools ?? [], settings.rules, context.cwd);
   const parts = { request, place, root, trust, settings, flags, mayRead };
@@ -284,7 +286,7 @@ async function skillsOf({ request, place, trust, settings, mayRead }: Parts, plu
   const found = await discoverSkills({
     locations: skillLocations({
       cwd: context.cwd,
-      ...(context.gitRoot !== undefined && { gitRoot: context.gitRoot }),
+      ...defined({ gitRoot: context.gitRoot }),
       stateRoot,
       home: homedir(),
       environment,
@@ -310,8 +312,7 @@ function instructionsOf({ request, place, settings, mayRead }: Parts): Promise<I
       ...(settings.effective.instructionDirectories ?? []),
     ],
     enabled: request.customInstructions ?? settings.effective.customInstructions ?? true,
-    ...(mayRead && { mayRead }),
-    ...(onNotice && { onNotice }),
+    ...defined({ mayRead, onNotice }),
   });
 }
 
@@ -320,13 +321,12 @@ function serverSources({ request, place, root, trust, settings }: Parts, plugins
   return {
     stateRoot,
     cwd: context.cwd,
-    ...(context.gitRoot !== undefined && { gitRoot: context.gitRoot }),
+    ...defined({ gitRoot: context.gitRoot }),
     environment,
     ...(trust.state !== "none" && { trust: trust.check }),
     discovered: !isGiven(request),
     flags: request.mcpConfig ?? [],
-    ...(request.mcpServers && { program: request.mcpServers }),
-    ...(request.builtinServers && { builtin: request.builtinServers }),
+    ...defined({ program: request.mcpServers, builtin: request.builtinServers }),
     plugins: plugins.map((plugin) => ({
       name: plugin.name,
       folder: plugin.root,
@@ -350,7 +350,7 @@ async function extensionsOf(parts: Parts, plugins: readonly Plugin[]): Promise<E
   const { request, place, root, trust, flags } = parts;
   if (!request.extensions || !flags.has("EXTENSIONS")) return { extensions: [], notices: [] };
   const { findExtensions } = await import("../../catalog/extensions.ts");
-  const sources = { environment: place.environment, ...(request.flags && { program: request.flags }) };
+  const sources = { environment: place.environment, ...defined({ program: request.flags }) };
   return findExtensions({
     ...{ root, stateRoot: place.stateRoot, plugins, check: trust.check },
     isVouchedFor: place.trust === undefined && isNamed("EXTENSIONS", sources),

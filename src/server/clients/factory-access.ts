@@ -5,7 +5,7 @@
 import { DEFAULT_TOTAL_AGENTS } from "../../factories/attempt.ts";
 import type { RunLimits } from "../../factories/run-fold.ts";
 import { TroupeError } from "../../protocol/errors.ts";
-import { permitAside } from "../../session/requests/permit-aside.ts";
+import { permitOutsideCall } from "../../session/requests/permit-outside-call.ts";
 import type { SessionCall } from "../methods/method.ts";
 
 /**
@@ -27,7 +27,7 @@ export async function requireFactoryAccess(
     const capabilities = [`run its factory ${JSON.stringify(factoryName)}, which may start ${wanted} agents each time`];
     const access = { kind: "extension-permission-access", extensionName: extension.name, capabilities } as const;
     const until = AbortSignal.any([session.queue.closed, signal]);
-    const answer = permitAside(session, access, until).then((isAllowed) => (isAllowed ? wanted : 0));
+    const answer = permitOutsideCall(session, access, until).then((isAllowed) => (isAllowed ? wanted : 0));
     answers.set(factoryName, answer);
     answer.catch(() => answers.delete(factoryName));
     if ((await answer) > 0) return;

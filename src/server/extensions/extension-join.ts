@@ -3,7 +3,7 @@
  * approval.
  */
 import { TroupeError } from "../../protocol/errors.ts";
-import { permitAside } from "../../session/requests/permit-aside.ts";
+import { permitOutsideCall } from "../../session/requests/permit-outside-call.ts";
 import type { Session } from "../../session/session.ts";
 import type { ClientProfile } from "../clients/clients.ts";
 import type { Connection, ExtensionIdentity } from "../connection.ts";
@@ -27,7 +27,7 @@ export async function admitExtension(
   const capabilities = capabilitiesOf(params, session);
   if (capabilities.length > 0) {
     const access = { kind: "extension-permission-access", extensionName: extension.name, capabilities } as const;
-    if (!(await permitAside(session, access, signal))) {
+    if (!(await permitOutsideCall(session, access, signal))) {
       throw new TroupeError("usage", `The extension ${extension.name} may not do this: ${capabilities.join(", ")}.`);
     }
     extension.answers = new Set(answersOf(params).map(({ method }) => method));
@@ -69,7 +69,7 @@ async function environmentFor(session: Session, { extension, names, signal }: Wi
   const environmentVariables = Object.keys(wanted);
   if (environmentVariables.length === 0) return {};
   const access = { kind: "extension-env-access", extensionName, environmentVariables } as const;
-  if (await permitAside(session, access, signal)) return { grantedEnvironmentVariables: wanted };
+  if (await permitOutsideCall(session, access, signal)) return { grantedEnvironmentVariables: wanted };
   throw new TroupeError(
     "usage",
     `The extension ${extensionName} was denied environment variables: ${environmentVariables.join(", ")}.`,

@@ -6,6 +6,7 @@
  * An activation ends when the agent ends, when its work fails, or when the session closes. An agent that continues
  * afterwards starts a new activation.
  */
+import { defined } from "../../lib/defined.ts";
 import type { Emit, EventOf, SessionEvent } from "../../protocol/event.ts";
 import type { TaskRecord, TaskUsage } from "../../tasks/task-record.ts";
 import { isFinal } from "../../tasks/task-state.ts";
@@ -83,9 +84,9 @@ export class AgentActivations {
     const started = emit("subagent.started", {
       ...{ toolCallId, agentName, agentDisplayName, agentDescription: description },
       ...{ agentType: agentName, executionMode: mode },
-      ...(parentId !== undefined && { parentId }),
+      ...defined({ parentId }),
       ...(model && { model }),
-      ...(factoryRunId !== undefined && { factoryRunId }),
+      ...defined({ factoryRunId }),
     });
     const life = this.#open.get(id);
     if (life) life.before = before;
@@ -109,7 +110,7 @@ export class AgentActivations {
     const emit = this.#parts.emitOf(id);
     if (life.began) {
       const { toolCallId, agentName, agentDisplayName, model } = life.began.data;
-      const who = { toolCallId, agentName, agentDisplayName, ...(model !== undefined && { model }) };
+      const who = { toolCallId, agentName, agentDisplayName, ...defined({ model }) };
       const data = { ...who, ...(task && this.#spent(task, life)) };
       const error = task && failureOf(task);
       const isCancelled = !task || task.status === "cancelled" || task.reason === "interrupted";

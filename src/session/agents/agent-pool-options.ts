@@ -17,7 +17,7 @@ export interface AgentPoolOptions {
   /** Resolves the tools and the model of an agent that is about to start. Throws if it must not start. */
   cast(request: CastRequest): Promise<Cast>;
   /** Builds everything a task works with. Called when it runs. */
-  outfit(task: Actor, definition: AgentDefinition): Promise<AgentSetup>;
+  agentSetup(task: Actor, definition: AgentDefinition): Promise<AgentSetup>;
   /** Returns the reason why the session's model cannot run coordinated workers, or undefined if it can. */
   workersRefused?(): string | undefined;
   /** Agents that start automatically. */

@@ -61,8 +61,8 @@ export class AgentPool {
   readonly #sidekicks: Sidekicks | undefined;
   readonly #parts: AgentPoolParts;
   readonly #conversations = new Map<string, Conversation>();
-  readonly #outfits = new Map<string, Promise<AgentSetup>>();
-  readonly #errands = new CallbackTasks();
+  readonly #agentSetups = new Map<string, Promise<AgentSetup>>();
+  readonly #callbackTasks = new CallbackTasks();
   readonly #ledger = new Ledger();
   readonly #lives: AgentActivations;
 
@@ -95,7 +95,7 @@ export class AgentPool {
       },
       onState: (task) => {
         this.#lives.onState(task);
-        if (isFinal(task.status)) this.#errands.ended(task);
+        if (isFinal(task.status)) this.#callbackTasks.ended(task);
       },
       onChange: () => parts.onChange(),
       onDefect: parts.onDefect,
@@ -152,15 +152,15 @@ export class AgentPool {
     await this.#closeOpenCalls();
     await this.registry.rewound(events);
     await this.#endLives();
-    for (const id of this.#outfits.keys()) if (!this.registry.has(id)) await this.#release(id);
+    for (const id of this.#agentSetups.keys()) if (!this.registry.has(id)) await this.#release(id);
     await this.#sidekicks?.rewound(events);
   }
 
   /** Returns the ports of an agent (undefined: the main agent) that has these tools. */
   portsOf(agentId: string | undefined, tools: () => readonly Tool[], named: readonly string[] = []): AgentPorts {
     const { options, settings } = this.#parts;
-    const errands = this.#errands;
-    const what = { agentId, registry: this.registry, errands, options };
+    const callbackTasks = this.#callbackTasks;
+    const what = { agentId, registry: this.registry, callbackTasks, options };
     const emitOf = (id: string): Emit => this.#emitOf(id);
     return {
       tasks: agentTasks({ ...what, named }),
@@ -183,7 +183,7 @@ export class AgentPool {
     for (const [id, conversation] of this.#conversations)
       await closeOpen(conversation, this.#emitOf(id)).catch(() => undefined);
     await this.#endLives();
-    await Promise.all([...this.#outfits.keys()].map((id) => this.#release(id)));
+    await Promise.all([...this.#agentSetups.keys()].map((id) => this.#release(id)));
   }
 
   async #closeOpenCalls(): Promise<void> {
@@ -197,18 +197,18 @@ export class AgentPool {
 
   #factsOf({ spec }: Pick<TaskRecord, "spec">): AgentFacts {
     const { kind, agentName, description } = spec;
-    const errand = this.#errands.of({ spec });
-    const definition = errand
-      ? errand.definition
+    const callbackTask = this.#callbackTasks.of({ spec });
+    const definition = callbackTask
+      ? callbackTask.definition
       : kind === "agent" && findAgent(agentName, this.#parts.options.agents());
     return definition ? { description: definition.description, tools: definition.tools } : { description };
   }
 
   async #turn(task: TaskRecord, messages: readonly TaskMessage[], io: TurnPorts): Promise<TurnEnd> {
     await this.#lives.begin(task);
-    const errand = this.#errands.of(task);
-    const work = errand
-      ? errand.run(task, io, (how) => this.#asAgent(task, { messages, io, errand: how }))
+    const callbackTask = this.#callbackTasks.of(task);
+    const work = callbackTask
+      ? callbackTask.run(task, io, (how) => this.#asAgent(task, { messages, io, callbackTask: how }))
       : this.#asAgent(task, { messages, io });
     const end = await work.catch((error: unknown): TurnEnd => failed(error, io.signal));
     // A turn that failed midway may have left calls without a result.
@@ -219,18 +219,21 @@ export class AgentPool {
 
   async #asAgent(task: TaskRecord, turn: AgentWork): Promise<TurnEnd> {
     const { settings, broker, hooks, budget } = this.#parts;
-    const { messages, io, errand } = turn;
+    const { messages, io, callbackTask } = turn;
     const emit = this.#emitOf(task.id);
     const conversation = this.#conversationOf(task.id);
-    const outfit = await this.#outfit(task, errand);
+    const agentSetup = await this.#agentSetup(task, callbackTask);
     await closeOpen(conversation, emit);
     const { sessionId: session } = settings.log;
-    const place = { session, sessionId: `${session}/${task.id}`, cwd: outfit.cwd };
+    const place = { session, sessionId: `${session}/${task.id}`, cwd: agentSetup.cwd };
     const end = await runAgentTurn({
       task,
       agentDescription: this.#factsOf(task).description,
       messages,
-      outfit: { ...outfit, ports: { ...outfit.ports, ...this.portsOf(task.id, () => outfit.offer.tools) } },
+      agentSetup: {
+        ...agentSetup,
+        ports: { ...agentSetup.ports, ...this.portsOf(task.id, () => agentSetup.offer.tools) },
+      },
       settings,
       conversation,
       emit,
@@ -241,11 +244,11 @@ export class AgentPool {
       check: await checkOf(task),
       takeMessages: () => this.registry.takeMessages(task.id),
       takeNotices: (say) => this.#tellNotices(task.id, say),
-      limitReached: (expected) => errand?.limitReached() ?? this.#reserve(task, expected),
+      limitReached: (expected) => callbackTask?.limitReached() ?? this.#reserve(task, expected),
       settled: () => budget.settle(task.id),
       activity: io.activity,
     });
-    return outfit.settle?.(end) ?? end;
+    return agentSetup.settle?.(end) ?? end;
   }
 
   async #tellNotices(agentId: string, say: Emit): Promise<void> {
@@ -261,11 +264,11 @@ export class AgentPool {
     return budget.reserve(task.id, { limits: settings.limits ?? {}, shares }, expected);
   }
 
-  #outfit(task: TaskRecord, errand?: AgentCallbackTask): Promise<AgentSetup> {
-    const kept = this.#outfits.get(task.id);
+  #agentSetup(task: TaskRecord, callbackTask?: AgentCallbackTask): Promise<AgentSetup> {
+    const kept = this.#agentSetups.get(task.id);
     if (kept) return kept;
-    const made = errand?.outfit() ?? this.#outfitOfAgent(task);
-    this.#outfits.set(task.id, made);
+    const made = callbackTask?.agentSetup() ?? this.#outfitOfAgent(task);
+    this.#agentSetups.set(task.id, made);
     return made;
   }
 
@@ -276,13 +279,13 @@ export class AgentPool {
     if (kind !== "agent" || endedWithProcess) throw new Error("It ended with its process and cannot go on.");
     const definition = findAgent(agentName, options.agents());
     if (!definition) throw new Error(`There is no agent "${agentName}" any more.`);
-    return within(task, await options.outfit(task, definition));
+    return within(task, await options.agentSetup(task, definition));
   }
 
   async #release(id: string): Promise<void> {
-    const outfit = this.#outfits.get(id);
-    this.#outfits.delete(id);
-    await (await outfit?.catch(() => undefined))?.release();
+    const agentSetup = this.#agentSetups.get(id);
+    this.#agentSetups.delete(id);
+    await (await agentSetup?.catch(() => undefined))?.release();
   }
 
   #emitOf(agentId: string): Emit {
@@ -330,7 +333,7 @@ export function sessionAgents(
 interface AgentWork {
   readonly messages: readonly TaskMessage[];
   readonly io: TurnPorts;
-  readonly errand?: AgentCallbackTask;
+  readonly callbackTask?: AgentCallbackTask;
 }
 
 /** Loads the schema check only for tasks that declare an output schema, because most do not. */

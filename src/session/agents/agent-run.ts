@@ -1,4 +1,5 @@
 /** Runs one turn of a subagent: the same loop in the same log, under its own id. */
+import { defined } from "../../lib/defined.ts";
 import { quoted, wrapped } from "../../lib/quoting.ts";
 import { type Outcome, runLoop } from "../../loop/loop.ts";
 import type { LimitReached } from "../../loop/run.ts";
@@ -46,7 +47,7 @@ export interface AgentTurn {
   /** The agent's own description, for hooks. */
   readonly agentDescription: string;
   readonly messages: readonly TaskMessage[];
-  readonly outfit: AgentSetup;
+  readonly agentSetup: AgentSetup;
   readonly settings: RunSettings;
   readonly conversation: Conversation;
   readonly emit: Emit;
@@ -91,16 +92,16 @@ export async function runAgentTurn(turn: AgentTurn): Promise<TurnEnd> {
 const stopReasons = { done: "end_turn", error: "error", limit: "limit", aborted: "cancelled" } as const;
 
 async function work(turn: AgentTurn, how: { stop: AbortSignal; gate: Gate }): Promise<Outcome> {
-  const { task, outfit, settings, emit, conversation, broker, hooks } = turn;
+  const { task, agentSetup, settings, emit, conversation, broker, hooks } = turn;
   const { spec } = task;
   await brief(turn, turn.check);
   // The session's file-access handler serves only the main agent; an agent discovers its own instructions, if it has
   // any.
   const { onFileAccess: _, ...shared } = settings;
-  const found = new Discoveries(outfit);
+  const found = new Discoveries(agentSetup);
   const run = startRun({
     ...shared,
-    ...outfit,
+    ...agentSetup,
     emit,
     history: new History(conversation, settings.log),
     inbox: {
@@ -116,26 +117,26 @@ async function work(turn: AgentTurn, how: { stop: AbortSignal; gate: Gate }): Pr
     source: "subagent",
     cacheKey: `${settings.log.sessionId}/${task.id}`,
     agent: { id: task.id, name: spec.agentName, parentId: task.parentId },
-    ...(turn.priority && { priority: turn.priority }),
+    ...defined({ priority: turn.priority }),
     limitReached: (expected) => turn.limitReached(expected),
     settled: () => turn.settled(),
     beforeStopping: how.gate.beforeStopping,
-    ...(outfit.discover && { onFileAccess: (path, toolName) => found.look(path, toolName) }),
+    ...(agentSetup.discover && { onFileAccess: (path, toolName) => found.look(path, toolName) }),
   });
   return runLoop(run);
 }
 
 /** Instructions that an agent discovered, held until its next model call. */
 class Discoveries {
-  readonly #outfit: Pick<AgentSetup, "discover">;
+  readonly #agentSetup: Pick<AgentSetup, "discover">;
   #waiting: EventData<"system.notification">[] = [];
 
-  constructor(outfit: Pick<AgentSetup, "discover">) {
-    this.#outfit = outfit;
+  constructor(agentSetup: Pick<AgentSetup, "discover">) {
+    this.#agentSetup = agentSetup;
   }
 
   async look(triggerFile: string, triggerTool: string): Promise<void> {
-    for (const { path: sourcePath, text: content } of (await this.#outfit.discover?.(triggerFile)) ?? []) {
+    for (const { path: sourcePath, text: content } of (await this.#agentSetup.discover?.(triggerFile)) ?? []) {
       const kind = { type: "instruction_discovered", sourcePath, triggerFile, triggerTool } as const;
       this.#waiting.push({ content, kind });
     }
@@ -148,7 +149,7 @@ class Discoveries {
 
 /** Emits the turn's messages. The first turn also has the hook's context, the prelude and the output schema. */
 async function brief(turn: AgentTurn, check: OutputCheck | undefined): Promise<void> {
-  const { task, messages, emit, outfit, hooks, signal } = turn;
+  const { task, messages, emit, agentSetup, hooks, signal } = turn;
   const parts: string[] = [];
   if (!task.isBriefed) {
     if (hooks?.has("subagentStart")) {
@@ -156,7 +157,7 @@ async function brief(turn: AgentTurn, check: OutputCheck | undefined): Promise<v
       const said = await hooks.fire("subagentStart", about, signal);
       if (said.additionalContext) parts.push(said.additionalContext);
     }
-    if (outfit.prelude) parts.push(outfit.prelude);
+    if (agentSetup.prelude) parts.push(agentSetup.prelude);
   }
   for (const [index, message] of messages.entries()) {
     const before = index === 0 ? parts : [];
@@ -183,7 +184,7 @@ function whoIs({ task, transcriptPath }: AgentTurn) {
     agentDisplayName: spec.agentDisplayName,
     agentId: id,
     agentType: spec.agentName,
-    ...(parentId !== undefined && { parentAgentId: parentId }),
+    ...defined({ parentAgentId: parentId }),
   };
 }
 

@@ -1,6 +1,7 @@
 import { basename, join } from "node:path";
 import { modelChoices } from "../../agents/model-choices.ts";
 import { findAgent, suggestAgent } from "../../agents/names.ts";
+import { defined } from "../../lib/defined.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import type { Registry } from "../../tasks/registry.ts";
 import type { TaskRecord } from "../../tasks/task-record.ts";
@@ -16,7 +17,7 @@ const MAX_WAIT_MS = 24 * 60 * 60 * 1000;
 interface AgentTasksParts {
   readonly agentId: string | undefined;
   readonly registry: Registry;
-  readonly errands: CallbackTasks;
+  readonly callbackTasks: CallbackTasks;
   readonly options: AgentPoolOptions;
   /** Agents named by the user. They may be started even if models cannot choose them. */
   readonly named?: readonly string[];
@@ -27,7 +28,7 @@ interface AgentTasksParts {
  * permissions.
  */
 export function agentTasks(what: AgentTasksParts): Tasks {
-  const { agentId, registry, errands, options } = what;
+  const { agentId, registry, callbackTasks, options } = what;
   const known = (id: string): string => {
     const meant =
       registry.get(id)?.id ??
@@ -41,15 +42,15 @@ export function agentTasks(what: AgentTasksParts): Tasks {
     async read({ id, wait, timeoutMs, sinceTurn, toolCallId }, signal) {
       const task = known(id);
       const reader = { agentId, toolCallId };
-      if (wait) await registry.wait(task, { timeoutMs, signal, reader, ...(sinceTurn !== undefined && { sinceTurn }) });
+      if (wait) await registry.wait(task, { timeoutMs, signal, reader, ...defined({ sinceTurn }) });
       else await registry.wait(task, { timeoutMs: 0, signal, reader });
       signal.throwIfAborted();
-      return registry.report(task, { viewer: agentId, ...(sinceTurn !== undefined && { sinceTurn }) });
+      return registry.report(task, { viewer: agentId, ...defined({ sinceTurn }) });
     },
     async write(target, message) {
       const send = async (id: string): Promise<MessageReceipt> => {
         const task = registry.get(id);
-        return (task && (await errands.tell(task, message))) ?? registry.send(id, message, agentId);
+        return (task && (await callbackTasks.tell(task, message))) ?? registry.send(id, message, agentId);
       };
       const ids =
         "ids" in target
@@ -57,7 +58,7 @@ export function agentTasks(what: AgentTasksParts): Tasks {
           : registry.list({ viewer: agentId, scope: target.scope, includeEnded: false }).map(({ id }) => id);
       return Promise.all(ids.map((id) => send(id)));
     },
-    list: ({ scope, includeEnded }) => registry.list({ viewer: agentId, includeEnded, ...(scope && { scope }) }),
+    list: ({ scope, includeEnded }) => registry.list({ viewer: agentId, includeEnded, ...defined({ scope }) }),
     async stop(id, toolCallId) {
       const task = known(id);
       const relation = registry.relationOf(agentId, task);
@@ -82,11 +83,9 @@ async function start(what: AgentTasksParts, request: TaskRequest, signal: AbortS
   const cast = await options.cast({
     definition,
     parentTools: parent?.tools ?? null,
-    ...(parent?.spec.model !== undefined && { parentModel: parent.spec.model }),
+    ...defined({ parentModel: parent?.spec.model }),
     toolCallId: request.toolCallId,
-    ...(request.model !== undefined && { model: request.model }),
-    ...(request.reasoningEffort !== undefined && { reasoningEffort: request.reasoningEffort }),
-    ...(isolation && { isolation }),
+    ...defined({ model: request.model, reasoningEffort: request.reasoningEffort, isolation }),
   });
   signal.throwIfAborted();
   // A notice may arrive after an agent's last model call, so an agent waits for its subagents.
@@ -95,12 +94,12 @@ async function start(what: AgentTasksParts, request: TaskRequest, signal: AbortS
   const worktree = cast.worktree ?? (parent && treeOf(parent));
   const outputSchema = request.outputSchema ?? definition.outputSchema;
   const key = {
-    ...(agentId !== undefined && { parentId: agentId }),
+    ...defined({ parentId: agentId }),
     toolCallId: request.toolCallId,
     agentDisplayName: definition.displayName,
   };
   const runsHere = options.sessionBased === false && request.factoryRunId === undefined;
-  const forget = runsHere ? what.errands.add(key, executorOf(definition, options)) : undefined;
+  const forget = runsHere ? what.callbackTasks.add(key, executorOf(definition, options)) : undefined;
   const created = registry.create({
     ...key,
     name: request.name,
@@ -114,9 +113,7 @@ async function start(what: AgentTasksParts, request: TaskRequest, signal: AbortS
     model: cast.model,
     tools: cast.tools === null ? null : [...cast.tools],
     ...((limits || request.costUsd !== undefined) && { limits: taskLimits({ ...limits, ...costOf(request, limits) }) }),
-    ...(request.reasoningEffort !== undefined && { reasoningEffort: request.reasoningEffort }),
-    ...(request.factoryRunId !== undefined && { factoryRunId: request.factoryRunId }),
-    ...(worktree !== undefined && { worktree }),
+    ...defined({ reasoningEffort: request.reasoningEffort, factoryRunId: request.factoryRunId, worktree }),
     ...(outputSchema && { outputSchema: outputSchema as NonNullable<TaskRequest["outputSchema"]> }),
   });
   created.catch(() => forget?.());

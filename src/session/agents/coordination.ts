@@ -2,7 +2,9 @@
  * Coordinated workers. They are ordinary tasks: in the registry, in the log, run by the loop, with the permissions of
  * the requesting agent. Unlike other tasks, they get their tools and prompt from the call.
  */
+
 import type { AgentDefinition } from "../../agents/agent.ts";
+import { defined } from "../../lib/defined.ts";
 import type { Stamp } from "../../lib/stamp.ts";
 import type { LimitReached } from "../../loop/run.ts";
 import { patientProvider } from "../../model/patient-provider.ts";
@@ -31,8 +33,8 @@ export interface CoordinationParts {
   /** The requesting agent; undefined: the main agent. */
   readonly agentId: string | undefined;
   readonly registry: Registry;
-  readonly errands: CallbackTasks;
-  readonly options: Pick<AgentPoolOptions, "outfit" | "workersRefused">;
+  readonly callbackTasks: CallbackTasks;
+  readonly options: Pick<AgentPoolOptions, "agentSetup" | "workersRefused">;
   readonly ledger: Ledger;
   readonly stamp: Stamp;
   /** Returns the current tools of the requesting agent. */
@@ -83,24 +85,23 @@ async function runWorker(
   worker: WorkerSpec,
   how: { signal: AbortSignal; onId(taskId: string): void },
 ): Promise<WorkerEnd> {
-  const { agentId, registry, errands, ledger, stamp } = parts;
+  const { agentId, registry, callbackTasks, ledger, stamp } = parts;
   const { signal } = how;
   const state: WorkerState = {};
   const began = stamp.monotonic();
   const key = {
-    ...(agentId !== undefined && { parentId: agentId }),
+    ...defined({ parentId: agentId }),
     toolCallId: worker.parentCallId,
     agentDisplayName: worker.displayName,
   };
-  const forget = errands.add(key, errandOf(parts, worker, state));
+  const forget = callbackTasks.add(key, errandOf(parts, worker, state));
   try {
     const parent = agentId === undefined ? undefined : registry.get(agentId);
     const worktree = parent && treeOf(parent);
     const { id } = await registry.create({
       ...key,
       ...newTask(worker),
-      ...(parent?.spec.model !== undefined && { model: parent.spec.model }),
-      ...(worktree !== undefined && { worktree }),
+      ...defined({ model: parent?.spec.model, worktree }),
     });
     how.onId(id);
     const task = await ended(id, parts, { signal, toolCallId: worker.parentCallId });
@@ -161,11 +162,15 @@ function errandOf(parts: CoordinationParts, worker: WorkerSpec, state: WorkerSta
   return {
     async run(task, _io, asAgent) {
       const end = await asAgent({
-        outfit: async () => {
-          const outfit = await parts.options.outfit(task, definitionOf(worker));
+        agentSetup: async () => {
+          const agentSetup = await parts.options.agentSetup(task, definitionOf(worker));
           const tools = worker.provide(parts.tools()).map((tool) => heeded(tool, state));
-          const provider = patientProvider(outfit.model.provider, worker.limits.requestMs);
-          return { ...outfit, model: { ...outfit.model, provider }, offer: { system: worker.systemPrompt, tools } };
+          const provider = patientProvider(agentSetup.model.provider, worker.limits.requestMs);
+          return {
+            ...agentSetup,
+            model: { ...agentSetup.model, provider },
+            offer: { system: worker.systemPrompt, tools },
+          };
         },
         limitReached: () => limitOf(worker.limits, parts.ledger.own(task.id), state),
       });

@@ -1,4 +1,5 @@
 /** MCP calls that continue in the background, as tasks of the registry. */
+import { defined } from "../../lib/defined.ts";
 import { clip } from "../../lib/text.ts";
 import type { TurnEnd } from "../../tasks/ports.ts";
 import type { Registry } from "../../tasks/registry.ts";
@@ -13,7 +14,7 @@ import { asToolError } from "./agent-tasks.ts";
 interface McpTasksParts {
   readonly agentId: string | undefined;
   readonly registry: Registry;
-  readonly errands: CallbackTasks;
+  readonly callbackTasks: CallbackTasks;
 }
 
 const AGENT_NAME = "mcp-task";
@@ -29,10 +30,10 @@ async function start(
   parts: McpTasksParts,
   { call, work, signal }: { call: McpTaskCall; work: McpWork; signal: AbortSignal },
 ): Promise<ToolResult> {
-  const { agentId, registry, errands } = parts;
+  const { agentId, registry, callbackTasks } = parts;
   const { toolCallId, serverName, toolName } = call;
   const key = {
-    ...(agentId !== undefined && { parentId: agentId }),
+    ...defined({ parentId: agentId }),
     toolCallId,
     agentDisplayName: clip(`${serverName}/${toolName}`, 200),
   };
@@ -47,7 +48,7 @@ async function start(
     isRun = true;
     return work(io);
   };
-  const forget = errands.add(key, errandOf(run, { onBegun, onEnd: () => forget() }));
+  const forget = callbackTasks.add(key, errandOf(run, { onBegun, onEnd: () => forget() }));
   // A notice may arrive after an agent's last model call, so an agent waits for its calls.
   const mode = agentId === undefined ? "background" : "sync";
   const { id, queued } = await registry
@@ -139,10 +140,7 @@ function progressOf(status: McpTaskStatus): Omit<McpTaskProgress, "updatedAt"> {
   return {
     taskId,
     status: state,
-    ...(message !== undefined && { message }),
-    ...(progress !== undefined && { progress }),
-    ...(total !== undefined && { total }),
-    ...(warning !== undefined && { warning }),
+    ...defined({ message, progress, total, warning }),
   };
 }
 

@@ -1,5 +1,7 @@
 /** Runs a sidekick: the same loop as other agents, with smaller limits. Its only output is its inbox messages. */
+
 import { filledIn } from "../../commands/lines.ts";
+import { defined } from "../../lib/defined.ts";
 import { stoppable } from "../../lib/node/stoppable.ts";
 import { quoted } from "../../lib/quoting.ts";
 import { clip } from "../../lib/text.ts";
@@ -110,16 +112,16 @@ export class SidekickRun implements Life {
     const { settings, hooks, conversation, emit } = this.#parts;
     const messages = await this.#take();
     const actor = this.#actor();
-    const outfit = await this.#outfit(actor);
+    const agentSetup = await this.#agentSetup(actor);
     const { sessionId: session } = settings.log;
-    const place = { session, sessionId: `${session}/${actor.id}`, cwd: outfit.cwd };
+    const place = { session, sessionId: `${session}/${actor.id}`, cwd: agentSetup.cwd };
     try {
       await closeOpen(conversation, emit);
       return await runAgentTurn({
         task: actor,
         agentDescription: this.#parts.definition.description,
         messages,
-        outfit,
+        agentSetup,
         settings: { ...settings, streaming: false },
         conversation,
         emit: (type, data) => this.#say(type, data),
@@ -139,7 +141,7 @@ export class SidekickRun implements Life {
         activity: () => undefined,
       });
     } finally {
-      await outfit.release();
+      await agentSetup.release();
     }
   }
 
@@ -179,16 +181,16 @@ export class SidekickRun implements Life {
     };
   }
 
-  async #outfit(actor: Actor): Promise<AgentSetup> {
+  async #agentSetup(actor: Actor): Promise<AgentSetup> {
     const { options, definition, notes, cast } = this.#parts;
-    const outfit = await options.outfit(actor, definition);
-    const { system, tools } = outfit.offer;
+    const agentSetup = await options.agentSetup(actor, definition);
+    const { system, tools } = agentSetup.offer;
     // An MCP server cannot vouch for its own tools: only those that the user allows by name are offered.
     const isGiven = ({ name, from }: Tool): boolean =>
-      from?.kind === "mcp" ? allowsByName(outfit.policy.rules, from) : cast.tools.includes(name);
-    const prelude = [outfit.prelude, ...notes].filter((text) => text !== undefined && text !== "").join("\n\n");
+      from?.kind === "mcp" ? allowsByName(agentSetup.policy.rules, from) : cast.tools.includes(name);
+    const prelude = [agentSetup.prelude, ...notes].filter((text) => text !== undefined && text !== "").join("\n\n");
     return {
-      ...outfit,
+      ...agentSetup,
       ...(prelude !== "" && { prelude }),
       offer: {
         system: `${system}\n\n${rulesText.trim()}`,
@@ -213,7 +215,7 @@ export class SidekickRun implements Life {
           const triggerId = this.#current?.id;
           const entryId = await send({
             ...{ senderName: definition.name, senderType: SENDER_TYPE, summary: oneLine(summary), content },
-            ...(triggerId !== undefined && { triggerId }),
+            ...defined({ triggerId }),
           });
           this.#sent++;
           return entryId;

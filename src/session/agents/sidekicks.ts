@@ -34,7 +34,7 @@ export interface SidekickOptions {
   consider(definition: SidekickDefinition): Promise<{ readonly notes: readonly string[] } | undefined>;
   /** Resolves its read-only tools and its model. */
   cast(definition: SidekickDefinition): Promise<{ readonly tools: readonly string[]; readonly model: string }>;
-  outfit(actor: Actor, definition: SidekickDefinition): Promise<AgentSetup>;
+  agentSetup(actor: Actor, definition: SidekickDefinition): Promise<AgentSetup>;
   warn(message: string): void;
 }
 

@@ -2,7 +2,9 @@
  * Makes an output schema explicit so that a validator checks all of it. Adds implied types and describes required
  * names. Throws for anything that cannot be checked.
  */
+
 import { forbiddenKey } from "../../hooks/bounded-json.ts";
+import { defined } from "../../lib/defined.ts";
 import { isObject, type Json } from "../../lib/json.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 
@@ -118,6 +120,6 @@ function withoutSiblings(schema: Node): Node {
   const { $ref, $defs, definitions, ...rest } = schema;
   const isPlain = Object.keys(rest).every((name) => ANNOTATIONS.has(name) || name.startsWith("x-"));
   if ($ref === undefined || isPlain) return schema;
-  const shared = { ...($defs !== undefined && { $defs }), ...(definitions !== undefined && { definitions }) };
+  const shared = { ...defined({ $defs, definitions }) };
   return { ...shared, allOf: [{ $ref }, rest] };
 }

@@ -1,3 +1,4 @@
+import { defined } from "../../lib/defined.ts";
 import type { ModelCall } from "../../loop/run.ts";
 import type { Emit, EventData } from "../../protocol/event.ts";
 import type { SessionModel } from "../session-model.ts";
@@ -45,10 +46,7 @@ function requestFacts(
   return {
     ...(first !== undefined && { outputTtftMs: Math.round(first) }),
     ...(first !== undefined && steps > 0 && { interTokenLatencyMs: Math.round((durationMs - first) / steps) }),
-    ...(maxOutputTokens !== undefined && { maxOutputTokens }),
-    ...(model.contextWindow !== undefined && { maxPromptTokens: model.contextWindow }),
-    ...(reasoningEffort !== undefined && { reasoningEffort }),
-    ...(reasoningSummary !== undefined && { reasoningSummary }),
+    ...defined({ maxOutputTokens, maxPromptTokens: model.contextWindow, reasoningEffort, reasoningSummary }),
     ...(origin && { interactionType: origin.interactionType }),
     ...(origin?.interactionType === "conversation-subagent" && { initiator: "sub-agent" }),
   };

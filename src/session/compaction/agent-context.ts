@@ -1,7 +1,9 @@
 /** The context of one agent. It is measured before each model call and compacted in time. */
+
 import { chooseCut } from "../../context/compact-cut.ts";
 import { type Replacements, replacedMessages, replacementsToFit } from "../../context/compact-shorten.ts";
 import { messageTokens } from "../../context/compact-tokens.ts";
+import { defined } from "../../lib/defined.ts";
 import type { Redactor } from "../../lib/redact/redact.ts";
 import type { Stamp } from "../../lib/stamp.ts";
 import type { LimitReached } from "../../loop/run.ts";
@@ -164,7 +166,7 @@ export class AgentContext {
     if (messagesLength < MIN_MESSAGES.manual || this.#cut("all") < 1) {
       return refused("There is too little in the conversation to summarise.");
     }
-    return this.#compact({ trigger, kind: "blocking", focus, extent: "all", ...(signal && { signal }) });
+    return this.#compact({ trigger, kind: "blocking", focus, extent: "all", ...defined({ signal }) });
   }
 
   /** Cancels a background compaction. Returns true if there was one. */

@@ -1,5 +1,7 @@
 /** The model call that writes a summary. Its text is not an answer: it is collected, counted and returned. */
+
 import { messageTokens } from "../../context/compact-tokens.ts";
+import { defined } from "../../lib/defined.ts";
 import { estimateTokens } from "../../lib/tokens.ts";
 import { untilAborted } from "../../lib/until-aborted.ts";
 import { ModelError } from "../../model/model-error.ts";
@@ -77,8 +79,7 @@ async function ask(
   const { statusCode, kind } = error ?? {};
   return {
     ...{ ok: false, error: message, usage, durationMs },
-    ...(statusCode !== undefined && { statusCode }),
-    ...(kind && { kind }),
+    ...defined({ statusCode, kind }),
   };
 }
 

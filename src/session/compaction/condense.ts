@@ -9,6 +9,7 @@
  * rules.
  * - Increase `CONDENSE_RULES` if the rules or the shape of the state change. Older snapshots are then ignored.
  */
+import { defined } from "../../lib/defined.ts";
 import { addUsage } from "../../model/provider.ts";
 import type { EventData, EventOf, SessionEvent } from "../../protocol/event.ts";
 import type { SnapshotRules } from "../../store/log/snapshot.ts";
@@ -183,8 +184,7 @@ function stateOf(agentId: string | undefined, conversation: Conversation, tasks:
     ...(task && {
       task: {
         toolCalls: task.usage.toolCalls,
-        ...(task.model !== undefined && { model: task.model }),
-        ...(task.latestIntent !== undefined && { latestIntent: task.latestIntent }),
+        ...defined({ model: task.model, latestIntent: task.latestIntent }),
         recentActivity: [...task.recentActivity],
       },
     }),
@@ -298,7 +298,7 @@ function states(facts: Facts, end: SessionEvent, tally: { before: Tally; left: T
     id: `state-${agentId ?? "main"}`,
     timestamp: end.timestamp,
     parentId: null,
-    ...(agentId !== undefined && { agentId }),
+    ...defined({ agentId }),
     type: "troupe.agent_state" as const,
     data: { ...data, dropped: agentId === undefined ? dropped : nothing },
   }));

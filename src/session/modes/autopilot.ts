@@ -4,7 +4,9 @@
  * stopped, out of budget, or makes no progress.
  * The policy is a pure function of the last run's facts; `fly` executes it through ports.
  */
+
 import { filledIn } from "../../commands/lines.ts";
+import { defined } from "../../lib/defined.ts";
 import { quoted } from "../../lib/quoting.ts";
 import { clip, fenced } from "../../lib/text.ts";
 import checkFailedText from "./autopilot-check-failed.md";
@@ -214,7 +216,7 @@ function seen(flight: Flight, facts: RunFacts): Flight {
   const { last, continues, still, lastCheck } = flight;
   const isRepeated = facts.calls === "" || facts.calls === last?.calls || facts.answer === last?.answer;
   const isStill = continues > 0 && !facts.changed && isRepeated;
-  return { continues, still: isStill ? still + 1 : 0, last: facts, ...(lastCheck !== undefined && { lastCheck }) };
+  return { continues, still: isStill ? still + 1 : 0, last: facts, ...defined({ lastCheck }) };
 }
 
 function verdictOf(stop: Exclude<Stop, { kind: "done" }>): Verdict {

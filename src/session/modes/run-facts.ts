@@ -1,3 +1,4 @@
+import { defined } from "../../lib/defined.ts";
 import type { SessionEvent } from "../../protocol/event.ts";
 import type { Outcome } from "../turn/turn-runner.ts";
 import type { RunFacts, Stop } from "./autopilot.ts";
@@ -58,7 +59,7 @@ export function runFacts(events: readonly SessionEvent[]): RunFacts {
     }
   }
   return {
-    ...(completed && { completed }),
+    ...defined({ completed }),
     answer: answer.trim().slice(0, MAX_COMPARED_CHARACTERS),
     calls: calls.join("\n").slice(0, MAX_COMPARED_CHARACTERS),
     changed,

@@ -12,7 +12,7 @@ import { redactEventData } from "../../lib/redact/redact-event.ts";
 import type { Stamp } from "../../lib/stamp.ts";
 import type { Emit, EventData } from "../../protocol/event.ts";
 import type { EventLog } from "../event-log.ts";
-import { isSameRequest, type LeftRequest, toolCallOf, waitsForLater } from "./pending-requests.ts";
+import { isSameRequest, type PendingRequest, toolCallOf, waitsForLater } from "./pending-requests.ts";
 import {
   type Answers,
   type AnyAnswer,
@@ -90,7 +90,7 @@ export class Broker {
   /** Results of recent requests, for late answers. */
   readonly #past = new Map<string, Acceptance>();
   /** Requests of an earlier process that have not been made again yet. */
-  readonly #adopted = new Map<Entry, LeftRequest>();
+  readonly #adopted = new Map<Entry, PendingRequest>();
   readonly #left = new Set<string>();
   #isClosed = false;
   #closedFor: string | undefined;
@@ -160,7 +160,7 @@ export class Broker {
   }
 
   /** Adopts requests of an earlier process. They are pending under their old ids and can be answered. */
-  adopt(requests: readonly LeftRequest[]): void {
+  adopt(requests: readonly PendingRequest[]): void {
     for (const left of requests) {
       const request = { ...left.data, kind: left.kind, requestId: left.requestId } as AnyRequest;
       const entry = newEntry(request, left.toolCallId);
@@ -287,7 +287,7 @@ export class Broker {
     return undefined;
   }
 
-  #drop(entry: Entry, { kind, requestId, answer }: LeftRequest): void {
+  #drop(entry: Entry, { kind, requestId, answer }: PendingRequest): void {
     this.#adopted.delete(entry);
     if (answer) return;
     this.#end(entry, "cancelled");
@@ -375,7 +375,7 @@ export function newBroker(
 
 interface Adopted {
   readonly entry: Entry;
-  readonly left: LeftRequest;
+  readonly left: PendingRequest;
 }
 
 const isRefusal = (outcome: AnyOutcome | undefined): outcome is Answers["permission"] =>

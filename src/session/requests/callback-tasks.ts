@@ -19,7 +19,7 @@ export interface CallbackTask {
 }
 
 export interface AgentCallbackTask {
-  outfit(): Promise<AgentSetup>;
+  agentSetup(): Promise<AgentSetup>;
   /** Checked before the budgets. */
   limitReached(): LimitReached | undefined;
 }
@@ -28,37 +28,37 @@ export interface AgentCallbackTask {
 type CallbackTaskKey = Pick<TaskRecord["spec"], "parentId" | "toolCallId" | "agentDisplayName">;
 
 export class CallbackTasks {
-  readonly #errands = new Map<string, CallbackTask>();
+  readonly #callbackTasks = new Map<string, CallbackTask>();
 
   /**
    * Registers a callback. Call it before creating the task, which may run before its id is known. Returns a function
    * that undoes this.
    */
-  add(of: CallbackTaskKey, errand: CallbackTask): () => void {
+  add(of: CallbackTaskKey, callbackTask: CallbackTask): () => void {
     const key = keyOf(of);
-    this.#errands.set(key, errand);
+    this.#callbackTasks.set(key, callbackTask);
     return () => {
-      if (this.#errands.get(key) === errand) this.#errands.delete(key);
+      if (this.#callbackTasks.get(key) === callbackTask) this.#callbackTasks.delete(key);
     };
   }
 
   of({ spec }: Pick<TaskRecord, "spec">): CallbackTask | undefined {
-    return this.#errands.get(keyOf(spec));
+    return this.#callbackTasks.get(keyOf(spec));
   }
 
   /** Removes the executor of an agent that has ended. */
   ended({ spec }: Pick<TaskRecord, "spec">): void {
-    if (this.of({ spec })?.definition) this.#errands.delete(keyOf(spec));
+    if (this.of({ spec })?.definition) this.#callbackTasks.delete(keyOf(spec));
   }
 
   /** Passes a message to an MCP task. Returns undefined for other tasks, which receive messages in the usual way. */
   async tell(task: TaskRecord, message: string): Promise<MessageReceipt | undefined> {
     if (task.spec.kind !== "mcp-task") return undefined;
     const { id, status } = task;
-    const errand = this.of(task);
-    if (!errand?.tell || status !== "running") return { id, outcome: "refused", error: NO_MESSAGES };
+    const callbackTask = this.of(task);
+    if (!callbackTask?.tell || status !== "running") return { id, outcome: "refused", error: NO_MESSAGES };
     try {
-      await errand.tell(message);
+      await callbackTask.tell(message);
       return { id, outcome: "delivered" };
     } catch (cause) {
       const reason = cause instanceof Error ? cause.message : String(cause);

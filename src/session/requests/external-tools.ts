@@ -1,5 +1,7 @@
 /** Tools that a client program runs. The agent uses them like any other tool; the broker carries the calls. */
+
 import * as z from "zod";
+import { defined } from "../../lib/defined.ts";
 import type { Json } from "../../lib/json.ts";
 import { quoted, quotedJson } from "../../lib/quoting.ts";
 import { clip } from "../../lib/text.ts";
@@ -144,7 +146,7 @@ function dataOf(tool: { name: string; extension: string }, result: () => ToolRes
   } catch (error) {
     if (!(error instanceof ToolError)) throw error;
     const { code, telemetry } = error;
-    throw new ToolError(quoted(error.message), { code, cause: error, ...(telemetry && { telemetry }) });
+    throw new ToolError(quoted(error.message), { code, cause: error, ...defined({ telemetry }) });
   }
 }
 
@@ -185,7 +187,7 @@ function resultOf(call: { name: string; args: Json }, answer: { result?: Json; e
   if (!parsed.success) return { content: answer.result === undefined ? "" : JSON.stringify(answer.result) };
   const { textResultForLlm: content, resultType, sessionLog, toolTelemetry: telemetry, toolReferences } = parsed.data;
   if (resultType !== "success") {
-    throw new ToolError(content, { code: resultType satisfies ToolErrorCode, ...(telemetry && { telemetry }) });
+    throw new ToolError(content, { code: resultType satisfies ToolErrorCode, ...defined({ telemetry }) });
   }
   const binaries = (wanted: "image" | "resource"): Image[] =>
     (parsed.data.binaryResultsForLlm ?? [])
@@ -193,15 +195,14 @@ function resultOf(call: { name: string; args: Json }, answer: { result?: Json; e
       .map(({ data, mimeType, description }) => ({
         data,
         mimeType,
-        ...(description !== undefined && { description }),
+        ...defined({ description }),
       }));
   const [images, resources] = [binaries("image"), binaries("resource")];
   return {
     content,
-    ...(sessionLog !== undefined && { detailedContent: sessionLog }),
+    ...defined({ detailedContent: sessionLog }),
     ...(images.length > 0 && { images }),
     ...(resources.length > 0 && { resources }),
-    ...(telemetry && { telemetry }),
-    ...(toolReferences && { toolReferences }),
+    ...defined({ telemetry, toolReferences }),
   };
 }

@@ -2,6 +2,7 @@
  * Answers requests of MCP servers during a tool call. Elicitation is passed to the session's clients as a request of
  * kind "elicitation". Sampling requires a permission and runs on the session's model, within its budget.
  */
+import { defined } from "../../lib/defined.ts";
 import { clip } from "../../lib/text.ts";
 import { decide } from "../../permissions/decide.ts";
 import { TroupeError } from "../../protocol/errors.ts";
@@ -15,7 +16,7 @@ import {
 } from "../../tools/mcp/requests.ts";
 import type { Session } from "../session.ts";
 import { callModelOnce } from "../turn/single-call.ts";
-import { permitAside } from "./permit-aside.ts";
+import { permitOutsideCall } from "./permit-outside-call.ts";
 import type { RequestData } from "./requests.ts";
 
 /** Returns the answers that this session can currently give. The server is not offered missing ones. */
@@ -48,7 +49,7 @@ async function elicit(
   const data: RequestData<"elicitation"> = {
     message,
     elicitationSource: serverName,
-    ...(toolCallId !== undefined && { toolCallId }),
+    ...defined({ toolCallId }),
     ...(request.mode === "url"
       ? { mode: "url", url: request.url }
       : { mode: "form", requestedSchema: request.requestedSchema }),
@@ -98,7 +99,8 @@ async function sample(
       maxTokens,
     },
   };
-  if (!(await permitAside(session, access, signal))) throw new Error("The user did not allow this sampling request.");
+  if (!(await permitOutsideCall(session, access, signal)))
+    throw new Error("The user did not allow this sampling request.");
   const call = { turnId: "mcp-sampling", system: systemPrompt, tools: [], maxOutputTokens: maxTokens };
   const { text, stop } = await callModelOnce(session, { ...call, messages: messages.map(asMessage) }, signal).catch(
     (error: unknown) => {

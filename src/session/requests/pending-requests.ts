@@ -5,7 +5,7 @@ import type { AnyAnswer, RequestKind } from "./requests.ts";
 /** Kinds of requests that a later process can resume. */
 export type PendingKind = "permission" | "external_tool" | "user_input" | "exit_plan_mode";
 
-export interface LeftRequest {
+export interface PendingRequest {
   readonly kind: PendingKind;
   readonly requestId: string;
   readonly toolCallId: string;
@@ -32,7 +32,7 @@ export function toolCallOf(data: object, options: { readonly toolCallId?: string
  * Compares a call's new request with its pending one. A user approves exactly what is shown, so a permission for
  * something else is a different request.
  */
-export function isSameRequest(left: LeftRequest, asked: object): "same" | "changed" | "other" {
+export function isSameRequest(left: PendingRequest, asked: object): "same" | "changed" | "other" {
   if (left.kind !== "permission") return "same";
   if (left.isElsewhere) return left.answer === undefined ? "changed" : "other";
   const [before, now] = [left.data, asked] as Partial<EventData<"permission.requested">>[];

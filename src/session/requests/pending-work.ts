@@ -2,19 +2,20 @@
  * Work that a process left when it ended: calls that waited for a client, and their requests.
  * Only calls that certainly have not run here are resumed: a call without a permission yet, a question, a client tool.
  */
+import { defined } from "../../lib/defined.ts";
 import type { Json } from "../../lib/json.ts";
 import { REDACTED } from "../../lib/redact/redact.ts";
-import type { LeftCall, PendingTurn } from "../../loop/run.ts";
+import type { PendingCall, PendingTurn } from "../../loop/run.ts";
 import type { EventData, SessionEvent } from "../../protocol/event.ts";
 import type { ToolCall } from "../../protocol/message.ts";
 import type { Conversation } from "../conversation.ts";
 import { isCanvasTool } from "./canvas-tool-names.ts";
 import { externalTool } from "./external-tools.ts";
-import type { LeftRequest } from "./pending-requests.ts";
+import type { PendingRequest } from "./pending-requests.ts";
 
 export interface PendingWork {
   readonly turn: PendingTurn;
-  readonly requests: readonly LeftRequest[];
+  readonly requests: readonly PendingRequest[];
 }
 
 /** Returns undefined if nothing is pending. `cwd` is the session's current working directory. */
@@ -117,8 +118,8 @@ function tracesOf(events: readonly SessionEvent[], ids: ReadonlySet<string>): Ma
 }
 
 interface GoingOn {
-  readonly left: LeftCall;
-  readonly requests: readonly LeftRequest[];
+  readonly left: PendingCall;
+  readonly requests: readonly PendingRequest[];
 }
 
 function goingOn(made: ToolCall, trace: Trace | undefined): GoingOn | undefined {
@@ -154,7 +155,7 @@ function withPermissions(call: ToolCall, { permissions }: Trace): GoingOn | unde
   const otherwise = own && externalTool({ name, description: own.toolDescription });
   const ask = hook?.kind === "hook" ? (hook.hookMessage ?? "") : undefined;
   return {
-    left: { call, ...(otherwise && { otherwise }), ...(ask !== undefined && { ask }) },
+    left: { call, ...defined({ otherwise, ask }) },
     requests: asked.map(([requestId, { request, result }]) => ({
       ...{ kind: "permission" as const, requestId, toolCallId, data: { permissionRequest: request } },
       ...(result && result.kind !== "cancelled" && { answer: result }),

@@ -1,4 +1,5 @@
 import { basename, dirname, join, resolve } from "node:path";
+import { defined } from "../../lib/defined.ts";
 import type { JudgedCall, Run } from "../../loop/run.ts";
 import { INTERRUPTED } from "../../loop/run-calls.ts";
 import { decide } from "../../permissions/decide.ts";
@@ -168,8 +169,7 @@ async function deniedByHook(
 ): Promise<Verdict> {
   await announceHook(options, request, {
     kind: "denied-by-permission-request-hook",
-    ...(message !== undefined && { message }),
-    ...(interrupt !== undefined && { interrupt }),
+    ...defined({ message, interrupt }),
   });
   const told = `Denied by permissionRequest hook: ${message ?? "No reason provided"}`;
   return { allowed: false, by: "hook", reason: message ?? "denied by a hook", message: told };

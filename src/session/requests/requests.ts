@@ -2,6 +2,7 @@
  * The kinds of requests that the broker carries, their answers and their events. This folder holds permission and client
  * requests, client tools, and the recovery of both after a restart.
  */
+import { defined } from "../../lib/defined.ts";
 import type { Json } from "../../lib/json.ts";
 import type { Emit, EventData } from "../../protocol/event.ts";
 import type { PlanAction } from "../../tools/user/user.ts";
@@ -28,7 +29,7 @@ export function completedData(kind: RequestKind, outcome: AnyOutcome, reason: st
   switch (kind) {
     case "permission":
       if (outcome !== "cancelled") return { result: { kind: COULD_NOT_ASK } };
-      return { result: { kind: "cancelled", ...(reason !== undefined && { reason }) } };
+      return { result: { kind: "cancelled", ...defined({ reason }) } };
     case "elicitation":
       return { action: "cancel" };
     case "exit_plan_mode":

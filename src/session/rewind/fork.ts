@@ -1,6 +1,8 @@
 /** The content of a session's fork: the conversation up to an event, and the files that belong to it. */
+
 import { readdir, readFile } from "node:fs/promises";
 import { join, sep } from "node:path";
+import { defined } from "../../lib/defined.ts";
 import { parseJson } from "../../lib/json.ts";
 import { filesInShared } from "../../lib/node/shared-folder.ts";
 import { TroupeError } from "../../protocol/errors.ts";
@@ -47,7 +49,7 @@ export async function forkFacts(scan: (what: Scan) => Promise<Scanned>, toEventI
     facts = newFacts();
     return (event) => addFact(facts, event);
   };
-  const { count, isFound } = await scan({ types: FACT_TYPES, begin, ...(toEventId !== undefined && { toEventId }) });
+  const { count, isFound } = await scan({ types: FACT_TYPES, begin, ...defined({ toEventId }) });
   if (!isFound) throw new TroupeError("usage", `Event ${toEventId} not found in this session.`);
   if (count === 0) throw new TroupeError("usage", "There is nothing before the beginning of a session to fork.");
   return { count, ...facts };

@@ -6,6 +6,7 @@
 
 import type { KeptChange } from "../../checkpoints/checkpoints.ts";
 import type { FileHistory } from "../../checkpoints/file-history.ts";
+import { defined } from "../../lib/defined.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import type { EventData, EventOf, SessionEvent } from "../../protocol/event.ts";
 import { viewBefore, viewUpTo } from "../../store/log/rewound.ts";
@@ -154,7 +155,7 @@ export class Rewinds {
       const lastEventId = view.at(-1)?.id;
       await place.commit(view, {
         ...data,
-        ...(lastEventId !== undefined && { lastEventId }),
+        ...defined({ lastEventId }),
         ...(planned && planned.plan.steps.length > 0 && { files: planned.name }),
         ...(ended.length > 0 && { endedSchedules: ended }),
       });

@@ -15,7 +15,7 @@ interface SessionRewindsParts {
   readonly log: EventLog;
   readonly emit: Emit;
   readonly conversation: Conversation;
-  readonly company: AgentPool | undefined;
+  readonly agentPool: AgentPool | undefined;
   readonly working: MessageQueue;
   readonly inbox: PendingMessages;
   readonly modes: ModeState;
@@ -85,7 +85,7 @@ export class SessionRewinds {
   }
 
   #open(): Promise<Rewinds> {
-    const { options, log, company, working, inbox } = this.#parts;
+    const { options, log, agentPool, working, inbox } = this.#parts;
     this.#opening ??= import("./rewinds.ts").then(
       ({ Rewinds: Made }) =>
         new Made({
@@ -95,10 +95,10 @@ export class SessionRewinds {
           everything: () => options.log.everything(),
           newId: () => options.stamp.id("rewind"),
           files: options.fileHistory,
-          isBusy: () => inbox.size > 0 || (company?.isBusy ?? false),
+          isBusy: () => inbox.size > 0 || (agentPool?.isBusy ?? false),
           alone: (work) => working.alone(work),
           rest: async () => {
-            await company?.rest();
+            await agentPool?.rest();
             await options.compactions?.reset();
             await log.repair();
           },
@@ -113,7 +113,7 @@ export class SessionRewinds {
 
   /** Rebuilds all state after a rewind. */
   async #rewound({ upToEventId, eventsRemoved }: EventData<"troupe.rewound">): Promise<void> {
-    const { options, log, emit, conversation, company, inbox, modes, refold, writeSummary } = this.#parts;
+    const { options, log, emit, conversation, agentPool, inbox, modes, refold, writeSummary } = this.#parts;
     const { events } = log;
     refold();
     inbox.forgetNotices();
@@ -121,7 +121,7 @@ export class SessionRewinds {
     options.onRewound?.(events);
     void emit("session.snapshot_rewind", { upToEventId, eventsRemoved });
     await closeOpen(conversation, emit);
-    await company?.rewound(events);
+    await agentPool?.rewound(events);
     await writeSummary().catch(() => undefined); // lists fall back to the log
   }
 }

@@ -1,3 +1,4 @@
+import { defined } from "../../lib/defined.ts";
 import type { Emit, EventData } from "../../protocol/event.ts";
 import type { PromptAndTools } from "../session-model.ts";
 import type { SessionHooks } from "./hooked-calls.ts";
@@ -10,7 +11,7 @@ interface AcceptedPrompt {
   readonly emit: Emit;
   readonly hooks: SessionHooks | undefined;
   readonly offer: PromptAndTools;
-  readonly introduction: SessionPreamble;
+  readonly preamble: SessionPreamble;
   readonly model: string;
   /** Set for the first message that this process accepts. */
   readonly source: "new" | "resume" | undefined;
@@ -33,10 +34,10 @@ export function takesTime({ offer, hooks, source }: Pick<AcceptedPrompt, "offer"
  * given one instead of the model.
  */
 export async function acceptPrompt(message: Incoming, parts: AcceptedPrompt): Promise<string | undefined> {
-  const { emit, offer, introduction, model, signal } = parts;
+  const { emit, offer, preamble, model, signal } = parts;
   await untilAborted(offer.ready?.(signal), signal);
   const said = message.notice ? undefined : await hooked(userMessage(message, parts.delivery), parts);
-  introduction.before(emit, { model, offer });
+  preamble.before(emit, { model, offer });
   await parts.deliverNotices(emit);
   if (message.notice) await emit("system.notification", message.notice);
   if (!said) return undefined;
@@ -54,7 +55,7 @@ async function hooked(prompt: EventData<"user.message">, parts: AcceptedPrompt):
   const plain = async (): Promise<HookedPrompt> => ({ before: [], prompt: await shownAs(prompt, form), after: [] });
   if (!promptIsHooked(hooks, source !== undefined)) return plain();
   try {
-    return await hookPrompt(hooks, prompt, { signal, form, ...(source && { source }) });
+    return await hookPrompt(hooks, prompt, { signal, form, ...defined({ source }) });
   } catch (error) {
     if (signal.aborted) return plain();
     throw error;

@@ -105,7 +105,7 @@ export class Attempts {
 
   #agentPorts() {
     const { agents } = this.#rules;
-    return agents ? this.#parts.companyNaming(agents) : this.#parts.company;
+    return agents ? this.#parts.agentPoolNaming(agents) : this.#parts.agentPool;
   }
 
   #newStop() {

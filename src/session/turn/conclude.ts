@@ -1,3 +1,4 @@
+import { defined } from "../../lib/defined.ts";
 import type { Outcome } from "../../loop/loop.ts";
 import type { ModelError } from "../../model/model-error.ts";
 import type { Emit, EventData } from "../../protocol/event.ts";
@@ -25,8 +26,7 @@ export async function conclude(
       return emit("session.error", {
         errorType: kind,
         message: hint ? `${message}. ${hint}` : message,
-        ...(code !== undefined && { errorCode: code }),
-        ...(statusCode !== undefined && { statusCode }),
+        ...defined({ errorCode: code, statusCode }),
         ...remediation(outcome.error),
         ...(seat?.insteadOf(outcome.error) !== undefined && { eligibleForAutoSwitch: true }),
       });

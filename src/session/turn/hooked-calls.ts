@@ -1,5 +1,6 @@
 import type { Hooks } from "../../hooks/fire.ts";
 import type { HookInput, HookInputs, HookOutput, HookPoint } from "../../hooks/points.ts";
+import { defined } from "../../lib/defined.ts";
 import type { Json } from "../../lib/json.ts";
 import type { AroundCalls, BeforeCall } from "../../loop/run.ts";
 import type { Emit } from "../../protocol/event.ts";
@@ -35,8 +36,7 @@ export function sessionHooks(hooks: Hooks, { session, ...place }: HookPlace, emi
     // An input combines the common fields with those of this point.
     fire: (point, input, signal) =>
       hooks.fire(point, { ...place, sessionId: sessionId(point), ...input } as HookInput<typeof point>, {
-        ...(signal && { signal }),
-        ...(emit && { emit }),
+        ...defined({ signal, emit }),
       }),
   };
 }
@@ -59,7 +59,7 @@ export function hookedCalls(hooks: SessionHooks | undefined, source?: "mcp_app")
   const told = ({ name: toolName, arguments: toolArgs }: ToolCall) => ({
     toolName,
     toolArgs,
-    ...(source && { source }),
+    ...defined({ source }),
   });
   return {
     async before(call, signal) {
@@ -83,7 +83,7 @@ export function hookedCalls(hooks: SessionHooks | undefined, source?: "mcp_app")
       }
       const added = context.filter((text) => text !== undefined && text !== "").join("\n\n");
       return {
-        ...(content !== undefined && { content }),
+        ...defined({ content }),
         ...(end.ok && failure !== undefined && { failure }),
         ...(added !== "" && { context: added }),
       };
@@ -99,7 +99,7 @@ function beforeCall(said: HookOutput<"preToolUse">): BeforeCall {
   if (said.handled) return { kind: "answer", content: said.responseContent ?? "" };
   return {
     kind: "go",
-    ...(said.modifiedArgs !== undefined && { arguments: said.modifiedArgs }),
+    ...defined({ arguments: said.modifiedArgs }),
     ...(said.permissionDecision === "allow" && { approvedBy: "a preToolUse hook" }),
     ...(said.permissionDecision === "ask" && { ask: reason ?? "A hook wants a person to look at this call." }),
     ...(said.additionalContext && { context: said.additionalContext }),
@@ -115,7 +115,7 @@ export function hookOpinion(hooks: SessionHooks | undefined) {
     const { behavior, message, interrupt } = await hooks.fire("permissionRequest", input, signal);
     if (behavior === "allow") return { kind: "allow", by: "a permissionRequest hook" };
     if (behavior !== "deny") return { kind: "none" };
-    return { kind: "deny", ...(message !== undefined && { message }), ...(interrupt !== undefined && { interrupt }) };
+    return { kind: "deny", ...defined({ message, interrupt }) };
   };
 }
 

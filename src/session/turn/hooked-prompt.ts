@@ -1,3 +1,4 @@
+import { defined } from "../../lib/defined.ts";
 import type { EventData } from "../../protocol/event.ts";
 import type { SessionHooks } from "./hooked-calls.ts";
 
@@ -58,7 +59,7 @@ export async function hookPrompt(
     before,
     prompt: shown === typed ? prompt : { ...prompt, transformedContent: shown },
     after,
-    ...(answer !== undefined && { answer }),
+    ...defined({ answer }),
   };
 }
 

@@ -1,4 +1,5 @@
 /** `web_search` by the session's model: a separate request in which the provider searches and cites. */
+import { defined } from "../../lib/defined.ts";
 import { estimateTokens } from "../../lib/tokens.ts";
 import { untilAborted } from "../../lib/until-aborted.ts";
 import type { LimitReached } from "../../loop/run.ts";
@@ -116,7 +117,7 @@ function cited(text: string, citations: Citations | undefined): Pick<SearchAnswe
     const snippet = citations?.spans
       .flatMap(({ references }) => references)
       .find((one) => one.sourceId === id)?.citedText;
-    return { url, title, ...(snippet !== undefined && { snippet }) };
+    return { url, title, ...defined({ snippet }) };
   });
   return { text: shown, hits };
 }

@@ -1,5 +1,6 @@
 import type { ToolLimits } from "../../commands/command.ts";
 import type { StopGate } from "../../commands/gate.ts";
+import { defined } from "../../lib/defined.ts";
 import type { Json } from "../../lib/json.ts";
 import type { TraceContext } from "../../lib/trace-context.ts";
 import type { GivenAttachment } from "../../protocol/define-event.ts";
@@ -240,9 +241,9 @@ export function userMessage(
     delivery,
     interactionId,
     messageId: interactionId,
-    ...(source !== undefined && { source }),
+    ...defined({ source }),
     ...(attachments && { attachments: [...attachments] }),
-    ...(agentMode !== undefined && { agentMode }),
+    ...defined({ agentMode }),
   };
 }
 
@@ -262,10 +263,7 @@ export function incoming(messageId: string, options: SendOptions, attachments: r
     content: prompt,
     mode,
     ...(attachments.length > 0 && { attachments }),
-    ...(displayPrompt !== undefined && { displayPrompt }),
-    ...(source !== undefined && { source }),
-    ...(agentMode !== undefined && { agentMode }),
-    ...(answering && { answering }),
+    ...defined({ displayPrompt, source, agentMode, answering }),
   };
 }
 
@@ -276,5 +274,5 @@ export function queuedMessage({
   rules = answering?.kept,
   ...message
 }: Incoming): EventData<"troupe.message_queued"> {
-  return { ...message, ...(attachments && { attachments: [...attachments] }), ...(rules && { rules }) };
+  return { ...message, ...(attachments && { attachments: [...attachments] }), ...defined({ rules }) };
 }

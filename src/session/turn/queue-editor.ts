@@ -1,3 +1,4 @@
+import { defined } from "../../lib/defined.ts";
 import type { GivenAttachment } from "../../protocol/define-event.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import type { Attachment, Emit } from "../../protocol/event.ts";
@@ -52,10 +53,7 @@ export class QueueEditor {
     const { content: prompt, displayPrompt, source, agentMode, answering, attachments } = message;
     const copy = {
       prompt,
-      ...(displayPrompt !== undefined && { displayPrompt }),
-      ...(source !== undefined && { source }),
-      ...(agentMode !== undefined && { agentMode }),
-      ...(answering && { answering }),
+      ...defined({ displayPrompt, source, agentMode, answering }),
     };
     const made = await this.#parts.enqueue({ ...copy, ...(attachments && { attachments: [...attachments] }) });
     this.move(made.messageId, inbox.waiting.queued.findIndex((one) => one.messageId === messageId) + 1);
@@ -70,7 +68,7 @@ export class QueueEditor {
     const known = this.#parts.inbox.waiting.queued.find((one) => one.messageId === messageId);
     if (!known) return false;
     const { displayPrompt: _, ...rest } = known;
-    return this.#replace({ ...rest, content: prompt, ...(displayPrompt !== undefined && { displayPrompt }) });
+    return this.#replace({ ...rest, content: prompt, ...defined({ displayPrompt }) });
   }
 
   /**

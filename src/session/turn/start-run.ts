@@ -1,3 +1,4 @@
+import { defined } from "../../lib/defined.ts";
 import type { Redactor } from "../../lib/redact/redact.ts";
 import { readTraceContext, type TraceContext } from "../../lib/trace-context.ts";
 import { RepeatedFailures } from "../../loop/repeated-failures.ts";
@@ -95,7 +96,7 @@ export function startRun(parts: RunParts): Run {
     stamp: parts.stamp,
     streaming: parts.streaming ?? false,
     source: parts.source,
-    ...(parts.originatingMessageId !== undefined && { originatingMessageId: parts.originatingMessageId }),
+    ...defined({ originatingMessageId: parts.originatingMessageId }),
     request,
     emit,
     inbox: {
@@ -107,9 +108,8 @@ export function startRun(parts: RunParts): Run {
     failures,
     nextTurnId: () => String(turns++),
     ...conversationPorts(parts, { context, shown, failures }),
-    permit: permitter({ ...parts, ...(opinion && { opinion }), refuses: refusals(parts) }),
-    ...(around && { around }),
-    ...(parts.outside && { outside: parts.outside }),
+    permit: permitter({ ...parts, ...defined({ opinion }), refuses: refusals(parts) }),
+    ...defined({ around, outside: parts.outside }),
     ports: toolPorts(parts, request),
     beforeStopping: parts.beforeStopping,
     bound: outputBound(parts, shown),
@@ -197,19 +197,21 @@ function requestOf(parts: RunParts, origin: RequestOrigin): Run["request"] {
     cacheKey: parts.cacheKey,
     origin,
     ...(agent && { agent: { id: agent.id, name: agent.name } }),
-    ...(priority && { priority }),
-    ...(model.maxOutputTokens !== undefined && { maxOutputTokens: model.maxOutputTokens }),
-    ...(reasoningEffort !== undefined && { reasoningEffort }),
-    ...(reasoningSummary !== undefined && { reasoningSummary }),
-    ...(requestHeaders && { headers: requestHeaders }),
-    ...(parts.responseFormat && { responseFormat: parts.responseFormat }),
+    ...defined({
+      priority,
+      maxOutputTokens: model.maxOutputTokens,
+      reasoningEffort,
+      reasoningSummary,
+      headers: requestHeaders,
+      responseFormat: parts.responseFormat,
+    }),
     ...(parts.citations && { citations: true }),
   };
 }
 
 /** Returns the parts that a model search shares with the run's other requests. */
 function searchRequest({ stream, origin, agent, priority }: Run["request"]): ModelSearch["request"] {
-  return { stream, ...(origin && { origin }), ...(agent && { agent }), ...(priority && { priority }) };
+  return { stream, ...defined({ origin, agent, priority }) };
 }
 
 /** Runs calls of client tools, emitted as those of the calling agent. */
@@ -277,7 +279,7 @@ async function keepBinaries(
       assetId,
       byteLength: bytes.length,
       mimeType,
-      ...(description !== undefined && { description }),
+      ...defined({ description }),
     });
   }
   return kept;

@@ -67,15 +67,15 @@ export interface TurnRunnerParts {
   readonly emit: Emit;
   readonly conversation: Conversation;
   readonly history: History;
-  readonly introduction: SessionPreamble;
+  readonly preamble: SessionPreamble;
   readonly budget: Budget;
   readonly inbox: PendingMessages;
   readonly broker: Broker;
   readonly hooks: SessionHooks | undefined;
   /** The agents that work for the main agent, if it may have any. */
-  readonly company: AgentPorts | undefined;
+  readonly agentPool: AgentPorts | undefined;
   /** Returns the same, plus agents that the user has named and that models cannot choose. */
-  companyNaming(agents: readonly string[]): AgentPorts | undefined;
+  agentPoolNaming(agents: readonly string[]): AgentPorts | undefined;
   /** May replace the outcome of a message. */
   settle(outcome: Outcome): Promise<Outcome>;
   /** Rebuilds the conversation from the log. */
@@ -158,12 +158,12 @@ export class TurnRunner {
 
   /** Runs one tool for a client, outside the conversation. */
   async callTool(call: ToolCall, signal: AbortSignal): Promise<RequestedEnd> {
-    const { settings, emit, hooks, history, broker, company } = this.#parts;
+    const { settings, emit, hooks, history, broker, agentPool } = this.#parts;
     await this.#parts.log.repair();
     await untilAborted(settings.offer.ready?.(signal), signal);
     const run = startRun({
       ...settings,
-      ports: { ...settings.ports, ...company },
+      ports: { ...settings.ports, ...agentPool },
       ...{ emit, hooks, history, broker, signal },
       inbox: { deliver: async () => undefined },
       source: "top_level",
@@ -208,7 +208,7 @@ export class TurnRunner {
 
   /** Puts a message into the log. Returns its rules, and the answer if a hook has given one. */
   async #accept(message: Incoming, signal: AbortSignal, delivery: Delivery): Promise<Begun> {
-    const { settings, emit, hooks, introduction } = this.#parts;
+    const { settings, emit, hooks, preamble } = this.#parts;
     await this.#closeWhatIsOpen();
     const source = this.#begun ? undefined : this.#source;
     const wasIdle = delivery.waiting !== undefined;
@@ -226,7 +226,7 @@ export class TurnRunner {
     if (rules?.trace) settings.tracing?.expect(message.messageId, rules.trace);
     const limits = rules?.tools && new LimitedTools(rules.tools, settings.cwd);
     const answer = await acceptPrompt(message, {
-      ...{ emit, hooks, offer, introduction, model: modelName(model), source, signal, form: settings, status },
+      ...{ emit, hooks, offer, preamble, model: modelName(model), source, signal, form: settings, status },
       delivery: wasIdle ? "idle" : "queued",
       deliverNotices: (say) => this.#parts.inbox.deliverNotices(limits?.withoutAdvice(say) ?? say),
     });
@@ -239,10 +239,10 @@ export class TurnRunner {
 
   /** Prepares the rest of a turn that an earlier process left. */
   async #resume(signal: AbortSignal): Promise<Begun> {
-    const { settings, emit, introduction } = this.#parts;
+    const { settings, emit, preamble } = this.#parts;
     const { offer, model } = settings;
     await untilAborted(offer.ready?.(signal), signal);
-    introduction.before(emit, { model: modelName(model), offer });
+    preamble.before(emit, { model: modelName(model), offer });
     return { rules: await this.#rulesOfLeft() };
   }
 

@@ -1,4 +1,4 @@
-/** What goes on beside the conversation, in one row: the plan, workflows, autopilot, scheduled prompts. */
+/** Shows the activity beside the conversation in one row: the plan, workflows, autopilot, scheduled prompts. */
 import { plural } from "../../lib/text.ts";
 import type { View } from "../../view/view.ts";
 import { safeLine } from "../screen/safe.ts";

@@ -105,7 +105,7 @@ test("found paths lose their dot; what was not shown is counted", () => {
   expect(parsePaths(answer("./a", true))).toEqual({ paths: [], total: 0, cut: false });
 });
 
-test("of a preview the last, broken path is left out", () => {
+test("omits the last, broken path of a preview", () => {
   expect(parsePaths(answer(TOO_LARGE))).toEqual({ paths: ["src/a.ts", "src/b.ts"], total: 2, cut: true });
 });
 
@@ -121,7 +121,7 @@ test("hits are path, line and text, colons in the text included", () => {
   expect(parseHits(answer("No matches found."))).toEqual({ hits: [], cut: false });
 });
 
-test("a shell's output comes without its exit; a failure is none", () => {
+test("reads a shell's output without its exit code, and nothing from a failure", () => {
   expect(parseShell(answer(" M a.ts\n<exited with exit code 0>"))).toBe(" M a.ts");
   expect(parseShell(answer("fatal: no repository\n<exited with exit code 128>"))).toBeUndefined();
   expect(parseShell(undefined)).toBeUndefined();

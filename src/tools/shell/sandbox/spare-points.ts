@@ -47,7 +47,7 @@ export class SparePoints {
       try {
         return work(true);
       } finally {
-        fs.unlinkSync(this.#lock);
+        attempt(() => fs.unlinkSync(this.#lock));
       }
     }
     throw new Error(`Another troupe process holds ${this.#lock}. If there is none, remove that file.`);

@@ -1,3 +1,4 @@
+import { defined } from "../../lib/defined.ts";
 import { decide } from "../../permissions/decide.ts";
 import { isRememberable, permissionRequest } from "../../permissions/request.ts";
 import type { Access } from "../../protocol/permission.ts";
@@ -13,7 +14,7 @@ const PATIENCE_MS = 10 * 60_000;
  * Judges an access that is not an agent's call: by rules, approvals and modes, then by hooks, then by asking. No answer
  * means denied.
  */
-export async function permitAside(session: Session, access: Access, signal: AbortSignal): Promise<boolean> {
+export async function permitOutsideCall(session: Session, access: Access, signal: AbortSignal): Promise<boolean> {
   const { policy, grants } = session.permissions;
   const { cwd } = session.workspace;
   const question = { access, toolName: access.kind, cwd };
@@ -23,7 +24,7 @@ export async function permitAside(session: Session, access: Access, signal: Abor
   const facts = { isRememberable: isRememberable(known, question) };
   const request = permissionRequest(question, undefined, facts) as PermissionRequest;
   const opinion = hookOpinion(session.permissions.hooks);
-  const opinions = { emit: session.history.emit, broker: session.requests, signal, ...(opinion && { opinion }) };
+  const opinions = { emit: session.history.emit, broker: session.requests, signal, ...defined({ opinion }) };
   const verdict = await judgeUnasked(opinions, { question, decision, request });
   if (verdict) return verdict.allowed;
   const how = { signal, timeoutMs: PATIENCE_MS };
