@@ -168,10 +168,6 @@ const LONG_FUNCTIONS_LEFT = {
   "web/page/parts/lanes.tsx": 1,
   "web/page/parts/replay-bar.tsx": 1,
   "web/page/parts/virtual-list.tsx": 1,
-  "web/page/views/agent.tsx": 2,
-  "web/page/views/changes.tsx": 1,
-  "web/page/views/compare.tsx": 1,
-  "web/page/views/memory.tsx": 1,
   "web/page/views/sessions.tsx": 1,
 };
 

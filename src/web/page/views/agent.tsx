@@ -31,24 +31,7 @@ export function AgentPanel({ model, view, agent, isLive }: PanelProps): JSX.Elem
       </p>
       {chain.length > 0 && <p class="waits">waits: {waitText(chain)}</p>}
       {isLive && !isExported.value && <Actions model={model} agent={agent} />}
-      <dl>
-        {!isMain && <Fact name="type">{sanitise(agent.displayName || agent.name)}</Fact>}
-        {agent.model !== undefined && <Fact name="model">{sanitise(agent.model)}</Fact>}
-        {agent.createdAt > 0 && <Fact name="time">{duration(Math.max(0, end - agent.startedAt))}</Fact>}
-        <Fact name="model calls">{count(agent.turns)}</Fact>
-        <Fact name="tools">{count(agent.spent.tools)}</Fact>
-        <Fact name="tokens in">{`${tokens(agent.spent.inputTokens)} (${tokens(agent.spent.cacheReadTokens)} cached)`}</Fact>
-        <Fact name="tokens out">{tokens(agent.spent.outputTokens)}</Fact>
-        <Fact name="cost">{exactMoney(agent.spent.costUsd)}</Fact>
-        {agent.subtree.costUsd !== agent.spent.costUsd && (
-          <Fact name="with its agents">{exactMoney(agent.subtree.costUsd)}</Fact>
-        )}
-        {agent.context && (
-          <Fact name="context">{`${tokens(agent.context.currentTokens)} of ${tokens(agent.context.tokenLimit)}`}</Fact>
-        )}
-        {agent.worktree !== undefined && <Fact name="worktree">{sanitise(agent.worktree)}</Fact>}
-        {agent.lastTool && <Fact name="last tool">{sanitise(agent.lastTool.title)}</Fact>}
-      </dl>
+      <Facts agent={agent} revision={model.revision.value} end={end} />
       {agent.error !== undefined && <p class="error">{sanitise(agent.error)}</p>}
       {agent.prompt !== "" && (
         <details open>
@@ -89,6 +72,38 @@ export function AgentPanel({ model, view, agent, isLive }: PanelProps): JSX.Elem
   );
 }
 
+interface FactsProps {
+  readonly agent: AgentView;
+  /** The end of its time, or now. */
+  readonly end: number;
+  /** The agent changes in place; a new number draws it again. */
+  readonly revision: number;
+}
+
+function Facts({ agent, end }: FactsProps): JSX.Element {
+  const isMain = agent.kind === "main";
+  return (
+    <dl>
+      {!isMain && <Fact name="type">{sanitise(agent.displayName || agent.name)}</Fact>}
+      {agent.model !== undefined && <Fact name="model">{sanitise(agent.model)}</Fact>}
+      {agent.createdAt > 0 && <Fact name="time">{duration(Math.max(0, end - agent.startedAt))}</Fact>}
+      <Fact name="model calls">{count(agent.turns)}</Fact>
+      <Fact name="tools">{count(agent.spent.tools)}</Fact>
+      <Fact name="tokens in">{`${tokens(agent.spent.inputTokens)} (${tokens(agent.spent.cacheReadTokens)} cached)`}</Fact>
+      <Fact name="tokens out">{tokens(agent.spent.outputTokens)}</Fact>
+      <Fact name="cost">{exactMoney(agent.spent.costUsd)}</Fact>
+      {agent.subtree.costUsd !== agent.spent.costUsd && (
+        <Fact name="with its agents">{exactMoney(agent.subtree.costUsd)}</Fact>
+      )}
+      {agent.context && (
+        <Fact name="context">{`${tokens(agent.context.currentTokens)} of ${tokens(agent.context.tokenLimit)}`}</Fact>
+      )}
+      {agent.worktree !== undefined && <Fact name="worktree">{sanitise(agent.worktree)}</Fact>}
+      {agent.lastTool && <Fact name="last tool">{sanitise(agent.lastTool.title)}</Fact>}
+    </dl>
+  );
+}
+
 function Actions({ model, agent }: Pick<PanelProps, "model" | "agent">): JSX.Element {
   void model.revision.value;
   const sessionId = model.id;
@@ -96,15 +111,11 @@ function Actions({ model, agent }: Pick<PanelProps, "model" | "agent">): JSX.Ele
   const run = (method: string, params: Readonly<Record<string, unknown>>, done: string): void =>
     void attempt(call(method, { sessionId, ...params }), done);
   if (agent.kind === "main") {
+    const stop = (): void => run("session.interruptMainTurn", { flushQueued: true }, "Stopped the main agent.");
     return (
       <div class="actions">
         {isBusy && (
-          <button
-            type="button"
-            class="danger"
-            data-action="stop"
-            onClick={() => run("session.interruptMainTurn", { flushQueued: true }, "Stopped the main agent.")}
-          >
+          <button type="button" class="danger" data-action="stop" onClick={stop}>
             Stop the turn
           </button>
         )}

@@ -57,39 +57,52 @@ export function ChangesTab({ model }: TabProps): JSX.Element {
       {blame.value && <BlameCard blame={blame.value} onClose={() => (blame.value = undefined)} />}
       {shown === undefined && <p class="hint">Reading the changes…</p>}
       {shown?.length === 0 && <p class="hint">No file was changed with a checkpoint.</p>}
-      {shown?.map((step) => {
-        const origin = about.get(step.toolCallId);
-        return (
-          <section key={step.seq} class="change">
-            <header>
-              <strong title={step.path}>{sanitise(shortPath(step.path))}</strong>
-              <span class="hint">
-                {step.kind} by {sanitise(origin?.agent ?? "main agent")}
-                {origin?.tool === undefined ? "" : ` with ${sanitise(origin.tool)}`}, {clock(Date.parse(step.time))}
-                {origin?.prompt === undefined ? "" : ` · ${sanitise(origin.prompt)}`}
-              </span>
-              <button type="button" onClick={() => void undo(step.toolCallId)}>
-                Undo back to here
-              </button>
-            </header>
-            {step.diff === undefined ? (
-              <p class="hint">No diff: not text, too large, or changed again by others.</p>
-            ) : (
-              <Diff
-                diff={step.diff}
-                label={`Changes of ${step.path}`}
-                onComment={(line, words) => void comment(model, origin?.agentId ?? "", { step, line, words })}
-                onBlame={(line) =>
-                  void attempt(call<Blame>("web.blame", { path: step.path, line: line.now })).then((found) => {
-                    blame.value = found;
-                  })
-                }
-              />
-            )}
-          </section>
-        );
-      })}
+      {shown?.map((step) => (
+        <ChangeCard
+          key={step.seq}
+          {...{ model, step }}
+          origin={about.get(step.toolCallId)}
+          onUndo={() => void undo(step.toolCallId)}
+          onBlame={(found) => (blame.value = found)}
+        />
+      ))}
     </TabBody>
+  );
+}
+
+interface ChangeProps {
+  readonly model: SessionModel;
+  readonly step: ChangeStep;
+  readonly origin: CallFacts | undefined;
+  onUndo(): void;
+  onBlame(blame: Blame | undefined): void;
+}
+
+function ChangeCard({ model, step, origin, onUndo, onBlame }: ChangeProps): JSX.Element {
+  return (
+    <section class="change">
+      <header>
+        <strong title={step.path}>{sanitise(shortPath(step.path))}</strong>
+        <span class="hint">
+          {step.kind} by {sanitise(origin?.agent ?? "main agent")}
+          {origin?.tool === undefined ? "" : ` with ${sanitise(origin.tool)}`}, {clock(Date.parse(step.time))}
+          {origin?.prompt === undefined ? "" : ` · ${sanitise(origin.prompt)}`}
+        </span>
+        <button type="button" onClick={onUndo}>
+          Undo back to here
+        </button>
+      </header>
+      {step.diff === undefined ? (
+        <p class="hint">No diff: not text, too large, or changed again by others.</p>
+      ) : (
+        <Diff
+          diff={step.diff}
+          label={`Changes of ${step.path}`}
+          onComment={(line, words) => void comment(model, origin?.agentId ?? "", { step, line, words })}
+          onBlame={(line) => void attempt(call<Blame>("web.blame", { path: step.path, line: line.now })).then(onBlame)}
+        />
+      )}
+    </section>
   );
 }
 

@@ -62,16 +62,6 @@ async function readRun(id: string): Promise<Run> {
 const nameOf = (id: string): string => sanitise(rows.value.get(id)?.name ?? id).split("\n")[0] ?? id;
 
 function RunTable({ runs }: { readonly runs: readonly Run[] }): JSX.Element {
-  const merge = async ({ id, trees }: Run): Promise<void> => {
-    const [tree] = trees;
-    if (!tree) return;
-    const result = await attempt(call<{ kind: string }>("web.merge", { sessionId: id, taskId: tree.taskId }));
-    if (result)
-      tell(
-        result.kind === "merged" ? "Merged as uncommitted changes." : `Not merged: ${result.kind}`,
-        result.kind !== "merged",
-      );
-  };
   return (
     <TableBox label="Runs">
       <thead>
@@ -88,41 +78,56 @@ function RunTable({ runs }: { readonly runs: readonly Run[] }): JSX.Element {
         </tr>
       </thead>
       <tbody>
-        {runs.map((run) => {
-          const usages = usagesOf(run.events);
-          const cost = addCosts(usages.map(({ costUsd }) => costUsd));
-          const [first, last] = [run.events[0], run.events.at(-1)];
-          const time = first && last ? Date.parse(last.timestamp) - Date.parse(first.timestamp) : 0;
-          const { added, removed } = linesOf(run.changes);
-          const { passed, failed } = checksOf(run.events);
-          return (
-            <tr key={run.id}>
-              <td>
-                <a href={addressOf({ view: "session", id: run.id, tab: "run", agent: "" })}>{nameOf(run.id)}</a>
-              </td>
-              <td>{sanitise([...new Set(usages.map(({ model }) => model))].join(", "))}</td>
-              <td>{passed + failed === 0 ? "–" : `${passed} passed, ${failed} failed`}</td>
-              <td>
-                +{count(added)} −{count(removed)}
-              </td>
-              <td>{count(usages.length)}</td>
-              <td>{tokens(usages.reduce((sum, { outputTokens }) => sum + outputTokens, 0))}</td>
-              <td>{cost === null ? "unknown" : exactMoney(cost)}</td>
-              <td>{duration(time)}</td>
-              <td>
-                {run.trees.length === 0 ? (
-                  "–"
-                ) : (
-                  <button type="button" onClick={() => void merge(run)}>
-                    Merge this one
-                  </button>
-                )}
-              </td>
-            </tr>
-          );
-        })}
+        {runs.map((run) => (
+          <RunRow key={run.id} run={run} />
+        ))}
       </tbody>
     </TableBox>
+  );
+}
+
+async function merge({ id, trees }: Run): Promise<void> {
+  const [tree] = trees;
+  if (!tree) return;
+  const result = await attempt(call<{ kind: string }>("web.merge", { sessionId: id, taskId: tree.taskId }));
+  if (result)
+    tell(
+      result.kind === "merged" ? "Merged as uncommitted changes." : `Not merged: ${result.kind}`,
+      result.kind !== "merged",
+    );
+}
+
+function RunRow({ run }: { readonly run: Run }): JSX.Element {
+  const usages = usagesOf(run.events);
+  const cost = addCosts(usages.map(({ costUsd }) => costUsd));
+  const [first, last] = [run.events[0], run.events.at(-1)];
+  const time = first && last ? Date.parse(last.timestamp) - Date.parse(first.timestamp) : 0;
+  const { added, removed } = linesOf(run.changes);
+  const { passed, failed } = checksOf(run.events);
+  return (
+    <tr>
+      <td>
+        <a href={addressOf({ view: "session", id: run.id, tab: "run", agent: "" })}>{nameOf(run.id)}</a>
+      </td>
+      <td>{sanitise([...new Set(usages.map(({ model }) => model))].join(", "))}</td>
+      <td>{passed + failed === 0 ? "–" : `${passed} passed, ${failed} failed`}</td>
+      <td>
+        +{count(added)} −{count(removed)}
+      </td>
+      <td>{count(usages.length)}</td>
+      <td>{tokens(usages.reduce((sum, { outputTokens }) => sum + outputTokens, 0))}</td>
+      <td>{cost === null ? "unknown" : exactMoney(cost)}</td>
+      <td>{duration(time)}</td>
+      <td>
+        {run.trees.length === 0 ? (
+          "–"
+        ) : (
+          <button type="button" onClick={() => void merge(run)}>
+            Merge this one
+          </button>
+        )}
+      </td>
+    </tr>
   );
 }
 

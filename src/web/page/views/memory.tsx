@@ -34,86 +34,96 @@ export function KnowledgeList({ cwd }: { readonly cwd: string }): JSX.Element {
         <h2>Facts ({facts.length})</h2>
         {facts.length === 0 && <p class="hint">Nothing is remembered for this folder.</p>}
         {sorted.map((fact) => (
-          <article key={fact.id} class={`fact-card ${fact.status}`}>
-            <header>
-              <span
-                class={`state ${fact.status === "proposed" ? "state-waiting" : fact.status === "accepted" ? "state-completed" : ""}`}
-              >
-                {fact.status}
-              </span>
-              <strong>{sanitise(fact.subject)}</strong>
-              <span class="hint">
-                {fact.scope} · by {fact.author} · {sanitise(fact.source)} · votes {fact.votes} · used {fact.uses}×
-              </span>
-              {fact.status === "proposed" && (
-                <button
-                  type="button"
-                  class="primary"
-                  data-answer="yes"
-                  onClick={() => void run("web.acceptFact", { id: fact.id }, "Accepted.")}
-                >
-                  Accept
-                </button>
-              )}
-              {fact.status !== "retracted" && (
-                <button
-                  type="button"
-                  class="danger"
-                  onClick={() => void run("web.removeFact", { id: fact.id }, "Removed.")}
-                >
-                  {fact.status === "proposed" ? "Reject" : "Remove"}
-                </button>
-              )}
-            </header>
-            <p class="plain">{sanitise(fact.fact)}</p>
-            {fact.citations !== "" && <p class="hint">{sanitise(fact.citations)}</p>}
-            <details>
-              <summary>history</summary>
-              <ul>
-                {fact.history.map(({ at, action, by }, index) => (
-                  <li key={index}>
-                    {action} by {sanitise(by)}, {age(Date.parse(at), now.value)}
-                  </li>
-                ))}
-              </ul>
-            </details>
-          </article>
+          <FactCard key={fact.id} fact={fact} run={run} />
         ))}
       </section>
-      <section>
-        <h2>Board ({notes.length})</h2>
-        {notes.length === 0 && <p class="hint">The board of this folder is empty.</p>}
-        {notes.map(({ src, name, description, content }) => (
-          <article key={`${src}/${name}`} class="fact-card">
-            <header>
-              <strong>{sanitise(name)}</strong>
-              <span class="hint">
-                {src} · {sanitise(description)}
-              </span>
-            </header>
-            <Markdown text={content} />
-          </article>
-        ))}
-        {changes.length > 0 && <h2>Changes of the board</h2>}
-        {changes.map(({ id, at, action, actor, isUndone, names }) => (
-          <p key={id} class="board-change">
-            <span class="topic">{action}</span> by {sanitise(actor)}: {sanitise(names.join(", "))}{" "}
-            <span class="hint">{age(Date.parse(at), now.value)}</span>{" "}
-            {isUndone ? (
-              <span class="hint">undone</span>
-            ) : (
-              <button
-                type="button"
-                class="quiet"
-                onClick={() => void run("web.restoreBoard", { change: id }, "Undone.")}
-              >
-                undo
-              </button>
-            )}
-          </p>
-        ))}
-      </section>
+      <BoardSection notes={notes} changes={changes} run={run} />
     </TabBody>
+  );
+}
+
+type Run = (method: string, params: Readonly<Record<string, unknown>>, done: string) => Promise<void>;
+
+function FactCard({ fact, run }: { readonly fact: KnowledgeView["facts"][number]; readonly run: Run }): JSX.Element {
+  return (
+    <article class={`fact-card ${fact.status}`}>
+      <header>
+        <span
+          class={`state ${fact.status === "proposed" ? "state-waiting" : fact.status === "accepted" ? "state-completed" : ""}`}
+        >
+          {fact.status}
+        </span>
+        <strong>{sanitise(fact.subject)}</strong>
+        <span class="hint">
+          {fact.scope} · by {fact.author} · {sanitise(fact.source)} · votes {fact.votes} · used {fact.uses}×
+        </span>
+        {fact.status === "proposed" && (
+          <button
+            type="button"
+            class="primary"
+            data-answer="yes"
+            onClick={() => void run("web.acceptFact", { id: fact.id }, "Accepted.")}
+          >
+            Accept
+          </button>
+        )}
+        {fact.status !== "retracted" && (
+          <button type="button" class="danger" onClick={() => void run("web.removeFact", { id: fact.id }, "Removed.")}>
+            {fact.status === "proposed" ? "Reject" : "Remove"}
+          </button>
+        )}
+      </header>
+      <p class="plain">{sanitise(fact.fact)}</p>
+      {fact.citations !== "" && <p class="hint">{sanitise(fact.citations)}</p>}
+      <details>
+        <summary>history</summary>
+        <ul>
+          {fact.history.map(({ at, action, by }, index) => (
+            <li key={index}>
+              {action} by {sanitise(by)}, {age(Date.parse(at), now.value)}
+            </li>
+          ))}
+        </ul>
+      </details>
+    </article>
+  );
+}
+
+function BoardSection({
+  notes,
+  changes,
+  run,
+}: Pick<KnowledgeView, "notes" | "changes"> & { readonly run: Run }): JSX.Element {
+  return (
+    <section>
+      <h2>Board ({notes.length})</h2>
+      {notes.length === 0 && <p class="hint">The board of this folder is empty.</p>}
+      {notes.map(({ src, name, description, content }) => (
+        <article key={`${src}/${name}`} class="fact-card">
+          <header>
+            <strong>{sanitise(name)}</strong>
+            <span class="hint">
+              {src} · {sanitise(description)}
+            </span>
+          </header>
+          <Markdown text={content} />
+        </article>
+      ))}
+      {changes.length > 0 && <h2>Changes of the board</h2>}
+      {changes.map(({ id, at, action, actor, isUndone, names }) => (
+        <p key={id} class="board-change">
+          <span class="topic">{action}</span> by {sanitise(actor)}: {sanitise(names.join(", "))}{" "}
+          <span class="hint">{age(Date.parse(at), now.value)}</span>{" "}
+          {isUndone ? (
+            <span class="hint">undone</span>
+          ) : (
+            <button type="button" class="quiet" onClick={() => void run("web.restoreBoard", { change: id }, "Undone.")}>
+              undo
+            </button>
+          )}
+        </p>
+      ))}
+    </section>
   );
 }
 
