@@ -1,4 +1,7 @@
-/** Resolves an agent's tools when it starts. Apart from `mandatory`, the result is a subset of the parent's tools. */
+/**
+ * Resolves an agent's tools when it starts. Apart from `mandatory`, the result is a subset of the parent's tools. Tools
+ * of MCP servers that the definition declares are added later, by `runtime/agents/agent-pool-setup.ts`.
+ */
 import type { AgentDefinition } from "./agent.ts";
 import { companions } from "./tool-names.ts";
 
@@ -16,7 +19,10 @@ export interface Support {
   readonly isReadOnly?: (tool: string) => boolean;
 }
 
-/** Built-in read-only tools. `task` qualifies because a subagent never has more tools than its parent. */
+/**
+ * Built-in tools that a read-only agent may have: they change no files of the user. `task` qualifies because a subagent
+ * gets a subset of these; only the MCP servers of its own definition add to them (`runtime/mcp/agent-servers.ts`).
+ */
 const READING: ReadonlySet<string> = new Set([
   "view",
   "grep",

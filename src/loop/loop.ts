@@ -1,10 +1,14 @@
 /**
  * The agent loop. One model call is one turn: its tool calls run and their results are sent back, until the model makes
  * no more calls. The main agent and every subagent run this same function.
- * Features attach in three ways only: `run.beforeModelCall`, the provider stream, and `run.beforeStopping`. The loop
- * does not grow with them.
+ * Features attach through the ports of `Run`; the loop does not grow with them:
+ * - before each model call: `inbox`, `beforeModelCall`, `history`, `usageInfo`
+ * - the model call: `provider`, `spent`
+ * - around tool calls: `findTool`, `showTools`, `around`, `permit`, `ports`, `outside`, `failures`, `bound`,
+ *   `keepBinaries`
+ * - before it stops: `beforeStopping`
  *
- * This folder holds the loop, the model call, the tool calls and `Run`, the interface to everything else.
+ * This folder holds the loop, the model call, the tool calls and `Run`.
  */
 import type { ModelError } from "../model/model-error.ts";
 import { askModel } from "./ask-model.ts";

@@ -53,12 +53,9 @@ export interface Run {
   };
   /** The current size of the context, for clients that display it. */
   usageInfo(): EventData<"session.usage_info">;
-  /** First extension point: runs before each model call. Returns the limit that is reached, or undefined. */
+  /** Runs before each model call. Returns the limit that is reached, or undefined. */
   beforeModelCall(): Promise<LimitReached | undefined>;
-  /**
-   * Third extension point: runs before the run ends by itself. "continue" asks the model again. (The second is
-   * `provider`.)
-   */
+  /** Runs before the run ends by itself. "continue" asks the model again. */
   beforeStopping(): Promise<"stop" | "continue">;
   /** Called after each model call, whatever its outcome. */
   spent(call: ModelCall): Promise<void>;

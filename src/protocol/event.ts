@@ -1,7 +1,8 @@
 /**
  * The protocol folder: the events, errors and requests that all parts of troupe share. An event that is emitted,
- * stored, sent to clients and displayed is the same object, in the shape of the wire. A new event is one line in this
- * table. Events that the wire does not define have the prefix `troupe.`.
+ * stored, sent to clients and displayed is the same object, in the shape of the wire. `eventDefinitions` lists them
+ * all; most are in one file per topic (`task-events.ts`, `request-events.ts`, …). Events that the wire does not define
+ * have the prefix `troupe.`; those without a topic are in `own-events.ts`.
  */
 import * as z from "zod";
 import { canvasEvents } from "./canvas-events.ts";

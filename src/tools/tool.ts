@@ -99,7 +99,7 @@ export interface Tool {
   readonly name: string;
   readonly description: string;
   readonly parameters: object;
-  /** True when a call changes nothing. It may then run before its start is on disk, and again after a crash. */
+  /** True when a call changes nothing. It may then run before its start is on disk. Recovery runs no call again. */
   readonly readOnly: boolean;
   /** True when the call must not overlap with its siblings. */
   readonly exclusive: boolean;

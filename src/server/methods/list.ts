@@ -1,4 +1,7 @@
-/** Every method of the server. Each resource is a file in this folder; a new one needs one line here. */
+/**
+ * Every method of the server. Each resource is a file in this folder or in `agents/`, `host/` or `session/`. A new file
+ * needs an import and a line in the table below.
+ */
 
 import { accountsMethods } from "./accounts.ts";
 import { agentMethods } from "./agents/agent.ts";

@@ -1,4 +1,8 @@
-/** Methods of other hosts. Each responds in a form that callers handle, and changes nothing. */
+/**
+ * Methods of the contract for features that this server lacks or has only in part. Each one answers in a form that
+ * callers handle, or refuses with a hint. Some answer with facts (`commands.list`, `models.getBuiltInCatalog`, the
+ * sandbox). None changes anything.
+ */
 import * as z from "zod";
 import { providerList } from "../../model/providers/list.ts";
 import { TroupeError } from "../../protocol/errors.ts";

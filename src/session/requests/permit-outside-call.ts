@@ -20,8 +20,8 @@ export async function permitOutsideCall(session: Session, access: Access, signal
   const question = { access, toolName: access.kind, cwd };
   const known = { ...policy, session: grants.session, location: grants.location };
   const decision = decide(known, question);
-  // Both types come from the same table.
   const facts = { isRememberable: isRememberable(known, question) };
+  // The cast is safe: `permissionRequest` builds the request that the event's schema describes.
   const request = permissionRequest(question, undefined, facts) as PermissionRequest;
   const opinion = hookOpinion(session.permissions.hooks);
   const opinions = { emit: session.history.emit, broker: session.requests, signal, ...defined({ opinion }) };

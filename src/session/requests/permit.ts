@@ -101,8 +101,8 @@ interface Case {
 }
 
 async function judge(options: Permitter, { question, decision, call }: Case): Promise<Verdict> {
-  // Both types come from the same table.
   const facts = decision.decision === "ask" ? await factsOf(options, question) : {};
+  // The cast is safe: `permissionRequest` builds the request that the event's schema describes.
   const request = permissionRequest(question, call.toolCallId, facts) as PermissionRequest;
   const { approvedBy } = call;
   const verdict = await judgeUnasked(options, { question, decision, request, approvedBy });
