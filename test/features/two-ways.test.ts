@@ -203,7 +203,10 @@ describe("ORC-57 SESSION_BASED_SUBAGENTS", () => {
       await again.sendAndWait({ prompt: "ask it" });
       await again.agents.tasks?.waitForAll(HANG_MS);
       const report = await again.agents.tasks?.report("a");
-      expect([report?.task.status, report?.error]).toEqual(["idle", "It ended with its process and cannot go on."]);
+      expect([report?.task.status, report?.error]).toEqual([
+        "idle",
+        "The agent ended with its process and cannot be continued.",
+      ]);
       expect(report?.turns[0]?.response).toBe("first answer");
     });
   });

@@ -3,7 +3,7 @@
  *
  * This folder sets up and runs subagents, coordinated workers, sidekicks and typed output. The registry (`src/tasks`)
  * stores who they are and how they ended. An agent is a run of the same loop in the same log. Its permissions are a
- * subset of its parent's.
+ * subset of its parent's. So are its tools, apart from those of MCP servers that its own definition declares.
  */
 
 import { findAgent } from "../../agents/names.ts";
@@ -276,7 +276,7 @@ export class AgentPool {
     const { options } = this.#parts;
     const { kind, agentName, factoryRunId } = task.spec;
     const endedWithProcess = options.sessionBased === false && factoryRunId === undefined;
-    if (kind !== "agent" || endedWithProcess) throw new Error("It ended with its process and cannot go on.");
+    if (kind !== "agent" || endedWithProcess) throw new Error("The agent ended with its process and cannot be continued.");
     const definition = findAgent(agentName, options.agents());
     if (!definition) throw new Error(`There is no agent "${agentName}" any more.`);
     return within(task, await options.agentSetup(task, definition));
