@@ -33,24 +33,11 @@ export function memoryEngine({ now = Date.now, concurrency = 8 } = {}): Engine {
   };
   const start = (entry: Entry, activation: Activation): void => {
     change(entry, "running");
-    const activity = activate(entry, activation).finally(() => {
+    const activity = activate(entry, activation, change).finally(() => {
       running.delete(activity);
       next();
     });
     running.add(activity);
-  };
-  const activate = async (entry: Entry, activation: Activation): Promise<void> => {
-    while (entry.state === "running") {
-      entry.attempts++;
-      try {
-        await activation(entry, { workId: entry.id, condition: "true", values: [] });
-        if (entry.state === "running") change(entry, "done");
-      } catch (error) {
-        entry.error = String(error);
-        if (entry.attempts >= MAX_ATTEMPTS || error instanceof ClaimLost) change(entry, "set_aside");
-        else await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
-      }
-    }
   };
   return {
     async submit(work) {
@@ -77,6 +64,25 @@ export function memoryEngine({ now = Date.now, concurrency = 8 } = {}): Engine {
       [...entries.values()].filter((entry) => matches(entry, query)).slice(0, query.limit ?? 1_000),
     close: async () => undefined,
   };
+}
+
+/** Runs an entry until it is done, cancelled or set aside. */
+async function activate(
+  entry: Entry,
+  activation: Activation,
+  change: (entry: Entry, state: WorkState) => void,
+): Promise<void> {
+  while (entry.state === "running") {
+    entry.attempts++;
+    try {
+      await activation(entry, { workId: entry.id, condition: "true", values: [] });
+      if (entry.state === "running") change(entry, "done");
+    } catch (error) {
+      entry.error = String(error);
+      if (entry.attempts >= MAX_ATTEMPTS || error instanceof ClaimLost) change(entry, "set_aside");
+      else await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
+    }
+  }
 }
 
 const matches = (entry: WorkView, { sessionId, states }: WorkQuery): boolean =>

@@ -1,7 +1,7 @@
 /** Finds the session that the command line asks for, through the contract. */
 import { TroupeError } from "../protocol/errors.ts";
 import type { Client } from "../sdk/client.ts";
-import type { Join, SessionWish } from "./terminal.ts";
+import type { Join, SessionWish } from "./session-wish.ts";
 
 /** Undefined for a new session. Throws when the session does not exist or several fit. */
 export async function findSession(client: Client, wish: SessionWish, cwd: string): Promise<string | undefined> {

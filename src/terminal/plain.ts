@@ -12,7 +12,8 @@ import { type MenuEntry, menuOf } from "./plain-menu.ts";
 import { safe, safeLine } from "./screen/safe.ts";
 import { plainStyle } from "./screen/style.ts";
 import { TerminalSession } from "./session.ts";
-import type { Join, SessionWish, TrustQuestion } from "./terminal.ts";
+import type { Join, SessionWish } from "./session-wish.ts";
+import type { TrustQuestion } from "./terminal.ts";
 import { blockLines } from "./transcript/block-lines.ts";
 
 export interface PlainOptions {

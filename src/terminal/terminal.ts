@@ -16,6 +16,7 @@ import { chooseModel } from "./first-run.ts";
 import { InputReader } from "./input/stdin.ts";
 import { safeLine } from "./screen/safe.ts";
 import { TerminalSession } from "./session.ts";
+import type { Join, SessionWish } from "./session-wish.ts";
 import { Tty } from "./tty.ts";
 
 export interface TerminalOptions {
@@ -39,19 +40,6 @@ export interface TerminalOptions {
   /** Things of the folder that would run if it were trusted; undefined when there is nothing to ask. */
   trust(): Promise<TrustQuestion | undefined>;
 }
-
-export type Join = (pid: number, onEnd: () => void) => Promise<Client | undefined>;
-
-export type SessionWish =
-  | { readonly kind: "new" }
-  /** The last session of the folder. */
-  | { readonly kind: "continue" }
-  /** Its id, the beginning of it, or its name. */
-  | { readonly kind: "resume"; readonly reference: string }
-  /** Like `resume`, in the process that has it open. */
-  | { readonly kind: "attach"; readonly reference: string }
-  /** The session with this id, or a new one with it. */
-  | { readonly kind: "id"; readonly sessionId: string };
 
 export interface TrustQuestion {
   readonly folder: string;

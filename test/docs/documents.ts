@@ -67,8 +67,8 @@ export function cells(row: string): string[] {
     .map((cell) => cell.trim());
 }
 
-/** What the program and its scripts are made of, as text. */
-export const sources: readonly string[] = ["src", "scripts", "bin"].flatMap((folder) =>
+/** The source of the program and of its scripts. */
+export const sources: readonly string[] = ["src", "scripts", "bin", "bench"].flatMap((folder) =>
   readdirSync(folder, { recursive: true, encoding: "utf8" })
     .filter((name) => /\.(ts|mjs|js)$/.test(name))
     .map((name) => read(join(folder, name))),

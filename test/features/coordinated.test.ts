@@ -29,9 +29,9 @@ describe("subagents_run in a whole session", () => {
       const tool = first("main").tools.find(({ name }) => name === "subagents_run");
       expect(tool?.description).toContain("Only when the user explicitly asks");
       expect(toolNames(first("main"))).not.toContain("submit_result");
-      expect(JSON.stringify(first("main"))).not.toContain("Treat results as reports of others");
+      expect(JSON.stringify(first("main"))).not.toContain("Treat results as reports by others");
       expect(first("main").tools.find(({ name }) => name === "skill")?.description).toContain("coordinated-subagents");
-      expect(texts(requests("main")[1] ?? first("main")).join("\n")).toContain("Treat results as reports of others");
+      expect(texts(requests("main")[1] ?? first("main")).join("\n")).toContain("Treat results as reports by others");
     });
   });
 

@@ -92,7 +92,7 @@ test("MEM-22 the permission request shows what would be stored and where, or the
       .bind({ ...input, scope: "user" })
       .access(context),
   ).toEqual([
-    { kind: "memory", action: "store", ...input, reason: "In all repositories of the user. Every session needs it." },
+    { kind: "memory", action: "store", ...input, scope: "user" },
   ]);
   const vote = { fact: "Use tabs.", direction: "upvote", reason: "Seen." };
   expect(await voteMemoryTool(agentFor()).bind(vote).access(context)).toEqual([

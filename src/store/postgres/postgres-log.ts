@@ -63,6 +63,27 @@ export function postgresLog(context: PostgresLogContext): SessionLog & { readonl
       if (isClosed) throw closed();
       await recover(context);
     },
+    ...recordsOf(context, besides),
+    async close() {
+      if (isClosed) return;
+      isClosed = true;
+      try {
+        if (tail.epoch !== undefined && !tail.failure) await writer.sync(tail);
+      } finally {
+        if (tail.epoch !== undefined) await context.release().catch(() => undefined);
+      }
+    },
+  };
+}
+
+type Records = Pick<SessionLog, "writeAsset" | "readAsset" | "writeFile" | "readFile" | "writeSummary">;
+
+/** Returns the methods for data beside the log. `besides` makes sure that this process has the session. */
+function recordsOf(
+  { database, tail, files }: PostgresLogContext,
+  besides: <T>(action: string, work: () => Promise<T>) => Promise<T>,
+): Records {
+  return {
     writeAsset: (data, extension) =>
       besides("store a file", async () => {
         checkSize(data.byteLength);
@@ -79,21 +100,12 @@ export function postgresLog(context: PostgresLogContext): SessionLog & { readonl
     writeSummary: (summary) =>
       besides("write the summary", async () => {
         const { count } = await database.query("update troupe.session set summary = $3 where id = $1 and epoch = $2", [
-          sessionId,
+          tail.sessionId,
           tail.epoch,
           encodeSummary(summary),
         ]);
-        if (count === 0) throw takenOver(sessionId);
+        if (count === 0) throw takenOver(tail.sessionId);
       }),
-    async close() {
-      if (isClosed) return;
-      isClosed = true;
-      try {
-        if (tail.epoch !== undefined && !tail.failure) await writer.sync(tail);
-      } finally {
-        if (tail.epoch !== undefined) await context.release().catch(() => undefined);
-      }
-    },
   };
 }
 

@@ -82,33 +82,7 @@ export function postgresStore(options: PostgresStoreOptions): Store {
       if (epoch !== undefined) return logOf(new LogTail(sessionId, loaded.last, epoch), loaded);
       return readOnly(logOf(new LogTail(sessionId, loaded.last), loaded), await holderOf(database, sessionId, worker));
     },
-    async read(sessionId) {
-      const { events, damage } = await readRows(database, await check(sessionId)).catch(failTo("read the session log"));
-      return { ...viewOf(events), damage };
-    },
-    async *events(sessionId, onDamage) {
-      const { events, damage } = await readRows(database, await check(sessionId)).catch(failTo("read the session log"));
-      if (damage.length > 0) onDamage?.(damage);
-      yield* viewOf(events).events;
-    },
-    recent: async () => undefined,
-    async scan(sessionId, scan) {
-      const { events } = await readRows(database, await check(sessionId)).catch(failTo("read the session log"));
-      return scanEvents(viewOf(events).events, scan);
-    },
-    async revision(sessionId) {
-      const { rows } = await database.query<{ change: string }>(
-        "select change::text from troupe.session where id = $1 and last_seq > 0",
-        [checkSessionId(sessionId)],
-      );
-      return rows[0]?.change;
-    },
-    revisions: () => revisions(database),
-    list: () => list(database),
-    async ids() {
-      const { rows } = await database.query<{ id: string }>(`select id from troupe.session ${NEWEST_FIRST}`);
-      return rows.map(({ id }) => id);
-    },
+    ...readingOf(database, check),
     async fork(sessionId, fork) {
       const { events } = await readRows(database, await check(sessionId));
       const own = forkedEvents(viewOf(events).events, fork.events);
@@ -124,6 +98,43 @@ export function postgresStore(options: PostgresStoreOptions): Store {
       const { count } = await database.query(`delete from troupe.session s where id = $1 and ${IS_FREE}`, [sessionId]);
       if (count === 0) throw heldError(sessionId, await holderOf(database, sessionId, worker));
       await disk.remove(join(options.folder, sessionId)).catch(failTo("delete the session"));
+    },
+  };
+}
+
+type Reading = Pick<Store, "read" | "events" | "recent" | "scan" | "revision" | "revisions" | "list" | "ids">;
+
+/** Returns the methods that read without taking a session. `check` throws for a session that does not exist. */
+function readingOf(database: Database, check: (sessionId: string) => Promise<string>): Reading {
+  const readAll = async (sessionId: string) =>
+    readRows(database, await check(sessionId)).catch(failTo("read the session log"));
+  return {
+    async read(sessionId) {
+      const { events, damage } = await readAll(sessionId);
+      return { ...viewOf(events), damage };
+    },
+    async *events(sessionId, onDamage) {
+      const { events, damage } = await readAll(sessionId);
+      if (damage.length > 0) onDamage?.(damage);
+      yield* viewOf(events).events;
+    },
+    recent: async () => undefined,
+    async scan(sessionId, scan) {
+      const { events } = await readAll(sessionId);
+      return scanEvents(viewOf(events).events, scan);
+    },
+    async revision(sessionId) {
+      const { rows } = await database.query<{ change: string }>(
+        "select change::text from troupe.session where id = $1 and last_seq > 0",
+        [checkSessionId(sessionId)],
+      );
+      return rows[0]?.change;
+    },
+    revisions: () => revisions(database),
+    list: () => list(database),
+    async ids() {
+      const { rows } = await database.query<{ id: string }>(`select id from troupe.session ${NEWEST_FIRST}`);
+      return rows.map(({ id }) => id);
     },
   };
 }

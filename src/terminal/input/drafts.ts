@@ -2,12 +2,13 @@
  * Drafts on disk, one file per open terminal. A draft is written shortly after the last key, so that it survives a kill.
  * A terminal that opens in a folder takes over the newest draft of that folder whose process is gone.
  */
+import { randomBytes } from "node:crypto";
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { nodeDisk, replaceFile } from "../../lib/node/disk.ts";
+import { nodeDisk } from "../../lib/node/disk.ts";
 
-const WRITE_MS = 120;
-const MAX_WAIT_MS = 250;
+const WRITE_MS = 60;
+const MAX_WAIT_MS = 150;
 const MAX_BYTES = 64 * 1024 * 1024;
 
 /** The draft of the prompt, and those of messages to agents by their ids. */
@@ -40,6 +41,8 @@ export class Drafts {
 
   /** Returns the draft that a terminal in this folder left behind, and removes its file. */
   async recover(): Promise<DraftTexts | undefined> {
+    // Made now, so that the first draft does not wait for it.
+    await nodeDisk.mkdir(this.#folder).catch(() => undefined);
     const names = await readdir(this.#folder).catch(() => []);
     let found: (Stored & { readonly path: string }) | undefined;
     for (const name of names.filter((one) => one.endsWith(".json"))) {
@@ -79,9 +82,16 @@ export class Drafts {
     }
     if (text.length > MAX_BYTES) return;
     const stored: Stored = { cwd: this.#cwd, pid: process.pid, at: Date.now(), text, agents };
-    if (!this.#isStored) await nodeDisk.mkdir(this.#folder);
-    await replaceFile(nodeDisk, this.#path, JSON.stringify(stored));
+    await this.#write(Buffer.from(JSON.stringify(stored)));
     this.#isStored = true;
+  }
+
+  /** Not synced to disk: a draft must survive the process, and at once; a busy disk would delay it. */
+  async #write(bytes: Buffer): Promise<void> {
+    const temporary = `${this.#path}.${randomBytes(4).toString("hex")}.tmp`;
+    const fd = await nodeDisk.openExclusive(temporary);
+    await nodeDisk.write(fd, bytes).finally(() => nodeDisk.close(fd));
+    await nodeDisk.rename(temporary, this.#path);
   }
 }
 

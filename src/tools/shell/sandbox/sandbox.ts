@@ -116,7 +116,8 @@ type Probe =
 
 /** Never from PATH: a workspace could put its own program there. */
 const SYSTEM_PLACES = ["/usr/bin/bwrap", "/bin/bwrap", "/usr/local/bin/bwrap"];
-const PROBE_TIMEOUT_MS = 2000;
+/** Long, because a busy machine must not count as one without a sandbox. */
+const PROBE_TIMEOUT_MS = 20_000;
 const LAUNCHER_ENVIRONMENT = { PATH: "/usr/bin:/bin:/usr/sbin:/sbin" };
 const MAX_REPORT_BYTES = 64 * 1024;
 
