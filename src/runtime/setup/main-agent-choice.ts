@@ -17,7 +17,7 @@ import type { SessionSetup } from "./session-setup.ts";
 
 export interface MainAgentParts {
   readonly workspace: Workspace;
-  readonly offer: LivePromptAndTools;
+  readonly promptAndTools: LivePromptAndTools;
   readonly agents: LiveAgents | undefined;
   readonly servers: SessionServers;
 }
@@ -31,7 +31,7 @@ export interface MainAgentChoice extends Choice {
 
 export function mainAgentChoice(setup: SessionSetup, parts: MainAgentParts): MainAgentChoice {
   const { listener } = setup;
-  const { offer } = parts;
+  const { promptAndTools } = parts;
   const seat = new Seat(setup, parts.workspace);
   let servers: AgentServers | undefined;
   let last: Promise<unknown> = Promise.resolve();
@@ -44,7 +44,7 @@ export function mainAgentChoice(setup: SessionSetup, parts: MainAgentParts): Mai
     const skills = lead ? await preload(lead, parts.workspace, (message) => listener.warn("agent", message)) : "";
     const before = servers;
     servers = lead && (await ownServers(lead, { setup, parts }));
-    offer.setLead(lead, { skills, tools: servers?.tools ?? [] });
+    promptAndTools.setLead(lead, { skills, tools: servers?.tools ?? [] });
     await before?.close();
     if (!lead) return listener.say("subagent.deselected", {});
     const { name: agentName, displayName: agentDisplayName, tools } = lead;
@@ -52,7 +52,7 @@ export function mainAgentChoice(setup: SessionSetup, parts: MainAgentParts): Mai
   };
   return {
     list: () => agents().map(({ name, description, userInvocable }) => ({ name, description, userInvocable })),
-    selected: () => offer.lead?.name,
+    selected: () => promptAndTools.lead?.name,
     select(name) {
       const done = last.then(() => exchange(name));
       last = done.catch(() => undefined);
@@ -70,12 +70,12 @@ async function ownServers(
   lead: AgentDefinition,
   { setup, parts }: { setup: SessionSetup; parts: MainAgentParts },
 ): Promise<AgentServers | undefined> {
-  const { offer, servers, workspace } = parts;
-  if (lead.name === offer.firstLead?.name) return undefined;
+  const { promptAndTools, servers, workspace } = parts;
+  if (lead.name === promptAndTools.firstLead?.name) return undefined;
   const warn = (message: string): void => setup.listener.warn("mcp", message);
   return agentServers({ workspace, open: servers.open, warn })(
     lead,
-    offer.allTools.map(({ name }) => name),
+    promptAndTools.allTools.map(({ name }) => name),
   );
 }
 

@@ -25,7 +25,7 @@ import { version } from "../version.ts";
 import { type MainAgent, mainAgent } from "./main-agent.ts";
 import { mainAgentChoice } from "./main-agent-choice.ts";
 import { checkRunner, readPlan } from "./modes.ts";
-import { offerThatWaits } from "./prompt-and-tools.ts";
+import { promptAndToolsWhenReady } from "./prompt-and-tools.ts";
 import { sessionAgents } from "./session-agents.ts";
 import { contextWatch } from "./session-context.ts";
 import { sessionExtensions } from "./session-extensions.ts";
@@ -97,11 +97,12 @@ async function buildParts(setup: SessionSetup) {
   const { mcp } = servers;
   const choice = choiceOf(setup, leading, board);
   const skills = sessionSkills(setup, workspace);
-  const offer = await sessionPrompt(setup, { leading, rules, tools, choice, mcp, memory, board, skills });
+  const promptAndTools = await sessionPrompt(setup, { leading, rules, tools, choice, mcp, memory, board, skills });
   const hooks = await sessionHooks(setup, { workspace, wishes: backends.wishes });
   const places = sessionPlaces(setup, { backends, rules, mcp, board, search });
-  const agentPool = agents && sessionAgents(setup, { agents, leading, offer, choice, places, servers, board, memory });
-  const lead = mainAgentChoice(setup, { workspace, offer, agents, servers });
+  const agentPool =
+    agents && sessionAgents(setup, { agents, leading, promptAndTools, choice, places, servers, board, memory });
+  const lead = mainAgentChoice(setup, { workspace, promptAndTools, agents, servers });
   const extensions = sessionExtensions(setup, { workspace, wishes: backends.wishes });
   const factories = lateFactories(setup, workspace);
   const context = contextWatch(setup);
@@ -118,7 +119,7 @@ async function buildParts(setup: SessionSetup) {
       search,
       mcp,
       skills,
-      offer,
+      promptAndTools,
       hooks,
       places,
       agentPool,
@@ -150,7 +151,11 @@ function optionsOf(setup: SessionSetup, built: BuiltParts, late: LateParts): Ses
     get reasoningSummary() {
       return models.reasoningSummary;
     },
-    offer: offerThatWaits(built.offer, { mcp, memory, joining: extensions && request.client?.program?.ready }),
+    promptAndTools: promptAndToolsWhenReady(built.promptAndTools, {
+      mcp,
+      memory,
+      joining: extensions && request.client?.program?.ready,
+    }),
     ports: built.places.mainPorts,
     searchModel: search.model,
     commandRules: async (kept) => (await import("../submit.ts")).rulesFrom(await listener.opened, kept),

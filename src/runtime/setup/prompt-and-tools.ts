@@ -169,33 +169,33 @@ export class LivePromptAndTools implements PromptAndTools {
   }
 }
 
-/** Adds waiting for servers, memory and programs. Without any of them, returns the offer unchanged. */
-export function offerThatWaits(
-  offer: LivePromptAndTools,
+/** Adds waiting for servers, memory and programs. Without any of them, returns the prompt and tools unchanged. */
+export function promptAndToolsWhenReady(
+  promptAndTools: LivePromptAndTools,
   {
     mcp,
     memory,
     joining,
   }: Pick<PromptAndToolsParts, "mcp" | "memory"> & { joining?: ((signal: AbortSignal) => Promise<void>) | undefined },
 ): PromptAndTools {
-  if (!mcp && !memory && !offer.isAsked && !joining) return offer;
+  if (!mcp && !memory && !promptAndTools.isAsked && !joining) return promptAndTools;
   return {
     get system() {
-      return offer.system;
+      return promptAndTools.system;
     },
     get tools() {
-      return offer.tools;
+      return promptAndTools.tools;
     },
     get skills() {
-      return offer.skills;
+      return promptAndTools.skills;
     },
-    find: (name) => offer.find(name),
+    find: (name) => promptAndTools.find(name),
     get isQuick() {
-      return !mcp && !joining && !offer.isAsked && memory?.isQuick === true;
+      return !mcp && !joining && !promptAndTools.isAsked && memory?.isQuick === true;
     },
     async ready(signal) {
       await Promise.all([mcp?.ready(signal), memory?.ready(signal), joining?.(signal)]);
-      await offer.settle();
+      await promptAndTools.settle();
     },
   };
 }

@@ -23,7 +23,7 @@ export function sessionAgents(
   how: {
     agents: LiveAgents;
     leading: MainAgent;
-    offer: LivePromptAndTools;
+    promptAndTools: LivePromptAndTools;
     choice: ToolChoice;
     places: AgentPlaces;
     servers: SessionServers;
@@ -32,7 +32,7 @@ export function sessionAgents(
   },
 ): AgentPoolOptions {
   const { environment, models, request, context, log, listener, identity } = setup;
-  const { agents, offer, choice, places, servers, board, memory } = how;
+  const { agents, promptAndTools, choice, places, servers, board, memory } = how;
   const { workspace } = how.leading;
   const knowledge: SessionKnowledge = { memory: () => memory?.section ?? "", plan: () => readPlan(setup.files) };
   return agentPoolOptions({
@@ -45,8 +45,8 @@ export function sessionAgents(
     memories: knowledge.memory,
     agents: () => agents.agents,
     given: () => agents.given,
-    sessionTools: () => offer.sessionTools,
-    inheritedTools: () => inheritedTools(offer.sessionTools, choice),
+    sessionTools: () => promptAndTools.sessionTools,
+    inheritedTools: () => inheritedTools(promptAndTools.sessionTools, choice),
     ...(request.agents?.wakes === false &&
       request.model?.name !== undefined && {
         modelOverride: ({ id }) => (hasTask(log, id) ? models.current : undefined),

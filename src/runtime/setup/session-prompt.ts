@@ -89,7 +89,7 @@ export async function sessionPrompt(
   const { lead, workspace } = how.leading;
   const searchSettings = { ...workspace.settings.effective.toolSearch, ...request.tools?.search };
   const { rules, tools, choice, mcp, memory, board, skills } = how;
-  const offer = new LivePromptAndTools({
+  const promptAndTools = new LivePromptAndTools({
     prompt: {
       ...promptOf(setup),
       ...organisation(setup),
@@ -112,12 +112,12 @@ export async function sessionPrompt(
     memory,
     search: mcp && (await shared.searchFor(searchSettings, searchMemory(setup))),
   });
-  listener.offer = offer;
+  listener.promptAndTools = promptAndTools;
   const { program } = request.client ?? {};
   if (program?.tools) program.tools.onChange = listener.toolsChanged;
   // Servers and clients may bring tools later, so unknown names are refused only without them.
-  if (!mcp && !program) requireKnown(offer.allTools, request.tools?.choice);
-  return offer;
+  if (!mcp && !program) requireKnown(promptAndTools.allTools, request.tools?.choice);
+  return promptAndTools;
 }
 
 /** Keeps tools found by a search available when the session is resumed. */

@@ -232,7 +232,7 @@ export class AgentPool {
       messages,
       agentSetup: {
         ...agentSetup,
-        ports: { ...agentSetup.ports, ...this.portsOf(task.id, () => agentSetup.offer.tools) },
+        ports: { ...agentSetup.ports, ...this.portsOf(task.id, () => agentSetup.promptAndTools.tools) },
       },
       settings,
       conversation,

@@ -184,7 +184,7 @@ export class SidekickRun implements Life {
   async #agentSetup(actor: Actor): Promise<AgentSetup> {
     const { options, definition, notes, cast } = this.#parts;
     const agentSetup = await options.agentSetup(actor, definition);
-    const { system, tools } = agentSetup.offer;
+    const { system, tools } = agentSetup.promptAndTools;
     // An MCP server cannot vouch for its own tools: only those that the user allows by name are offered.
     const isGiven = ({ name, from }: Tool): boolean =>
       from?.kind === "mcp" ? allowsByName(agentSetup.policy.rules, from) : cast.tools.includes(name);
@@ -192,7 +192,7 @@ export class SidekickRun implements Life {
     return {
       ...agentSetup,
       ...(prelude !== "" && { prelude }),
-      offer: {
+      promptAndTools: {
         system: `${system}\n\n${rulesText.trim()}`,
         tools: [...tools.filter(isGiven), ...sidekickOnlyTools.map((make) => make(this.#sender()))],
       },
