@@ -29,7 +29,7 @@ import type { News, SidekickDefinition, SidekickParts } from "./sidekicks.ts";
 type EndReason = EventData<"troupe.sidekick_ended">["reason"];
 
 /** A sidekick that is starting or running. */
-export interface Life {
+export interface ActiveSidekick {
   /** Passes a new event to the running sidekick. Returns false if it has already ended. */
   tell(news: News): boolean;
   stop(reason: EndReason): void;
@@ -56,7 +56,7 @@ const SHARED_PURSE = "#sidekicks";
 const MAX_MESSAGE_CHARACTERS = 8_000;
 const SENDER_TYPE = "sidekick-agent";
 
-export class SidekickRun implements Life {
+export class SidekickRun implements ActiveSidekick {
   readonly #parts: SidekickRunParts;
   readonly #stop = stoppable();
   readonly #broker: Broker;
