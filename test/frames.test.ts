@@ -7,7 +7,8 @@ import { frameTags, summaryTags } from "../src/lib/quoting.ts";
 const root = fileURLToPath(new URL("../", import.meta.url));
 const known = new Set<string>([...frameTags, ...summaryTags]);
 /** They read pages, prompts and replies of others; they frame nothing. */
-const READERS = /^src\/(?:model\/understudy|model\/wire|tools\/web(?!\/web-(?:fetch|search)\.))\/|\.test\.ts$/;
+const READERS =
+  /^src\/(?:web\/export-html\.ts$|(?:model\/understudy|model\/wire|tools\/web(?!\/web-(?:fetch|search)\.))\/)|\.test\.ts$/;
 /** Frames of ours that hold no text of others, or that escape it by themselves. */
 const BY_HAND = [
   "src/session/compaction/context-report.ts",

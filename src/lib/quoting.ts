@@ -14,6 +14,7 @@ export const frameTags = [
   "consolidation_board",
   "current_datetime",
   "custom_instructions",
+  "draft",
   "dynamic_context_board",
   "environment_context",
   "github_references",

@@ -31,6 +31,7 @@ export class SessionHistory {
   readonly startedAt: number;
   readonly #parts: SessionHistoryParts;
   #name: string | undefined;
+  #summaryWrite: Promise<void> | undefined;
 
   constructor(parts: SessionHistoryParts) {
     this.#parts = parts;
@@ -178,7 +179,14 @@ export class SessionHistory {
     };
   }
 
+  /** Writes one after another, so that waiting for the last one waits for all. */
   async writeSummary(): Promise<void> {
-    await this.log.writeSummary(summarise(this.facts()));
+    const before = this.#summaryWrite;
+    const write = (async () => {
+      await before?.catch(() => undefined);
+      await this.log.writeSummary(summarise(this.facts()));
+    })();
+    this.#summaryWrite = write;
+    await write;
   }
 }

@@ -21,6 +21,7 @@ describe("the search of a workspace", () => {
     const found = await new WorkspaceScanner().scan(folder.path);
     expect({ ...found, environmentFiles: [...found.environmentFiles].sort() }).toEqual({
       environmentFiles: [folder.at(".env"), folder.at("dist/.env"), folder.at("sub/x/.env.local")],
+      environmentTargets: [],
       gitFolders: [folder.at("bare"), folder.at("sub/repo/.git")],
       gitLinks: [],
       linkedGit: [],

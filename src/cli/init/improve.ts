@@ -1,3 +1,4 @@
+import { quoted, wrapped } from "../../lib/quoting.ts";
 import { createRuntime } from "../../runtime/runtime.ts";
 import type { Arguments } from "../args.ts";
 import type { Launcher } from "../launcher.ts";
@@ -26,7 +27,7 @@ export async function improved(
   const removeInterrupt = onInterrupt(() => void session.close());
   try {
     watch(session, bar);
-    const outcome = await session.sendAndWait({ prompt: `${prompt}\n\n<draft>\n${draft}</draft>` });
+    const outcome = await session.sendAndWait({ prompt: `${prompt}\n\n${wrapped("draft", {}, quoted(draft))}` });
     bar.stop();
     const text = outcome.kind === "done" ? fileIn(outcome.answer) : undefined;
     if (text === undefined) say(`the model's answer cannot be used (${outcome.kind}); the draft stays as it was found`);
