@@ -276,7 +276,8 @@ export class AgentPool {
     const { options } = this.#parts;
     const { kind, agentName, factoryRunId } = task.spec;
     const endedWithProcess = options.sessionBased === false && factoryRunId === undefined;
-    if (kind !== "agent" || endedWithProcess) throw new Error("The agent ended with its process and cannot be continued.");
+    if (kind !== "agent" || endedWithProcess)
+      throw new Error("The agent ended with its process and cannot be continued.");
     const definition = findAgent(agentName, options.agents());
     if (!definition) throw new Error(`There is no agent "${agentName}" any more.`);
     return within(task, await options.agentSetup(task, definition));
