@@ -23,7 +23,7 @@ export function executorOf(definition: AgentDefinition, options: ExecutorOptions
 /** Removes every tool that the agent may not use. Tools of the agent's own MCP servers stay. */
 export function within({ tools }: Pick<Actor, "tools">, agentSetup: AgentSetup): AgentSetup {
   if (tools === null) return agentSetup;
-  const { system, tools: given } = agentSetup.offer;
+  const { system, tools: given } = agentSetup.promptAndTools;
   const isAllowed = ({ name, from }: Tool): boolean => from?.kind === "mcp" || tools.includes(name);
-  return { ...agentSetup, offer: { system, tools: given.filter(isAllowed) } };
+  return { ...agentSetup, promptAndTools: { system, tools: given.filter(isAllowed) } };
 }

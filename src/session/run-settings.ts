@@ -29,7 +29,7 @@ export interface RunSettings {
   readonly log: SessionLog;
   readonly stamp: Stamp;
   readonly model: SessionModel;
-  readonly offer: PromptAndTools;
+  readonly promptAndTools: PromptAndTools;
   readonly cwd: string;
   /** Folders that tools may access; empty: no limit. */
   readonly roots: readonly string[];

@@ -85,7 +85,7 @@ export function mainAgentPort(
 ): MainAgentPort {
   return {
     modes,
-    prompt: options.offer,
+    prompt: options.promptAndTools,
     selection: options.modelSelection,
     credits: options.credits,
     isStreamed: isStreamed(options),
@@ -106,7 +106,7 @@ export function mainAgentPort(
 }
 
 export function agentsPort(
-  { agentPool, offer, stamp }: SessionOptions,
+  { agentPool, promptAndTools, stamp }: SessionOptions,
   { pool, end }: { readonly pool: AgentPool | undefined; readonly end: AbortSignal },
 ): SessionAgents {
   return {
@@ -114,7 +114,7 @@ export function agentsPort(
     limits: agentPool?.limits,
     definitions: () => agentPool?.agents() ?? [],
     async start(request) {
-      const { tasks } = pool?.portsOf(undefined, () => offer.tools) ?? {};
+      const { tasks } = pool?.portsOf(undefined, () => promptAndTools.tools) ?? {};
       return startAgent(tasks, { ...request, toolCallId: stamp.id("call") }, end);
     },
   };

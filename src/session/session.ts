@@ -245,7 +245,8 @@ export class Session {
 
   #newRunner(hooks: SessionHooks | undefined): TurnRunner {
     const options = this.#options;
-    const portsNaming = (named?: readonly string[]) => this.#pool?.portsOf(undefined, () => options.offer.tools, named);
+    const portsNaming = (named?: readonly string[]) =>
+      this.#pool?.portsOf(undefined, () => options.promptAndTools.tools, named);
     return new TurnRunner({
       ...{ settings: options, log: this.#log, emit: this.#emit, conversation: this.#conversation },
       history: new History(this.#conversation, options.log),

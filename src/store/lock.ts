@@ -84,21 +84,6 @@ export async function takeLock(options: LockOptions): Promise<LockResult> {
   return { kind: "held", by: { pid: holder?.pid ?? 0, host: holder?.host ?? mine.host, advice } };
 }
 
-/** Returns the process that has the session's lock, without taking it. `undefined` when it is free or its process is gone. */
-export async function lockHolder(
-  directory: string,
-): Promise<{ readonly pid: number; readonly host: string } | undefined> {
-  const holder = (await readHolders(join(directory, LOCK_FILE))).at(-1);
-  if (!holder || holder.unreadableSince !== undefined) return undefined;
-  const { pid, host, renewedAt } = holder;
-  const place = placeOf(holder);
-  const isAlive =
-    place === "here"
-      ? await isSameProcess(pid, holder.started)
-      : place === "elsewhere" && (renewedAt === undefined || Date.now() - renewedAt < SILENCE_MS);
-  return isAlive ? { pid, host } : undefined;
-}
-
 /** Deletes temporary files of processes that were killed while they took the lock. The caller must hold the lock. */
 export async function sweepLocks(directory: string, names: readonly string[], disk: Disk): Promise<void> {
   for (const name of names.filter((candidate) => /^lock\.[\w-]+\.tmp$/.test(candidate))) {

@@ -21,7 +21,7 @@ export interface ActivationParts {
   readonly fold: TaskFold;
   readonly journal: Journal;
   readonly slots: Slots;
-  readonly lives: RunningTasks;
+  readonly runningTasks: RunningTasks;
 }
 
 export class Activations {
@@ -33,16 +33,16 @@ export class Activations {
 
   /** Starts an activation. The caller has already requested the slot, so that slots are granted in order. */
   start(task: TaskRecord, place: Promise<void>): void {
-    const live = this.#parts.lives.of(task.id);
+    const live = this.#parts.runningTasks.of(task.id);
     live.run = this.#activate(task, live, place).catch((error: unknown) => {
       if (!this.#parts.journal.isClosed) this.#parts.options.onDefect?.(error);
     });
   }
 
-  /** Resumes an idle task with its unread messages. Call only inside `lives.inTurn` of the task. */
+  /** Resumes an idle task with its unread messages. Call only inside `runningTasks.inTurn` of the task. */
   async wake(task: TaskRecord): Promise<void> {
-    const { lives, slots } = this.#parts;
-    const live = lives.of(task.id);
+    const { runningTasks, slots } = this.#parts;
+    const live = runningTasks.of(task.id);
     if (!live.isStopping && task.status === "idle") {
       const place = slots.take(task.id, live.stop.signal);
       place.catch(() => undefined); // stopped while waiting
@@ -66,7 +66,7 @@ export class Activations {
 
   /** Returns the messages not yet passed to the agent, and marks them as passed. */
   hand(task: TaskRecord): readonly TaskMessage[] {
-    const { handed } = this.#parts.lives.of(task.id);
+    const { handed } = this.#parts.runningTasks.of(task.id);
     const messages = untold(task).filter(({ id }) => !handed.has(id));
     for (const { id } of messages) handed.add(id);
     return messages;
@@ -74,8 +74,8 @@ export class Activations {
 
   /** Asks the runner to release the task's resources. Abandons it after the grace period. */
   async release(task: TaskRecord): Promise<void> {
-    const { lives, options } = this.#parts;
-    const live = lives.get(task.id);
+    const { runningTasks, options } = this.#parts;
+    const live = runningTasks.get(task.id);
     if (!live?.isHolding) return;
     live.isHolding = false;
     await this.within(GRACE_MS, async () => options.runner.release?.(task));
@@ -92,13 +92,13 @@ export class Activations {
   }
 
   async #activate(task: TaskRecord, live: RunningTask, place: Promise<void>): Promise<void> {
-    const { lives } = this.#parts;
+    const { runningTasks } = this.#parts;
     try {
       await place;
     } catch {
       return; // stopped while waiting; the code that stopped it logs that
     }
-    const runs = await lives.inTurn(
+    const runs = await runningTasks.inTurn(
       task.id,
       async () => !live.isStopping && this.change(task, { kind: "place_taken" }),
     );
@@ -108,7 +108,7 @@ export class Activations {
     if (live.isStopping) return;
     const answer = await this.#answer(task, end);
     await this.release(task);
-    await lives.inTurn(task.id, async () => {
+    await runningTasks.inTurn(task.id, async () => {
       if (!live.isStopping) await this.#rest(task, live, { end, answer });
     });
   }
@@ -203,11 +203,11 @@ export class Activations {
    * stays idle, because a user can resume it.
    */
   async #dismiss(task: TaskRecord): Promise<void> {
-    const { fold, lives } = this.#parts;
+    const { fold, runningTasks } = this.#parts;
     if (task.status !== "idle" || task.reason === "interrupted") return;
     await this.#dismissChildren(task);
     if (fold.childrenOf(task.id).some(({ status }) => !isFinal(status))) return;
-    await lives.inTurn(task.id, () => this.change(task, { kind: "dismissed" }));
+    await runningTasks.inTurn(task.id, () => this.change(task, { kind: "dismissed" }));
   }
 
   /** Whether the agent that started it, or any ancestor, has ended. */

@@ -8,9 +8,9 @@ import type { Slots } from "./slots.ts";
 export function lendPlace(
   waiter: string | undefined,
   awaited: string,
-  { lives, slots }: { readonly lives: RunningTasks; readonly slots: Slots },
+  { runningTasks, slots }: { readonly runningTasks: RunningTasks; readonly slots: Slots },
 ): () => void {
-  const live = waiter === undefined ? undefined : lives.get(waiter);
+  const live = waiter === undefined ? undefined : runningTasks.get(waiter);
   if (waiter === undefined || !live) return () => undefined;
   const what = `agent ${awaited}`;
   live.waitingFor = what;

@@ -19,11 +19,11 @@ export class Mailbox {
   }
 
   async accept(task: TaskRecord, content: string, from: string | undefined): Promise<MessageReceipt> {
-    const { journal, lives } = this.#parts;
+    const { journal, runningTasks } = this.#parts;
     const { id } = task;
     // Fail at once instead of waiting for the log together with other decisions.
     if (journal.trouble !== undefined) return refused(id, `The session's log cannot be written: ${journal.trouble}`);
-    return lives.inTurn(id, async () => {
+    return runningTasks.inTurn(id, async () => {
       const reason = this.#refusal(task, content) ?? (await this.#store(task, content, from));
       if (reason !== undefined) return refused(id, reason);
       return task.status === "idle" ? this.#wake(task) : { id, outcome: "queued" };
@@ -32,10 +32,10 @@ export class Mailbox {
 
   /** Returns the reason why this message cannot be accepted, or undefined. */
   #refusal({ id, status, messages }: TaskRecord, content: string): string | undefined {
-    const { lives, options, slots } = this.#parts;
+    const { runningTasks, options, slots } = this.#parts;
     const { whenFull, maxConcurrency } = options.limits;
     if (isFinal(status)) return `Agent "${id}" has ended (${status}). Start a new one for further work.`;
-    if (lives.get(id)?.isStopping) return `Agent "${id}" is being stopped.`;
+    if (runningTasks.get(id)?.isStopping) return `Agent "${id}" is being stopped.`;
     if (content.trim() === "") return "The message is empty.";
     if (content.length > MAX_MESSAGE_CHARACTERS)
       return "The message is too long. Put it into a file and name the file.";
@@ -62,10 +62,10 @@ export class Mailbox {
   }
 
   #wake(task: TaskRecord): MessageReceipt {
-    const { journal, lives, options, slots } = this.#parts;
+    const { journal, runningTasks, options, slots } = this.#parts;
     const outcome = slots.isFull ? "queued" : "delivered";
-    lives.of(task.id).isWaking = true;
-    lives
+    runningTasks.of(task.id).isWaking = true;
+    runningTasks
       .inTurn(task.id, () => this.#activations.wake(task))
       .catch((error: unknown) => {
         if (!journal.isClosed) options.onDefect?.(error);

@@ -18,7 +18,7 @@ export interface NotificationParts {
   readonly options: RegistryOptions;
   readonly fold: TaskFold;
   readonly journal: Journal;
-  readonly lives: RunningTasks;
+  readonly runningTasks: RunningTasks;
 }
 
 export class Notifications {
@@ -139,9 +139,9 @@ export class Notifications {
   }
 
   async #confirm(task: TaskRecord, how: { by: "notice" | "read"; toolCallId?: string }): Promise<void> {
-    const { journal, lives } = this.#parts;
+    const { journal, runningTasks } = this.#parts;
     const { notice } = task;
-    await lives.inTurn(task.id, async () => {
+    await runningTasks.inTurn(task.id, async () => {
       // Another call may have read it meanwhile, or the task has resumed.
       if (!notice || task.notice !== notice) return;
       const { to, turn } = notice;
@@ -151,11 +151,11 @@ export class Notifications {
   }
 
   #isDue(task: TaskRecord): boolean {
-    const { fold, lives } = this.#parts;
+    const { fold, runningTasks } = this.#parts;
     if (!owesNotice(task) || !task.notice || this.#taken.has(task.notice)) return false;
-    if (this.#readers.has(task.id) || lives.get(task.id)?.isWaking) return false;
+    if (this.#readers.has(task.id) || runningTasks.get(task.id)?.isWaking) return false;
     const parent = task.parentId === undefined ? undefined : fold.get(task.parentId);
-    return !parent || !(isFinal(parent.status) || lives.get(parent.id)?.isStopping);
+    return !parent || !(isFinal(parent.status) || runningTasks.get(parent.id)?.isStopping);
   }
 
   #notice(task: TaskRecord): Notice {

@@ -42,7 +42,7 @@ export class Registry {
   readonly #fold: TaskFold;
   readonly #journal: Journal;
   readonly #slots: Slots;
-  readonly #lives = new RunningTasks();
+  readonly #runningTasks = new RunningTasks();
   readonly #waiters: Waiters;
   readonly #activations: Activations;
   readonly #hearing: Notifications;
@@ -61,7 +61,13 @@ export class Registry {
     this.#journal = new Journal({ emit, ...defined({ repair, unsay }), stamp, onTrouble });
     this.#slots = new Slots(limits);
     this.#waiters = new Waiters(stamp);
-    const parts = { options, fold: this.#fold, journal: this.#journal, slots: this.#slots, lives: this.#lives };
+    const parts = {
+      options,
+      fold: this.#fold,
+      journal: this.#journal,
+      slots: this.#slots,
+      runningTasks: this.#runningTasks,
+    };
     this.#activations = new Activations(parts);
     this.#hearing = new Notifications(parts);
     this.#mailbox = new Mailbox(parts, this.#activations);
@@ -132,7 +138,7 @@ export class Registry {
     const { timeoutMs, signal, reader, sinceTurn } = options;
     const wasSync = task.mode === "sync";
     const stopReading = this.#hearing.reading(task, reader);
-    const stopLending = lendPlace(reader?.agentId, id, { lives: this.#lives, slots: this.#slots });
+    const stopLending = lendPlace(reader?.agentId, id, { runningTasks: this.#runningTasks, slots: this.#slots });
     try {
       const look = (): WaitEnd | undefined => this.#outcome(task, { wasSync, sinceTurn });
       const end = (await this.#waiters.until(id, look, { timeoutMs, signal })) ?? "timeout";
@@ -169,7 +175,7 @@ export class Registry {
     const task = this.#fold.get(id);
     const canBe = (): boolean => task?.mode === "sync" && task.parentId === undefined && !isAtRest(task.status);
     if (!task || !canBe()) return false;
-    return this.#lives.inTurn(id, async () => {
+    return this.#runningTasks.inTurn(id, async () => {
       if (!canBe()) return false;
       await this.#journal.keep("troupe.task_promoted", { taskId: id }, () => task.mode === "background");
       return true;
@@ -253,7 +259,7 @@ export class Registry {
    */
   snapshot(id: string): TaskSnapshot | undefined {
     const task = this.#fold.get(id);
-    return task && snapshotOf(task, { live: this.#lives.get(id), abort: () => this.cancel(id) });
+    return task && snapshotOf(task, { live: this.#runningTasks.get(id), abort: () => this.cancel(id) });
   }
 
   /** Returns all answers of the task in full. No model is asked. */
@@ -294,7 +300,7 @@ export class Registry {
 
   /** Sets the text that shows what a running task waits for. */
   waitingFor(id: string, what: string | undefined): void {
-    const live = this.#lives.get(id);
+    const live = this.#runningTasks.get(id);
     if (live) live.waitingFor = what;
     this.#options.onChange();
   }
@@ -340,7 +346,7 @@ export class Registry {
   #changed(task: TaskRecord): void {
     const { id, status, reason } = task;
     if (isAtRest(status)) this.#slots.release(id);
-    if (isFinal(status)) this.#lives.forget(id);
+    if (isFinal(status)) this.#runningTasks.forget(id);
     this.#options.onState?.(task, { status, ...defined({ reason }) });
   }
 
@@ -356,16 +362,21 @@ export class Registry {
   }
 
   #isBusy({ id, status }: TaskRecord): boolean {
-    return !isAtRest(status) || (status === "idle" && this.#lives.get(id)?.isWaking === true);
+    return !isAtRest(status) || (status === "idle" && this.#runningTasks.get(id)?.isWaking === true);
   }
 
   async #stop(roots: readonly TaskRecord[], verdict: "stopped" | "process_gone"): Promise<void> {
     const starting = this.#starting.underWay;
-    await stopTasks(roots, verdict, { fold: this.#fold, lives: this.#lives, activations: this.#activations, starting });
+    await stopTasks(roots, verdict, {
+      fold: this.#fold,
+      runningTasks: this.#runningTasks,
+      activations: this.#activations,
+      starting,
+    });
   }
 
   #view(task: TaskRecord, viewer: string | undefined): TaskView {
-    const live = this.#lives.get(task.id);
+    const live = this.#runningTasks.get(task.id);
     const { trouble } = this.#journal;
     const place = task.status === "queued" ? "a free place" : live?.waitingFor;
     const waitingFor = trouble !== undefined && this.#isBusy(task) ? `the session's log: ${trouble}` : place;

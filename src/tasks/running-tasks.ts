@@ -21,15 +21,15 @@ export interface RunningTask {
 }
 
 export class RunningTasks {
-  readonly #lives = new Map<string, RunningTask>();
+  readonly #tasks = new Map<string, RunningTask>();
   readonly #queues = new Map<string, Promise<unknown>>();
 
   get(id: string): RunningTask | undefined {
-    return this.#lives.get(id);
+    return this.#tasks.get(id);
   }
 
   of(id: string): RunningTask {
-    const found = this.#lives.get(id);
+    const found = this.#tasks.get(id);
     if (found) return found;
     const stop = new AbortController();
     setMaxListeners(0, stop.signal); // one listener for each concurrent call of the agent
@@ -44,17 +44,17 @@ export class RunningTasks {
       mcpTask: undefined,
       waitingFor: undefined,
     };
-    this.#lives.set(id, made);
+    this.#tasks.set(id, made);
     return made;
   }
 
   /** Drops the state of a task whose end is in the log. */
   forget(id: string): void {
-    this.#lives.delete(id);
+    this.#tasks.delete(id);
   }
 
   all(): readonly (readonly [string, RunningTask])[] {
-    return [...this.#lives];
+    return [...this.#tasks];
   }
 
   /** Runs decisions about one task one at a time, in the order requested. */

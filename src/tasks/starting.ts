@@ -15,7 +15,7 @@ interface StartingParts {
   readonly fold: TaskFold;
   readonly journal: Journal;
   readonly slots: Slots;
-  readonly lives: RunningTasks;
+  readonly runningTasks: RunningTasks;
 }
 
 export class Starting {
@@ -43,8 +43,8 @@ export class Starting {
    */
   async start(task: NewTask): Promise<{ readonly id: string; readonly queued: boolean }> {
     const { parentId } = task;
-    const { fold, slots, lives, options } = this.#parts;
-    const isParentStopping = parentId !== undefined && lives.get(parentId)?.isStopping === true;
+    const { fold, slots, runningTasks, options } = this.#parts;
+    const isParentStopping = parentId !== undefined && runningTasks.get(parentId)?.isStopping === true;
     const starting = [...this.#reserved].filter((id) => fold.get(id) === undefined).length;
     const checked = checkStart(task, {
       fold,
@@ -55,7 +55,7 @@ export class Starting {
     });
     const id = nameTask(task.name, (taken) => fold.get(taken) !== undefined || this.#reserved.has(taken));
     this.#reserved.add(id);
-    const live = lives.of(id);
+    const live = runningTasks.of(id);
     const place = slots.take(id, live.stop.signal);
     place.catch(() => undefined); // stopped before it began
     const queued = !slots.holds(id);
@@ -69,7 +69,7 @@ export class Starting {
     await start.catch((error: unknown) => {
       live.stop.abort();
       slots.release(id);
-      lives.forget(id);
+      runningTasks.forget(id);
       throw error;
     });
     return { id, queued };

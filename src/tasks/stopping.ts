@@ -8,7 +8,7 @@ import { subtree } from "./task-view.ts";
 
 export interface StoppingParts {
   readonly fold: TaskFold;
-  readonly lives: RunningTasks;
+  readonly runningTasks: RunningTasks;
   readonly activations: Activations;
   /** Pending starts whose task is not in the log yet, by parent. */
   readonly starting: ReadonlyMap<string | undefined, ReadonlySet<Promise<unknown>>>;
@@ -23,7 +23,7 @@ type Verdict = Extract<TaskSignal["kind"], "stopped" | "process_gone">;
  */
 export async function stopTasks(roots: readonly TaskRecord[], verdict: Verdict, parts: StoppingParts): Promise<void> {
   const stopped = await abortAll(roots, verdict, parts);
-  const { activations, lives } = parts;
+  const { activations, runningTasks } = parts;
   await activations.within(GRACE_MS, async () => {
     await Promise.all(stopped.map((task) => finish(task, parts)));
   });
@@ -31,12 +31,14 @@ export async function stopTasks(roots: readonly TaskRecord[], verdict: Verdict, 
   const depths = [...new Set(stopped.map(({ spec }) => spec.depth))].sort((a, b) => b - a);
   for (const depth of depths) {
     const level = stopped.filter(({ spec }) => spec.depth === depth);
-    await Promise.all(level.map((task) => lives.inTurn(task.id, () => activations.change(task, { kind: verdict }))));
+    await Promise.all(
+      level.map((task) => runningTasks.inTurn(task.id, () => activations.change(task, { kind: verdict }))),
+    );
   }
 }
 
-async function finish(task: TaskRecord, { lives, activations }: StoppingParts): Promise<void> {
-  await lives.get(task.id)?.run;
+async function finish(task: TaskRecord, { runningTasks, activations }: StoppingParts): Promise<void> {
+  await runningTasks.get(task.id)?.run;
   await activations.release(task);
 }
 
@@ -44,14 +46,14 @@ async function finish(task: TaskRecord, { lives, activations }: StoppingParts): 
 async function abortAll(
   roots: readonly TaskRecord[],
   verdict: Verdict,
-  { fold, lives, starting }: StoppingParts,
+  { fold, runningTasks, starting }: StoppingParts,
 ): Promise<readonly TaskRecord[]> {
   for (;;) {
     const tasks = roots.flatMap((root) => subtree(fold, root));
     const isMeant = ({ status }: TaskRecord): boolean => (verdict === "stopped" ? !isFinal(status) : !isAtRest(status));
     const meant = [...new Set(tasks)].filter(isMeant);
     for (const { id } of meant) {
-      const live = lives.of(id);
+      const live = runningTasks.of(id);
       live.isStopping = true;
       live.stop.abort(STOPPED);
     }

@@ -2,14 +2,13 @@
  * Sessions as this server can act on them. One that no process has open is opened here; one that another server of this
  * machine has open is joined there. Everything goes through the contract that client programs use.
  */
-import { join } from "node:path";
 import { TroupeError } from "../protocol/errors.ts";
 import type { SessionEvent } from "../protocol/event.ts";
 import { Client } from "../sdk/client.ts";
 import type { ResumeConfig } from "../sdk/config.ts";
 import type { ClientSession } from "../sdk/session.ts";
 import { joinableServer } from "../server/joinable.ts";
-import { lockHolder } from "../store/lock.ts";
+import { sessionHolder } from "./session-holder.ts";
 
 export interface LiveOptions {
   /** The server inside this process. */
@@ -98,7 +97,7 @@ export class LiveSessions {
 
   async #opened(sessionId: string): Promise<ClientSession> {
     const { client, home } = this.#options;
-    const holder = await lockHolder(join(home, "session-state", sessionId));
+    const holder = await sessionHolder(home, sessionId);
     const config = this.#config(sessionId);
     if (holder && holder.pid !== process.pid) {
       const peer = await this.#peerWith(sessionId);
@@ -110,10 +109,14 @@ export class LiveSessions {
       return session;
     } catch (error) {
       if (!holder) throw error;
-      throw new TroupeError("failed", `The session is open in process ${holder.pid} on ${holder.host}.`, {
-        hint: "Answer there, or end that process and try again.",
-        cause: error,
-      });
+      throw new TroupeError(
+        "failed",
+        `The session is open in process ${holder.pid}${holder.isHere ? "" : " of another machine"}.`,
+        {
+          hint: "Answer there, or end that process and try again.",
+          cause: error,
+        },
+      );
     }
   }
 
@@ -156,8 +159,8 @@ export class LiveSessions {
   /** The connection to another process that has the session open, if that process lets others join. */
   async #peerWith(sessionId: string): Promise<Client | undefined> {
     const { home } = this.#options;
-    const holder = await lockHolder(join(home, "session-state", sessionId));
-    if (!holder || holder.pid === process.pid) return undefined;
+    const holder = await sessionHolder(home, sessionId);
+    if (!holder?.isHere || holder.pid === process.pid) return undefined;
     const server = await joinableServer(home, holder.pid);
     if (!server) return undefined;
     const known = this.#peers.get(holder.pid);
@@ -171,7 +174,7 @@ export class LiveSessions {
   async #isLost(sessionId: string): Promise<boolean> {
     const pid = this.#joined.get(sessionId);
     if (pid === undefined) return false;
-    const holder = await lockHolder(join(this.#options.home, "session-state", sessionId));
+    const holder = await sessionHolder(this.#options.home, sessionId);
     if (holder?.pid === pid) return false;
     this.#peers.get(pid)?.forceStop();
     this.#peers.delete(pid);

@@ -10,13 +10,13 @@ import type { Stamp } from "../lib/stamp.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import { undoSeal } from "../runtime/undo-seal.ts";
-import { lockHolder } from "../store/lock.ts";
 import { mergeWorktree } from "../worktrees/worktree-merge.ts";
 import { discardWorktree, listWorktrees } from "../worktrees/worktree-remove.ts";
 import { worktreeState } from "../worktrees/worktree-state.ts";
 import { createWorktree } from "../worktrees/worktrees.ts";
 import type { ChangeStep, WorktreeRow } from "./api.ts";
 import type { LiveSessions } from "./live-sessions.ts";
+import { sessionHolder } from "./session-holder.ts";
 
 export interface FileParts {
   readonly runtime: Runtime;
@@ -169,7 +169,7 @@ export class SessionFiles {
   /** Throws while the session is at work, here or elsewhere: it must not go on with files that change under it. */
   async #requireRest(sessionId: string): Promise<void> {
     const { live } = this.#parts;
-    const holder = await lockHolder(this.#folder(sessionId));
+    const holder = await sessionHolder(this.#parts.runtime.home, sessionId);
     const isBusy = live.isOpen(sessionId)
       ? ((await live.request(sessionId, "session.metadata.isProcessing", {})) as { processing?: boolean }).processing
       : holder !== undefined;

@@ -3,9 +3,7 @@
  * used lately are folded too, so that their state and everything that waits for a person are known, whichever process has
  * them open.
  */
-import { join } from "node:path";
 import type { SessionEvent } from "../protocol/event.ts";
-import { lockHolder } from "../store/lock.ts";
 import type { SessionSummary, Store } from "../store/store.ts";
 import { busyAgents } from "../view/agent-rows.ts";
 import { SessionView } from "../view/session-view.ts";
@@ -14,6 +12,7 @@ import { blockedBy, openAttention } from "../view/waits.ts";
 import type { AttentionRow, ListMessage, SessionRow } from "./api.ts";
 import type { Feeds } from "./feeds.ts";
 import type { LiveSessions } from "./live-sessions.ts";
+import { sessionHolder } from "./session-holder.ts";
 
 export interface RowsOptions {
   readonly store: Store;
@@ -209,7 +208,7 @@ export class SessionRows {
     const { home, live } = this.#options;
     const { sessionId: id, cwd, branch, repository, name, title, turns, costUsd } = summary;
     const view = this.#folded.get(id)?.view.view;
-    const holder = view ? await lockHolder(join(home, "session-state", id)).catch(() => undefined) : undefined;
+    const holder = view ? await sessionHolder(home, id) : undefined;
     const attention = view && (holder || live.isOpen(id)) ? attentionOf(view) : [];
     const agents = view ? [...view.agents.values()].filter(({ kind }) => kind !== "sidekick") : [];
     return {

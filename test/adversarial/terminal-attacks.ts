@@ -20,6 +20,7 @@ const EVIL = [
   "safe\roverwritten",
   "abc\b\b\bxyz",
   "\u202egnp.exe",
+  "\u001b[31mred\u001b[0m",
   "\u007f\u0000",
 ].join(" ");
 /** File names hold no NUL and no slash. */
@@ -27,10 +28,12 @@ const EVIL_NAME = `evil${EVIL.replaceAll("\u0000", "").replaceAll("/", "").slice
 
 /** Our own: back to the start of the line, some lines up, and clear from there. */
 const OWN = /\r(?:\u001b\[\d{1,3}A)?\u001b\[[KJ]/g;
+/** Our own: an answer's link is underlined. The pair must enclose plain text only. */
+const OWN_LINK = /\u001b\[4m([^\u0000-\u001f\u007f-\u009f]*)\u001b\[24m/g;
 
 /** What a terminal would act on, apart from our own; the attack holds nothing that could be taken for it. */
 export function hostileBytes(text: string): string[] {
-  const others = text.replaceAll(OWN, "").replaceAll("\r\n", "\n");
+  const others = text.replaceAll(OWN, "").replaceAll(OWN_LINK, "$1").replaceAll("\r\n", "\n");
   const found = others.match(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g) ?? [];
   return [...new Set(found)].map((character) => `U+${character.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }

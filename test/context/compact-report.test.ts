@@ -36,7 +36,7 @@ describe("the report of the context window", () => {
       ...Array.from({ length: 12 }, (_, index) => result(index, index * 400)).flat(),
     ];
     const meter = new Meter();
-    const usage = meter.measure({ model, offer: shown, history: { tokens: 7_000, length: messages.length } });
+    const usage = meter.measure({ model, promptAndTools: shown, history: { tokens: 7_000, length: messages.length } });
     const report = contextReport({ model, shown, messages, usage, meter, options: DEFAULT_COMPACTION });
     expect(report.parts.map(({ kind }) => kind)).toEqual([
       ...["system", "instructions", "tools", "mcp", "summary", "user", "assistant", "results"],

@@ -151,8 +151,8 @@ export const recordsDefects: readonly Defect[] = [
   {
     id: "notice-while-reading",
     file: "src/tasks/notifications.ts",
-    find: "if (this.#readers.has(task.id) || lives",
-    replace: "if (lives",
+    find: "if (this.#readers.has(task.id) || runningTasks",
+    replace: "if (runningTasks",
     test: "test/tasks/registry.test.ts",
     title: "leaves no notice to give, and a read that was cut off gives it back",
     why: "A parent would be notified of a result that it is reading.",

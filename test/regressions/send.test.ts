@@ -13,7 +13,7 @@ import { HANG_MS } from "../support/work.ts";
 describe("A send is settled", () => {
   it("when the message before it fails repeatedly", async () => {
     const { session } = await stage([says("x")], {
-      offer: { system: "s", tools: [], ready: () => Promise.reject(new Error("pins cannot be read")) },
+      promptAndTools: { system: "s", tools: [], ready: () => Promise.reject(new Error("pins cannot be read")) },
     });
     expect((await session.sendAndWait({ prompt: "one" })).kind).toBe("failed");
     const second = await within(session.sendAndWait({ prompt: "two" }).catch(messageOf));

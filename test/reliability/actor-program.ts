@@ -50,7 +50,7 @@ const options = {
   stamp: systemStamp,
   version: "0",
   model: { provider: fauxModel(...steps), providerId: "faux", model: "faux", costOf: () => 0 },
-  offer: { system: "You act.", tools: [act] },
+  promptAndTools: { system: "You act.", tools: [act] },
   cwd: root,
   roots: [root],
   context: { cwd: root },

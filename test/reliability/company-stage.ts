@@ -70,7 +70,7 @@ export async function openCompany(stage: CompanyStage): Promise<Session> {
     }),
     agentSetup: async (task, { prompt }) => ({
       ...place,
-      offer: { system: prompt, tools: tools.filter(({ name }) => task.tools?.includes(name) ?? true) },
+      promptAndTools: { system: prompt, tools: tools.filter(({ name }) => task.tools?.includes(name) ?? true) },
       release: async () => undefined,
     }),
   };
@@ -79,7 +79,7 @@ export async function openCompany(stage: CompanyStage): Promise<Session> {
     log: meddled(log, stage),
     stamp: systemStamp,
     version: "0",
-    offer: { system: "You are the director.", tools },
+    promptAndTools: { system: "You are the director.", tools },
     context: { cwd: root },
     grants: memoryGrants(),
     agentPool,

@@ -33,7 +33,10 @@ async function troupe(
     }),
     agentSetup: async (task, definition) => ({
       model: { provider: (staged.stage as Stage).model, providerId: "faux", model: "faux-1", costOf: () => 0 },
-      offer: { system: definition.prompt, tools: tools.filter(({ name }) => task.tools?.includes(name) ?? true) },
+      promptAndTools: {
+        system: definition.prompt,
+        tools: tools.filter(({ name }) => task.tools?.includes(name) ?? true),
+      },
       cwd: "/stage",
       roots: ["/stage"],
       policy: rest.policy ?? policyOf({ allTools: true }, { roots: ["/stage"], stateRoot: "/nowhere", writable: [] }),

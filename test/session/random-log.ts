@@ -336,7 +336,7 @@ export async function foldAll(events: readonly SessionEvent[], removed: readonly
   const said: unknown[] = [];
   introduction.before((async (type: string, data: unknown) => void said.push([type, data])) as never, {
     model: "never",
-    offer: { system: "never" } as never,
+    promptAndTools: { system: "never" } as never,
   });
   const isLive = (id: string | undefined): boolean => {
     const status = id === undefined ? undefined : tasks.get(id)?.status;

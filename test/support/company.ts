@@ -75,7 +75,7 @@ export async function agentPool(steps: readonly Step[], options: TroupeOptions =
       warn: () => undefined,
     }),
     ...{ model: mainModel },
-    offer: {
+    promptAndTools: {
       system: "You are on stage.",
       get tools() {
         return sessionTools();

@@ -20,7 +20,7 @@ export interface Stage {
   readonly store: Store;
 }
 
-type More = Partial<Omit<SessionOptions, "model" | "log"> & SessionOptions["offer"]> & {
+type More = Partial<Omit<SessionOptions, "model" | "log"> & SessionOptions["promptAndTools"]> & {
   store?: Store;
   provider?: Provider;
   resume?: string;
@@ -42,7 +42,7 @@ export async function stage(steps: readonly Step[], more: More = {}): Promise<St
     stamp: fauxStamp(),
     version: "0.0.0",
     model: { provider, providerId: "faux", model: "faux-1", costOf: () => 0 },
-    offer: { system, tools },
+    promptAndTools: { system, tools },
     cwd: "/stage",
     roots: ["/stage"],
     context: { cwd: "/stage" },

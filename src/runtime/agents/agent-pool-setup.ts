@@ -117,7 +117,7 @@ export function agentPoolOptions(parts: CompanyParts, known?: AgentLimits): Agen
           await servers?.close();
         },
         model,
-        offer: { system: joined(agentSystem({ definition, ...parts, tools, cwd: rest.cwd }), system), tools },
+        promptAndTools: { system: joined(agentSystem({ definition, ...parts, tools, cwd: rest.cwd }), system), tools },
         ...(prelude !== "" && { prelude }),
         ...(definition.includeCustomInstructions && { discover: (path) => discover(task, rest, path) }),
         ...defined({ reasoningEffort: effort }),

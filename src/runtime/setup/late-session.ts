@@ -12,7 +12,7 @@ import type { LivePromptAndTools } from "./prompt-and-tools.ts";
 export class LateSession {
   readonly #early: ((session: Session) => void)[] = [];
   #session: Session | undefined;
-  offer: LivePromptAndTools | undefined;
+  promptAndTools: LivePromptAndTools | undefined;
 
   /** Undefined until the session is open. */
   get session(): Session | undefined {
@@ -44,7 +44,7 @@ export class LateSession {
 
   /** Updates the agent's tools from the next model call on. */
   readonly toolsChanged = (): void => {
-    this.offer?.refresh();
+    this.promptAndTools?.refresh();
   };
 
   /** Notifies the agent of nested instructions for the accessed path, before its next model call. */

@@ -22,8 +22,8 @@ export function sessionAgents(
   setup: SessionSetup,
   how: {
     agents: LiveAgents;
-    leading: MainAgent;
-    offer: LivePromptAndTools;
+    mainAgent: MainAgent;
+    promptAndTools: LivePromptAndTools;
     choice: ToolChoice;
     places: AgentPlaces;
     servers: SessionServers;
@@ -32,8 +32,8 @@ export function sessionAgents(
   },
 ): AgentPoolOptions {
   const { environment, models, request, context, log, listener, identity } = setup;
-  const { agents, offer, choice, places, servers, board, memory } = how;
-  const { workspace } = how.leading;
+  const { agents, promptAndTools, choice, places, servers, board, memory } = how;
+  const { workspace } = how.mainAgent;
   const knowledge: SessionKnowledge = { memory: () => memory?.section ?? "", plan: () => readPlan(setup.files) };
   return agentPoolOptions({
     environment,
@@ -45,8 +45,8 @@ export function sessionAgents(
     memories: knowledge.memory,
     agents: () => agents.agents,
     given: () => agents.given,
-    sessionTools: () => offer.sessionTools,
-    inheritedTools: () => inheritedTools(offer.sessionTools, choice),
+    sessionTools: () => promptAndTools.sessionTools,
+    inheritedTools: () => inheritedTools(promptAndTools.sessionTools, choice),
     ...(request.agents?.wakes === false &&
       request.model?.name !== undefined && {
         modelOverride: ({ id }) => (hasTask(log, id) ? models.current : undefined),

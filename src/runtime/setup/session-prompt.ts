@@ -75,7 +75,7 @@ const MAX_ORGANISATION_CHARACTERS = 32 * 1024;
 export async function sessionPrompt(
   setup: SessionSetup,
   how: {
-    leading: MainAgent;
+    mainAgent: MainAgent;
     rules: SessionRules;
     tools: () => readonly Tool[];
     choice: ToolChoice;
@@ -86,10 +86,10 @@ export async function sessionPrompt(
   },
 ): Promise<LivePromptAndTools> {
   const { request, shared, listener } = setup;
-  const { lead, workspace } = how.leading;
+  const { selection, workspace } = how.mainAgent;
   const searchSettings = { ...workspace.settings.effective.toolSearch, ...request.tools?.search };
   const { rules, tools, choice, mcp, memory, board, skills } = how;
-  const offer = new LivePromptAndTools({
+  const promptAndTools = new LivePromptAndTools({
     prompt: {
       ...promptOf(setup),
       ...organisation(setup),
@@ -101,8 +101,8 @@ export async function sessionPrompt(
       return tools();
     },
     choice,
-    lead: lead.definition,
-    leadSkills: lead.skills,
+    mainAgent: selection.definition,
+    mainAgentSkills: selection.skills,
     skills,
     builtinSkills: request.context?.builtinSkills,
     hasSkills: request.workspace?.skills !== false,
@@ -112,12 +112,12 @@ export async function sessionPrompt(
     memory,
     search: mcp && (await shared.searchFor(searchSettings, searchMemory(setup))),
   });
-  listener.offer = offer;
+  listener.promptAndTools = promptAndTools;
   const { program } = request.client ?? {};
   if (program?.tools) program.tools.onChange = listener.toolsChanged;
   // Servers and clients may bring tools later, so unknown names are refused only without them.
-  if (!mcp && !program) requireKnown(offer.allTools, request.tools?.choice);
-  return offer;
+  if (!mcp && !program) requireKnown(promptAndTools.allTools, request.tools?.choice);
+  return promptAndTools;
 }
 
 /** Keeps tools found by a search available when the session is resumed. */

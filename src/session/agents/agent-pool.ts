@@ -64,12 +64,12 @@ export class AgentPool {
   readonly #agentSetups = new Map<string, Promise<AgentSetup>>();
   readonly #callbackTasks = new CallbackTasks();
   readonly #ledger = new Ledger();
-  readonly #lives: AgentActivations;
+  readonly #activations: AgentActivations;
 
   constructor(parts: AgentPoolParts) {
     this.#parts = parts;
     const { log, settings, options } = parts;
-    this.#lives = new AgentActivations({
+    this.#activations = new AgentActivations({
       emitOf: (id) => this.#lastingEmitOf(id),
       factsOf: (task) => this.#factsOf(task),
       usageOf: ({ id }) => this.registry.usage(id),
@@ -94,7 +94,7 @@ export class AgentPool {
         if (parentId === undefined) parts.onNotice({ content, kind }, { take: () => notice.take(), wakes });
       },
       onState: (task) => {
-        this.#lives.onState(task);
+        this.#activations.onState(task);
         if (isFinal(task.status)) this.#callbackTasks.ended(task);
       },
       onChange: () => parts.onChange(),
@@ -122,14 +122,14 @@ export class AgentPool {
       return;
     }
     if (event.type === "troupe.usage") this.#ledger.apply(event.agentId, event.data);
-    this.#lives.apply(event.agentId, event);
+    this.#activations.apply(event.agentId, event);
     this.#conversationOf(event.agentId).apply(event);
   }
 
   /** Clears all conversations before the log is folded again. */
   reset(): void {
     this.#ledger.reset();
-    this.#lives.clear();
+    this.#activations.clear();
     for (const conversation of this.#conversations.values()) conversation.reset();
     this.#sidekicks?.reset();
   }
@@ -138,7 +138,7 @@ export class AgentPool {
   async restore(): Promise<void> {
     await this.#closeOpenCalls();
     await this.registry.restore();
-    await this.#endLives();
+    await this.#endActivations();
     await this.#sidekicks?.restore();
   }
 
@@ -151,7 +151,7 @@ export class AgentPool {
   async rewound(events: readonly SessionEvent[]): Promise<void> {
     await this.#closeOpenCalls();
     await this.registry.rewound(events);
-    await this.#endLives();
+    await this.#endActivations();
     for (const id of this.#agentSetups.keys()) if (!this.registry.has(id)) await this.#release(id);
     await this.#sidekicks?.rewound(events);
   }
@@ -182,7 +182,7 @@ export class AgentPool {
     await this.#parts.log.repair().catch(() => undefined); // the next process restores the same state
     for (const [id, conversation] of this.#conversations)
       await closeOpen(conversation, this.#emitOf(id)).catch(() => undefined);
-    await this.#endLives();
+    await this.#endActivations();
     await Promise.all([...this.#agentSetups.keys()].map((id) => this.#release(id)));
   }
 
@@ -191,8 +191,8 @@ export class AgentPool {
   }
 
   /** Ends the activations of agents that wait for messages: none can arrive until the session is opened again. */
-  async #endLives(): Promise<void> {
-    await this.#lives.endAll((id) => this.registry.get(id));
+  async #endActivations(): Promise<void> {
+    await this.#activations.endAll((id) => this.registry.get(id));
   }
 
   #factsOf({ spec }: Pick<TaskRecord, "spec">): AgentFacts {
@@ -205,7 +205,7 @@ export class AgentPool {
   }
 
   async #turn(task: TaskRecord, messages: readonly TaskMessage[], io: TurnPorts): Promise<TurnEnd> {
-    await this.#lives.begin(task);
+    await this.#activations.begin(task);
     const callbackTask = this.#callbackTasks.of(task);
     const work = callbackTask
       ? callbackTask.run(task, io, (how) => this.#asAgent(task, { messages, io, callbackTask: how }))
@@ -232,7 +232,7 @@ export class AgentPool {
       messages,
       agentSetup: {
         ...agentSetup,
-        ports: { ...agentSetup.ports, ...this.portsOf(task.id, () => agentSetup.offer.tools) },
+        ports: { ...agentSetup.ports, ...this.portsOf(task.id, () => agentSetup.promptAndTools.tools) },
       },
       settings,
       conversation,
@@ -267,12 +267,12 @@ export class AgentPool {
   #agentSetup(task: TaskRecord, callbackTask?: AgentCallbackTask): Promise<AgentSetup> {
     const kept = this.#agentSetups.get(task.id);
     if (kept) return kept;
-    const made = callbackTask?.agentSetup() ?? this.#outfitOfAgent(task);
+    const made = callbackTask?.agentSetup() ?? this.#setupOfAgent(task);
     this.#agentSetups.set(task.id, made);
     return made;
   }
 
-  async #outfitOfAgent(task: TaskRecord): Promise<AgentSetup> {
+  async #setupOfAgent(task: TaskRecord): Promise<AgentSetup> {
     const { options } = this.#parts;
     const { kind, agentName, factoryRunId } = task.spec;
     const endedWithProcess = options.sessionBased === false && factoryRunId === undefined;

@@ -15,7 +15,8 @@ import type { SessionHooks } from "../turn/hooked-calls.ts";
 import { startRun } from "../turn/start-run.ts";
 
 /** Everything specific to one agent. It shares the rest with the session. */
-export interface AgentSetup extends Pick<RunSettings, "model" | "offer" | "cwd" | "roots" | "policy" | "ports"> {
+export interface AgentSetup
+  extends Pick<RunSettings, "model" | "promptAndTools" | "cwd" | "roots" | "policy" | "ports"> {
   readonly reasoningEffort?: NonNullable<RunSettings["reasoningEffort"]>;
   /** Text before its first message: its skills and facts about its environment. */
   readonly prelude?: string;

@@ -169,7 +169,7 @@ function errandOf(parts: CoordinationParts, worker: WorkerSpec, state: WorkerSta
           return {
             ...agentSetup,
             model: { ...agentSetup.model, provider },
-            offer: { system: worker.systemPrompt, tools },
+            promptAndTools: { system: worker.systemPrompt, tools },
           };
         },
         limitReached: () => limitOf(worker.limits, parts.ledger.own(task.id), state),

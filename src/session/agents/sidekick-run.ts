@@ -29,7 +29,7 @@ import type { News, SidekickDefinition, SidekickParts } from "./sidekicks.ts";
 type EndReason = EventData<"troupe.sidekick_ended">["reason"];
 
 /** A sidekick that is starting or running. */
-export interface Life {
+export interface ActiveSidekick {
   /** Passes a new event to the running sidekick. Returns false if it has already ended. */
   tell(news: News): boolean;
   stop(reason: EndReason): void;
@@ -56,7 +56,7 @@ const SHARED_PURSE = "#sidekicks";
 const MAX_MESSAGE_CHARACTERS = 8_000;
 const SENDER_TYPE = "sidekick-agent";
 
-export class SidekickRun implements Life {
+export class SidekickRun implements ActiveSidekick {
   readonly #parts: SidekickRunParts;
   readonly #stop = stoppable();
   readonly #broker: Broker;
@@ -184,7 +184,7 @@ export class SidekickRun implements Life {
   async #agentSetup(actor: Actor): Promise<AgentSetup> {
     const { options, definition, notes, cast } = this.#parts;
     const agentSetup = await options.agentSetup(actor, definition);
-    const { system, tools } = agentSetup.offer;
+    const { system, tools } = agentSetup.promptAndTools;
     // An MCP server cannot vouch for its own tools: only those that the user allows by name are offered.
     const isGiven = ({ name, from }: Tool): boolean =>
       from?.kind === "mcp" ? allowsByName(agentSetup.policy.rules, from) : cast.tools.includes(name);
@@ -192,7 +192,7 @@ export class SidekickRun implements Life {
     return {
       ...agentSetup,
       ...(prelude !== "" && { prelude }),
-      offer: {
+      promptAndTools: {
         system: `${system}\n\n${rulesText.trim()}`,
         tools: [...tools.filter(isGiven), ...sidekickOnlyTools.map((make) => make(this.#sender()))],
       },

@@ -22,7 +22,7 @@ import type { Notice } from "../turn/pending-messages.ts";
 import type { Actor, AgentSetup } from "./agent-run.ts";
 import { entryNotice, InboxEntries } from "./inbox-entries.ts";
 import { isSidekickId } from "./sidekick-id.ts";
-import type { Life } from "./sidekick-run.ts";
+import type { ActiveSidekick } from "./sidekick-run.ts";
 
 export type SidekickDefinition = AgentDefinition & { readonly sidekick: Sidekick };
 
@@ -64,7 +64,7 @@ const CLOSE_MS = 3_000;
 export class Sidekicks {
   readonly inbox: InboxEntries;
   readonly #parts: SidekickParts;
-  readonly #lives = new Map<string, Life>();
+  readonly #active = new Map<string, ActiveSidekick>();
   readonly #working = new Set<Promise<void>>();
   /** Conversations of open runs and of persistent sidekicks. */
   readonly #conversations = new Map<string, Conversation>();
@@ -159,22 +159,22 @@ export class Sidekicks {
   #hear(definition: SidekickDefinition, news: News): void {
     const trigger = definition.sidekick.triggers.find(({ event }) => event === news.event);
     if (!trigger) return;
-    const life = this.#lives.get(definition.name);
+    const active = this.#active.get(definition.name);
     const isLeft =
       (this.#fires.get(fireKey(definition.name, news.event)) ?? 0) < (trigger.limit ?? Number.POSITIVE_INFINITY);
-    if (definition.sidekick.behavior === "restart") life?.stop("superseded");
-    else if (life && (!isLeft || life.tell(news))) return;
+    if (definition.sidekick.behavior === "restart") active?.stop("superseded");
+    else if (active && (!isLeft || active.tell(news))) return;
     if (isLeft) this.#begin(definition, news);
   }
 
   #begin(definition: SidekickDefinition, news: News): void {
     const { name } = definition;
     const starting = new Starting();
-    this.#lives.set(name, starting);
+    this.#active.set(name, starting);
     const work = this.#live(definition, news, starting)
       .catch((error: unknown) => this.#failed(name, error))
       .finally(() => {
-        if (this.#lives.get(name) === starting) this.#lives.delete(name);
+        if (this.#active.get(name) === starting) this.#active.delete(name);
         this.#working.delete(work);
       });
     this.#working.add(work);
@@ -232,7 +232,7 @@ export class Sidekicks {
   }
 
   #stopAll(reason: EndReason): void {
-    for (const life of this.#lives.values()) life.stop(reason);
+    for (const active of this.#active.values()) active.stop(reason);
   }
 
   /** Reports a failure as a warning, once per sidekick, because no agent waits for it. */
@@ -261,12 +261,12 @@ export class Sidekicks {
 }
 
 /** A sidekick that is about to start. It collects events until its run exists. */
-class Starting implements Life {
+class Starting implements ActiveSidekick {
   readonly missed: News[] = [];
   stopped = false;
-  #run: Life | undefined;
+  #run: ActiveSidekick | undefined;
 
-  becomes(run: Life): void {
+  becomes(run: ActiveSidekick): void {
     this.#run = run;
   }
 

@@ -119,7 +119,7 @@ export class AgentContext {
   usage(): ContextUsage {
     const { place, desk, state } = this.#parts;
     const { model, shown, history } = place;
-    const usage = desk.meter.measure({ model, offer: shown, history });
+    const usage = desk.meter.measure({ model, promptAndTools: shown, history });
     if (state.limit?.model !== model.model) return usage;
     return { ...usage, tokenLimit: Math.min(usage.tokenLimit, state.limit.tokens) };
   }
@@ -297,7 +297,10 @@ export class AgentContext {
     const tokens = messages.reduce((sum, message) => sum + messageTokens(message), 0);
     const { model, shown } = place;
     const { tokenLimit } = this.usage();
-    return { ...desk.meter.measure({ model, offer: shown, history: { tokens, length: messages.length } }), tokenLimit };
+    return {
+      ...desk.meter.measure({ model, promptAndTools: shown, history: { tokens, length: messages.length } }),
+      tokenLimit,
+    };
   }
 
   #expected(): Expected {

@@ -148,7 +148,7 @@ function completeData({ place, desk, wish, reply, summary, kept }: Complete) {
     tokens: history.tokens - removed + messageTokens(made.message),
     length: history.length - made.cut + 1,
   };
-  const { systemTokens, toolDefinitionsTokens } = desk.meter.measure({ model, offer: shown, history: after });
+  const { systemTokens, toolDefinitionsTokens } = desk.meter.measure({ model, promptAndTools: shown, history: after });
   const preCompactionTokens = desk.meter.corrected(model, history.tokens);
   const postCompactionTokens = desk.meter.corrected(model, after.tokens);
   return {

@@ -26,13 +26,13 @@ export class Meter {
   /** Measures a context. The caller must have read `history` before. */
   measure(what: {
     readonly model: SessionModel;
-    readonly offer: Pick<PromptAndTools, "system" | "tools">;
+    readonly promptAndTools: Pick<PromptAndTools, "system" | "tools">;
     readonly history: Pick<History, "tokens" | "length">;
   }): ContextUsage {
-    const { model, offer, history } = what;
+    const { model, promptAndTools, history } = what;
     const tokens = (estimate: number): number => this.corrected(model, estimate);
-    const systemTokens = tokens(this.#systemTokens(offer.system));
-    const toolDefinitionsTokens = tokens(offer.tools.reduce((sum, tool) => sum + this.toolTokens(tool), 0));
+    const systemTokens = tokens(this.#systemTokens(promptAndTools.system));
+    const toolDefinitionsTokens = tokens(promptAndTools.tools.reduce((sum, tool) => sum + this.toolTokens(tool), 0));
     const conversationTokens = tokens(history.tokens);
     return {
       systemTokens,

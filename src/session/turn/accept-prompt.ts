@@ -10,7 +10,7 @@ import type { SessionPreamble } from "./session-preamble.ts";
 interface AcceptedPrompt {
   readonly emit: Emit;
   readonly hooks: SessionHooks | undefined;
-  readonly offer: PromptAndTools;
+  readonly promptAndTools: PromptAndTools;
   readonly preamble: SessionPreamble;
   readonly model: string;
   /** Set for the first message that this process accepts. */
@@ -25,8 +25,12 @@ interface AcceptedPrompt {
 }
 
 /** Whether accepting a message may take long. If so, it is stored and acknowledged first. */
-export function takesTime({ offer, hooks, source }: Pick<AcceptedPrompt, "offer" | "hooks" | "source">): boolean {
-  return (offer.ready !== undefined && !offer.isQuick) || promptIsHooked(hooks, source !== undefined);
+export function takesTime({
+  promptAndTools,
+  hooks,
+  source,
+}: Pick<AcceptedPrompt, "promptAndTools" | "hooks" | "source">): boolean {
+  return (promptAndTools.ready !== undefined && !promptAndTools.isQuick) || promptIsHooked(hooks, source !== undefined);
 }
 
 /**
@@ -34,10 +38,10 @@ export function takesTime({ offer, hooks, source }: Pick<AcceptedPrompt, "offer"
  * given one instead of the model.
  */
 export async function acceptPrompt(message: Incoming, parts: AcceptedPrompt): Promise<string | undefined> {
-  const { emit, offer, preamble, model, signal } = parts;
-  await untilAborted(offer.ready?.(signal), signal);
+  const { emit, promptAndTools, preamble, model, signal } = parts;
+  await untilAborted(promptAndTools.ready?.(signal), signal);
   const said = message.notice ? undefined : await hooked(userMessage(message, parts.delivery), parts);
-  preamble.before(emit, { model, offer });
+  preamble.before(emit, { model, promptAndTools });
   await parts.deliverNotices(emit);
   if (message.notice) await emit("system.notification", message.notice);
   if (!said) return undefined;

@@ -37,8 +37,8 @@ export class SessionPreamble {
     this.#titleTold = this.#title !== undefined;
   }
 
-  before(emit: Emit, { model, offer }: { model: string; offer: PromptAndTools }): void {
-    const { system, skills } = offer;
+  before(emit: Emit, { model, promptAndTools }: { model: string; promptAndTools: PromptAndTools }): void {
+    const { system, skills } = promptAndTools;
     if (this.#lastModel !== model) {
       const previous = this.#lastModel === undefined ? {} : { previousModel: this.#lastModel };
       void emit("session.model_change", { newModel: model, ...previous, source: "startup" });

@@ -67,7 +67,7 @@ interface RunParts extends RunSettings {
 
 /** Builds a `Run` from an agent, model, tools and context. This is the only place that fills the loop's ports. */
 export function startRun(parts: RunParts): Run {
-  const { model, offer, emit, inbox } = parts;
+  const { model, promptAndTools, emit, inbox } = parts;
   const around = hookedCalls(parts.hooks);
   const opinion = hookOpinion(parts.hooks);
   const shown = shownOf(parts);
@@ -86,9 +86,9 @@ export function startRun(parts: RunParts): Run {
       return shown.tools;
     },
     // A limited run has no other tools.
-    ...(offer.find && !parts.limitedTools && { findTool: (name) => offer.find?.(name) }),
+    ...(promptAndTools.find && !parts.limitedTools && { findTool: (name) => promptAndTools.find?.(name) }),
     showTools: (names) => {
-      for (const name of names.slice(0, MAX_SHOWN)) offer.find?.(name);
+      for (const name of names.slice(0, MAX_SHOWN)) promptAndTools.find?.(name);
     },
     cwd: parts.cwd,
     roots: parts.roots,
@@ -122,7 +122,7 @@ function conversationPorts(
   parts: RunParts,
   what: { context: AgentContext | undefined; shown: Shown; failures: RepeatedFailures },
 ): Pick<Run, "history" | "usageInfo" | "beforeModelCall" | "spent"> {
-  const { model, offer, history, emit } = parts;
+  const { model, promptAndTools, history, emit } = parts;
   const { context, shown, failures } = what;
   const seen = model.vision === false ? imageRemover() : undefined;
   const meter = parts.compactions?.meter ?? new Meter();
@@ -132,7 +132,7 @@ function conversationPorts(
       return seen?.(messages) ?? messages;
     },
     usageInfo: () => {
-      const usage = context?.usage() ?? meter.measure({ model, offer: shown, history });
+      const usage = context?.usage() ?? meter.measure({ model, promptAndTools: shown, history });
       context?.sent(usage);
       return usage;
     },
@@ -141,8 +141,8 @@ function conversationPorts(
       if (stopped) return stopped;
       await context?.beforeModelCall(parts.signal);
       await history.messages(); // so that its length is known
-      const tools = parts.limitedTools?.of(offer.tools) ?? offer.tools;
-      const expected = expectedCall({ model, system: offer.system, tools, characters: history.characters });
+      const tools = parts.limitedTools?.of(promptAndTools.tools) ?? promptAndTools.tools;
+      const expected = expectedCall({ model, system: promptAndTools.system, tools, characters: history.characters });
       return parts.limitReached(context?.withPending(expected) ?? expected);
     },
     async spent(call) {
@@ -227,13 +227,13 @@ function externalCalls(parts: RunParts): RunExternal {
 }
 
 /** Returns the current system prompt and tools of the model. */
-function shownOf({ offer, limitedTools, broker }: RunParts): Shown {
+function shownOf({ promptAndTools, limitedTools, broker }: RunParts): Shown {
   return {
     get system() {
-      return offer.system;
+      return promptAndTools.system;
     },
     get tools() {
-      return answerable(limitedTools?.of(offer.tools) ?? offer.tools, broker);
+      return answerable(limitedTools?.of(promptAndTools.tools) ?? promptAndTools.tools, broker);
     },
   };
 }

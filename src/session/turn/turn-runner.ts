@@ -144,10 +144,10 @@ export class TurnRunner {
   /** The main agent's context. */
   get context(): AgentContext | undefined {
     const { settings, emit, hooks, history, budget } = this.#parts;
-    const { log, limits = {}, offer } = settings;
+    const { log, limits = {}, promptAndTools } = settings;
     return settings.compactions?.of({
       ...settings,
-      shown: offer,
+      shown: promptAndTools,
       ...{ emit, hooks, history },
       cacheKey: log.sessionId,
       origin: originOf(log.sessionId),
@@ -160,7 +160,7 @@ export class TurnRunner {
   async callTool(call: ToolCall, signal: AbortSignal): Promise<RequestedEnd> {
     const { settings, emit, hooks, history, broker, agentPool } = this.#parts;
     await this.#parts.log.repair();
-    await untilAborted(settings.offer.ready?.(signal), signal);
+    await untilAborted(settings.promptAndTools.ready?.(signal), signal);
     const run = startRun({
       ...settings,
       ports: { ...settings.ports, ...agentPool },
@@ -214,19 +214,19 @@ export class TurnRunner {
     const wasIdle = delivery.waiting !== undefined;
     const rules = message.answering ?? (await this.#rulesFrom(message.rules));
     // A command's rules must also apply after a crash, so they are stored before the answer begins.
-    if (wasIdle && (rules?.kept || takesTime({ offer: settings.offer, hooks, source }))) {
+    if (wasIdle && (rules?.kept || takesTime({ promptAndTools: settings.promptAndTools, hooks, source }))) {
       await this.keepQueued(message);
       delivery.waiting?.accepted();
       delivery.waiting = undefined;
     }
     await settings.modelSelection?.ready();
-    const { offer, model } = settings;
+    const { promptAndTools, model } = settings;
     const most = settings.credits?.most;
     const status = most === undefined ? undefined : creditsStatus(most, this.#parts.budget);
     if (rules?.trace) settings.tracing?.expect(message.messageId, rules.trace);
     const limits = rules?.tools && new LimitedTools(rules.tools, settings.cwd);
     const answer = await acceptPrompt(message, {
-      ...{ emit, hooks, offer, preamble, model: modelName(model), source, signal, form: settings, status },
+      ...{ emit, hooks, promptAndTools, preamble, model: modelName(model), source, signal, form: settings, status },
       delivery: wasIdle ? "idle" : "queued",
       deliverNotices: (say) => this.#parts.inbox.deliverNotices(limits?.withoutAdvice(say) ?? say),
     });
@@ -240,9 +240,9 @@ export class TurnRunner {
   /** Prepares the rest of a turn that an earlier process left. */
   async #resume(signal: AbortSignal): Promise<Begun> {
     const { settings, emit, preamble } = this.#parts;
-    const { offer, model } = settings;
-    await untilAborted(offer.ready?.(signal), signal);
-    preamble.before(emit, { model: modelName(model), offer });
+    const { promptAndTools, model } = settings;
+    await untilAborted(promptAndTools.ready?.(signal), signal);
+    preamble.before(emit, { model: modelName(model), promptAndTools });
     return { rules: await this.#rulesOfLeft() };
   }
 

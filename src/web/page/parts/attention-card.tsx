@@ -39,140 +39,153 @@ export function AttentionCard({ item, blocks, agent, sessionId, title, isSelecte
   );
 }
 
+type Result = Readonly<Record<string, unknown>>;
+
+interface AnswerProps {
+  readonly item: AttentionItem;
+  readonly isBusy: boolean;
+  /** Calls the method with the request's id and these parameters. */
+  onAnswer(method: string, params: Result): void;
+}
+
 function Answers({ item, sessionId }: { readonly item: AttentionItem; readonly sessionId: string }): JSX.Element {
-  const [words, setWords] = useState("");
   const [isBusy, setBusy] = useState(false);
-  const answer = async (method: string, params: Readonly<Record<string, unknown>>): Promise<void> => {
+  const send = async (method: string, params: Result): Promise<void> => {
     setBusy(true);
     const result = await attempt(call<{ success: boolean }>(method, { sessionId, requestId: item.id, ...params }));
     if (result?.success === false) tell("It was answered elsewhere.");
     setBusy(false);
   };
-  const decide = (result: Readonly<Record<string, unknown>>): void =>
-    void answer("session.permissions.handlePendingPermissionRequest", { result });
-  const plan = (response: Readonly<Record<string, unknown>>): void =>
-    void answer("session.ui.handlePendingExitPlanMode", { response });
-  const feedback = words.trim() === "" ? {} : { feedback: words.trim() };
-
+  const props: AnswerProps = { item, isBusy, onAnswer: (method, params) => void send(method, params) };
   switch (item.kind) {
     case "permission":
     case "memory":
-      return (
-        <div class="answers">
-          <button
-            type="button"
-            class="primary"
-            data-answer="yes"
-            disabled={isBusy}
-            onClick={() => decide({ kind: "approve-once" })}
-          >
-            {item.kind === "memory" ? "Accept" : "Allow once"}
-          </button>
-          {item.canAllowForSession && (
-            <button
-              type="button"
-              data-answer="session"
-              disabled={isBusy}
-              onClick={() => decide({ kind: "approve-for-session" })}
-            >
-              Allow for this session
-            </button>
-          )}
-          <button
-            type="button"
-            class="danger"
-            data-answer="no"
-            disabled={isBusy}
-            onClick={() => decide({ kind: "reject", ...feedback })}
-          >
-            Deny
-          </button>
-          <Words label="Why not? (goes to the agent)" value={words} onChange={setWords} />
-        </div>
-      );
-    case "question": {
-      const say = (text: string, wasFreeform: boolean): void =>
-        void answer("session.ui.handlePendingUserInput", { response: { answer: text, wasFreeform } });
-      return (
-        <div class="answers">
-          {item.choices.map((choice) => (
-            <button key={choice} type="button" disabled={isBusy} onClick={() => say(choice, false)}>
-              {choice}
-            </button>
-          ))}
-          {item.allowFreeform && (
-            <>
-              <Words label="Your answer" value={words} onChange={setWords} onEnter={() => say(words, true)} />
-              <button type="button" class="primary" disabled={isBusy || words === ""} onClick={() => say(words, true)}>
-                Answer
-              </button>
-            </>
-          )}
-        </div>
-      );
-    }
+      return <PermissionAnswers {...props} />;
+    case "question":
+      return <QuestionAnswers {...props} />;
     case "plan":
-      return (
-        <div class="answers">
-          {(item.choices.length > 0 ? item.choices : ["interactive"]).map((choice) => (
-            <button
-              key={choice}
-              type="button"
-              class="primary"
-              disabled={isBusy}
-              onClick={() => plan({ approved: true, selectedAction: choice })}
-            >
-              Approve: {choice.replaceAll("_", " ")}
-            </button>
-          ))}
-          <button
-            type="button"
-            class="danger"
-            data-answer="no"
-            disabled={isBusy}
-            onClick={() => plan({ approved: false, ...feedback })}
-          >
-            Reject
-          </button>
-          <Words label="What to change" value={words} onChange={setWords} />
-        </div>
-      );
+      return <PlanAnswers {...props} />;
     case "elicitation":
       return (
         <FormFields
           item={item}
           isBusy={isBusy}
-          onAnswer={(result) => void answer("session.ui.handlePendingElicitation", { result })}
+          onAnswer={(result) => props.onAnswer("session.ui.handlePendingElicitation", { result })}
         />
       );
     case "limit":
-      return (
-        <div class="answers">
-          <button
-            type="button"
-            class="primary"
-            disabled={isBusy}
-            onClick={() =>
-              void answer("session.ui.handlePendingSessionLimitsExhausted", { response: { action: "unset" } })
-            }
-          >
-            Remove the limit
-          </button>
-          <button
-            type="button"
-            class="danger"
-            disabled={isBusy}
-            onClick={() =>
-              void answer("session.ui.handlePendingSessionLimitsExhausted", { response: { action: "cancel" } })
-            }
-          >
-            Stop here
-          </button>
-        </div>
-      );
+      return <LimitAnswers {...props} />;
     default:
       return <p class="hint">Answer it in the terminal of this session.</p>;
   }
+}
+
+const feedbackOf = (words: string): Result => (words.trim() === "" ? {} : { feedback: words.trim() });
+
+function PermissionAnswers({ item, isBusy, onAnswer }: AnswerProps): JSX.Element {
+  const [words, setWords] = useState("");
+  const decide = (result: Result): void => onAnswer("session.permissions.handlePendingPermissionRequest", { result });
+  return (
+    <div class="answers">
+      <button
+        type="button"
+        class="primary"
+        data-answer="yes"
+        disabled={isBusy}
+        onClick={() => decide({ kind: "approve-once" })}
+      >
+        {item.kind === "memory" ? "Accept" : "Allow once"}
+      </button>
+      {item.canAllowForSession && (
+        <button
+          type="button"
+          data-answer="session"
+          disabled={isBusy}
+          onClick={() => decide({ kind: "approve-for-session" })}
+        >
+          Allow for this session
+        </button>
+      )}
+      <button
+        type="button"
+        class="danger"
+        data-answer="no"
+        disabled={isBusy}
+        onClick={() => decide({ kind: "reject", ...feedbackOf(words) })}
+      >
+        Deny
+      </button>
+      <Words label="Why not? (goes to the agent)" value={words} onChange={setWords} />
+    </div>
+  );
+}
+
+function QuestionAnswers({ item, isBusy, onAnswer }: AnswerProps): JSX.Element {
+  const [words, setWords] = useState("");
+  const say = (text: string, wasFreeform: boolean): void =>
+    onAnswer("session.ui.handlePendingUserInput", { response: { answer: text, wasFreeform } });
+  return (
+    <div class="answers">
+      {item.choices.map((choice) => (
+        <button key={choice} type="button" disabled={isBusy} onClick={() => say(choice, false)}>
+          {choice}
+        </button>
+      ))}
+      {item.allowFreeform && (
+        <>
+          <Words label="Your answer" value={words} onChange={setWords} onEnter={() => say(words, true)} />
+          <button type="button" class="primary" disabled={isBusy || words === ""} onClick={() => say(words, true)}>
+            Answer
+          </button>
+        </>
+      )}
+    </div>
+  );
+}
+
+function PlanAnswers({ item, isBusy, onAnswer }: AnswerProps): JSX.Element {
+  const [words, setWords] = useState("");
+  const decide = (response: Result): void => onAnswer("session.ui.handlePendingExitPlanMode", { response });
+  return (
+    <div class="answers">
+      {(item.choices.length > 0 ? item.choices : ["interactive"]).map((choice) => (
+        <button
+          key={choice}
+          type="button"
+          class="primary"
+          disabled={isBusy}
+          onClick={() => decide({ approved: true, selectedAction: choice })}
+        >
+          Approve: {choice.replaceAll("_", " ")}
+        </button>
+      ))}
+      <button
+        type="button"
+        class="danger"
+        data-answer="no"
+        disabled={isBusy}
+        onClick={() => decide({ approved: false, ...feedbackOf(words) })}
+      >
+        Reject
+      </button>
+      <Words label="What to change" value={words} onChange={setWords} />
+    </div>
+  );
+}
+
+function LimitAnswers({ isBusy, onAnswer }: AnswerProps): JSX.Element {
+  const choose = (action: "unset" | "cancel"): void =>
+    onAnswer("session.ui.handlePendingSessionLimitsExhausted", { response: { action } });
+  return (
+    <div class="answers">
+      <button type="button" class="primary" disabled={isBusy} onClick={() => choose("unset")}>
+        Remove the limit
+      </button>
+      <button type="button" class="danger" disabled={isBusy} onClick={() => choose("cancel")}>
+        Stop here
+      </button>
+    </div>
+  );
 }
 
 interface WordsProps {

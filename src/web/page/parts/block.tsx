@@ -48,68 +48,78 @@ export function BlockView({ block, eventOf, onAgent }: BlockProps): JSX.Element 
           <ToolView card={block.card} event={block.eventId === undefined ? undefined : eventOf(block.eventId)} />
         </Line>
       );
-    case "notice":
-      return <Note kind={block.level} title={block.topic} text={block.text} more={block.tip} />;
-    case "error":
-      return <Note kind="error" title={block.topic} text={block.text} more={block.advice} />;
-    case "approval":
-      return (
-        <Note
-          kind={block.decision === "approved" ? "info" : "warning"}
-          title={`${block.decision} (${block.how})`}
-          text={block.title}
-          more={block.feedback}
-        />
-      );
-    case "answer":
-      return <Note kind="info" title="question" text={block.question} more={block.answer ?? "no answer"} />;
     case "plan":
-      return (
-        <Line who="plan" kind="plan">
-          <ul class="todo">
-            {block.items.map(({ title, status }, index) => (
-              <li key={index} class={status}>
-                <span class="mark">{status === "done" ? "✓" : status === "in_progress" ? "▸" : "·"}</span>
-                {sanitise(title)} <span class="hint">{status.replace("_", " ")}</span>
-              </li>
-            ))}
-          </ul>
-        </Line>
-      );
+      return <PlanView block={block} />;
+    case "agent":
+      return <AgentView block={block} onAgent={onAgent} />;
+    default:
+      return <Note {...noteOf(block)} />;
+  }
+}
+
+type BlockOf<K extends Block["kind"]> = Extract<Block, { readonly kind: K }>;
+
+function PlanView({ block }: { readonly block: BlockOf<"plan"> }): JSX.Element {
+  return (
+    <Line who="plan" kind="plan">
+      <ul class="todo">
+        {block.items.map(({ title, status }, index) => (
+          <li key={index} class={status}>
+            <span class="mark">{status === "done" ? "✓" : status === "in_progress" ? "▸" : "·"}</span>
+            {sanitise(title)} <span class="hint">{status.replace("_", " ")}</span>
+          </li>
+        ))}
+      </ul>
+    </Line>
+  );
+}
+
+function AgentView({ block, onAgent }: { readonly block: BlockOf<"agent">; onAgent(id: string): void }): JSX.Element {
+  return (
+    <Line who="" kind="agent">
+      <button type="button" class="link" onClick={() => onAgent(block.childId)}>
+        {sanitise(block.name)}
+      </button>{" "}
+      <StateLabel state={block.status} /> <span class="hint">after {duration(block.durationMs)}</span>
+      {(block.error ?? block.result) !== "" && (
+        <details>
+          <summary>result</summary>
+          <Markdown text={block.error ?? block.result} />
+        </details>
+      )}
+    </Line>
+  );
+}
+
+type NoteBlock = Exclude<Block, BlockOf<"user" | "assistant" | "reasoning" | "tool" | "plan" | "agent">>;
+
+/** The blocks that are one line. */
+function noteOf(block: NoteBlock): NoteProps {
+  switch (block.kind) {
+    case "notice":
+      return { kind: block.level, title: block.topic, text: block.text, more: block.tip };
+    case "error":
+      return { kind: "error", title: block.topic, text: block.text, more: block.advice };
+    case "approval": {
+      const kind = block.decision === "approved" ? "info" : "warning";
+      return { kind, title: `${block.decision} (${block.how})`, text: block.title, more: block.feedback };
+    }
+    case "answer":
+      return { kind: "info", title: "question", text: block.question, more: block.answer ?? "no answer" };
     case "compaction": {
-      const size = `${block.tokensBefore ?? "?"} → ${block.tokensAfter ?? "?"} tokens`;
-      return <Note kind="info" title="conversation compacted" text={size} more={block.error ?? block.summary} />;
+      const text = `${block.tokensBefore ?? "?"} → ${block.tokensAfter ?? "?"} tokens`;
+      return { kind: "info", title: "conversation compacted", text, more: block.error ?? block.summary };
     }
     case "mode":
-      return <Note kind="info" title="mode" text={`${block.from} → ${block.to}`} more={undefined} />;
+      return { kind: "info", title: "mode", text: `${block.from} → ${block.to}`, more: undefined };
     case "model":
-      return <Note kind="info" title="model" text={`${block.from ?? "–"} → ${block.to}`} more={block.cause} />;
-    case "agent":
-      return (
-        <Line who="" kind="agent">
-          <button type="button" class="link" onClick={() => onAgent(block.childId)}>
-            {sanitise(block.name)}
-          </button>{" "}
-          <StateLabel state={block.status} /> <span class="hint">after {duration(block.durationMs)}</span>
-          {(block.error ?? block.result) !== "" && (
-            <details>
-              <summary>result</summary>
-              <Markdown text={block.error ?? block.result} />
-            </details>
-          )}
-        </Line>
-      );
+      return { kind: "info", title: "model", text: `${block.from ?? "–"} → ${block.to}`, more: block.cause };
     case "completion":
-      return <Note kind="info" title="task complete" text={block.summary} more={undefined} />;
-    case "rewind":
-      return (
-        <Note
-          kind="warning"
-          title={block.isRestored ? "restored" : "rewound"}
-          text={`${block.eventsRemoved} events`}
-          more={undefined}
-        />
-      );
+      return { kind: "info", title: "task complete", text: block.summary, more: undefined };
+    case "rewind": {
+      const title = block.isRestored ? "restored" : "rewound";
+      return { kind: "warning", title, text: `${block.eventsRemoved} events`, more: undefined };
+    }
   }
 }
 
@@ -149,7 +159,14 @@ function Line({ who, kind, children }: { who: string; kind: string; children: Co
   );
 }
 
-function Note({ kind, title, text, more }: { kind: string; title: string; text: string; more: string | undefined }) {
+interface NoteProps {
+  readonly kind: string;
+  readonly title: string;
+  readonly text: string;
+  readonly more: string | undefined;
+}
+
+function Note({ kind, title, text, more }: NoteProps): JSX.Element {
   return (
     <Line who="" kind={`note ${kind}`}>
       <span class="topic">{sanitise(title.replaceAll("_", " "))}</span> {sanitise(text)}

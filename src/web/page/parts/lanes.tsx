@@ -2,7 +2,7 @@
  * One lane per agent on a time axis: model calls, tools, waits for a person and waits for a slot, told apart by colour and
  * height. Drawn on a canvas, because a long session has tens of thousands of spans. The tree beside it says the same in words.
  */
-import type { JSX } from "preact";
+import type { JSX, RefObject } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { sanitise } from "../../../lib/text.ts";
 import type { Lanes, Span, SpanKind } from "../../../view/lanes.ts";
@@ -29,7 +29,7 @@ const heights: Readonly<Record<SpanKind, number>> = { model: 10, tool: 6, wait: 
 export function LanesView(props: LanesProps): JSX.Element {
   const { lanes, view, selected, until } = props;
   const canvas = useRef<HTMLCanvasElement>(null);
-  const [width, setWidth] = useState(0);
+  const width = useParentWidth(canvas);
   const [hover, setHover] = useState("");
   const ids = treeEntries(view)
     .flatMap(({ agent }) => (agent ? [agent.id] : []))
@@ -38,14 +38,6 @@ export function LanesView(props: LanesProps): JSX.Element {
   const from = lanes.from ?? 0;
   const to = Math.max(lanes.to, from + 1_000);
   const xOf = (at: number): number => ((at - from) / (to - from)) * width;
-
-  useEffect(() => {
-    const element = canvas.current?.parentElement;
-    if (!element) return undefined;
-    const observer = new ResizeObserver(() => setWidth(element.clientWidth));
-    observer.observe(element);
-    return () => observer.disconnect();
-  }, []);
 
   useLayoutEffect(() => {
     const element = canvas.current;
@@ -82,15 +74,34 @@ export function LanesView(props: LanesProps): JSX.Element {
           if (span && event.shiftKey) props.onSeek(span.sequence + 1);
         }}
       />
-      <p class="legend">
-        {(["model", "tool", "wait", "queue"] as const).map((kind) => (
-          <span key={kind} class={`key ${kind}`}>
-            {kindWords[kind]}
-          </span>
-        ))}
-        <span class="hint">{hover || "shift-click: look back to that moment"}</span>
-      </p>
+      <Legend hover={hover} />
     </div>
+  );
+}
+
+/** Width of the element around the canvas, in pixels; 0 before it is known. */
+function useParentWidth(canvas: RefObject<HTMLCanvasElement | null>): number {
+  const [width, setWidth] = useState(0);
+  useEffect(() => {
+    const element = canvas.current?.parentElement;
+    if (!element) return undefined;
+    const observer = new ResizeObserver(() => setWidth(element.clientWidth));
+    observer.observe(element);
+    return () => observer.disconnect();
+  }, []);
+  return width;
+}
+
+function Legend({ hover }: { readonly hover: string }): JSX.Element {
+  return (
+    <p class="legend">
+      {(["model", "tool", "wait", "queue"] as const).map((kind) => (
+        <span key={kind} class={`key ${kind}`}>
+          {kindWords[kind]}
+        </span>
+      ))}
+      <span class="hint">{hover || "shift-click: look back to that moment"}</span>
+    </p>
   );
 }
 

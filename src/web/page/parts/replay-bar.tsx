@@ -22,29 +22,7 @@ export function ReplayBar({ model, onFork }: ReplayProps): JSX.Element {
   const { length } = model;
   const shown = position ?? length;
 
-  useEffect(() => {
-    if (!isPlaying) return undefined;
-    let frame = 0;
-    let last = performance.now();
-    let credit = 0;
-    const step = (): void => {
-      const time = performance.now();
-      credit += (time - last) * speed;
-      last = time;
-      let next = model.position.value ?? model.length;
-      while (next < model.length) {
-        const pause = Math.min(pauseBefore(model, next), MAX_PAUSE_MS);
-        if (pause > credit) break;
-        credit -= pause;
-        next++;
-      }
-      model.seek(next);
-      if (next >= model.length) setPlaying(false);
-      else frame = requestAnimationFrame(step);
-    };
-    frame = requestAnimationFrame(step);
-    return () => cancelAnimationFrame(frame);
-  }, [isPlaying, speed, model]);
+  usePlaying(model, isPlaying ? speed : undefined, () => setPlaying(false));
 
   const toggle = (): void => {
     if (!isPlaying && position === undefined) model.seek(0);
@@ -56,17 +34,7 @@ export function ReplayBar({ model, onFork }: ReplayProps): JSX.Element {
       <button type="button" data-replay="play" onClick={toggle}>
         {isPlaying ? "Pause" : "Play"}
       </button>
-      <select
-        aria-label="Speed"
-        value={String(speed)}
-        onChange={({ currentTarget }) => setSpeed(Number(currentTarget.value))}
-      >
-        {SPEEDS.map((one) => (
-          <option key={one} value={String(one)}>
-            {one}×
-          </option>
-        ))}
-      </select>
+      <SpeedChoice speed={speed} onChange={setSpeed} />
       <input
         type="range"
         aria-label="Event"
@@ -97,6 +65,49 @@ export function ReplayBar({ model, onFork }: ReplayProps): JSX.Element {
         </>
       )}
     </fieldset>
+  );
+}
+
+/** Moves the position with the time between the events. An undefined speed is a pause. */
+function usePlaying(model: SessionModel, speed: number | undefined, onEnd: () => void): void {
+  useEffect(() => {
+    if (speed === undefined) return undefined;
+    let frame = 0;
+    let last = performance.now();
+    let credit = 0;
+    const step = (): void => {
+      const time = performance.now();
+      credit += (time - last) * speed;
+      last = time;
+      let next = model.position.value ?? model.length;
+      while (next < model.length) {
+        const pause = Math.min(pauseBefore(model, next), MAX_PAUSE_MS);
+        if (pause > credit) break;
+        credit -= pause;
+        next++;
+      }
+      model.seek(next);
+      if (next >= model.length) onEnd();
+      else frame = requestAnimationFrame(step);
+    };
+    frame = requestAnimationFrame(step);
+    return () => cancelAnimationFrame(frame);
+  }, [speed, model]);
+}
+
+function SpeedChoice({ speed, onChange }: { readonly speed: number; onChange(speed: number): void }): JSX.Element {
+  return (
+    <select
+      aria-label="Speed"
+      value={String(speed)}
+      onChange={({ currentTarget }) => onChange(Number(currentTarget.value))}
+    >
+      {SPEEDS.map((one) => (
+        <option key={one} value={String(one)}>
+          {one}×
+        </option>
+      ))}
+    </select>
   );
 }
 

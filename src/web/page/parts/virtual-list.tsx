@@ -1,5 +1,5 @@
 /** A list of which only the rows near the viewport are in the document. Heights are measured; unknown ones are guessed. */
-import type { ComponentChildren, JSX } from "preact";
+import type { ComponentChildren, JSX, RefObject } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 
 export interface VirtualListProps<T> {
@@ -30,11 +30,7 @@ export function VirtualList<T>(props: VirtualListProps<T>): JSX.Element {
   const [scroll, setScroll] = useState({ top: 0, height: 800 });
   const [, setMeasured] = useState(0);
 
-  const tops = new Float64Array(items.length + 1);
-  for (let index = 0; index < items.length; index++) {
-    const item = items[index];
-    tops[index + 1] = (tops[index] ?? 0) + ((item && heights.current.get(keyOf(item))) ?? guess);
-  }
+  const tops = topsOf(items, (item) => heights.current.get(keyOf(item)) ?? guess);
   const total = tops[items.length] ?? 0;
   const first = Math.max(0, indexAt(tops, scroll.top - MARGIN));
   const last = Math.min(items.length, indexAt(tops, scroll.top + scroll.height + MARGIN) + 1, first + MAX_ROWS);
@@ -46,28 +42,12 @@ export function VirtualList<T>(props: VirtualListProps<T>): JSX.Element {
     setScroll({ top: element.scrollTop, height: element.clientHeight });
   };
 
-  useEffect(() => {
-    const element = outer.current;
-    if (!element) return undefined;
-    const observer = new ResizeObserver(look);
-    observer.observe(element);
-    return () => observer.disconnect();
-  }, []);
+  useResize(outer, look);
 
   useLayoutEffect(() => {
     const element = outer.current;
     if (!element) return;
-    let shift = 0;
-    let isChanged = false;
-    for (const row of element.querySelectorAll<HTMLElement>("[data-key]")) {
-      const key = row.dataset.key ?? "";
-      const height = row.offsetHeight;
-      const known = heights.current.get(key);
-      if (known === height || height === 0) continue;
-      heights.current.set(key, height);
-      isChanged = true;
-      if (row.offsetTop + (known ?? guess) < element.scrollTop) shift += height - (known ?? guess);
-    }
+    const { shift, isChanged } = measure(element, heights.current, guess);
     if (followsEnd && isAtEnd.current) element.scrollTop = element.scrollHeight;
     else if (shift !== 0) element.scrollTop += shift;
     if (isChanged) setMeasured((value) => value + 1);
@@ -78,10 +58,7 @@ export function VirtualList<T>(props: VirtualListProps<T>): JSX.Element {
     const element = outer.current;
     const index = focusKey === undefined ? -1 : items.findIndex((item) => keyOf(item) === focusKey);
     if (!element || index === -1) return;
-    const top = tops[index] ?? 0;
-    const bottom = tops[index + 1] ?? top;
-    if (top < element.scrollTop) element.scrollTop = top;
-    else if (bottom > element.scrollTop + element.clientHeight) element.scrollTop = bottom - element.clientHeight;
+    reveal(element, tops[index] ?? 0, tops[index + 1] ?? 0);
   }, [focusKey]);
 
   return (
@@ -103,6 +80,54 @@ export function VirtualList<T>(props: VirtualListProps<T>): JSX.Element {
       {props.footer}
     </section>
   );
+}
+
+/** Calls back when the element has a new size. The first callback stays. */
+function useResize(outer: RefObject<HTMLElement | null>, onResize: () => void): void {
+  useEffect(() => {
+    const element = outer.current;
+    if (!element) return undefined;
+    const observer = new ResizeObserver(onResize);
+    observer.observe(element);
+    return () => observer.disconnect();
+  }, []);
+}
+
+/** Scrolls as little as possible to show what lies between these heights. */
+function reveal(element: HTMLElement, top: number, bottom: number): void {
+  if (top < element.scrollTop) element.scrollTop = top;
+  else if (bottom > element.scrollTop + element.clientHeight) element.scrollTop = bottom - element.clientHeight;
+}
+
+/** Heights at which the rows begin, and at which the last one ends. */
+function topsOf<T>(items: readonly T[], heightOf: (item: T) => number): Float64Array {
+  const tops = new Float64Array(items.length + 1);
+  items.forEach((item, index) => {
+    tops[index + 1] = (tops[index] ?? 0) + heightOf(item);
+  });
+  return tops;
+}
+
+interface Measured {
+  /** By how much the rows above the viewport grew, in pixels. */
+  readonly shift: number;
+  readonly isChanged: boolean;
+}
+
+/** Stores the heights of the rows that are drawn. */
+function measure(element: HTMLElement, heights: Map<string, number>, guess: number): Measured {
+  let shift = 0;
+  let isChanged = false;
+  for (const row of element.querySelectorAll<HTMLElement>("[data-key]")) {
+    const key = row.dataset.key ?? "";
+    const height = row.offsetHeight;
+    const known = heights.get(key);
+    if (known === height || height === 0) continue;
+    heights.set(key, height);
+    isChanged = true;
+    if (row.offsetTop + (known ?? guess) < element.scrollTop) shift += height - (known ?? guess);
+  }
+  return { shift, isChanged };
 }
 
 /** Index of the row at this height, by bisection. */

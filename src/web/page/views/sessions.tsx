@@ -1,5 +1,5 @@
 /** All sessions: those that need a person first, then running, idle and closed ones; search over everything said and done. */
-import { useSignal } from "@preact/signals";
+import { type Signal, useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { sanitise } from "../../../lib/text.ts";
@@ -63,27 +63,34 @@ export function SessionsView(): JSX.Element {
       ) : shown.length === 0 ? (
         <p class="hint">No session{words === "" ? " yet. Start one above, or with: troupe" : " matches."}</p>
       ) : (
-        <VirtualList
-          label="Sessions"
-          class="rows"
-          items={shown}
-          guess={58}
-          keyOf={({ id }) => id}
-          render={(row) => (
-            <Row
-              row={row}
-              isMarked={marked.value.has(row.id)}
-              onMark={() => {
-                const next = new Set(marked.value);
-                if (!next.delete(row.id)) next.add(row.id);
-                marked.value = next;
-              }}
-            />
-          )}
-        />
+        <Rows rows={shown} marked={marked} />
       )}
     </main>
   );
+}
+
+function Rows({ rows, marked }: RowsProps): JSX.Element {
+  const mark = (id: string): void => {
+    const next = new Set(marked.value);
+    if (!next.delete(id)) next.add(id);
+    marked.value = next;
+  };
+  return (
+    <VirtualList
+      label="Sessions"
+      class="rows"
+      items={rows}
+      guess={58}
+      keyOf={({ id }) => id}
+      render={(row) => <Row row={row} isMarked={marked.value.has(row.id)} onMark={() => mark(row.id)} />}
+    />
+  );
+}
+
+interface RowsProps {
+  readonly rows: readonly SessionRow[];
+  /** Ids of the sessions to compare. */
+  readonly marked: Signal<ReadonlySet<string>>;
 }
 
 function Row({ row, isMarked, onMark }: { row: SessionRow; isMarked: boolean; onMark(): void }): JSX.Element {
