@@ -91,9 +91,7 @@ test("MEM-22 the permission request shows what would be stored and where, or the
     await storeMemoryTool(agentFor())
       .bind({ ...input, scope: "user" })
       .access(context),
-  ).toEqual([
-    { kind: "memory", action: "store", ...input, scope: "user" },
-  ]);
+  ).toEqual([{ kind: "memory", action: "store", ...input, scope: "user" }]);
   const vote = { fact: "Use tabs.", direction: "upvote", reason: "Seen." };
   expect(await voteMemoryTool(agentFor()).bind(vote).access(context)).toEqual([
     { kind: "memory", action: "vote", ...vote },
