@@ -13,6 +13,8 @@ const tooWide = `[...document.querySelectorAll("body *")]
   .filter((one) => one.getBoundingClientRect().right > innerWidth + 1)
   .filter((one) => !one.closest(".list, .lanes, .table, .diff, nav, pre, .tab"))
   .map((one) => one.outerHTML.slice(0, 80)).slice(0, 3).join(" ")`;
+/** The tour runs in every test run; `npm run test:web` runs everything. */
+const SLOW = process.env.TROUPE_SLOW !== undefined;
 const PAGE = join(import.meta.dirname, "../../dist/web");
 
 it("loads at most 80 kB before charts and highlighting, compressed", () => {
@@ -109,24 +111,27 @@ describe.skipIf(noBrowser !== undefined)(`the page in a browser${noBrowser ? ` (
     expect(tab.trouble).toEqual([]);
   });
 
-  it("shows the same session in two tabs, and nothing is asked of the server while nothing happens", async () => {
-    await using stage = await webStage({ steps: [says("first"), says("second")] });
-    const { sessionId } = await stage.call<{ sessionId: string }>("web.create", { prompt: "go" });
-    await using one = await openTab(browser.browser, stage, { hash: `#/s/${sessionId}` });
-    await using other = await openTab(browser.browser, stage, { hash: `#/s/${sessionId}` });
-    for (const tab of [one, other]) await tab.page.waitForSelector("text=first");
-    await one.page.fill("#composer", "again");
-    await one.page.keyboard.press("Enter");
-    for (const tab of [one, other]) await tab.page.waitForSelector(".line.assistant:has-text('second')");
-    const before = [one.requests.length, other.requests.length];
-    await new Promise((resolve) => setTimeout(resolve, process.env.TROUPE_SLOW ? 10_000 : 1_500));
-    expect([one.requests.length, other.requests.length]).toEqual(before);
-    const asked = new Set(other.requests.map((url) => new URL(url).pathname));
-    expect([...asked].filter((path) => path === "/events")).toHaveLength(1);
-    expect(one.trouble).toEqual([]);
-  });
+  it.runIf(SLOW)(
+    "shows the same session in two tabs, and nothing is asked of the server while nothing happens",
+    async () => {
+      await using stage = await webStage({ steps: [says("first"), says("second")] });
+      const { sessionId } = await stage.call<{ sessionId: string }>("web.create", { prompt: "go" });
+      await using one = await openTab(browser.browser, stage, { hash: `#/s/${sessionId}` });
+      await using other = await openTab(browser.browser, stage, { hash: `#/s/${sessionId}` });
+      for (const tab of [one, other]) await tab.page.waitForSelector("text=first");
+      await one.page.fill("#composer", "again");
+      await one.page.keyboard.press("Enter");
+      for (const tab of [one, other]) await tab.page.waitForSelector(".line.assistant:has-text('second')");
+      const before = [one.requests.length, other.requests.length];
+      await new Promise((resolve) => setTimeout(resolve, 10_000));
+      expect([one.requests.length, other.requests.length]).toEqual(before);
+      const asked = new Set(other.requests.map((url) => new URL(url).pathname));
+      expect([...asked].filter((path) => path === "/events")).toHaveLength(1);
+      expect(one.trouble).toEqual([]);
+    },
+  );
 
-  it("reconnects after the server was restarted, without gap or duplicate", async () => {
+  it.runIf(SLOW)("reconnects after the server was restarted, without gap or duplicate", async () => {
     await using stage = await webStage({ steps: [says("first"), says("second")] });
     const { sessionId } = await stage.call<{ sessionId: string }>("web.create", { prompt: "go" });
     await using tab = await openTab(browser.browser, stage, { hash: `#/s/${sessionId}` });
@@ -138,7 +143,7 @@ describe.skipIf(noBrowser !== undefined)(`the page in a browser${noBrowser ? ` (
     expect(await tab.page.locator(".line.assistant").count()).toBe(2);
   });
 
-  it("breaks no rule of accessibility, in light and dark, wide and on a phone", async () => {
+  it.runIf(SLOW)("breaks no rule of accessibility, in light and dark, wide and on a phone", async () => {
     await using stage = await webStage({ files, steps: tour() });
     const { sessionId } = await stage.call<{ sessionId: string }>("web.create", { prompt });
     for (const [scheme, size] of [

@@ -146,6 +146,8 @@ export async function openTab(
 ): Promise<Tab> {
   const { scheme = "light", size = { width: 1280, height: 800 } } = options;
   const context = await browser.newContext({ colorScheme: scheme, viewport: size });
+  // For what never comes. On a busy machine a step takes long.
+  context.setDefaultTimeout(100_000);
   const page = await context.newPage();
   const trouble: string[] = [];
   const requests: string[] = [];

@@ -1,6 +1,7 @@
 /** Finds the origin of a line: the session, agent, turn, call and approval that wrote it. */
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
+import { sha256 } from "../../checkpoints/checkpoint-tree.ts";
 import { Checkpoints, type KeptChange } from "../../checkpoints/checkpoints.ts";
 import { KeptTexts } from "../../checkpoints/kept-texts.ts";
 import type { Disk } from "../../lib/node/disk.ts";
@@ -56,7 +57,7 @@ export async function blameLine(path: string, line: number, parts: BlameParts): 
   const text = content.split("\n")[line - 1];
   if (text === undefined || line < 1) throw new TroupeError("usage", `${path} has no line ${line}.`);
   const changes = await changesOf(path, parts);
-  const found = await findChange(changes, content, line);
+  const found = await findChange(changes, content, line, parts.store);
   const origin = found && (await originOf(found, parts));
   return { path, line, text, origin };
 }
@@ -87,6 +88,7 @@ async function findChange(
   changes: readonly SessionChange[],
   content: string,
   line: number,
+  store: Store,
 ): Promise<SessionChange | undefined> {
   const { diffLines } = await import("diff");
   /** The line's number in the older text; undefined if it is not in there. */
@@ -109,19 +111,47 @@ async function findChange(
   let newer = content;
   for (const one of [...changes].reverse()) {
     const { change, texts } = one;
-    const after = change.after ? await texts.of(change.after, change.path) : newer;
+    const older = await texts.of(change.before, change.path);
+    if (older === undefined) return undefined;
+    const after = await textAfter(one, older, store);
     if (after !== undefined && after !== newer) {
       // Someone else changed the file in between.
       at = before(after, newer, at);
       if (at === undefined) return undefined;
       newer = after;
     }
-    const older = await texts.of(change.before, change.path);
-    if (older === undefined) return undefined;
     const former: number | undefined = before(older, newer, at);
     if (former === undefined) return one;
     at = former;
     newer = older;
+  }
+  return undefined;
+}
+
+/**
+ * Returns the text that the change left, or undefined if it is not known. The text after a session's last change of a file
+ * is stored nowhere: if someone changed the file since, the diff in the call's result gives it, and the hash confirms it.
+ */
+async function textAfter(
+  { sessionId, change, texts }: SessionChange,
+  older: string,
+  store: Store,
+): Promise<string | undefined> {
+  const { after, path, toolCallId } = change;
+  if (!after) return undefined;
+  const kept = await texts.of(after, path);
+  if (kept !== undefined || after.kind !== "file") return kept;
+  const { applyPatch, parsePatch } = await import("diff");
+  for await (const event of store.events(sessionId)) {
+    if (event.type !== "tool.execution_complete" || event.data.toolCallId !== toolCallId) continue;
+    try {
+      for (const patch of parsePatch(event.data.result?.detailedContent ?? "")) {
+        const text = applyPatch(older, patch);
+        if (text !== false && sha256(Buffer.from(text)) === after.hash) return text;
+      }
+    } catch {
+      // The result has no diff, or only a part of it.
+    }
   }
   return undefined;
 }
@@ -134,13 +164,27 @@ async function originOf({ sessionId, change }: SessionChange, { store }: BlamePa
   };
   const agents = new Map<string, EventOf<"troupe.task_created">["data"]>();
   const requests = new Map<string, string>();
-  for await (const event of store.events(sessionId)) addOrigin(facts, event, { toolCallId, turn, agents, requests });
+  for await (const event of store.events(sessionId)) {
+    if (requestsCall(event, toolCallId)) {
+      // Some models use the same ids again: the last call before the change counts.
+      if (event.timestamp > time) break;
+      facts.approval = undefined;
+    }
+    addOrigin(facts, event, { toolCallId, turn, agents, requests });
+  }
   const task = agents.get(facts.agentId);
   if (task) {
     facts.agent = task.agentDisplayName;
     facts.prompt = clip(task.prompt, MAX_TEXT);
   }
   return facts;
+}
+
+function requestsCall(event: SessionEvent, toolCallId: string): event is EventOf<"assistant.message"> {
+  return (
+    event.type === "assistant.message" &&
+    event.data.toolRequests?.some((call) => call.toolCallId === toolCallId) === true
+  );
 }
 
 function addOrigin(
@@ -166,8 +210,7 @@ function addOrigin(
         facts.prompt = clip(event.data.content, MAX_TEXT);
       return;
     case "assistant.message":
-      if (event.data.toolRequests?.some((call) => call.toolCallId === toolCallId))
-        facts.intent = clip(event.data.content, MAX_TEXT) || undefined;
+      if (requestsCall(event, toolCallId)) facts.intent = clip(event.data.content, MAX_TEXT) || undefined;
       return;
     case "tool.execution_start":
       if (event.data.toolCallId !== toolCallId) return;
