@@ -9,6 +9,7 @@ import { initialMode } from "../session/modes/modes.ts";
 import type { Outcome, Session } from "../session/session.ts";
 import { type Answers, liveAnswers, wholeAnswers } from "./answers.ts";
 import { type Arguments, usage, wantsJson } from "./args.ts";
+import { withOwnDefaults } from "./config/own-defaults.ts";
 import { type ExitCode, exitCodeOf, exitCodes } from "./exit-codes.ts";
 import type { Launcher } from "./launcher.ts";
 import { finalLines, resultLine } from "./output/outcome-text.ts";
@@ -23,17 +24,18 @@ import { fitsPrompt, readPiped, spillPiped, withPiped } from "./stdin.ts";
 import { unmergedTasks, worktreesFolder } from "./unmerged.ts";
 
 /** `troupe -p`: one prompt, one answer. stdout carries only the answer (or the events). */
-export async function promptCommand(given: Arguments, launcher: Launcher): Promise<ExitCode> {
+export async function promptCommand(flags: Arguments, launcher: Launcher): Promise<ExitCode> {
+  const runtime = createRuntime({ environment: process.env, importModule: launcher.importModule });
+  const given = withOwnDefaults(flags, runtime.home);
   const format = wantsJson(given) ? "json" : "text";
   const silent = given.has("silent");
   const waitMs = agentWaitMs(process.env);
-  const flags = sessionRequest(given, format);
+  const asked = sessionRequest(given, format);
   const request = await asChild({
-    ...flags,
-    agents: { ...flags.agents, waitMs },
-    tools: { ...flags.tools, waitForServers: true },
+    ...asked,
+    agents: { ...asked.agents, waitMs },
+    tools: { ...asked.tools, waitForServers: true },
   });
-  const runtime = createRuntime({ environment: process.env, importModule: launcher.importModule });
   const input = await readInput(given, silent);
 
   const bar = progressOf(given, { waitMs, stdoutIsBusy: format === "json" });
@@ -227,7 +229,7 @@ export function sessionRequest(given: Arguments, format: "text" | "json"): Sessi
     },
     context: { memory: given.has("enable-memory") ? { enabled: true } : undefined },
     agents: { main: given.text("agent") },
-    client: { askUser: !given.has("no-ask-user") },
+    client: { askUser: given.has("no-ask-user") ? false : undefined },
     workspace: {
       trustFolder: given.has("trust-folder"),
       pluginDirectories: pluginFolders(given),

@@ -16,9 +16,9 @@ export type SettingName =
 export const settingTexts: Readonly<Record<SettingName, string>> = {
   model: "Default model, as for `--model`.",
   effortLevel: "Default reasoning effort, as for `--effort`.",
-  stream: "Stored for clients. troupe itself uses the flag `--stream`.",
-  logLevel: "Stored for clients. troupe itself uses the flag `--log-level`.",
-  askUser: "Stored for clients. troupe itself uses the flag `--no-ask-user`.",
+  stream: "`true`: JSON output of `-p` also has the words as they arrive, as with `--stream on`.",
+  logLevel: "Default of `--log-level` for `-p`.",
+  askUser: "`false`: the model may not ask questions, as with `--no-ask-user`.",
   customInstructions: "`false`: do not load `AGENTS.md` and similar files, as with `--no-custom-instructions`.",
   "permissions.allow": "Rules for calls that run without a question.",
   "permissions.deny": "Rules for calls that never run. They win over every allow rule.",

@@ -86,7 +86,7 @@ async function buildParts(setup: SessionSetup) {
   const board = await boardOf(setup, mainAgent, backends);
   const memory = await memoryOf(setup, { mainAgent, redactor: backends.redactor });
   const search = sessionSearch(setup, workspace);
-  const tools = sessionTools(setup, { agents, board, memory, search });
+  const tools = sessionTools(setup, { workspace, agents, board, memory, search });
   const servers = sessionServers(setup, {
     workspace,
     // A session that only consolidates the board needs no servers.

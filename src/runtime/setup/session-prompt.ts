@@ -21,15 +21,17 @@ import { requireKnown, type ToolChoice } from "./tool-choice.ts";
 export function sessionTools(
   { request, tools }: SessionSetup,
   what: {
+    workspace: MainAgent["workspace"];
     agents: LiveAgents | undefined;
     board: SessionBoard | undefined;
     memory: SessionMemory | undefined;
     search: SessionSearch;
   },
 ): () => readonly Tool[] {
-  const { agents, board, memory, search } = what;
+  const { workspace, agents, board, memory, search } = what;
   const variant = request.client?.askUserVariant === "elicitation" ? formTools : interactiveTools;
-  const asking = request.client?.askUser === false ? [] : variant;
+  const mayAsk = request.client?.askUser ?? workspace.settings.effective.askUser ?? true;
+  const asking = mayAsk ? variant : [];
   const fixed = [...tools, ...autopilotTools, ...asking, ...(board?.tools ?? [])];
   const external = request.client?.program?.tools;
   const builtin = (): readonly Tool[] => [
