@@ -1,14 +1,18 @@
 /**
- * Drafts on disk, one file per open terminal. A draft is written shortly after the last key, so that it survives a kill.
+ * Drafts on disk, one file per open terminal. A draft is written shortly after each key, so that it survives a kill.
  * A terminal that opens in a folder takes over the newest draft of that folder whose process is gone.
  */
 import { randomBytes } from "node:crypto";
+import { mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { readdir, readFile } from "node:fs/promises";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { nodeDisk } from "../../lib/node/disk.ts";
 
-const WRITE_MS = 60;
-const MAX_WAIT_MS = 150;
+/** A draft up to this size is written right after the first key is painted, and then at most once in `PAUSE_MS`. */
+const SMALL_BYTES = 64 * 1024;
+const PAUSE_MS = 40;
+/** The delay of a larger one. */
+const LARGE_WAIT_MS = 100;
 const MAX_BYTES = 64 * 1024 * 1024;
 
 /** The draft of the prompt, and those of messages to agents by their ids. */
@@ -28,7 +32,7 @@ export class Drafts {
   readonly #cwd: string;
   readonly #path: string;
   #pending: DraftTexts | undefined;
-  #since = 0;
+  #writtenAt = Number.NEGATIVE_INFINITY;
   #timer: NodeJS.Timeout | undefined;
   #writing: Promise<void> = Promise.resolve();
   #isStored = false;
@@ -41,8 +45,6 @@ export class Drafts {
 
   /** Returns the draft that a terminal in this folder left behind, and removes its file. */
   async recover(): Promise<DraftTexts | undefined> {
-    // Made now, so that the first draft does not wait for it.
-    await nodeDisk.mkdir(this.#folder).catch(() => undefined);
     const names = await readdir(this.#folder).catch(() => []);
     let found: (Stored & { readonly path: string }) | undefined;
     for (const name of names.filter((one) => one.endsWith(".json"))) {
@@ -57,19 +59,21 @@ export class Drafts {
 
   /** Writes the draft soon; an empty one removes the file. */
   changed(texts: DraftTexts): void {
-    if (this.#pending === undefined) this.#since = performance.now();
     this.#pending = texts;
-    clearTimeout(this.#timer);
-    const waited = performance.now() - this.#since;
-    this.#timer = setTimeout(() => void this.flush(), Math.max(0, Math.min(WRITE_MS, MAX_WAIT_MS - waited)));
+    if (this.#timer) return;
+    const isSmall = texts.text.length <= SMALL_BYTES;
+    const wait = isSmall ? Math.max(0, this.#writtenAt + PAUSE_MS - performance.now()) : LARGE_WAIT_MS;
+    this.#timer = setTimeout(() => void this.flush(), wait);
   }
 
   /** Never rejects: a full disk must not take the prompt away. */
   flush(): Promise<void> {
     clearTimeout(this.#timer);
+    this.#timer = undefined;
     const texts = this.#pending;
     if (texts === undefined) return this.#writing;
     this.#pending = undefined;
+    this.#writtenAt = performance.now();
     this.#writing = this.#writing.then(() => this.#store(texts)).catch(() => undefined);
     return this.#writing;
   }
@@ -86,12 +90,28 @@ export class Drafts {
     this.#isStored = true;
   }
 
-  /** Not synced to disk: a draft must survive the process, and at once; a busy disk would delay it. */
+  /**
+   * Not synced to disk: a draft must survive the process, and at once; a busy disk would delay it. A small one is written
+   * without the thread pool: on a busy machine each of its four steps would wait for a turn of the processor.
+   */
   async #write(bytes: Buffer): Promise<void> {
     const temporary = `${this.#path}.${randomBytes(4).toString("hex")}.tmp`;
+    if (bytes.length <= SMALL_BYTES) return writeSmall(temporary, this.#path, bytes);
+    await nodeDisk.mkdir(this.#folder);
     const fd = await nodeDisk.openExclusive(temporary);
     await nodeDisk.write(fd, bytes).finally(() => nodeDisk.close(fd));
     await nodeDisk.rename(temporary, this.#path);
+  }
+}
+
+function writeSmall(temporary: string, path: string, bytes: Buffer): void {
+  try {
+    mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+    writeFileSync(temporary, bytes, { flag: "wx", mode: 0o600 });
+    renameSync(temporary, path);
+  } catch (error) {
+    rmSync(temporary, { force: true });
+    throw error;
   }
 }
 
