@@ -7,7 +7,7 @@ import type { ModelRequest } from "../../src/model/provider.ts";
 import type { SessionEvent } from "../../src/protocol/event.ts";
 import { createRuntime } from "../../src/runtime/runtime.ts";
 import type { SessionRequest } from "../../src/runtime/session-request.ts";
-import { limitsOfLead } from "../../src/runtime/setup/preselect.ts";
+import { limitsOfMainAgent } from "../../src/runtime/setup/preselect.ts";
 import { modelServer } from "../../src/testing/model-server.ts";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
 import { troupe } from "../support/troupe.ts";
@@ -186,11 +186,11 @@ describe("--agent", () => {
       place.write("project/.troupe/agents/lead.md", agent("limits: { turns: 1 }"));
       const steps = [calls(["view", { path: "." }]), says("too late")];
       expect(await ask(place, ["--agent", "lead", "--max-turns", "9"], steps)).toMatchObject({ code: 4, stdout: "" });
-      expect(limitsOfLead({ limits: { turns: 9, seconds: 3 } }, { turns: 2, tokens: 7 })).toEqual({
+      expect(limitsOfMainAgent({ limits: { turns: 9, seconds: 3 } }, { turns: 2, tokens: 7 })).toEqual({
         turns: 2,
         tokens: 7,
       });
-      expect(limitsOfLead(undefined, { turns: 2 })).toEqual({ turns: 2 });
+      expect(limitsOfMainAgent(undefined, { turns: 2 })).toEqual({ turns: 2 });
     }));
 
   it("brings its MCP servers", () =>

@@ -17,10 +17,10 @@ interface MemoryGate {
 /** Returns the memory of a session, or undefined if it is off. Its code is loaded only if it is on. */
 export async function memoryOf(
   draft: SessionSetup,
-  { leading, redactor }: { leading: MainAgent; redactor: Redactor },
+  { mainAgent, redactor }: { mainAgent: MainAgent; redactor: Redactor },
 ): Promise<SessionMemory | undefined> {
   const { request, environment, home, disk, stamp, log, listener, shared } = draft;
-  const { workspace } = leading;
+  const { workspace } = mainAgent;
   const { flags } = workspace;
   const settings = workspace.settings.effective.memory;
   if (!hasMemory({ request: request.context?.memory, settings, environment, flags })) return undefined;
@@ -34,7 +34,7 @@ export async function memoryOf(
     isTrusted: workspace.trust.state !== "none",
     ports: { disk, stamp, redactor },
     prompts: shared.memoryPrompts,
-    merge: async (facts) => (listener.session?.history.budget.reached(leading.limits()) ? facts : merge(facts)),
+    merge: async (facts) => (listener.session?.history.budget.reached(mainAgent.limits()) ? facts : merge(facts)),
     ...(request.context?.memory?.store && { store: request.context?.memory.store }),
     notice: (message) => listener.warn("memory", message),
     onRecall: (recalled) => void listener.say("troupe.memory_recalled", recalled),

@@ -37,13 +37,13 @@ export interface SessionBoard {
 }
 
 interface BoardSession {
-  readonly leading: MainAgent;
+  readonly mainAgent: MainAgent;
   readonly redactor: Redactor;
 }
 
 export async function sessionBoard(draft: SessionSetup, how: BoardSession): Promise<SessionBoard> {
   const { home, context, disk, stamp, log, listener, request } = draft;
-  const { workspace, lead } = how.leading;
+  const { workspace, selection } = how.mainAgent;
   const { redactor } = how;
   const board = openBoard({
     ...{ disk, stamp, redactor, stateRoot: home },
@@ -58,7 +58,7 @@ export async function sessionBoard(draft: SessionSetup, how: BoardSession): Prom
     await board.expose().catch((error: Error) => listener.warn("board", error.message));
   }
   const leader =
-    lead.definition?.name === MEMORY_AGENT && detachedFrom !== undefined
+    selection.definition?.name === MEMORY_AGENT && detachedFrom !== undefined
       ? await begin(await evidenceIn(draft.store.events(detachedFrom), detachedFrom))
       : undefined;
   const direct = (actor: string): BoardPort => directBoard(board, { actor, sessionId: log.sessionId });
@@ -70,9 +70,12 @@ export async function sessionBoard(draft: SessionSetup, how: BoardSession): Prom
       onlyListed: [...(choice.onlyListed ?? []), ...boardTools.map(({ name }) => name)],
     }),
     readingPort: readingBoard(board),
-    mainPort: leader?.port ?? direct(lead.definition?.name ?? "main"),
+    mainPort: leader?.port ?? direct(selection.definition?.name ?? "main"),
     ...(leader && {
-      consolidating: { system: systemOf(draft, how.leading, leader), settle: (outcome) => settleLead(leader, outcome) },
+      consolidating: {
+        system: systemOf(draft, how.mainAgent, leader),
+        settle: (outcome) => settleMainAgent(leader, outcome),
+      },
     }),
     async equip(place, agentName) {
       if (agentName !== MEMORY_AGENT) return { ...place, ports: { ...place.ports, board: direct(agentName) } };
@@ -99,17 +102,23 @@ async function evidenceIn(events: EventSource, sessionId: string): Promise<Sessi
 }
 
 /** Returns the agent's own prompt and the consolidation prompt, as when it runs as a subagent. */
-function systemOf(draft: SessionSetup, { lead, workspace }: MainAgent, { prompt }: Consolidation): string {
-  if (!lead.definition) return prompt;
+function systemOf(draft: SessionSetup, { selection, workspace }: MainAgent, { prompt }: Consolidation): string {
+  if (!selection.definition) return prompt;
   const { cwd } = draft.context;
-  const own = agentSystem({ definition: lead.definition, workspace, prompt: promptOf(draft), tools: boardTools, cwd });
+  const own = agentSystem({
+    definition: selection.definition,
+    workspace,
+    prompt: promptOf(draft),
+    tools: boardTools,
+    cwd,
+  });
   return `${own}\n\n${prompt}`;
 }
 
 const isApplied = ({ outcome }: ConsolidationReport): boolean => outcome === "applied" || outcome === "unchanged";
 
 /** Returns the change of the board as the outcome, in place of the agent's text. */
-async function settleLead({ settle }: Consolidation, outcome: Outcome): Promise<Outcome> {
+async function settleMainAgent({ settle }: Consolidation, outcome: Outcome): Promise<Outcome> {
   const report = await settle(outcome.kind === "done" ? "done" : { reason: reasonOf(outcome) });
   if (outcome.kind !== "done") return outcome;
   const answer = reportText(report);

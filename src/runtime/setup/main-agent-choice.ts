@@ -11,7 +11,7 @@ import { type AgentServers, agentServers } from "../mcp/agent-servers.ts";
 import type { SessionServers } from "../mcp/session-servers.ts";
 import { BY_AGENT } from "../models/model-choice.ts";
 import type { Workspace } from "../workspace/workspace.ts";
-import { leadingAgent, leadWishes, modelOf, preload } from "./preselect.ts";
+import { findMainAgent, mainAgentPreferences, modelOf, preload } from "./preselect.ts";
 import type { LivePromptAndTools } from "./prompt-and-tools.ts";
 import type { SessionSetup } from "./session-setup.ts";
 
@@ -32,27 +32,29 @@ export interface MainAgentChoice extends Choice {
 export function mainAgentChoice(setup: SessionSetup, parts: MainAgentParts): MainAgentChoice {
   const { listener } = setup;
   const { promptAndTools } = parts;
-  const seat = new Seat(setup, parts.workspace);
+  const model = new MainAgentModel(setup, parts.workspace);
   let servers: AgentServers | undefined;
   let last: Promise<unknown> = Promise.resolve();
   const agents = (): readonly AgentDefinition[] => parts.agents?.agents ?? parts.workspace.agents.agents;
   const exchange = async (name: string | undefined): Promise<void> => {
     const catalog = { ...parts.workspace.agents, agents: agents() };
-    const lead = name === undefined ? undefined : leadingAgent(name, catalog);
+    const mainAgent = name === undefined ? undefined : findMainAgent(name, catalog);
     // Steps that may throw come first, so that nothing has changed by then.
-    await seat.take(lead);
-    const skills = lead ? await preload(lead, parts.workspace, (message) => listener.warn("agent", message)) : "";
+    await model.setFor(mainAgent);
+    const skills = mainAgent
+      ? await preload(mainAgent, parts.workspace, (message) => listener.warn("agent", message))
+      : "";
     const before = servers;
-    servers = lead && (await ownServers(lead, { setup, parts }));
-    promptAndTools.setLead(lead, { skills, tools: servers?.tools ?? [] });
+    servers = mainAgent && (await ownServers(mainAgent, { setup, parts }));
+    promptAndTools.setMainAgent(mainAgent, { skills, tools: servers?.tools ?? [] });
     await before?.close();
-    if (!lead) return listener.say("subagent.deselected", {});
-    const { name: agentName, displayName: agentDisplayName, tools } = lead;
+    if (!mainAgent) return listener.say("subagent.deselected", {});
+    const { name: agentName, displayName: agentDisplayName, tools } = mainAgent;
     return listener.say("subagent.selected", { agentName, agentDisplayName, tools: tools && [...tools] });
   };
   return {
     list: () => agents().map(({ name, description, userInvocable }) => ({ name, description, userInvocable })),
-    selected: () => promptAndTools.lead?.name,
+    selected: () => promptAndTools.mainAgent?.name,
     select(name) {
       const done = last.then(() => exchange(name));
       last = done.catch(() => undefined);
@@ -67,20 +69,20 @@ export function mainAgentChoice(setup: SessionSetup, parts: MainAgentParts): Mai
 
 /** Opens the agent's servers, except for the initial main agent, whose servers belong to the session. */
 async function ownServers(
-  lead: AgentDefinition,
+  mainAgent: AgentDefinition,
   { setup, parts }: { setup: SessionSetup; parts: MainAgentParts },
 ): Promise<AgentServers | undefined> {
   const { promptAndTools, servers, workspace } = parts;
-  if (lead.name === promptAndTools.firstLead?.name) return undefined;
+  if (mainAgent.name === promptAndTools.firstMainAgent?.name) return undefined;
   const warn = (message: string): void => setup.listener.warn("mcp", message);
   return agentServers({ workspace, open: servers.open, warn })(
-    lead,
+    mainAgent,
     promptAndTools.allTools.map(({ name }) => name),
   );
 }
 
 /** Sets the model of the main agent: its own if it has one and the user named none. */
-class Seat {
+class MainAgentModel {
   readonly #setup: SessionSetup;
   readonly #workspace: Workspace;
   /** The session's model and effort before the first agent was selected. */
@@ -91,14 +93,14 @@ class Seat {
     this.#workspace = workspace;
   }
 
-  async take(lead: AgentDefinition | undefined): Promise<void> {
+  async setFor(mainAgent: AgentDefinition | undefined): Promise<void> {
     const { models, request, environment, listener } = this.#setup;
     if (request.model?.name !== undefined || environment.TROUPE_MODEL || environment.COPILOT_MODEL) return;
     const workspace = this.#workspace;
     const warn = (message: string): void => listener.warn("agent", message);
     const resolve = (name: string) => models.resolve(name);
-    const model = lead && (await modelOf(lead, { workspace, resolve, warn }));
-    const effort = lead && leadWishes(lead, workspace).effort;
+    const model = mainAgent && (await modelOf(mainAgent, { workspace, resolve, warn }));
+    const effort = mainAgent && mainAgentPreferences(mainAgent, workspace).effort;
     if (!model && effort === undefined) {
       if (this.#before) await this.#put(this.#before.model, this.#before.effort);
       this.#before = undefined;

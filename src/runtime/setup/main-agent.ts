@@ -7,12 +7,12 @@ import { modelName } from "../../session/model-selection.ts";
 import type { SessionModel } from "../../session/session-model.ts";
 import { githubServer } from "../mcp/github-server.ts";
 import { openWorkspace, type Workspace } from "../workspace/workspace.ts";
-import { chooseLead, type Lead, limitsOfLead } from "./preselect.ts";
+import { limitsOfMainAgent, type MainAgentSelection, selectMainAgent } from "./preselect.ts";
 import type { SessionSetup } from "./session-setup.ts";
 
 /** The main agent of a session and its limits. Its model is set in the setup's `models`. */
 export interface MainAgent {
-  readonly lead: Lead;
+  readonly selection: MainAgentSelection;
   /** The workspace, including the main agent's servers. */
   readonly workspace: Workspace;
   /** Returns current limits, because credits may be added. */
@@ -20,7 +20,7 @@ export interface MainAgent {
   readonly credits: Credits;
 }
 
-export async function mainAgent(setup: SessionSetup): Promise<MainAgent> {
+export async function resolveMainAgent(setup: SessionSetup): Promise<MainAgent> {
   const { request, log, models, environment, home, context, listener } = setup;
   const { lastModel: last } = setup;
   const isOfEnvironment = environmentNames(environment) && !last?.isChosen;
@@ -37,7 +37,7 @@ export async function mainAgent(setup: SessionSetup): Promise<MainAgent> {
       ),
     ),
   ]);
-  const lead = await chooseLead({
+  const selection = await selectMainAgent({
     wanted: request.agents?.main,
     events: log.events,
     workspace: opened,
@@ -49,19 +49,21 @@ export async function mainAgent(setup: SessionSetup): Promise<MainAgent> {
   // Settings name a configured model, but the session may have its own provider for everything.
   const usual = isOfEnvironment || request.model?.providers?.provider ? undefined : effective.model;
   const model =
-    (isChosen ? undefined : await lead.model((name) => models.resolve(name))) ?? named ?? (await models.resolve(usual));
+    (isChosen ? undefined : await selection.model((name) => models.resolve(name))) ??
+    named ??
+    (await models.resolve(usual));
   if (model.absent) {
     listener.warn("model", `${model.absent.why}. The models are asked for again with the next message.`);
   }
   const { credits: most, ...given } = request.limits ?? {};
-  const limits = limitsOfLead(lead.definition, given);
+  const limits = limitsOfMainAgent(selection.definition, given);
   const credits = creditsOf(most, { model, listener });
   if (limits.costUsd !== undefined && model.costOf(noUsage) === null) throw priceUnknown(model.model);
-  const ofLead = request.agents?.main === undefined ? undefined : lead.reasoningEffort;
+  const ofAgent = request.agents?.main === undefined ? undefined : selection.reasoningEffort;
   const effort =
-    request.model?.reasoningEffort ?? ofLead ?? last?.effort ?? lead.reasoningEffort ?? effective.effortLevel;
+    request.model?.reasoningEffort ?? ofAgent ?? last?.effort ?? selection.reasoningEffort ?? effective.effortLevel;
   models.begin(model, { effort, summary: request.model?.reasoningSummary ?? last?.summary });
-  return { lead, workspace: lead.workspace, limits: () => credits.within(limits), credits };
+  return { selection, workspace: selection.workspace, limits: () => credits.within(limits), credits };
 }
 
 /** Without a known price, the agent is told of its credits but they cannot be enforced. */

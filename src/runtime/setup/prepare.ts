@@ -22,7 +22,7 @@ import type { SessionRequest } from "../session-request.ts";
 import { fileCarrier } from "../sessions/session-elsewhere.ts";
 import { skillRules } from "../skill-rules.ts";
 import { version } from "../version.ts";
-import { type MainAgent, mainAgent } from "./main-agent.ts";
+import { type MainAgent, resolveMainAgent } from "./main-agent.ts";
 import { mainAgentChoice } from "./main-agent-choice.ts";
 import { checkRunner, readPlan } from "./modes.ts";
 import { promptAndToolsWhenReady } from "./prompt-and-tools.ts";
@@ -76,15 +76,15 @@ type BuiltParts = Awaited<ReturnType<typeof buildParts>>;
 /** Builds the parts of the session, in the order of their dependencies. */
 async function buildParts(setup: SessionSetup) {
   const { request, log } = setup;
-  const leading = await mainAgent(setup);
-  const { workspace } = leading;
+  const mainAgent = await resolveMainAgent(setup);
+  const { workspace } = mainAgent;
   const rules = sessionRules(setup, workspace);
   const backends = toolBackends(setup, { workspace, rules });
   await sweepLeftovers(setup, backends);
   const isAlone = request.agents?.delegation === false;
   const agents = isAlone ? undefined : new LiveAgents(workspace, setup.listener, log.events);
-  const board = await boardOf(setup, leading, backends);
-  const memory = await memoryOf(setup, { leading, redactor: backends.redactor });
+  const board = await boardOf(setup, mainAgent, backends);
+  const memory = await memoryOf(setup, { mainAgent, redactor: backends.redactor });
   const search = sessionSearch(setup, workspace);
   const tools = sessionTools(setup, { agents, board, memory, search });
   const servers = sessionServers(setup, {
@@ -95,21 +95,21 @@ async function buildParts(setup: SessionSetup) {
     reservedNames: tools().map(({ name }) => name),
   });
   const { mcp } = servers;
-  const choice = choiceOf(setup, leading, board);
+  const choice = choiceOf(setup, mainAgent, board);
   const skills = sessionSkills(setup, workspace);
-  const promptAndTools = await sessionPrompt(setup, { leading, rules, tools, choice, mcp, memory, board, skills });
+  const promptAndTools = await sessionPrompt(setup, { mainAgent, rules, tools, choice, mcp, memory, board, skills });
   const hooks = await sessionHooks(setup, { workspace, wishes: backends.wishes });
   const places = sessionPlaces(setup, { backends, rules, mcp, board, search });
   const agentPool =
-    agents && sessionAgents(setup, { agents, leading, promptAndTools, choice, places, servers, board, memory });
-  const lead = mainAgentChoice(setup, { workspace, promptAndTools, agents, servers });
+    agents && sessionAgents(setup, { agents, mainAgent, promptAndTools, choice, places, servers, board, memory });
+  const agentChoice = mainAgentChoice(setup, { workspace, promptAndTools, agents, servers });
   const extensions = sessionExtensions(setup, { workspace, wishes: backends.wishes });
   const factories = lateFactories(setup, workspace);
   const context = contextWatch(setup);
   const carrier = await fileCarrier(log, setup.disk);
   return {
     ...{
-      leading,
+      mainAgent,
       workspace,
       rules,
       backends,
@@ -124,13 +124,13 @@ async function buildParts(setup: SessionSetup) {
       places,
       agentPool,
     },
-    ...{ lead, extensions, factories, context, carrier },
+    ...{ agentChoice, extensions, factories, context, carrier },
   };
 }
 
 function optionsOf(setup: SessionSetup, built: BuiltParts, late: LateParts): SessionOptions {
   const { request, models, listener } = setup;
-  const { leading, workspace, rules, backends, mcp, memory, board, search, extensions } = built;
+  const { mainAgent, workspace, rules, backends, mcp, memory, board, search, extensions } = built;
   return {
     ...askedFor(setup),
     ...ruled(setup, { rules, backends }),
@@ -138,9 +138,9 @@ function optionsOf(setup: SessionSetup, built: BuiltParts, late: LateParts): Ses
     ...callbacks(setup, built, late),
     keepOutput: outputKeeper(setup, rules.roots),
     get limits() {
-      return leading.limits();
+      return mainAgent.limits();
     },
-    credits: leading.credits,
+    credits: mainAgent.credits,
     modelSelection: models,
     get model() {
       return models.current;
@@ -198,8 +198,8 @@ function connect(
   { setup, built, late }: { readonly setup: SessionSetup; readonly built: BuiltParts; readonly late: LateParts },
 ): void {
   const { listener, tracing } = setup;
-  const { leading, memory, search, skills, rules, carrier, backends } = built;
-  leading.lead.announce(session);
+  const { mainAgent, memory, search, skills, rules, carrier, backends } = built;
+  mainAgent.selection.announce(session);
   listener.listen(session);
   tracing?.started(session);
   if (memory) session.subscribe((event) => memory.hear(event));
@@ -226,9 +226,9 @@ function mayRunCommands({ live: { policy } }: SessionRules): boolean {
 }
 
 /** Returns undefined if the board is off; then its code is not loaded. */
-async function boardOf(setup: SessionSetup, leading: MainAgent, { redactor }: ToolBackends) {
-  if (!leading.workspace.flags.has("COPILOT_SUBCONSCIOUS")) return undefined;
-  return (await import("../knowledge/session-board.ts")).sessionBoard(setup, { leading, redactor });
+async function boardOf(setup: SessionSetup, mainAgent: MainAgent, { redactor }: ToolBackends) {
+  if (!mainAgent.workspace.flags.has("COPILOT_SUBCONSCIOUS")) return undefined;
+  return (await import("../knowledge/session-board.ts")).sessionBoard(setup, { mainAgent, redactor });
 }
 
 /** Returns the options that the request decides alone. */
@@ -287,13 +287,15 @@ function largeOutputBytes(environment: SessionSetup["environment"]): number {
 }
 
 /** Closes all parts of a session, even if some of them fail. */
-async function end(what: LateParts & Pick<BuiltParts, "backends" | "lead" | "agents" | "mcp" | "board" | "carrier">) {
-  const { schedules, tracker, backends, lead, agents, mcp, board, carrier } = what;
+async function end(
+  what: LateParts & Pick<BuiltParts, "backends" | "agentChoice" | "agents" | "mcp" | "board" | "carrier">,
+) {
+  const { schedules, tracker, backends, agentChoice, agents, mcp, board, carrier } = what;
   schedules?.dispose();
   await inTurn([
     () => backends.shells.closeAll(),
     () => agents?.close(),
-    () => lead.close(),
+    () => agentChoice.close(),
     () => mcp?.close(),
     () => board?.close(),
     () => backends.database.close(),

@@ -19,7 +19,7 @@ import { resolveServers, type ServerSources } from "../../tools/mcp/config/confi
 import type { Tool } from "../../tools/tool.ts";
 import type { Workspace } from "../workspace/workspace.ts";
 
-export interface Lead {
+export interface MainAgentSelection {
   /** Undefined: the default main agent. */
   readonly definition: AgentDefinition | undefined;
   /** Includes the agent's servers. */
@@ -34,9 +34,9 @@ export interface Lead {
 }
 
 /** Selects the default main agent, unless an agent has this name. */
-const NO_LEAD = "default";
+const DEFAULT_AGENT = "default";
 
-export async function chooseLead(what: {
+export async function selectMainAgent(what: {
   /** The requested agent (default: the one in the log). */
   wanted: string | undefined;
   events: readonly SessionEvent[];
@@ -44,12 +44,12 @@ export async function chooseLead(what: {
   /** True if troupe itself chooses: then agents that users cannot choose are allowed. */
   isOurs?: boolean;
   warn(message: string): void;
-}): Promise<Lead> {
+}): Promise<MainAgentSelection> {
   const { wanted, events, workspace, isOurs = false, warn } = what;
   const before = selectedIn(events);
   const name = wanted ?? before;
   const isAsked = wanted !== undefined;
-  const definition = name === undefined ? undefined : leading(name, workspace.agents, { isOurs, isAsked });
+  const definition = name === undefined ? undefined : findSelectable(name, workspace.agents, { isOurs, isAsked });
   if (!definition) {
     return {
       definition,
@@ -61,7 +61,7 @@ export async function chooseLead(what: {
   }
   const isNew = definition.name !== before;
   const skills = await preload(definition, workspace, isNew ? warn : () => undefined);
-  const { effort } = leadWishes(definition, workspace);
+  const { effort } = mainAgentPreferences(definition, workspace);
   if (isNew) tellUnused(definition, warn);
   return {
     definition,
@@ -80,7 +80,7 @@ export async function chooseLead(what: {
 }
 
 /** Returns the session's tools that the main agent may use. */
-export function toolsOfLead(definition: AgentDefinition, tools: readonly Tool[]): readonly Tool[] {
+export function toolsOfMainAgent(definition: AgentDefinition, tools: readonly Tool[]): readonly Tool[] {
   const names = effectiveTools(
     definition,
     tools.map(({ name }) => name),
@@ -90,7 +90,7 @@ export function toolsOfLead(definition: AgentDefinition, tools: readonly Tool[])
 }
 
 /** Returns the lower of both limits, one by one. */
-export function limitsOfLead(definition: Pick<AgentDefinition, "limits"> | undefined, given: Limits): Limits {
+export function limitsOfMainAgent(definition: Pick<AgentDefinition, "limits"> | undefined, given: Limits): Limits {
   const own = definition?.limits;
   if (!own) return given;
   const least = (key: keyof Limits): Limits => {
@@ -116,20 +116,20 @@ const fileName = (path: string): string =>
 type Known = Pick<Workspace["agents"], "agents" | "disabled" | "notices">;
 
 /** Returns the named agent. Throws if there is none, or it may not be the main agent. */
-export function leadingAgent(wanted: string, known: Known): AgentDefinition | undefined {
-  return leading(wanted, known, { isAsked: true, isOurs: false });
+export function findMainAgent(wanted: string, known: Known): AgentDefinition | undefined {
+  return findSelectable(wanted, known, { isAsked: true, isOurs: false });
 }
 
-function leading(
+function findSelectable(
   wanted: string,
   { agents, disabled, notices }: Known,
   { isAsked, isOurs }: { isAsked: boolean; isOurs: boolean },
 ): AgentDefinition | undefined {
   const found = findAgent(wanted, agents);
   if (found && (found.userInvocable || isOurs)) return found;
-  if (!found && isAsked && wanted === NO_LEAD) return undefined;
+  if (!found && isAsked && wanted === DEFAULT_AGENT) return undefined;
   const name = clip(wanted, 80);
-  const kept = isAsked ? "" : ` It led this session; to go on without it: --agent ${NO_LEAD}.`;
+  const kept = isAsked ? "" : ` It led this session; to go on without it: --agent ${DEFAULT_AGENT}.`;
   if (found) {
     const why = found.sidekick ? "it is a sidekick" : "its file says user-invocable: false";
     throw new TroupeError("usage", `The agent '${name}' cannot be chosen: ${why}.`, {
@@ -177,7 +177,7 @@ function tellUnused({ name, isolation, outputSchema, limits }: AgentDefinition, 
 }
 
 /** Returns the models and effort from the agent's file and the user's settings. */
-export function leadWishes(definition: AgentDefinition, { settings }: Workspace) {
+export function mainAgentPreferences(definition: AgentDefinition, { settings }: Workspace) {
   const own = agentSettings(definition, settings.effective.subagents?.agents ?? {});
   const effort = own.reasoningEffort ?? definition.reasoningEffort;
   return {
@@ -192,7 +192,7 @@ export async function modelOf(
   how: { workspace: Workspace; resolve(name: string): Promise<SessionModel>; warn(message: string): void },
 ): Promise<SessionModel | undefined> {
   const unmet: string[] = [];
-  for (const wanted of leadWishes(definition, how.workspace).models) {
+  for (const wanted of mainAgentPreferences(definition, how.workspace).models) {
     if (wanted.trim().toLowerCase() === "inherit") break;
     try {
       return await how.resolve(wanted);

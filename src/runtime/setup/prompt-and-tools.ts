@@ -15,7 +15,7 @@ import type { SessionMcp } from "../mcp/session-mcp.ts";
 import { withCoreSkills } from "./core-skills.ts";
 import type { LiveSkills } from "./live-skills.ts";
 import type { ModeParts } from "./modes.ts";
-import { toolsOfLead } from "./preselect.ts";
+import { toolsOfMainAgent } from "./preselect.ts";
 import { chooseTools, inheritedTools, mainTools, type ToolChoice } from "./tool-choice.ts";
 
 export interface PromptAndToolsParts {
@@ -28,9 +28,9 @@ export interface PromptAndToolsParts {
   readonly tools: readonly Tool[];
   readonly choice: ToolChoice;
   /** The main agent. Nothing in the session has tools beyond its own. */
-  readonly lead?: AgentDefinition | undefined;
+  readonly mainAgent?: AgentDefinition | undefined;
   /** The full text of its skills. */
-  readonly leadSkills?: string;
+  readonly mainAgentSkills?: string;
   readonly mode: Pick<ModeParts, "current" | "section">;
   readonly skills: LiveSkills;
   /** False: no skills, not even built-in ones. */
@@ -49,7 +49,7 @@ export class LivePromptAndTools implements PromptAndTools {
   readonly #parts: PromptAndToolsParts;
   readonly #makeShelf: () => readonly Tool[];
   #shelf: readonly Tool[] = [];
-  #lead: AgentDefinition | undefined;
+  #mainAgent: AgentDefinition | undefined;
   /** Skills and tools that the main agent brought while the session is open. */
   #brought: { readonly skills: string; readonly tools: readonly Tool[] };
   #search: ToolSearch | undefined;
@@ -60,8 +60,8 @@ export class LivePromptAndTools implements PromptAndTools {
 
   constructor(parts: PromptAndToolsParts) {
     this.#parts = parts;
-    this.#lead = parts.lead;
-    this.#brought = { skills: parts.leadSkills ?? "", tools: [] };
+    this.#mainAgent = parts.mainAgent;
+    this.#brought = { skills: parts.mainAgentSkills ?? "", tools: [] };
     const { skills } = parts;
     const shelf = withCoreSkills(
       skillShelf(() => skills.all),
@@ -90,26 +90,27 @@ export class LivePromptAndTools implements PromptAndTools {
     return this.#search?.find(name);
   }
 
-  get lead(): AgentDefinition | undefined {
-    return this.#lead;
+  get mainAgent(): AgentDefinition | undefined {
+    return this.#mainAgent;
   }
 
   /** The main agent at the start. Its servers belong to the session. */
-  get firstLead(): AgentDefinition | undefined {
-    return this.#parts.lead;
+  get firstMainAgent(): AgentDefinition | undefined {
+    return this.#parts.mainAgent;
   }
 
   /** Switches the main agent from the next message on: its prompt, its additions, and only the tools it lists. */
-  setLead(lead: AgentDefinition | undefined, brought = { skills: "", tools: [] as readonly Tool[] }): void {
-    this.#lead = lead;
+  setMainAgent(mainAgent: AgentDefinition | undefined, brought = { skills: "", tools: [] as readonly Tool[] }): void {
+    this.#mainAgent = mainAgent;
     this.#brought = brought;
     this.refresh();
   }
 
   /** All tools, before any choice. */
   get allTools(): readonly Tool[] {
-    const { tools, mcp, lead } = this.#parts;
-    const itsServers = lead === undefined || lead.name === this.#lead?.name ? {} : (lead.mcpServers ?? {});
+    const { tools, mcp, mainAgent } = this.#parts;
+    const itsServers =
+      mainAgent === undefined || mainAgent.name === this.#mainAgent?.name ? {} : (mainAgent.mcpServers ?? {});
     const ofServers = (mcp?.tools ?? []).filter(
       ({ from }) => from?.kind !== "mcp" || !Object.hasOwn(itsServers, from.serverName),
     );
@@ -119,17 +120,17 @@ export class LivePromptAndTools implements PromptAndTools {
   /** All tools of the session, from which agents get theirs. */
   get sessionTools(): readonly Tool[] {
     const { choice } = this.#parts;
-    const lead = this.#lead;
+    const mainAgent = this.#mainAgent;
     const chosen = chooseTools(this.allTools, choice);
-    return lead ? toolsOfLead(lead, chosen) : chosen;
+    return mainAgent ? toolsOfMainAgent(mainAgent, chosen) : chosen;
   }
 
   /** Rebuilds prompt and tools after tools or the mode have changed. */
   refresh(): void {
     this.#shelf = this.#makeShelf();
     const { choice, search, prompt, instructions, mcp, memory, mode } = this.#parts;
-    const lead = this.#lead;
-    const all = visibleTools(lead, this.sessionTools, choice);
+    const mainAgent = this.#mainAgent;
+    const all = visibleTools(mainAgent, this.sessionTools, choice);
     const tools = toolsInMode(mode.current(), all);
     this.#seen = tools;
     if (search) {
@@ -140,7 +141,7 @@ export class LivePromptAndTools implements PromptAndTools {
     const extra = [prompt.extra, mcp?.instructions, this.#brought.skills, mode.section()].filter(Boolean).join("\n\n");
     const request = {
       ...prompt,
-      ...(lead && { agentPrompt: lead.prompt }),
+      ...(mainAgent && { agentPrompt: mainAgent.prompt }),
       tools: names,
       instructions: instructions.text,
       ...(memory?.section && { memories: memory.section }),
@@ -208,10 +209,10 @@ const transforms = (config: SystemMessageConfig | undefined): boolean =>
  * listed-only tools.
  */
 function visibleTools(
-  lead: AgentDefinition | undefined,
+  mainAgent: AgentDefinition | undefined,
   tools: readonly Tool[],
   choice: ToolChoice | undefined,
 ): readonly Tool[] {
-  if (lead === undefined) return mainTools(tools, choice);
-  return lead.tools === null ? inheritedTools(tools, choice) : tools;
+  if (mainAgent === undefined) return mainTools(tools, choice);
+  return mainAgent.tools === null ? inheritedTools(tools, choice) : tools;
 }

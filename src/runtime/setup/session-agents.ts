@@ -22,7 +22,7 @@ export function sessionAgents(
   setup: SessionSetup,
   how: {
     agents: LiveAgents;
-    leading: MainAgent;
+    mainAgent: MainAgent;
     promptAndTools: LivePromptAndTools;
     choice: ToolChoice;
     places: AgentPlaces;
@@ -33,7 +33,7 @@ export function sessionAgents(
 ): AgentPoolOptions {
   const { environment, models, request, context, log, listener, identity } = setup;
   const { agents, promptAndTools, choice, places, servers, board, memory } = how;
-  const { workspace } = how.leading;
+  const { workspace } = how.mainAgent;
   const knowledge: SessionKnowledge = { memory: () => memory?.section ?? "", plan: () => readPlan(setup.files) };
   return agentPoolOptions({
     environment,

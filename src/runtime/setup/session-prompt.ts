@@ -75,7 +75,7 @@ const MAX_ORGANISATION_CHARACTERS = 32 * 1024;
 export async function sessionPrompt(
   setup: SessionSetup,
   how: {
-    leading: MainAgent;
+    mainAgent: MainAgent;
     rules: SessionRules;
     tools: () => readonly Tool[];
     choice: ToolChoice;
@@ -86,7 +86,7 @@ export async function sessionPrompt(
   },
 ): Promise<LivePromptAndTools> {
   const { request, shared, listener } = setup;
-  const { lead, workspace } = how.leading;
+  const { selection, workspace } = how.mainAgent;
   const searchSettings = { ...workspace.settings.effective.toolSearch, ...request.tools?.search };
   const { rules, tools, choice, mcp, memory, board, skills } = how;
   const promptAndTools = new LivePromptAndTools({
@@ -101,8 +101,8 @@ export async function sessionPrompt(
       return tools();
     },
     choice,
-    lead: lead.definition,
-    leadSkills: lead.skills,
+    mainAgent: selection.definition,
+    mainAgentSkills: selection.skills,
     skills,
     builtinSkills: request.context?.builtinSkills,
     hasSkills: request.workspace?.skills !== false,

@@ -24,7 +24,7 @@ export function sessionServices(
   setup: SessionSetup,
   how: {
     workspace: Workspace;
-    lead: MainAgentChoice;
+    agentChoice: MainAgentChoice;
     agents: LiveAgents | undefined;
     mcp: SessionMcp | undefined;
     skills: LiveSkills;
@@ -38,7 +38,7 @@ export function sessionServices(
     tracker: () => SessionTracker | undefined;
   },
 ): NonNullable<SessionOptions["services"]> {
-  const { workspace, lead, agents, mcp, memory, board, database, schedules } = how;
+  const { workspace, agentChoice, agents, mcp, memory, board, database, schedules } = how;
   return {
     filesFolder: setup.files,
     identity: setup.identity,
@@ -55,7 +55,7 @@ export function sessionServices(
     ...(mcp && { mcp: serverPort(mcp, mcpApps(setup, { mcp, rules: how.rules })) }),
     serverSummaries: () => summaries(mcp, workspace),
     servers: () => serverEntries(mcp, workspace),
-    agents: lead,
+    agents: agentChoice,
     ...defined({ extensions: how.extensions, factories: how.factories }),
     ...(agents && { reloadAgents: () => agents.reload(), giveSubagents: (given) => agents.give(given) }),
     schedules,
