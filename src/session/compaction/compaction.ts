@@ -11,7 +11,7 @@ import type { Standing } from "../../context/compact-summary.ts";
 import type { SessionEvent } from "../../protocol/event.ts";
 import type { Conversation } from "../conversation.ts";
 import { AgentContext, type CompactionPlace, type ContextState, freshState } from "./agent-context.ts";
-import type { CompactionDesk } from "./compaction-call.ts";
+import type { CompactionServices } from "./compaction-call.ts";
 import { type CompactionOptions, DEFAULT_COMPACTION } from "./compaction-options.ts";
 import { Meter } from "./context-usage.ts";
 
@@ -47,7 +47,13 @@ export class Compactions {
     const known = this.#states.get(place.history.conversation);
     const state = known ?? freshState();
     this.#states.set(place.history.conversation, state);
-    return new AgentContext({ place, state, options: this.options, desk: this.#desk(), running: this.#running });
+    return new AgentContext({
+      place,
+      state,
+      options: this.options,
+      services: this.#services(),
+      running: this.#running,
+    });
   }
 
   /** Cancels running compactions and clears the state of all conversations. */
@@ -62,7 +68,7 @@ export class Compactions {
     await Promise.allSettled([...this.#running].map(({ end }) => end));
   }
 
-  #desk(): CompactionDesk {
+  #services(): CompactionServices {
     const { writeCheckpoint, standing } = this.#parts;
     return {
       meter: this.meter,
