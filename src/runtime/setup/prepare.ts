@@ -273,7 +273,7 @@ function kept(setup: SessionSetup, { redactor, database }: ToolBackends) {
       options: compactionOptions(environment, request.context?.compaction),
       events: [...log.removed, ...log.events],
       writeCheckpoint: log.elsewhere ? checkpointWriterTo(log.elsewhere) : checkpointWriter(log.directory, disk),
-      standing: (key) => {
+      carriedState: (key) => {
         const { agents, events = [] } = listener.session ?? {};
         return workSnapshot(key, { readTodos, readPlan: () => readPlan(setup.files), tasks: agents?.tasks, events });
       },

@@ -5,7 +5,7 @@
 import type { WriteCheckpoint } from "../../context/compact-checkpoint.ts";
 import { summaryCharacters } from "../../context/compact-message.ts";
 import { summaryRequest } from "../../context/compact-request.ts";
-import { readSummary, type Standing, type Summary } from "../../context/compact-summary.ts";
+import { type CarriedState, readSummary, type Summary } from "../../context/compact-summary.ts";
 import { messageTokens } from "../../context/compact-tokens.ts";
 import type { CompactionTrigger } from "../../protocol/context-events.ts";
 import type { EventData } from "../../protocol/event.ts";
@@ -41,7 +41,7 @@ export interface CompactionServices {
   readonly meter: Meter;
   nextCheckpoint(): number;
   readonly writeCheckpoint: WriteCheckpoint | undefined;
-  standing(cacheKey: string): Promise<Standing>;
+  carriedState(cacheKey: string): Promise<CarriedState>;
 }
 
 /** Rejects only if the log cannot be written. After any failure the conversation is unchanged. */
@@ -108,9 +108,9 @@ async function summaryOf(
   services: CompactionServices,
   { wish, text }: { wish: CompactionWish; text: string },
 ): Promise<Summary | undefined> {
-  const standing = await services.standing(cacheKey).catch((): Standing => ({}));
+  const carriedState = await services.carriedState(cacheKey).catch((): CarriedState => ({}));
   const clean = (words: string): string => redactor?.text(words) ?? words;
-  const summary = readSummary(text, { standing, maxCharacters: summaryCharacters(wish.usage.tokenLimit) });
+  const summary = readSummary(text, { carriedState, maxCharacters: summaryCharacters(wish.usage.tokenLimit) });
   return summary && { title: clean(summary.title), content: clean(summary.content) };
 }
 

@@ -7,7 +7,7 @@
  * This folder also measures contexts and condenses the log for snapshots.
  */
 import type { WriteCheckpoint } from "../../context/compact-checkpoint.ts";
-import type { Standing } from "../../context/compact-summary.ts";
+import type { CarriedState } from "../../context/compact-summary.ts";
 import type { SessionEvent } from "../../protocol/event.ts";
 import type { Conversation } from "../conversation.ts";
 import { AgentContext, type CompactionPlace, type ContextState, freshState } from "./agent-context.ts";
@@ -21,7 +21,7 @@ interface CompactionsParts {
   readonly events: readonly SessionEvent[];
   readonly writeCheckpoint?: WriteCheckpoint;
   /** Returns the state that accompanies the summary of the agent with this cache key: todos, agents, the plan. */
-  readonly standing?: (cacheKey: string) => Promise<Standing>;
+  readonly carriedState?: (cacheKey: string) => Promise<CarriedState>;
 }
 
 /** The compactions of all agents of one session. */
@@ -69,12 +69,12 @@ export class Compactions {
   }
 
   #services(): CompactionServices {
-    const { writeCheckpoint, standing } = this.#parts;
+    const { writeCheckpoint, carriedState } = this.#parts;
     return {
       meter: this.meter,
       nextCheckpoint: () => ++this.#checkpoints,
       writeCheckpoint,
-      standing: async (cacheKey) => (await standing?.(cacheKey)) ?? {},
+      carriedState: async (cacheKey) => (await carriedState?.(cacheKey)) ?? {},
     };
   }
 }
