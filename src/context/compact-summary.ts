@@ -4,7 +4,7 @@ import { sectionsOf, summarySections } from "../lib/summary-sections.ts";
 import { clip } from "../lib/text.ts";
 
 /** State that is added to the summary because no model is trusted to remember it. */
-export interface Standing {
+export interface CarriedState {
   readonly todos?: string;
   readonly agents?: string;
   readonly plan?: string;
@@ -19,19 +19,19 @@ export interface Summary {
 }
 
 const MAX_TITLE_CHARACTERS = 80;
-const MAX_STANDING_CHARACTERS = 6_000;
+const MAX_STATE_CHARACTERS = 6_000;
 
 /** Returns `undefined` if the text is empty. */
 export function readSummary(
   text: string,
-  options: { readonly standing: Standing; readonly maxCharacters: number },
+  options: { readonly carriedState: CarriedState; readonly maxCharacters: number },
 ): Summary | undefined {
   const found = sectionsOf(text);
   const overview = found.overview ?? withoutTags(text);
   if (overview === "") return undefined;
   const title = clip(oneLine(found.checkpoint_title ?? overview), MAX_TITLE_CHARACTERS);
   const written = { ...found, overview, history: found.history ?? "(not told)", checkpoint_title: title };
-  const beside = standingBlocks(options.standing);
+  const beside = stateBlocks(options.carriedState);
   const room = Math.max(0, options.maxCharacters - beside.reduce((sum, block) => sum + block.length + 2, 0));
   const names = summarySections.filter((name) => (written[name] ?? "") !== "");
   const perSection = fairShare(
@@ -56,10 +56,10 @@ function fairShare(lengths: readonly number[], room: number): number {
   return Number.MAX_SAFE_INTEGER;
 }
 
-function standingBlocks(standing: Standing): string[] {
+function stateBlocks(carriedState: CarriedState): string[] {
   return (["plan", "todos", "agents", "skills"] as const).flatMap((name) => {
-    const text = standing[name]?.trim() ?? "";
-    return text === "" ? [] : [wrapped(name, {}, quotedInSummary(clip(text, MAX_STANDING_CHARACTERS)))];
+    const text = carriedState[name]?.trim() ?? "";
+    return text === "" ? [] : [wrapped(name, {}, quotedInSummary(clip(text, MAX_STATE_CHARACTERS)))];
   });
 }
 

@@ -38,7 +38,7 @@ export interface LimiterWait {
  * A model call with all its retries. Lets the limiter distinguish a single caller from a crowd, and preserves the order
  * of arrival.
  */
-export interface Seat {
+export interface QueuedCall {
   /**
    * Resolves when a request may start. Rejects with a `ModelError` when waiting is pointless, or with the abort reason.
    */
@@ -56,7 +56,7 @@ export interface Pass {
 }
 
 interface Waiter {
-  readonly seat: number;
+  readonly position: number;
   /** Low-priority waiters come after all others. */
   readonly yields: boolean;
   readonly enteredAt: number;
@@ -81,8 +81,8 @@ export class Limiter {
   /** The current limit: halved by a rate limit, increased by one with each success. */
   #concurrency: number;
   #running = 0;
-  #seats = 0;
-  #lastSeat = 0;
+  #joined = 0;
+  #lastPosition = 0;
   #recentStarts: number[] = [];
   #pacedUntil = Number.NEGATIVE_INFINITY;
   #alarm: { readonly at: number; readonly stop: AbortController } | undefined;
@@ -96,25 +96,25 @@ export class Limiter {
     this.#ramp = options.ramp ?? { starts: 5, slotMs: 100, calmMs: 60_000 };
   }
 
-  join(priority?: "low"): Seat {
-    const seat = ++this.#lastSeat;
+  join(priority?: "low"): QueuedCall {
+    const position = ++this.#lastPosition;
     let left = false;
     // A low-priority call does not count as part of a crowd.
     const weight = priority === "low" ? 0 : 1;
-    this.#seats += weight;
+    this.#joined += weight;
     return {
-      enter: (signal, onWait) => this.#enter({ seat, yields: priority === "low" }, signal, onWait),
+      enter: (signal, onWait) => this.#enter({ position, yields: priority === "low" }, signal, onWait),
       leave: () => {
         if (left) return;
         left = true;
-        this.#seats -= weight;
+        this.#joined -= weight;
         this.#pump();
       },
     };
   }
 
   #enter(
-    who: Pick<Waiter, "seat" | "yields">,
+    who: Pick<Waiter, "position" | "yields">,
     signal: AbortSignal,
     onWait?: (wait: LimiterWait) => void,
   ): Promise<Pass> {
@@ -164,7 +164,7 @@ export class Limiter {
   #admission(now: number): Admission {
     const { gate } = this.#breaker;
     // A single caller is paced by its own back-off. The breaker is for crowds.
-    const held = gate.state !== "open" && !(gate.reason === "outage" && this.#seats <= 1);
+    const held = gate.state !== "open" && !(gate.reason === "outage" && this.#joined <= 1);
     if (held && gate.state === "probing") return { type: "wait", reason: gate.reason };
     if (held && gate.state === "shut" && gate.until > now) {
       return { type: "wait", reason: gate.reason, until: gate.until };
@@ -278,8 +278,8 @@ export class Limiter {
   }
 }
 
-function isBefore(one: Pick<Waiter, "seat" | "yields">, other: Waiter): boolean {
-  return one.yields === other.yields ? one.seat < other.seat : other.yields;
+function isBefore(one: Pick<Waiter, "position" | "yields">, other: Waiter): boolean {
+  return one.yields === other.yields ? one.position < other.position : other.yields;
 }
 
 /** Returns a function that returns the one limiter of a provider and model. */

@@ -5,7 +5,7 @@
 import { deferred } from "../lib/deferred.ts";
 import type { Stamp } from "../lib/stamp.ts";
 import { plural } from "../lib/text.ts";
-import type { Limiter, LimiterWait, Pass, Seat } from "./limiter.ts";
+import type { Limiter, LimiterWait, Pass, QueuedCall } from "./limiter.ts";
 import { ModelError, type ModelErrorKind } from "./model-error.ts";
 import {
   countSent,
@@ -80,12 +80,12 @@ interface Call {
 async function* attempts(call: Call): AsyncGenerator<ModelEvent, void> {
   const { stamp, limiter, random = Math.random } = call.options;
   const policy = { ...defaultRetryPolicy, ...call.options.policy };
-  const seat = limiter?.join(call.request.priority);
+  const queued = limiter?.join(call.request.priority);
   const tally = { retries: 0, retriesAfterOutput: 0, retriesAfterTimeout: 0 };
   const began = stamp.monotonic();
   try {
     for (;;) {
-      const pass = yield* admission(seat, call.signal);
+      const pass = yield* admission(queued, call.signal);
       let verdict: Verdict;
       let error: ModelError;
       let usage: Usage | undefined;
@@ -112,16 +112,19 @@ async function* attempts(call: Call): AsyncGenerator<ModelEvent, void> {
       await stamp.sleep(verdict.delayMs, call.signal);
     }
   } finally {
-    seat?.leave();
+    queued?.leave();
   }
 }
 
 /** Waits until the limiter admits the call. Yields a `held` event whenever the reason for the wait changes. */
-async function* admission(seat: Seat | undefined, signal: AbortSignal): AsyncGenerator<ModelEvent, Pass | undefined> {
-  if (!seat) return undefined;
+async function* admission(
+  queued: QueuedCall | undefined,
+  signal: AbortSignal,
+): AsyncGenerator<ModelEvent, Pass | undefined> {
+  if (!queued) return undefined;
   const waits: LimiterWait[] = [];
   let changed = deferred<undefined>();
-  const entering = seat.enter(signal, (wait) => {
+  const entering = queued.enter(signal, (wait) => {
     waits.push(wait);
     changed.resolve(undefined);
   });

@@ -116,15 +116,15 @@ function contextPort(session: Session): Pick<CommandContext, "context"> {
   };
 }
 
-function modelsPort({ mainAgent: { selection: seat } }: Session): Pick<CommandContext, "models"> {
-  if (!seat) return {};
+function modelsPort({ mainAgent: { selection } }: Session): Pick<CommandContext, "models"> {
+  if (!selection) return {};
   return {
     models: {
-      current: () => modelName(seat.current),
-      list: async () => (await seat.list()).filter(({ usable }) => usable).map(({ id }) => id),
+      current: () => modelName(selection.current),
+      list: async () => (await selection.list()).filter(({ usable }) => usable).map(({ id }) => id),
       async select(name) {
-        await seat.select(name, { source: "model_command" });
-        return modelName(seat.current);
+        await selection.select(name, { source: "model_command" });
+        return modelName(selection.current);
       },
     },
   };

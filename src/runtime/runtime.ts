@@ -18,7 +18,7 @@ import { builtinTools } from "../tools/builtin.ts";
 import type { Tool } from "../tools/tool.ts";
 import { stateRoot } from "./home.ts";
 import { type PastSessions, pastSessions } from "./knowledge/past-sessions.ts";
-import { type GithubDesk, type GithubWish, githubDesk } from "./models/identity.ts";
+import { type GithubService, type GithubWish, githubService } from "./models/identity.ts";
 import { lastModelOf } from "./models/last-model.ts";
 import { type Models, models } from "./models/models.ts";
 import { processParts } from "./process-parts.ts";
@@ -29,7 +29,7 @@ import { movableStore } from "./sessions/movable-store.ts";
 import { requireFreeName } from "./sessions/select-session.ts";
 import { prepareSession } from "./setup/prepare.ts";
 import type { PrepareParts } from "./setup/session-setup.ts";
-import { type TelemetryDesk, telemetryDesk } from "./telemetry.ts";
+import { type TelemetryService, telemetryService } from "./telemetry.ts";
 import { version } from "./version.ts";
 
 export interface RuntimeOptions {
@@ -55,7 +55,7 @@ export interface Runtime {
   /** The built-in tools, or their replacement. */
   readonly tools: readonly Tool[];
   /** GitHub identities and models, if a program wants them. */
-  readonly github: GithubDesk;
+  readonly github: GithubService;
   createSession(request: SessionRequest & { readonly sessionId?: string }): Promise<Session>;
   resumeSession(sessionId: string, request: SessionRequest): Promise<Session>;
   /** Lets a process answer requests of other processes for its idle sessions. */
@@ -84,13 +84,13 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   const { store, moveTo } = movableStore(options.store ?? local);
   const past = pastSessions({ home, store: local, disk });
   const shared = processParts({ environment, home, disk });
-  const telemetry = telemetryDesk({ environment, disk, stamp, addSecret: shared.addSecret });
+  const telemetry = telemetryService({ environment, disk, stamp, addSecret: shared.addSecret });
   const known = models({
     ...{ environment, home, stamp, userAgent: `troupe/${version}`, importModule: options.importModule },
     onKey: (key, providerId) => shared.addSecret(key, providerId),
   });
   const onToken = (token: string): void => shared.addSecret(token, "GitHub");
-  const github = githubDesk({ wish: options.github, environment, stamp, onToken });
+  const github = githubService({ wish: options.github, environment, stamp, onToken });
 
   const parts = { environment, home, disk, stamp, models: known, tools, shared, store, past };
   const open = (log: SessionLog, request: SessionRequest, how: "create" | "resume"): Promise<Session> =>
@@ -137,8 +137,8 @@ async function openSession(
   { log, request, how }: { log: SessionLog; request: SessionRequest; how: "create" | "resume" },
   runtime: {
     parts: Omit<PrepareParts, "lastModel" | "identity" | "tracing">;
-    github: GithubDesk;
-    telemetry: TelemetryDesk;
+    github: GithubService;
+    telemetry: TelemetryService;
   },
 ): Promise<Session> {
   const { parts, github, telemetry } = runtime;

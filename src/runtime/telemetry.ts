@@ -7,7 +7,7 @@ import { isTelemetryWanted, telemetrySettings } from "../telemetry/settings.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { version } from "./version.ts";
 
-interface DeskParts {
+interface TelemetryServiceParts {
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly disk: Disk;
   readonly stamp: Stamp;
@@ -21,7 +21,7 @@ export interface SessionTracing {
   ended(): void;
 }
 
-export interface TelemetryDesk {
+export interface TelemetryService {
   /** Returns undefined if telemetry is off. If its configuration is invalid, the first session gets a warning. */
   of(sessionId: string): Promise<SessionTracing | undefined>;
   /** Exports pending data of ended sessions, or gives up after a timeout. */
@@ -35,7 +35,7 @@ const SHORTEST_KEY = 8;
 const LAST_MS = 2_000;
 const AFTER_THAT_MS = 100;
 
-export function telemetryDesk(parts: DeskParts): TelemetryDesk {
+export function telemetryService(parts: TelemetryServiceParts): TelemetryService {
   const { environment, stamp } = parts;
   const isWanted = isTelemetryWanted(environment);
   const open = new Set<Session>();
@@ -93,7 +93,7 @@ export function telemetryDesk(parts: DeskParts): TelemetryDesk {
 
 /** Returns undefined if the settings of the environment cannot be used. */
 async function loadTelemetry(
-  { environment, disk, stamp, addSecret }: DeskParts,
+  { environment, disk, stamp, addSecret }: TelemetryServiceParts,
   { onTrouble, onRefused }: Record<"onTrouble" | "onRefused", (message: string) => void>,
 ): Promise<Telemetry | undefined> {
   const settings = telemetrySettings(environment, process.cwd());

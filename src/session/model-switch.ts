@@ -15,11 +15,11 @@ export class ModelSwitch {
 
   async offer(
     error: ModelError,
-    place: { seat: ModelSelection | undefined; broker: Broker; signal: AbortSignal },
+    place: { modelSelection: ModelSelection | undefined; broker: Broker; signal: AbortSignal },
   ): Promise<boolean> {
-    const { seat, broker, signal } = place;
-    const instead = seat?.insteadOf(error);
-    if (!seat || instead === undefined) return false;
+    const { modelSelection, broker, signal } = place;
+    const instead = modelSelection?.insteadOf(error);
+    if (!modelSelection || instead === undefined) return false;
     if (!this.#isAlways) {
       const { code, retryAfterMs } = error;
       const answer = await broker.request(
@@ -33,7 +33,7 @@ export class ModelSwitch {
       if (typeof answer === "string" || answer.response === "no") return false;
       this.#isAlways = answer.response === "yes_always";
     }
-    await seat.select(instead, { cause: CAUSE, source: "automatic" });
+    await modelSelection.select(instead, { cause: CAUSE, source: "automatic" });
     return true;
   }
 }

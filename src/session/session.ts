@@ -190,7 +190,7 @@ export class Session {
     this.abort();
     this.#end.abort();
     await this.#broker.close(reason?.pending);
-    this.#queue.stir();
+    this.#queue.wake();
     await this.#queue.whenIdle();
     // Each step runs even if earlier ones fail; the log is released last.
     await inTurn([
@@ -238,7 +238,7 @@ export class Session {
       notify: (notice, how) => this.#queue.notify(notice, how),
       onChange: () => {
         void this.#emit("session.background_tasks_changed", {});
-        this.#queue.stir();
+        this.#queue.wake();
       },
     });
   }

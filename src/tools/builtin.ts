@@ -29,8 +29,8 @@ import { readBash } from "./shell/read-bash.ts";
 import { stopBash } from "./shell/stop-bash.ts";
 import { writeBash } from "./shell/write-bash.ts";
 import { type SkillSource, skillTool } from "./skill.ts";
-import type { Desk } from "./subagents/desk.ts";
 import type { Environments } from "./subagents/environment.ts";
+import type { ResultReceiver } from "./subagents/result-receiver.ts";
 import type { Tool } from "./tool.ts";
 import { askUser } from "./user/ask-user.ts";
 import { askUserForm } from "./user/ask-user-form.ts";
@@ -104,12 +104,12 @@ export const coordinationTools: readonly ((settings?: CoordinationSettings) => T
 ];
 
 /** Offered to coordinated workers only. */
-export const workerOnlyTools: readonly ((own: { desk: Desk; environments: Environments }) => Tool)[] = [
+export const workerOnlyTools: readonly ((own: { receiver: ResultReceiver; environments: Environments }) => Tool)[] = [
   ({ environments }) => environmentDetectTool(environments),
   () => memoryRead,
   () => planRead,
   () => taskList,
-  ({ desk }) => submitResultTool(desk),
+  ({ receiver }) => submitResultTool(receiver),
 ];
 
 /** Offered to the main agent when sidekicks may write to it. */

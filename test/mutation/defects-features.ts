@@ -103,7 +103,7 @@ export const featureDefects: readonly Defect[] = [
   },
   {
     id: "criteria-unanswered",
-    file: "src/tools/subagents/desk.ts",
+    file: "src/tools/subagents/result-receiver.ts",
     find: "if (open.length > 0 && ++returns <= MAX_RETURNS)",
     replace: "if (open.length > 100 && ++returns <= MAX_RETURNS)",
     test: "test/features/coordinated.test.ts",

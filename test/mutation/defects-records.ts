@@ -305,8 +305,8 @@ export const recordsDefects: readonly Defect[] = [
   {
     id: "limiter-order",
     file: "src/model/limiter.ts",
-    find: "one.seat < other.seat : other.yields",
-    replace: "one.seat > other.seat : other.yields",
+    find: "one.position < other.position : other.yields",
+    replace: "one.position > other.position : other.yields",
     test: "test/model/limiter.test.ts",
     title: "is first come, first served, also for a call that comes back for a retry",
     why: "A retried call would be overtaken for ever.",

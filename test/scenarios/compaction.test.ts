@@ -199,7 +199,7 @@ describe("the conversation after a compaction", () => {
   it("todos and agents that stand in the new beginning", async () => {
     const standing = async () => ({ todos: "- write-tests pending", agents: "- scout (explore) running" });
     const { session, model } = await small([summaries(summary()), ...full, says("ok")], {
-      parts: { standing },
+      parts: { carriedState: standing },
     });
     await session.sendAndWait({ prompt: "go" });
     const [first] = model.requests.at(-1)?.messages ?? [];

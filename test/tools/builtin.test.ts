@@ -30,7 +30,7 @@ const noMemory: Parameters<(typeof memoryTools)[number]>[0] = {
   store: () => Promise.reject(new Error("none")),
   vote: async () => undefined,
 };
-const noDesk = {
+const noReceiver = {
   called: () => {},
   submit: () => ({ kind: "taken", message: "" }) as const,
   close: () => {},
@@ -55,7 +55,7 @@ const all = [
   ...inboxTools,
   ...sidekickOnlyTools.map((make) => make(noInbox)),
   ...[...memoryTools, ...memoryVoteTools].map((make) => make(noMemory)),
-  ...workerOnlyTools.map((make) => make({ desk: noDesk, environments: new Environments() })),
+  ...workerOnlyTools.map((make) => make({ receiver: noReceiver, environments: new Environments() })),
 ];
 
 test("no two tools share a name, and each has tests of its own", () => {

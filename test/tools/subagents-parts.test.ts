@@ -105,7 +105,7 @@ describe("the skill", () => {
 });
 
 describe("submit_result", () => {
-  const desk = {
+  const receiver = {
     called: () => {},
     submit: () => ({ kind: "taken", message: "ok" }) as const,
     taken: () => undefined,
@@ -113,7 +113,7 @@ describe("submit_result", () => {
   };
 
   it("BLX-13 requires status and summary, stands alone and ends the run", () => {
-    const tool = submitResultTool(desk);
+    const tool = submitResultTool(receiver);
     expect(tool.parameters).toMatchObject({ type: "object", required: ["status", "summary"] });
     expect([tool.exclusive, tool.terminal]).toEqual([true, true]);
     expect(JSON.stringify(tool.parameters).length).toBeLessThan(2000);

@@ -51,13 +51,13 @@ async function one(script: (call: Call) => Promise<unknown>, changes: object = {
 describe("the tool", () => {
   it("BLX-01 BLX-28 is the coordinator's; submit_result is a worker's, and neither list holds the other's", () => {
     expect(coordinationTools.map((make) => make().name)).toEqual(["subagents_run", "subagents_read"]);
-    const desk = {
+    const receiver = {
       called: () => {},
       submit: () => ({ kind: "taken", message: "" }) as const,
       taken: () => undefined,
       close: () => {},
     };
-    expect(workerOnlyTools.map((make) => make({ desk, environments: new Environments() }).name)).toEqual([
+    expect(workerOnlyTools.map((make) => make({ receiver, environments: new Environments() }).name)).toEqual([
       ...["environment_detect", "memory_read", "plan_read", "task_list", "submit_result"],
     ]);
   });

@@ -13,7 +13,7 @@ export function serverPort(mcp: SessionMcp, apps: ServerPort["apps"]): ServerPor
   return {
     apps,
     get servers() {
-      return mcp.servers.map(seatOf);
+      return mcp.servers.map(serverPortOf);
     },
     opened: () => mcp.opened(),
     ready: (signal) => mcp.ready(signal),
@@ -46,7 +46,7 @@ export function summaryOf(
   };
 }
 
-function seatOf(server: McpServer): ServerPort["servers"][number] {
+function serverPortOf(server: McpServer): ServerPort["servers"][number] {
   return {
     config: server.config,
     state: () => server.state(),

@@ -22,7 +22,7 @@ export interface SessionIdentity {
   settingsWith(known: Settings, carrying: Carrying): Promise<Settings>;
 }
 
-export interface GithubDesk {
+export interface GithubService {
   /** Returns undefined if no program requests it. */
   open(): Promise<Github | undefined>;
   /**
@@ -32,12 +32,12 @@ export interface GithubDesk {
   identityOf(token: string | undefined): Promise<SessionIdentity | undefined>;
 }
 
-export function githubDesk(what: {
+export function githubService(what: {
   wish: GithubWish | undefined;
   environment: Readonly<Record<string, string | undefined>>;
   stamp: Stamp;
   onToken(token: string): void;
-}): GithubDesk {
+}): GithubService {
   const { wish, environment, stamp, onToken } = what;
   let opened: Promise<Github> | undefined;
   const open = async (): Promise<Github | undefined> => {

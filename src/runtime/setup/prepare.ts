@@ -273,7 +273,7 @@ function kept(setup: SessionSetup, { redactor, database }: ToolBackends) {
       options: compactionOptions(environment, request.context?.compaction),
       events: [...log.removed, ...log.events],
       writeCheckpoint: log.elsewhere ? checkpointWriterTo(log.elsewhere) : checkpointWriter(log.directory, disk),
-      standing: (key) => {
+      carriedState: (key) => {
         const { agents, events = [] } = listener.session ?? {};
         return workSnapshot(key, { readTodos, readPlan: () => readPlan(setup.files), tasks: agents?.tasks, events });
       },
@@ -287,7 +287,9 @@ function largeOutputBytes(environment: SessionSetup["environment"]): number {
 }
 
 /** Closes all parts of a session, even if some of them fail. */
-async function end(what: LateParts & Pick<BuiltParts, "backends" | "agentChoice" | "agents" | "mcp" | "board" | "carrier">) {
+async function end(
+  what: LateParts & Pick<BuiltParts, "backends" | "agentChoice" | "agents" | "mcp" | "board" | "carrier">,
+) {
   const { schedules, tracker, backends, agentChoice, agents, mcp, board, carrier } = what;
   schedules?.dispose();
   await inTurn([

@@ -10,7 +10,7 @@ import { mcpApps } from "../mcp/mcp-apps.ts";
 import { serverPort } from "../mcp/server-port.ts";
 import type { SessionMcp } from "../mcp/session-mcp.ts";
 import { showsApps, summaries } from "../mcp/session-servers.ts";
-import { permissionDesk } from "../permissions/permission-desk.ts";
+import { permissionService } from "../permissions/permission-service.ts";
 import type { Workspace } from "../workspace/workspace.ts";
 import type { LiveSkills } from "./live-skills.ts";
 import type { MainAgentChoice } from "./main-agent-choice.ts";
@@ -49,7 +49,7 @@ export function sessionServices(
     reloadSkills: () => how.skills.reload(),
     instructions: () => workspace.instructions.files,
     plugins: () => workspace.plugins,
-    permissions: permissionDesk(setup, how.rules),
+    permissions: permissionService(setup, how.rules),
     mayShowApps: workspace.flags.has("MCP_APPS"),
     showsApps: showsApps(setup, workspace),
     ...(mcp && { mcp: serverPort(mcp, mcpApps(setup, { mcp, rules: how.rules })) }),

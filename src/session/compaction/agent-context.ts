@@ -15,7 +15,7 @@ import type { Expected } from "../budget/reservations.ts";
 import type { History } from "../history.ts";
 import type { PromptAndTools, SessionModel } from "../session-model.ts";
 import type { SessionHooks } from "../turn/hooked-calls.ts";
-import type { CompactionDesk, CompactionEnd } from "./compaction-call.ts";
+import type { CompactionEnd, CompactionServices } from "./compaction-call.ts";
 import type { CompactionOptions } from "./compaction-options.ts";
 import type { ContextReport } from "./context-report.ts";
 import type { ContextUsage } from "./context-usage.ts";
@@ -77,7 +77,7 @@ interface AgentContextParts {
   readonly place: CompactionPlace;
   readonly state: ContextState;
   readonly options: CompactionOptions;
-  readonly desk: CompactionDesk;
+  readonly services: CompactionServices;
   readonly running: Set<NonNullable<ContextState["running"]>>;
 }
 
@@ -117,20 +117,20 @@ export class AgentContext {
 
   /** Returns the usage as of the last reading of the history. */
   usage(): ContextUsage {
-    const { place, desk, state } = this.#parts;
+    const { place, services, state } = this.#parts;
     const { model, shown, history } = place;
-    const usage = desk.meter.measure({ model, promptAndTools: shown, history });
+    const usage = services.meter.measure({ model, promptAndTools: shown, history });
     if (state.limit?.model !== model.model) return usage;
     return { ...usage, tokenLimit: Math.min(usage.tokenLimit, state.limit.tokens) };
   }
 
   /** Returns a breakdown of the context for users. */
   async report(): Promise<ContextReport> {
-    const { place, desk, options } = this.#parts;
+    const { place, services, options } = this.#parts;
     const { contextReport } = await import("./context-report.ts");
     const messages = await this.messages();
     const { model, shown } = place;
-    return contextReport({ model, shown, messages, usage: this.usage(), meter: desk.meter, options });
+    return contextReport({ model, shown, messages, usage: this.usage(), meter: services.meter, options });
   }
 
   /** Records the measured size of a request that is being sent. */
@@ -140,8 +140,9 @@ export class AgentContext {
 
   /** Calibrates the estimate with the provider's count for the last request. */
   counted(usage: Usage): void {
-    const { desk, place } = this.#parts;
-    if (this.#measured > 0) desk.meter.learn(place.model, { measured: this.#measured, reported: usage.inputTokens });
+    const { services, place } = this.#parts;
+    if (this.#measured > 0)
+      services.meter.learn(place.model, { measured: this.#measured, reported: usage.inputTokens });
   }
 
   /** Returns the expected usage of the next call plus that of a running compaction. */
@@ -212,11 +213,11 @@ export class AgentContext {
   }
 
   async #attempt(how: Attempt, signal: AbortSignal): Promise<CompactionEnd> {
-    const { place, state, desk, options } = this.#parts;
+    const { place, state, services, options } = this.#parts;
     const { trigger, focus } = how;
     const { compactOnce } = await import("./compaction-call.ts");
     const usage = await this.#measure();
-    const end = await compactOnce(place, desk, { trigger, focus, signal, usage, cut: this.#cut(how.extent) });
+    const end = await compactOnce(place, services, { trigger, focus, signal, usage, cut: this.#cut(how.extent) });
     if (end.success) state.replaced = new Map();
     const isEnough = end.success && fullness(await this.#measure()) < options.backgroundThreshold;
     state.failures = isEnough ? 0 : state.failures + 1;
@@ -235,12 +236,12 @@ export class AgentContext {
   }
 
   #cut(extent: Attempt["extent"] = "all but the newest"): number {
-    const { place, desk, options } = this.#parts;
+    const { place, services, options } = this.#parts;
     const { history, model } = place;
     const { conversation, sizes } = history;
     const { tokenLimit, systemTokens, toolDefinitionsTokens } = this.usage();
     const begins = tokenLimit * options.backgroundThreshold - systemTokens - toolDefinitionsTokens;
-    const room = extent === "all" ? 0 : Math.max(0, begins) / desk.meter.factor(model);
+    const room = extent === "all" ? 0 : Math.max(0, begins) / services.meter.factor(model);
     const open = new Set(conversation.openCalls.map(({ call }) => call.toolCallId));
     return chooseCut(
       conversation.entries.map(({ message }) => message),
@@ -267,11 +268,15 @@ export class AgentContext {
 
   /** Last resort: replaces old parts in requests. The conversation itself stays complete. */
   async #shorten(share: number): Promise<void> {
-    const { place, state, desk } = this.#parts;
+    const { place, state, services } = this.#parts;
     const before = await this.#measure("shown");
     const room = share * before.tokenLimit - before.systemTokens - before.toolDefinitionsTokens;
     const messages = await place.history.messages();
-    const replaced = replacementsToFit(messages, Math.max(0, room / desk.meter.factor(place.model)), state.replaced);
+    const replaced = replacementsToFit(
+      messages,
+      Math.max(0, room / services.meter.factor(place.model)),
+      state.replaced,
+    );
     if (replaced.size === state.replaced.size) return;
     state.replaced = replaced;
     const after = await this.#measure("shown");
@@ -290,7 +295,7 @@ export class AgentContext {
 
   /** Measures the whole conversation, or only the part that the model is shown. */
   async #measure(what: "whole" | "shown" = "whole"): Promise<ContextUsage> {
-    const { place, desk, state } = this.#parts;
+    const { place, services, state } = this.#parts;
     await place.history.messages();
     if (what === "whole" || state.replaced.size === 0) return this.usage();
     const messages = await this.messages();
@@ -298,7 +303,7 @@ export class AgentContext {
     const { model, shown } = place;
     const { tokenLimit } = this.usage();
     return {
-      ...desk.meter.measure({ model, promptAndTools: shown, history: { tokens, length: messages.length } }),
+      ...services.meter.measure({ model, promptAndTools: shown, history: { tokens, length: messages.length } }),
       tokenLimit,
     };
   }

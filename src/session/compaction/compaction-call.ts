@@ -5,7 +5,7 @@
 import type { WriteCheckpoint } from "../../context/compact-checkpoint.ts";
 import { summaryCharacters } from "../../context/compact-message.ts";
 import { summaryRequest } from "../../context/compact-request.ts";
-import { readSummary, type Standing, type Summary } from "../../context/compact-summary.ts";
+import { type CarriedState, readSummary, type Summary } from "../../context/compact-summary.ts";
 import { messageTokens } from "../../context/compact-tokens.ts";
 import type { CompactionTrigger } from "../../protocol/context-events.ts";
 import type { EventData } from "../../protocol/event.ts";
@@ -37,17 +37,17 @@ export type CompactionEnd =
     };
 
 /** Services that all compactions of a session share. */
-export interface CompactionDesk {
+export interface CompactionServices {
   readonly meter: Meter;
   nextCheckpoint(): number;
   readonly writeCheckpoint: WriteCheckpoint | undefined;
-  standing(cacheKey: string): Promise<Standing>;
+  carriedState(cacheKey: string): Promise<CarriedState>;
 }
 
 /** Rejects only if the log cannot be written. After any failure the conversation is unchanged. */
 export async function compactOnce(
   place: CompactionPlace,
-  desk: CompactionDesk,
+  services: CompactionServices,
   wish: CompactionWish,
 ): Promise<CompactionEnd> {
   const { history, emit, model } = place;
@@ -57,19 +57,19 @@ export async function compactOnce(
   const messages = (await history.messages()).slice(0, wish.cut);
   void emit("session.compaction_start", { ...tokens, model: model.model, trigger });
   await tellHooks(place, wish);
-  const reply = await summarise(place, requestOf(messages, desk.meter.factor(model), wish), wish.signal);
+  const reply = await summarise(place, requestOf(messages, services.meter.factor(model), wish), wish.signal);
   const failed = async (error: string): Promise<CompactionEnd> => {
     await emit("session.compaction_complete", { ...endFacts(place, wish, reply), success: false, error });
     return { success: false, error, started: true };
   };
   if (wish.signal.aborted) return failed("It was cancelled.");
   if (!reply.ok) return failed(reply.error);
-  const summary = await summaryOf(place, desk, { wish, text: reply.text });
+  const summary = await summaryOf(place, services, { wish, text: reply.text });
   if (!summary) return failed("The model wrote no summary.");
-  const kept = await keep(place, desk, summary);
+  const kept = await keep(place, services, summary);
   await history.messages(); // include messages that arrived meanwhile
   if (history.conversation.epoch !== epoch) return failed("The conversation was changed meanwhile.");
-  const data = completeData({ place, desk, wish, reply, summary, kept });
+  const data = completeData({ place, services, wish, reply, summary, kept });
   if (!data) return failed("There is nothing left to summarise.");
   await emit("session.compaction_complete", data);
   return { ...data, success: true };
@@ -105,21 +105,24 @@ async function tellHooks({ hooks, log, emit }: CompactionPlace, { trigger, focus
 
 async function summaryOf(
   { redactor, cacheKey }: CompactionPlace,
-  desk: CompactionDesk,
+  services: CompactionServices,
   { wish, text }: { wish: CompactionWish; text: string },
 ): Promise<Summary | undefined> {
-  const standing = await desk.standing(cacheKey).catch((): Standing => ({}));
+  const carriedState = await services.carriedState(cacheKey).catch((): CarriedState => ({}));
   const clean = (words: string): string => redactor?.text(words) ?? words;
-  const summary = readSummary(text, { standing, maxCharacters: summaryCharacters(wish.usage.tokenLimit) });
+  const summary = readSummary(text, { carriedState, maxCharacters: summaryCharacters(wish.usage.tokenLimit) });
   return summary && { title: clean(summary.title), content: clean(summary.content) };
 }
 
 /** Writes the checkpoint file. The file is optional: the summary is in the log. */
-async function keep({ emit }: CompactionPlace, desk: CompactionDesk, summary: Summary) {
-  const checkpointNumber = desk.nextCheckpoint();
-  if (!desk.writeCheckpoint) return { checkpointNumber };
+async function keep({ emit }: CompactionPlace, services: CompactionServices, summary: Summary) {
+  const checkpointNumber = services.nextCheckpoint();
+  if (!services.writeCheckpoint) return { checkpointNumber };
   try {
-    return { checkpointNumber, checkpointPath: await desk.writeCheckpoint({ number: checkpointNumber, ...summary }) };
+    return {
+      checkpointNumber,
+      checkpointPath: await services.writeCheckpoint({ number: checkpointNumber, ...summary }),
+    };
   } catch (error) {
     const message = `The checkpoint could not be written to a file: ${String(error)}`;
     void emit("session.warning", { warningType: "checkpoint", message });
@@ -129,14 +132,14 @@ async function keep({ emit }: CompactionPlace, desk: CompactionDesk, summary: Su
 
 interface Complete {
   readonly place: CompactionPlace;
-  readonly desk: CompactionDesk;
+  readonly services: CompactionServices;
   readonly wish: CompactionWish;
   readonly reply: SummaryReply;
   readonly summary: Summary;
   readonly kept: { readonly checkpointNumber: number; readonly checkpointPath?: string };
 }
 
-function completeData({ place, desk, wish, reply, summary, kept }: Complete) {
+function completeData({ place, services, wish, reply, summary, kept }: Complete) {
   const { history, model, shown } = place;
   const { content: summaryContent } = summary;
   const { tokenLimit } = wish.usage;
@@ -148,9 +151,13 @@ function completeData({ place, desk, wish, reply, summary, kept }: Complete) {
     tokens: history.tokens - removed + messageTokens(made.message),
     length: history.length - made.cut + 1,
   };
-  const { systemTokens, toolDefinitionsTokens } = desk.meter.measure({ model, promptAndTools: shown, history: after });
-  const preCompactionTokens = desk.meter.corrected(model, history.tokens);
-  const postCompactionTokens = desk.meter.corrected(model, after.tokens);
+  const { systemTokens, toolDefinitionsTokens } = services.meter.measure({
+    model,
+    promptAndTools: shown,
+    history: after,
+  });
+  const preCompactionTokens = services.meter.corrected(model, history.tokens);
+  const postCompactionTokens = services.meter.corrected(model, after.tokens);
   return {
     ...endFacts(place, wish, reply),
     success: true as const,

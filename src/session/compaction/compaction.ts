@@ -7,11 +7,11 @@
  * This folder also measures contexts and condenses the log for snapshots.
  */
 import type { WriteCheckpoint } from "../../context/compact-checkpoint.ts";
-import type { Standing } from "../../context/compact-summary.ts";
+import type { CarriedState } from "../../context/compact-summary.ts";
 import type { SessionEvent } from "../../protocol/event.ts";
 import type { Conversation } from "../conversation.ts";
 import { AgentContext, type CompactionPlace, type ContextState, freshState } from "./agent-context.ts";
-import type { CompactionDesk } from "./compaction-call.ts";
+import type { CompactionServices } from "./compaction-call.ts";
 import { type CompactionOptions, DEFAULT_COMPACTION } from "./compaction-options.ts";
 import { Meter } from "./context-usage.ts";
 
@@ -21,7 +21,7 @@ interface CompactionsParts {
   readonly events: readonly SessionEvent[];
   readonly writeCheckpoint?: WriteCheckpoint;
   /** Returns the state that accompanies the summary of the agent with this cache key: todos, agents, the plan. */
-  readonly standing?: (cacheKey: string) => Promise<Standing>;
+  readonly carriedState?: (cacheKey: string) => Promise<CarriedState>;
 }
 
 /** The compactions of all agents of one session. */
@@ -47,7 +47,13 @@ export class Compactions {
     const known = this.#states.get(place.history.conversation);
     const state = known ?? freshState();
     this.#states.set(place.history.conversation, state);
-    return new AgentContext({ place, state, options: this.options, desk: this.#desk(), running: this.#running });
+    return new AgentContext({
+      place,
+      state,
+      options: this.options,
+      services: this.#services(),
+      running: this.#running,
+    });
   }
 
   /** Cancels running compactions and clears the state of all conversations. */
@@ -62,13 +68,13 @@ export class Compactions {
     await Promise.allSettled([...this.#running].map(({ end }) => end));
   }
 
-  #desk(): CompactionDesk {
-    const { writeCheckpoint, standing } = this.#parts;
+  #services(): CompactionServices {
+    const { writeCheckpoint, carriedState } = this.#parts;
     return {
       meter: this.meter,
       nextCheckpoint: () => ++this.#checkpoints,
       writeCheckpoint,
-      standing: async (cacheKey) => (await standing?.(cacheKey)) ?? {},
+      carriedState: async (cacheKey) => (await carriedState?.(cacheKey)) ?? {},
     };
   }
 }

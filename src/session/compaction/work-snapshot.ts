@@ -2,7 +2,7 @@
  * The state of work that accompanies a summary, so that it does not depend on a model's memory: plan, todos, agents,
  * skills.
  */
-import type { Standing } from "../../context/compact-summary.ts";
+import type { CarriedState } from "../../context/compact-summary.ts";
 import { clip, sanitiseLine } from "../../lib/text.ts";
 import type { EventData, SessionEvent } from "../../protocol/event.ts";
 import type { Registry } from "../../tasks/registry.ts";
@@ -29,7 +29,7 @@ interface Records {
  * Returns the state for one agent. Its cache key is the session's id, followed by a slash and the agent's id for
  * subagents.
  */
-export async function workSnapshot(cacheKey: string, what: Records): Promise<Standing> {
+export async function workSnapshot(cacheKey: string, what: Records): Promise<CarriedState> {
   const viewer = cacheKey.split("/")[1];
   // Only the main agent has todos and the plan.
   const rows = viewer === undefined ? ((await what.readTodos?.().catch(() => [])) ?? []) : [];

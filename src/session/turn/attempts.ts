@@ -89,7 +89,11 @@ export class Attempts {
       return signal.aborted ? { kind: "aborted" } : outcome;
     }
     if (outcome.kind !== "error") return outcome;
-    const isSwitched = await modelSwitch.offer(outcome.error, { seat: settings.modelSelection, broker, signal });
+    const isSwitched = await modelSwitch.offer(outcome.error, {
+      modelSelection: settings.modelSelection,
+      broker,
+      signal,
+    });
     if (signal.aborted) return { kind: "aborted" };
     return isSwitched ? undefined : outcome;
   }

@@ -7,7 +7,7 @@ import type { ModelSelection } from "../model-selection.ts";
 /** Emits the outcome of a run that did not simply finish, right before the session is idle. */
 export async function conclude(
   outcome: Outcome,
-  { emit, seat }: { emit: Emit; seat: ModelSelection | undefined },
+  { emit, modelSelection }: { emit: Emit; modelSelection: ModelSelection | undefined },
 ): Promise<void> {
   switch (outcome.kind) {
     case "done":
@@ -28,7 +28,7 @@ export async function conclude(
         message: hint ? `${message}. ${hint}` : message,
         ...defined({ errorCode: code, statusCode }),
         ...remediation(outcome.error),
-        ...(seat?.insteadOf(outcome.error) !== undefined && { eligibleForAutoSwitch: true }),
+        ...(modelSelection?.insteadOf(outcome.error) !== undefined && { eligibleForAutoSwitch: true }),
       });
     }
   }

@@ -3,11 +3,11 @@ import type { Stamp } from "../../lib/stamp.ts";
 
 /** Lets a session without messages wait for background agents. */
 export class IdleMonitor {
-  #stirred: Deferred<void> | undefined;
+  #woken: Deferred<void> | undefined;
 
   /** Makes waiters check again, because something may have changed. */
-  stir(): void {
-    this.#stirred?.resolve();
+  wake(): void {
+    this.#woken?.resolve();
   }
 
   /** Resolves when there is work, no agent is busy, or the time is up. */
@@ -23,12 +23,12 @@ export class IdleMonitor {
     let isLate = false;
     const late = (): void => {
       isLate = true;
-      this.stir();
+      this.wake();
     };
     if (limitMs !== undefined) stamp.sleep(limitMs, done.signal).then(late, () => undefined);
     while (!isLate && !hasWork() && isBusy()) {
-      this.#stirred = deferred();
-      await this.#stirred.promise;
+      this.#woken = deferred();
+      await this.#woken.promise;
     }
     done.abort();
   }

@@ -30,7 +30,7 @@ interface MessageQueueParts {
 /** Accepts messages and answers them one at a time until none is left. */
 export class MessageQueue {
   readonly #parts: MessageQueueParts;
-  readonly #stirring = new IdleMonitor();
+  readonly #idleMonitor = new IdleMonitor();
   readonly #settling = new OutcomeWaiters();
   #working: Promise<void> | undefined;
   #abort = stoppable();
@@ -48,7 +48,7 @@ export class MessageQueue {
       isWorking: () => this.isWorking,
       wake: () => {
         if (!this.#isClosing && inbox.size > 0) this.#working ??= this.#work();
-        this.#stirring.stir();
+        this.#idleMonitor.wake();
       },
     });
   }
@@ -91,8 +91,8 @@ export class MessageQueue {
   }
 
   /** Makes an idle session check for work. */
-  stir(): void {
-    this.#stirring.stir();
+  wake(): void {
+    this.#idleMonitor.wake();
   }
 
   /** Aborts the current turn. Waiting messages are answered next. */
@@ -120,7 +120,7 @@ export class MessageQueue {
       this.#settling.wait(message.messageId, settle);
       if (message.mode === "immediate") inbox.steer(message);
       else inbox.enqueue(message);
-      this.#stirring.stir();
+      this.#idleMonitor.wake();
       // The session may have become idle during the write. A closed session answers it after being resumed.
       if (!this.#isClosing) this.#working ??= inbox.size > 0 ? this.#work() : undefined;
       else settle?.({ kind: "aborted" });
@@ -149,7 +149,7 @@ export class MessageQueue {
     await answering.keepQueued(message);
     await cleared;
     inbox.steerFirst(message);
-    this.#stirring.stir();
+    this.#idleMonitor.wake();
     if (!this.#isClosing) this.#working ??= this.#work();
   }
 
@@ -179,7 +179,7 @@ export class MessageQueue {
     if (this.#isClosing) return;
     this.#parts.inbox.notify(notice, options);
     if (options.wakes !== false) this.#working ??= this.#work();
-    this.#stirring.stir();
+    this.#idleMonitor.wake();
   }
 
   /** Resumes the pending work of an earlier process, if there is any, before any message is answered. */
@@ -214,7 +214,7 @@ export class MessageQueue {
       const aborted = outcome?.kind === "aborted" ? { aborted: true } : {};
       await answering.checkpoint();
       void emit("assistant.idle", aborted);
-      if (outcome?.kind !== "failed" && (await this.#somethingStirs())) continue;
+      if (outcome?.kind !== "failed" && (await this.#waitForWork())) continue;
       settleOpen();
       void emit("session.idle", { ...aborted, ...this.#parts.modes.resting });
     } while (outcome?.kind !== "failed" && !this.#isClosing && inbox.size > 0);
@@ -237,11 +237,11 @@ export class MessageQueue {
   /**
    * Waits while background agents are busy. Returns true if there is something to answer before the session is idle.
    */
-  async #somethingStirs(): Promise<boolean> {
+  async #waitForWork(): Promise<boolean> {
     const { inbox, options, areAgentsBusy: isBusy } = this.#parts;
     const { stamp, waitForAgentsMs: limitMs } = options;
     const hasWork = (): boolean => this.#isClosing || inbox.size > 0;
-    await this.#stirring.settle({ hasWork, isBusy, stamp, limitMs });
+    await this.#idleMonitor.settle({ hasWork, isBusy, stamp, limitMs });
     return !this.#isClosing && inbox.size > 0;
   }
 

@@ -131,7 +131,7 @@ export class TurnRunner {
       } finally {
         attempts.close();
       }
-      await conclude(outcome, { emit, seat: settings.modelSelection });
+      await conclude(outcome, { emit, modelSelection: settings.modelSelection });
       ended = redacted(outcome, settings.redactor);
     } catch (cause) {
       const isRefused = message && !delivery.isTaken;

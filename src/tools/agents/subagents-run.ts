@@ -1,8 +1,8 @@
 import { plural } from "../../lib/text.ts";
 import { type Coordination, DEFAULT_LIMITS, type WorkerLimits } from "../subagents/coordination.ts";
-import { openDesk } from "../subagents/desk.ts";
 import { Environments } from "../subagents/environment.ts";
 import { resultText } from "../subagents/result-pages.ts";
+import { openResultReceiver } from "../subagents/result-receiver.ts";
 import { builtinRoles, type RoleDefinition } from "../subagents/roles.ts";
 import {
   concurrencyOf,
@@ -11,7 +11,7 @@ import {
   type WorkerRequest,
   workersSchema,
 } from "../subagents/run-request.ts";
-import { type DeskedWorker, runWorkers } from "../subagents/run-workers.ts";
+import { type ReceivedWorker, runWorkers } from "../subagents/run-workers.ts";
 import type { WorkerResult } from "../subagents/submission.ts";
 import { provision } from "../subagents/tool-groups.ts";
 import { systemPrompt, taskText } from "../subagents/worker-prompt.ts";
@@ -45,7 +45,7 @@ export function subagentsRunTool(settings: CoordinationSettings = {}): Tool {
       if (coordination === undefined) throw new ToolError("Coordinated subagents are not available here.");
       const refused = coordination.refused();
       if (refused !== undefined) throw new ToolError(refused);
-      const workers = desked({ agents, roles, limits, environments, coordination, context });
+      const workers = withReceiver({ agents, roles, limits, environments, coordination, context });
       const concurrency = Math.min(concurrencyOf(maxConcurrency), workers.length);
       const results = await runWorkers(workers, coordination, { concurrency, signal });
       return { content: resultText(results), detailedContent: results.map(overview).join("\n") };
@@ -53,14 +53,14 @@ export function subagentsRunTool(settings: CoordinationSettings = {}): Tool {
   });
 }
 
-function desked(what: {
+function withReceiver(what: {
   readonly agents: readonly WorkerRequest[];
   readonly roles: readonly RoleDefinition[];
   readonly limits: WorkerLimits;
   readonly environments: Environments;
   readonly coordination: Coordination;
   readonly context: ToolContext;
-}): DeskedWorker[] {
+}): ReceivedWorker[] {
   const { agents, roles, limits, environments, coordination, context } = what;
   const names = displayNames(agents, roles);
   const available = coordination.tools();
@@ -72,11 +72,11 @@ function desked(what: {
     const { tools } = provided;
     const all = [...tools, ...provided.own, "submit_result"];
     const { successCriteria: criteria = [] } = request;
-    const desk = openDesk({ tools, criteria, onStep: (step) => coordination.step(request.id, step) });
+    const receiver = openResultReceiver({ tools, criteria, onStep: (step) => coordination.step(request.id, step) });
     const { cwd, toolCallId: parentCallId } = context;
     const prompt = systemPrompt({ displayName, role, cwd, tools: all, limits });
     return {
-      desk,
+      receiver,
       criteria,
       steps: provided.steps,
       spec: {
@@ -86,7 +86,7 @@ function desked(what: {
         systemPrompt: prompt,
         task: taskText(request),
         tools: all,
-        provide: (parentTools) => workerTools(parentTools, provided, { desk, environments }),
+        provide: (parentTools) => workerTools(parentTools, provided, { receiver, environments }),
         limits,
         parentCallId,
       },

@@ -1,12 +1,12 @@
 import * as z from "zod";
-import type { Desk } from "../subagents/desk.ts";
+import type { ResultReceiver } from "../subagents/result-receiver.ts";
 import { Submission } from "../subagents/submission.ts";
 import { defineTool, type Tool } from "../tool.ts";
 import { ToolError } from "../tool-error.ts";
 import description from "./submit-result.md";
 
-/** Returns the tool for one worker. The input is not validated here: the desk handles invalid results. */
-export function submitResultTool(desk: Desk): Tool {
+/** Returns the tool for one worker. The input is not validated here: the receiver handles invalid results. */
+export function submitResultTool(receiver: ResultReceiver): Tool {
   const tool = defineTool({
     name: "submit_result",
     description,
@@ -15,7 +15,7 @@ export function submitResultTool(desk: Desk): Tool {
     exclusive: true,
     terminal: true,
     async run(payload) {
-      const { kind, message } = desk.submit(payload);
+      const { kind, message } = receiver.submit(payload);
       if (kind === "returned") throw new ToolError(message);
       return { content: message };
     },

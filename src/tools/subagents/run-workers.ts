@@ -2,12 +2,12 @@ import { quoted } from "../../lib/quoting.ts";
 import { clip } from "../../lib/text.ts";
 import { ToolError } from "../tool-error.ts";
 import { type Coordination, NO_RESULT, type WorkerEnd, type WorkerSpec, type WorkerStep } from "./coordination.ts";
-import type { Desk } from "./desk.ts";
+import type { ResultReceiver } from "./result-receiver.ts";
 import { answersTo, bounded, type Submission, type WorkerResult, withoutSubmission } from "./submission.ts";
 
-export interface DeskedWorker {
+export interface ReceivedWorker {
   readonly spec: WorkerSpec;
-  readonly desk: Desk;
+  readonly receiver: ResultReceiver;
   /** The success criteria of the request. */
   readonly criteria: readonly string[];
   /** Reported before it starts. */
@@ -18,7 +18,7 @@ export interface DeskedWorker {
  * Returns the results in the order of the workers, whichever ends first. A failure of one does not affect the others.
  */
 export async function runWorkers(
-  workers: readonly DeskedWorker[],
+  workers: readonly ReceivedWorker[],
   coordination: Coordination,
   how: { readonly concurrency: number; readonly signal: AbortSignal },
 ): Promise<readonly WorkerResult[]> {
@@ -36,15 +36,15 @@ export async function runWorkers(
   return results;
 }
 
-async function runOne(worker: DeskedWorker, coordination: Coordination, signal: AbortSignal): Promise<WorkerResult> {
-  const { spec, desk, criteria } = worker;
+async function runOne(worker: ReceivedWorker, coordination: Coordination, signal: AbortSignal): Promise<WorkerResult> {
+  const { spec, receiver, criteria } = worker;
   for (const step of worker.steps) coordination.step(spec.id, step);
   const end = await coordination.runWorker(spec, signal).catch((error: unknown): Ended => {
     signal.throwIfAborted();
     return { ...NOTHING_SPENT, ...failureOf(error) };
   });
-  desk.close();
-  const taken = desk.taken();
+  receiver.close();
+  const taken = receiver.taken();
   const answers = criteria.length === 0 ? {} : { criteria: answersTo(criteria, taken) };
   const result = { ...resultOf(spec, end, taken), ...answers };
   coordination.step(spec.id, {

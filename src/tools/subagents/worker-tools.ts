@@ -6,16 +6,16 @@ import { memoryRead } from "../memory/memory-read.ts";
 import type { Tool } from "../tool.ts";
 import { ToolError } from "../tool-error.ts";
 import { planRead } from "../user/plan-read.ts";
-import type { Desk } from "./desk.ts";
 import type { Environments } from "./environment.ts";
 import { gitSubcommands, readingGitCommand } from "./git-command.ts";
+import type { ResultReceiver } from "./result-receiver.ts";
 import type { Provision } from "./tool-groups.ts";
 
 /** Returns exactly the tools of one worker: the provisioned ones, restricted to reading, and the worker-only ones. */
 export function workerTools(
   parentTools: readonly Tool[],
   provided: Provision,
-  { desk, environments }: { readonly desk: Desk; readonly environments: Environments },
+  { receiver, environments }: { readonly receiver: ResultReceiver; readonly environments: Environments },
 ): readonly Tool[] {
   const { tools, groups, own } = provided;
   const given = parentTools.filter(({ name, from }) => from === undefined && tools.includes(name));
@@ -25,7 +25,7 @@ export function workerTools(
   const mine = [environmentDetectTool(environments), memoryRead, planRead, taskList].filter(({ name }) =>
     own.includes(name),
   );
-  return [...[...narrowed, ...mine].map((tool) => noted(tool, desk)), submitResultTool(desk)];
+  return [...[...narrowed, ...mine].map((tool) => noted(tool, receiver)), submitResultTool(receiver)];
 }
 
 /** Refuses commands until `environment_detect` has examined the folder. */
@@ -47,17 +47,17 @@ function afterLooking(tool: Tool, environments: Environments): Tool {
   };
 }
 
-/** Records every call at the desk, including refused ones. Refuses to run after the result was accepted. */
-function noted(tool: Tool, desk: Desk): Tool {
+/** Records every call with the receiver, including refused ones. Refuses to run after the result was accepted. */
+function noted(tool: Tool, receiver: ResultReceiver): Tool {
   return {
     ...tool,
     bind(rawArguments) {
-      desk.called(tool.name);
+      receiver.called(tool.name);
       const bound = tool.bind(rawArguments);
       return {
         access: bound.access,
         async run(context) {
-          if (desk.taken() !== undefined) throw new ToolError("Not run: the result was already submitted.");
+          if (receiver.taken() !== undefined) throw new ToolError("Not run: the result was already submitted.");
           return bound.run(context);
         },
       };

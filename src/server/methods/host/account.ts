@@ -21,7 +21,7 @@ export const accountMethods: MethodTable = {
     return { models: rows.filter(({ usable }) => usable).map(modelInfo) };
   }),
   "account.getQuota": method(byToken, async ({ gitHubToken }, call) => {
-    const github = await desk(call);
+    const github = await reachableGithub(call);
     const token = gitHubToken ?? github.ambient?.token;
     if (token === undefined) throw new TroupeError("usage", "No GitHub account is signed in.");
     return { quotaSnapshots: (await github.user(token)).quota };
@@ -41,7 +41,7 @@ export const accountMethods: MethodTable = {
   "account.login": method(
     () => z.object({ host: z.string(), login: z.string().optional(), token: z.string().min(1) }),
     async ({ host, token }, call) => {
-      await (await desk(call)).signIn({ host, token });
+      await (await reachableGithub(call)).signIn({ host, token });
       return { storedInVault: false };
     },
   ),
@@ -100,7 +100,7 @@ function authInfo({ authType, host, login }: GithubStatus): {
 
 export const githubOf = (call: Call): Promise<Github | undefined> => call.server.runtime.github.open();
 
-async function desk(call: Call): Promise<Github> {
+async function reachableGithub(call: Call): Promise<Github> {
   const github = await githubOf(call);
   if (github?.isReachable) return github;
   throw new TroupeError("usage", "No GitHub address is configured, so the account cannot be read.", {

@@ -17,7 +17,7 @@ const unusedOfModel = () => {
 
 export const modelMethods: MethodTable = {
   "session.model.getCurrent": sessionMethod(nothing, (_, { session }) => {
-    const { current, reasoningEffort } = seatOf(session);
+    const { current, reasoningEffort } = modelSelectionOf(session);
     const modelId = modelName(current);
     return { ...(modelId !== "" && { modelId }), ...(reasoningEffort !== undefined && { reasoningEffort }) };
   }),
@@ -30,35 +30,35 @@ export const modelMethods: MethodTable = {
       ...unusedOfModel(),
     }),
     async ({ modelId, modelCapabilities, reasoningEffort, reasoningSummary, ...unused }, { session, live }) => {
-      const seat = seatOf(session);
+      const selection = modelSelectionOf(session);
       warnWithoutEffect(session, unused);
       const change = { ...(reasoningEffort && { reasoningEffort }), ...(reasoningSummary && { reasoningSummary }) };
-      await seat.select(modelId, {
+      await selection.select(modelId, {
         ...change,
         source: "sdk",
         ...(modelCapabilities && { capabilities: modelCapabilities }),
       });
       // Keeps the model when the session is reopened.
       live.options = { ...live.options, model: modelId, ...change, ...(modelCapabilities && { modelCapabilities }) };
-      return { modelId: modelName(seat.current), ...(session.queue.isWorking && { deferred: true }) };
+      return { modelId: modelName(selection.current), ...(session.queue.isWorking && { deferred: true }) };
     },
   ),
   "session.model.setReasoningEffort": sessionMethod(
     () => ({ reasoningEffort: effort() }),
     async ({ reasoningEffort }, { session, live }) => {
-      await seatOf(session).change({ reasoningEffort, source: "sdk" });
+      await modelSelectionOf(session).change({ reasoningEffort, source: "sdk" });
       live.options = { ...live.options, reasoningEffort };
       return { reasoningEffort };
     },
   ),
   "session.model.list": sessionMethod(nothing, async (_, { session }) => ({
-    list: (await seatOf(session).list()).filter(({ usable }) => usable).map(modelInfo),
+    list: (await modelSelectionOf(session).list()).filter(({ usable }) => usable).map(modelInfo),
   })),
   "session.provider.add": sessionMethod(
     () => ({ providers: z.array(NamedProvider).default([]), models: z.array(GivenModel).default([]) }),
     async ({ providers, models }, { session, live }) => {
       const getToken = (name: string): Promise<string> => live.clients.token(name);
-      const added = await seatOf(session).add({ providers, models, getToken });
+      const added = await modelSelectionOf(session).add({ providers, models, getToken });
       const { options } = live;
       live.options = {
         ...options,
@@ -86,7 +86,7 @@ export const modelMethods: MethodTable = {
         });
       }
       await hub.reconfigure(live, { providers, models });
-      const rows = (await seatOf(live.session).list()).filter(({ ref }) => refs.includes(ref));
+      const rows = (await modelSelectionOf(live.session).list()).filter(({ ref }) => refs.includes(ref));
       return {
         models: rows.map(modelInfo),
         selectionIds: rows.map(({ ref }) => ref),
@@ -119,7 +119,7 @@ export const modelMethods: MethodTable = {
   ),
 };
 
-function seatOf(session: Session): ModelSelection {
+function modelSelectionOf(session: Session): ModelSelection {
   const { selection } = session.mainAgent;
   if (!selection) throw new TroupeError("failed", "The model of this session cannot be changed.");
   return selection;

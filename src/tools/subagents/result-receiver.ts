@@ -9,7 +9,7 @@ type Verdict =
   | { readonly kind: "returned"; readonly message: string };
 
 /** Accepts the result of one worker. */
-export interface Desk {
+export interface ResultReceiver {
   /** Records that the worker called a tool, whatever the outcome. */
   called(toolName: string): void;
   submit(payload: unknown): Verdict;
@@ -21,12 +21,12 @@ export interface Desk {
 
 const MAX_RETURNS = 2;
 
-export function openDesk(worker: {
+export function openResultReceiver(worker: {
   readonly tools: readonly string[];
   /** The success criteria of the request. */
   readonly criteria?: readonly string[];
   onStep(step: WorkerStep): void;
-}): Desk {
+}): ResultReceiver {
   const { criteria = [] } = worker;
   const canRead = worker.tools.some((name) => WORKSPACE_TOOLS.includes(name));
   const calls = new Map<string, number>();

@@ -10,7 +10,7 @@ import type { SessionSetup } from "../setup/session-setup.ts";
 import type { LiveRules, WireRule } from "./live-rules.ts";
 
 /** A client's access to a session's permissions. Changes are stored only on the client's explicit request. */
-export interface PermissionDesk {
+export interface PermissionService {
   readonly rules: LiveRules;
   resetApprovals(): void;
   /** Returns the location that approvals belong to. */
@@ -27,10 +27,10 @@ export interface PermissionDesk {
   trust(folder: string): Promise<void>;
 }
 
-export function permissionDesk(
+export function permissionService(
   setup: SessionSetup,
   { live, grants }: { live: LiveRules; grants: Grants },
-): PermissionDesk {
+): PermissionService {
   const { home, disk, stamp } = setup;
   const grantsOf = (location: string): Grants =>
     openGrants({ disk, file: join(home, "permissions-config.json"), location });
