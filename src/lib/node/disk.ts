@@ -76,6 +76,18 @@ export async function replaceFile(disk: Disk, path: string, content: string | Ui
   }
 }
 
+/** Replaces a small file atomically before it returns, and makes its folder. Not synced: it survives the process only. */
+export function replaceSmallFileNow(path: string, content: Uint8Array, temporary: string): void {
+  try {
+    fs.mkdirSync(dirname(path), { recursive: true, mode: DIRECTORY_MODE });
+    fs.writeFileSync(temporary, content, { flag: "wx", mode: FILE_MODE });
+    fs.renameSync(temporary, path);
+  } catch (error) {
+    fs.rmSync(temporary, { force: true });
+    throw error;
+  }
+}
+
 /** Fails with EEXIST if the file exists. Its content is synced when this resolves. */
 export async function writeNewFile(
   disk: Disk,

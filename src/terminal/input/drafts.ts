@@ -3,10 +3,9 @@
  * A terminal that opens in a folder takes over the newest draft of that folder whose process is gone.
  */
 import { randomBytes } from "node:crypto";
-import { mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { readdir, readFile } from "node:fs/promises";
-import { dirname, join } from "node:path";
-import { nodeDisk } from "../../lib/node/disk.ts";
+import { join } from "node:path";
+import { nodeDisk, replaceSmallFileNow } from "../../lib/node/disk.ts";
 
 /** A draft up to this size is written right after the first key is painted, and then at most once in `PAUSE_MS`. */
 const SMALL_BYTES = 64 * 1024;
@@ -96,22 +95,11 @@ export class Drafts {
    */
   async #write(bytes: Buffer): Promise<void> {
     const temporary = `${this.#path}.${randomBytes(4).toString("hex")}.tmp`;
-    if (bytes.length <= SMALL_BYTES) return writeSmall(temporary, this.#path, bytes);
+    if (bytes.length <= SMALL_BYTES) return replaceSmallFileNow(this.#path, bytes, temporary);
     await nodeDisk.mkdir(this.#folder);
     const fd = await nodeDisk.openExclusive(temporary);
     await nodeDisk.write(fd, bytes).finally(() => nodeDisk.close(fd));
     await nodeDisk.rename(temporary, this.#path);
-  }
-}
-
-function writeSmall(temporary: string, path: string, bytes: Buffer): void {
-  try {
-    mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-    writeFileSync(temporary, bytes, { flag: "wx", mode: 0o600 });
-    renameSync(temporary, path);
-  } catch (error) {
-    rmSync(temporary, { force: true });
-    throw error;
   }
 }
 
