@@ -114,7 +114,8 @@ it("repairs open folders, locks of dead processes and a damaged index with --fix
       "--resume",
       sessionId,
       "--model",
-      script(at.home, [{ say: "late", delayMs: 60_000 }]),
+      script(at.home, [{ call: { name: "bash", arguments: { command: "sleep 100", description: "wait" } } }]),
+      "--allow-all",
     ],
     {
       cwd: at.cwd,

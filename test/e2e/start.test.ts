@@ -34,7 +34,7 @@ const NOT_AT_THE_START = [
   /^src\/tools\/database\/(?!session-database|process|sql)/,
   /^src\/tools\/mcp\/(?!config\/(config|config-files)\.ts)/,
   "src/store/index/index-sqlite.ts",
-  /^src\/cli\/(dispatch|table\/|help\/|doctor\/|completion\/|config\/|init\/|usage\/|mcp\/)/,
+  /^src\/cli\/(dispatch|table\/|help\/|doctor\/|completion\/|config\/(?!own-defaults)|init\/|usage\/|mcp\/)/,
 ];
 
 it("a prompt runs only the modules it uses", async () => {
