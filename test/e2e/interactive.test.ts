@@ -55,6 +55,10 @@ async function open(options: {
         await new Promise((done) => setTimeout(done, 50));
       }
     },
+    /** Waits until the session is open. Keys before that are kept, but commands of keys have no effect. */
+    async isOpen(): Promise<void> {
+      await this.shows(/^(?![\s\S]*\bstarting\b)[\s\S]*Esc Esc rewinds/);
+    },
     /** The process of troupe itself. */
     async pid(): Promise<number> {
       const shell = (await tmux("list-panes", "-t", "t", "-F", "#{pane_pid}")).trim();
@@ -220,7 +224,7 @@ describe.skipIf(!hasTmux)(
       const lines = Array.from({ length: 30 }, (_, index) => `Line ${index} ${"of many words ".repeat(6)}end`);
       await writeFile(folder.at("script.json"), JSON.stringify({ steps: [{ say: lines.join("\n\n") }] }));
       const terminal = await open({ home, cwd, columns, args: ["--model", `faux:${folder.at("script.json")}`] });
-      await terminal.shows(/^\s*interactive\b/m);
+      await terminal.isOpen();
       // A long status line that became shorter must not leave cells that tmux wraps.
       await terminal.keys("C-x", "C-k");
       await terminal.shows("again stops all background agents");
