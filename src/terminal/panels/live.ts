@@ -104,6 +104,8 @@ function promptRows(prompt: PromptState, size: { columns: number; maxRows: numbe
 function statusRow({ status, hint }: UiState, style: Style, columns: number): string {
   const right = hint ?? status.right;
   const room = columns - widthOf(status.left) - widthOf(right);
+  // A hint that does not fit beside the state is shown alone: it is gone in a moment.
+  if (hint !== undefined && room < 1) return style.dim(hint);
   const gap = room >= 2 ? " · " : " ";
   return style.dim(`${status.left}${right === "" ? "" : gap}${right}`);
 }
