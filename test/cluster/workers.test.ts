@@ -1,6 +1,6 @@
 /** Workers of the built program on a real Postgres server: work survives the loss of a worker and of the server. */
 
-import { type ChildProcess, spawn } from "node:child_process";
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { mkdirSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
@@ -37,11 +37,29 @@ describe.runIf(programs !== undefined)("workers", { timeout: 180_000 }, () => {
   async function startWorker(name: string): Promise<ChildProcess> {
     const home = join(folder.path, name);
     mkdirSync(home, { recursive: true });
-    const child = spawn(process.execPath, [resolve("bin/troupe.js"), "worker", "--lease", String(LEASE_SECONDS)], {
-      cwd: home,
-      env: { PATH: process.env.PATH ?? "", HOME: home, TROUPE_HOME: home, TROUPE_NO_DISCOVERY: "1", ...environment() },
-      stdio: ["ignore", "ignore", "pipe"],
-    });
+    const child = spawn(
+      process.execPath,
+      [
+        resolve("bin/troupe.js"),
+        "worker",
+        "--lease",
+        String(LEASE_SECONDS),
+        "--allow-all-tools",
+        "--add-dir",
+        folder.at("repositories"),
+      ],
+      {
+        cwd: home,
+        env: {
+          PATH: process.env.PATH ?? "",
+          HOME: home,
+          TROUPE_HOME: home,
+          TROUPE_NO_DISCOVERY: "1",
+          ...environment(),
+        },
+        stdio: ["ignore", "ignore", "pipe"],
+      },
+    );
     onTestFinished(() => void child.kill("SIGKILL"));
     let said = "";
     child.stderr?.setEncoding("utf8").on("data", (text: string) => {
@@ -55,7 +73,7 @@ describe.runIf(programs !== undefined)("workers", { timeout: 180_000 }, () => {
   async function submit(count: number): Promise<readonly string[]> {
     const model = script(folder.path, [{ calls: [command] }, { say: "all done" }]);
     const home = join(folder.path, "client");
-    const args = ["submit", "-p", "Act.", "--model", model, "--allow-all-tools", "--json"];
+    const args = ["submit", "-p", "Act.", "--model", model, "--json"];
     const all = await Promise.all(
       Array.from({ length: count }, () => troupe(args, { cwd: folder.path, home, environment: environment() })),
     );
@@ -95,6 +113,51 @@ describe.runIf(programs !== undefined)("workers", { timeout: 180_000 }, () => {
     server.crash();
     await expect.poll(() => outcomes(ids).catch(() => []), HANG).toEqual(ids.map(() => "all done"));
     expect(await violations(database)).toEqual([]);
+  });
+
+  it("work on a repository, and push the changes to a ref of the session", async () => {
+    const repository = folder.at("repositories/app");
+    mkdirSync(repository, { recursive: true });
+    const git = (...args: string[]) => execFileSync("git", args, { cwd: repository, encoding: "utf8" }).trim();
+    git("init", "-q", "-b", "main");
+    git("-c", "user.name=t", "-c", "user.email=t@t", "commit", "-q", "--allow-empty", "-m", "start");
+    await startWorker("w5");
+    const create = { name: "create", arguments: { path: "made.txt", file_text: "made\n" } };
+    const model = script(folder.path, [{ calls: [create] }, { say: "made" }, { say: "seen" }]);
+    const where = { cwd: folder.path, home: join(folder.path, "client"), environment: environment() };
+    const made = await troupe(
+      ["submit", "-p", "Make.", "--model", model, "--repo", repository, "--wait", "--json"],
+      where,
+    );
+    const { sessionId, outcome } = JSON.parse(made.stdout) as { sessionId: string; outcome: object };
+    expect(outcome).toEqual({ kind: "done", answer: "made" });
+    expect(git("show", `refs/troupe/${sessionId}:made.txt`)).toBe("made");
+  });
+
+  it.each([
+    ["--repo", "--upload-pack=touch /tmp/x", "cannot begin with a dash"],
+    ["--repo", "https://user:secret@example.com/app.git", "contains credentials"],
+    ["--repo", "/etc", "do not take the repository"],
+    ["--repo", "ext::sh -c true", "do not take the repository"],
+  ])("fail work with %s=%s at once", async (flag, value, reason) => {
+    await startWorker("w6");
+    const where = { cwd: folder.path, home: join(folder.path, "client"), environment: environment() };
+    const model = script(folder.path, [{ say: "never" }]);
+    const done = await troupe(["submit", "-p", "x", "--model", model, `${flag}=${value}`, "--wait", "--json"], where);
+    expect(JSON.parse(done.stdout)).toMatchObject({
+      outcome: { kind: "failed", message: expect.stringContaining(reason) },
+    });
+    expect(done.code).toBe(1);
+  });
+
+  it("take no rules from submitters", async () => {
+    const where = { cwd: folder.path, home: join(folder.path, "client"), environment: environment() };
+    for (const flag of ["--allow-all", "--plugin-dir=x", "--additional-mcp-config={}", "--trust-folder"]) {
+      const { code, stderr } = await troupe(["submit", "-p", "x", flag], where);
+      expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringContaining("is decided by the workers") });
+    }
+    const { code } = await troupe(["submit", "-p", "x", "--session-id", "../x"], where);
+    expect(code).toBe(2);
   });
 
   it("end cleanly on SIGTERM, and leave no lease behind", async () => {

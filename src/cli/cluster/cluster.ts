@@ -1,10 +1,11 @@
 /** `troupe cluster`: shows the workers, queues and work of a database. This folder has the commands for many machines. */
 
+import { sanitiseLine } from "../../lib/text.ts";
 import { type Cluster, openCluster } from "../../runtime/cluster/cluster.ts";
 import { listWork } from "../../runtime/cluster/work.ts";
 import { type Arguments, unknownSubcommand, usage } from "../args.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
-import { write } from "../output/output.ts";
+import { jsonLine, write } from "../output/output.ts";
 import { say } from "../output/say.ts";
 import { databaseUrl } from "./database-url.ts";
 
@@ -44,7 +45,7 @@ type Table = readonly Readonly<Record<string, string | number | null>>[];
 /** Prints each table with its column names, or everything as one JSON object. */
 async function show(given: Arguments, tables: Readonly<Record<string, Table>>): Promise<ExitCode> {
   if (given.has("json")) {
-    await write(`${JSON.stringify(tables)}\n`);
+    await write(`${jsonLine(tables, process.stdout)}\n`);
     return exitCodes.done;
   }
   for (const [name, rows] of Object.entries(tables)) {
@@ -56,7 +57,7 @@ async function show(given: Arguments, tables: Readonly<Record<string, Table>>): 
 
 function lines(rows: Table): string[] {
   const names = Object.keys(rows[0] ?? {});
-  const cells = [names, ...rows.map((row) => names.map((name) => String(row[name] ?? "–")))];
+  const cells = [names, ...rows.map((row) => names.map((name) => sanitiseLine(String(row[name] ?? "–"))))];
   const widths = names.map((_, column) => Math.max(...cells.map((row) => row[column]?.length ?? 0)));
   return cells.map((row) =>
     row

@@ -1,15 +1,18 @@
 /** `troupe submit`: hands a prompt to the workers of a database. */
 
+import { sanitise } from "../../lib/text.ts";
 import { type Cluster, openCluster, submitWork } from "../../runtime/cluster/cluster.ts";
 import { findWork, type WorkOutcome, type WorkRow } from "../../runtime/cluster/work.ts";
 import { type Arguments, parse, usage } from "../args.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
-import { write } from "../output/output.ts";
+import { options } from "../options.ts";
+import { jsonLine, write } from "../output/output.ts";
 import { say } from "../output/say.ts";
 import { sessionRequest } from "../prompt-mode.ts";
 import { databaseUrl } from "./database-url.ts";
 
 const POLL_MS = 250;
+const GUARDED: readonly string[] = ["Permissions", "Extensions", "MCP", "Memory"];
 
 export async function submitCommand(given: Arguments): Promise<ExitCode> {
   const prompt = given.text("prompt");
@@ -19,6 +22,10 @@ export async function submitCommand(given: Arguments): Promise<ExitCode> {
   const sessionId = given.text("session-id") ?? crypto.randomUUID();
   const id = crypto.randomUUID();
   const [tenant, pool] = [given.text("tenant"), given.text("pool")];
+  const refused = given.flags.find((name) => REFUSED.includes(name));
+  if (refused !== undefined) {
+    throw usage(`--${refused} is decided by the workers.`, `Start them with it: troupe worker --${refused} …`);
+  }
   const flags = sessionFlags(process.argv.slice(2), given);
   sessionRequest(parse(flags), "json");
   const cluster = await openCluster({ url: databaseUrl(given) });
@@ -30,7 +37,7 @@ export async function submitCommand(given: Arguments): Promise<ExitCode> {
       request: { prompt, flags, ...(repository !== undefined && { repository }), ...(ref !== undefined && { ref }) },
     });
     if (!given.has("wait")) {
-      await write(given.has("json") ? `${JSON.stringify({ workId: id, sessionId })}\n` : `${sessionId}\n`);
+      await write(given.has("json") ? `${jsonLine({ workId: id, sessionId }, process.stdout)}\n` : `${sessionId}\n`);
       return exitCodes.done;
     }
     return await report(given, await waitFor(cluster, id), { id, sessionId });
@@ -38,6 +45,11 @@ export async function submitCommand(given: Arguments): Promise<ExitCode> {
     await cluster.close();
   }
 }
+
+/** Flags that would allow something on the workers' machines. */
+const REFUSED: readonly string[] = options
+  .filter(({ name, group }) => GUARDED.includes(group) && !/^(?:deny|excluded|available|no|disable)-/.test(name))
+  .map(({ name }) => name);
 
 /** Flags of `submit` itself, which are not flags of the session. Each takes a value, except the last two. */
 const OWN_VALUES = ["prompt", "p", "database", "pool", "repo", "ref", "tenant", "on-loss", "session-id"];
@@ -72,8 +84,10 @@ async function report(
   { outcome }: WorkRow,
   ids: { readonly id: string; readonly sessionId: string },
 ): Promise<ExitCode> {
-  if (given.has("json")) await write(`${JSON.stringify({ workId: ids.id, sessionId: ids.sessionId, outcome })}\n`);
-  else if (outcome?.kind === "done") await write(`${outcome.answer}\n`);
+  if (given.has("json"))
+    await write(`${jsonLine({ workId: ids.id, sessionId: ids.sessionId, outcome }, process.stdout)}\n`);
+  else if (outcome?.kind === "done")
+    await write(`${process.stdout.isTTY ? sanitise(outcome.answer) : outcome.answer}\n`);
   if (outcome?.kind === "done") return exitCodes.done;
   say(`session ${ids.sessionId}: ${describe(outcome)}`);
   return exitCodes.failed;

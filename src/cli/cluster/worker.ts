@@ -1,9 +1,12 @@
 /** `troupe worker`: runs submitted sessions until it is stopped. */
 
 import { createServer, type Server } from "node:http";
+import { resolve } from "node:path";
 import { plural } from "../../lib/text.ts";
 import { type ServingWorker, serveCluster } from "../../runtime/cluster/cluster.ts";
+import type { WorkRow } from "../../runtime/cluster/work.ts";
 import { stateRoot } from "../../runtime/home.ts";
+import type { SessionRequest } from "../../runtime/session-request.ts";
 import { type Arguments, parse } from "../args.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import type { Launcher } from "../launcher.ts";
@@ -27,7 +30,8 @@ export async function workerCommand(given: Arguments, launcher: Launcher): Promi
     leaseMs: (given.amount("lease", "any") ?? DEFAULT_LEASE_SECONDS) * 1000,
     home: stateRoot(process.env),
     runtime: { environment: process.env, importModule: launcher.importModule },
-    request: (work, cwd) => ({ ...sessionRequest(parse(work.request.flags), "json"), cwd, client: { askUser: false } }),
+    localFolders: given.list("add-dir").map((folder) => resolve(folder)),
+    request: (work, cwd) => requestOf(given, work, cwd),
     report: (line) => say(line),
   });
   const health = await healthServer(given, worker);
@@ -37,6 +41,32 @@ export async function workerCommand(given: Arguments, launcher: Launcher): Promi
   await worker.stop(DRAIN_MS);
   health?.close();
   return exitCodes.done;
+}
+
+/**
+ * Combines the submitted request with the worker's own rules. A submitter chooses the model, the agent, the mode and the
+ * limits, and can take tools away. Only the worker's flags and settings allow anything.
+ */
+function requestOf(given: Arguments, work: WorkRow, cwd: string): SessionRequest {
+  const own = sessionRequest(given, "json");
+  const {
+    permissions,
+    workspace: _workspace,
+    context: _context,
+    ...asked
+  } = sessionRequest(parse(work.request.flags), "json");
+  return {
+    ...asked,
+    cwd,
+    permissions: {
+      ...own.permissions,
+      denyTools: [...(own.permissions?.denyTools ?? []), ...(permissions?.denyTools ?? [])],
+      denyUrls: [...(own.permissions?.denyUrls ?? []), ...(permissions?.denyUrls ?? [])],
+    },
+    ...(own.workspace && { workspace: own.workspace }),
+    ...(own.context && { context: own.context }),
+    client: { askUser: false },
+  };
 }
 
 /** Answers 200 while the worker's lease is valid, else 503. */

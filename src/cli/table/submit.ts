@@ -16,6 +16,9 @@ export const submit: Command = {
     wait: true,
     json: "print one JSON object",
   },
+  notes: [
+    "Flags that allow something (--allow-tool, --add-dir, --plugin-dir, …) are refused: give them to the workers.",
+  ],
   examples: [
     ['troupe submit -p "Fix the flaky test" --repo https://git.example.com/app.git --wait', "and print the answer"],
     ['troupe submit -p "And now the docs" --session-id 3f2a91c0-…', "another message to a submitted session"],

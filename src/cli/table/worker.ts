@@ -4,13 +4,14 @@ export const worker: Command = {
   name: "worker",
   group: "Many machines",
   summary: "run submitted sessions from a database",
+  takesSessionFlags: true,
   flags: { database: true, pool: true, concurrency: true, lease: true, "health-port": true },
   examples: [
     ["troupe worker --database postgres://troupe@db/troupe", "take work until it is stopped"],
     ["troupe worker --pool gpu --concurrency 2", "only work of this pool, two sessions at a time"],
   ],
   notes: [
-    "Creates and updates the tables of the database. Start as many workers as you like, on any machine. Keys and rules come from each worker's own environment and settings.",
+    "Creates and updates the tables of the database. Start as many workers as you like, on any machine. Keys and rules come from each worker's own environment, settings and flags (--allow-tool, --add-dir, …); submitters can only take tools away.",
     "On SIGTERM it takes no new work and waits for running sessions. A second signal ends it at once; another worker then continues its sessions.",
   ],
   docs: "how-to/many-machines",

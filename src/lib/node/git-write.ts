@@ -2,6 +2,8 @@
  * Runs git commands that change a repository, as safely as `git.ts`: no hook, filter, driver or signing program runs.
  * The repository is always named, never searched for, so that a file in a folder cannot lead to another one.
  */
+import { homedir } from "node:os";
+import { join } from "node:path";
 import { type Neutral, neutralise, runNeutral } from "./git.ts";
 
 export interface GitPlace {
@@ -22,6 +24,8 @@ export interface GitWriteOptions {
   readonly maxBytes?: number;
   /** Whether output above `maxBytes` is a failure or is truncated. */
   readonly whenTooMuch?: "fail" | "cut";
+  /** Lets git reach a remote by these protocols, with the user's own git configuration. Default: none. */
+  readonly protocols?: string;
   /** Exit codes that count as success. Default: 0. */
   readonly accept?: readonly number[];
 }
@@ -60,6 +64,7 @@ export async function gitAt(
       ...variables(place),
       ...(indexFile !== undefined && { GIT_INDEX_FILE: indexFile }),
       ...(author && identityVariables(author)),
+      ...(options.protocols !== undefined && remoteVariables(options.protocols)),
     },
     ...(input !== undefined && { input }),
     ...(signal && { signal }),
@@ -84,6 +89,14 @@ const variables = ({ gitDir, workTree }: GitPlace) => ({ GIT_DIR: gitDir, GIT_WO
 
 /** Line endings that do not survive a round trip are the user's concern and no reason to fail. */
 const SETTINGS = ["-c", "core.safecrlf=false", "-c", "core.splitIndex=false"];
+
+function remoteVariables(protocols: string): Record<string, string> {
+  return {
+    GIT_ALLOW_PROTOCOL: protocols,
+    GIT_SSH_COMMAND: "ssh -oBatchMode=yes",
+    GIT_CONFIG_GLOBAL: join(homedir(), ".gitconfig"),
+  };
+}
 
 function identityVariables({ name, email, date }: Identity): Record<string, string> {
   return {

@@ -5,9 +5,11 @@
 
 import { createHash } from "node:crypto";
 import { existsSync } from "node:fs";
-import { join } from "node:path";
+import { isAbsolute, join } from "node:path";
 import type { Disk } from "../../lib/node/disk.ts";
 import { GitFailure, gitAt } from "../../lib/node/git-write.ts";
+import { isInside } from "../../lib/node/paths.ts";
+import { sanitiseLine } from "../../lib/text.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import type { WorkRow } from "./work.ts";
 
@@ -18,19 +20,23 @@ export interface CheckoutOptions {
   /** The worker's folder for caches and working folders. */
   readonly folder: string;
   readonly disk: Disk;
+  /** Folders whose repositories may be named by path. */
+  readonly localFolders: readonly string[];
 }
 
 /** Returns the prepared working folder. Another worker's changes are fetched. */
-export async function checkOut(work: WorkRow, { folder, disk }: CheckoutOptions): Promise<string> {
+export async function checkOut(work: WorkRow, options: CheckoutOptions): Promise<string> {
+  const { folder, disk } = options;
   const workTree = join(folder, "workspaces", work.sessionId);
   const { repository, ref } = work.request;
   await disk.mkdir(workTree);
   if (repository === undefined) return workTree;
+  checkAddress({ repository, ref }, options);
   const gitDir = join(workTree, ".git");
   const place = { gitDir, workTree };
-  const git = (args: readonly string[]) => gitAt(place, args, { timeoutMs: FETCH_MS });
+  const git = (args: readonly string[]) => gitAt(place, args, { timeoutMs: FETCH_MS, protocols: PROTOCOLS });
   if (!existsSync(gitDir)) {
-    const cache = await updateCache(repository, { folder, disk });
+    const cache = await updateCache(repository, options);
     await git(["init", "--quiet"]);
     await git(["remote", "add", "origin", repository]);
     await git(["fetch", "--quiet", cache, "+refs/*:refs/cache/*"]);
@@ -51,7 +57,7 @@ export async function pushChanges(work: WorkRow, { folder }: CheckoutOptions): P
   if (work.request.repository === undefined) return false;
   const place = { gitDir: join(workTree, ".git"), workTree };
   const git = async (args: readonly string[]) =>
-    (await gitAt(place, args, { timeoutMs: FETCH_MS, author })).stdout.trim();
+    (await gitAt(place, args, { timeoutMs: FETCH_MS, author, protocols: PROTOCOLS })).stdout.trim();
   await git(["add", "--all"]);
   const [tree, before] = [await git(["write-tree"]), await git(["rev-parse", "HEAD^{tree}"])];
   if (tree === before) return false;
@@ -60,6 +66,31 @@ export async function pushChanges(work: WorkRow, { folder }: CheckoutOptions): P
   await git(["push", "--quiet", "--force", "origin", `${commit}:${ownRef(work.sessionId)}`]);
   return true;
 }
+
+const PROTOCOLS = "https:ssh:file";
+const REMOTE = /^(?:https:\/\/|ssh:\/\/|[\w.-]+@[\w.-]+:)/;
+
+/** Throws unless the repository is a remote one without credentials, or lies in a folder that the worker has named. */
+function checkAddress(
+  { repository, ref = "" }: { readonly repository: string; readonly ref: string | undefined },
+  { localFolders }: CheckoutOptions,
+): void {
+  // Git would take a value that begins with a dash for an option.
+  if (repository.startsWith("-") || ref.startsWith("-"))
+    throw badAddress("A repository or ref cannot begin with a dash.");
+  if (REMOTE.test(repository)) {
+    if (/^https:\/\/[^/]*@/.test(repository)) throw badAddress("The address of the repository contains credentials.");
+    return;
+  }
+  const path = repository.replace(/^file:\/\//, "");
+  if (isAbsolute(path) && isInside(path, localFolders)) return;
+  throw badAddress(`The workers do not take the repository ${sanitiseLine(repository).slice(0, 200)}.`);
+}
+
+const badAddress = (message: string): TroupeError =>
+  new TroupeError("usage", message, {
+    hint: "Use an https or ssh address. Credentials belong to the git configuration of the workers; folders to their --add-dir.",
+  });
 
 const ownRef = (sessionId: string): string => `refs/troupe/${sessionId}`;
 
@@ -88,10 +119,11 @@ async function updateCache(repository: string, { folder, disk }: CheckoutOptions
   const name = createHash("sha256").update(repository).digest("hex").slice(0, 16);
   const cache = join(folder, "repositories", name);
   const place = { gitDir: cache, workTree: cache };
+  const remote = { timeoutMs: FETCH_MS, protocols: PROTOCOLS };
   const isNew = !existsSync(join(cache, "HEAD"));
   await disk.mkdir(cache);
   if (isNew) await gitAt(place, ["init", "--bare", "--quiet", cache]);
-  await gitAt(place, ["fetch", "--quiet", repository, "+refs/heads/*:refs/heads/*"], { timeoutMs: FETCH_MS }).catch(
+  await gitAt(place, ["fetch", "--quiet", repository, "+refs/heads/*:refs/heads/*"], remote).catch(
     () => undefined, // the working folder's own fetch reports the error
   );
   return cache;

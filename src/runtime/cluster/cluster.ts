@@ -15,6 +15,7 @@ import { snapshotRules } from "../../session/compaction/condense.ts";
 import { type Database, openDatabase } from "../../store/postgres/database.ts";
 import { postgresStore, type Worker } from "../../store/postgres/postgres.ts";
 import { checkSchema, migrate } from "../../store/postgres/schema.ts";
+import { checkSessionId } from "../../store/session-id.ts";
 import { builtinTools } from "../../tools/builtin.ts";
 import type { Tool } from "../../tools/tool.ts";
 import { ToolError } from "../../tools/tool-error.ts";
@@ -23,7 +24,7 @@ import type { SessionRequest } from "../session-request.ts";
 import { version } from "../version.ts";
 import { activate } from "./activation.ts";
 import { checkOut, pushChanges } from "./checkout.ts";
-import { addWork, findWork, type OnLoss, type WorkRequest, type WorkRow } from "./work.ts";
+import { addWork, findWork, noteEnd, type OnLoss, type WorkRequest, type WorkRow } from "./work.ts";
 
 export interface ClusterOptions {
   readonly url: string;
@@ -38,6 +39,8 @@ export interface Cluster {
 }
 
 const DEFAULT_POOL = "default";
+/** Work that a worker has begun this often without an outcome fails. */
+const MAX_STARTS = 20;
 
 export async function openCluster({ url }: ClusterOptions): Promise<Cluster> {
   const database = await openDatabase({ url, connections: 2 });
@@ -71,6 +74,7 @@ export async function submitWork(
   },
 ): Promise<void> {
   const { id, sessionId, tenant = "default", pool = DEFAULT_POOL, onLoss, request } = what;
+  checkSessionId(sessionId);
   await addWork(database, { id, sessionId, tenant, pool, onLoss, request });
   await engine.submit({ id, sessionId, pool });
 }
@@ -80,6 +84,8 @@ export interface WorkerOptions extends ClusterOptions {
   readonly home: string;
   readonly concurrency: number;
   readonly leaseMs: number;
+  /** Folders whose repositories may be named by path. */
+  readonly localFolders: readonly string[];
   /** Returns the request for a session in this folder. */
   request(work: WorkRow, cwd: string): SessionRequest;
   /** Reports what happens, one line at a time. */
@@ -108,7 +114,7 @@ export async function serveCluster(options: WorkerOptions): Promise<ServingWorke
     claim: (sessionId) => claims.get(sessionId),
   });
   const runtime = createRuntime({ ...options.runtime, home: options.home, store, tools: guarded(builtinTools, lease) });
-  const places = { folder: options.home, disk: nodeDisk };
+  const places = { folder: options.home, disk: nodeDisk, localFolders: options.localFolders };
   const run = async (work: Work, claim: Claim): Promise<void> => {
     const row = await findWork(database, work.id);
     if (!row) return options.report(`work ${work.id} has no row and is dropped`);
@@ -124,7 +130,13 @@ export async function serveCluster(options: WorkerOptions): Promise<ServingWorke
     } catch (error) {
       options.report(`${work.sessionId}: ${error instanceof Error ? error.message : String(error)}`);
       if (error instanceof TroupeError && error.kind === "interrupted") throw new ClaimLost(work);
-      throw error;
+      const isPassing = !(error instanceof TroupeError) || error.kind === "storage";
+      if (isPassing && row.starts < MAX_STARTS) throw error;
+      // Repeating it would not help, and would hold a place of the worker for ever.
+      await noteEnd(database, work.id, {
+        kind: "failed",
+        message: error instanceof Error ? error.message : String(error),
+      });
     } finally {
       claims.delete(work.sessionId);
     }
