@@ -15,7 +15,7 @@ export interface EffectiveTools {
 export interface Support {
   /** Tools that the runtime adds for every agent of this kind, whatever the definition says. */
   readonly mandatory?: readonly string[];
-  /** Reports whether a tool that is not built in is read-only. */
+  /** Reports whether a tool is read-only. A read-only agent may have such tools, besides those in `READING`. */
   readonly isReadOnly?: (tool: string) => boolean;
 }
 

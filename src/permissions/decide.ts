@@ -1,6 +1,7 @@
 /**
- * The permission decision. Order: hard policy, deny rules, ask rules, allow rules, approvals of the session and of the
- * location, then the mode. A denial beats every allowance, however broad. Pure: depends on its arguments only.
+ * The permission decision. Order: protected files, deny rules, files that need consent, ask rules, allow rules,
+ * approvals of the session and of the location, then the mode; see docs/how-to/permissions.md. A denial beats every
+ * allowance, however broad. Pure: depends on its arguments only.
  */
 import { resolve } from "node:path";
 import { approves } from "./approvals.ts";

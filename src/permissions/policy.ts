@@ -6,7 +6,7 @@
  * - `grants.ts`: remembered answers.
  * - `request.ts`: the request shown to the user.
  *
- * Nothing in this folder is a security boundary; the sandbox is.
+ * Judging commands by their text is not a boundary; the sandbox is.
  */
 import type { Access } from "../protocol/permission.ts";
 import type { Approval } from "./approvals.ts";

@@ -56,7 +56,6 @@ export function lastOutcome(events: readonly SessionEvent[]): {
 
 /** Records an outcome for a message that was cut off. */
 export async function sayCutOff(emit: Emit): Promise<void> {
-  const message =
-    "The process ended before the last message was answered. Send it again, or resume the session with continuePendingWork.";
+  const message = "The process ended before the last message was answered. Send it again.";
   await emit("session.error", { errorType: "interrupted", message });
 }

@@ -176,8 +176,8 @@ export class Session {
   }
 
   /**
-   * Aborts the current work, writes the totals and releases the log. Waiting messages stay in the log and are answered
-   * when the session is resumed.
+   * Aborts the current work, writes the totals and releases the log. Waiting messages stay in the log. A resumed session
+   * answers them before its next message.
    */
   close(reason?: CloseReason): Promise<void> {
     this.#closing ??= this.#close(reason);

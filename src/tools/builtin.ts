@@ -40,7 +40,7 @@ import { updateTodo } from "./user/update-todo.ts";
 import { webFetch } from "./web/web-fetch.ts";
 import { webSearch } from "./web/web-search.ts";
 
-/** Offered in every session. To add a tool, add one line here. */
+/** Offered in every session. To add a tool, see AGENTS.md. */
 export const builtinTools: readonly Tool[] = [
   view,
   glob,

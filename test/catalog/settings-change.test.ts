@@ -1,4 +1,6 @@
+import { existsSync, realpathSync } from "node:fs";
 import { lstat, mkdir, stat, symlink } from "node:fs/promises";
+import { join } from "node:path";
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { changeSettings, editSettings, type SettingsObject } from "../../src/catalog/settings/settings-change.ts";
@@ -75,6 +77,24 @@ describe("changing the user's settings", () => {
     await changeSettings(place.at("home/settings.json"), () => ({ model: "a" }));
     expect((await lstat(place.at("home/settings.json"))).isSymbolicLink()).toBe(true);
     expect(await place.read("dotfiles/settings.json")).toContain('"model": "a"');
+  });
+
+  it("refuses a file that a link leads out of the folder it must not leave", async () => {
+    await using place = await tempFolder({ "home/settings.json": "{}", "repo/inner.json": "{}" });
+    const below = realpathSync(place.at("repo"));
+    await mkdir(join(below, ".troupe"));
+    await symlink(place.at("home/settings.json"), join(below, ".troupe/settings.json"));
+    await symlink("../inner.json", join(below, ".troupe/settings.local.json"));
+    await symlink(place.at("home"), join(below, "folder"));
+    const change = (path: string) => changeSettings(join(below, path), () => ({ model: "a" }), { below });
+    await change(".troupe/settings.local.json");
+    await change("new/settings.json");
+    for (const path of [".troupe/settings.json", "folder/settings.json", "folder/missing.json"])
+      await expect(change(path)).rejects.toThrow(`${join(below, path)} leads outside ${below} and was not changed.`);
+    expect(await place.read("home/settings.json")).toBe("{}");
+    expect(existsSync(place.at("home/missing.json"))).toBe(false);
+    expect(await place.read("repo/inner.json")).toContain('"model": "a"');
+    expect(await place.read("repo/new/settings.json")).toContain('"model": "a"');
   });
 
   it("loses no change when many are made at once", async () => {

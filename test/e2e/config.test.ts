@@ -1,5 +1,5 @@
 /** `troupe config` of the built program, on real settings files. */
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
@@ -120,6 +120,17 @@ it("writes the files of the project and of the user in it, and says what does no
   });
   expect(await at.run("get permissions.allow")).toMatchObject({ code: 1 });
   expect(await at.run("list --user --local")).toMatchObject({ code: 2 });
+});
+
+it("does not change the user's file through a link of the project", async () => {
+  await using at = await desk('{"model":"mine"}');
+  mkdirSync(join(at.cwd, ".troupe"));
+  symlinkSync(at.file, join(at.cwd, ".troupe", "settings.json"));
+  symlinkSync(at.file, join(at.cwd, ".troupe", "settings.local.json"));
+  for (const change of ["set model other --project", "set model other --local", "unset model --project"]) {
+    expect(await at.run(change)).toMatchObject({ code: 2, stderr: expect.stringContaining(`leads outside ${at.cwd}`) });
+  }
+  expect(readFileSync(at.file, "utf8")).toBe('{"model":"mine"}');
 });
 
 it("is not changed from inside a command of an agent", async () => {

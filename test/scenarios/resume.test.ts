@@ -73,18 +73,35 @@ describe("LOOP-20: resume", () => {
       await third.session.close();
     }));
 
-  it("answers what was accepted and still waited", () =>
-    withStore(async (store, file) => {
-      const first = await stage([stalls()], { store });
-      await first.session.send({ prompt: "one" });
-      await first.session.send({ prompt: "two" });
-      const left = readFileSync(file, "utf8");
-      const closing = first.session.close();
-      first.session.abort();
-      await closing;
-      writeFileSync(file, left);
+  /** Kills a session that answers "one" while "two" waits. */
+  async function killedWithTwo(store: Store, file: string): Promise<void> {
+    const first = await stage([stalls()], { store });
+    await first.session.send({ prompt: "one" });
+    await first.session.send({ prompt: "two" });
+    const left = readFileSync(file, "utf8");
+    const closing = first.session.close();
+    first.session.abort();
+    await closing;
+    writeFileSync(file, left);
+  }
 
+  it("answers what was accepted and still waited where pending work continues", () =>
+    withStore(async (store, file) => {
+      await killedWithTwo(store, file);
+      const second = await stage([says("a"), says("b")], { store, resume: "session-1", continuesPending: true });
+      second.session.queue.resume();
+      await second.session.queue.whenIdle();
+      expect(dataOf(second.session.events, "assistant.message").map(({ content }) => content)).toEqual(["a", "b"]);
+      await second.session.close();
+    }));
+
+  it("answers it before the next message where pending work does not continue", () =>
+    withStore(async (store, file) => {
+      await killedWithTwo(store, file);
       const second = await stage([says("a"), says("b")], { store, resume: "session-1" });
+      second.session.queue.resume();
+      await second.session.queue.whenIdle();
+      expect(second.session.queue.waiting.queued).toMatchObject([{ content: "two" }]);
       await second.session.sendAndWait({ prompt: "three" });
       expect(dataOf(second.session.events, "user.message").map(({ content }) => content)).toEqual([
         "one",

@@ -1,9 +1,11 @@
-/** Edits the user's settings file minimally: comments, order and unknown names stay. */
+/** Edits a settings file minimally: comments, order and unknown names stay. */
 import { realpathSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import { isObject, type Json } from "../../lib/json.ts";
 import { type Disk, nodeDisk, replaceFile } from "../../lib/node/disk.ts";
 import { withFileLock } from "../../lib/node/file-lock.ts";
+import { isInside } from "../../lib/node/paths.ts";
 import { readSmallFile } from "../../lib/node/small-file.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import { MAX_SETTINGS_BYTES } from "./settings.ts";
@@ -12,6 +14,12 @@ import { parseSettings, parseSettingsText } from "./settings-parse.ts";
 
 export type SettingsObject = { readonly [name: string]: Json };
 
+interface ChangeOptions {
+  readonly disk?: Disk;
+  /** A real path. A file that a link leads outside of it is not changed. */
+  readonly below?: string;
+}
+
 /**
  * Changes the file under a lock, so that parallel changes are not lost. Throws and leaves the file unchanged if it is
  * invalid or would become so; the error names the line.
@@ -19,9 +27,13 @@ export type SettingsObject = { readonly [name: string]: Json };
 export async function changeSettings(
   path: string,
   change: (current: SettingsObject) => SettingsObject,
-  disk: Disk = nodeDisk,
+  { disk = nodeDisk, below }: ChangeOptions = {},
 ): Promise<void> {
   const target = linkTarget(path);
+  if (below !== undefined && !isInside(target, [below])) {
+    const hint = "Replace the link with a file, or change your own settings with --user.";
+    throw new TroupeError("configuration", `${path} leads outside ${below} and was not changed.`, { hint });
+  }
   await withFileLock({ path: target, disk, Failure: TroupeError }, async () => {
     const file = readSmallFile(target, { maxBytes: MAX_SETTINGS_BYTES });
     if (file.kind === "refused") throw new TroupeError("configuration", `${path} ${file.reason}.`);
@@ -124,11 +136,12 @@ function indentAt(text: string, position: number): string {
   return /^[ \t]*/.exec(text.slice(start, position))?.[0] ?? "";
 }
 
-/** Resolves a link, so that the link stays and its target is changed. */
+/** Resolves links, also of the folders of a missing file, so that the link stays and its target is changed. */
 function linkTarget(path: string): string {
   try {
     return realpathSync.native(path);
   } catch {
-    return path;
+    const folder = dirname(path);
+    return folder === path ? path : join(linkTarget(folder), basename(path));
   }
 }

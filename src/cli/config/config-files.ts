@@ -2,6 +2,7 @@ import { join } from "node:path";
 import { MAX_SETTINGS_BYTES } from "../../catalog/settings/settings.ts";
 import { parseSettingsText } from "../../catalog/settings/settings-parse.ts";
 import { workingDirectory } from "../../context/working-directory.ts";
+import { defined } from "../../lib/defined.ts";
 import { readSmallFile } from "../../lib/node/small-file.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import { stateRoot } from "../../runtime/home.ts";
@@ -12,6 +13,8 @@ export const scopes = ["user", "project", "local"] as const;
 export interface ConfigFile {
   readonly scope: (typeof scopes)[number];
   readonly path: string;
+  /** The folder that links must not leave: a repository's link must not lead to the user's own file. */
+  readonly below?: string;
 }
 
 export interface Place {
@@ -31,14 +34,14 @@ export function placeHere(): Place {
 export function configFile({ home, root }: Place, scope: ConfigFile["scope"]): ConfigFile {
   if (scope === "user") return { scope, path: join(home, "settings.json") };
   const name = scope === "project" ? "settings.json" : "settings.local.json";
-  return { scope, path: join(root, ".troupe", name) };
+  return { scope, path: join(root, ".troupe", name), below: root };
 }
 
 export const configFiles = (place: Place): ConfigFile[] => scopes.map((scope) => configFile(place, scope));
 
 /** Returns undefined if there is no such file. Throws an error with the line if it cannot be parsed. */
-export function readConfig({ path }: ConfigFile): Settings | undefined {
-  const file = readSmallFile(path, { maxBytes: MAX_SETTINGS_BYTES });
+export function readConfig({ path, below }: ConfigFile): Settings | undefined {
+  const file = readSmallFile(path, { maxBytes: MAX_SETTINGS_BYTES, ...defined({ below }) });
   if (file.kind === "missing") return undefined;
   if (file.kind === "refused") throw new TroupeError("configuration", `${path} ${file.reason}.`);
   return parseSettingsText(path, file.text).value as Settings;

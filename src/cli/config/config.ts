@@ -5,6 +5,7 @@ import { changeSettings } from "../../catalog/settings/settings-change.ts";
 import { parseSettings } from "../../catalog/settings/settings-parse.ts";
 import { settingPaths } from "../../catalog/settings/settings-schema.ts";
 import { readTrust } from "../../catalog/trust.ts";
+import { defined } from "../../lib/defined.ts";
 import type { Json } from "../../lib/json.ts";
 import { nodeDisk } from "../../lib/node/disk.ts";
 import { nearest, sanitiseLine } from "../../lib/text.ts";
@@ -109,9 +110,9 @@ function scopeOf(given: Arguments): ConfigFile["scope"] | undefined {
   return scope;
 }
 
-async function change({ path: file }: ConfigFile, next: (current: Settings) => Settings): Promise<void> {
+async function change({ path: file, below }: ConfigFile, next: (current: Settings) => Settings): Promise<void> {
   await nodeDisk.mkdir(dirname(file));
-  await changeSettings(file, next);
+  await changeSettings(file, next, defined({ below }));
 }
 
 /** Throws for a key that no setting has, with the nearest one that exists. */

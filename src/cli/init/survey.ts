@@ -1,7 +1,8 @@
 /** Facts about a repository, from its files alone. */
-import { readdirSync, readFileSync, statSync } from "node:fs";
+import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { runGit } from "../../lib/node/git.ts";
+import { readStart } from "../../lib/node/small-file.ts";
 import { type Folder, importantFolders, speakersOf, speaksForFolder } from "../../model/understudy/project/folders.ts";
 import { isCode, isForeign, isTest, languageOf } from "../../model/understudy/project/languages.ts";
 import { isManifest, type Manifest, manifestRank, readManifest } from "../../model/understudy/project/manifests.ts";
@@ -32,6 +33,7 @@ const MAX_FOLDERS = 40;
 const MAX_MANIFESTS = 4;
 const MAX_READ_BYTES = 256 * 1024;
 
+/** `root` is a real path. */
 export async function survey(root: string): Promise<Survey> {
   const all = await filesOf(root);
   const files = all.slice(0, MAX_FILES).filter((path) => !isForeign(path));
@@ -93,13 +95,15 @@ function linesOf(root: string, path: string): { number: number; text: string }[]
     .map((text, index) => ({ number: index + 1, text: text.replace(/\r$/, "") }));
 }
 
+/**
+ * Returns "" for a file that is too large or not regular, and for a link: it could lead to a file with secrets, also
+ * inside of the repository (`.env`, `.git/config`).
+ */
 function textOf(root: string, path: string): string {
-  try {
-    const file = join(root, path);
-    return statSync(file).size > MAX_READ_BYTES ? "" : readFileSync(file, "utf8");
-  } catch {
-    return "";
-  }
+  const file = join(root, path);
+  const start = readStart(file, { maxBytes: MAX_READ_BYTES });
+  const isItself = start.kind === "read" && start.size <= MAX_READ_BYTES && start.realPath === file;
+  return isItself ? start.bytes.toString("utf8") : "";
 }
 
 function introduction(root: string, files: readonly string[]): string | undefined {

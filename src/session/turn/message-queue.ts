@@ -121,7 +121,7 @@ export class MessageQueue {
       if (message.mode === "immediate") inbox.steer(message);
       else inbox.enqueue(message);
       this.#idleMonitor.wake();
-      // The session may have become idle during the write. A closed session answers it after being resumed.
+      // The session may have become idle during the write. A closed session answers it once it is resumed and works again.
       if (!this.#isClosing) this.#working ??= inbox.size > 0 ? this.#work() : undefined;
       else settle?.({ kind: "aborted" });
       return message;
