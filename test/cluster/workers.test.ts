@@ -25,6 +25,7 @@ describe.runIf(programs !== undefined)("workers", { timeout: 180_000 }, () => {
     server = await startPostgres(programs ?? "");
     database = await openDatabase({ url: server.url, connections: 2 });
     folder = await tempFolder();
+    mkdirSync(folder.at("repositories"));
   });
   afterAll(async () => {
     await database?.close();
@@ -65,7 +66,8 @@ describe.runIf(programs !== undefined)("workers", { timeout: 180_000 }, () => {
     child.stderr?.setEncoding("utf8").on("data", (text: string) => {
       said += text;
     });
-    await expect.poll(() => said, HANG).toContain("takes work");
+    await expect.poll(() => (child.exitCode === null ? said : `ended: ${said}`), HANG).toMatch(/takes work|^ended/);
+    expect(said).toContain("takes work");
     return child;
   }
 
