@@ -1,7 +1,8 @@
 /**
- * Who may talk to the server. The printed address holds a code that works once; it is exchanged for a cookie that is bound
- * to the port, because browsers send cookies to every port of a host. Requests of other sites are refused whatever they
- * carry: `Host` must be a loopback name with this port, and what changes something must name this origin.
+ * Who may talk to the server. The printed address holds a code that works once. It is exchanged for a cookie and a token,
+ * and a request needs both: browsers send cookies to every port of a host, while the token is kept by the page's origin,
+ * which has the port in it. Both end with the process, because their key is in its memory only. Requests of other sites are
+ * refused whatever they carry: `Host` must be a loopback name with this port, and what changes something must name this origin.
  */
 import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
@@ -11,18 +12,23 @@ export interface Refusal {
   readonly message: string;
 }
 
+export interface Login {
+  /** The `Set-Cookie` line. */
+  readonly cookie: string;
+  readonly token: string;
+}
+
 const CODE_MS = 10 * 60_000;
-const COOKIE_MS = 30 * 24 * 60 * 60_000;
 const MAX_CODES = 16;
+const TOKEN_HEADER = "x-troupe-token";
 
 export class Access {
-  readonly #secret: Uint8Array;
+  /** Never stored: whoever takes the port after this process can use nothing that pages send there. */
+  readonly #secret: Uint8Array = randomBytes(32);
   readonly #port: number;
   readonly #codes = new Map<string, number>();
 
-  /** `secret`: the same after a restart, so that open pages reconnect. */
-  constructor(secret: Uint8Array, port: number) {
-    this.#secret = secret;
+  constructor(port: number) {
     this.#port = port;
   }
 
@@ -34,15 +40,14 @@ export class Access {
     return code;
   }
 
-  /** Returns the `Set-Cookie` line for a valid code, which is used up by it. */
-  exchange(code: string): string | undefined {
+  /** Returns a cookie and a token for a valid code, which is used up by it. */
+  exchange(code: string): Login | undefined {
     for (const [known, until] of this.#codes) {
       if (!isSame(known, code)) continue;
       this.#codes.delete(known);
       if (until < Date.now()) return undefined;
-      const content = `${randomBytes(18).toString("base64url")}.${Date.now() + COOKIE_MS}`;
-      const value = `${content}.${this.#sign(content)}`;
-      return `${this.#name}=${value}; Path=/; HttpOnly; SameSite=Strict; Max-Age=${COOKIE_MS / 1000}`;
+      const cookie = `${this.#name}=${this.#issue("cookie")}; Path=/; HttpOnly; SameSite=Strict`;
+      return { cookie, token: this.#issue("token") };
     }
     return undefined;
   }
@@ -59,6 +64,16 @@ export class Access {
     return undefined;
   }
 
+  /**
+   * Whether another site or a file leads the whole tab here. A file of ours opens the login so. What answers it must have
+   * no effect.
+   */
+  isLedHere(headers: IncomingHttpHeaders): boolean {
+    const { host, origin } = headers;
+    const isVisit = headers["sec-fetch-mode"] === "navigate" && headers["sec-fetch-dest"] === "document";
+    return isVisit && origin === undefined && this.#hosts.has(host ?? "");
+  }
+
   /** Returns why a request that changes something is refused. */
   changeRefusal(headers: IncomingHttpHeaders): Refusal | undefined {
     if (headers.origin === undefined || headers["sec-fetch-site"] === "none") return foreign;
@@ -67,13 +82,12 @@ export class Access {
     return undefined;
   }
 
-  /** Whether the request carries a cookie of this server. */
+  /** Whether the request carries a cookie and a token of this server. */
   isKnown(headers: IncomingHttpHeaders): boolean {
+    if (!this.#isIssued("token", String(headers[TOKEN_HEADER] ?? ""))) return false;
     const cookies = (headers.cookie ?? "").split(";").map((part) => part.trim());
     return cookies.some((cookie) => {
-      if (!cookie.startsWith(`${this.#name}=`)) return false;
-      const [id = "", expires = "", signature = ""] = cookie.slice(this.#name.length + 1).split(".");
-      return isSame(this.#sign(`${id}.${expires}`), signature) && Number(expires) > Date.now();
+      return cookie.startsWith(`${this.#name}=`) && this.#isIssued("cookie", cookie.slice(this.#name.length + 1));
     });
   }
 
@@ -89,8 +103,18 @@ export class Access {
     return new Set([...this.#hosts].map((host) => `http://${host}`));
   }
 
-  #sign(content: string): string {
-    return createHmac("sha256", this.#secret).update(`${this.#port}|${content}`).digest("base64url");
+  #issue(kind: "cookie" | "token"): string {
+    const id = randomBytes(18).toString("base64url");
+    return `${id}.${this.#sign(kind, id)}`;
+  }
+
+  #isIssued(kind: "cookie" | "token", value: string): boolean {
+    const [id = "", signature = ""] = value.split(".");
+    return isSame(this.#sign(kind, id), signature);
+  }
+
+  #sign(kind: "cookie" | "token", id: string): string {
+    return createHmac("sha256", this.#secret).update(`${kind}|${id}`).digest("base64url");
   }
 }
 

@@ -45,7 +45,8 @@ export async function serve(routes: Routes, request: IncomingMessage, response: 
   response.setHeader("Cache-Control", "no-store");
   try {
     const refusal = routes.access.refusal(request.headers);
-    if (refusal) refuse(response, refusal);
+    if (refusal && !isLoginOf(routes.access, request)) refuse(response, refusal);
+    else if (refusal) loginAgain(request, response);
     else await answer(routes, request, response);
   } catch {
     if (!response.headersSent) refuse(response, { status: 500, message: "The request failed." });
@@ -82,13 +83,24 @@ const unknown: Refusal = {
   message: "Open the address that troupe web prints. It works once; press Enter there for a new one.",
 };
 
+function isLoginOf(access: Access, { method, headers, url = "" }: IncomingMessage): boolean {
+  return method === "GET" && /^\/login\?code=[\w-]{1,100}$/.test(url) && access.isLedHere(headers);
+}
+
+/** Asks the tab for the same address again. That request is of our own origin, and its code is looked at then. */
+function loginAgain({ url = "" }: IncomingMessage, response: ServerResponse): void {
+  response.setHeader("Refresh", `0; url=${url}`);
+  send(response, 200, "text/plain; charset=utf-8", "Opening the dashboard.\n");
+}
+
 function logIn(access: Access, query: URLSearchParams, response: ServerResponse): void {
-  const cookie = access.exchange(query.get("code") ?? "");
-  if (cookie === undefined) {
+  const login = access.exchange(query.get("code") ?? "");
+  if (!login) {
     refuse(response, unknown);
     return;
   }
-  response.writeHead(303, { "Set-Cookie": cookie, Location: "/" });
+  // Browsers send no server what is behind "#".
+  response.writeHead(303, { "Set-Cookie": login.cookie, Location: `/#token=${login.token}` });
   response.end();
 }
 

@@ -83,7 +83,7 @@ export class LiveSessions {
     if (this.#open.has(sessionId)) return true;
     const peer = await this.#peerWith(sessionId);
     if (!peer || this.#open.has(sessionId)) return this.#open.has(sessionId);
-    await this.#keep(sessionId, peer.resumeSession(sessionId, this.#config(sessionId)));
+    await this.#keep(sessionId, peer.resumeSession(sessionId, this.#handlers(sessionId)));
     return true;
   }
 
@@ -101,7 +101,7 @@ export class LiveSessions {
     const config = this.#config(sessionId);
     if (holder && holder.pid !== process.pid) {
       const peer = await this.#peerWith(sessionId);
-      if (peer) return peer.resumeSession(sessionId, config);
+      if (peer) return peer.resumeSession(sessionId, this.#handlers(sessionId));
     }
     try {
       const session = await client.resumeSession(sessionId, config);
@@ -138,13 +138,21 @@ export class LiveSessions {
     this.#options.onClose(sessionId);
   }
 
+  /** For a session that is opened here. */
   #config(sessionId: string): ResumeConfig {
     return {
+      ...this.#handlers(sessionId),
       streaming: true,
-      continuePendingWork: true,
       enableConfigDiscovery: true,
       clientName: "web",
       memory: { enabled: true },
+    };
+  }
+
+  /** For a session of another process. It has no option of the session: another value would reopen it without the rules of its clients. */
+  #handlers(sessionId: string): ResumeConfig {
+    return {
+      continuePendingWork: true,
       onEvent: (event) => {
         this.#options.onEvent(sessionId, event);
         if (event.type === "session.shutdown") this.#forget(sessionId);

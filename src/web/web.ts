@@ -5,11 +5,8 @@
  * Events of sessions come from their logs (`session-feed.ts`), whichever process writes them. Commands go through the
  * contract that client programs use (`calls.ts`, `live-sessions.ts`). `http.ts` and `access.ts` decide who may talk to it.
  */
-import { randomBytes } from "node:crypto";
-import { readFile } from "node:fs/promises";
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { join } from "node:path";
-import { type Disk, replaceFile } from "../lib/node/disk.ts";
+import type { Disk } from "../lib/node/disk.ts";
 import type { Stamp } from "../lib/stamp.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import type { Client } from "../sdk/client.ts";
@@ -46,14 +43,12 @@ export interface Web {
   close(): Promise<void>;
 }
 
-/** Pages reconnect after a restart, because the port and the secret stay the same. */
 const USUAL_PORT = 4270;
 
 export async function startWeb(options: WebOptions): Promise<Web> {
   const { client, runtime, cwd, disk, stamp, environment, version } = options;
   const { home, store } = runtime;
   const assets = await readAssets(options.assets);
-  const secret = await readSecret(home, disk);
   const feeds = new Feeds(home);
   const live: LiveSessions = new LiveSessions({
     ...{ client, home, cwd },
@@ -81,7 +76,7 @@ export async function startWeb(options: WebOptions): Promise<Web> {
     void serve({ access, assets, call, stream }, incoming, response);
   };
   const listening = await listenFor(options.port, handle);
-  access = new Access(secret, listening.port);
+  access = new Access(listening.port);
   const newCode = (): string => access?.newCode() ?? "";
 
   return {
@@ -110,17 +105,4 @@ function watchedBy(lastEventId: string | string[] | undefined, query: URLSearchP
     after: Number.isSafeInteger(after) && after >= 0 ? after : 0,
     wantsList: query.get("list") !== "0",
   };
-}
-
-const SECRET_BYTES = 32;
-
-/** The key that signs cookies. It is private to the user, and the same after a restart. */
-async function readSecret(home: string, disk: Disk): Promise<Uint8Array> {
-  const path = join(home, "web", "secret");
-  const stored = await readFile(path).catch(() => undefined);
-  if (stored?.length === SECRET_BYTES) return stored;
-  await disk.mkdir(join(home, "web"));
-  const secret = randomBytes(SECRET_BYTES);
-  await replaceFile(disk, path, secret);
-  return secret;
 }

@@ -21,7 +21,7 @@ export async function readStream(stage: WebStage, query: string, lastEventId?: n
   const response = await fetch(`${stage.origin}/events?${query}`, {
     signal: stop.signal,
     headers: {
-      cookie: await stage.cookie(),
+      ...(await stage.login()),
       ...(lastEventId !== undefined && { "last-event-id": String(lastEventId) }),
     },
   });

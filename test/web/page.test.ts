@@ -131,16 +131,34 @@ describe.skipIf(noBrowser !== undefined)(`the page in a browser${noBrowser ? ` (
     },
   );
 
-  it.runIf(SLOW)("reconnects after the server was restarted, without gap or duplicate", async () => {
+  it.runIf(SLOW)("says how to log in after a restart, and continues then without gap or duplicate", async () => {
     await using stage = await webStage({ steps: [says("first"), says("second")] });
     const { sessionId } = await stage.call<{ sessionId: string }>("web.create", { prompt: "go" });
     await using tab = await openTab(browser.browser, stage, { hash: `#/s/${sessionId}` });
     await tab.page.waitForSelector(".line.assistant:has-text('first')");
     await stage.restart();
+    await tab.page.waitForSelector(".toast:has-text('Open the address that it prints now')");
+    const other = await tab.context.newPage();
+    await other.goto(stage.web.address());
     await stage.call("session.send", { sessionId, prompt: "again" });
     await tab.page.waitForSelector(".line.assistant:has-text('second')");
     expect(await tab.page.locator(".line.user").allInnerTexts()).toEqual(["you\n\ngo", "you\n\nagain"]);
     expect(await tab.page.locator(".line.assistant").count()).toBe(2);
+  });
+
+  it("takes the token out of the address, keeps it for a reload, and lets in a second tab", async () => {
+    await using stage = await webStage();
+    await using tab = await openTab(browser.browser, stage);
+    await tab.page.waitForSelector(".link-state.open");
+    expect(tab.page.url()).toBe(`${stage.origin}/#/`);
+    await tab.page.reload();
+    await tab.page.waitForSelector(".link-state.open");
+    const second = await tab.context.newPage();
+    await second.goto(`${stage.origin}/#/attention`);
+    await second.waitForSelector(".link-state.open");
+    await using stranger = await openTab(browser.browser, stage, { isLoggedIn: false });
+    await stranger.page.waitForSelector("text=This page needs a new address");
+    expect(tab.trouble).toEqual([]);
   });
 
   it.runIf(SLOW)("breaks no rule of accessibility, in light and dark, wide and on a phone", async () => {

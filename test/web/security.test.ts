@@ -1,18 +1,17 @@
-import { mkdirSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { request } from "node:http";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
-import { Access } from "../../src/web/access.ts";
 import { readAssets } from "../../src/web/assets.ts";
-import { type WebStage, webStage } from "./stage.ts";
+import { type PageHeaders, type WebStage, webStage } from "./stage.ts";
 
 let stage: WebStage;
-let cookie: string;
+let login: PageHeaders;
 
 beforeAll(async () => {
   stage = await webStage();
-  cookie = await stage.cookie();
+  login = await stage.login();
 });
 afterAll(() => stage[Symbol.asyncDispose]());
 
@@ -33,7 +32,7 @@ function send({
   const own: Record<string, string | undefined> = {
     host: `127.0.0.1:${stage.web.port}`,
     origin: stage.origin,
-    cookie,
+    ...login,
     "content-type": "application/json",
     ...headers,
   };
@@ -66,6 +65,8 @@ describe("who may call", () => {
 
   const refused: readonly (readonly [string, number, Shape])[] = [
     ["without a cookie", 401, { headers: { cookie: undefined } }],
+    ["with the cookie alone", 401, { headers: { "x-troupe-token": undefined } }],
+    ["with the cookie and a forged token", 401, { headers: { "x-troupe-token": "a.b" } }],
     ["with a forged cookie", 401, { headers: { cookie: "troupe-1=a.9999999999999.b" } }],
     ["for another host", 421, { headers: { host: "evil.example" } }],
     ["for a host that begins like ours", 421, { headers: { host: "127.0.0.1.evil.example" } }],
@@ -85,9 +86,10 @@ describe("who may call", () => {
     expect((await send(shape)).status).toBe(status);
   });
 
-  it("refuses the stream without a cookie, and to other sites with one", async () => {
+  it("refuses the stream without a cookie or without the token, and to other sites with one", async () => {
     const stream = { method: "GET", path: "/events" } as const;
-    expect((await send({ ...stream, headers: { cookie: undefined } })).status).toBe(401);
+    expect((await send({ ...stream, headers: { origin: undefined, cookie: undefined } })).status).toBe(401);
+    expect((await send({ ...stream, headers: { origin: undefined, "x-troupe-token": undefined } })).status).toBe(401);
     expect((await send({ ...stream, headers: { origin: "https://evil.example" } })).status).toBe(403);
     expect((await send({ ...stream, headers: { "sec-fetch-site": "cross-site" } })).status).toBe(403);
     expect((await send({ ...stream, headers: { origin: undefined } })).status).toBe(200);
@@ -107,7 +109,7 @@ describe("logging in", () => {
     const address = stage.web.address();
     const first = await fetch(address, { redirect: "manual" });
     expect(first.status).toBe(303);
-    expect(first.headers.get("location")).toBe("/");
+    expect(first.headers.get("location")).toMatch(/^\/#token=[\w.-]+$/);
     expect(first.headers.get("set-cookie")).toMatch(/; HttpOnly; SameSite=Strict/);
     expect((await fetch(address, { redirect: "manual" })).status).toBe(401);
   });
@@ -118,20 +120,35 @@ describe("logging in", () => {
     expect(response.headers.get("set-cookie")).toBeNull();
   });
 
-  it("refuses the cookie of a server on another port of the same home", () => {
-    const secret = new Uint8Array(32);
-    const here = new Access(secret, 4270);
-    const value = (here.exchange(here.newCode()) ?? "").split(";")[0]?.split("=")[1];
-    expect(here.isKnown({ cookie: `troupe-4270=${value}` })).toBe(true);
-    expect(new Access(secret, 4271).isKnown({ cookie: `troupe-4271=${value}; troupe-4270=${value}` })).toBe(false);
+  it("refuses a token for a cookie and a cookie for a token", async () => {
+    const { cookie, "x-troupe-token": token } = login;
+    const value = cookie.split("=")[1] ?? "";
+    expect((await send({ headers: { "x-troupe-token": value } })).status).toBe(401);
+    expect((await send({ headers: { cookie: cookie.replace(value, token) } })).status).toBe(401);
   });
 
-  it("keeps the key of the cookies private", () => {
-    expect(statSync(join(stage.home, "web", "secret")).mode & 0o077).toBe(0);
+  it("lets a file lead a tab to the login, and other sites to nothing else", async () => {
+    const led = {
+      ...{ cookie: undefined, "x-troupe-token": undefined, origin: undefined },
+      ...{ "sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate", "sec-fetch-dest": "document" },
+    };
+    const path = stage.web.address().slice(stage.origin.length);
+    const get = (at: string, headers: NonNullable<Shape["headers"]>) => send({ method: "GET", path: at, headers });
+    expect((await get(path, led)).status).toBe(200);
+    expect((await get("/", led)).status).toBe(403);
+    expect((await get(path, { ...led, "sec-fetch-dest": "iframe" })).status).toBe(403);
+    expect((await get(path, { ...led, "sec-fetch-mode": "no-cors" })).status).toBe(403);
+    expect((await get(path, { ...led, host: "evil.example" })).status).toBe(421);
+    // The code was not used by any of these.
+    expect((await get(path, { ...led, "sec-fetch-site": "same-origin" })).status).toBe(303);
   });
 
-  it("accepts the cookie after a restart on the same port", async () => {
+  it("refuses what was valid before a restart on the same port, and stores nothing", async () => {
     await stage.restart();
+    expect((await send({})).status).toBe(401);
+    expect((await send({ method: "GET", path: "/events", headers: { origin: undefined } })).status).toBe(401);
+    expect(existsSync(join(stage.home, "web"))).toBe(false);
+    login = await stage.login();
     expect((await send({})).status).toBe(200);
   });
 });

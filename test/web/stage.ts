@@ -22,12 +22,17 @@ export interface WebStage extends AsyncDisposable {
   readonly environment: Readonly<Record<string, string>>;
   /** A client of another process, in effect: it has a server of its own. */
   other(): Promise<Client>;
-  /** Returns the cookie of a browser that has logged in. */
-  cookie(): Promise<string>;
+  /** Logs in. Returns the headers that a page sends from then on. */
+  login(): Promise<PageHeaders>;
   /** Calls a method as the page does. */
   call<T = unknown>(method: string, params?: Readonly<Record<string, unknown>>): Promise<T>;
   /** Stops the server and starts it again on the same port. */
   restart(): Promise<void>;
+}
+
+export interface PageHeaders {
+  readonly cookie: string;
+  readonly "x-troupe-token": string;
 }
 
 export interface WebStageOptions {
@@ -61,15 +66,18 @@ export async function webStage(options: WebStageOptions = {}): Promise<WebStage>
   let web = await start(0);
   const others: Client[] = [];
   const origin = `http://127.0.0.1:${web.port}`;
-  const cookie = async (): Promise<string> => {
-    const response = await fetch(web.address(), { redirect: "manual" });
-    return (response.headers.get("set-cookie") ?? "").split(";")[0] ?? "";
+  const login = async (): Promise<PageHeaders> => {
+    const { headers } = await fetch(web.address(), { redirect: "manual" });
+    return {
+      cookie: (headers.get("set-cookie") ?? "").split(";")[0] ?? "",
+      "x-troupe-token": (headers.get("location") ?? "").replace("/#token=", ""),
+    };
   };
   return {
     get web() {
       return web;
     },
-    ...{ home, cwd, origin, cookie, environment },
+    ...{ home, cwd, origin, login, environment },
     async other() {
       const client = await connect();
       others.push(client);
@@ -78,7 +86,7 @@ export async function webStage(options: WebStageOptions = {}): Promise<WebStage>
     async call<T>(method: string, params: Readonly<Record<string, unknown>> = {}) {
       const response = await fetch(`${origin}/rpc`, {
         method: "POST",
-        headers: { "content-type": "application/json", origin, cookie: await cookie() },
+        headers: { "content-type": "application/json", origin, ...(await login()) },
         body: JSON.stringify({ jsonrpc: "2.0", id: 1, method, params }),
       });
       const { result, error } = (await response.json()) as { result: T; error?: { message: string } };
@@ -140,6 +148,7 @@ export async function openTab(
   stage: WebStage,
   options: {
     readonly hash?: string;
+    readonly isLoggedIn?: boolean;
     readonly scheme?: "light" | "dark";
     readonly size?: { width: number; height: number };
   } = {},
@@ -164,7 +173,7 @@ export async function openTab(
     if (!request.url().startsWith(stage.origin) && !request.url().startsWith("data:"))
       trouble.push(`request: ${request.url()}`);
   });
-  await page.goto(stage.web.address());
+  await page.goto(options.isLoggedIn === false ? stage.origin : stage.web.address());
   if (options.hash !== undefined) await page.goto(`${stage.origin}/${options.hash}`);
   return { page, context, trouble, requests, [Symbol.asyncDispose]: () => context.close() };
 }

@@ -1,11 +1,11 @@
 /** `troupe web`: the dashboard in the browser, on this machine only. */
-import { spawn } from "node:child_process";
 import { nodeDisk } from "../../lib/node/disk.ts";
 import { systemStamp } from "../../lib/stamp.ts";
 import { createRuntime } from "../../runtime/runtime.ts";
 import { version } from "../../runtime/version.ts";
 import { createClient } from "../../sdk/sdk.ts";
 import { inProcess } from "../../server/in-process.ts";
+import { openBrowser } from "../../web/open-browser.ts";
 import { startWeb } from "../../web/web.ts";
 import { type Arguments, usage } from "../args.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
@@ -27,42 +27,31 @@ export async function webCommand(given: Arguments, launcher: Launcher): Promise<
   const client = await createClient({
     connection: inProcess({ environment, cwd, defaults, importModule, program, say, isJoinable: true }),
   });
+  const runtime = createRuntime({ environment, importModule });
   const web = await startWeb({
-    ...{ client, cwd, port, version },
-    runtime: createRuntime({ environment, importModule }),
+    ...{ client, runtime, cwd, port, version, environment },
     disk: nodeDisk,
     stamp: systemStamp,
-    environment,
     assets: pageFolder(),
   });
   const interrupted = new Promise<void>((resolve) => onInterrupt(resolve));
+  let removeFile = async (): Promise<void> => undefined;
   try {
     const address = web.address();
     await write(`troupe web: ${address}\n`);
     say("the address works once; press Enter for another one, Ctrl+C to stop");
-    if (!given.has("no-open")) openBrowser(address);
+    if (!given.has("no-open") && process.stdout.isTTY) {
+      say("if your browser cannot read the file that leads it there (snap, flatpak), open the address yourself");
+      removeFile = await openBrowser(address, { home: runtime.home, disk: nodeDisk, environment });
+    }
     const stopReading = onEnter(() => void write(`troupe web: ${web.address()}\n`));
     await interrupted;
     stopReading();
   } finally {
+    await removeFile();
     await web.close();
   }
   return exitCodes.done;
-}
-
-/** Opens the user's browser where one is known. A failure does no harm: the address is printed. */
-function openBrowser(address: string): void {
-  if (!process.stdout.isTTY) return;
-  const [program, ...args] =
-    process.platform === "darwin"
-      ? ["open", address]
-      : process.platform === "win32"
-        ? ["rundll32", "url.dll,FileProtocolHandler", address]
-        : ["xdg-open", address];
-  if (program === undefined) return;
-  const child = spawn(program, args, { stdio: "ignore", detached: true });
-  child.on("error", () => undefined);
-  child.unref();
 }
 
 function onEnter(listener: () => void): () => void {

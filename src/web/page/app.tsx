@@ -33,6 +33,9 @@ export function App(): JSX.Element {
       </header>
       <View at={at} />
       <div class="toast" role="status" aria-live="polite">
+        {link.value === "refused" && rows.value.size > 0 && (
+          <p class="error">Logged out: troupe web was started again. Open the address that it prints now.</p>
+        )}
         {toast.value && <p class={toast.value.isError ? "error" : ""}>{toast.value.text}</p>}
       </div>
       <Help />
@@ -103,7 +106,8 @@ function Refused(): JSX.Element {
     <main class="page">
       <h1>This page needs a new address</h1>
       <p>
-        Open the address that <code>troupe web</code> prints. It works once; press Enter there for another one.
+        Open the address that <code>troupe web</code> prints. It works once; press Enter there for another one. A tab
+        that is logged in lets this one in too.
       </p>
     </main>
   );

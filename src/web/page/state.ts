@@ -3,7 +3,7 @@ import { computed, effect, signal } from "@preact/signals";
 import type { SessionEvent } from "../../protocol/event.ts";
 import type { AttentionRow, Boot, ListMessage, SessionRow } from "../api.ts";
 import { route } from "./route.ts";
-import { call, Stream } from "./server.ts";
+import { call, link, Stream } from "./server.ts";
 import { SessionModel } from "./session-model.ts";
 
 export const rows = signal<ReadonlyMap<string, SessionRow>>(new Map());
@@ -65,12 +65,15 @@ export function start(): void {
   setInterval(() => {
     if (document.visibilityState === "visible") now.value = Date.now();
   }, 60_000);
-  call<Boot>("web.boot").then(
-    (known) => {
-      boot.value = known;
-    },
-    () => undefined,
-  );
+  effect(() => {
+    if (link.value !== "open" || boot.peek()) return;
+    call<Boot>("web.boot").then(
+      (known) => {
+        boot.value = known;
+      },
+      () => undefined,
+    );
+  });
 }
 
 function takeList({ rows: changed, removed, isWhole }: ListMessage): void {
