@@ -39,7 +39,7 @@ export async function checkOut(work: WorkRow, options: CheckoutOptions): Promise
     const cache = await updateCache(repository, options);
     await git(["init", "--quiet"]);
     await git(["remote", "add", "origin", repository]);
-    await git(["fetch", "--quiet", cache, "+refs/*:refs/cache/*"]);
+    await git(["fetch", "--quiet", cache, "+refs/cache/*:refs/cache/*"]);
   }
   const own = ownRef(work.sessionId);
   const moved = await git(["fetch", "--quiet", "origin", `+${own}:${own}`]).then(
@@ -114,16 +114,15 @@ async function startAt(git: Git, { repository, ref }: { repository: string; ref:
   }
 }
 
-/** Returns the folder of a bare copy of the repository on this machine, brought up to date. */
+/** Returns the folder of a copy of the repository on this machine, brought up to date. It has no checked-out files. */
 async function updateCache(repository: string, { folder, disk }: CheckoutOptions): Promise<string> {
   const name = createHash("sha256").update(repository).digest("hex").slice(0, 16);
   const cache = join(folder, "repositories", name);
-  const place = { gitDir: cache, workTree: cache };
-  const remote = { timeoutMs: FETCH_MS, protocols: PROTOCOLS };
-  const isNew = !existsSync(join(cache, "HEAD"));
+  const place = { gitDir: join(cache, ".git"), workTree: cache };
   await disk.mkdir(cache);
-  if (isNew) await gitAt(place, ["init", "--bare", "--quiet", cache]);
-  await gitAt(place, ["fetch", "--quiet", repository, "+refs/heads/*:refs/heads/*"], remote).catch(
+  if (!existsSync(place.gitDir)) await gitAt(place, ["init", "--quiet"]);
+  const remote = { timeoutMs: FETCH_MS, protocols: PROTOCOLS };
+  await gitAt(place, ["fetch", "--quiet", repository, "+refs/heads/*:refs/cache/*"], remote).catch(
     () => undefined, // the working folder's own fetch reports the error
   );
   return cache;

@@ -4,7 +4,7 @@
  */
 
 import { hostname } from "node:os";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { dbosEngine } from "../../engine/dbos-engine.ts";
 import type { Claim, Engine, Work } from "../../engine/engine.ts";
 import { ClaimLost } from "../../engine/engine.ts";
@@ -114,7 +114,8 @@ export async function serveCluster(options: WorkerOptions): Promise<ServingWorke
     claim: (sessionId) => claims.get(sessionId),
   });
   const runtime = createRuntime({ ...options.runtime, home: options.home, store, tools: guarded(builtinTools, lease) });
-  const places = { folder: options.home, disk: nodeDisk, localFolders: options.localFolders };
+  // Not in the state folder, which tools may not reach.
+  const places = { folder: `${resolve(options.home)}-work`, disk: nodeDisk, localFolders: options.localFolders };
   const run = async (work: Work, claim: Claim): Promise<void> => {
     const row = await findWork(database, work.id);
     if (!row) return options.report(`work ${work.id} has no row and is dropped`);
