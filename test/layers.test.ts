@@ -17,7 +17,7 @@ interface Shape {
 
 const shape = (await import(new URL("../scripts/shape.mjs", import.meta.url).href)) as Shape;
 
-/** Who may import whom: interfaces → orchestration → components → contract. A folder that is not listed on the right is out of reach. */
+/** Allowed imports: interfaces → orchestration → components → contract. A folder that is not listed on the right is out of reach. */
 const mayImport: Record<string, readonly string[]> = {
   lib: [],
   protocol: ["lib"],

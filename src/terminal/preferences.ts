@@ -1,5 +1,5 @@
 /**
- * What a person has chosen for the terminal itself, in `terminal.json` of the state folder: colours, vim mode, keys.
+ * The user's choices for the terminal itself, in `terminal.json` of the state folder: colours, vim mode, keys.
  * A mistake in the file is said and leaves the defaults in place; it never keeps the terminal from opening.
  */
 import { readFile } from "node:fs/promises";

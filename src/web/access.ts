@@ -1,5 +1,5 @@
 /**
- * Who may talk to the server. The printed address holds a code that works once. It is exchanged for a cookie and a token,
+ * Decides which requests the server accepts. The printed address holds a code that works once. It is exchanged for a cookie and a token,
  * and a request needs both: browsers send cookies to every port of a host, while the token is kept by the page's origin,
  * which has the port in it. Both end with the process, because their key is in its memory only. Requests of other sites are
  * refused whatever they carry: `Host` must be a loopback name with this port, and what changes something must name this origin.

@@ -1,4 +1,4 @@
-/** What the store in Postgres promises beyond the contract of every store: one writer, and nothing lost. */
+/** Promises of the store in Postgres beyond the contract of every store: one writer, and nothing lost. */
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Database, openDatabase } from "../../src/store/postgres/database.ts";

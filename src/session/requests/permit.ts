@@ -119,7 +119,7 @@ async function factsOf(options: Permitter, question: PermissionQuestion): Promis
   const sandbox = question.access.kind === "shell" ? await options.sandboxStatus?.() : undefined;
   return {
     isRememberable: isRememberable({ ...policy, session, location }, question),
-    // Where a sandbox is required and missing, the command does not run at all.
+    // The command does not run at all if a sandbox is required and missing.
     withoutSandbox: sandbox?.required ? undefined : sandbox?.absence,
   };
 }
