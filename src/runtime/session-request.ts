@@ -8,7 +8,7 @@ import type { FactorySource } from "../factories/ports.ts";
 import type { HookPoint } from "../hooks/points.ts";
 import type { Json } from "../lib/json.ts";
 import type { GivenProviders, ModelCapabilities } from "../model/given-providers.ts";
-import type { ModelFetch } from "../model/wire/place.ts";
+import type { ModelFetch } from "../model/wire/endpoint.ts";
 import type { OpenSocket } from "../model/wire/transport/socket.ts";
 import type { Limits } from "../session/budget/budget.ts";
 import type { CompactionOptions } from "../session/compaction/compaction-options.ts";

@@ -3,12 +3,12 @@ import type { ModelEvent, Provider } from "../../src/model/provider.ts";
 import { anthropicMessages } from "../../src/model/wire/anthropic/anthropic.ts";
 import { openaiChat } from "../../src/model/wire/openai/openai-chat.ts";
 import { openaiResponses } from "../../src/model/wire/openai/openai-responses.ts";
-import type { Place } from "../../src/model/wire/place.ts";
+import type { Endpoint } from "../../src/model/wire/endpoint.ts";
 import { namedSse, sse } from "./support.ts";
 
 export interface Recording {
   readonly wire: string;
-  provider(place: Place): Provider;
+  provider(endpoint: Endpoint): Provider;
   readonly stream: string;
   /** The same reply, not streamed. */
   readonly whole: object;

@@ -8,7 +8,7 @@ import { isAddress } from "../is-address.ts";
 import type { RequestOrigin } from "../provider.ts";
 import type { ProviderSettings, Settings } from "../settings/settings.ts";
 import { CUSTOM_PROVIDER, type Environment } from "../settings/settings-environment.ts";
-import type { ModelFetch } from "../wire/place.ts";
+import type { ModelFetch } from "../wire/endpoint.ts";
 import { getJson } from "./get-json.ts";
 import { defaultOf, type GithubModel, knownModel, readModels } from "./models.ts";
 import { type GithubUser, readUser } from "./user.ts";
@@ -123,7 +123,7 @@ export class Github {
   }
 
   /** Returns the endpoint of the user's MCP server, or `undefined` if their organisation does not allow it. */
-  async serverPlace(token: string): Promise<Awaited<ReturnType<Github["endpoint"]>> | undefined> {
+  async mcpEndpoint(token: string): Promise<Awaited<ReturnType<Github["endpoint"]>> | undefined> {
     const isAllowed = this.#githubUrl === undefined || (await this.user(token)).isMcpEnabled;
     return isAllowed ? { ...(await this.endpoint(token)), headers: sentWithAll(this.#options.userAgent) } : undefined;
   }

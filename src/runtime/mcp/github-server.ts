@@ -12,7 +12,7 @@ export async function githubServer({ request, identity, listener }: SessionSetup
   const { github: wish } = request.tools ?? {};
   if (!wish || !identity) return {};
   try {
-    const place = await identity.serverPlace();
+    const place = await identity.mcpEndpoint();
     if (!place) return {};
     const headers = { ...place.headers, Authorization: `Bearer ${place.token}`, ...wishHeaders(wish) };
     return { [GITHUB_SERVER]: { type: "http", url: `${place.baseUrl}${pathOf(wish)}`, headers } };

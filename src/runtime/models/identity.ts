@@ -17,7 +17,7 @@ export interface SessionIdentity {
   status(): Promise<GithubStatus>;
   endpoint(): ReturnType<Github["endpoint"]>;
   /** Address of GitHub's MCP server; undefined if the identity may not use it. */
-  serverPlace(): ReturnType<Github["serverPlace"]>;
+  mcpEndpoint(): ReturnType<Github["mcpEndpoint"]>;
   /** Returns the configured settings with GitHub's models for this identity added. */
   settingsWith(known: Settings, carrying: Carrying): Promise<Settings>;
 }
@@ -59,7 +59,7 @@ export function githubService(what: {
       return {
         status: () => github.status(signIn),
         endpoint: () => github.endpoint(signIn.token),
-        serverPlace: () => github.serverPlace(signIn.token),
+        mcpEndpoint: () => github.mcpEndpoint(signIn.token),
         settingsWith: (known, carrying) => github.settingsWith(known, signIn.token, carrying),
       };
     },

@@ -16,7 +16,7 @@ import { costOf } from "../../model/prices.ts";
 import { withRetry } from "../../model/retry.ts";
 import { readSettings, registryPath, type Settings, type TextFile } from "../../model/settings/settings.ts";
 import { RefusedParameters } from "../../model/wire/optional-parameters.ts";
-import type { ModelFetch } from "../../model/wire/place.ts";
+import type { ModelFetch } from "../../model/wire/endpoint.ts";
 import type { OpenSocket } from "../../model/wire/transport/socket.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import type { SessionModel } from "../../session/session-model.ts";

@@ -4,7 +4,7 @@
  * approved.
  */
 import type { RequestOrigin } from "../../model/provider.ts";
-import type { ModelFetch } from "../../model/wire/place.ts";
+import type { ModelFetch } from "../../model/wire/endpoint.ts";
 import type { OpenSocket } from "../../model/wire/transport/socket.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import type { Connection } from "../connection.ts";

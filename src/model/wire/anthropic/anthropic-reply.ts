@@ -4,7 +4,7 @@ import type { ModelError } from "../../model-error.ts";
 import type { ModelEvent, ModelRequest, Usage } from "../../provider.ts";
 import { layoutText } from "../encode.ts";
 import { limits } from "../limits.ts";
-import type { Place } from "../place.ts";
+import type { Endpoint } from "../endpoint.ts";
 import { countOf, type OpenCall, Reply, textOf } from "../reply.ts";
 import type { Decoder } from "../wire.ts";
 import { protocolError, refusedContent, reportedError } from "../wire-error.ts";
@@ -25,7 +25,7 @@ type Block =
 
 /** Decodes one message, streamed or whole. */
 export class AnthropicDecoder implements Decoder {
-  readonly #place: Place;
+  readonly #place: Endpoint;
   readonly #reply: Reply;
   readonly #blocks: Block[] = [];
   readonly #blockAt = new Map<unknown, Block>();
@@ -38,9 +38,9 @@ export class AnthropicDecoder implements Decoder {
   #stopDetails: Fields = {};
   #isStopped = false;
 
-  constructor(place: Place, request: ModelRequest) {
-    this.#place = place;
-    this.#reply = new Reply(place.id, request);
+  constructor(endpoint: Endpoint, request: ModelRequest) {
+    this.#place = endpoint;
+    this.#reply = new Reply(endpoint.id, request);
   }
 
   get state(): Decoder["state"] {

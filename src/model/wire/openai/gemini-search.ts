@@ -4,7 +4,7 @@ import type { Citations } from "../../../protocol/citations.ts";
 import type { ModelEvent, ModelRequest, Provider, Usage } from "../../provider.ts";
 import { GEMINI_CHAT } from "../../web-search.ts";
 import { encodeJson } from "../bounded-json.ts";
-import type { Place } from "../place.ts";
+import type { Endpoint } from "../endpoint.ts";
 import { countOf, Reply, textOf } from "../reply.ts";
 import { type Decoder, wireProvider } from "../wire.ts";
 import { protocolError, refusedContent, reportedError } from "../wire-error.ts";
@@ -12,13 +12,13 @@ import { citationLimits, webAddress } from "./openai-citations.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
-export function geminiSearch(place: Place, model: string): Provider {
-  const baseUrl = place.baseUrl.slice(0, -GEMINI_CHAT.length);
+export function geminiSearch(endpoint: Endpoint, model: string): Provider {
+  const baseUrl = endpoint.baseUrl.slice(0, -GEMINI_CHAT.length);
   return wireProvider(
-    { ...place, baseUrl },
+    { ...endpoint, baseUrl },
     {
       path: `/models/${encodeURIComponent(model)}:generateContent`,
-      decoder: (request) => new GeminiDecoder(place, request),
+      decoder: (request) => new GeminiDecoder(endpoint, request),
       optional: [],
       encode: ({ system, messages, maxOutputTokens }) =>
         encodeJson({
@@ -36,13 +36,13 @@ export function geminiSearch(place: Place, model: string): Provider {
 
 /** Decodes one reply, which is never streamed. */
 class GeminiDecoder implements Decoder {
-  readonly #place: Place;
+  readonly #place: Endpoint;
   readonly #reply: Reply;
   #events: readonly ModelEvent[] | undefined;
 
-  constructor(place: Place, request: ModelRequest) {
-    this.#place = place;
-    this.#reply = new Reply(place.id, request);
+  constructor(endpoint: Endpoint, request: ModelRequest) {
+    this.#place = endpoint;
+    this.#reply = new Reply(endpoint.id, request);
   }
 
   get state(): Decoder["state"] {
@@ -106,8 +106,8 @@ function citationsOf(grounding: Fields, text: string): Citations | undefined {
   const bytes = Buffer.from(text);
   const at = (offset: unknown): number => bytes.subarray(0, countOf(offset)).toString().length;
   const spans = listIn(grounding.groundingSupports).flatMap(({ segment, groundingChunkIndices }) => {
-    const place = isObject(segment) ? segment : {};
-    const [startIndex, endIndex] = [at(place.startIndex), at(place.endIndex)];
+    const endpoint = isObject(segment) ? segment : {};
+    const [startIndex, endIndex] = [at(endpoint.startIndex), at(endpoint.endIndex)];
     const indices = Array.isArray(groundingChunkIndices) ? groundingChunkIndices : [];
     const references = indices
       .map((index) => ({ sourceId: `source-${countOf(index) + 1}` }))

@@ -1,7 +1,7 @@
 import { isObject } from "../../../lib/json.ts";
 import type { Reasoning } from "../../../protocol/message.ts";
 import type { ModelEvent, ModelRequest, Usage } from "../../provider.ts";
-import type { Place } from "../place.ts";
+import type { Endpoint } from "../endpoint.ts";
 import { countOf, type OpenCall, Reply, textOf } from "../reply.ts";
 import type { Decoder } from "../wire.ts";
 import { protocolError, refusedContent, reportedError } from "../wire-error.ts";
@@ -20,7 +20,7 @@ export function isReasoningField(name: string | undefined): name is ReasoningFie
 
 /** Decodes one chat completion, streamed or whole. A whole message has the shape of one complete delta. */
 export class ChatDecoder implements Decoder {
-  readonly #place: Place;
+  readonly #place: Endpoint;
   readonly #reply: Reply;
   readonly #callAt = new Map<unknown, OpenCall>();
   #latestCall: OpenCall | undefined;
@@ -39,10 +39,10 @@ export class ChatDecoder implements Decoder {
   /** True if the text so far ends inside a thought. */
   #isThought = false;
 
-  constructor(place: Place, request: ModelRequest) {
-    this.#place = place;
-    this.#reply = new Reply(place.id, request);
-    this.#details = new ReasoningDetails(place.id);
+  constructor(endpoint: Endpoint, request: ModelRequest) {
+    this.#place = endpoint;
+    this.#reply = new Reply(endpoint.id, request);
+    this.#details = new ReasoningDetails(endpoint.id);
   }
 
   get state(): Decoder["state"] {

@@ -4,7 +4,7 @@ import { ModelError } from "../../model-error.ts";
 import type { ModelEvent, ModelRequest, Usage } from "../../provider.ts";
 import { type Layout, layoutText } from "../encode.ts";
 import { limits } from "../limits.ts";
-import type { Place } from "../place.ts";
+import type { Endpoint } from "../endpoint.ts";
 import { countOf, type OpenCall, Reply, textOf } from "../reply.ts";
 import type { Decoder } from "../wire.ts";
 import { protocolError, refusedContent, reportedError } from "../wire-error.ts";
@@ -26,7 +26,7 @@ interface OpenItem {
 
 /** Decodes one response, streamed or whole. */
 export class ResponsesDecoder implements Decoder {
-  readonly #place: Place;
+  readonly #place: Endpoint;
   readonly #reply: Reply;
   readonly #items = new Map<unknown, OpenItem>();
   readonly #layout: Layout[number][] = [];
@@ -39,9 +39,9 @@ export class ResponsesDecoder implements Decoder {
   #searches = 0;
   #final: { readonly stop: "done" | "length"; readonly usage: Usage | undefined } | undefined;
 
-  constructor(place: Place, request: ModelRequest) {
-    this.#place = place;
-    this.#reply = new Reply(place.id, request);
+  constructor(endpoint: Endpoint, request: ModelRequest) {
+    this.#place = endpoint;
+    this.#reply = new Reply(endpoint.id, request);
   }
 
   get state(): Decoder["state"] {
