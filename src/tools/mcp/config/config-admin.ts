@@ -220,11 +220,11 @@ function remote(config: McpServerConfig): McpServerConfig {
 }
 
 async function guarded(config: McpServerConfig) {
-  const [{ guardedFetch }, { httpPlace }] = await Promise.all([
+  const [{ guardedFetch }, { httpEndpoint }] = await Promise.all([
     import("../guarded-fetch.ts"),
-    import("../http-place.ts"),
+    import("../http-endpoint.ts"),
   ]);
-  return guardedFetch(httpPlace(config), () => undefined);
+  return guardedFetch(httpEndpoint(config), () => undefined);
 }
 
 function noticeText({ source, server, field, message }: McpNotice): string {
