@@ -38,7 +38,7 @@ import { sessionServices } from "./session-services.ts";
 import { beginSetup, type PrepareParts, type SessionSetup } from "./session-setup.ts";
 import { sessionSkills } from "./session-skills.ts";
 import { SessionTracker } from "./session-tracker.ts";
-import { sessionPlaces, type ToolBackends, toolBackends } from "./tool-backends.ts";
+import { sessionWorkspaces, type ToolBackends, toolBackends } from "./tool-backends.ts";
 
 /** The options of a session that is not created yet. */
 export interface Prepared {
@@ -99,9 +99,9 @@ async function buildParts(setup: SessionSetup) {
   const skills = sessionSkills(setup, workspace);
   const promptAndTools = await sessionPrompt(setup, { mainAgent, rules, tools, choice, mcp, memory, board, skills });
   const hooks = await sessionHooks(setup, { workspace, wishes: backends.wishes });
-  const places = sessionPlaces(setup, { backends, rules, mcp, board, search });
+  const workspaces = sessionWorkspaces(setup, { backends, rules, mcp, board, search });
   const agentPool =
-    agents && sessionAgents(setup, { agents, mainAgent, promptAndTools, choice, places, servers, board, memory });
+    agents && sessionAgents(setup, { agents, mainAgent, promptAndTools, choice, workspaces, servers, board, memory });
   const agentChoice = mainAgentChoice(setup, { workspace, promptAndTools, agents, servers });
   const extensions = sessionExtensions(setup, { workspace, wishes: backends.wishes });
   const factories = lateFactories(setup, workspace);
@@ -121,7 +121,7 @@ async function buildParts(setup: SessionSetup) {
       skills,
       promptAndTools,
       hooks,
-      places,
+      workspaces,
       agentPool,
     },
     ...{ agentChoice, extensions, factories, context, carrier },

@@ -19,7 +19,7 @@ import {
 import type { Shells } from "../../tools/shell/shells.ts";
 import type { ToolPorts } from "../../tools/tool.ts";
 import { allowsLocalhost } from "../../tools/web/web-access.ts";
-import { type AgentPlaces, agentPlaces, type PlaceParts } from "../agents/agent-place.ts";
+import { type AgentWorkspaces, agentWorkspaces, type WorkspaceParts } from "../agents/agent-workspace.ts";
 import type { SessionBoard } from "../knowledge/session-board.ts";
 import type { SessionMcp } from "../mcp/session-mcp.ts";
 import { ShellContainment } from "../permissions/containment.ts";
@@ -39,7 +39,7 @@ export interface ToolBackends {
   readonly database: SessionDatabase;
   /** The main agent's shells. */
   readonly shells: Shells;
-  readonly newShells: PlaceParts["newShells"];
+  readonly newShells: WorkspaceParts["newShells"];
   /** Enforces the policy's denials for shell commands. */
   contain(policy: Policy, cwd: string): ShellContainment;
   /** The policy of the main agent, and of agents in the same folder. */
@@ -97,7 +97,7 @@ function databaseOf(
 }
 
 /** Returns the tool ports of the main agent and its subagents. They share web, servers and database. */
-export function sessionPlaces(
+export function sessionWorkspaces(
   setup: SessionSetup,
   how: {
     backends: ToolBackends;
@@ -106,7 +106,7 @@ export function sessionPlaces(
     board: SessionBoard | undefined;
     search: SessionSearch;
   },
-): AgentPlaces & { readonly mainPorts: ToolPorts } {
+): AgentWorkspaces & { readonly mainPorts: ToolPorts } {
   const { environment, log, context, disk, request } = setup;
   const { backends, rules, mcp, board, search } = how;
   const { database, checkpoints, newShells, shells } = backends;
@@ -117,7 +117,7 @@ export function sessionPlaces(
     ...(request.client?.program?.buffers && { buffers: request.client?.program.buffers }),
     ...(mcp && { mcp: { servers: () => mcp.servers } }),
   };
-  const places = agentPlaces({
+  const workspaces = agentWorkspaces({
     ...{ cwd: context.cwd, roots: rules.roots, policy: backends.policy, disk, checkpoints, newShells, shared },
     contain: (policy, cwd) => backends.contain(policy, cwd),
     gitRoot: context.gitRoot,
@@ -125,9 +125,9 @@ export function sessionPlaces(
     sessionFolder: log.directory,
   });
   return {
-    ...places,
+    ...workspaces,
     mainPorts: {
-      ...{ ...shared, files: places.filesOf(), shells },
+      ...{ ...shared, files: workspaces.filesOf(), shells },
       ...(board && { board: board.mainPort }),
     },
   };
