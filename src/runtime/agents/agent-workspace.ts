@@ -4,7 +4,7 @@ import { basename, join, relative } from "node:path";
 import type { Checkpoints } from "../../checkpoints/checkpoints.ts";
 import { defined } from "../../lib/defined.ts";
 import type { Disk } from "../../lib/node/disk.ts";
-import { linkedPlaces } from "../../permissions/linked-places.ts";
+import { linkedPaths } from "../../permissions/linked-paths.ts";
 import { type Policy, policyWith } from "../../permissions/policy.ts";
 import { protectionOf } from "../../permissions/protected-paths.ts";
 import type { Rule } from "../../permissions/rules.ts";
@@ -48,7 +48,7 @@ export function agentWorkspaces(parts: WorkspaceParts): AgentWorkspaces {
       ...defined({ agent }),
       ledger: shared,
       keep: (changes) => parts.checkpoints.keep(changes),
-      refuses: (path) => (protectionOf(path, policy.places) === "deny" ? "it is protected" : undefined),
+      refuses: (path) => (protectionOf(path, policy.protectedPaths) === "deny" ? "it is protected" : undefined),
     });
   return {
     worktrees,
@@ -106,17 +106,17 @@ async function inWorktree(
     taskId,
     disk,
   });
-  const { places } = parts.policy;
+  const { protectedPaths } = parts.policy;
   const roots = [tree.root, ...parts.roots.filter((root) => root.startsWith(`${parts.sessionFolder}/`))];
   // The agent is bound to its tree: it gets no write access to the session's working directory.
-  const linked = linkedPlaces([tree.root]);
+  const linked = linkedPaths([tree.root]);
   const own = policyWith(inTree(parts.policy, { from: parts.gitRoot, to: tree.root }), {
     roots,
-    places: {
-      ...places,
-      writable: [...places.writable, tree.root],
-      gitFolders: [...places.gitFolders, ...linked.gitFolders],
-      linkTargets: [...places.linkTargets, ...linked.linkTargets],
+    protectedPaths: {
+      ...protectedPaths,
+      writable: [...protectedPaths.writable, tree.root],
+      gitFolders: [...protectedPaths.gitFolders, ...linked.gitFolders],
+      linkTargets: [...protectedPaths.linkTargets, ...linked.linkTargets],
     },
   });
   const containment = parts.contain(own, tree.cwd);
