@@ -1,5 +1,5 @@
 /** Parses hook configurations. A bad entry in a hook file is skipped with a notice; a bad entry in settings throws. */
-import { isObject, jsonTroublePlace } from "../lib/json.ts";
+import { isObject, jsonErrorPosition } from "../lib/json.ts";
 import { nearest } from "../lib/text.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import { messageOf } from "./answer.ts";
@@ -32,7 +32,7 @@ const MAX_HOOKS_PER_FILE = 100;
 export function parseHookFile(text: string, place: ConfigPlace): ParsedHooks {
   const content = text.replace(/^\uFEFF/, "");
   const json = readJson(content);
-  const problem = json.ok ? structureProblem(json.value) : `${json.error}${jsonTroublePlace(content)}`;
+  const problem = json.ok ? structureProblem(json.value) : `${json.error}${jsonErrorPosition(content)}`;
   if (!json.ok || problem !== undefined) return rejected(place, `not used: ${problem}`);
   const { hooks = {}, disableAllHooks } = json.value as { hooks?: Record<string, unknown>; disableAllHooks?: boolean };
   if (disableAllHooks === true) return { definitions: [], notices: [], disableAllHooks: true };

@@ -154,14 +154,14 @@ function isThere(anchor: string, text: string, start: number): boolean {
 
 const small = (code: number): number => (code >= 0x41 && code <= 0x5a ? code + 0x20 : code);
 
-interface Place {
+interface Candidate {
   readonly text: string;
   readonly start: number;
   readonly found: Stretch[];
   readonly onOpen: ((start: number) => void) | undefined;
 }
 
-function checkValue(check: Check & { kind: "value" }, { text, start, found, onOpen }: Place): void {
+function checkValue(check: Check & { kind: "value" }, { text, start, found, onOpen }: Candidate): void {
   const { needle, name } = check;
   const end = start + needle.text.length;
   const there = text.slice(start, end);
@@ -173,7 +173,7 @@ function checkValue(check: Check & { kind: "value" }, { text, start, found, onOp
 }
 
 /** Returns the position up to which the text has been checked. */
-function checkPattern(check: Check & { kind: "pattern" }, { text, start, found, onOpen }: Place): number {
+function checkPattern(check: Check & { kind: "pattern" }, { text, start, found, onOpen }: Candidate): number {
   const { match, open, accept, id } = check.pattern;
   match.lastIndex = start;
   const hit = match.exec(text);

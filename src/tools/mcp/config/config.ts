@@ -4,7 +4,7 @@
  * untrusted until approved, and see only variables that were released to them.
  */
 import { join } from "node:path";
-import { isObject, jsonTroublePlace, parseJson } from "../../../lib/json.ts";
+import { isObject, jsonErrorPosition, parseJson } from "../../../lib/json.ts";
 import { childEnvironment } from "../../../lib/node/child-environment.ts";
 import { readSmallFile } from "../../../lib/node/small-file.ts";
 import type { ItemTrust, PinnedItem } from "../../../lib/pinned-item.ts";
@@ -229,7 +229,7 @@ class Problem extends Error {}
 /** Does not pass on the parser's message, which may quote the file. */
 function mapOf(text: string, problem: (message: string) => Error): ServerMap {
   const json = parseJson(text);
-  if (!json.ok) throw problem(`is not JSON${jsonTroublePlace(text)}.`);
+  if (!json.ok) throw problem(`is not JSON${jsonErrorPosition(text)}.`);
   const whole: unknown = json.value;
   const entries = isObject(whole) ? (whole.mcpServers ?? whole.servers ?? {}) : undefined;
   if (!isObject(whole) || !isObject(entries)) throw problem('holds no object "mcpServers".');
