@@ -14,7 +14,7 @@ import { quoted, wrapped } from "../../lib/quoting.ts";
 import { UNDERSTUDY } from "../../model/catalog.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import type { Flag } from "../../protocol/flags.ts";
-import type { AgentPoolOptions, Cast, CastRequest } from "../../session/agents/agent-pool-options.ts";
+import type { AgentPoolOptions, ResolvedAgent, ResolveAgentRequest } from "../../session/agents/agent-pool-options.ts";
 import type { Actor, AgentSetup } from "../../session/agents/agent-run.ts";
 import { modelReference } from "../../session/model-selection.ts";
 import type { SessionModel } from "../../session/session-model.ts";
@@ -94,9 +94,9 @@ export function agentPoolOptions(parts: AgentPoolParts, known?: AgentLimits): Ag
     agents: parts.agents,
     workersRefused: () => workersRefused(parts.mainModel()),
     sidekicks: sidekickOptions(parts, (more) => agentPoolOptions({ ...parts, ...more }, own)),
-    async cast(request) {
+    async resolveAgent(request) {
       await ready();
-      return cast(request, { parts, settings, modelFor });
+      return resolveAgent(request, { parts, settings, modelFor });
     },
     async agentSetup(task, definition) {
       await ready();
@@ -136,10 +136,10 @@ function workersRefused({ providerId, absent }: SessionModel): string | undefine
   return `subagents_run does not support ${name}. Use an OpenAI-compatible, Anthropic or Gemini model.`;
 }
 
-async function cast(
-  request: CastRequest,
+async function resolveAgent(
+  request: ResolveAgentRequest,
   how: { parts: AgentPoolParts; settings: Settings; modelFor(name: string): Promise<SessionModel> },
-): Promise<Cast> {
+): Promise<ResolvedAgent> {
   const { definition } = request;
   const { parts, settings, modelFor } = how;
   const parentTools = request.parentTools ?? toolsFor(definition, parts).map(({ name }) => name);

@@ -44,8 +44,8 @@ export function sidekickOptions(
     },
     // Built-in sidekicks have conditions; others always start and stop by themselves.
     consider: async ({ name, source }) => (source === "builtin" ? conditions?.get(name)?.() : { notes: [] }),
-    async cast(definition) {
-      const { tools, model } = await lent().cast({ definition, parentTools: null, toolCallId: "" });
+    async resolveAgent(definition) {
+      const { tools, model } = await lent().resolveAgent({ definition, parentTools: null, toolCallId: "" });
       return { tools: tools ?? [], model };
     },
     agentSetup: (actor, definition) => lent().agentSetup(actor, definition),

@@ -39,7 +39,7 @@ interface SidekickRunParts extends SidekickParts {
   readonly definition: SidekickDefinition;
   readonly agentId: string;
   readonly notes: readonly string[];
-  readonly cast: { readonly tools: readonly string[]; readonly model: string };
+  readonly resolved: { readonly tools: readonly string[]; readonly model: string };
   readonly conversation: Conversation;
   readonly emit: Emit;
   send(entry: Omit<EventData<"troupe.inbox_entry">, "entryId">): Promise<string>;
@@ -149,14 +149,19 @@ export class SidekickRun implements ActiveSidekick {
   async #take(): Promise<readonly { readonly id: string; readonly content: string }[]> {
     const taken = this.#news;
     this.#news = [];
-    const { definition, cast } = this.#parts;
+    const { definition, resolved } = this.#parts;
     for (const news of taken) {
       this.#current = news;
       this.#sentNow = 0;
       this.#spentNow = nothing;
       this.#startClock();
       const { event: trigger, id: triggerId } = news;
-      await this.#say("troupe.sidekick_triggered", { name: definition.name, trigger, triggerId, model: cast.model });
+      await this.#say("troupe.sidekick_triggered", {
+        name: definition.name,
+        trigger,
+        triggerId,
+        model: resolved.model,
+      });
     }
     return taken.map((news) => ({ id: news.id, content: wordsOf(news) }));
   }
@@ -168,26 +173,26 @@ export class SidekickRun implements ActiveSidekick {
   }
 
   #actor(): Actor {
-    const { definition, agentId, cast, conversation } = this.#parts;
+    const { definition, agentId, resolved, conversation } = this.#parts;
     const { name: agentName, displayName: agentDisplayName, description } = definition;
-    const tools = [...cast.tools];
+    const tools = [...resolved.tools];
     const isBriefed = conversation.entries.length > 0;
     return {
       ...{ id: agentId, parentId: undefined, tools, isBriefed, activeMs: 0 },
       spec: {
         ...{ taskId: agentId, toolCallId: this.#current?.id ?? agentId, kind: "agent", agentName, agentDisplayName },
-        ...{ description, prompt: "", mode: "background", depth: 1, multiTurn: false, model: cast.model, tools },
+        ...{ description, prompt: "", mode: "background", depth: 1, multiTurn: false, model: resolved.model, tools },
       },
     };
   }
 
   async #agentSetup(actor: Actor): Promise<AgentSetup> {
-    const { options, definition, notes, cast } = this.#parts;
+    const { options, definition, notes, resolved } = this.#parts;
     const agentSetup = await options.agentSetup(actor, definition);
     const { system, tools } = agentSetup.promptAndTools;
     // An MCP server cannot vouch for its own tools: only those that the user allows by name are offered.
     const isGiven = ({ name, from }: Tool): boolean =>
-      from?.kind === "mcp" ? allowsByName(agentSetup.policy.rules, from) : cast.tools.includes(name);
+      from?.kind === "mcp" ? allowsByName(agentSetup.policy.rules, from) : resolved.tools.includes(name);
     const prelude = [agentSetup.prelude, ...notes].filter((text) => text !== undefined && text !== "").join("\n\n");
     return {
       ...agentSetup,

@@ -33,7 +33,7 @@ export interface SidekickOptions {
   /** Returns notes for a sidekick that should start now, or undefined if it should not. */
   consider(definition: SidekickDefinition): Promise<{ readonly notes: readonly string[] } | undefined>;
   /** Resolves its read-only tools and its model. */
-  cast(definition: SidekickDefinition): Promise<{ readonly tools: readonly string[]; readonly model: string }>;
+  resolveAgent(definition: SidekickDefinition): Promise<{ readonly tools: readonly string[]; readonly model: string }>;
   agentSetup(actor: Actor, definition: SidekickDefinition): Promise<AgentSetup>;
   warn(message: string): void;
 }
@@ -184,7 +184,10 @@ export class Sidekicks {
     const { options } = this.#parts;
     const reason = await options.consider(definition);
     if (!reason || starting.stopped) return;
-    const [cast, { SidekickRun }] = await Promise.all([options.cast(definition), import("./sidekick-run.ts")]);
+    const [resolved, { SidekickRun }] = await Promise.all([
+      options.resolveAgent(definition),
+      import("./sidekick-run.ts"),
+    ]);
     if (starting.stopped || this.#isClosed) return;
     const agentId = this.#newId(definition);
     const run = new SidekickRun({
@@ -192,7 +195,7 @@ export class Sidekicks {
       definition,
       agentId,
       notes: reason.notes,
-      cast,
+      resolved,
       conversation: this.#conversationOf(agentId),
       emit: this.#emitOf(agentId),
       send: (entry) => this.#send(agentId, entry),
