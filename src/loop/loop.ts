@@ -26,7 +26,7 @@ export type Outcome =
 export async function runLoop(run: Run): Promise<Outcome> {
   let lastEnd: Promise<void> | undefined;
   for (;;) {
-    await run.inbox.deliver(run.emit);
+    await run.pendingMessages.deliver(run.emit);
 
     const reached = await run.beforeModelCall();
     if (run.signal.aborted) return { kind: "aborted" };

@@ -118,12 +118,12 @@ export class Session {
     this.#pool = options.agentPool && this.#newPool(options.agentPool, hooks);
     this.#runner = this.#newRunner(ownHooks);
     this.#queue = new MessageQueue({
-      ...{ sessionId: this.id, options, inbox: this.#pending, answering: this.#runner, emit: this.#emit },
+      ...{ sessionId: this.id, options, pending: this.#pending, runner: this.#runner, emit: this.#emit },
       ...{ modes: this.#modes, closed: this.#end.signal, areAgentsBusy: () => this.#pool?.isBusy ?? false },
     });
     this.#rewinds = new SessionRewinds({
-      ...{ options, log: this.#log, emit: this.#emit, conversation: this.#conversation, inbox: this.#pending },
-      ...{ agentPool: this.#pool, working: this.#queue, modes: this.#modes },
+      ...{ options, log: this.#log, emit: this.#emit, conversation: this.#conversation, pending: this.#pending },
+      ...{ agentPool: this.#pool, queue: this.#queue, modes: this.#modes },
       refold: () => this.#refold(),
       writeSummary: () => this.history.writeSummary(),
     });
@@ -252,7 +252,7 @@ export class Session {
       history: new History(this.#conversation, options.log),
       preamble: this.history.preamble,
       budget: this.history.budget,
-      inbox: this.#pending,
+      pending: this.#pending,
       broker: this.#broker,
       hooks,
       agentPool: portsNaming(),

@@ -105,7 +105,7 @@ async function work(turn: AgentTurn, how: { stop: AbortSignal; gate: Gate }): Pr
     ...agentSetup,
     emit,
     history: new History(conversation, settings.log),
-    inbox: {
+    pendingMessages: {
       deliver: async (say) => {
         await turn.takeNotices(say);
         for (const notice of found.take()) await say("system.notification", notice);

@@ -53,7 +53,7 @@ export class Attempts {
 
   /** Returns the next run. */
   next(): Run {
-    const { settings, emit, hooks, history, budget, inbox, broker } = this.#parts;
+    const { settings, emit, hooks, history, budget, pending, broker } = this.#parts;
     const { log, limits = {} } = settings;
     const [rules, signal, left] = [this.#rules, this.#signal, this.#left];
     this.#stop ??= this.#newStop();
@@ -61,7 +61,9 @@ export class Attempts {
       ...settings,
       ports: { ...settings.ports, ...this.#agentPorts() },
       ...{ emit, hooks, history, broker, signal },
-      inbox: { deliver: (say) => inbox.deliver(say, (prompt) => steered(prompt, { hooks, signal, settings })) },
+      pendingMessages: {
+        deliver: (say) => pending.deliver(say, (prompt) => steered(prompt, { hooks, signal, settings })),
+      },
       source: "top_level",
       cacheKey: log.sessionId,
       limitReached: (expected: Expected) => budget.reserve(undefined, { limits }, expected),

@@ -94,7 +94,7 @@ export class PendingMessages {
 
   /** Restores messages that an earlier process accepted and did not answer. */
   static restored(events: readonly SessionEvent[]): PendingMessages {
-    const inbox = new PendingMessages();
+    const pending = new PendingMessages();
     const waiting = new Map<string, Incoming>();
     for (const event of events) {
       if (event.type === "troupe.message_queued") waiting.set(event.data.messageId, event.data);
@@ -103,8 +103,8 @@ export class PendingMessages {
       if (event.type === "troupe.rewound") waiting.clear();
       if (event.type === "troupe.message_withdrawn") waiting.delete(event.data.messageId);
     }
-    for (const message of waiting.values()) inbox.enqueue(message);
-    return inbox;
+    for (const message of waiting.values()) pending.enqueue(message);
+    return pending;
   }
 
   get size(): number {
@@ -176,11 +176,11 @@ export class PendingMessages {
   }
 
   /** Emits what arrived while the agent worked: notices first, because a user's message may refer to them. */
-  async deliver(emit: Emit, hear: (prompt: UserMessage) => Promise<readonly UserMessage[]>): Promise<void> {
+  async deliver(emit: Emit, hooked: (prompt: UserMessage) => Promise<readonly UserMessage[]>): Promise<void> {
     await this.deliverNotices(emit);
     for (let next = this.#steering.shift(); next; next = this.#steering.shift()) {
       this.#joined.push(next.messageId);
-      for (const said of await hear(userMessage(next, "steering"))) await emit("user.message", said);
+      for (const said of await hooked(userMessage(next, "steering"))) await emit("user.message", said);
     }
   }
 

@@ -35,7 +35,7 @@ type Shown = Pick<PromptAndTools, "system" | "tools">;
 interface RunParts extends RunSettings {
   readonly emit: Emit;
   readonly history: History;
-  readonly inbox: Run["inbox"];
+  readonly pendingMessages: Run["pendingMessages"];
   readonly broker: Broker;
   readonly signal: AbortSignal;
   readonly hooks: SessionHooks | undefined;
@@ -67,7 +67,7 @@ interface RunParts extends RunSettings {
 
 /** Builds a `Run` from an agent, model, tools and context. This is the only place that fills the loop's ports. */
 export function startRun(parts: RunParts): Run {
-  const { model, promptAndTools, emit, inbox } = parts;
+  const { model, promptAndTools, emit, pendingMessages } = parts;
   const around = hookedCalls(parts.hooks);
   const opinion = hookOpinion(parts.hooks);
   const shown = shownOf(parts);
@@ -99,10 +99,10 @@ export function startRun(parts: RunParts): Run {
     ...defined({ originatingMessageId: parts.originatingMessageId }),
     request,
     emit,
-    inbox: {
+    pendingMessages: {
       deliver: (say) => {
         const heard = resettingOnMessage(say, failures);
-        return inbox.deliver(parts.limitedTools?.withoutAdvice(heard) ?? heard);
+        return pendingMessages.deliver(parts.limitedTools?.withoutAdvice(heard) ?? heard);
       },
     },
     failures,

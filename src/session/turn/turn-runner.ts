@@ -69,7 +69,7 @@ export interface TurnRunnerParts {
   readonly history: History;
   readonly preamble: SessionPreamble;
   readonly budget: Budget;
-  readonly inbox: PendingMessages;
+  readonly pending: PendingMessages;
   readonly broker: Broker;
   readonly hooks: SessionHooks | undefined;
   /** The agents that work for the main agent, if it may have any. */
@@ -165,7 +165,7 @@ export class TurnRunner {
       ...settings,
       ports: { ...settings.ports, ...agentPool },
       ...{ emit, hooks, history, broker, signal },
-      inbox: { deliver: async () => undefined },
+      pendingMessages: { deliver: async () => undefined },
       source: "top_level",
       cacheKey: settings.log.sessionId,
       limitReached: () => undefined,
@@ -228,7 +228,7 @@ export class TurnRunner {
     const answer = await acceptPrompt(message, {
       ...{ emit, hooks, promptAndTools, preamble, model: modelName(model), source, signal, form: settings, status },
       delivery: wasIdle ? "idle" : "queued",
-      deliverNotices: (say) => this.#parts.inbox.deliverNotices(limits?.withoutAdvice(say) ?? say),
+      deliverNotices: (say) => this.#parts.pending.deliverNotices(limits?.withoutAdvice(say) ?? say),
     });
     delivery.isTaken = true;
     this.#begun = true;
@@ -285,7 +285,7 @@ export class TurnRunner {
   #refuse(message: Incoming, waiting: Acceptance | undefined, error: Error): void {
     this.#unsay(message);
     if (waiting) waiting.refused(error);
-    else this.#parts.inbox.putBack(message);
+    else this.#parts.pending.putBack(message);
   }
 
   /** Withdraws events that could not be written, so that no model sees a message that was reported as refused. */
