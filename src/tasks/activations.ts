@@ -32,9 +32,9 @@ export class Activations {
   }
 
   /** Starts an activation. The caller has already requested the slot, so that slots are granted in order. */
-  start(task: TaskRecord, place: Promise<void>): void {
+  start(task: TaskRecord, slot: Promise<void>): void {
     const live = this.#parts.runningTasks.of(task.id);
-    live.run = this.#activate(task, live, place).catch((error: unknown) => {
+    live.run = this.#activate(task, live, slot).catch((error: unknown) => {
       if (!this.#parts.journal.isClosed) this.#parts.options.onDefect?.(error);
     });
   }
@@ -44,10 +44,10 @@ export class Activations {
     const { runningTasks, slots } = this.#parts;
     const live = runningTasks.of(task.id);
     if (!live.isStopping && task.status === "idle") {
-      const place = slots.take(task.id, live.stop.signal);
-      place.catch(() => undefined); // stopped while waiting
+      const slot = slots.take(task.id, live.stop.signal);
+      slot.catch(() => undefined); // stopped while waiting
       await this.change(task, { kind: "woken" });
-      this.start(task, place);
+      this.start(task, slot);
     }
     live.isWaking = false;
   }
@@ -91,10 +91,10 @@ export class Activations {
     timer.abort();
   }
 
-  async #activate(task: TaskRecord, live: RunningTask, place: Promise<void>): Promise<void> {
+  async #activate(task: TaskRecord, live: RunningTask, slot: Promise<void>): Promise<void> {
     const { runningTasks } = this.#parts;
     try {
-      await place;
+      await slot;
     } catch {
       return; // stopped while waiting; the code that stopped it logs that
     }
