@@ -82,7 +82,7 @@ export class EditorSession {
       clientName: "acp",
       memory: { enabled: true },
       mcpServers: Object.fromEntries(place.mcpServers.map((entry) => [entry.name, serverOf(entry)])),
-      onEvent: (event) => this.#hear(event),
+      onEvent: (event) => this.#onEvent(event),
       onPermissionRequest: (request, { agentId }) => this.#questions.permission(request, agentId),
       onUserInputRequest: (request) => this.#questions.userInput(request),
       onExitPlanModeRequest: (request) => this.#questions.plan(request),
@@ -192,7 +192,7 @@ export class EditorSession {
   async show(): Promise<void> {
     const held = this.#held ?? [];
     this.#held = undefined;
-    for (const event of held) this.#hear(event);
+    for (const event of held) this.#onEvent(event);
     await Promise.all([this.#showCommands(), this.#showContext(), this.#showTitle()]);
   }
 
@@ -211,7 +211,7 @@ export class EditorSession {
     return this.#readConfig();
   }
 
-  #hear(event: SessionEvent): void {
+  #onEvent(event: SessionEvent): void {
     if (this.#held) {
       this.#held.push(event);
       return;

@@ -157,7 +157,7 @@ export class ServedSessions {
       });
       const facts = { answer: undefined, error: undefined, activity: undefined, denied: [] };
       const served: Served = { session, cwd, name, status: "idle", ...facts, waiting: new Set() };
-      session.on((event) => hear(served, event));
+      session.on((event) => onEvent(served, event));
       this.#sessions.set(session.sessionId, served);
       return served;
     } finally {
@@ -197,7 +197,7 @@ export class ServedSessions {
   }
 }
 
-function hear(served: Served, event: SessionEvent): void {
+function onEvent(served: Served, event: SessionEvent): void {
   if (event.type === "troupe.permission" && event.data.decision === "denied" && served.denied.length < MAX_DENIED)
     served.denied.push(`${event.data.toolName}: ${event.data.reason}`);
   if (event.agentId !== undefined) return;

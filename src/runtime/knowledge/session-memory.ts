@@ -57,7 +57,7 @@ export interface SessionMemory {
   /** Recalls facts, once per repository. Resolves within 3 s with any store. */
   ready(signal: AbortSignal): Promise<void>;
   /** Receives every event of the session. */
-  hear(event: SessionEvent): void;
+  onEvent(event: SessionEvent): void;
   /** Writes pending changes. */
   close(): Promise<void>;
 }
@@ -136,8 +136,8 @@ class LiveMemory implements SessionMemory {
     this.#options.onChange();
   }
 
-  hear(event: SessionEvent): void {
-    this.#approvals.hear(event);
+  onEvent(event: SessionEvent): void {
+    this.#approvals.onEvent(event);
   }
 
   async close(): Promise<void> {

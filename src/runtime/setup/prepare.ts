@@ -202,8 +202,8 @@ function connect(
   mainAgent.selection.announce(session);
   listener.listen(session);
   tracing?.started(session);
-  if (memory) session.subscribe((event) => memory.hear(event));
-  session.subscribe((event) => search.hear(event));
+  if (memory) session.subscribe((event) => memory.onEvent(event));
+  session.subscribe((event) => search.onEvent(event));
   session.subscribe(skillRules({ skills, rules: rules.live, notice: listener.notice }));
   late.schedules = sessionSchedules(session);
   // Sessions stored by clients are not in the local index.

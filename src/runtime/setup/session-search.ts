@@ -18,7 +18,7 @@ export interface SessionSearch {
   /** The session's current model, if it can and may search. */
   model(): SessionModel | undefined;
   /** Adds or removes the tool when the session's model changes. */
-  hear(event: SessionEvent): void;
+  onEvent(event: SessionEvent): void;
 }
 
 type Environment = SessionSetup["environment"];
@@ -39,7 +39,7 @@ export function sessionSearch(setup: SessionSetup, { settings }: Workspace): Ses
     port,
     model,
     tools: () => (port !== undefined || model() !== undefined ? searchTools : []),
-    hear({ type }) {
+    onEvent({ type }) {
       if (type === "session.model_change" && mayAskModel && port === undefined) listener.toolsChanged();
     },
   };

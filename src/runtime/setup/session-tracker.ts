@@ -35,7 +35,7 @@ export class SessionTracker {
   constructor(session: Session, parts: TrackerParts) {
     this.#session = session;
     this.#parts = parts;
-    this.#stop = session.subscribe((event) => this.#hear(event));
+    this.#stop = session.subscribe((event) => this.#onEvent(event));
   }
 
   /** Resolves when all events so far are in the session store. After a failed write, the next query repairs it. */
@@ -53,7 +53,7 @@ export class SessionTracker {
     if (this.#added !== undefined || isWorth) await this.flush();
   }
 
-  #hear(event: SessionEvent): void {
+  #onEvent(event: SessionEvent): void {
     // After a rewind, rows of removed events must be deleted.
     if (event.type === "troupe.rewound") this.#added = undefined;
     else if (!event.ephemeral) this.#added?.push(event);

@@ -49,7 +49,7 @@ const JOIN_MS = 30_000;
 const PATIENCE_MS = 10_000;
 
 /** Time for the last output to arrive. */
-const HEARING_MS = 500;
+const ANSWER_MS = 500;
 
 export class ExtensionHost {
   readonly #ports: ExtensionHostPorts;
@@ -146,7 +146,7 @@ export class ExtensionHost {
     const entry = this.#of(connection);
     if (!entry) return;
     clearTimeout(entry.joining);
-    entry.joining = setTimeout(() => this.#fail(entry, why), HEARING_MS);
+    entry.joining = setTimeout(() => this.#fail(entry, why), ANSWER_MS);
   }
 
   /** Call when its connection closed: the server closed it, with a reason, or its process ended. */
@@ -156,7 +156,7 @@ export class ExtensionHost {
     const { program } = entry;
     const { closedFor } = connection;
     if (closedFor !== undefined) return this.#fail(entry, `${closedFor} Its stdout must carry only messages`);
-    await Promise.race([program?.ended, delay(HEARING_MS, undefined, { ref: false })]);
+    await Promise.race([program?.ended, delay(ANSWER_MS, undefined, { ref: false })]);
     if (entry.program === program) this.#fail(entry, "it closed its connection");
   }
 

@@ -153,10 +153,10 @@ export class Sidekicks {
     if (event.type === "abort") this.#stopAll("stopped");
     const news = newsIn(event);
     if (!news) return;
-    for (const definition of this.#parts.options.agents()) this.#hear(definition, news);
+    for (const definition of this.#parts.options.agents()) this.#trigger(definition, news);
   }
 
-  #hear(definition: SidekickDefinition, news: News): void {
+  #trigger(definition: SidekickDefinition, news: News): void {
     const trigger = definition.sidekick.triggers.find(({ event }) => event === news.event);
     if (!trigger) return;
     const active = this.#active.get(definition.name);
