@@ -83,7 +83,7 @@ async function ask(
   };
 }
 
-interface Heard {
+interface StreamedReply {
   text: string;
   end: ModelEnd;
 }
@@ -92,9 +92,9 @@ function listen(
   place: CompactionPlace,
   { messages, tokenLimit, sent }: { messages: readonly Message[]; tokenLimit: number; sent: SentRequests },
   signal: AbortSignal,
-): Promise<Heard> {
+): Promise<StreamedReply> {
   const { model, shown, cacheKey, emit } = place;
-  const heard: Heard = { text: "", end: { type: "end", stop: "error" } };
+  const reply: StreamedReply = { text: "", end: { type: "end", stop: "error" } };
   const room = outputRoom(tokenLimit);
   const request = {
     ...{ model: model.model, system: shown.system, tools: shown.tools, messages, sent, cacheKey },
@@ -102,22 +102,22 @@ function listen(
     origin: { ...place.origin, interactionType: "conversation-compaction" as const },
     maxOutputTokens: Math.min(model.maxOutputTokens ?? room, room),
   };
-  const listening = async (): Promise<Heard> => {
+  const listening = async (): Promise<StreamedReply> => {
     for await (const event of model.provider.stream(request, signal)) {
-      if (event.type === "text") heard.text += event.delta;
-      if (event.type === "end") heard.end = event;
+      if (event.type === "text") reply.text += event.delta;
+      if (event.type === "end") reply.end = event;
       if (event.type === "retry") {
-        heard.text = "";
+        reply.text = "";
         void emit("troupe.retry", { attempt: event.attempt, delayMs: event.delayMs, reason: event.error.message });
       }
-      if (heard.text.length > MAX_CHARACTERS) {
+      if (reply.text.length > MAX_CHARACTERS) {
         const error = new ModelError("The summary is far too long.", { kind: "protocol", provider: model.providerId });
-        return { ...heard, end: { type: "end", stop: "error", error } };
+        return { ...reply, end: { type: "end", stop: "error", error } };
       }
     }
-    return heard;
+    return reply;
   };
-  return untilAborted(listening(), signal, () => ({ ...heard, end: { type: "end", stop: "aborted" } }));
+  return untilAborted(listening(), signal, () => ({ ...reply, end: { type: "end", stop: "aborted" } }));
 }
 
 function inputTokens({ shown }: CompactionPlace, messages: readonly Message[]): number {

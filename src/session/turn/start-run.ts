@@ -101,8 +101,8 @@ export function startRun(parts: RunParts): Run {
     emit,
     pendingMessages: {
       deliver: (say) => {
-        const heard = resettingOnMessage(say, failures);
-        return pendingMessages.deliver(parts.limitedTools?.withoutAdvice(heard) ?? heard);
+        const emitMessage = resettingOnMessage(say, failures);
+        return pendingMessages.deliver(parts.limitedTools?.withoutAdvice(emitMessage) ?? emitMessage);
       },
     },
     failures,
