@@ -24,7 +24,7 @@ import { type Models, models } from "./models/models.ts";
 import { processParts } from "./process-parts.ts";
 import type { SessionRequest } from "./session-request.ts";
 import type { Forked, ForkRequest } from "./sessions/fork-session.ts";
-import { type HandOver, handOver, openInTurn } from "./sessions/hand-over.ts";
+import { type HandOver, handOver, openWhenReleased } from "./sessions/hand-over.ts";
 import { movableStore } from "./sessions/movable-store.ts";
 import { requireFreeName } from "./sessions/select-session.ts";
 import { prepareSession } from "./setup/prepare.ts";
@@ -108,7 +108,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       return open(log, request, "create");
     },
     async resumeSession(sessionId, request) {
-      const log = await openInTurn(sessionId, request.resume?.patienceMs ?? 0, { store, disk, stamp });
+      const log = await openWhenReleased(sessionId, request.resume?.patienceMs ?? 0, { store, disk, stamp });
       return open(log, request, "resume");
     },
     async forkSession(request) {

@@ -32,7 +32,7 @@ import {
 } from "./session-ports.ts";
 import { shutdownData } from "./summary.ts";
 import { type SessionHooks, sessionHooks } from "./turn/hooked-calls.ts";
-import { inTurn } from "./turn/in-turn.ts";
+import { runAll } from "./turn/run-all.ts";
 import { MessageQueue } from "./turn/message-queue.ts";
 import { PendingMessages, type SendOptions } from "./turn/pending-messages.ts";
 import { type Outcome, TurnRunner } from "./turn/turn-runner.ts";
@@ -193,7 +193,7 @@ export class Session {
     this.#queue.wake();
     await this.#queue.whenIdle();
     // Each step runs even if earlier ones fail; the log is released last.
-    await inTurn([
+    await runAll([
       () => this.#pool?.close(),
       () => this.#options.compactions?.close(),
       () => this.#options.onEnd?.(),

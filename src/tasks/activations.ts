@@ -98,7 +98,7 @@ export class Activations {
     } catch {
       return; // stopped while waiting; the code that stopped it logs that
     }
-    const runs = await runningTasks.inTurn(
+    const runs = await runningTasks.runExclusive(
       task.id,
       async () => !live.isStopping && this.change(task, { kind: "place_taken" }),
     );
@@ -108,7 +108,7 @@ export class Activations {
     if (live.isStopping) return;
     const answer = await this.#answer(task, end);
     await this.release(task);
-    await runningTasks.inTurn(task.id, async () => {
+    await runningTasks.runExclusive(task.id, async () => {
       if (!live.isStopping) await this.#rest(task, live, { end, answer });
     });
   }
@@ -207,7 +207,7 @@ export class Activations {
     if (task.status !== "idle" || task.reason === "interrupted") return;
     await this.#dismissChildren(task);
     if (fold.childrenOf(task.id).some(({ status }) => !isFinal(status))) return;
-    await runningTasks.inTurn(task.id, () => this.change(task, { kind: "dismissed" }));
+    await runningTasks.runExclusive(task.id, () => this.change(task, { kind: "dismissed" }));
   }
 
   /** Whether the agent that started it, or any ancestor, has ended. */

@@ -141,7 +141,7 @@ export class Notifications {
   async #confirm(task: TaskRecord, how: { by: "notice" | "read"; toolCallId?: string }): Promise<void> {
     const { journal, runningTasks } = this.#parts;
     const { notice } = task;
-    await runningTasks.inTurn(task.id, async () => {
+    await runningTasks.runExclusive(task.id, async () => {
       // Another call may have read it meanwhile, or the task has resumed.
       if (!notice || task.notice !== notice) return;
       const { to, turn } = notice;

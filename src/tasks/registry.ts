@@ -175,7 +175,7 @@ export class Registry {
     const task = this.#fold.get(id);
     const canBe = (): boolean => task?.mode === "sync" && task.parentId === undefined && !isAtRest(task.status);
     if (!task || !canBe()) return false;
-    return this.#runningTasks.inTurn(id, async () => {
+    return this.#runningTasks.runExclusive(id, async () => {
       if (!canBe()) return false;
       await this.#journal.keep("troupe.task_promoted", { taskId: id }, () => task.mode === "background");
       return true;

@@ -58,7 +58,7 @@ export class RunningTasks {
   }
 
   /** Runs decisions about one task one at a time, in the order requested. */
-  inTurn<T>(id: string, work: () => Promise<T>): Promise<T> {
+  runExclusive<T>(id: string, work: () => Promise<T>): Promise<T> {
     const before = this.#queues.get(id);
     const result = before ? before.then(work) : work();
     const done = result.then(

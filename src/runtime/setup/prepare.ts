@@ -11,7 +11,7 @@ import { compactionOptions } from "../../session/compaction/compaction-options.t
 import { workSnapshot } from "../../session/compaction/work-snapshot.ts";
 import type { ScheduleRegistry } from "../../session/modes/schedules.ts";
 import type { Session, SessionOptions } from "../../session/session.ts";
-import { inTurn } from "../../session/turn/in-turn.ts";
+import { runAll } from "../../session/turn/run-all.ts";
 import type { SessionLog } from "../../store/store.ts";
 import { lateFactories } from "../agents/late-factories.ts";
 import { LiveAgents } from "../agents/live-agents.ts";
@@ -187,7 +187,7 @@ function callbacks({ tracing }: SessionSetup, built: BuiltParts, late: LateParts
       agents?.watch();
       context.look();
     },
-    onEnd: () => inTurn([() => factories?.close(), () => memory?.close()]),
+    onEnd: () => runAll([() => factories?.close(), () => memory?.close()]),
     onClose: () => end({ ...built, ...late }).finally(() => tracing?.ended()),
   };
 }
@@ -292,7 +292,7 @@ async function end(
 ) {
   const { schedules, tracker, backends, agentChoice, agents, mcp, board, carrier } = what;
   schedules?.dispose();
-  await inTurn([
+  await runAll([
     () => backends.shells.closeAll(),
     () => agents?.close(),
     () => agentChoice.close(),

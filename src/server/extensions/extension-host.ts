@@ -82,7 +82,7 @@ export class ExtensionHost {
     const place = this.#ports.port()?.place;
     if (place === this.#place) return;
     this.#place = place;
-    void this.#inTurn(() => this.#reload());
+    void this.#runExclusive(() => this.#reload());
   }
 
   /** Resolves when each has joined or failed. The wait is bounded, and each extension causes it only once. */
@@ -103,12 +103,12 @@ export class ExtensionHost {
 
   async reload(): Promise<void> {
     this.#requirePort();
-    await this.#inTurn(() => this.#reload({ again: true }));
+    await this.#runExclusive(() => this.#reload({ again: true }));
   }
 
   async setEnabled(id: string, enabled: boolean): Promise<void> {
     this.#requirePort();
-    await this.#inTurn(async () => {
+    await this.#runExclusive(async () => {
       const entry = this.#entries.get(id);
       if (!entry) throw unknown(id);
       this.#switched.set(id, enabled);
@@ -162,7 +162,7 @@ export class ExtensionHost {
 
   async close(): Promise<void> {
     this.#isClosed = true;
-    await this.#inTurn(() => this.#endAll());
+    await this.#runExclusive(() => this.#endAll());
     await Promise.all(this.#ending);
   }
 
@@ -241,7 +241,7 @@ export class ExtensionHost {
   }
 
   /** Runs one operation at a time. A failure does not block the next one. */
-  #inTurn(work: () => Promise<void>): Promise<void> {
+  #runExclusive(work: () => Promise<void>): Promise<void> {
     const done = this.#work.then(work);
     this.#work = done.catch((error: unknown) => {
       if (!this.#isClosed) this.#ports.warn(`Extensions: ${error instanceof Error ? error.message : String(error)}`);

@@ -56,11 +56,11 @@ export interface ConnectionOptions {
   readonly config: McpServerConfig;
   readonly base: OpenBase;
   readonly limits: ConnectionLimits;
-  readonly inTurn: InTurn;
+  readonly withSlot: WithSlot;
 }
 
 /** Runs the work when a connection slot is free; the work can give up the slot for a while. */
-export type InTurn = <T>(work: (stepAside: WhileAsking) => Promise<T>, signal: AbortSignal) => Promise<T>;
+export type WithSlot = <T>(work: (stepAside: WhileAsking) => Promise<T>, signal: AbortSignal) => Promise<T>;
 
 interface Live extends Opened {
   listing: Listing;
@@ -177,10 +177,10 @@ export class Connection {
   }
 
   async #open(): Promise<Live> {
-    const { inTurn, limits, config } = this.#options;
+    const { withSlot, limits, config } = this.#options;
     await this.#waitForRestart();
     const { signal } = this.#stop;
-    return inTurn(async (stepAside) => {
+    return withSlot(async (stepAside) => {
       this.#starts.push(performance.now());
       this.#say({ status: "pending" });
       const slow = setTimeout(() => this.#notice(slowText(config, limits)), limits.slowMs);
