@@ -15,7 +15,7 @@ import { askModel } from "./ask-model.ts";
 import type { LimitReached, PendingTurn, Run } from "./run.ts";
 import { continueCalls, runCalls } from "./run-calls.ts";
 
-export type Outcome =
+export type LoopOutcome =
   | { readonly kind: "done"; readonly answer: string }
   /** `left`: some calls are still pending and can be resumed with the session. */
   | { readonly kind: "aborted"; readonly left?: true }
@@ -23,7 +23,7 @@ export type Outcome =
   | { readonly kind: "limit"; readonly reached: LimitReached };
 
 /** Asks the model and runs its tool calls until it stops. */
-export async function runLoop(run: Run): Promise<Outcome> {
+export async function runLoop(run: Run): Promise<LoopOutcome> {
   let lastEnd: Promise<void> | undefined;
   for (;;) {
     await run.pendingMessages.deliver(run.emit);
@@ -48,7 +48,7 @@ export async function runLoop(run: Run): Promise<Outcome> {
 }
 
 /** Resumes the pending calls of an earlier process, then continues as `runLoop`. */
-export async function continueLoop(turn: PendingTurn, run: Run): Promise<Outcome> {
+export async function continueLoop(turn: PendingTurn, run: Run): Promise<LoopOutcome> {
   const next = await continueCalls(turn, run);
   if (next === "left") return { kind: "aborted", left: true };
   await run.emit("assistant.turn_end", { turnId: turn.turnId, model: run.model });

@@ -1,4 +1,4 @@
-import type { Outcome } from "../../loop/loop.ts";
+import type { LoopOutcome } from "../../loop/loop.ts";
 import type { PendingTurn, Run } from "../../loop/run.ts";
 import type { EventData } from "../../protocol/event.ts";
 import { offerMoreCredits } from "../budget/credits.ts";
@@ -80,7 +80,7 @@ export class Attempts {
   }
 
   /** Returns the final outcome, or undefined if another attempt follows. */
-  async judge(outcome: Outcome): Promise<Outcome | undefined> {
+  async judge(outcome: LoopOutcome): Promise<LoopOutcome | undefined> {
     const { settings, hooks, emit, budget, broker, modelSwitch } = this.#parts;
     const signal = this.#signal;
     if (await isRetried(outcome, { hooks, emit, signal, retries: this.#retries++ })) return undefined;
