@@ -13,7 +13,7 @@ import { readSmallFile } from "../lib/node/small-file.ts";
 import { type ItemTrust, type PinnedItem, shownFacts } from "../lib/pinned-item.ts";
 import { quotedLine } from "../lib/quoting.ts";
 import { TroupeError } from "../protocol/errors.ts";
-import type { Notice } from "./catalog.ts";
+import type { CatalogNotice } from "./catalog.ts";
 import type { Plugin } from "./plugins/plugins.ts";
 
 export interface FoundExtension {
@@ -39,7 +39,7 @@ interface ExtensionWishes {
 export interface ExtensionsFound {
   readonly extensions: readonly FoundExtension[];
   /** Extensions left out, and why. */
-  readonly notices: readonly Notice[];
+  readonly notices: readonly CatalogNotice[];
 }
 
 export interface ExtensionPlaces {
@@ -61,7 +61,7 @@ const MAX_EXTENSIONS = 50;
 
 /** Returns extensions in start order. A project's extension replaces the user's own of the same name. */
 export async function findExtensions(places: ExtensionPlaces): Promise<ExtensionsFound> {
-  const notices: Notice[] = [];
+  const notices: CatalogNotice[] = [];
   const note = (message: string): void => void notices.push({ kind: "extension", message });
   const project = await approved(extensionsIn(join(places.root, PROJECT_EXTENSIONS), "project", note), places, note);
   const own = extensionsIn(join(places.stateRoot, "extensions"), "user", note).filter(

@@ -18,7 +18,7 @@ import { Activations } from "./activations.ts";
 import { Journal } from "./journal.ts";
 import { lendSlot } from "./lending.ts";
 import { Mailbox, refused } from "./mailbox.ts";
-import type { Notice } from "./notices.ts";
+import type { TaskNotice } from "./notices.ts";
 import { Notifications } from "./notifications.ts";
 import type { NewTask, Reader, RegistryOptions, WaitEnd, WaitOptions } from "./ports.ts";
 import { RunningTasks } from "./running-tasks.ts";
@@ -287,7 +287,7 @@ export class Registry {
   }
 
   /** Returns the notices that this agent (undefined: the main agent) must read before its next request. */
-  notices(parentId: string | undefined): readonly Notice[] {
+  notices(parentId: string | undefined): readonly TaskNotice[] {
     return this.#notifications.due(parentId);
   }
 

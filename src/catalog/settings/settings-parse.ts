@@ -2,7 +2,7 @@
 import { isObject, type Json } from "../../lib/json.ts";
 import { clip, nearest } from "../../lib/text.ts";
 import { TroupeError } from "../../protocol/errors.ts";
-import { boundedNotices, MAX_NOTICES, type Notice } from "../catalog.ts";
+import { boundedNotices, MAX_NOTICES, type CatalogNotice } from "../catalog.ts";
 import { JsoncError, type JsonNode, lineOf, parseJsonc } from "./settings-jsonc.ts";
 import { knownNames, type Settings, SettingsSchema } from "./settings-schema.ts";
 
@@ -11,7 +11,7 @@ export interface ParsedSettings {
   /** Returns the file and line of the value at this path. */
   place(...path: readonly (string | number)[]): { readonly name: string; readonly line: number };
   /** One notice for every unknown name. */
-  readonly unknown: readonly Notice[];
+  readonly unknown: readonly CatalogNotice[];
 }
 
 type Step = string | number;
@@ -59,7 +59,7 @@ function wrong(root: JsonNode, path: string, steps: readonly Step[], message: st
   return new TroupeError("configuration", `${path}:${lineOf(root, steps)}: ${field}: ${message}`);
 }
 
-function unknownName(steps: readonly Step[], place: string, known: readonly string[]): Notice {
+function unknownName(steps: readonly Step[], place: string, known: readonly string[]): CatalogNotice {
   const name = String(steps.at(-1));
   const guess = name.length > 60 ? undefined : nearest(name, known);
   const hint = guess === undefined ? "" : ` Did you mean "${guess}"?`;

@@ -29,7 +29,7 @@ import type { RunSettings } from "../run-settings.ts";
 import type { SessionOptions } from "../session-options.ts";
 import { transcriptOf } from "../transcript.ts";
 import { sessionHooks } from "../turn/hooked-calls.ts";
-import type { Notice } from "../turn/pending-messages.ts";
+import type { SystemNotice } from "../turn/pending-messages.ts";
 import { AgentActivations, type AgentFacts } from "./agent-activations.ts";
 import type { AgentPoolOptions } from "./agent-pool-options.ts";
 import { type AgentSetup, type OutputCheck, runAgentTurn } from "./agent-run.ts";
@@ -47,7 +47,7 @@ interface AgentPoolParts {
   readonly broker: Broker;
   readonly hooks: Hooks | undefined;
   /** Called with a notice for the main agent. */
-  onNotice(notice: Notice, how: { take(): boolean; wakes: boolean }): void;
+  onNotice(notice: SystemNotice, how: { take(): boolean; wakes: boolean }): void;
   /** Called when a task changes. */
   onChange(): void;
   onDefect(error: unknown): void;
@@ -320,7 +320,7 @@ export function sessionAgents(
   options: AgentPoolOptions,
   session: Omit<AgentPoolParts, "options" | "settings" | "onNotice" | "onDefect"> & {
     readonly settings: SessionOptions;
-    notify(notice: Notice, how: { take(): boolean; wakes: boolean }): void;
+    notify(notice: SystemNotice, how: { take(): boolean; wakes: boolean }): void;
   },
 ): AgentPool {
   const { settings, notify, ...rest } = session;

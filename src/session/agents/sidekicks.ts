@@ -18,7 +18,7 @@ import { Conversation } from "../conversation.ts";
 import type { EventLog } from "../event-log.ts";
 import { closeOpen } from "../recover.ts";
 import type { RunSettings } from "../run-settings.ts";
-import type { Notice } from "../turn/pending-messages.ts";
+import type { SystemNotice } from "../turn/pending-messages.ts";
 import type { Actor, AgentSetup } from "./agent-run.ts";
 import { entryNotice, InboxEntries } from "./inbox-entries.ts";
 import { isSidekickId } from "./sidekick-id.ts";
@@ -45,7 +45,7 @@ export interface SidekickParts {
   readonly budget: Budget;
   readonly hooks: Hooks | undefined;
   /** Passes on a notice that the main agent reads with its next input. Never wakes it. */
-  onNotice(notice: Notice, take: () => boolean): void;
+  onNotice(notice: SystemNotice, take: () => boolean): void;
 }
 
 /** The event that a sidekick looks into. */

@@ -10,7 +10,13 @@ import type { ModeState } from "../modes/mode-state.ts";
 import type { SessionOptions } from "../session-options.ts";
 import { IdleMonitor } from "./idle-monitor.ts";
 import { OutcomeWaiters } from "./outcome-waiters.ts";
-import { type Incoming, incoming, type Notice, type PendingMessages, type SendOptions } from "./pending-messages.ts";
+import {
+  type Incoming,
+  incoming,
+  type SystemNotice,
+  type PendingMessages,
+  type SendOptions,
+} from "./pending-messages.ts";
 import { QueueEditor } from "./queue-editor.ts";
 import type { Acceptance, Outcome, TurnRunner } from "./turn-runner.ts";
 
@@ -175,7 +181,7 @@ export class MessageQueue {
   }
 
   /** Sends the agent a notice that no user typed: before its next model call, or by waking an idle agent. */
-  notify(notice: Notice, options: { wakes?: boolean; take?: () => boolean } = {}): void {
+  notify(notice: SystemNotice, options: { wakes?: boolean; take?: () => boolean } = {}): void {
     if (this.#isClosing) return;
     this.#parts.pending.notify(notice, options);
     if (options.wakes !== false) this.#working ??= this.#work();

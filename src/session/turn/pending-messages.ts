@@ -10,7 +10,7 @@ import type { Attachment, Emit, EventData, SessionEvent } from "../../protocol/e
 type UserMessage = EventData<"user.message">;
 
 /** A message to the agent that no user typed. */
-export type Notice = EventData<"system.notification">;
+export type SystemNotice = EventData<"system.notification">;
 
 /** A message on its way to the agent. */
 export interface Incoming {
@@ -30,7 +30,7 @@ export interface Incoming {
   /** Set for a message of an earlier process: the rules to rebuild. */
   readonly rules?: KeptRules;
   /** Set for a notice that woke the agent: there is no user message then. */
-  readonly notice?: Notice;
+  readonly notice?: SystemNotice;
 }
 
 /** Structured output, in the wire's format. */
@@ -76,7 +76,7 @@ export interface SendOptions {
 }
 
 interface PendingNotice {
-  readonly notice: Notice;
+  readonly notice: SystemNotice;
   /** Whether it wakes an idle agent. */
   readonly wakes: boolean;
   /** Called right before it is emitted. Returns false if it is no longer needed. */
@@ -171,7 +171,7 @@ export class PendingMessages {
   }
 
   /** Adds a notice. One that does not wake the agent is read with its next input. */
-  notify(notice: Notice, { wakes = true, take = () => true }: Partial<Omit<PendingNotice, "notice">> = {}): void {
+  notify(notice: SystemNotice, { wakes = true, take = () => true }: Partial<Omit<PendingNotice, "notice">> = {}): void {
     this.#notices.push({ notice, wakes, take });
   }
 
@@ -206,7 +206,7 @@ export class PendingMessages {
     this.#queue.unshift(message);
   }
 
-  #takeWaking(): Notice | undefined {
+  #takeWaking(): SystemNotice | undefined {
     for (;;) {
       const place = this.#notices.findIndex(({ wakes }) => wakes);
       const [next] = place < 0 ? [] : this.#notices.splice(place, 1);
