@@ -105,7 +105,7 @@ const MAX_REPLY_CHARACTERS = 16 * 1024 * 1024;
 
 async function listen(run: Run, turnId: string, request: ModelRequest): Promise<StreamedReply> {
   const reply: StreamedReply = { ...nothingYet(run), pausedMs: 0, end: { type: "end", stop: "error" } };
-  for await (const event of untilAborted(run.provider.stream(request, run.signal), run.signal)) {
+  for await (const event of eventsUntilAborted(run.provider.stream(request, run.signal), run.signal)) {
     if (reply.content.length + reply.reasoning.length > MAX_REPLY_CHARACTERS) {
       reply.end = { type: "end", stop: "error", error: tooLong(run.provider.id) };
       break;
@@ -160,7 +160,7 @@ async function listen(run: Run, turnId: string, request: ModelRequest): Promise<
 /** Time after which a provider that ignores an abort is abandoned. */
 const ABORT_GRACE_MS = 2_000;
 
-async function* untilAborted(events: AsyncIterable<ModelEvent>, signal: AbortSignal): AsyncGenerator<ModelEvent> {
+async function* eventsUntilAborted(events: AsyncIterable<ModelEvent>, signal: AbortSignal): AsyncGenerator<ModelEvent> {
   const iterator = events[Symbol.asyncIterator]();
   let giveUp: (result: IteratorResult<ModelEvent>) => void = () => undefined;
   let timer: NodeJS.Timeout | undefined;

@@ -31,7 +31,7 @@ import {
   workspacePort,
 } from "./session-ports.ts";
 import { shutdownData } from "./summary.ts";
-import { type SessionHooks, sessionHooks } from "./turn/hooked-calls.ts";
+import { type SessionHooks, bindSessionHooks } from "./turn/hooked-calls.ts";
 import { runAll } from "./turn/run-all.ts";
 import { MessageQueue } from "./turn/message-queue.ts";
 import { PendingMessages, type SendOptions } from "./turn/pending-messages.ts";
@@ -112,7 +112,7 @@ export class Session {
     this.#modes = new ModeState({ events: log.events, mode, onMode, emit: this.#emit });
     this.#broker = newBroker(this.#log, options, { emit: this.#emit, agentMode: () => this.#modes.current });
     const hooks = options.hooks?.(this.#emit);
-    const ownHooks = hooks && sessionHooks(hooks, { sessionId: this.id, cwd: options.cwd });
+    const ownHooks = hooks && bindSessionHooks(hooks, { sessionId: this.id, cwd: options.cwd });
     const { policy, grants, refuses } = options;
     this.permissions = { policy, grants, refuses, hooks: ownHooks };
     this.#pool = options.agentPool && this.#newPool(options.agentPool, hooks);

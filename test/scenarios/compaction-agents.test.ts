@@ -9,7 +9,7 @@ import { Compactions } from "../../src/session/compaction/compaction.ts";
 import { Conversation } from "../../src/session/conversation.ts";
 import { EventLog } from "../../src/session/event-log.ts";
 import { History } from "../../src/session/history.ts";
-import { originOf } from "../../src/session/requests/request-origin.ts";
+import { requestOrigin } from "../../src/session/requests/request-origin.ts";
 import { memoryStore } from "../../src/store/memory.ts";
 import { fauxStamp } from "../../src/testing/faux-stamp.ts";
 import { problemsOf } from "../context/well-formed.ts";
@@ -27,7 +27,7 @@ async function bench(steps: readonly Step[], more: Partial<CompactionPlace> = {}
   const log = new EventLog({ store, stamp, fold, onListenerDefect: () => undefined });
   const compactions = new Compactions({ events: [] });
   const context = compactions.of({
-    ...{ log: store, stamp, hooks: undefined, cacheKey: "session-1", origin: originOf("session-1") },
+    ...{ log: store, stamp, hooks: undefined, cacheKey: "session-1", origin: requestOrigin("session-1") },
     model: { provider: model, providerId: "faux", model: "faux-1", contextWindow: 4_000, costOf: () => 0 },
     shown: { system: "You are on stage.", tools: [big] },
     emit: (type, data) => log.emit(undefined, type, data),

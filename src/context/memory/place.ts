@@ -26,7 +26,7 @@ export function repositoryPlaces(cwd: string, options: { readonly isTrusted: boo
   const path = git?.main ?? folder;
   const byPath: MemoryPlace = { key: `path-${digest(path)}`, label: path };
   const origin =
-    options.isTrusted && git ? originOf(smallText(join(git.common, "config"), MAX_BYTES) ?? "") : undefined;
+    options.isTrusted && git ? originUrlIn(smallText(join(git.common, "config"), MAX_BYTES) ?? "") : undefined;
   return origin === undefined ? [byPath] : [{ key: `origin-${digest(origin)}`, label: origin }, byPath];
 }
 
@@ -65,7 +65,7 @@ function linkedRepository(root: string, entry: string): Repository | undefined {
 }
 
 /** Returns `host/path` of the remote `origin` without credentials, or `undefined` for a local path. */
-export function originOf(config: string): string | undefined {
+export function originUrlIn(config: string): string | undefined {
   const section = config.split(/^\[/m).find((part) => /^remote "origin"\]/.test(part));
   const url = section?.match(/^\s*url\s*=\s*(.+)$/m)?.[1]?.trim() ?? "";
   if (url === "" || isAbsolute(url) || url.startsWith(".") || url.startsWith("file:")) return undefined;

@@ -7,7 +7,7 @@ import { TroupeError } from "../../protocol/errors.ts";
 import { ModelError } from "../model-error.ts";
 import { defineProvider, type ModelEvent, type ModelRequest, type Provider } from "../provider.ts";
 import { type Bounds, defaultBounds, type Endpoint } from "../wire/endpoint.ts";
-import { httpError, networkError, originOf, presentable } from "../wire/wire-error.ts";
+import { httpError, networkError, endpointOrigin, presentable } from "../wire/wire-error.ts";
 import { promptOf, responseFormatOf, toolsOf } from "./ai-sdk-encode.ts";
 import { type ImportModule, importPackage } from "./ai-sdk-load.ts";
 import { partReader } from "./ai-sdk-parts.ts";
@@ -151,7 +151,7 @@ function toModelError(error: unknown, options: AiSdkOptions, apiKey: string | un
     });
   }
   if (details.name === "AI_APICallError" || (error instanceof TypeError && message === "fetch failed")) {
-    return networkError(endpoint, options.baseUrl === undefined ? "its server" : originOf(endpoint), error);
+    return networkError(endpoint, options.baseUrl === undefined ? "its server" : endpointOrigin(endpoint), error);
   }
   const kind = details.name === "AI_LoadAPIKeyError" ? "authentication" : "internal";
   return new ModelError(`${options.id}: ${presentable(message, apiKey === undefined ? [] : [apiKey])}`, {

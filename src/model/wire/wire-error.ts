@@ -189,11 +189,11 @@ function requestHint(endpoint: Endpoint, status: number | undefined): string {
 /** Returns the base URL without credentials and query. */
 function addressOf(endpoint: Endpoint): string {
   const { pathname } = URL.canParse(endpoint.baseUrl) ? new URL(endpoint.baseUrl) : { pathname: "" };
-  return `${originOf(endpoint)}${pathname === "/" ? "" : pathname}`;
+  return `${endpointOrigin(endpoint)}${pathname === "/" ? "" : pathname}`;
 }
 
 /** Returns scheme, host and port, which may be shown. */
-export function originOf(endpoint: Endpoint): string {
+export function endpointOrigin(endpoint: Endpoint): string {
   return URL.canParse(endpoint.baseUrl) ? new URL(endpoint.baseUrl).origin : "(not an address)";
 }
 

@@ -29,7 +29,7 @@ import { promptAndToolsWhenReady } from "./prompt-and-tools.ts";
 import { sessionAgents } from "./session-agents.ts";
 import { contextWatch } from "./session-context.ts";
 import { sessionExtensions } from "./session-extensions.ts";
-import { sessionHooks } from "./session-hooks.ts";
+import { loadSessionHooks } from "./session-hooks.ts";
 import { choiceOf, sessionPrompt, sessionTools } from "./session-prompt.ts";
 import { type SessionRules, sessionRules } from "./session-rules.ts";
 import { sessionSchedules } from "./session-schedules.ts";
@@ -98,7 +98,7 @@ async function buildParts(setup: SessionSetup) {
   const choice = choiceOf(setup, mainAgent, board);
   const skills = sessionSkills(setup, workspace);
   const promptAndTools = await sessionPrompt(setup, { mainAgent, rules, tools, choice, mcp, memory, board, skills });
-  const hooks = await sessionHooks(setup, { workspace, wishes: backends.wishes });
+  const hooks = await loadSessionHooks(setup, { workspace, wishes: backends.wishes });
   const workspaces = sessionWorkspaces(setup, { backends, rules, mcp, board, search });
   const agentPool =
     agents && sessionAgents(setup, { agents, mainAgent, promptAndTools, choice, workspaces, servers, board, memory });

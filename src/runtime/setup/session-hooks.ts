@@ -11,7 +11,7 @@ import type { SessionSetup } from "./session-setup.ts";
 /**
  * Returns a factory for the session's hooks, or undefined if it has none. The code of hooks is loaded only if needed.
  */
-export async function sessionHooks(
+export async function loadSessionHooks(
   { stamp, environment, shared, listener, request }: SessionSetup,
   { workspace, wishes }: { workspace: Workspace; wishes: SandboxWishes },
 ): Promise<((emit: Emit) => Hooks) | undefined> {

@@ -28,7 +28,7 @@ import { type AgentCallbackTask, CallbackTasks } from "../requests/callback-task
 import type { RunSettings } from "../run-settings.ts";
 import type { SessionOptions } from "../session-options.ts";
 import { transcriptOf } from "../transcript.ts";
-import { sessionHooks } from "../turn/hooked-calls.ts";
+import { bindSessionHooks } from "../turn/hooked-calls.ts";
 import type { SystemNotice } from "../turn/pending-messages.ts";
 import { AgentActivations, type AgentFacts } from "./agent-activations.ts";
 import type { AgentPoolOptions } from "./agent-pool-options.ts";
@@ -238,7 +238,7 @@ export class AgentPool {
       conversation,
       emit,
       broker,
-      hooks: hooks && sessionHooks(hooks, place, emit),
+      hooks: hooks && bindSessionHooks(hooks, place, emit),
       signal: io.signal,
       transcriptPath: transcriptOf(settings.log),
       check: await checkOf(task),

@@ -19,7 +19,7 @@ import type { Conversation } from "../conversation.ts";
 import { closeOpen } from "../recover.ts";
 import { Broker } from "../requests/broker.ts";
 import { transcriptOf } from "../transcript.ts";
-import { sessionHooks } from "../turn/hooked-calls.ts";
+import { bindSessionHooks } from "../turn/hooked-calls.ts";
 import { type Actor, type AgentSetup, runAgentTurn } from "./agent-run.ts";
 import messageText from "./sidekick-brief.md";
 import movedText from "./sidekick-moved.md";
@@ -126,7 +126,7 @@ export class SidekickRun implements ActiveSidekick {
         conversation,
         emit: (type, data) => this.#say(type, data),
         broker: this.#broker,
-        hooks: hooks && sessionHooks(hooks, place, emit),
+        hooks: hooks && bindSessionHooks(hooks, place, emit),
         signal: this.#stop.signal,
         transcriptPath: transcriptOf(settings.log),
         priority: "low",

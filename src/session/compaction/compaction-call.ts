@@ -12,7 +12,7 @@ import type { EventData } from "../../protocol/event.ts";
 import type { Message } from "../../protocol/message.ts";
 import { transcriptOf } from "../transcript.ts";
 import type { CompactionPlace } from "./agent-context.ts";
-import { outputRoom, type SummaryReply, summarise } from "./compaction-reply.ts";
+import { outputRoom, type SummaryReply, requestSummary } from "./compaction-reply.ts";
 import type { ContextUsage, Meter } from "./context-usage.ts";
 
 export interface CompactionWish {
@@ -57,7 +57,7 @@ export async function compactOnce(
   const messages = (await history.messages()).slice(0, wish.cut);
   void emit("session.compaction_start", { ...tokens, model: model.model, trigger });
   await tellHooks(place, wish);
-  const reply = await summarise(place, requestOf(messages, services.meter.factor(model), wish), wish.signal);
+  const reply = await requestSummary(place, requestOf(messages, services.meter.factor(model), wish), wish.signal);
   const failed = async (error: string): Promise<CompactionEnd> => {
     await emit("session.compaction_complete", { ...endFacts(place, wish, reply), success: false, error });
     return { success: false, error, started: true };

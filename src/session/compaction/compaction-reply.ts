@@ -35,7 +35,7 @@ export function outputRoom(tokenLimit: number): number {
   return Math.min(MAX_OUTPUT_TOKENS, Math.floor(tokenLimit * OUTPUT_SHARE));
 }
 
-export async function summarise(
+export async function requestSummary(
   place: CompactionPlace,
   request: SummaryRequest,
   signal: AbortSignal,

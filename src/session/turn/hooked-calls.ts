@@ -29,7 +29,7 @@ interface HookPlace {
 }
 
 /** Binds hooks to a session. With `emit`, for a subagent: events of its hooks are emitted as the agent's own. */
-export function sessionHooks(hooks: Hooks, { session, ...place }: HookPlace, emit?: Emit): SessionHooks {
+export function bindSessionHooks(hooks: Hooks, { session, ...place }: HookPlace, emit?: Emit): SessionHooks {
   const sessionId = (point: HookPoint): string => (ABOUT_AGENTS.has(point) ? session : undefined) ?? place.sessionId;
   return {
     has: (point) => hooks.has(point),

@@ -6,7 +6,7 @@ import { TroupeError } from "../../protocol/errors.ts";
 import type { Message } from "../../protocol/message.ts";
 import type { Tool } from "../../tools/tool.ts";
 import { reportUsage } from "../budget/report-usage.ts";
-import { originOf } from "../requests/request-origin.ts";
+import { requestOrigin } from "../requests/request-origin.ts";
 import type { Session } from "../session.ts";
 import { expectedCall } from "./expected-call.ts";
 
@@ -77,7 +77,7 @@ function listen(
     model.maxOutputTokens ?? Number.POSITIVE_INFINITY,
   );
   const request = {
-    ...{ model: model.model, system, tools, messages, sent, cacheKey: id, origin: originOf(id) },
+    ...{ model: model.model, system, tools, messages, sent, cacheKey: id, origin: requestOrigin(id) },
     stream: mainAgent.isStreamed,
     ...(Number.isFinite(most) && { maxOutputTokens: most }),
   };

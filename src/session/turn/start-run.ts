@@ -17,7 +17,7 @@ import type { Broker } from "../requests/broker.ts";
 import { brokerUser } from "../requests/broker-user.ts";
 import { type Permitter, permitter } from "../requests/permit.ts";
 import { readGuard } from "../requests/read-guard.ts";
-import { originOf } from "../requests/request-origin.ts";
+import { requestOrigin } from "../requests/request-origin.ts";
 import type { RunSettings } from "../run-settings.ts";
 import type { PromptAndTools } from "../session-model.ts";
 import { isStreamed } from "../session-model.ts";
@@ -71,7 +71,7 @@ export function startRun(parts: RunParts): Run {
   const around = hookedCalls(parts.hooks);
   const opinion = hookOpinion(parts.hooks);
   const shown = shownOf(parts);
-  const origin = originOf(parts.log.sessionId, parts.agent);
+  const origin = requestOrigin(parts.log.sessionId, parts.agent);
   const context = parts.compactions?.of({ ...parts, shown, origin });
   const request = requestOf(parts, origin);
   const failures = new RepeatedFailures();

@@ -20,10 +20,10 @@ import { modelName } from "../model-selection.ts";
 import { ModelSwitch } from "../model-switch.ts";
 import { closeOpenCalls } from "../recover.ts";
 import type { Broker } from "../requests/broker.ts";
-import { originOf } from "../requests/request-origin.ts";
+import { requestOrigin } from "../requests/request-origin.ts";
 import type { RunSettings } from "../run-settings.ts";
 import type { SessionOptions } from "../session-options.ts";
-import { acceptPrompt, takesTime, untilAborted } from "./accept-prompt.ts";
+import { acceptPrompt, takesTime, settledOrAborted } from "./accept-prompt.ts";
 import { Attempts, type RunRules } from "./attempts.ts";
 import { conclude } from "./conclude.ts";
 import type { SessionHooks } from "./hooked-calls.ts";
@@ -150,7 +150,7 @@ export class TurnRunner {
       shown: promptAndTools,
       ...{ emit, hooks, history },
       cacheKey: log.sessionId,
-      origin: originOf(log.sessionId),
+      origin: requestOrigin(log.sessionId),
       limitReached: () => budget.reached(limits),
       settled: () => undefined,
     });
@@ -160,7 +160,7 @@ export class TurnRunner {
   async callTool(call: ToolCall, signal: AbortSignal): Promise<RequestedEnd> {
     const { settings, emit, hooks, history, broker, agentPool } = this.#parts;
     await this.#parts.log.repair();
-    await untilAborted(settings.promptAndTools.ready?.(signal), signal);
+    await settledOrAborted(settings.promptAndTools.ready?.(signal), signal);
     const run = startRun({
       ...settings,
       ports: { ...settings.ports, ...agentPool },
@@ -241,7 +241,7 @@ export class TurnRunner {
   async #resume(signal: AbortSignal): Promise<Begun> {
     const { settings, emit, preamble } = this.#parts;
     const { promptAndTools, model } = settings;
-    await untilAborted(promptAndTools.ready?.(signal), signal);
+    await settledOrAborted(promptAndTools.ready?.(signal), signal);
     preamble.before(emit, { model: modelName(model), promptAndTools });
     return { rules: await this.#rulesOfLeft() };
   }

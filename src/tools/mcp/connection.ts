@@ -122,7 +122,7 @@ export class Connection {
     this.#opening ??= this.#open().finally(() => {
       this.#opening = undefined;
     });
-    return untilAborted(this.#opening, signal);
+    return rejectWhenAborted(this.#opening, signal);
   }
 
   /** Like `ready`, with a listing made after the server's last change notification. */
@@ -133,7 +133,7 @@ export class Connection {
       this.#relisting ??= this.#relist(live).finally(() => {
         this.#relisting = undefined;
       });
-      await untilAborted(this.#relisting, signal);
+      await rejectWhenAborted(this.#relisting, signal);
     }
     throw this.#error("changes its tools faster than they can be listed, so the tool was not called.");
   }
@@ -386,7 +386,7 @@ function messageOf(error: unknown): string {
   return error.cause instanceof Error ? `${error.message} (${error.cause.message})` : error.message;
 }
 
-function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+function rejectWhenAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const stop = (): void => reject(signal.reason);
     signal.addEventListener("abort", stop, { once: true });

@@ -3,7 +3,7 @@ import { setImmediate as nextTask } from "node:timers/promises";
 import { ModelError } from "../../model-error.ts";
 import { limits } from "../limits.ts";
 import type { Bounds } from "../endpoint.ts";
-import { httpError, networkError, originOf, protocolError } from "../wire-error.ts";
+import { httpError, networkError, endpointOrigin, protocolError } from "../wire-error.ts";
 import { addressOf, boundsFor, type Post, secretsOf, signInHeaders } from "./http-request.ts";
 import type { Answer } from "./transport.ts";
 
@@ -43,7 +43,7 @@ export class Exchange {
   async open(): Promise<void> {
     const { endpoint, signal } = this.#options;
     const { connectMs, idleMs, totalMs } = this.#bounds;
-    const origin = originOf(endpoint);
+    const origin = endpointOrigin(endpoint);
     signal.throwIfAborted();
     signal.addEventListener("abort", this.#onAbort, { once: true });
     this.#total = setTimeout(() => this.#timeOut(`the call took longer than ${seconds(totalMs)}`), totalMs);
@@ -177,7 +177,7 @@ export class Exchange {
   #reason(cause: unknown): unknown {
     if (this.#failure) return this.#failure.error;
     if (cause instanceof ModelError) return cause;
-    return networkError(this.#options.endpoint, originOf(this.#options.endpoint), cause);
+    return networkError(this.#options.endpoint, endpointOrigin(this.#options.endpoint), cause);
   }
 
   #timeOut(what: string): void {
