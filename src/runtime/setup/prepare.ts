@@ -156,7 +156,7 @@ function optionsOf(setup: SessionSetup, built: BuiltParts, late: LateParts): Ses
       memory,
       joining: extensions && request.client?.program?.ready,
     }),
-    ports: built.places.mainPorts,
+    ports: built.workspaces.mainPorts,
     searchModel: search.model,
     commandRules: async (kept) => (await import("../submit.ts")).rulesFrom(await listener.opened, kept),
     ...defined({ hooks: built.hooks, agentPool: built.agentPool, settle: board?.consolidating?.settle }),

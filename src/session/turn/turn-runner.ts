@@ -3,7 +3,7 @@
  * concluding with an outcome. `TurnRunner` is its main part.
  */
 import type { Redactor } from "../../lib/redact/redact.ts";
-import { continueLoop, type LoopOutcome as LoopOutcome, runLoop } from "../../loop/loop.ts";
+import { continueLoop, type LoopOutcome, runLoop } from "../../loop/loop.ts";
 import type { PendingTurn } from "../../loop/run.ts";
 import { type RequestedEnd, runRequestedCall } from "../../loop/run-calls.ts";
 import { TroupeError } from "../../protocol/errors.ts";
