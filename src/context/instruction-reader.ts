@@ -8,7 +8,7 @@ import { isInside, type Opened, openForReading, PathError } from "../lib/node/pa
 import { quoted } from "../lib/quoting.ts";
 import { clip, sanitise } from "../lib/text.ts";
 import { importedPaths, isHidden } from "./instruction-imports.ts";
-import { exists } from "./instruction-places.ts";
+import { exists } from "./instruction-files.ts";
 
 /** The origin of a text: the user's (state root or a named folder), or the project's, by location. */
 export type InstructionScope = "user" | "directory" | "repository" | "working-directory";

@@ -9,7 +9,7 @@ import { plural, sanitise } from "../lib/text.ts";
 import type { WorkingDirectory } from "../protocol/event.ts";
 import { blockOf, byteLength } from "./instruction-block.ts";
 import { NestedInstructions } from "./instruction-nested.ts";
-import { exists, filesBelow, filesOf, levelsBetween } from "./instruction-places.ts";
+import { exists, filesBelow, filesOf, levelsBetween } from "./instruction-files.ts";
 import {
   type FoundFile,
   InstructionReader,
@@ -100,7 +100,7 @@ export async function readInstructions(request: InstructionRequest): Promise<Ins
   };
 }
 
-interface Place {
+interface InstructionContext {
   readonly cwd: string;
   readonly root: string;
   readonly mayRead?: (path: string) => boolean;
@@ -109,14 +109,14 @@ interface Place {
 
 /** Collects texts and rules in prompt order. */
 class Gathering {
-  readonly place: Place;
+  readonly context: InstructionContext;
   readonly reader: InstructionReader;
   readonly texts: InstructionText[] = [];
   readonly rules: ScopedRule[] = [];
 
-  constructor(place: Place) {
-    this.place = place;
-    this.reader = new InstructionReader(place);
+  constructor(context: InstructionContext) {
+    this.context = context;
+    this.reader = new InstructionReader(context);
   }
 
   async addFile(found: FoundFile): Promise<void> {
@@ -127,7 +127,7 @@ class Gathering {
   /** Adds a rule. A rule for certain files is only referenced; its globs are relative to `base`. */
   async addRule(found: FoundFile, base: string): Promise<void> {
     const text = await this.reader.read(found);
-    const rule = text && scopedRule(text, base, this.place.onNotice);
+    const rule = text && scopedRule(text, base, this.context.onNotice);
     if (rule !== undefined) this.rules.push(rule);
     else if (text !== undefined) await this.#add(text);
   }
@@ -139,7 +139,7 @@ class Gathering {
 }
 
 async function gatherPersons(gathering: Gathering, request: InstructionRequest): Promise<void> {
-  const { onNotice, root } = gathering.place;
+  const { onNotice, root } = gathering.context;
   const own = (path: string): FoundFile => ({ path, scope: "user", roots: [], importRoot: request.stateRoot });
   for (const name of ["copilot-instructions.md", "instructions.md"]) {
     const path = join(request.stateRoot, name);
@@ -184,7 +184,7 @@ function directoriesIn(
 }
 
 async function gatherProjects(gathering: Gathering, levels: readonly string[]): Promise<void> {
-  const { root, onNotice } = gathering.place;
+  const { root, onNotice } = gathering.context;
   const roots = [root];
   for (const level of levels) {
     const scope = level === root ? "repository" : "working-directory";

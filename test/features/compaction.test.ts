@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import type { Board } from "../../src/context/board/board.ts";
 import { openBoard } from "../../src/context/board/open.ts";
-import { boardKey } from "../../src/context/board/place.ts";
+import { boardKey } from "../../src/context/board/board-key.ts";
 import { deferred } from "../../src/lib/deferred.ts";
 import { forAgent, type PlainStep } from "../../src/model/faux/faux-plan.ts";
 import { calls, says, stalls } from "../../src/model/faux/faux-step.ts";

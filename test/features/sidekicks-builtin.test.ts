@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import type { Board } from "../../src/context/board/board.ts";
 import { openBoard } from "../../src/context/board/open.ts";
-import { boardKey } from "../../src/context/board/place.ts";
+import { boardKey } from "../../src/context/board/board-key.ts";
 import { injectedMemory } from "../../src/context/memory/injected.ts";
 import { forAgent, type PlainStep } from "../../src/model/faux/faux-plan.ts";
 import { calls, says } from "../../src/model/faux/faux-step.ts";

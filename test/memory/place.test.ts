@@ -1,12 +1,12 @@
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { originUrlIn, repositoryPlaces } from "../../src/context/memory/place.ts";
+import { originUrlIn, repositorySpaces } from "../../src/context/memory/space.ts";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
 import { accepted, localAt, putFile, putRepository, toldAt } from "./support.ts";
 
 const keys = (folder: string, isTrusted = false): string[] =>
-  repositoryPlaces(folder, { isTrusted }).map(({ key }) => key);
+  repositorySpaces(folder, { isTrusted }).map(({ key }) => key);
 
 test("folders of one repository share their memory, and other repositories do not", async () => {
   await using folder = await tempFolder();

@@ -6,7 +6,7 @@ import { DatabaseSync } from "@photostructure/sqlite";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Board, BoardRow } from "../../src/context/board/board.ts";
 import { openBoard } from "../../src/context/board/open.ts";
-import { boardKey } from "../../src/context/board/place.ts";
+import { boardKey } from "../../src/context/board/board-key.ts";
 import { createRuntime } from "../../src/runtime/runtime.ts";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
 import { buildProgram, type Ended, run } from "../board/build.ts";

@@ -117,10 +117,10 @@ async function show({ given, words, journals, around }: Request): Promise<void> 
   const [id] = requireWords(words, "show <id>", { most: 1 });
   const { journal, fact } = find(journals, id ?? "");
   const history: HistoryEntry[] = historyOf(fact.id, journal.read());
-  const { place } = journal;
+  const { space } = journal;
   const text = wantsJson(given)
     ? `${JSON.stringify({ ...fact, history }, null, 2)}\n`
-    : factDetails(fact, history, { label: place.label, now: around.ports.stamp.now() });
+    : factDetails(fact, history, { label: space.label, now: around.ports.stamp.now() });
   await around.print(text);
 }
 

@@ -79,15 +79,15 @@ export async function loadSkill(
 function withArguments(text: string, request: string): { body: string; takesRequest: boolean } {
   const words = request.split(/\s+/).filter(Boolean);
   const used = new Set<number>();
-  const hasPlaces = /(?<!\\)\$(?:ARGUMENTS\b|1(?!\w|\.\d))/.test(text.replace(/\bawk\b.*/g, ""));
+  const hasArguments = /(?<!\\)\$(?:ARGUMENTS\b|1(?!\w|\.\d))/.test(text.replace(/\bawk\b.*/g, ""));
   const fill = (part: string, pattern: RegExp): string =>
     part.replace(pattern, (found: string) => {
       if (found.startsWith("\\")) return found.slice(1);
-      const place = Number(found.slice(1)) - 1;
-      for (const index of found === "$ARGUMENTS" ? words.keys() : [place]) used.add(index);
-      return found === "$ARGUMENTS" ? request : (words[place] ?? "");
+      const argumentIndex = Number(found.slice(1)) - 1;
+      for (const index of found === "$ARGUMENTS" ? words.keys() : [argumentIndex]) used.add(index);
+      return found === "$ARGUMENTS" ? request : (words[argumentIndex] ?? "");
     });
-  const everything = hasPlaces ? /\\?\$(?:ARGUMENTS\b|[1-9](?!\w|\.\d))/g : WHOLE_REQUEST;
+  const everything = hasArguments ? /\\?\$(?:ARGUMENTS\b|[1-9](?!\w|\.\d))/g : WHOLE_REQUEST;
   const parts = text.split(/(\bawk\b.*)/);
   const body = parts.map((part, index) => fill(part, index % 2 === 1 ? WHOLE_REQUEST : everything)).join("");
   return { body, takesRequest: used.size > 0 && words.every((_, index) => used.has(index)) };

@@ -3,7 +3,7 @@ import { MEMORY_AGENT } from "../../agents/agent.ts";
 import type { Board } from "../../context/board/board.ts";
 import { EvidenceFold, type SessionEvidence } from "../../context/board/evidence.ts";
 import { openBoard } from "../../context/board/open.ts";
-import { boardKey } from "../../context/board/place.ts";
+import { boardKey } from "../../context/board/board-key.ts";
 import type { Redactor } from "../../lib/redact/redact.ts";
 import type { SessionEvent } from "../../protocol/event.ts";
 import { eventsOf } from "../../session/event-log.ts";

@@ -7,24 +7,24 @@ import { realpathSync, statSync } from "node:fs";
 import { basename, dirname, isAbsolute, join, resolve } from "node:path";
 import { smallText } from "../../lib/node/small-file.ts";
 
-export interface MemoryPlace {
+export interface MemorySpace {
   /** The file name. Stable across restarts. */
   readonly key: string;
   /** The name for the user. */
   readonly label: string;
 }
 
-export const userPlace: MemoryPlace = { key: "user", label: "you, in all repositories" };
+export const userSpace: MemorySpace = { key: "user", label: "you, in all repositories" };
 
 /**
  * Returns the places of a folder. New facts go to the first. Without trust there is only the path of the repository,
  * shared by its linked work trees. With trust the origin comes first, shared by all clones, then the path.
  */
-export function repositoryPlaces(cwd: string, options: { readonly isTrusted: boolean }): readonly MemoryPlace[] {
+export function repositorySpaces(cwd: string, options: { readonly isTrusted: boolean }): readonly MemorySpace[] {
   const folder = realpathSync(cwd);
   const git = findRepository(folder);
   const path = git?.main ?? folder;
-  const byPath: MemoryPlace = { key: `path-${digest(path)}`, label: path };
+  const byPath: MemorySpace = { key: `path-${digest(path)}`, label: path };
   const origin =
     options.isTrusted && git ? originUrlIn(smallText(join(git.common, "config"), MAX_BYTES) ?? "") : undefined;
   return origin === undefined ? [byPath] : [{ key: `origin-${digest(origin)}`, label: origin }, byPath];
