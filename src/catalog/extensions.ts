@@ -42,7 +42,7 @@ export interface ExtensionsFound {
   readonly notices: readonly CatalogNotice[];
 }
 
-export interface ExtensionPlaces {
+export interface ExtensionSearchPaths {
   /** The root of the project. */
   readonly root: string;
   readonly stateRoot: string;
@@ -60,14 +60,18 @@ const MAX_ENTRIES = 1000;
 const MAX_EXTENSIONS = 50;
 
 /** Returns extensions in start order. A project's extension replaces the user's own of the same name. */
-export async function findExtensions(places: ExtensionPlaces): Promise<ExtensionsFound> {
+export async function findExtensions(searchPaths: ExtensionSearchPaths): Promise<ExtensionsFound> {
   const notices: CatalogNotice[] = [];
   const note = (message: string): void => void notices.push({ kind: "extension", message });
-  const project = await approved(extensionsIn(join(places.root, PROJECT_EXTENSIONS), "project", note), places, note);
-  const own = extensionsIn(join(places.stateRoot, "extensions"), "user", note).filter(
+  const project = await approved(
+    extensionsIn(join(searchPaths.root, PROJECT_EXTENSIONS), "project", note),
+    searchPaths,
+    note,
+  );
+  const own = extensionsIn(join(searchPaths.stateRoot, "extensions"), "user", note).filter(
     ({ name }) => !project.some((other) => other.name === name),
   );
-  const plugged = places.plugins.flatMap((plugin) => {
+  const plugged = searchPaths.plugins.flatMap((plugin) => {
     const found = extensionsIn(join(plugin.root, "extensions"), "plugin", note);
     return found.map((one) => ({ ...one, id: `plugin:${plugin.name}:${one.name}`, pluginName: plugin.name }));
   });
@@ -132,13 +136,13 @@ function readManifest(folder: string): ExtensionWishes {
 
 async function approved(
   found: readonly FoundExtension[],
-  places: ExtensionPlaces,
+  searchPaths: ExtensionSearchPaths,
   note: (message: string) => void,
 ): Promise<FoundExtension[]> {
-  if (places.isVouchedFor) return [...found];
+  if (searchPaths.isVouchedFor) return [...found];
   const used: FoundExtension[] = [];
   for (const extension of found) {
-    const checked = await wishesOf(extension, places);
+    const checked = await wishesOf(extension, searchPaths);
     if (typeof checked === "object") used.push({ ...extension, scope: "project", wishes: checked });
     else note(`The extension ${extension.name} of this folder was not started: ${checked}`);
   }
@@ -146,7 +150,10 @@ async function approved(
 }
 
 /** Returns the approved manifest values, or the reason why the extension must not run. */
-async function wishesOf({ name, path }: FoundExtension, { check }: ExtensionPlaces): Promise<ExtensionWishes | string> {
+async function wishesOf(
+  { name, path }: FoundExtension,
+  { check }: ExtensionSearchPaths,
+): Promise<ExtensionWishes | string> {
   const folder = dirname(path);
   try {
     const { digest, files } = await digestFolder(folder, { root: folder, what: `extension ${name}` });

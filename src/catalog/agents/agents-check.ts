@@ -5,7 +5,7 @@ import { TroupeError } from "../../protocol/errors.ts";
 import type { AgentSources } from "./agents.ts";
 import { loadAgents } from "./agents.ts";
 import { agentNotices } from "./agents-notice.ts";
-import { type AgentFile, agentFiles, agentId, agentLocations } from "./agents-places.ts";
+import { type AgentFile, agentFiles, agentId, agentLocations } from "./agents-locations.ts";
 import { readAgentFile } from "./agents-read.ts";
 
 export interface Finding {

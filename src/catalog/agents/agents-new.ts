@@ -7,7 +7,7 @@ import { clip } from "../../lib/text.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import { type AgentSources, loadAgents } from "./agents.ts";
 import template from "./agents-new.md";
-import { PROJECT_FOLDERS, userFolder } from "./agents-places.ts";
+import { PROJECT_FOLDERS, userFolder } from "./agents-locations.ts";
 
 export interface NewAgent {
   readonly name: string;

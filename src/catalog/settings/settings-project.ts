@@ -83,7 +83,7 @@ export function ignoredKeys(base: Settings, file: ProjectFile): readonly Catalog
     if (ADDING.includes(name) || ELSEWHERE.includes(name)) return [];
     const isCompared = COMPARED.includes(name);
     if (isCompared && !isLooser(base, file.settings, name)) return [];
-    const { name: path, line } = file.place(...name.split("."));
+    const { name: path, line } = file.positionOf(...name.split("."));
     const reason = isCompared
       ? "a project can make this stricter, not looser"
       : "a project can only deny more; this belongs in your own settings or flags";

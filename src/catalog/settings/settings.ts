@@ -174,12 +174,12 @@ function withDefaultParts(own: Settings, defaults: Settings = {}): Settings {
   };
 }
 
-function rulesOf({ scope, place }: Pick<Source, "scope" | "place">, settings: Settings): SettingsRule[] {
+function rulesOf({ scope, positionOf }: Pick<Source, "scope" | "positionOf">, settings: Settings): SettingsRule[] {
   const rules = (effect: SettingsRule["effect"], list: readonly string[] = []): SettingsRule[] =>
-    list.map((text, index) => ({ text, effect, scope, source: place("permissions", effect, index) }));
+    list.map((text, index) => ({ text, effect, scope, source: positionOf("permissions", effect, index) }));
   const urls = (effect: "allow" | "deny", list: readonly string[] = []): SettingsRule[] =>
     list.map((address, index) => {
-      const source = place(effect === "allow" ? "allowedUrls" : "deniedUrls", index);
+      const source = positionOf(effect === "allow" ? "allowedUrls" : "deniedUrls", index);
       return { text: `url(${address})`, effect, scope, source };
     });
   return [
@@ -192,10 +192,10 @@ function rulesOf({ scope, place }: Pick<Source, "scope" | "place">, settings: Se
 }
 
 function raw(key: "hooks" | "mcpServers", sources: readonly Source[]): RawSetting[] {
-  return sources.flatMap(({ settings, scope, folder, place }) => {
+  return sources.flatMap(({ settings, scope, folder, positionOf }) => {
     const value = settings[key];
     if (value === undefined) return [];
-    const { name, line } = place(key);
+    const { name, line } = positionOf(key);
     return [{ scope, file: name, line, folder, value }];
   });
 }

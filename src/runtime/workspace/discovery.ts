@@ -2,7 +2,7 @@
 
 import { homedir } from "node:os";
 import { join } from "node:path";
-import { agentLocations } from "../../catalog/agents/agents-places.ts";
+import { agentLocations } from "../../catalog/agents/agents-locations.ts";
 import { loadSettings } from "../../catalog/settings/settings.ts";
 import { changeSettings, type SettingsObject } from "../../catalog/settings/settings-change.ts";
 import { SettingsSchema } from "../../catalog/settings/settings-schema.ts";
