@@ -238,26 +238,26 @@ export class Conversation {
         : -1;
     const asked = this.#entries.findLastIndex((entry) => orderOf(message.toolCallId, entry) >= 0);
     const order = orderOf(message.toolCallId);
-    let place = asked + 1;
-    for (let next = this.#entries[place]?.message; next?.role === "tool"; next = this.#entries[place]?.message) {
+    let index = asked + 1;
+    for (let next = this.#entries[index]?.message; next?.role === "tool"; next = this.#entries[index]?.message) {
       if (orderOf(next.toolCallId) > order) break;
-      place++;
+      index++;
     }
-    if (place < this.#entries.length) this.#version++;
-    this.#entries.splice(place, 0, { message, assets });
+    if (index < this.#entries.length) this.#version++;
+    this.#entries.splice(index, 0, { message, assets });
   }
 
   /** Replaces the arguments of a call by those it ran with, so that the result matches them. */
   #changeCall({ toolCallId, arguments: given }: EventData<"troupe.call_changed">): void {
     const asks = ({ message }: Entry): boolean =>
       message.role === "assistant" && message.calls.some((call) => call.toolCallId === toolCallId);
-    const place = this.#entries.findLastIndex(asks);
-    const entry = this.#entries[place];
+    const index = this.#entries.findLastIndex(asks);
+    const entry = this.#entries[index];
     if (entry?.message.role !== "assistant") return;
     const calls = entry.message.calls.map((call) =>
       call.toolCallId === toolCallId ? { ...call, arguments: given } : call,
     );
-    this.#entries[place] = { ...entry, message: { ...entry.message, calls } };
+    this.#entries[index] = { ...entry, message: { ...entry.message, calls } };
     this.#version++;
   }
 

@@ -4,7 +4,7 @@ import { fauxModel } from "../../src/model/faux/faux-model.ts";
 import { forAgent, type Step } from "../../src/model/faux/faux-plan.ts";
 import { calls, says, stalls } from "../../src/model/faux/faux-step.ts";
 import type { SessionEvent } from "../../src/protocol/event.ts";
-import type { CompactionPlace } from "../../src/session/compaction/agent-context.ts";
+import type { CompactionRun } from "../../src/session/compaction/agent-context.ts";
 import { Compactions } from "../../src/session/compaction/compaction.ts";
 import { Conversation } from "../../src/session/conversation.ts";
 import { EventLog } from "../../src/session/event-log.ts";
@@ -18,7 +18,7 @@ import { dataOf } from "../support/stage.ts";
 import { asksForSummary, big, SUMMARY, summary } from "./compaction-stage.ts";
 
 /** A conversation with a log, and nobody at work in it. */
-async function bench(steps: readonly Step[], more: Partial<CompactionPlace> = {}) {
+async function bench(steps: readonly Step[], more: Partial<CompactionRun> = {}) {
   const model = fauxModel(...steps);
   const store = await memoryStore().create("session-1");
   const conversation = new Conversation();
@@ -49,7 +49,7 @@ describe("compaction at a person's wish", () => {
     const hooks = {
       has: (point: string) => point === "preCompact",
       fire: async (point: string, input: object) => told.push({ point, ...input }) && {},
-    } as unknown as NonNullable<CompactionPlace["hooks"]>;
+    } as unknown as NonNullable<CompactionRun["hooks"]>;
     const { context, say, reply, messages, model, log } = await bench([summary()], { hooks });
     await say("2 + 2?");
     await reply("4");

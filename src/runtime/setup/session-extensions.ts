@@ -8,7 +8,7 @@ import type { SessionSetup } from "./session-setup.ts";
 /** The extensions of a session, for the server that connects them. */
 export interface SessionExtensions {
   /** A key that changes when they must be restarted. */
-  readonly place: string;
+  readonly locationKey: string;
   /** Returns the extensions that may run: as found at the session's start, or searched again. */
   find(how?: { readonly again: true }): Promise<readonly FoundExtension[]>;
   /** Returns whether the user disabled it. */
@@ -31,7 +31,7 @@ export function sessionExtensions(
   const prepare = shared.programs([workspace.root], { wishes, onWarning: warn });
   const started = new Map<string, FoundExtension>();
   return {
-    place: JSON.stringify([workspace.root, asked.sdkPath ?? null]),
+    locationKey: JSON.stringify([workspace.root, asked.sdkPath ?? null]),
     async find(how) {
       if (!how?.again) return workspace.extensions.extensions;
       const again = await openWorkspace(request.workspace ?? {}, { context, stateRoot, environment });

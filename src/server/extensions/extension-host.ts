@@ -56,7 +56,7 @@ export class ExtensionHost {
   readonly #entries = new Map<string, Entry>();
   /** Extensions that were enabled or disabled for this session, by id. */
   readonly #switched = new Map<string, boolean>();
-  #place: string | undefined;
+  #locationKey: string | undefined;
   #work: Promise<void> = Promise.resolve();
   /** Processes that were abandoned and have not exited yet. */
   readonly #ending = new Set<Promise<void>>();
@@ -79,9 +79,9 @@ export class ExtensionHost {
 
   /** Call when the session was opened or reopened. If its location changed, the extensions are restarted. */
   sync(): void {
-    const place = this.#ports.port()?.place;
-    if (place === this.#place) return;
-    this.#place = place;
+    const locationKey = this.#ports.port()?.locationKey;
+    if (locationKey === this.#locationKey) return;
+    this.#locationKey = locationKey;
     void this.#runExclusive(() => this.#reload());
   }
 

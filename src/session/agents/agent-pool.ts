@@ -225,7 +225,7 @@ export class AgentPool {
     const agentSetup = await this.#agentSetup(task, callbackTask);
     await closeOpen(conversation, emit);
     const { sessionId: session } = settings.log;
-    const place = { session, sessionId: `${session}/${task.id}`, cwd: agentSetup.cwd };
+    const scope = { session, sessionId: `${session}/${task.id}`, cwd: agentSetup.cwd };
     const end = await runAgentTurn({
       task,
       agentDescription: this.#factsOf(task).description,
@@ -238,7 +238,7 @@ export class AgentPool {
       conversation,
       emit,
       broker,
-      hooks: hooks && bindSessionHooks(hooks, place, emit),
+      hooks: hooks && bindSessionHooks(hooks, scope, emit),
       signal: io.signal,
       transcriptPath: transcriptOf(settings.log),
       check: await checkOf(task),

@@ -114,7 +114,7 @@ export class SidekickRun implements ActiveSidekick {
     const actor = this.#actor();
     const agentSetup = await this.#agentSetup(actor);
     const { sessionId: session } = settings.log;
-    const place = { session, sessionId: `${session}/${actor.id}`, cwd: agentSetup.cwd };
+    const scope = { session, sessionId: `${session}/${actor.id}`, cwd: agentSetup.cwd };
     try {
       await closeOpen(conversation, emit);
       return await runAgentTurn({
@@ -126,7 +126,7 @@ export class SidekickRun implements ActiveSidekick {
         conversation,
         emit: (type, data) => this.#say(type, data),
         broker: this.#broker,
-        hooks: hooks && bindSessionHooks(hooks, place, emit),
+        hooks: hooks && bindSessionHooks(hooks, scope, emit),
         signal: this.#stop.signal,
         transcriptPath: transcriptOf(settings.log),
         priority: "low",
@@ -272,8 +272,8 @@ function wordsOf({ about }: News): string {
     const message = about.content === "" ? (about.transformedContent ?? "") : about.content;
     return filledIn(messageText, { message: quoted(clip(message, MAX_MESSAGE_CHARACTERS)) });
   }
-  const place = Object.entries(about).map(([key, value]) => `${key}: ${value}`);
-  return filledIn(movedText, { place: quoted(place.join("\n")) });
+  const scope = Object.entries(about).map(([key, value]) => `${key}: ${value}`);
+  return filledIn(movedText, { scope: quoted(scope.join("\n")) });
 }
 
 function reasonOf(end: TurnEnd): EndReason {

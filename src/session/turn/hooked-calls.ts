@@ -18,7 +18,7 @@ export interface SessionHooks {
 /** Hook points about an agent as a whole. Their input names the session, so that programs find its log. */
 const ABOUT_AGENTS: ReadonlySet<HookPoint> = new Set<HookPoint>(["subagentStart", "subagentStop"]);
 
-interface HookPlace {
+interface HookScope {
   readonly sessionId: string;
   readonly cwd: string;
   /**
@@ -29,13 +29,13 @@ interface HookPlace {
 }
 
 /** Binds hooks to a session. With `emit`, for a subagent: events of its hooks are emitted as the agent's own. */
-export function bindSessionHooks(hooks: Hooks, { session, ...place }: HookPlace, emit?: Emit): SessionHooks {
-  const sessionId = (point: HookPoint): string => (ABOUT_AGENTS.has(point) ? session : undefined) ?? place.sessionId;
+export function bindSessionHooks(hooks: Hooks, { session, ...scope }: HookScope, emit?: Emit): SessionHooks {
+  const sessionId = (point: HookPoint): string => (ABOUT_AGENTS.has(point) ? session : undefined) ?? scope.sessionId;
   return {
     has: (point) => hooks.has(point),
     // An input combines the common fields with those of this point.
     fire: (point, input, signal) =>
-      hooks.fire(point, { ...place, sessionId: sessionId(point), ...input } as HookInput<typeof point>, {
+      hooks.fire(point, { ...scope, sessionId: sessionId(point), ...input } as HookInput<typeof point>, {
         ...defined({ signal, emit }),
       }),
   };

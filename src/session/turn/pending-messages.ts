@@ -119,9 +119,9 @@ export class PendingMessages {
 
   /** Removes a message that no agent has read yet. Returns false if there is none. */
   withdraw(messageId: string): boolean {
-    const [lane, place] = this.#find(messageId);
-    if (place >= 0) lane.splice(place, 1);
-    return place >= 0;
+    const [lane, index] = this.#find(messageId);
+    if (index >= 0) lane.splice(index, 1);
+    return index >= 0;
   }
 
   #find(messageId: string): [lane: Incoming[], place: number] {
@@ -140,16 +140,16 @@ export class PendingMessages {
 
   /** Replaces the message with the same id. Returns false if it is no longer waiting. */
   replace(message: Incoming): boolean {
-    const [lane, place] = this.#find(message.messageId);
-    if (place >= 0) lane[place] = message;
-    return place >= 0;
+    const [lane, index] = this.#find(message.messageId);
+    if (index >= 0) lane[index] = message;
+    return index >= 0;
   }
 
   /** Moves a message from the queue to those that a working agent reads next. */
   promote(messageId: string): boolean {
-    const place = this.#queue.findIndex((message) => message.messageId === messageId);
-    this.#steering.push(...(place < 0 ? [] : this.#queue.splice(place, 1)));
-    return place >= 0;
+    const index = this.#queue.findIndex((message) => message.messageId === messageId);
+    this.#steering.push(...(index < 0 ? [] : this.#queue.splice(index, 1)));
+    return index >= 0;
   }
 
   /** Drops undelivered notices. */
@@ -208,8 +208,8 @@ export class PendingMessages {
 
   #takeWaking(): SystemNotice | undefined {
     for (;;) {
-      const place = this.#notices.findIndex(({ wakes }) => wakes);
-      const [next] = place < 0 ? [] : this.#notices.splice(place, 1);
+      const index = this.#notices.findIndex(({ wakes }) => wakes);
+      const [next] = index < 0 ? [] : this.#notices.splice(index, 1);
       if (!next || next.take()) return next?.notice;
     }
   }

@@ -23,7 +23,7 @@ import type { Broker } from "../requests/broker.ts";
 import { requestOrigin } from "../requests/request-origin.ts";
 import type { RunSettings } from "../run-settings.ts";
 import type { SessionOptions } from "../session-options.ts";
-import { acceptPrompt, takesTime, settledOrAborted } from "./accept-prompt.ts";
+import { acceptPrompt, takesTime, awaitUnlessAborted } from "./accept-prompt.ts";
 import { Attempts, type RunRules } from "./attempts.ts";
 import { conclude } from "./conclude.ts";
 import type { SessionHooks } from "./hooked-calls.ts";
@@ -160,7 +160,7 @@ export class TurnRunner {
   async callTool(call: ToolCall, signal: AbortSignal): Promise<RequestedEnd> {
     const { settings, emit, hooks, history, broker, agentPool } = this.#parts;
     await this.#parts.log.repair();
-    await settledOrAborted(settings.promptAndTools.ready?.(signal), signal);
+    await awaitUnlessAborted(settings.promptAndTools.ready?.(signal), signal);
     const run = startRun({
       ...settings,
       ports: { ...settings.ports, ...agentPool },
@@ -241,7 +241,7 @@ export class TurnRunner {
   async #resume(signal: AbortSignal): Promise<Begun> {
     const { settings, emit, preamble } = this.#parts;
     const { promptAndTools, model } = settings;
-    await settledOrAborted(promptAndTools.ready?.(signal), signal);
+    await awaitUnlessAborted(promptAndTools.ready?.(signal), signal);
     preamble.before(emit, { model: modelName(model), promptAndTools });
     return { rules: await this.#rulesOfLeft() };
   }
