@@ -12,10 +12,10 @@ export async function githubServer({ request, identity, listener }: SessionSetup
   const { github: wish } = request.tools ?? {};
   if (!wish || !identity) return {};
   try {
-    const place = await identity.mcpEndpoint();
-    if (!place) return {};
-    const headers = { ...place.headers, Authorization: `Bearer ${place.token}`, ...wishHeaders(wish) };
-    return { [GITHUB_SERVER]: { type: "http", url: `${place.baseUrl}${pathOf(wish)}`, headers } };
+    const endpoint = await identity.mcpEndpoint();
+    if (!endpoint) return {};
+    const headers = { ...endpoint.headers, Authorization: `Bearer ${endpoint.token}`, ...wishHeaders(wish) };
+    return { [GITHUB_SERVER]: { type: "http", url: `${endpoint.baseUrl}${pathOf(wish)}`, headers } };
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     listener.warn("mcp", `The tools of GitHub are not there: ${reason}`);

@@ -60,19 +60,19 @@ function portOf(choice: Choice, wish: Wish, { environment, shared, listener }: S
   const named = engineNames.find((name) => name === choice);
   if (named !== undefined) {
     // The settings' address and key belong to the service that the settings name.
-    const found = placeOf(named, environment, wish.engine === undefined || wish.engine === named ? wish : {});
+    const found = serviceOf(named, environment, wish.engine === undefined || wish.engine === named ? wish : {});
     if ("missing" in found) listener.notice(`The web is not searched: ${found.missing}`);
     return "missing" in found ? undefined : opened(found, shared);
   }
   if (choice !== "auto") return undefined;
   for (const name of engineNames) {
-    const found = placeOf(name, environment, {});
+    const found = serviceOf(name, environment, {});
     if (!("missing" in found)) return opened(found, shared);
   }
   return undefined;
 }
 
-interface Place {
+interface SearchService {
   readonly engine: (typeof searchEngines)[EngineName];
   readonly url: string;
   readonly key: string;
@@ -80,7 +80,11 @@ interface Place {
 }
 
 /** Returns the service's address and key, or what the user must set first. */
-function placeOf(name: EngineName, environment: Environment, wish: Wish): Place | { readonly missing: string } {
+function serviceOf(
+  name: EngineName,
+  environment: Environment,
+  wish: Wish,
+): SearchService | { readonly missing: string } {
   const engine = searchEngines[name];
   const { urlVariable } = engine;
   const url = (wish.url ?? firstSet(environment, urlVariable === undefined ? [] : [urlVariable]) ?? engine.url).trim();
@@ -96,9 +100,9 @@ function placeOf(name: EngineName, environment: Environment, wish: Wish): Place 
   return { engine, url: url.replace(/\/+$/, ""), key: key ?? "", keySource };
 }
 
-function opened(place: Place, { addSecret }: SessionSetup["shared"]): WebSearch {
-  if (place.key !== "") addSecret(place.key, `key of ${place.engine.name}`);
-  return endpointSearch({ ...place, userAgent: `troupe/${version}` });
+function opened(service: SearchService, { addSecret }: SessionSetup["shared"]): WebSearch {
+  if (service.key !== "") addSecret(service.key, `key of ${service.engine.name}`);
+  return endpointSearch({ ...service, userAgent: `troupe/${version}` });
 }
 
 function firstSet(environment: Environment, names: readonly string[]): string | undefined {
