@@ -36,12 +36,12 @@ export function geminiSearch(endpoint: Endpoint, model: string): Provider {
 
 /** Decodes one reply, which is never streamed. */
 class GeminiDecoder implements Decoder {
-  readonly #place: Endpoint;
+  readonly #endpoint: Endpoint;
   readonly #reply: Reply;
   #events: readonly ModelEvent[] | undefined;
 
   constructor(endpoint: Endpoint, request: ModelRequest) {
-    this.#place = endpoint;
+    this.#endpoint = endpoint;
     this.#reply = new Reply(endpoint.id, request);
   }
 
@@ -50,19 +50,19 @@ class GeminiDecoder implements Decoder {
   }
 
   event(): boolean {
-    throw protocolError(this.#place.id, "a stream came back where one reply was asked for");
+    throw protocolError(this.#endpoint.id, "a stream came back where one reply was asked for");
   }
 
   whole(data: unknown): void {
-    if (isObject(data) && data.error) throw reportedError(this.#place, data.error);
+    if (isObject(data) && data.error) throw reportedError(this.#endpoint, data.error);
     const isReply = isObject(data) && (Array.isArray(data.candidates) || isObject(data.promptFeedback));
-    if (!isReply) throw protocolError(this.#place.id, "the reply is not a response");
+    if (!isReply) throw protocolError(this.#endpoint.id, "the reply is not a response");
     const [candidate] = Array.isArray(data.candidates) ? data.candidates.filter(isObject) : [];
     const grounding = isObject(candidate?.groundingMetadata) ? candidate.groundingMetadata : {};
     const usage = usageOf(data.usageMetadata, grounding);
     const reason = candidate === undefined ? "SAFETY" : textOf(candidate.finishReason);
     if (!FINISHED.has(reason)) {
-      this.#events = this.#reply.fail(refusedContent(this.#place, { category: reason }), usage);
+      this.#events = this.#reply.fail(refusedContent(this.#endpoint, { category: reason }), usage);
       return;
     }
     const text = textIn(candidate);

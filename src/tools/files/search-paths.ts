@@ -6,7 +6,7 @@ import { pathFailure } from "./path-failure.ts";
 
 const MAX_PLACES = 50;
 
-export const placeFields = () => ({
+export const searchPathFields = () => ({
   path: z.string().optional().describe("Where to search; absolute, or relative to the working folder (the default)"),
   paths: z
     .union([z.string(), z.array(z.string()).max(MAX_PLACES)])
@@ -14,23 +14,23 @@ export const placeFields = () => ({
     .describe("One or several places to search, instead of path"),
 });
 
-export function placesOf(call: { path?: string | undefined; paths?: string | string[] | undefined }): string[] {
-  const places = [...new Set([call.path ?? [], call.paths ?? []].flat())];
-  return places.length === 0 ? ["."] : places;
+export function searchPathsOf(call: { path?: string | undefined; paths?: string | string[] | undefined }): string[] {
+  const paths = [...new Set([call.path ?? [], call.paths ?? []].flat())];
+  return paths.length === 0 ? ["."] : paths;
 }
 
 /** Requests access to each place separately: a common parent could cover far more. */
-export function readingOf(places: readonly string[]): Access[] {
-  return places.map((path) => ({ kind: "read", path }));
+export function readingOf(paths: readonly string[]): Access[] {
+  return paths.map((path) => ({ kind: "read", path }));
 }
 
 /** Keeps the place open while `search` runs, so that the checked folder is the searched one. */
-export async function withPlace<T>(
-  place: string,
+export async function withOpenPath<T>(
+  path: string,
   scope: PathScope,
   search: (opened: Opened) => Promise<T>,
 ): Promise<T> {
-  const opened = await resolveInside(place, scope).catch(pathFailure);
+  const opened = await resolveInside(path, scope).catch(pathFailure);
   try {
     return await search(opened);
   } finally {
