@@ -12,7 +12,7 @@ import type { ToolSearch, ToolSearchOptions } from "../tools/mcp/search.ts";
 import type { McpServerConfig } from "../tools/mcp/server.ts";
 import type { Tool } from "../tools/tool.ts";
 import { programGuard, programPreparer } from "./permissions/programs.ts";
-import type { SandboxWishes } from "./permissions/sandbox-settings.ts";
+import type { RequestedSandbox } from "./permissions/sandbox-settings.ts";
 import { type SandboxSource, sandboxSource } from "./permissions/shells.ts";
 import { version } from "./version.ts";
 
@@ -36,7 +36,7 @@ export interface ProcessParts {
 }
 
 interface ProgramsOf {
-  readonly wishes: SandboxWishes;
+  readonly wishes: RequestedSandbox;
   onWarning(message: string): void;
 }
 
@@ -138,7 +138,7 @@ const searchFor: ProcessParts["searchFor"] = async (settings, memory) => {
 
 /** Prepares programs for all sessions: hooks with the session's settings, MCP servers with those of their folder. */
 function sharedPrograms(shared: { sandboxes: SandboxSource; stateRoot: string; disk: Disk }) {
-  const wishesOf = new Map<string, SandboxWishes>();
+  const wishesOf = new Map<string, RequestedSandbox>();
   const { guard, stopGuard } = programGuard(shared.stateRoot);
   const preparer = (workspace: readonly string[], { wishes, onWarning }: ProgramsOf): PrepareProgram =>
     programPreparer({

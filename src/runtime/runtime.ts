@@ -18,7 +18,7 @@ import { builtinTools } from "../tools/builtin.ts";
 import type { Tool } from "../tools/tool.ts";
 import { stateRoot } from "./home.ts";
 import { type PastSessions, pastSessions } from "./knowledge/past-sessions.ts";
-import { type GithubService, type GithubWish, githubService } from "./models/identity.ts";
+import { type GithubService, type GithubRequest, githubService } from "./models/identity.ts";
 import { lastModelOf } from "./models/last-model.ts";
 import { type Models, models } from "./models/models.ts";
 import { processParts } from "./process-parts.ts";
@@ -45,7 +45,7 @@ export interface RuntimeOptions {
   /** Tools in place of the built-in ones. */
   readonly tools?: readonly Tool[];
   /** Set by programs that use GitHub identities and models. Without it GitHub is never contacted for them. */
-  readonly github?: GithubWish;
+  readonly github?: GithubRequest;
 }
 
 export interface Runtime {

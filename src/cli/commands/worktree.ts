@@ -9,7 +9,7 @@ import { discardWorktree } from "../../worktrees/worktree-remove.ts";
 import { type WorktreeState, worktreeState } from "../../worktrees/worktree-state.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 
-export interface WorktreeWish {
+export interface WorktreeCall {
   /** `<session folder>/worktrees` of the session that has the task. */
   readonly folder: string;
   readonly taskId: string;
@@ -17,7 +17,7 @@ export interface WorktreeWish {
   print(text: string): void;
 }
 
-export async function diffTask(wish: WorktreeWish): Promise<ExitCode> {
+export async function diffTask(wish: WorktreeCall): Promise<ExitCode> {
   const state = await worktreeState({ ...wish, disk: nodeDisk });
   wish.print(stateText(state));
   return exitCodes.done;
@@ -25,7 +25,7 @@ export async function diffTask(wish: WorktreeWish): Promise<ExitCode> {
 
 /** Throws if the merge did not happen; nothing has changed then. */
 export async function mergeTask(
-  wish: WorktreeWish & {
+  wish: WorktreeCall & {
     readonly as?: MergeKind;
     readonly description?: string;
     /** Merges protected names too. */
@@ -78,7 +78,7 @@ export async function mergeTask(
   }
 }
 
-export async function discardTask(wish: WorktreeWish & { readonly force?: boolean }): Promise<ExitCode> {
+export async function discardTask(wish: WorktreeCall & { readonly force?: boolean }): Promise<ExitCode> {
   const result = await discardWorktree({ ...wish, disk: nodeDisk });
   if (result.kind === "discarded") {
     wish.print(`Discarded the worktree of ${wish.taskId} and its branch.\n`);

@@ -18,7 +18,7 @@ export interface ServedOptions {
   readonly maxOpen?: number;
 }
 
-export interface StartWish {
+export interface StartRequest {
   readonly prompt: string;
   readonly cwd?: string | undefined;
   readonly model?: string | undefined;
@@ -68,7 +68,7 @@ export class ServedSessions {
   }
 
   /** Throws a `TroupeError` if the folder is not allowed, the limit is reached or the session cannot be opened. */
-  async start({ prompt, cwd: wanted, model, agent, name }: StartWish): Promise<SessionView> {
+  async start({ prompt, cwd: wanted, model, agent, name }: StartRequest): Promise<SessionView> {
     const { client } = this.#options;
     const cwd = this.#folder(wanted);
     const served = await this.#open({ cwd, name }, (config) =>

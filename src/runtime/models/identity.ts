@@ -6,7 +6,7 @@ import { TroupeError } from "../../protocol/errors.ts";
 import { version } from "../version.ts";
 
 /** A program's request for GitHub identities and models, if the environment says how to reach them. */
-export interface GithubWish {
+export interface GithubRequest {
   /** The environment variable that holds the program's token. */
   readonly tokenVariable?: string | undefined;
   /** False: tokens in well-known environment variables are not used. */
@@ -33,7 +33,7 @@ export interface GithubService {
 }
 
 export function githubService(what: {
-  wish: GithubWish | undefined;
+  wish: GithubRequest | undefined;
   environment: Readonly<Record<string, string | undefined>>;
   stamp: Stamp;
   onToken(token: string): void;

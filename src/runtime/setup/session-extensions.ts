@@ -1,7 +1,7 @@
 import type { FoundExtension } from "../../catalog/extensions.ts";
 import type { ExtensionProcess, LaunchProfile } from "../../extensions/extensions.ts";
 import { isGiven } from "../../extensions/given.ts";
-import type { SandboxWishes } from "../permissions/sandbox-settings.ts";
+import type { RequestedSandbox } from "../permissions/sandbox-settings.ts";
 import { openWorkspace, type Workspace } from "../workspace/workspace.ts";
 import type { SessionSetup } from "./session-setup.ts";
 
@@ -21,7 +21,7 @@ export interface SessionExtensions {
 /** Returns undefined if no client requests extensions. */
 export function sessionExtensions(
   setup: SessionSetup,
-  { workspace, wishes }: { workspace: Workspace; wishes: SandboxWishes },
+  { workspace, wishes }: { workspace: Workspace; wishes: RequestedSandbox },
 ): SessionExtensions | undefined {
   const { request, context, home: stateRoot, environment, listener, shared, log } = setup;
   const { extensions: asked } = request.client ?? {};

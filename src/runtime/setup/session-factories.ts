@@ -2,7 +2,7 @@ import { Factories } from "../../factories/factories.ts";
 import type {
   AgentEnd,
   AgentState,
-  AgentWish,
+  AgentRequest,
   FactorySource,
   SettledAttempt,
   WorkingAgent,
@@ -52,7 +52,7 @@ function settledNotice({
   return { content, kind: { type: "unclassified" } };
 }
 
-async function startAgent(session: Session, wish: AgentWish): Promise<WorkingAgent> {
+async function startAgent(session: Session, wish: AgentRequest): Promise<WorkingAgent> {
   const { runId, prompt, label, agent, model, reasoningEffort, schema, costUsd } = wish;
   const id = await session.agents.start({
     ...{ prompt, factoryRunId: runId, agentType: agent ?? USUAL_AGENT },

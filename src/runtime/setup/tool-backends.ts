@@ -23,7 +23,7 @@ import { type AgentWorkspaces, agentWorkspaces, type WorkspaceParts } from "../a
 import type { SessionBoard } from "../knowledge/session-board.ts";
 import type { SessionMcp } from "../mcp/session-mcp.ts";
 import { ShellContainment } from "../permissions/containment.ts";
-import { type SandboxWishes, sandboxWishes } from "../permissions/sandbox-settings.ts";
+import { type RequestedSandbox, requestedSandbox } from "../permissions/sandbox-settings.ts";
 import { lazyShells, sandboxMode } from "../permissions/shells.ts";
 import { undoSeal } from "../undo-seal.ts";
 import { version } from "../version.ts";
@@ -44,7 +44,7 @@ export interface ToolBackends {
   contain(policy: Policy, cwd: string): ShellContainment;
   /** The policy of the main agent, and of agents in the same folder. */
   readonly policy: Policy;
-  readonly wishes: SandboxWishes;
+  readonly wishes: RequestedSandbox;
   sandboxStatus(): Promise<SandboxStatus>;
   /** Groups the changes that follow from one message, so that they can be undone together. */
   onMessage(messageId: string): void;
@@ -53,7 +53,7 @@ export interface ToolBackends {
 export function toolBackends(setup: SessionSetup, how: { workspace: Workspace; rules: SessionRules }): ToolBackends {
   const { log, disk, stamp, home, listener } = setup;
   const { workspace } = how;
-  const wishes = sandboxWishes(workspace.settings.effective.sandbox, { root: workspace.root, stateRoot: home });
+  const wishes = requestedSandbox(workspace.settings.effective.sandbox, { root: workspace.root, stateRoot: home });
   const redactor = redactorOf(setup, workspace);
   let turn = "";
   const checkpoints = new Checkpoints({
@@ -146,7 +146,7 @@ const STATE_FOLDERS = ["session-state", "server", "sandbox"];
 
 function container(
   { shared, environment }: SessionSetup,
-  { rules, wishes }: { rules: SessionRules; wishes: SandboxWishes },
+  { rules, wishes }: { rules: SessionRules; wishes: RequestedSandbox },
 ): ToolBackends["contain"] {
   const network = rules.permissions.allUrls === true;
   const { allowedHosts = [] } = wishes.sandbox;
@@ -163,7 +163,7 @@ function shellMaker(
   how: {
     workspace: Workspace;
     rules: SessionRules;
-    wishes: SandboxWishes;
+    wishes: RequestedSandbox;
     checkpoints: Checkpoints;
     redactor: Redactor;
     containment: ShellContainment;

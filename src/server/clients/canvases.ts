@@ -29,7 +29,7 @@ export interface CanvasProvider {
   readonly name?: string | undefined;
 }
 
-export interface CanvasWish {
+export interface OpenCanvasRequest {
   readonly canvasId: string;
   /** Selects the client when several have a canvas of this name. */
   readonly extensionId?: string | undefined;
@@ -37,7 +37,7 @@ export interface CanvasWish {
   readonly input?: Json | undefined;
 }
 
-export interface ActionWish {
+export interface CanvasActionRequest {
   readonly instanceId: string;
   readonly actionName: string;
   readonly input?: Json | undefined;
@@ -130,7 +130,7 @@ export class Canvases {
   }
 
   /** Opens a canvas. If it is open already, its client is asked again, which brings it to the front. */
-  async show(wish: CanvasWish, signal: AbortSignal): Promise<OpenCanvas> {
+  async show(wish: OpenCanvasRequest, signal: AbortSignal): Promise<OpenCanvas> {
     const { instanceId, input } = wish;
     const { connection, canvas } = this.#find(wish);
     const known = this.#open.get(instanceId);
@@ -162,7 +162,7 @@ export class Canvases {
     return open;
   }
 
-  async act({ instanceId, actionName, input }: ActionWish, signal: AbortSignal): Promise<Json> {
+  async act({ instanceId, actionName, input }: CanvasActionRequest, signal: AbortSignal): Promise<Json> {
     const open = this.#requireOpen(instanceId);
     const { connection, canvas } = this.#find(open);
     if (!canvas.actions?.some(({ name }) => name === actionName)) {

@@ -156,10 +156,10 @@ export class AgentContext {
 
   /** Compacts now, on request. Cancels a background compaction. Refuses if a blocking one is running. */
   async compact(
-    wish: { readonly focus?: string; readonly trigger?: CompactionTrigger; readonly signal?: AbortSignal } = {},
+    request: { readonly focus?: string; readonly trigger?: CompactionTrigger; readonly signal?: AbortSignal } = {},
   ): Promise<CompactionEnd> {
     const { state } = this.#parts;
-    const { focus, trigger = "manual", signal } = wish;
+    const { focus, trigger = "manual", signal } = request;
     if (state.running?.kind === "blocking") return refused("A compaction is under way already.");
     await this.cancelBackground();
     const { messagesLength } = await this.#measure();

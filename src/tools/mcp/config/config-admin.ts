@@ -100,7 +100,7 @@ export async function mcpAdministration(options: McpAdministrationOptions) {
     setEnabled: (name: string, enabled: boolean) => own.setEnabled([name], enabled),
     check: async (name: string): Promise<McpProbe> => checked(find(name), options, pins),
     review: (name: string): Promise<McpReview> => review(find(name), options, pins),
-    async login(name: string, more: LoginWish): Promise<"signed-in" | "not-needed"> {
+    async login(name: string, more: McpLoginRequest): Promise<"signed-in" | "not-needed"> {
       const config = remote(find(name).config);
       const reach = await (options.openFetch ?? guarded)(config);
       try {
@@ -122,7 +122,7 @@ interface Known {
   readonly item: PinnedItem<"mcp">;
 }
 
-export interface LoginWish {
+export interface McpLoginRequest {
   readonly onAuthorize: (url: URL) => void;
   readonly signal: AbortSignal;
   readonly clientSecret?: string;
