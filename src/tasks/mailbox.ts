@@ -1,6 +1,6 @@
 import { defined } from "../lib/defined.ts";
 import { TroupeError } from "../protocol/errors.ts";
-import type { MessageReceipt } from "../tools/agents/tasks.ts";
+import type { MessageReceipt } from "../tools/agents/task-port.ts";
 import type { ActivationParts, Activations } from "./activations.ts";
 import type { TaskRecord } from "./task-record.ts";
 import { isFinal } from "./task-state.ts";

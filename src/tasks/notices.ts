@@ -4,7 +4,7 @@
  */
 import { quotedLine, wrapped } from "../lib/quoting.ts";
 import type { EventData } from "../protocol/event.ts";
-import type { TaskReason } from "../tools/agents/tasks.ts";
+import type { TaskReason } from "../tools/agents/task-port.ts";
 import type { TaskRecord } from "./task-record.ts";
 
 export interface TaskNotice {

@@ -1,6 +1,6 @@
 import type { Stamp } from "../lib/stamp.ts";
 import type { SessionEvent } from "../protocol/event.ts";
-import type { McpTaskProgress } from "../tools/agents/tasks.ts";
+import type { McpTaskProgress } from "../tools/agents/task-port.ts";
 import type { JournalPorts } from "./journal.ts";
 import type { TaskNotice } from "./notices.ts";
 import type { SlotLimits } from "./slots.ts";

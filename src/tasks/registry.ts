@@ -13,7 +13,7 @@
 import { defined } from "../lib/defined.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { SessionEvent } from "../protocol/event.ts";
-import type { MessageReceipt, TaskReport, TaskScope, TaskView } from "../tools/agents/tasks.ts";
+import type { MessageReceipt, TaskReport, TaskScope, TaskView } from "../tools/agents/task-port.ts";
 import { Activations } from "./activations.ts";
 import { Journal } from "./journal.ts";
 import { lendSlot } from "./lending.ts";

@@ -1,5 +1,5 @@
 import { setMaxListeners } from "node:events";
-import type { McpTaskProgress } from "../tools/agents/tasks.ts";
+import type { McpTaskProgress } from "../tools/agents/task-port.ts";
 import type { Activity } from "./task-record.ts";
 
 /** State of a task that lives only in this process. */

@@ -1,6 +1,6 @@
 import { TroupeError } from "../../protocol/errors.ts";
 import type { SessionEvent } from "../../protocol/event.ts";
-import { readTasks, requireFree } from "../../runtime/agents/tasks.ts";
+import { readTasks, requireFree } from "../../runtime/agents/stored-tasks.ts";
 import type { Session } from "../../session/session.ts";
 import { usage } from "../args.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";

@@ -5,7 +5,7 @@ import { defined } from "../../lib/defined.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import type { Registry } from "../../tasks/registry.ts";
 import type { TaskRecord } from "../../tasks/task-record.ts";
-import type { MessageReceipt, TaskRequest, TaskStart, Tasks } from "../../tools/agents/tasks.ts";
+import type { MessageReceipt, TaskRequest, TaskStart, Tasks } from "../../tools/agents/task-port.ts";
 import { ToolError } from "../../tools/tool-error.ts";
 import { executorOf } from "../executor.ts";
 import type { CallbackTasks } from "../requests/callback-tasks.ts";

@@ -15,7 +15,7 @@ import { modelNames } from "./names.ts";
 import { toToolResult } from "./result.ts";
 import type { McpToolDefinition } from "./server.ts";
 import { type McpWork, untilTask } from "./tasks/background.ts";
-import type { McpTaskStatus } from "./tasks/tasks.ts";
+import type { McpTaskStatus } from "./tasks/call-as-task.ts";
 
 type PinVerdict = "ok" | "changed" | "new";
 

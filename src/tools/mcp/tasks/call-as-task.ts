@@ -19,7 +19,7 @@ interface TaskContext {
   onStatus(status: McpTaskStatus): void;
 }
 
-export interface TaskRequest extends TaskContext {
+export interface McpTaskRequest extends TaskContext {
   readonly params: {
     readonly name: string;
     readonly arguments: Record<string, unknown>;
@@ -63,7 +63,7 @@ const created = z.object({ task });
 const anything = z.looseObject({});
 
 /** Returns the result of the task. An abort cancels the task on the server and rejects immediately. */
-export async function callAsTask(request: TaskRequest): Promise<unknown> {
+export async function callAsTask(request: McpTaskRequest): Promise<unknown> {
   const { client, signal, timeoutMs, messages } = request;
   let known: McpTaskStatus | undefined;
   const tell = (status: McpTaskStatus): void => {
@@ -200,7 +200,7 @@ function shown(
 }
 
 /** Not part of the core protocol: a server announces it in its capabilities. */
-function steering({ client, timeoutMs, signal }: TaskRequest, taskId: string): McpTaskStatus["steer"] {
+function steering({ client, timeoutMs, signal }: McpTaskRequest, taskId: string): McpTaskStatus["steer"] {
   const tasks: unknown = client.getServerCapabilities()?.tasks;
   if (!isObject(tasks) || !isObject(tasks.steer)) return undefined;
   return async (message) => {
