@@ -25,7 +25,7 @@ export interface Trust {
   check(item: Pick<PinnedItem, "kind" | "id" | "digest">): ItemTrust;
 }
 
-export interface TrustBook {
+export interface TrustStore {
   readonly notices: readonly CatalogNotice[];
   /** `forRun`: the caller trusts it for this run. `trustedFolders`: the list of that name in the user's settings. */
   of(folder: string, also?: { forRun?: boolean; trustedFolders?: readonly string[] }): Trust;
@@ -66,7 +66,7 @@ const fileSchema = () =>
   });
 
 /** Reads the file once per start. If it is invalid or unsafe, nothing is trusted and a notice names it. */
-export function readTrust(stateRoot: string): TrustBook {
+export function readTrust(stateRoot: string): TrustStore {
   const book = readBook(bookPath(stateRoot));
   return {
     notices: book.kind === "refused" ? [refusal(stateRoot, book.reason)] : [],

@@ -76,7 +76,12 @@ export async function readInstructions(request: InstructionRequest): Promise<Ins
     else if (notices.size < MAX_NOTICES) notices.add(shown);
   };
   const { cwd, gitRoot: root = cwd } = request.context;
-  const gathering = new Gathering({ cwd, root, onNotice, ...(request.mayRead && { mayRead: request.mayRead }) });
+  const gathering = new InstructionCollector({
+    cwd,
+    root,
+    onNotice,
+    ...(request.mayRead && { mayRead: request.mayRead }),
+  });
   await gatherPersons(gathering, request);
   const levels = levelsBetween(root, cwd);
   await gatherProjects(gathering, levels);
@@ -108,7 +113,7 @@ interface InstructionContext {
 }
 
 /** Collects texts and rules in prompt order. */
-class Gathering {
+class InstructionCollector {
   readonly context: InstructionContext;
   readonly reader: InstructionReader;
   readonly texts: InstructionText[] = [];
@@ -138,7 +143,7 @@ class Gathering {
   }
 }
 
-async function gatherPersons(gathering: Gathering, request: InstructionRequest): Promise<void> {
+async function gatherPersons(gathering: InstructionCollector, request: InstructionRequest): Promise<void> {
   const { onNotice, root } = gathering.context;
   const own = (path: string): FoundFile => ({ path, scope: "user", roots: [], importRoot: request.stateRoot });
   for (const name of ["copilot-instructions.md", "instructions.md"]) {
@@ -183,7 +188,7 @@ function directoriesIn(
   return [...new Set(real)];
 }
 
-async function gatherProjects(gathering: Gathering, levels: readonly string[]): Promise<void> {
+async function gatherProjects(gathering: InstructionCollector, levels: readonly string[]): Promise<void> {
   const { root, onNotice } = gathering.context;
   const roots = [root];
   for (const level of levels) {

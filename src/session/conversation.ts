@@ -1,5 +1,5 @@
 import { validCut } from "../context/compact-cut.ts";
-import { addSayings, beginning, noSayings, type Sayings } from "../context/compact-message.ts";
+import { addSayings, beginning, noSayings, type UserMessages } from "../context/compact-message.ts";
 import { defined } from "../lib/defined.ts";
 import type { Attachment, EventData, SessionEvent } from "../protocol/event.ts";
 import type { AssistantMessage, Message, Reasoning, ToolCall, ToolMessage } from "../protocol/message.ts";
@@ -39,7 +39,7 @@ export interface OpenCall {
 export interface ConversationState {
   readonly entries: readonly Entry[];
   readonly open: readonly OpenCall[];
-  readonly said: Sayings;
+  readonly said: UserMessages;
   readonly openTurn?: string;
   readonly isTurnGone: boolean;
   readonly system?: string;
@@ -53,7 +53,7 @@ export class Conversation {
   #entries: Entry[] = [];
   readonly #open = new Map<string, OpenCall>();
   /** Users' messages that compactions removed. */
-  #said: Sayings = noSayings;
+  #said: UserMessages = noSayings;
   #version = 0;
   #epoch = 0;
   #openTurn: string | undefined;

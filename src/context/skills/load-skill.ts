@@ -21,7 +21,7 @@ export interface LoadedSkill {
 }
 
 /** The port of the `skill` tool. */
-export interface SkillShelf {
+export interface SkillPort {
   list(): readonly { readonly name: string; readonly description: string }[];
   load(name: string, signal: AbortSignal): Promise<LoadedSkill>;
 }
@@ -32,7 +32,7 @@ const MAX_PRELOADED = 20;
 const MAX_PRELOADED_CHARACTERS = 256 * 1024;
 
 /** Calls `skills` each time, so that disabling a skill takes effect at once. */
-export function skillShelf(skills: () => readonly Skill[]): SkillShelf {
+export function skillPort(skills: () => readonly Skill[]): SkillPort {
   const offered = (): Skill[] => skills().filter((skill) => skill.enabled && skill.modelInvocable);
   return {
     list: offered,

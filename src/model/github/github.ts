@@ -54,7 +54,7 @@ export interface GithubStatus {
 }
 
 /** How a request is sent, and on whose behalf. */
-export interface Carrying {
+export interface SendContext {
   readonly fetch?: ModelFetch | undefined;
   readonly origin?: RequestOrigin | undefined;
   /** False: no WebSockets to models. */
@@ -162,7 +162,7 @@ export class Github {
 
   async models(
     token: string,
-    carrying: Carrying & { readonly afresh?: boolean } = {},
+    carrying: SendContext & { readonly afresh?: boolean } = {},
   ): Promise<readonly GithubModel[]> {
     const base = await this.#apiOf(token);
     const key = `${base} ${token}`;
@@ -185,7 +185,7 @@ export class Github {
    * Returns the settings with the user's GitHub models added. They come first, unless a base URL or a model was chosen
    * explicitly.
    */
-  async settingsWith(known: Settings, token: string, carrying: Carrying): Promise<Settings> {
+  async settingsWith(known: Settings, token: string, carrying: SendContext): Promise<Settings> {
     const [baseUrl, models] = await Promise.all([this.#apiOf(token), this.models(token, carrying)]);
     const usual = defaultOf(models);
     const isSocketless = carrying.sockets === false || isOn(this.#options.environment[SOCKETLESS]);

@@ -1,6 +1,6 @@
 /** GitHub identities of sessions, for programs that request them. Without such a request GitHub is never contacted. */
 import type { Stamp } from "../../lib/stamp.ts";
-import type { Carrying, Github, GithubStatus, SignIn } from "../../model/github/github.ts";
+import type { SendContext, Github, GithubStatus, SignIn } from "../../model/github/github.ts";
 import type { Settings } from "../../model/settings/settings.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import { version } from "../version.ts";
@@ -19,7 +19,7 @@ export interface SessionIdentity {
   /** Address of GitHub's MCP server; undefined if the identity may not use it. */
   mcpEndpoint(): ReturnType<Github["mcpEndpoint"]>;
   /** Returns the configured settings with GitHub's models for this identity added. */
-  settingsWith(known: Settings, carrying: Carrying): Promise<Settings>;
+  settingsWith(known: Settings, carrying: SendContext): Promise<Settings>;
 }
 
 export interface GithubService {

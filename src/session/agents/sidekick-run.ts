@@ -24,14 +24,14 @@ import { type Actor, type AgentSetup, runAgentTurn } from "./agent-run.ts";
 import messageText from "./sidekick-brief.md";
 import movedText from "./sidekick-moved.md";
 import rulesText from "./sidekick-rules.md";
-import type { News, SidekickDefinition, SidekickParts } from "./sidekicks.ts";
+import type { TriggerEvent, SidekickDefinition, SidekickParts } from "./sidekicks.ts";
 
 type EndReason = EventData<"troupe.sidekick_ended">["reason"];
 
 /** A sidekick that is starting or running. */
 export interface ActiveSidekick {
   /** Passes a new event to the running sidekick. Returns false if it has already ended. */
-  tell(news: News): boolean;
+  tell(news: TriggerEvent): boolean;
   stop(reason: EndReason): void;
 }
 
@@ -61,8 +61,8 @@ export class SidekickRun implements ActiveSidekick {
   readonly #stop = stoppable();
   readonly #broker: Broker;
   #reason: EndReason | undefined;
-  #news: News[] = [];
-  #current: News | undefined;
+  #news: TriggerEvent[] = [];
+  #current: TriggerEvent | undefined;
   #timer: NodeJS.Timeout | undefined;
   /** Messages sent since the last event. */
   #sentNow = 0;
@@ -76,7 +76,7 @@ export class SidekickRun implements ActiveSidekick {
     this.#broker = new Broker({ emit: parts.emit, stamp: parts.settings.stamp });
   }
 
-  tell(news: News): boolean {
+  tell(news: TriggerEvent): boolean {
     if (!this.#isOver) this.#news.push(news);
     return !this.#isOver;
   }
@@ -87,7 +87,7 @@ export class SidekickRun implements ActiveSidekick {
   }
 
   /** Runs until there are no more events. Its end is always logged. */
-  async live(news: readonly News[]): Promise<void> {
+  async live(news: readonly TriggerEvent[]): Promise<void> {
     const { budget, agentId, definition } = this.#parts;
     this.#news.push(...news);
     const unsubscribe = budget.standsBack(agentId, () => this.stop("limit"));
@@ -267,7 +267,7 @@ function partOf({ turns, tokens, costUsd }: Limits): Limits {
 }
 
 /** Returns the message for an event. Text written by others is quoted as data. */
-function wordsOf({ about }: News): string {
+function wordsOf({ about }: TriggerEvent): string {
   if ("content" in about) {
     const message = about.content === "" ? (about.transformedContent ?? "") : about.content;
     return filledIn(messageText, { message: quoted(clip(message, MAX_MESSAGE_CHARACTERS)) });

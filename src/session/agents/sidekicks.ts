@@ -49,7 +49,7 @@ export interface SidekickParts {
 }
 
 /** The event that a sidekick looks into. */
-export interface News {
+export interface TriggerEvent {
   readonly event: SidekickEvent;
   /** The event's id. */
   readonly id: string;
@@ -151,12 +151,12 @@ export class Sidekicks {
     if (event.agentId !== undefined || this.#isClosed) return;
     // Aborting the turn also stops the sidekicks.
     if (event.type === "abort") this.#stopAll("stopped");
-    const news = newsIn(event);
+    const news = triggerEventIn(event);
     if (!news) return;
     for (const definition of this.#parts.options.agents()) this.#trigger(definition, news);
   }
 
-  #trigger(definition: SidekickDefinition, news: News): void {
+  #trigger(definition: SidekickDefinition, news: TriggerEvent): void {
     const trigger = definition.sidekick.triggers.find(({ event }) => event === news.event);
     if (!trigger) return;
     const active = this.#active.get(definition.name);
@@ -167,9 +167,9 @@ export class Sidekicks {
     if (isLeft) this.#begin(definition, news);
   }
 
-  #begin(definition: SidekickDefinition, news: News): void {
+  #begin(definition: SidekickDefinition, news: TriggerEvent): void {
     const { name } = definition;
-    const starting = new Starting();
+    const starting = new StartingSidekick();
     this.#active.set(name, starting);
     const work = this.#live(definition, news, starting)
       .catch((error: unknown) => this.#failed(name, error))
@@ -180,7 +180,7 @@ export class Sidekicks {
     this.#working.add(work);
   }
 
-  async #live(definition: SidekickDefinition, news: News, starting: Starting): Promise<void> {
+  async #live(definition: SidekickDefinition, news: TriggerEvent, starting: StartingSidekick): Promise<void> {
     const { options } = this.#parts;
     const reason = await options.consider(definition);
     if (!reason || starting.stopped) return;
@@ -264,8 +264,8 @@ export class Sidekicks {
 }
 
 /** A sidekick that is about to start. It collects events until its run exists. */
-class Starting implements ActiveSidekick {
-  readonly missed: News[] = [];
+class StartingSidekick implements ActiveSidekick {
+  readonly missed: TriggerEvent[] = [];
   stopped = false;
   #run: ActiveSidekick | undefined;
 
@@ -273,7 +273,7 @@ class Starting implements ActiveSidekick {
     this.#run = run;
   }
 
-  tell(news: News): boolean {
+  tell(news: TriggerEvent): boolean {
     if (this.#run) return this.#run.tell(news);
     this.missed.push(news);
     return true;
@@ -289,7 +289,7 @@ class Starting implements ActiveSidekick {
  * Returns the event if it can trigger sidekicks: a user's message or a change of context. Messages of the runtime
  * itself do not count.
  */
-function newsIn(event: SessionEvent): News | undefined {
+function triggerEventIn(event: SessionEvent): TriggerEvent | undefined {
   if (event.type === "session.context_changed") return { event: event.type, id: event.id, about: event.data };
   if (event.type !== "user.message" || event.data.source !== undefined) return undefined;
   return { event: event.type, id: event.id, about: event.data };

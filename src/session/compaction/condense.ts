@@ -75,7 +75,7 @@ function condenseRemoved(events: readonly SessionEvent[]): readonly SessionEvent
 
 const OUT_OF_VIEW: ReadonlySet<string> = new Set(["troupe.usage", "troupe.log_damage", "session.compaction_complete"]);
 
-export interface Tally {
+export interface ConversationCounts {
   /** Turns of all agents. */
   readonly turns: number;
   /** Messages in the user's role to the main agent. */
@@ -85,7 +85,7 @@ export interface Tally {
 }
 
 /** Counts over all events that the list represents. */
-export function tallyOf(events: readonly SessionEvent[]): Tally {
+export function tallyOf(events: readonly SessionEvent[]): ConversationCounts {
   let [turns, userMessages, ofPerson] = [0, 0, 0];
   for (const event of events) {
     if (event.type === "troupe.agent_state") {
@@ -287,7 +287,11 @@ function addedUsage(one: EventOf<"troupe.usage">, other: EventOf<"troupe.usage">
  * Returns the state events. They go right before the last event, so that the first and last events of a list are real
  * ones.
  */
-function states(facts: Facts, end: SessionEvent, tally: { before: Tally; left: Tally }): SessionEvent[] {
+function states(
+  facts: Facts,
+  end: SessionEvent,
+  tally: { before: ConversationCounts; left: ConversationCounts },
+): SessionEvent[] {
   const dropped = {
     turns: tally.before.turns - tally.left.turns,
     userMessages: tally.before.userMessages - tally.left.userMessages,

@@ -69,7 +69,7 @@ interface RunParts extends RunSettings {
 export function startRun(parts: RunParts): Run {
   const { model, promptAndTools, emit, pendingMessages } = parts;
   const around = hookedCalls(parts.hooks);
-  const opinion = hookOpinion(parts.hooks);
+  const hookDecision = hookOpinion(parts.hooks);
   const shown = shownOf(parts);
   const origin = requestOrigin(parts.log.sessionId, parts.agent);
   const context = parts.compactions?.of({ ...parts, shown, origin });
@@ -108,7 +108,7 @@ export function startRun(parts: RunParts): Run {
     failures,
     nextTurnId: () => String(turns++),
     ...conversationPorts(parts, { context, shown, failures }),
-    permit: permitter({ ...parts, ...defined({ opinion }), refuses: refusals(parts) }),
+    permit: permitter({ ...parts, ...defined({ hookDecision }), refuses: refusals(parts) }),
     ...defined({ around, outside: parts.outside }),
     ports: toolPorts(parts, request),
     beforeStopping: parts.beforeStopping,

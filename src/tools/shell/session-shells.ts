@@ -181,7 +181,7 @@ class SessionShells implements Shells {
   }
 
   /** A named shell runs the command in the folder of its last one. */
-  async #keepFiles(request: Coming): Promise<KeptFiles | undefined> {
+  async #keepFiles(request: UpcomingRequest): Promise<KeptFiles | undefined> {
     const { command: text, roots, toolCallId = "", shellId } = request;
     const cwd = (shellId !== undefined && this.#shells.get(shellId)?.cwd) || request.cwd;
     return this.#options.beforeRun?.({ text, cwd, roots, toolCallId });
@@ -384,7 +384,7 @@ class SessionShells implements Shells {
 type Warning = { readonly warning?: string };
 
 type ShellFolders = Pick<ShellRequest, "cwd" | "roots" | "readOnly">;
-type Coming = Pick<ShellRequest, "command" | "cwd" | "roots" | "toolCallId" | "shellId">;
+type UpcomingRequest = Pick<ShellRequest, "command" | "cwd" | "roots" | "toolCallId" | "shellId">;
 
 interface Started {
   readonly shell: Shell;
