@@ -2,7 +2,7 @@
  * The agent loop. One model call is one turn: its tool calls run and their results are sent back, until the model makes
  * no more calls. The main agent and every subagent run this same function.
  * Features attach through the ports of `Run`; the loop does not grow with them:
- * - before each model call: `inbox`, `beforeModelCall`, `history`, `usageInfo`
+ * - before each model call: `pendingMessages`, `beforeModelCall`, `history`, `usageInfo`
  * - the model call: `provider`, `spent`
  * - around tool calls: `findTool`, `showTools`, `around`, `permit`, `ports`, `outside`, `failures`, `bound`,
  *   `keepBinaries`

@@ -12,7 +12,7 @@ export interface ProtectedPaths {
   readonly writable: readonly string[];
   /** Git folders of the workspace that are outside it (linked worktrees, submodules). */
   readonly gitFolders: readonly string[];
-  /** Targets of protected names that are links; see `linked-places.ts`. */
+  /** Targets of protected names that are links; see `linked-paths.ts`. */
   readonly linkTargets: readonly string[];
 }
 

@@ -39,7 +39,7 @@ export class Activations {
     });
   }
 
-  /** Resumes an idle task with its unread messages. Call only inside `runningTasks.inTurn` of the task. */
+  /** Resumes an idle task with its unread messages. Call only inside `runningTasks.runExclusive` of the task. */
   async wake(task: TaskRecord): Promise<void> {
     const { runningTasks, slots } = this.#parts;
     const live = runningTasks.of(task.id);

@@ -50,7 +50,7 @@ export function stateFolder(folder: string, taskId: string): string {
   return join(folder, ".state", checkTaskId(taskId));
 }
 
-/** A record with the git places and the user's settings for a series of git commands. Use it for one operation only. */
+/** A record with the git folders and the user's settings for a series of git commands. Use it for one operation only. */
 export interface OpenRecord extends WorktreeRecord {
   readonly main: GitCheckout & WorktreeRecord["main"];
   readonly own: GitCheckout;

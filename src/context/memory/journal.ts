@@ -1,5 +1,5 @@
 /**
- * The journal of one place: a file under the home to which one process at a time appends changes. An acknowledged
+ * The journal of one memory space: a file under the home to which one process at a time appends changes. An acknowledged
  * change survives a kill and a power cut. Damaged lines are moved aside and reported.
  */
 import { join } from "node:path";

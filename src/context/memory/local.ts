@@ -1,4 +1,4 @@
-/** The default memory: journals under the user's home, one per place. */
+/** The default memory: journals under the user's home, one per memory space. */
 
 import { TroupeError } from "../../protocol/errors.ts";
 import { refuseRetracted, type StoreChange, sameFact, storeChange, stored, voteChange } from "./changes.ts";

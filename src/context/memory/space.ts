@@ -7,6 +7,7 @@ import { realpathSync, statSync } from "node:fs";
 import { basename, dirname, isAbsolute, join, resolve } from "node:path";
 import { smallText } from "../../lib/node/small-file.ts";
 
+/** A repository or the user, with a journal of its own. Stored facts name it in their field `place`. */
 export interface MemorySpace {
   /** The file name. Stable across restarts. */
   readonly key: string;
@@ -17,7 +18,7 @@ export interface MemorySpace {
 export const userSpace: MemorySpace = { key: "user", label: "you, in all repositories" };
 
 /**
- * Returns the places of a folder. New facts go to the first. Without trust there is only the path of the repository,
+ * Returns the memory spaces of a folder. New facts go to the first. Without trust there is only the path of the repository,
  * shared by its linked work trees. With trust the origin comes first, shared by all clones, then the path.
  */
 export function repositorySpaces(cwd: string, options: { readonly isTrusted: boolean }): readonly MemorySpace[] {

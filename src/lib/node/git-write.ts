@@ -78,7 +78,7 @@ export async function gitAt(
   throw new GitFailure(said || `git ${args[0]} failed with ${reply.code}`, "refused");
 }
 
-/** Returns the same place, prepared for several commands in a row. */
+/** Returns the same checkout, prepared for several commands in a row. */
 export async function preparedCheckout({ gitDir, workTree }: GitCheckout): Promise<GitCheckout> {
   const checkout: GitCheckout = { gitDir, workTree };
   const neutral = await neutralise({ cwd: workTree, environment: variables(checkout) });

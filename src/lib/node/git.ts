@@ -66,7 +66,7 @@ export interface NeutralOptions extends GitOptions {
   readonly input?: string;
 }
 
-/** The data needed to start git in one place so that it starts no other program. */
+/** The data needed to start git in one checkout so that it starts no other program. */
 export interface Neutral {
   readonly program: string;
   readonly overrides: readonly Override[];
@@ -76,7 +76,7 @@ export interface Neutral {
 
 /**
  * Runs any command, with everything that could start a program disabled. For `git-write.ts`; other code uses `runGit`.
- * For several commands in the same place, call `neutralise` once and pass its result.
+ * For several commands in the same checkout, call `neutralise` once and pass its result.
  */
 export async function runNeutral(args: readonly string[], options: NeutralOptions, known?: Neutral): Promise<GitReply> {
   const neutral = known ?? (await neutralise(options));

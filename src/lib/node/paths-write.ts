@@ -1,5 +1,5 @@
 /**
- * The only way in which tools change files. A place is found as in `paths.ts`: the folder is opened and its real path
+ * The only way in which tools change files. A target is found as in `paths.ts`: the folder is opened and its real path
  * is compared with the allowed roots. All later steps use that folder's descriptor: a temporary file beside the old one
  * is synced, then renamed over it. Readers see the old content or the new, never a mixture. Replacing a folder or a
  * file with a link has no effect.
@@ -33,13 +33,13 @@ export interface WriteTarget {
   readonly path: string;
   /** The real path of a write. */
   readonly realPath: string;
-  /** The entry when the place was opened; undefined if there was none. */
+  /** The entry when the target was opened; undefined if there was none. */
   readonly stat: fs.Stats | undefined;
   /** Folders that a write creates first, the outermost first. */
   readonly missingFolders: readonly string[];
   /** Returns the whole content of the file. */
   read(maxBytes: number): Promise<Buffer>;
-  /** Replaces or creates the file atomically. Fails if the entry has changed since the place was opened. */
+  /** Replaces or creates the file atomically. Fails if the entry has changed since the target was opened. */
   write(content: Uint8Array, options?: { mode?: number }): Promise<fs.Stats>;
   /** Removes the file, the link or the empty folder. */
   remove(): Promise<void>;
@@ -52,7 +52,7 @@ export interface WriteTarget {
 const NEW_FOLDER_MODE = 0o777;
 
 /**
- * Opens the place of a regular file, or of one that could be created. Links are followed while every step stays inside.
+ * Opens the path of a regular file, or of one that could be created. Links are followed while every step stays inside.
  */
 export async function openForWriting(path: string, scope: WriteScope): Promise<WriteTarget> {
   const asked = absolutePath(path, scope.cwd);
@@ -76,7 +76,7 @@ export async function openForWriting(path: string, scope: WriteScope): Promise<W
   throw new PathError("invalid", asked, `Path ${asked} leads through more than ${MAX_LINK_HOPS} symbolic links.`);
 }
 
-/** Opens the place of the entry itself: a link, not its target. Reading a link returns its target. */
+/** Opens the path of the entry itself: a link, not its target. Reading a link returns its target. */
 export async function openAsIs(path: string, scope: WriteScope, asked = path): Promise<WriteTarget> {
   const target = absolutePath(path, scope.cwd);
   const open = scope.openFolder ?? openFolderByDescriptor;

@@ -34,7 +34,7 @@ type Settings = Workspace["settings"]["effective"];
 export interface AgentWorkspace extends Pick<AgentSetup, "cwd" | "roots" | "policy" | "ports" | "settle"> {
   /** Addition to the agent's system prompt. */
   readonly system?: string;
-  /** Notes for the agent about the place. */
+  /** Notes for the agent about its workspace. */
   readonly notes?: readonly string[];
   release(): Promise<void>;
 }

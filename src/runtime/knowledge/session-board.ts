@@ -29,7 +29,7 @@ export interface SessionBoard {
   readonly mainPort: BoardPort;
   /** Set if the session consolidates another one. */
   readonly consolidating?: { readonly system: string; readonly settle: NonNullable<SessionOptions["settle"]> };
-  /** Adds board access to the place of a subagent. */
+  /** Adds board access to the workspace of a subagent. */
   equip(workspace: AgentWorkspace, agentName: string): Promise<AgentWorkspace>;
   /** Read-only access. */
   readonly readingPort: BoardPort;

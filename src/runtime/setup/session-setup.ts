@@ -34,7 +34,7 @@ export interface PrepareParts {
   readonly tracing?: SessionTracing | undefined;
 }
 
-/** The state of session setup: the request, its place and its parts. Each step of `prepare.ts` receives it. */
+/** The state of session setup: the request, its directory and its parts. Each step of `prepare.ts` receives it. */
 export interface SessionSetup extends Omit<PrepareParts, "models"> {
   /** Includes the session's own models. */
   readonly models: ModelChoice;

@@ -96,8 +96,8 @@ export async function readSnapshot(
 }
 
 /**
- * Replaces the snapshot with one of the log up to `place`. `before` is a prefix with a known checksum. Returns the new
- * prefix, or `undefined` if the snapshot would be too large to help or the log is shorter than `place`.
+ * Replaces the snapshot with one of the log up to `position`. `before` is a prefix with a known checksum. Returns the new
+ * prefix, or `undefined` if the snapshot would be too large to help or the log is shorter than `position`.
  */
 export async function writeSnapshot(
   disk: Disk,

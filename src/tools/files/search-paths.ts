@@ -1,4 +1,4 @@
-/** The places a search looks in: one folder or file, or several. */
+/** The paths that a search looks in: one folder or file, or several. */
 import * as z from "zod";
 import { type Opened, type PathScope, resolveInside } from "../../lib/node/paths.ts";
 import type { Access } from "../../protocol/permission.ts";
@@ -19,12 +19,12 @@ export function searchPathsOf(call: { path?: string | undefined; paths?: string 
   return paths.length === 0 ? ["."] : paths;
 }
 
-/** Requests access to each place separately: a common parent could cover far more. */
+/** Requests access to each path separately: a common parent could cover far more. */
 export function readingOf(paths: readonly string[]): Access[] {
   return paths.map((path) => ({ kind: "read", path }));
 }
 
-/** Keeps the place open while `search` runs, so that the checked folder is the searched one. */
+/** Keeps the path open while `search` runs, so that the checked folder is the searched one. */
 export async function withOpenPath<T>(
   path: string,
   scope: PathScope,

@@ -9,7 +9,7 @@ export interface Post {
   readonly endpoint: Endpoint;
   readonly send: Send;
   readonly path: string;
-  /** Headers of the wire. Those of the place take precedence. */
+  /** Headers of the wire. Those of the endpoint take precedence. */
   readonly headers?: Readonly<Record<string, string>>;
   readonly body: string;
   /** Headers of this request only. They take precedence over all others, except those for sign-in and framing. */
