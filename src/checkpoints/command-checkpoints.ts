@@ -10,7 +10,7 @@ import { plural } from "../lib/text.ts";
 import { analyseShell, loadShellParser, type ShellParser } from "../permissions/shell/analyse.ts";
 import { destructiveUse, type EndangeredPath } from "../permissions/shell/destructive.ts";
 import { TroupeError } from "../protocol/errors.ts";
-import type { UpcomingCommand, KeptFiles } from "../tools/shell/shells.ts";
+import type { KeptFiles, UpcomingCommand } from "../tools/shell/shells.ts";
 import type { TreeOptions } from "./checkpoint-tree.ts";
 import type { Checkpoints, KeptTree } from "./checkpoints.ts";
 

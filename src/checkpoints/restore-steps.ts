@@ -2,7 +2,7 @@
 import { dirname } from "node:path";
 import type { Disk } from "../lib/node/disk.ts";
 import { PathError } from "../lib/node/paths.ts";
-import { openAsIs, type WriteTarget, removeEmptyFolders } from "../lib/node/paths-write.ts";
+import { openAsIs, removeEmptyFolders, type WriteTarget } from "../lib/node/paths-write.ts";
 import { sweepTemporaries } from "../lib/node/temporaries.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { Entry } from "./checkpoint-schema.ts";

@@ -8,8 +8,8 @@ import { wrapped } from "../lib/quoting.ts";
 import { plural, sanitise } from "../lib/text.ts";
 import type { WorkingDirectory } from "../protocol/event.ts";
 import { blockOf, byteLength } from "./instruction-block.ts";
-import { NestedInstructions } from "./instruction-nested.ts";
 import { exists, filesBelow, filesOf, levelsBetween } from "./instruction-files.ts";
+import { NestedInstructions } from "./instruction-nested.ts";
 import {
   type FoundFile,
   InstructionReader,

@@ -4,8 +4,8 @@ import { keyReader, signedHeaders } from "./key.ts";
 import type { Provider } from "./provider.ts";
 import type { ProviderSettings } from "./settings/settings.ts";
 import { searchOf } from "./web-search.ts";
+import type { Bounds, Connections, Endpoint, ModelFetch } from "./wire/endpoint.ts";
 import type { RefusedParameters } from "./wire/optional-parameters.ts";
-import type { Bounds, Connections, ModelFetch, Endpoint } from "./wire/endpoint.ts";
 import type { OpenSocket } from "./wire/transport/socket.ts";
 
 export interface CatalogDependencies {

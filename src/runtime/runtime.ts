@@ -18,7 +18,7 @@ import { builtinTools } from "../tools/builtin.ts";
 import type { Tool } from "../tools/tool.ts";
 import { stateRoot } from "./home.ts";
 import { type PastSessions, pastSessions } from "./knowledge/past-sessions.ts";
-import { type GithubService, type GithubRequest, githubService } from "./models/identity.ts";
+import { type GithubRequest, type GithubService, githubService } from "./models/identity.ts";
 import { lastModelOf } from "./models/last-model.ts";
 import { type Models, models } from "./models/models.ts";
 import { processParts } from "./process-parts.ts";

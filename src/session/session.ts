@@ -31,10 +31,10 @@ import {
   workspacePort,
 } from "./session-ports.ts";
 import { shutdownData } from "./summary.ts";
-import { type SessionHooks, bindSessionHooks } from "./turn/hooked-calls.ts";
-import { runAll } from "./turn/run-all.ts";
+import { bindSessionHooks, type SessionHooks } from "./turn/hooked-calls.ts";
 import { MessageQueue } from "./turn/message-queue.ts";
 import { PendingMessages, type SendOptions } from "./turn/pending-messages.ts";
+import { runAll } from "./turn/run-all.ts";
 import { type Outcome, TurnRunner } from "./turn/turn-runner.ts";
 
 export type { CloseReason, Outcome, SendOptions, SessionOptions };

@@ -7,7 +7,7 @@
 import { defined } from "../lib/defined.ts";
 import type { SessionEvent } from "../protocol/event.ts";
 import type { Journal } from "./journal.ts";
-import { type TaskNotice, noticeOf } from "./notices.ts";
+import { noticeOf, type TaskNotice } from "./notices.ts";
 import type { Reader, RegistryOptions } from "./ports.ts";
 import type { RunningTasks } from "./running-tasks.ts";
 import { owesNotice, type TaskFold } from "./task-fold.ts";

@@ -10,7 +10,7 @@ import { contentOf, entryAt, MAX_TREE_BYTES, sameEntry, survey } from "../checkp
 import { type Disk, replaceFile, writeNewFile } from "../lib/node/disk.ts";
 import type { GitCheckout } from "../lib/node/git-write.ts";
 import { PathError } from "../lib/node/paths.ts";
-import { openAsIs, type WriteTarget, removeEmptyFolders } from "../lib/node/paths-write.ts";
+import { openAsIs, removeEmptyFolders, type WriteTarget } from "../lib/node/paths-write.ts";
 import { sweepTemporaries } from "../lib/node/temporaries.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import { git } from "./worktree-git.ts";

@@ -4,8 +4,8 @@ import { homedir } from "node:os";
 import { join } from "node:path";
 import { type GitReply, runGit, runNeutral } from "../lib/node/git.ts";
 import {
-  GitFailure,
   type GitCheckout,
+  GitFailure,
   type GitWriteOptions,
   gitAt,
   type Identity,

@@ -2,7 +2,7 @@
 import { statSync } from "node:fs";
 import { join } from "node:path";
 import type { Disk } from "../lib/node/disk.ts";
-import { GitFailure, type GitCheckout, gitAt } from "../lib/node/git-write.ts";
+import { type GitCheckout, GitFailure, gitAt } from "../lib/node/git-write.ts";
 import { systemStamp } from "../lib/stamp.ts";
 import { firstCharacters, sanitise } from "../lib/text.ts";
 import { git, gitCode } from "./worktree-git.ts";

@@ -8,7 +8,7 @@ import { calls } from "../../src/model/faux/faux-step.ts";
 import type { ModelRequest } from "../../src/model/provider.ts";
 import type { SessionEvent } from "../../src/protocol/event.ts";
 import { flagsFrom } from "../../src/protocol/flags.ts";
-import { agentPoolOptions, type AgentPoolParts } from "../../src/runtime/agents/agent-pool-setup.ts";
+import { type AgentPoolParts, agentPoolOptions } from "../../src/runtime/agents/agent-pool-setup.ts";
 import { type PermissionRequest, policyOf } from "../../src/runtime/permissions/policy.ts";
 import type { SessionModel } from "../../src/session/session-model.ts";
 import { memoryStore } from "../../src/store/memory.ts";

@@ -2,9 +2,9 @@
 import { describe, expect, it } from "vitest";
 import type { ModelEvent, ModelRequest, Provider } from "../../src/model/provider.ts";
 import { anthropicMessages } from "../../src/model/wire/anthropic/anthropic.ts";
+import type { Endpoint } from "../../src/model/wire/endpoint.ts";
 import { openaiChat } from "../../src/model/wire/openai/openai-chat.ts";
 import { openaiResponses } from "../../src/model/wire/openai/openai-responses.ts";
-import type { Endpoint } from "../../src/model/wire/endpoint.ts";
 import {
   breaksOff,
   calls,

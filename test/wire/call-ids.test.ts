@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
 import type { Provider } from "../../src/model/provider.ts";
+import type { Endpoint } from "../../src/model/wire/endpoint.ts";
 import { openaiChat } from "../../src/model/wire/openai/openai-chat.ts";
 import { openaiResponses } from "../../src/model/wire/openai/openai-responses.ts";
-import type { Endpoint } from "../../src/model/wire/endpoint.ts";
 import type { Message } from "../../src/protocol/message.ts";
 import { collect, placeWith, request } from "./support.ts";
 

@@ -3,8 +3,8 @@ import type { AddressInfo } from "node:net";
 import { describe, expect, test } from "vitest";
 import type { Stamp } from "../../src/lib/stamp.ts";
 import { systemStamp } from "../../src/lib/stamp.ts";
-import { openaiChat } from "../../src/model/wire/openai/openai-chat.ts";
 import type { Endpoint } from "../../src/model/wire/endpoint.ts";
+import { openaiChat } from "../../src/model/wire/openai/openai-chat.ts";
 import { collect, errorOf, placeWith } from "./support.ts";
 
 const openaiBody = (message: string, code: string | null, type = "invalid_request_error"): string =>

@@ -1,9 +1,9 @@
 /** One reply per wire with reasoning, text in several scripts, two calls and usage, and what must become of it. */
 import type { ModelEvent, Provider } from "../../src/model/provider.ts";
 import { anthropicMessages } from "../../src/model/wire/anthropic/anthropic.ts";
+import type { Endpoint } from "../../src/model/wire/endpoint.ts";
 import { openaiChat } from "../../src/model/wire/openai/openai-chat.ts";
 import { openaiResponses } from "../../src/model/wire/openai/openai-responses.ts";
-import type { Endpoint } from "../../src/model/wire/endpoint.ts";
 import { namedSse, sse } from "./support.ts";
 
 export interface Recording {

@@ -1,10 +1,10 @@
 import { describe, expect, test } from "vitest";
 import type { ModelEvent, ModelRequest, Provider } from "../../src/model/provider.ts";
 import { anthropicMessages } from "../../src/model/wire/anthropic/anthropic.ts";
+import type { Endpoint } from "../../src/model/wire/endpoint.ts";
 import { openaiChat } from "../../src/model/wire/openai/openai-chat.ts";
 import { openaiResponses } from "../../src/model/wire/openai/openai-responses.ts";
 import { RefusedParameters } from "../../src/model/wire/optional-parameters.ts";
-import type { Endpoint } from "../../src/model/wire/endpoint.ts";
 import { recordings } from "./recordings.ts";
 import { collect, placeWith, request } from "./support.ts";
 

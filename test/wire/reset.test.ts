@@ -5,8 +5,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { brotliCompressSync, deflateSync, gzipSync } from "node:zlib";
 import { describe, expect, test } from "vitest";
 import type { Provider } from "../../src/model/provider.ts";
-import { openaiChat } from "../../src/model/wire/openai/openai-chat.ts";
 import type { Endpoint } from "../../src/model/wire/endpoint.ts";
+import { openaiChat } from "../../src/model/wire/openai/openai-chat.ts";
 import { compatible, type Recorded, serve } from "../model/server.ts";
 import { collect, endOf, placeWith } from "./support.ts";
 

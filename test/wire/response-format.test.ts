@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
 import type { ModelRequest, Provider, ResponseFormat } from "../../src/model/provider.ts";
 import { anthropicMessages } from "../../src/model/wire/anthropic/anthropic.ts";
+import type { Endpoint } from "../../src/model/wire/endpoint.ts";
 import { openaiChat } from "../../src/model/wire/openai/openai-chat.ts";
 import { openaiResponses } from "../../src/model/wire/openai/openai-responses.ts";
-import type { Endpoint } from "../../src/model/wire/endpoint.ts";
 import { collect, recorder, request } from "./support.ts";
 
 const schema = { type: "object", properties: { answer: { type: "number", minimum: 0 } }, required: ["answer"] };

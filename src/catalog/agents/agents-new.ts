@@ -6,8 +6,8 @@ import { openAsIs } from "../../lib/node/paths-write.ts";
 import { clip } from "../../lib/text.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import { type AgentSources, loadAgents } from "./agents.ts";
-import template from "./agents-new.md";
 import { PROJECT_FOLDERS, userFolder } from "./agents-locations.ts";
+import template from "./agents-new.md";
 
 export interface NewAgent {
   readonly name: string;

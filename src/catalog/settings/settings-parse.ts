@@ -2,7 +2,7 @@
 import { isObject, type Json } from "../../lib/json.ts";
 import { clip, nearest } from "../../lib/text.ts";
 import { TroupeError } from "../../protocol/errors.ts";
-import { boundedNotices, MAX_NOTICES, type CatalogNotice } from "../catalog.ts";
+import { boundedNotices, type CatalogNotice, MAX_NOTICES } from "../catalog.ts";
 import { JsoncError, type JsonNode, lineOf, parseJsonc } from "./settings-jsonc.ts";
 import { knownNames, type Settings, SettingsSchema } from "./settings-schema.ts";
 

@@ -3,10 +3,10 @@ import { workingDirectory } from "../../context/working-directory.ts";
 import { clip, nearest, plural, sanitise, sanitiseLine } from "../../lib/text.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import {
-  type StoredReport,
-  type StoredTask,
   readTask,
   readTasks,
+  type StoredReport,
+  type StoredTask,
   stopTasks,
 } from "../../runtime/agents/stored-tasks.ts";
 import { stateRoot } from "../../runtime/home.ts";

@@ -15,11 +15,11 @@ import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { jsonList, write } from "../output/output.ts";
 import { say } from "../output/say.ts";
 import {
+  type ConfigContext,
   type ConfigFile,
+  configContext,
   configFile,
   configFiles,
-  type ConfigContext,
-  configContext,
   readConfig,
   scopes,
 } from "./config-files.ts";

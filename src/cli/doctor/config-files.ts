@@ -6,7 +6,7 @@ import { readSmallFile } from "../../lib/node/small-file.ts";
 import { plural } from "../../lib/text.ts";
 import { openAgentsAdministration } from "../../runtime/agents/agents-admin.ts";
 import { openMcpAdministration } from "../../runtime/mcp/mcp-admin.ts";
-import { type Check, type Finding, type CheckContext, reasonOf } from "./finding.ts";
+import { type Check, type CheckContext, type Finding, reasonOf } from "./finding.ts";
 
 /** Parses every configuration file. Errors name the file and the line. */
 export const configFiles: Check = async (context) => [

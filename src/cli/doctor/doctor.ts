@@ -12,7 +12,7 @@ import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import type { Launcher } from "../launcher.ts";
 import { write } from "../output/output.ts";
 import { configFiles } from "./config-files.ts";
-import { type Check, type Finding, type CheckContext, reasonOf } from "./finding.ts";
+import { type Check, type CheckContext, type Finding, reasonOf } from "./finding.ts";
 import { install } from "./install.ts";
 import { disk, git, sandbox } from "./machine.ts";
 import { providers } from "./providers.ts";

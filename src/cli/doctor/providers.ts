@@ -1,5 +1,5 @@
 import { plural } from "../../lib/text.ts";
-import { type Check, type Finding, type CheckContext, reasonOf } from "./finding.ts";
+import { type Check, type CheckContext, type Finding, reasonOf } from "./finding.ts";
 
 type Row = Awaited<ReturnType<CheckContext["runtime"]["models"]["list"]>>[number];
 

@@ -5,7 +5,7 @@ import { isObject, parseJson } from "../../lib/json.ts";
 import { makePrivate, nodeDisk, writeNewFile } from "../../lib/node/disk.ts";
 import { bootId, isSameProcess, pidNamespace } from "../../lib/node/process-identity.ts";
 import { plural } from "../../lib/text.ts";
-import { type Check, type Finding, type CheckContext, reasonOf } from "./finding.ts";
+import { type Check, type CheckContext, type Finding, reasonOf } from "./finding.ts";
 
 const OTHERS = 0o077;
 

@@ -5,9 +5,9 @@ import { TroupeError } from "../../protocol/errors.ts";
 import { openJournal } from "./journal.ts";
 import { type LocalMemory, localMemory } from "./local.ts";
 import type { MemoryPorts, MemoryStore } from "./memory.ts";
-import { repositorySpaces, userSpace } from "./space.ts";
 import { type Optimise, repositoryFileMemory } from "./repository-file.ts";
 import { type ServicePrompts, serviceMemory } from "./service.ts";
+import { repositorySpaces, userSpace } from "./space.ts";
 
 /** `memory` in the user's settings; project settings do not count. `true` and `false` are short for `enabled`. */
 const MemorySettings = z.lazy(() =>

@@ -7,7 +7,7 @@ import { TroupeError } from "../../protocol/errors.ts";
 import { ModelError } from "../model-error.ts";
 import { defineProvider, type ModelEvent, type ModelRequest, type Provider } from "../provider.ts";
 import { type Bounds, defaultBounds, type Endpoint } from "../wire/endpoint.ts";
-import { httpError, networkError, endpointOrigin, presentable } from "../wire/wire-error.ts";
+import { endpointOrigin, httpError, networkError, presentable } from "../wire/wire-error.ts";
 import { promptOf, responseFormatOf, toolsOf } from "./ai-sdk-encode.ts";
 import { type ImportModule, importPackage } from "./ai-sdk-load.ts";
 import { partReader } from "./ai-sdk-parts.ts";

@@ -6,8 +6,8 @@ import { isObject } from "../../lib/json.ts";
 import { clip, sanitise } from "../../lib/text.ts";
 import { ModelError, type ModelErrorDetails, type ModelErrorKind } from "../model-error.ts";
 import { type Complaint, complaintOf, readComplaint } from "./complaint.ts";
-import { limits } from "./limits.ts";
 import type { Endpoint } from "./endpoint.ts";
+import { limits } from "./limits.ts";
 
 interface Refusal {
   readonly status: number;

@@ -6,9 +6,9 @@
 import { ModelError } from "../model-error.ts";
 import { countSent, defineProvider, type ModelEvent, type ModelRequest, type Provider } from "../provider.ts";
 import { parseBounded } from "./bounded-json.ts";
+import type { Endpoint } from "./endpoint.ts";
 import { limits } from "./limits.ts";
 import { type OptionalParameter, RefusedParameters, refusalWarning, refusedParameter } from "./optional-parameters.ts";
-import type { Endpoint } from "./endpoint.ts";
 import { type Exchange, post } from "./transport/http.ts";
 import { type SseEvent, sseReader } from "./transport/sse.ts";
 import { type Send, transport } from "./transport/transport.ts";

@@ -14,7 +14,7 @@ import { quoted, wrapped } from "../../lib/quoting.ts";
 import { UNDERSTUDY } from "../../model/catalog.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import type { Flag } from "../../protocol/flags.ts";
-import type { AgentPoolOptions, ResolvedAgent, ResolveAgentRequest } from "../../session/agents/agent-pool-options.ts";
+import type { AgentPoolOptions, ResolveAgentRequest, ResolvedAgent } from "../../session/agents/agent-pool-options.ts";
 import type { Actor, AgentSetup } from "../../session/agents/agent-run.ts";
 import { modelReference } from "../../session/model-selection.ts";
 import type { SessionModel } from "../../session/session-model.ts";

@@ -1,9 +1,9 @@
 /** The context board of a session: which board it uses, which access each agent has, and counting its use. */
 import { MEMORY_AGENT } from "../../agents/agent.ts";
 import type { Board } from "../../context/board/board.ts";
+import { boardKey } from "../../context/board/board-key.ts";
 import { EvidenceFold, type SessionEvidence } from "../../context/board/evidence.ts";
 import { openBoard } from "../../context/board/open.ts";
-import { boardKey } from "../../context/board/board-key.ts";
 import type { Redactor } from "../../lib/redact/redact.ts";
 import type { SessionEvent } from "../../protocol/event.ts";
 import { eventsOf } from "../../session/event-log.ts";

@@ -8,9 +8,9 @@ import { agentMemory, personApprovals } from "../../context/memory/agent-memory.
 import { messageOf } from "../../context/memory/failure.ts";
 import type { MemoryPorts, MemoryStore, Recall } from "../../context/memory/memory.ts";
 import { type MemorySettings, openMemory, parseMemorySettings } from "../../context/memory/open.ts";
-import { repositorySpaces } from "../../context/memory/space.ts";
 import type { Optimise } from "../../context/memory/repository-file.ts";
 import type { ServicePrompts } from "../../context/memory/service.ts";
+import { repositorySpaces } from "../../context/memory/space.ts";
 import { workingDirectory } from "../../context/working-directory.ts";
 import { defined } from "../../lib/defined.ts";
 import type { Json } from "../../lib/json.ts";

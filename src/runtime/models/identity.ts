@@ -1,6 +1,6 @@
 /** GitHub identities of sessions, for programs that request them. Without such a request GitHub is never contacted. */
 import type { Stamp } from "../../lib/stamp.ts";
-import type { SendContext, Github, GithubStatus, SignIn } from "../../model/github/github.ts";
+import type { Github, GithubStatus, SendContext, SignIn } from "../../model/github/github.ts";
 import type { Settings } from "../../model/settings/settings.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import { version } from "../version.ts";

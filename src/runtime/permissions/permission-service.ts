@@ -4,7 +4,7 @@ import { listTrusted, realFolder, recordTrust } from "../../catalog/trust.ts";
 import { Approval } from "../../permissions/approvals.ts";
 import { type Grants, openGrants } from "../../permissions/grants.ts";
 import { locationKey } from "../../permissions/location.ts";
-import { urlOrigin, parseUrlPattern, urlMatches } from "../../permissions/urls.ts";
+import { parseUrlPattern, urlMatches, urlOrigin } from "../../permissions/urls.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import type { SessionSetup } from "../setup/session-setup.ts";
 import type { LiveRules, WireRule } from "./live-rules.ts";

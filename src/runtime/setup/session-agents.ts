@@ -2,8 +2,8 @@ import type { AgentPoolOptions } from "../../session/agents/agent-pool-options.t
 import { isSidekickId } from "../../session/agents/sidekick-id.ts";
 import type { SessionLog } from "../../store/store.ts";
 import type { SessionKnowledge } from "../../tools/subagents/session-knowledge.ts";
-import type { AgentWorkspaces } from "../agents/agent-workspace.ts";
 import { agentPoolOptions } from "../agents/agent-pool-setup.ts";
+import type { AgentWorkspaces } from "../agents/agent-workspace.ts";
 import type { LiveAgents } from "../agents/live-agents.ts";
 import { sidekickConditions } from "../agents/sidekick-conditions.ts";
 import type { SessionBoard } from "../knowledge/session-board.ts";

@@ -1,8 +1,8 @@
 import { Factories } from "../../factories/factories.ts";
 import type {
   AgentEnd,
-  AgentState,
   AgentRequest,
+  AgentState,
   FactorySource,
   SettledAttempt,
   WorkingAgent,

@@ -8,7 +8,7 @@ import type { ModelFetch } from "../../model/wire/endpoint.ts";
 import type { OpenSocket } from "../../model/wire/transport/socket.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import type { Connection } from "../connection.ts";
-import { type ForwardedRequest, CarriedRequest, type ResponseHead, type ResponsePart } from "./carried-request.ts";
+import { CarriedRequest, type ForwardedRequest, type ResponseHead, type ResponsePart } from "./carried-request.ts";
 import { CarriedSocket } from "./carried-socket.ts";
 
 /** Timeout for the client to accept a request. */

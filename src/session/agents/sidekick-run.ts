@@ -24,7 +24,7 @@ import { type Actor, type AgentSetup, runAgentTurn } from "./agent-run.ts";
 import messageText from "./sidekick-brief.md";
 import movedText from "./sidekick-moved.md";
 import rulesText from "./sidekick-rules.md";
-import type { TriggerEvent, SidekickDefinition, SidekickParts } from "./sidekicks.ts";
+import type { SidekickDefinition, SidekickParts, TriggerEvent } from "./sidekicks.ts";
 
 type EndReason = EventData<"troupe.sidekick_ended">["reason"];
 

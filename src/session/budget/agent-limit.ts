@@ -1,7 +1,7 @@
 import type { EventData } from "../../protocol/event.ts";
 import type { Registry } from "../../tasks/registry.ts";
 import type { TaskRecord } from "../../tasks/task-record.ts";
-import { type Amount, addAmounts, nothing, type BudgetAccount } from "./reservations.ts";
+import { type Amount, addAmounts, type BudgetAccount, nothing } from "./reservations.ts";
 
 /** The usage of each agent, updated as soon as it is emitted. The registry learns of it only once it is on disk. */
 export class Ledger {

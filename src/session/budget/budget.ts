@@ -2,7 +2,7 @@
 import type { LimitReached } from "../../loop/run.ts";
 import { addUsage, noUsage, type Usage } from "../../model/provider.ts";
 import type { EventData, SessionEvent } from "../../protocol/event.ts";
-import { type Expected, type BudgetAccount, Reservations, ROUNDING_USD, roundedUsd } from "./reservations.ts";
+import { type BudgetAccount, type Expected, Reservations, ROUNDING_USD, roundedUsd } from "./reservations.ts";
 
 /** The user's limits for one run of the program. */
 export interface Limits {

@@ -12,7 +12,7 @@ import type { EventData } from "../../protocol/event.ts";
 import type { Message } from "../../protocol/message.ts";
 import { transcriptOf } from "../transcript.ts";
 import type { CompactionRun } from "./agent-context.ts";
-import { outputRoom, type SummaryReply, requestSummary } from "./compaction-reply.ts";
+import { outputRoom, requestSummary, type SummaryReply } from "./compaction-reply.ts";
 import type { ContextUsage, Meter } from "./context-usage.ts";
 
 export interface CompactionRequest {

@@ -16,8 +16,8 @@ import { isSameRequest, type PendingRequest, toolCallOf, waitsForLater } from ".
 import {
   type Answers,
   type AnyAnswer,
-  type AnyRequestOutcome,
   type AnyRequest,
+  type AnyRequestOutcome,
   announce,
   completedData,
   eventsOf,

@@ -13,9 +13,9 @@ import { OutcomeWaiters } from "./outcome-waiters.ts";
 import {
   type Incoming,
   incoming,
-  type SystemNotice,
   type PendingMessages,
   type SendOptions,
+  type SystemNotice,
 } from "./pending-messages.ts";
 import { QueueEditor } from "./queue-editor.ts";
 import type { Acceptance, Outcome, TurnRunner } from "./turn-runner.ts";

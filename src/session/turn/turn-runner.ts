@@ -23,7 +23,7 @@ import type { Broker } from "../requests/broker.ts";
 import { requestOrigin } from "../requests/request-origin.ts";
 import type { RunSettings } from "../run-settings.ts";
 import type { SessionOptions } from "../session-options.ts";
-import { acceptPrompt, takesTime, awaitUnlessAborted } from "./accept-prompt.ts";
+import { acceptPrompt, awaitUnlessAborted, takesTime } from "./accept-prompt.ts";
 import { Attempts, type RunRules } from "./attempts.ts";
 import { conclude } from "./conclude.ts";
 import type { SessionHooks } from "./hooked-calls.ts";

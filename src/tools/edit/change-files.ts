@@ -3,7 +3,7 @@
  * for the permission request, then again from fresh content under a lock on its paths. The rest of this folder parses
  * patches and edits text.
  */
-import { openForWriting, type WriteTarget, removeEmptyFolders } from "../../lib/node/paths-write.ts";
+import { openForWriting, removeEmptyFolders, type WriteTarget } from "../../lib/node/paths-write.ts";
 import type { Access } from "../../protocol/permission.ts";
 import { type FileChange, type FileState, type Files, filesOf, hashOf, MAX_EDIT_BYTES } from "../files/files.ts";
 import { pathFailure } from "../files/path-failure.ts";

@@ -8,7 +8,7 @@ import { globMatcher, splitBase } from "./glob-pattern.ts";
 import { isMissingPath } from "./path-failure.ts";
 import { type LeftOut, leftOutLine } from "./read-guard.ts";
 import { namesPackages, type RipgrepEnd, type RipgrepOptions, ripgrep, TOOL_TIMEOUT_MS, timeLimit } from "./ripgrep.ts";
-import { searchPathFields, searchPathsOf, readingOf, withOpenPath } from "./search-paths.ts";
+import { readingOf, searchPathFields, searchPathsOf, withOpenPath } from "./search-paths.ts";
 
 const MAX_RESULTS = 1000;
 

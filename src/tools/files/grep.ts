@@ -6,7 +6,7 @@ import { ToolError } from "../tool-error.ts";
 import description from "./grep.md";
 import { type LeftOut, leftOutLine } from "./read-guard.ts";
 import { namesPackages, type RipgrepEnd, type RipgrepOptions, ripgrep, TOOL_TIMEOUT_MS, timeLimit } from "./ripgrep.ts";
-import { searchPathFields, searchPathsOf, readingOf, withOpenPath } from "./search-paths.ts";
+import { readingOf, searchPathFields, searchPathsOf, withOpenPath } from "./search-paths.ts";
 
 const MAX_RESULT_CHARACTERS = 256 * 1024;
 const MAX_CONTEXT_LINES = 1000;

@@ -5,9 +5,9 @@ import { ToolError } from "../tool-error.ts";
 import { cleanLine } from "./bounds.ts";
 import { type AskingCall, answerInput, type McpAnswerers } from "./requests.ts";
 import type { McpServerConfig, McpToolDefinition } from "./server.ts";
+import { callAsTask, followTask, type McpTaskStatus } from "./tasks/call-as-task.ts";
 import { type CallClock, CallTimeout, callClock, LIBRARY_MS } from "./tasks/call-clock.ts";
 import type { TaskMessages } from "./tasks/task-messages.ts";
-import { callAsTask, followTask, type McpTaskStatus } from "./tasks/call-as-task.ts";
 
 export interface McpCall {
   readonly definition: McpToolDefinition;

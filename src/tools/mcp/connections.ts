@@ -6,7 +6,7 @@ import type { CallToolResult } from "@modelcontextprotocol/client";
 import type { PrepareProgram } from "../../lib/node/program.ts";
 import { ToolError } from "../tool-error.ts";
 import type { McpCall } from "./call.ts";
-import { Connection, type ConnectionLimits, type WithSlot, type McpServerState, type McpUser } from "./connection.ts";
+import { Connection, type ConnectionLimits, type McpServerState, type McpUser, type WithSlot } from "./connection.ts";
 import type { OpenBase } from "./open.ts";
 import { isPackageRunner } from "./package-runner.ts";
 import type { McpProbe } from "./probe.ts";

@@ -3,7 +3,7 @@ import type { Agent, IncomingMessage, RequestOptions } from "node:http";
 import type { LookupFunction } from "node:net";
 import { Readable, Transform } from "node:stream";
 import type { FetchLike } from "@modelcontextprotocol/client";
-import { dialAddresses, type HttpEndpoint, hostOf, EndpointError } from "./http-endpoint.ts";
+import { dialAddresses, EndpointError, type HttpEndpoint, hostOf } from "./http-endpoint.ts";
 
 export interface GuardedFetch {
   readonly fetch: FetchLike;

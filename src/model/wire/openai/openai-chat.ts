@@ -3,8 +3,8 @@ import type { AssistantMessage, Document, Image, Message } from "../../../protoc
 import type { Provider, ToolDefinition } from "../../provider.ts";
 import { encodeJson } from "../bounded-json.ts";
 import { dataUrl, fittingId, objectText, parametersOf, remember, without } from "../encode.ts";
-import { aboutSchema, type OptionalParameter } from "../optional-parameters.ts";
 import type { Endpoint } from "../endpoint.ts";
+import { aboutSchema, type OptionalParameter } from "../optional-parameters.ts";
 import { chatFormat, systemWithFormat } from "../response-format.ts";
 import { wireProvider } from "../wire.ts";
 import { type ChatReplay, replayFor, unsignedCall } from "./openai-chat-replay.ts";

@@ -1,9 +1,9 @@
 /** Sends one POST. All waiting is bounded: see `Bounds`. */
 import { setImmediate as nextTask } from "node:timers/promises";
 import { ModelError } from "../../model-error.ts";
-import { limits } from "../limits.ts";
 import type { Bounds } from "../endpoint.ts";
-import { httpError, networkError, endpointOrigin, protocolError } from "../wire-error.ts";
+import { limits } from "../limits.ts";
+import { endpointOrigin, httpError, networkError, protocolError } from "../wire-error.ts";
 import { addressOf, boundsFor, type Post, secretsOf, signInHeaders } from "./http-request.ts";
 import type { Answer } from "./transport.ts";
 

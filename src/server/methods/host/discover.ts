@@ -5,8 +5,8 @@ import {
   changeOwnSettings,
   discoverIn,
   ownServers,
-  searchedFolders,
   readOwnSettings,
+  searchedFolders,
 } from "../../../runtime/workspace/discovery.ts";
 import { describedAgent } from "../agents/agent.ts";
 import { type Call, type MethodTable, method, noParams } from "../method.ts";
