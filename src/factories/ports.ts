@@ -101,7 +101,7 @@ export interface FactoriesPorts {
   readonly emit: Emit;
   readonly source: FactorySource;
   /** Throws a `TroupeError` if the agent must not be started. */
-  startAgent(wish: AgentRequest): Promise<WorkingAgent>;
+  startAgent(request: AgentRequest): Promise<WorkingAgent>;
   agentState(agentId: string): AgentState | undefined;
   /** Notifies the session's agent of an attempt that was started with `notifyOnComplete`. */
   onSettled?(settled: SettledAttempt): void;

@@ -90,7 +90,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     onKey: (key, providerId) => shared.addSecret(key, providerId),
   });
   const onToken = (token: string): void => shared.addSecret(token, "GitHub");
-  const github = githubService({ wish: options.github, environment, stamp, onToken });
+  const github = githubService({ request: options.github, environment, stamp, onToken });
 
   const parts = { environment, home, disk, stamp, models: known, tools, shared, store, past };
   const open = (log: SessionLog, request: SessionRequest, how: "create" | "resume"): Promise<Session> =>

@@ -9,7 +9,7 @@ const place = { root: "/srv/project", stateRoot: "/srv/state" };
 
 describe("settings of the sandbox", () => {
   it("are said in the words of the sandbox", () => {
-    const wishes = requestedSandbox(
+    const requested = requestedSandbox(
       {
         mode: "required",
         network: { allowedHosts: ["registry.example:8080"], allowLocalNetwork: true },
@@ -20,7 +20,7 @@ describe("settings of the sandbox", () => {
       },
       place,
     );
-    expect(wishes).toEqual({
+    expect(requested).toEqual({
       sandbox: {
         mode: "required",
         allowedHosts: ["registry.example:8080"],

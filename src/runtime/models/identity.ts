@@ -33,17 +33,17 @@ export interface GithubService {
 }
 
 export function githubService(what: {
-  wish: GithubRequest | undefined;
+  request: GithubRequest | undefined;
   environment: Readonly<Record<string, string | undefined>>;
   stamp: Stamp;
   onToken(token: string): void;
 }): GithubService {
-  const { wish, environment, stamp, onToken } = what;
+  const { request, environment, stamp, onToken } = what;
   let opened: Promise<Github> | undefined;
   const open = async (): Promise<Github | undefined> => {
-    if (!wish) return undefined;
+    if (!request) return undefined;
     opened ??= import("../../model/github/github.ts").then(
-      ({ Github }) => new Github({ ...wish, environment, stamp, userAgent: `troupe/${version}` }),
+      ({ Github }) => new Github({ ...request, environment, stamp, userAgent: `troupe/${version}` }),
     );
     return opened;
   };

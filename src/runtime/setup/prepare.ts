@@ -98,12 +98,12 @@ async function buildParts(setup: SessionSetup) {
   const choice = choiceOf(setup, mainAgent, board);
   const skills = sessionSkills(setup, workspace);
   const promptAndTools = await sessionPrompt(setup, { mainAgent, rules, tools, choice, mcp, memory, board, skills });
-  const hooks = await loadSessionHooks(setup, { workspace, wishes: backends.wishes });
+  const hooks = await loadSessionHooks(setup, { workspace, requested: backends.requested });
   const workspaces = sessionWorkspaces(setup, { backends, rules, mcp, board, search });
   const agentPool =
     agents && sessionAgents(setup, { agents, mainAgent, promptAndTools, choice, workspaces, servers, board, memory });
   const agentChoice = mainAgentChoice(setup, { workspace, promptAndTools, agents, servers });
-  const extensions = sessionExtensions(setup, { workspace, wishes: backends.wishes });
+  const extensions = sessionExtensions(setup, { workspace, requested: backends.requested });
   const factories = lateFactories(setup, workspace);
   const context = contextWatch(setup);
   const carrier = await fileCarrier(log, setup.disk);

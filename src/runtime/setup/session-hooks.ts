@@ -13,11 +13,11 @@ import type { SessionSetup } from "./session-setup.ts";
  */
 export async function loadSessionHooks(
   { stamp, environment, shared, listener, request }: SessionSetup,
-  { workspace, wishes }: { workspace: Workspace; wishes: RequestedSandbox },
+  { workspace, requested }: { workspace: Workspace; requested: RequestedSandbox },
 ): Promise<((emit: Emit) => Hooks) | undefined> {
   const { hooks: definitions, root: projectRoot } = workspace;
   const warn = (message: string): void => listener.warn("hook", message);
-  const prepare = shared.programs([projectRoot], { wishes, onWarning: warn });
+  const prepare = shared.programs([projectRoot], { requested, onWarning: warn });
   const listeners = request.client?.program?.hooks;
   if (definitions.length === 0 && !listeners) return undefined;
   const { createHooks } = await import("../../hooks/fire.ts");

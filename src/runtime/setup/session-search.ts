@@ -22,16 +22,16 @@ export interface SessionSearch {
 }
 
 type Environment = SessionSetup["environment"];
-type Wish = NonNullable<Workspace["settings"]["effective"]["webSearch"]>;
+type SearchSettings = NonNullable<Workspace["settings"]["effective"]["webSearch"]>;
 
 const CHOICES = ["auto", "model", "off", ...engineNames] as const;
 type Choice = (typeof CHOICES)[number];
 
 export function sessionSearch(setup: SessionSetup, { settings }: Workspace): SessionSearch {
   const { environment, models, listener } = setup;
-  const wish = settings.effective.webSearch ?? {};
-  const choice = choiceOf(environment, wish, listener.notice);
-  const port = portOf(choice, wish, setup);
+  const searchSettings = settings.effective.webSearch ?? {};
+  const choice = choiceOf(environment, searchSettings, listener.notice);
+  const port = portOf(choice, searchSettings, setup);
   const mayAskModel = choice === "auto" || choice === "model";
   const model = (): SessionModel | undefined =>
     mayAskModel && models.current.searchAddress !== undefined ? models.current : undefined;
@@ -46,7 +46,11 @@ export function sessionSearch(setup: SessionSetup, { settings }: Workspace): Ses
 }
 
 /** Returns the choice from the environment, which wins over settings. */
-function choiceOf(environment: Environment, { engine = "auto" }: Wish, notice: (message: string) => void): Choice {
+function choiceOf(
+  environment: Environment,
+  { engine = "auto" }: SearchSettings,
+  notice: (message: string) => void,
+): Choice {
   const given = firstSet(environment, ["TROUPE_WEB_SEARCH"])?.toLowerCase();
   if (given === undefined) return engine;
   const found = CHOICES.find((choice) => choice === given);
@@ -56,11 +60,19 @@ function choiceOf(environment: Environment, { engine = "auto" }: Wish, notice: (
   return found ?? engine;
 }
 
-function portOf(choice: Choice, wish: Wish, { environment, shared, listener }: SessionSetup): WebSearch | undefined {
+function portOf(
+  choice: Choice,
+  searchSettings: SearchSettings,
+  { environment, shared, listener }: SessionSetup,
+): WebSearch | undefined {
   const named = engineNames.find((name) => name === choice);
   if (named !== undefined) {
     // The settings' address and key belong to the service that the settings name.
-    const found = serviceOf(named, environment, wish.engine === undefined || wish.engine === named ? wish : {});
+    const found = serviceOf(
+      named,
+      environment,
+      searchSettings.engine === undefined || searchSettings.engine === named ? searchSettings : {},
+    );
     if ("missing" in found) listener.notice(`The web is not searched: ${found.missing}`);
     return "missing" in found ? undefined : opened(found, shared);
   }
@@ -83,20 +95,24 @@ interface SearchService {
 function serviceOf(
   name: EngineName,
   environment: Environment,
-  wish: Wish,
+  searchSettings: SearchSettings,
 ): SearchService | { readonly missing: string } {
   const engine = searchEngines[name];
   const { urlVariable } = engine;
-  const url = (wish.url ?? firstSet(environment, urlVariable === undefined ? [] : [urlVariable]) ?? engine.url).trim();
+  const url = (
+    searchSettings.url ??
+    firstSet(environment, urlVariable === undefined ? [] : [urlVariable]) ??
+    engine.url
+  ).trim();
   if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol)) {
     const where = urlVariable === undefined ? "webSearch.url in your settings" : urlVariable;
     return { missing: `${engine.name} needs an address such as https://host. Set ${where}.` };
   }
-  const variables = wish.apiKeyVariable === undefined ? engine.keyVariables : [wish.apiKeyVariable];
-  const key = wish.apiKey ?? firstSet(environment, variables);
+  const variables = searchSettings.apiKeyVariable === undefined ? engine.keyVariables : [searchSettings.apiKeyVariable];
+  const key = searchSettings.apiKey ?? firstSet(environment, variables);
   const [variable = ""] = variables;
   if (key === undefined && variable !== "") return { missing: `${engine.name} needs a key. Set ${variable}.` };
-  const keySource = wish.apiKey === undefined ? variable : "webSearch.apiKey in the settings";
+  const keySource = searchSettings.apiKey === undefined ? variable : "webSearch.apiKey in the settings";
   return { engine, url: url.replace(/\/+$/, ""), key: key ?? "", keySource };
 }
 

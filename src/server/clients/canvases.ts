@@ -130,9 +130,9 @@ export class Canvases {
   }
 
   /** Opens a canvas. If it is open already, its client is asked again, which brings it to the front. */
-  async show(wish: OpenCanvasRequest, signal: AbortSignal): Promise<OpenCanvas> {
-    const { instanceId, input } = wish;
-    const { connection, canvas } = this.#find(wish);
+  async show(request: OpenCanvasRequest, signal: AbortSignal): Promise<OpenCanvas> {
+    const { instanceId, input } = request;
+    const { connection, canvas } = this.#find(request);
     const known = this.#open.get(instanceId);
     if (known && keyOf(known) !== keyOf(canvas)) {
       throw new TroupeError("usage", `"${instanceId}" is already open, as the canvas ${known.canvasId}.`);
@@ -247,8 +247,8 @@ export class Canvases {
     for (const { instanceId, extensionId, canvasId, input } of [...this.#away.values()]) {
       if (!this.#brought.has(keyOf({ extensionId, canvasId })) || this.#reopening.has(instanceId)) continue;
       this.#reopening.add(instanceId);
-      const wish = { instanceId, extensionId, canvasId, input };
-      await this.show(wish, AbortSignal.timeout(OPEN_MS)).catch((error: unknown) => {
+      const request = { instanceId, extensionId, canvasId, input };
+      await this.show(request, AbortSignal.timeout(OPEN_MS)).catch((error: unknown) => {
         const why = error instanceof Error ? error.message : String(error);
         this.#session?.history.warn("canvas", `The canvas ${canvasId} could not be reopened: ${why}`);
       });

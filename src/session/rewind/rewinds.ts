@@ -117,9 +117,9 @@ export class Rewinds {
    * Undoes the last rewind, or the one named. The conversation is as before that rewind, and later events are removed
    * from view. With `files`, also undoes the rewind's file changes.
    */
-  async restore(wish: { readonly rewindId?: string; readonly files?: boolean } = {}): Promise<Rewound> {
+  async restore(request: { readonly rewindId?: string; readonly files?: boolean } = {}): Promise<Rewound> {
     return this.#apply(async () => {
-      const { rewindId, files = false } = wish;
+      const { rewindId, files = false } = request;
       const all = await this.#ports.everything();
       const isMeant = (event: SessionEvent): event is EventOf<"troupe.rewound"> =>
         event.type === "troupe.rewound" && (rewindId === undefined || event.id === rewindId);

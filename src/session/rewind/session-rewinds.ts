@@ -57,8 +57,8 @@ export class SessionRewinds {
   }
 
   /** Undoes the last rewind, or the one named. */
-  async restore(wish: { readonly rewindId?: string; readonly files?: boolean } = {}): Promise<Rewound> {
-    return (await this.#open()).restore(wish);
+  async restore(request: { readonly rewindId?: string; readonly files?: boolean } = {}): Promise<Rewound> {
+    return (await this.#open()).restore(request);
   }
 
   /**
