@@ -1,7 +1,7 @@
 /** Files that a session changed: diffs, undo, worktrees of its agents, and forks with the files of an earlier moment. */
 import { join, relative, sep } from "node:path";
 import { entryAt } from "../checkpoints/checkpoint-tree.ts";
-import { Checkpoints } from "../checkpoints/checkpoints.ts";
+import { Checkpoints, type KeptChange } from "../checkpoints/checkpoints.ts";
 import { KeptTexts } from "../checkpoints/kept-texts.ts";
 import { takeSteps } from "../checkpoints/restore-steps.ts";
 import { undo } from "../checkpoints/undo.ts";
@@ -41,8 +41,9 @@ export class SessionFiles {
     const texts = new KeptTexts(checkpoints);
     const { structuredPatch, formatPatch, OMIT_HEADERS } = await import("diff");
     const steps: ChangeStep[] = [];
-    for (const { seq, time, turn, toolCallId, path, before, after } of [...(await checkpoints.changes())].reverse()) {
+    for (const change of (await allChanges(checkpoints)).reverse()) {
       if (steps.length >= MAX_STEPS) break;
+      const { seq, time, turn, toolCallId, path, before, after } = change;
       const old = await texts.of(before, path);
       const made = after ? await texts.of(after, path) : undefined;
       const patch =
@@ -50,15 +51,8 @@ export class SessionFiles {
           ? undefined
           : structuredPatch(path, path, old, made, undefined, undefined, COMPARE);
       const kind = before.kind === "missing" ? "added" : after?.kind === "missing" ? "deleted" : "modified";
-      steps.push({
-        seq,
-        time,
-        turn,
-        toolCallId,
-        path,
-        kind,
-        diff: patch ? formatPatch(patch, OMIT_HEADERS) : undefined,
-      });
+      const diff = patch ? formatPatch(patch, OMIT_HEADERS) : undefined;
+      steps.push({ seq, time, turn, toolCallId, path, kind, diff });
     }
     return steps;
   }
@@ -153,7 +147,7 @@ export class SessionFiles {
     const tree = await createWorktree(wish);
     const top = tree.cwd === tree.root ? cwd : cwd.slice(0, cwd.length - relative(tree.root, tree.cwd).length - 1);
     const checkpoints = this.#checkpoints(sessionId);
-    const later = (await checkpoints.changes()).filter((change) => change.time > time);
+    const later = (await allChanges(checkpoints)).filter((change) => change.time > time);
     const steps = new Map<string, Parameters<typeof takeSteps>[0][number]>();
     for (const { path, before } of later) {
       const mapped = join(tree.root, relative(top, path));
@@ -190,4 +184,10 @@ export class SessionFiles {
   #worktreeFolder(sessionId: string): string {
     return join(this.#folder(sessionId), "worktrees");
   }
+}
+
+/** Changes that are not undone and files that commands created, in the order in which they were recorded. */
+async function allChanges(checkpoints: Checkpoints): Promise<KeptChange[]> {
+  const all = [...(await checkpoints.changes()), ...(await checkpoints.creations())];
+  return all.sort((one, other) => one.seq - other.seq);
 }

@@ -18,6 +18,8 @@ interface Blame {
         readonly agent: string;
         readonly time: string;
         readonly tool?: string;
+        readonly command?: string;
+        readonly doubt?: string;
         readonly prompt?: string;
         readonly approval?: string;
         readonly facts?: string;
@@ -153,7 +155,7 @@ function BlameCard({ blame, onClose }: { readonly blame: Blame; onClose(): void 
   return (
     <aside class="ask" aria-label="Origin of the line">
       <header>
-        <strong>Where this line comes from</strong>
+        <strong>Where this line {origin?.doubt === undefined ? "" : "probably "}comes from</strong>
         <button type="button" class="quiet" onClick={onClose}>
           close
         </button>
@@ -161,7 +163,9 @@ function BlameCard({ blame, onClose }: { readonly blame: Blame; onClose(): void 
       <code>{sanitise(text)}</code>
       {origin ? (
         <dl>
-          {(["agent", "time", "tool", "prompt", "intent", "approval", "facts", "sessionId"] as const).map((name) =>
+          {(
+            ["agent", "time", "tool", "command", "doubt", "prompt", "intent", "approval", "facts", "sessionId"] as const
+          ).map((name) =>
             origin[name] === undefined ? null : (
               <div key={name} class="fact">
                 <dt>{name === "sessionId" ? "session" : name}</dt>
