@@ -82,6 +82,8 @@ export interface ChangeStep {
 
 export interface WorktreeRow {
   readonly taskId: string;
+  /** It belongs to the session itself, which is a fork. */
+  readonly isFork: boolean;
   readonly root: string;
   readonly branch: string;
   readonly state: string;

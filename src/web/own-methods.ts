@@ -78,12 +78,13 @@ function fileMethods(parts: OwnParts): Methods {
   const { runtime, disk, stamp } = parts;
   const files = new SessionFiles(parts);
   const of = (params: Params): string => requireSessionId(params.sessionId);
+  const treeOf = (params: Params) => ({ taskId: requireText(params, "taskId"), isFork: params.isFork === true });
   return {
     "web.changes": (params) => files.changes(of(params)),
     "web.undo": (params) => files.undo(of(params), requireText(params, "toolCallId"), params.force === true),
     "web.worktrees": (params) => files.worktrees(of(params)),
-    "web.merge": (params) => files.merge(of(params), requireText(params, "taskId")),
-    "web.discard": (params) => files.discard(of(params), requireText(params, "taskId"), params.force === true),
+    "web.merge": (params) => files.merge(of(params), treeOf(params)),
+    "web.discard": (params) => files.discard(of(params), treeOf(params), params.force === true),
     "web.fork": (params) => files.fork(of(params), requireText(params, "toEventId")),
     "web.blame": (params) => {
       const path = requireText(params, "path");

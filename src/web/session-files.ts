@@ -9,6 +9,7 @@ import type { Disk } from "../lib/node/disk.ts";
 import type { Stamp } from "../lib/stamp.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { Runtime } from "../runtime/runtime.ts";
+import { forkFolder } from "../runtime/sessions/fork-folder.ts";
 import { undoSeal } from "../runtime/undo-seal.ts";
 import { mergeWorktree } from "../worktrees/worktree-merge.ts";
 import { discardWorktree, listWorktrees } from "../worktrees/worktree-remove.ts";
@@ -23,6 +24,12 @@ export interface FileParts {
   readonly live: LiveSessions;
   readonly disk: Disk;
   readonly stamp: Stamp;
+}
+
+/** Names a worktree of a session: of a task, or of the session itself if it is a fork. */
+interface TreeName {
+  readonly taskId: string;
+  readonly isFork: boolean;
 }
 
 const MAX_STEPS = 500;
@@ -65,12 +72,16 @@ export class SessionFiles {
   }
 
   async worktrees(sessionId: string): Promise<readonly WorktreeRow[]> {
-    const folder = this.#worktreeFolder(sessionId);
+    return [...(await this.#rows(sessionId, true)), ...(await this.#rows(sessionId, false))];
+  }
+
+  async #rows(sessionId: string, isFork: boolean): Promise<readonly WorktreeRow[]> {
+    const folder = this.#treeFolder(sessionId, isFork);
     const { disk, runtime } = this.#parts;
     const rows: WorktreeRow[] = [];
     for (const { taskId, root, branch, state } of await listWorktrees({ folder }).catch(() => [])) {
       if (taskId === undefined) continue;
-      const about = { taskId, root, branch: branch ?? "", state };
+      const about = { taskId, isFork, root, branch: branch ?? "", state };
       const found =
         state === "ready"
           ? await worktreeState({ folder, taskId, disk, stateRoot: runtime.home }).catch(() => undefined)
@@ -82,19 +93,14 @@ export class SessionFiles {
   }
 
   /** Merges as uncommitted changes, for review. Protected names are never merged from here. */
-  async merge(sessionId: string, taskId: string): Promise<object> {
+  async merge(sessionId: string, { taskId, isFork }: TreeName): Promise<object> {
     const { disk, runtime } = this.#parts;
-    return mergeWorktree({
-      folder: this.#worktreeFolder(sessionId),
-      taskId,
-      disk,
-      stateRoot: runtime.home,
-      as: "files",
-    });
+    const folder = this.#treeFolder(sessionId, isFork);
+    return mergeWorktree({ folder, taskId, disk, stateRoot: runtime.home, as: "files" });
   }
 
-  async discard(sessionId: string, taskId: string, force: boolean): Promise<object> {
-    return discardWorktree({ folder: this.#worktreeFolder(sessionId), taskId, disk: this.#parts.disk, force });
+  async discard(sessionId: string, { taskId, isFork }: TreeName, force: boolean): Promise<object> {
+    return discardWorktree({ folder: this.#treeFolder(sessionId, isFork), taskId, disk: this.#parts.disk, force });
   }
 
   /**
@@ -142,7 +148,7 @@ export class SessionFiles {
   async #filesAt(sessionId: string, at: { forkId: string; cwd: string; time: string }): Promise<string> {
     const { disk } = this.#parts;
     const { forkId, cwd, time } = at;
-    const folder = this.#worktreeFolder(forkId);
+    const folder = this.#treeFolder(forkId, true);
     const wish = { repository: cwd, folder, sessionId: forkId, taskId: "fork", includeUncommitted: true, disk };
     const tree = await createWorktree(wish);
     const top = tree.cwd === tree.root ? cwd : cwd.slice(0, cwd.length - relative(tree.root, tree.cwd).length - 1);
@@ -181,8 +187,8 @@ export class SessionFiles {
     return join(this.#parts.runtime.home, "session-state", sessionId);
   }
 
-  #worktreeFolder(sessionId: string): string {
-    return join(this.#folder(sessionId), "worktrees");
+  #treeFolder(sessionId: string, isFork: boolean): string {
+    return isFork ? forkFolder(this.#parts.runtime.home, sessionId) : join(this.#folder(sessionId), "worktrees");
   }
 }
 

@@ -208,14 +208,15 @@ export class SessionRows {
 
   async #rowOf(summary: SessionSummary): Promise<SessionRow> {
     const { home, live, signIns } = this.#options;
-    const { sessionId: id, cwd, branch, repository, name, title, turns, costUsd } = summary;
+    const { sessionId: id, name, title, turns, costUsd } = summary;
     const view = this.#folded.get(id)?.view.view;
     const holder = view ? await sessionHolder(home, id) : undefined;
     const attention = view && (holder || live.isOpen(id)) ? attentionOf(view) : [];
     const agents = view ? [...view.agents.values()].filter(({ kind }) => kind !== "sidekick") : [];
     return {
       id,
-      ...{ cwd, branch, repository, turns },
+      turns,
+      ...placeOf(view, summary),
       name: view?.session.name ?? name ?? title ?? "",
       model: view?.session.model ?? summary.model,
       state: stateOf(view, holder !== undefined || live.isOpen(id), attention),
@@ -230,6 +231,12 @@ export class SessionRows {
       attention: [...attention, ...signIns.of(id).map((item) => ({ item, blocks: [], agent: nameOf("") }))],
     };
   }
+}
+
+/** Where the session works. A fork and a session that was resumed elsewhere are not where they began. */
+function placeOf(view: View | undefined, summary: SessionSummary): Pick<SessionRow, "cwd" | "branch" | "repository"> {
+  const { cwd, branch, repository } = view?.session.cwd === undefined ? summary : view.session;
+  return { cwd: cwd ?? summary.cwd, branch, repository };
 }
 
 /** Undefined when no call has a known price. */
