@@ -19,14 +19,14 @@ export async function signInToServer(
   const { config } = server;
   if (config.transport.type === "stdio")
     throw new TroupeError("usage", `MCP server '${serverName}' is not a remote server: there is nowhere to sign in.`);
-  const [{ login }, { fileSignIn }, { guardedFetch }, { httpPlace }] = await Promise.all([
+  const [{ login }, { fileSignIn }, { guardedFetch }, { httpEndpoint }] = await Promise.all([
     import("../../tools/mcp/oauth/oauth.ts"),
     import("../../tools/mcp/oauth/oauth-store.ts"),
     import("../../tools/mcp/guarded-fetch.ts"),
-    import("../../tools/mcp/http-place.ts"),
+    import("../../tools/mcp/http-endpoint.ts"),
   ]);
   const { disk, home: stateRoot, listener } = setup;
-  const reach = await guardedFetch(httpPlace(config));
+  const reach = await guardedFetch(httpEndpoint(config));
   const stop = new AbortController();
   const { session } = listener;
   const signal = session ? AbortSignal.any([stop.signal, session.queue.closed]) : stop.signal;

@@ -20,6 +20,8 @@ export class Pager implements Overlay {
   #isFollowing: boolean;
   #search: string | undefined;
   #isTyping = false;
+  /** The search has found nothing yet: it is repeated while the text grows. */
+  #isSearching = false;
   #rows: readonly string[] = [];
   #room = 1;
 
@@ -32,6 +34,7 @@ export class Pager implements Overlay {
     const { title, style, extra } = this.#options;
     this.#room = Math.max(1, size.rows - 2);
     this.#rows = this.#options.lines().flatMap((line) => wrapStyled(line, Math.max(1, size.columns - 1)));
+    if (this.#isSearching) this.#find();
     const last = Math.max(0, this.#rows.length - this.#room);
     if (this.#isFollowing) this.#top = last;
     this.#top = Math.max(0, Math.min(this.#top, last));
@@ -100,15 +103,18 @@ export class Pager implements Overlay {
 
   #move(by: number): undefined {
     this.#isFollowing = false;
+    this.#isSearching = false;
     this.#top = Math.max(0, Math.min(Math.max(0, this.#rows.length - this.#room), this.#top + by));
     return undefined;
   }
 
   #find(): void {
     const wanted = (this.#search ?? "").toLowerCase();
+    this.#isSearching = false;
     if (wanted === "") return;
     const below = this.#rows.findIndex((row, index) => index > this.#top && row.toLowerCase().includes(wanted));
     const found = below >= 0 ? below : this.#rows.findIndex((row) => row.toLowerCase().includes(wanted));
+    this.#isSearching = found < 0;
     if (found < 0) return;
     this.#isFollowing = false;
     this.#top = found;
