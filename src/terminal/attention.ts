@@ -138,19 +138,20 @@ export class Attention {
     return Math.min(quiet, this.#appearedAt + LONGEST_MS);
   }
 
-  card(view: View): CardState | undefined {
-    const item = this.current;
+  /** `typedFor`: the request for which words are being typed. Its card stays, without keys. */
+  card(view: View, typedFor?: AttentionItem): CardState | undefined {
+    const item = typedFor ?? this.current;
     if (!item) return undefined;
     const agent = item.agentId === undefined ? undefined : view.agents.get(item.agentId);
     const blocked = blockedBy(view, item).length - 1;
     return {
       item,
       total: this.#items.length,
-      isArmed: this.isArmed,
-      isFocused: this.isFocused,
-      keys: keysOf(item),
+      isArmed: this.isArmed && !typedFor,
+      isFocused: this.isFocused && !typedFor,
+      keys: typedFor ? "" : keysOf(item),
       agentName: agent ? `${agent.id} (${agent.displayName || agent.name})` : undefined,
-      blocked: blocked > 0 ? `${plural(blocked, "agent")} wait for it` : undefined,
+      blocked: blocked > 0 ? `${plural(blocked, "agent")} ${blocked === 1 ? "waits" : "wait"} for it` : undefined,
     };
   }
 

@@ -77,6 +77,11 @@ export class TerminalSession {
     return this.#session?.sessionId ?? "";
   }
 
+  /** The session's folder, if the server has one. */
+  get folder(): string | undefined {
+    return this.#session?.workspacePath;
+  }
+
   get view(): View {
     return this.#fold.view;
   }
