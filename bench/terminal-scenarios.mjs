@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { now, runChild } from "./run-child.mjs";
 import { quantile, spread } from "./statistics.mjs";
+import { deepApproval } from "./terminal-approval.mjs";
 import { keyTimes, loadPty, pause, startProgram, streamingModel } from "./terminal-stage.mjs";
 
 const bin = fileURLToPath(new URL("../bin/troupe.js", import.meta.url));
@@ -21,6 +22,7 @@ export const terminalScenarios = [
   part((where, full) => firstFrames({ ...where, rounds: full ? 15 : 5 })),
   part((where, full) => keys({ ...where, count: full ? 300 : 100 })),
   part(async (where, full) => [await idle({ ...where, settle: full ? 45 : 30, seconds: full ? 60 : 10 })]),
+  part((where, full) => approval({ ...where, rounds: full ? 15 : 5 })),
   part(async (where, full) => [await openLong({ ...where, rounds: full ? 15 : 5 })]),
   part(async (where) => [await paste(where)]),
   part(async (where, full) => [await draft({ ...where, rounds: full ? 15 : 5 })]),
@@ -64,6 +66,8 @@ const peers = [
   { name: "pi", program: "pi", shows: /\u001b\[\?2026h|─{10}|│|>/ },
   { name: "gemini-cli", program: "gemini", shows: /[▝█]|Gemini|│|Type your message/ },
   { name: "opencode", program: "opencode", shows: /[█▀▄]|opencode|Ask anything/i },
+  { name: "codex", program: "codex", shows: /[A-Za-z]{4}/ },
+  { name: "claude-code", program: "claude", shows: /[A-Za-z]{4}|[█▀▄╭]/ },
 ];
 
 async function firstFrames({ pty, stage, rounds }) {
@@ -177,6 +181,13 @@ function switchesOf(pid) {
   const counts = status.map((text) => Number(/^voluntary_ctxt_switches:\s*(\d+)/m.exec(text)?.[1] ?? 0));
   return counts.reduce((sum, count) => sum + count, 0);
 }
+
+const approval = ({ pty, stage, rounds }) =>
+  deepApproval({
+    rounds,
+    home: join(stage.home, "terminal-deep"),
+    open: ({ args, more }) => open(pty, stage, { name: "deep", args, more }),
+  });
 
 async function openLong({ pty, stage, rounds }) {
   const home = join(stage.home, "terminal-long");

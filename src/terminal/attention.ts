@@ -6,6 +6,7 @@ import { plural } from "../lib/text.ts";
 import type { AttentionItem, View } from "../view/view.ts";
 import { blockedBy, openAttention } from "../view/waits.ts";
 import type { CardState } from "./panels/live.ts";
+import { agentName } from "./panels/strip.ts";
 
 const QUIET_MS = 400;
 const LONGEST_MS = 1_500;
@@ -150,7 +151,7 @@ export class Attention {
       isArmed: this.isArmed && !typedFor,
       isFocused: this.isFocused && !typedFor,
       keys: typedFor ? "" : keysOf(item),
-      agentName: agent ? `${agent.id} (${agent.displayName || agent.name})` : undefined,
+      agentName: agent && agentName(agent),
       blocked: blocked > 0 ? `${plural(blocked, "agent")} ${blocked === 1 ? "waits" : "wait"} for it` : undefined,
     };
   }
@@ -230,7 +231,7 @@ function keysOf(item: AttentionItem): string {
 }
 
 /** The commands that "always" covers. */
-function prefixOf({ request }: AttentionItem): string {
+export function prefixOf({ request }: AttentionItem): string {
   if (request?.type !== "permission.requested" || request.data.permissionRequest.kind !== "shell") return "";
   const names = request.data.permissionRequest.commands.map(({ identifier }) => identifier);
   return names.length === 0 ? "" : ` (${[...new Set(names)].join(", ").slice(0, 60)})`;

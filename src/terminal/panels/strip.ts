@@ -35,7 +35,17 @@ function groupOf(view: View, [first]: readonly AgentView[]): readonly AgentView[
 export function waitOf(view: View, agent: AgentView): string {
   const last = waitChain(view, agent.id).at(-1);
   if (!last || last.kind === "tool") return "";
-  return last.kind === "attention" ? "needs your answer" : `waits: ${safeLine(waitText([last])).slice(0, 60)}`;
+  if (last.kind === "attention") {
+    const { agentId = "" } = last.item;
+    return agentId === agent.id ? "needs your answer" : `waits for ${safeLine(agentId).slice(0, MAX_NAME)}`;
+  }
+  return `waits: ${safeLine(waitText([last])).slice(0, 60)}`;
+}
+
+/** `ann (Explore)`: the id, and the kind of agent if it says more. */
+export function agentName({ id, displayName, name }: Pick<AgentView, "id" | "displayName" | "name">): string {
+  const kind = (displayName || name).replace(/ Agent$/, "");
+  return safeLine(kind === id ? id : `${id} (${kind})`);
 }
 
 const isBusy = (status: AgentView["status"]): boolean => status === "running" || status === "queued";
@@ -48,8 +58,7 @@ interface RowOptions {
 }
 
 export function agentRow(agent: AgentView, { style, now, wait }: RowOptions): string {
-  const kind = agent.displayName || agent.name;
-  const name = safeLine(kind === agent.id ? agent.id : `${agent.id} (${kind})`).slice(0, MAX_NAME);
+  const name = agentName(agent).slice(0, MAX_NAME);
   const mark = MARKS[agent.status];
   const age = ageText((agent.endedAt ?? now) - agent.startedAt);
   const doing = agent.lastTool

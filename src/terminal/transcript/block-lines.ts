@@ -185,7 +185,7 @@ function agentLines(block: Extract<Block, { kind: "agent" }>, style: Style): str
   const first = safeLine(block.error === undefined ? block.result : "").slice(0, 200);
   return [
     "",
-    `${mark} ${safeLine(`${block.childId} (${block.name})`)} ${style.dim(`${block.status} · ${(block.durationMs / 1000).toFixed(0)} s${why === undefined ? "" : ` · ${safeLine(why)}`}`)}`,
+    `${mark} ${safeLine(`${block.childId} (${block.name.replace(/ Agent$/, "")})`)} ${style.dim(`${block.status} · ${(block.durationMs / 1000).toFixed(0)} s${why === undefined ? "" : ` · ${safeLine(why)}`}`)}`,
     ...(first === "" ? [] : [style.dim(`  ${first}`)]),
   ];
 }
