@@ -155,9 +155,9 @@ function openingMethods({ client, parts, opened }: Editor): Methods {
       return opened(session);
     },
     async "session/fork"(params) {
-      const place = parsed(loadParams(), params);
-      const { sessionId } = await client.rpc.sessions.fork({ sessionId: place.sessionId });
-      const session = await EditorSession.resume(parts(), { ...place, sessionId });
+      const loaded = parsed(loadParams(), params);
+      const { sessionId } = await client.rpc.sessions.fork({ sessionId: loaded.sessionId });
+      const session = await EditorSession.resume(parts(), { ...loaded, sessionId });
       await session.recallCost();
       return { sessionId, ...(await opened(session)) };
     },

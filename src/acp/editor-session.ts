@@ -14,7 +14,7 @@ import { textBlock, textContent } from "./content.ts";
 import { editorBuffers } from "./editor-buffers.ts";
 import { authRequired, plainMessage } from "./errors.ts";
 import { messageOf } from "./message.ts";
-import type { Block, Place, ServerEntry } from "./params.ts";
+import type { Block, NewSessionParams, ServerEntry } from "./params.ts";
 import { Questions } from "./questions.ts";
 import { planOfRows } from "./todo-plan.ts";
 import type { Update } from "./update.ts";
@@ -49,21 +49,24 @@ export class EditorSession {
   /** The error of the turn, if a provider rejected the key. */
   #refusedKey: string | undefined;
 
-  static async create(parts: EditorParts, place: Place): Promise<EditorSession> {
-    const session = new EditorSession(parts, place, randomUUID());
+  static async create(parts: EditorParts, params: NewSessionParams): Promise<EditorSession> {
+    const session = new EditorSession(parts, params, randomUUID());
     const { sessionId } = session;
-    session.#open(await parts.client.createSession({ ...session.#config(place), sessionId }));
+    session.#open(await parts.client.createSession({ ...session.#config(params), sessionId }));
     return session;
   }
 
   /** Opens an existing session. Its history is not shown: see `replay`. */
-  static async resume(parts: EditorParts, place: Place & { readonly sessionId: string }): Promise<EditorSession> {
-    const session = new EditorSession(parts, place, place.sessionId);
-    session.#open(await parts.client.resumeSession(place.sessionId, session.#config(place)));
+  static async resume(
+    parts: EditorParts,
+    params: NewSessionParams & { readonly sessionId: string },
+  ): Promise<EditorSession> {
+    const session = new EditorSession(parts, params, params.sessionId);
+    session.#open(await parts.client.resumeSession(params.sessionId, session.#config(params)));
     return session;
   }
 
-  private constructor(parts: EditorParts, { cwd }: Place, sessionId: string) {
+  private constructor(parts: EditorParts, { cwd }: NewSessionParams, sessionId: string) {
     const { peer, abilities } = parts;
     this.#parts = parts;
     this.sessionId = sessionId;
@@ -72,17 +75,17 @@ export class EditorSession {
     this.#questions = new Questions({ peer, sessionId, cwd, abilities, updates: this.#updates, tell });
   }
 
-  #config(place: Place): SessionConfig {
-    const { additionalDirectories: folders } = place;
+  #config(params: NewSessionParams): SessionConfig {
+    const { additionalDirectories: folders } = params;
     return {
-      workingDirectory: place.cwd,
+      workingDirectory: params.cwd,
       ...(folders && folders.length > 0 && { additionalDirectories: folders }),
       streaming: true,
       enableConfigDiscovery: true,
       clientName: "acp",
       memory: { enabled: true },
-      mcpServers: Object.fromEntries(place.mcpServers.map((entry) => [entry.name, serverOf(entry)])),
-      onEvent: (event) => this.#hear(event),
+      mcpServers: Object.fromEntries(params.mcpServers.map((entry) => [entry.name, serverOf(entry)])),
+      onEvent: (event) => this.#onEvent(event),
       onPermissionRequest: (request, { agentId }) => this.#questions.permission(request, agentId),
       onUserInputRequest: (request) => this.#questions.userInput(request),
       onExitPlanModeRequest: (request) => this.#questions.plan(request),
@@ -192,7 +195,7 @@ export class EditorSession {
   async show(): Promise<void> {
     const held = this.#held ?? [];
     this.#held = undefined;
-    for (const event of held) this.#hear(event);
+    for (const event of held) this.#onEvent(event);
     await Promise.all([this.#showCommands(), this.#showContext(), this.#showTitle()]);
   }
 
@@ -211,7 +214,7 @@ export class EditorSession {
     return this.#readConfig();
   }
 
-  #hear(event: SessionEvent): void {
+  #onEvent(event: SessionEvent): void {
     if (this.#held) {
       this.#held.push(event);
       return;

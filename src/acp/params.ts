@@ -75,4 +75,4 @@ export const modeParams = () => sessionParams().extend({ modeId: z.string() });
 export const configParams = () => sessionParams().extend({ configId: z.string(), value: z.unknown() });
 
 /** The working directory of a session, and the MCP servers that the editor provides. */
-export type Place = z.infer<ReturnType<typeof newParams>>;
+export type NewSessionParams = z.infer<ReturnType<typeof newParams>>;

@@ -86,7 +86,7 @@ export class Checkpoints {
 
   /** Stores the former contents and logs the changes; for `rememberedFiles`. Resolves when all of it is on disk. */
   keep(changes: readonly FileChange[]): Promise<void> {
-    return this.#inTurn(async () => {
+    return this.#runExclusive(async () => {
       const first = await this.#lines.nextSeq();
       const lines: Line[] = [];
       for (const [index, { path, toolCallId, before, after, madeFolders }] of changes.entries()) {
@@ -109,9 +109,9 @@ export class Checkpoints {
   async keepTree(paths: readonly string[], toolCallId: string, options: TreeOptions = {}): Promise<KeptTree> {
     const end = performance.now() + (options.milliseconds ?? Number.POSITIVE_INFINITY);
     const found = await survey(paths, options);
-    const { kept, unreadable } = await this.#inTurn(() => this.#keepFound(found, end));
+    const { kept, unreadable } = await this.#runExclusive(() => this.#keepFound(found, end));
     const manifest = await this.keepObject(Buffer.from(JSON.stringify(kept)));
-    const seq = await this.#inTurn(async () => {
+    const seq = await this.#runExclusive(async () => {
       const next = await this.#lines.nextSeq();
       await this.#lines.append([{ kind: "tree", ...this.#head(next, toolCallId), entries: manifest }]);
       return next;
@@ -130,7 +130,7 @@ export class Checkpoints {
       }
       const created = [...now.keys()].filter((path) => !versions.has(path)).slice(0, MAX_CREATED);
       const entries = await this.keepObject(Buffer.from(JSON.stringify(changed)));
-      await this.#inTurn(() => this.#lines.append([{ kind: "settled", seq, entries, created }]));
+      await this.#runExclusive(() => this.#lines.append([{ kind: "settled", seq, entries, created }]));
     };
     return { unreadable, settle };
   }
@@ -177,7 +177,7 @@ export class Checkpoints {
 
   async noteUndone(seqs: readonly number[]): Promise<void> {
     const time = new Date(this.#options.stamp.now()).toISOString();
-    await this.#inTurn(() => this.#lines.append([{ kind: "undone", time, seqs: [...new Set(seqs)] }]));
+    await this.#runExclusive(() => this.#lines.append([{ kind: "undone", time, seqs: [...new Set(seqs)] }]));
   }
 
   /** Logs changes that are about to be made together under one turn name. Their contents must be stored already. */
@@ -185,7 +185,7 @@ export class Checkpoints {
     turn: string,
     changes: readonly (Pick<KeptChange, "path" | "before" | "folders"> & { readonly after: Entry })[],
   ): Promise<void> {
-    await this.#inTurn(async () => {
+    await this.#runExclusive(async () => {
       const first = await this.#lines.nextSeq();
       const time = new Date(this.#options.stamp.now()).toISOString();
       const head = { kind: "change", time, turn, toolCallId: turn } as const;
@@ -197,7 +197,7 @@ export class Checkpoints {
 
   /** Records that all changes planned under this name were made. */
   async noteMade(turn: string): Promise<void> {
-    await this.#inTurn(() => this.#lines.append([{ kind: "made", turn }]));
+    await this.#runExclusive(() => this.#lines.append([{ kind: "made", turn }]));
   }
 
   async isMade(turn: string): Promise<boolean> {
@@ -312,7 +312,7 @@ export class Checkpoints {
     return { seq, time: new Date(stamp.now()).toISOString(), turn: turn?.() ?? "", toolCallId };
   }
 
-  #inTurn<T>(work: () => Promise<T>): Promise<T> {
+  #runExclusive<T>(work: () => Promise<T>): Promise<T> {
     const result = this.#last.then(work);
     this.#last = result.catch(() => undefined);
     return result;

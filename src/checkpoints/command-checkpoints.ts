@@ -10,7 +10,7 @@ import { plural } from "../lib/text.ts";
 import { analyseShell, loadShellParser, type ShellParser } from "../permissions/shell/analyse.ts";
 import { destructiveUse, type EndangeredPath } from "../permissions/shell/destructive.ts";
 import { TroupeError } from "../protocol/errors.ts";
-import type { ComingCommand, KeptFiles } from "../tools/shell/shells.ts";
+import type { KeptFiles, UpcomingCommand } from "../tools/shell/shells.ts";
 import type { TreeOptions } from "./checkpoint-tree.ts";
 import type { Checkpoints, KeptTree } from "./checkpoints.ts";
 
@@ -28,7 +28,7 @@ const MAX_NAMED = 200;
 /** Returns the callback for `ShellsOptions.beforeRun`. It does not throw for lack of space or time. */
 export function commandCheckpoints(
   options: CommandCheckpointOptions,
-): (command: ComingCommand) => Promise<KeptFiles | undefined> {
+): (command: UpcomingCommand) => Promise<KeptFiles | undefined> {
   const { checkpoints, except } = options;
   let parser: Promise<ShellParser> | undefined;
   const limits: TreeOptions = {

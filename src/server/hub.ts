@@ -13,7 +13,7 @@ import { withModelOptions } from "./model-tunnel/model-options.ts";
 import { ModelTunnel } from "./model-tunnel/model-tunnel.ts";
 import { described, lifecycleMetadata } from "./sessions/described.ts";
 import { LiveSession, type LiveSessionOptions } from "./sessions/live-session.ts";
-import { type KeptPlace, SessionKeeper } from "./sessions/session-keeper.ts";
+import { type ClientStorage, SessionKeeper } from "./sessions/session-keeper.ts";
 import {
   type CreateParams,
   clientProfile,
@@ -264,15 +264,15 @@ export class Hub {
   }
 
   /** Stores the sessions of this server with a client. Throws if a session is open already. */
-  async keepWith(connection: Connection, place: KeptPlace): Promise<void> {
+  async keepWith(connection: Connection, storage: ClientStorage): Promise<void> {
     if (this.#live.size > 0 || this.#opening.size > 0) {
       throw new TroupeError(
         "usage",
         "Sessions are already open. A client that stores sessions must register before the first one opens.",
       );
     }
-    this.keeper.hold(connection, place);
-    await this.#options.runtime.keepSessionsWith(this.keeper.provider(place));
+    this.keeper.hold(connection, storage);
+    await this.#options.runtime.keepSessionsWith(this.keeper.provider(storage));
   }
 
   /** Closes sessions whose storage client disconnected. */

@@ -55,7 +55,7 @@ interface Extension {
 
 /** The programs that may join the session as clients. */
 export interface ExtensionPort {
-  readonly place: string;
+  readonly locationKey: string;
   find(how?: { readonly again: true }): Promise<readonly Extension[]>;
   isDisabled(id: string): boolean;
   start(extension: Extension, profile: ExtensionProfile | undefined): Promise<ExtensionProgram>;

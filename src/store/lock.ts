@@ -107,7 +107,7 @@ export async function sweepLocks(directory: string, names: readonly string[], di
     const path = join(directory, name);
     const holder = await readHolder(path).catch(() => undefined);
     if (!holder) continue;
-    const isHere = holder.unreadableSince === undefined && placeOf(holder) === "here";
+    const isHere = holder.unreadableSince === undefined && holderLocation(holder) === "here";
     const since = holder.renewedAt ?? holder.unreadableSince ?? Date.now();
     const isGone = isHere ? !(await isSameProcess(holder.pid, holder.started)) : Date.now() - since > SILENCE_MS;
     if (isGone) await disk.unlink(path).catch(() => undefined);
@@ -367,12 +367,12 @@ async function whyHeld(holder: Holder, { path, temporary }: Attempt): Promise<st
   if (holder.unreadableSince !== undefined) {
     return Date.now() - holder.unreadableSince < UNREADABLE_GRACE_MS ? "Try again in a moment." : undefined;
   }
-  const place = placeOf(holder);
-  if (place === "here") {
+  const location = holderLocation(holder);
+  if (location === "here") {
     const isRunning = await isSameProcess(holder.pid, holder.started);
     return isRunning ? "End that process first, or start a new session." : undefined;
   }
-  if (place === "earlier boot") return undefined;
+  if (location === "earlier boot") return undefined;
   if (holder.renewedAt === undefined) {
     return `End that process first. If it no longer exists, for example because its container is gone, delete ${path}.`;
   }
@@ -384,7 +384,7 @@ async function whyHeld(holder: Holder, { path, temporary }: Attempt): Promise<st
 }
 
 /** Returns "elsewhere" if the pid cannot be looked up from here. */
-function placeOf(holder: Holder): "here" | "earlier boot" | "elsewhere" {
+function holderLocation(holder: Holder): "here" | "earlier boot" | "elsewhere" {
   const boot = bootId();
   const isThisHost = holder.host === hostname();
   if (holder.boot !== "" && boot !== "" && holder.boot !== boot) {
@@ -408,7 +408,7 @@ export async function holderOf(directory: string): Promise<SessionHolder> {
   const holder = await readHolder(join(directory, LOCK_FILE)).catch(() => undefined);
   if (!holder) return { kind: "nobody" };
   const { pid, renewedAt } = holder;
-  if (placeOf(holder) === "here") {
+  if (holderLocation(holder) === "here") {
     return (await isSameProcess(pid, holder.started)) ? { kind: "process", pid, isHere: true } : { kind: "died" };
   }
   const limit = holder.isAnswering ? LISTED_MS : SILENCE_MS;

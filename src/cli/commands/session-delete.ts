@@ -12,7 +12,7 @@ import { unmergedTasks, worktreesFolder } from "../unmerged.ts";
  * Removes a session with all its data: its files, its part of the index, and the worktrees and branches of its agents
  * in the repository. Throws, and changes nothing, if there is unmerged work and `force` is not set.
  */
-export async function deleteSession(what: Wish): Promise<void> {
+export async function deleteSession(what: DeleteRequest): Promise<void> {
   const { runtime, sessionId } = what;
   const folder = worktreesFolder(runtime.home, sessionId);
   if (existsSync(folder)) await discardAll(what, folder);
@@ -20,14 +20,14 @@ export async function deleteSession(what: Wish): Promise<void> {
   await runtime.past.remove(sessionId);
 }
 
-interface Wish {
+interface DeleteRequest {
   readonly runtime: Pick<Runtime, "store" | "home" | "past">;
   readonly sessionId: string;
   readonly force: boolean;
 }
 
 /** Runs under the session's lock, so that no agent works in the removed worktrees. */
-async function discardAll({ runtime, sessionId, force }: Wish, folder: string): Promise<void> {
+async function discardAll({ runtime, sessionId, force }: DeleteRequest, folder: string): Promise<void> {
   const log = await runtime.store.open(sessionId);
   try {
     if (log.heldBy) return; // removing the session then reports its holder

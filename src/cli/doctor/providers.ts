@@ -1,14 +1,14 @@
 import { plural } from "../../lib/text.ts";
-import { type Check, type Finding, type Place, reasonOf } from "./finding.ts";
+import { type Check, type CheckContext, type Finding, reasonOf } from "./finding.ts";
 
-type Row = Awaited<ReturnType<Place["runtime"]["models"]["list"]>>[number];
+type Row = Awaited<ReturnType<CheckContext["runtime"]["models"]["list"]>>[number];
 
 /**
  * Says which providers are configured, and tests each with one short request. Requests that may cost money are sent only
  * with `--online` or with the user's consent; the built-in model and servers on this machine are always tested.
  */
-export const providers: Check = async (place) => {
-  const { models } = place.runtime;
+export const providers: Check = async (context) => {
+  const { models } = context.runtime;
   const rows = await models.list();
   const byProvider = new Map<string, Row[]>();
   for (const row of rows) byProvider.set(row.provider, [...(byProvider.get(row.provider) ?? []), row]);
@@ -18,11 +18,11 @@ export const providers: Check = async (place) => {
   });
   const isFree = ({ row }: (typeof ready)[number]): boolean => row.price?.input === 0 && row.price.output === 0;
   const paid = ready.filter((one) => !isFree(one)).map(({ name }) => name);
-  const isOnline = paid.length > 0 && (await place.isOnline(paid));
+  const isOnline = paid.length > 0 && (await context.isOnline(paid));
   const tested = await Promise.all(
-    ready.map((one) => (isFree(one) || isOnline ? test(one.row, place) : untested(one.row))),
+    ready.map((one) => (isFree(one) || isOnline ? test(one.row, context) : untested(one.row))),
   );
-  return [await chosen(place), ...tested, ...notReady(byProvider)];
+  return [await chosen(context), ...tested, ...notReady(byProvider)];
 };
 
 function cheapest(rows: readonly Row[]): Row | undefined {
@@ -30,7 +30,7 @@ function cheapest(rows: readonly Row[]): Row | undefined {
   return [...rows].sort((one, other) => costOf(one) - costOf(other))[0];
 }
 
-async function chosen({ runtime }: Place): Promise<Finding> {
+async function chosen({ runtime }: CheckContext): Promise<Finding> {
   const id = "models.chosen";
   try {
     const { label, providerId } = await runtime.models.resolve();
@@ -49,7 +49,7 @@ async function chosen({ runtime }: Place): Promise<Finding> {
 const TEST_TIMEOUT_MS = 20_000;
 const MAX_OUTPUT_TOKENS = 64;
 
-async function test(row: Row, { runtime }: Place): Promise<Finding> {
+async function test(row: Row, { runtime }: CheckContext): Promise<Finding> {
   const id = `models.${row.provider}`;
   const began = performance.now();
   const stop = AbortSignal.timeout(TEST_TIMEOUT_MS);

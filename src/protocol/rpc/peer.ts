@@ -55,7 +55,7 @@ export class Peer {
   #take(message: Readonly<Record<string, unknown>>): void {
     const { id, method } = message;
     const isId = typeof id === "number" || typeof id === "string";
-    if (typeof method === "string" && id === undefined) this.#hear(method, message.params);
+    if (typeof method === "string" && id === undefined) this.#onNotification(method, message.params);
     else if (typeof method === "string" && isId) void this.#serve(id, method, message.params);
     else if (method === undefined && isId) this.#settle(id, message);
     // An error without an id is about a message that the other side could not parse. No request waits for it.
@@ -105,7 +105,7 @@ export class Peer {
     return this.#options.cancellation ?? { method: "$/cancelRequest", idField: "id" };
   }
 
-  #hear(method: string, params: unknown): void {
+  #onNotification(method: string, params: unknown): void {
     const { method: cancel, idField } = this.#cancellation;
     if (method === cancel) {
       const id = isObject(params) ? params[idField] : undefined;

@@ -15,8 +15,8 @@ import type { ModelRow } from "../../model/list-models.ts";
 import { costOf } from "../../model/prices.ts";
 import { withRetry } from "../../model/retry.ts";
 import { readSettings, registryPath, type Settings, type TextFile } from "../../model/settings/settings.ts";
+import type { ModelFetch } from "../../model/wire/endpoint.ts";
 import { RefusedParameters } from "../../model/wire/optional-parameters.ts";
-import type { ModelFetch } from "../../model/wire/place.ts";
 import type { OpenSocket } from "../../model/wire/transport/socket.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import type { SessionModel } from "../../session/session-model.ts";
@@ -75,26 +75,26 @@ export function models(options: {
     return settings;
   };
   const ofProcess = guard(stamp);
-  const modelsOf = (place: Place): Models => ({
+  const modelsOf = (source: ModelSource): Models => ({
     async resolve(wanted) {
       if (wanted?.startsWith(FAUX)) return faux(wanted.slice(FAUX.length));
-      const settings = await settingsOrWhy(place);
+      const settings = await settingsOrWhy(source);
       if (settings instanceof TroupeError) return absent(settings, wanted);
-      if (wanted === undefined && place.isNameless) return nameless();
-      return place.guarded(await resolveModel(settings, wanted, place.dependencies));
+      if (wanted === undefined && source.isNameless) return nameless();
+      return source.guarded(await resolveModel(settings, wanted, source.dependencies));
     },
     async list() {
       const { listModels } = await import("../../model/list-models.ts");
-      return listModels(await place.settings(), place.dependencies);
+      return listModels(await source.settings(), source.dependencies);
     },
-    hasProvider: async (id) => (await place.settings()).providers.some((provider) => provider.id === id),
-    forSession: (own) => modelsOf(ownPlace(own, place, stamp)),
+    hasProvider: async (id) => (await source.settings()).providers.some((provider) => provider.id === id),
+    forSession: (own) => modelsOf(ownSource(own, source, stamp)),
   });
   return modelsOf({ settings: known, dependencies, guarded: ofProcess });
 }
 
 /** A source of models, and how to reach them. */
-interface Place {
+interface ModelSource {
   settings(): Promise<Settings>;
   readonly dependencies: CatalogDependencies;
   /** There is a provider, but no model is named. */
@@ -102,34 +102,34 @@ interface Place {
   guarded(model: ResolvedModel): NamedModel;
 }
 
-function ownPlace(own: OwnModels, place: Place, stamp: Stamp): Place {
+function ownSource(own: OwnModels, source: ModelSource, stamp: Stamp): ModelSource {
   const { clientName, fetch, openSocket, model } = own;
   const { provider, providers, models: given, identity } = own;
   const brings = [provider, providers, given, identity].some((part) => part !== undefined);
   const introduction = clientName === undefined ? "" : headerText(clientName);
-  if (!brings && !fetch && introduction === "") return place;
+  if (!brings && !fetch && introduction === "") return source;
   let settings: Promise<Settings> | undefined;
   return {
     settings() {
-      settings ??= brings ? settingsOf(own, place, model) : place.settings();
+      settings ??= brings ? settingsOf(own, source, model) : source.settings();
       settings.catch(() => {
         settings = undefined;
       });
       return settings;
     },
     dependencies: {
-      ...place.dependencies,
-      ...(introduction !== "" && { userAgent: `${introduction} ${place.dependencies.userAgent ?? ""}`.trim() }),
+      ...source.dependencies,
+      ...(introduction !== "" && { userAgent: `${introduction} ${source.dependencies.userAgent ?? ""}`.trim() }),
       ...defined({ fetch, openSocket }),
     },
     isNameless: own.provider !== undefined && model === undefined && own.provider.modelId === undefined,
     // Rate limits and failures are tracked per session, because it has its own keys or network.
-    guarded: brings || fetch ? guard(stamp) : place.guarded,
+    guarded: brings || fetch ? guard(stamp) : source.guarded,
   };
 }
 
-async function settingsOf(own: OwnModels, place: Place, model: string | undefined): Promise<Settings> {
-  const configured = await place.settings();
+async function settingsOf(own: OwnModels, source: ModelSource, model: string | undefined): Promise<Settings> {
+  const configured = await source.settings();
   // With one provider for everything, GitHub's models are not needed.
   const carrying = { fetch: own.fetch, sockets: own.githubSockets };
   const known = own.provider ? configured : ((await own.identity?.settingsWith(configured, carrying)) ?? configured);
@@ -161,9 +161,9 @@ function guard(stamp: Stamp): (model: ResolvedModel) => NamedModel {
 }
 
 /** Returns temporary provider errors, so that the session can open. The next message tries again. */
-async function settingsOrWhy(place: Place): Promise<Settings | TroupeError> {
+async function settingsOrWhy(source: ModelSource): Promise<Settings | TroupeError> {
   try {
-    return await place.settings();
+    return await source.settings();
   } catch (cause) {
     if (cause instanceof TroupeError && cause.kind === "provider") return cause;
     throw cause;

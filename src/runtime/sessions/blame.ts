@@ -58,7 +58,7 @@ export async function blameLine(path: string, line: number, parts: BlameParts): 
   if (text === undefined || line < 1) throw new TroupeError("usage", `${path} has no line ${line}.`);
   const changes = await changesOf(path, parts);
   const found = await findChange(changes, content, line, parts.store);
-  const origin = found && (await originOf(found, parts));
+  const origin = found && (await changeOrigin(found, parts));
   return { path, line, text, origin };
 }
 
@@ -156,7 +156,7 @@ async function textAfter(
   return undefined;
 }
 
-async function originOf({ sessionId, change }: SessionChange, { store }: BlameParts): Promise<BlameOrigin> {
+async function changeOrigin({ sessionId, change }: SessionChange, { store }: BlameParts): Promise<BlameOrigin> {
   const { toolCallId, time, turn } = change;
   const facts: { -readonly [K in keyof BlameOrigin]: BlameOrigin[K] } = {
     ...{ sessionId, time, toolCallId, tool: undefined, agentId: "", agent: "main agent" },

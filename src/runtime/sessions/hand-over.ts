@@ -41,7 +41,7 @@ export function handOver(disk: Disk): HandOver {
 }
 
 /** Opens the log for writing. If another process holds it, requests it and waits for at most `patienceMs`. */
-export async function openInTurn(
+export async function openWhenReleased(
   sessionId: string,
   patienceMs: number,
   parts: { store: Store; disk: Disk; stamp: Stamp },

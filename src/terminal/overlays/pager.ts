@@ -23,6 +23,8 @@ export class Pager implements Overlay {
   #isFollowing: boolean;
   #search: string | undefined;
   #isTyping = false;
+  /** The search has found nothing yet: it is repeated while the text grows. */
+  #isSearching = false;
   #rows: readonly string[] = [];
   #room = 1;
 
@@ -38,6 +40,7 @@ export class Pager implements Overlay {
     // The place is not known before the room is.
     const footer = keyRows(`${help} · ${this.#rows.length}/${this.#rows.length}`, size.columns - 1);
     this.#room = Math.max(1, size.rows - 1 - footer.length);
+    if (this.#isSearching) this.#find();
     const last = Math.max(0, this.#rows.length - this.#room);
     if (this.#isFollowing) this.#top = last;
     this.#top = Math.max(0, Math.min(this.#top, last));
@@ -106,15 +109,18 @@ export class Pager implements Overlay {
 
   #move(by: number): undefined {
     this.#isFollowing = false;
+    this.#isSearching = false;
     this.#top = Math.max(0, Math.min(Math.max(0, this.#rows.length - this.#room), this.#top + by));
     return undefined;
   }
 
   #find(): void {
     const wanted = (this.#search ?? "").toLowerCase();
+    this.#isSearching = false;
     if (wanted === "") return;
     const below = this.#rows.findIndex((row, index) => index > this.#top && row.toLowerCase().includes(wanted));
     const found = below >= 0 ? below : this.#rows.findIndex((row) => row.toLowerCase().includes(wanted));
+    this.#isSearching = found < 0;
     if (found < 0) return;
     this.#isFollowing = false;
     this.#top = found;
