@@ -38,13 +38,16 @@ export interface Watchdog {
  * $1 is the mark without its last part, $2 the guard folder. $3 to $6 are Node.js, the clean-up program, the folder of
  * the records, and the record of the watched process; $7 and $8 its pid and start time.
  * Input lines: "+pid" adds a group and "-pid" removes it; "=number json" adds something to undo and "~number" removes
- * it; "." means that nothing else is left.
+ * it; "." means that nothing else is left, and "!" that the watched process lives on.
+ * Otherwise a closed pipe means that it is ending. A killed process closes its files a moment before it counts as ended,
+ * and as long as it lives its record protects its mount points. So the clean-up waits for the end.
  * Searches until it has found nothing several times in a row, because a process that is just starting shows its mark
  * only when it runs. Not every sh accepts "kill -KILL --".
  */
 const SCRIPT = `
 trap '' HUP INT TERM
 clean_up() {
+  while [ -z "$closed" ] && [ $waited -lt 100 ] && owner_lives "$@"; do waited=$((waited + 1)); sleep 0.1; done
   if [ -n "$lefts" ] || [ -e "$5/$6" ]; then printf '%s\\n' "$lefts" | "$3" -e "$4" "$5"; fi
   lefts=
 }
@@ -56,6 +59,8 @@ owner_lives() {
 groups=' '
 kept=' '
 dismissed=
+closed=
+waited=0
 while IFS= read -r line; do
   case $line in
     +*) groups="$groups\${line#+} " ;;
@@ -66,6 +71,7 @@ while IFS= read -r line; do
       unset "left_\${line#?}"
       ;;
     .) dismissed=1 ;;
+    !) closed=1 ;;
   esac
 done
 [ -n "$dismissed" ] && [ "$groups$kept" = '  ' ] && exit
@@ -134,7 +140,7 @@ export async function startWatchdog(options: WatchdogOptions): Promise<Watchdog>
       return () => void child.stdin?.write(`~${key}\n`);
     },
     unwatch: (pid) => void child.stdin?.write(`-${pid}\n`),
-    close: () => void child.stdin?.end(),
+    close: () => void child.stdin?.end("!\n"),
     dismiss: () => void child.stdin?.end(".\n"),
   };
 }
