@@ -51,6 +51,14 @@ export const agentScenarios = [
     figures: (samples) => [shellFigure("own time per shell turn, in the sandbox", samples, SANDBOXED)],
   },
   {
+    // Real models take at least this long, and troupe uses the time to start the next bubblewrap.
+    name: "shell-think",
+    runs: (reps) => reps,
+    prompt: `Run the commands one by one. [[bench:think:${COMMANDS}]]`,
+    requests: COMMANDS + 1,
+    figures: (samples) => [shellFigure("own time per shell turn, in the sandbox, model of 30 ms", samples)],
+  },
+  {
     // Shows which part of a shell turn is the sandbox.
     name: "shell-off",
     runs: (reps) => reps,

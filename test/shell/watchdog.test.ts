@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, readlinkSync } from "node:fs";
+import { existsSync, mkdirSync, readlinkSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
 import { build } from "esbuild";
 import { expect, it } from "vitest";
@@ -101,6 +101,32 @@ it.runIf(process.platform === "linux")(
     });
     expect(await once(owner, "exit")).toEqual([null, "SIGKILL"]);
     await expect.poll(() => existsSync(point), { timeout: HANG_MS }).toBe(false);
+  },
+);
+
+it.runIf(process.platform === "linux")(
+  "a watchdog undoes exactly what is kept, also what was kept before",
+  async () => {
+    await using folder = await tempFolder();
+    const points = Array.from({ length: 9 }, (_, index) => folder.at(`point-${index}`));
+    for (const path of [...points, folder.at("records")]) mkdirSync(path);
+    const left = (index: number) => ({
+      ...{ links: [], trees: [] },
+      points: [{ path: points[index] ?? "", kind: "folder" as const }],
+    });
+    const watchdog = await startWatchdog({ mark: "kept", folder: "/dev/null/kept", records: folder.at("records") });
+    const releases = points.map((_, index) => watchdog.keep(left(index)));
+    for (const release of releases) release();
+    // The last ones are still known to the watchdog, the first ones are not. One is kept twice and released once.
+    for (const index of [0, 6, 7]) watchdog.keep(left(index));
+    const [first, second] = [watchdog.keep(left(8)), watchdog.keep(left(8))];
+    for (const release of [first, first]) release();
+    watchdog.keep(left(1))();
+    expect(second).toBeTypeOf("function");
+    watchdog.close();
+    await expect
+      .poll(() => points.filter(existsSync), { timeout: HANG_MS })
+      .toEqual([1, 2, 3, 4, 5].map((n) => points[n]));
   },
 );
 
