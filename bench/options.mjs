@@ -16,7 +16,7 @@ export const scenarioNames = [
     "long",
   ],
   ...["scale-long", "scale-many"],
-  ...["events", "clients", "sessions", "sandbox", "terminal"],
+  ...["events", "clients", "sessions", "sandbox", "terminal", "web"],
 ];
 const wireNames = ["completions", "responses", "anthropic"];
 

@@ -163,7 +163,11 @@ export const weaknesses: readonly Weakness[] = [
         'mountCheck(plan.mounts, ["/dev", "/proc"]) : "";',
         'mountCheck(plan.mounts, ["/dev", "/proc"]).slice(0, 0) : "";',
       ),
-      ...change("src/tools/shell/sandbox/sandbox-entry.ts", "isFixed: mountPoints.fixedPaths(),", "isFixed: () => true,"),
+      ...change(
+        "src/tools/shell/sandbox/sandbox-entry.ts",
+        "isFixed: mountPoints.fixedPaths(),",
+        "isFixed: () => true,",
+      ),
     ],
   },
   {

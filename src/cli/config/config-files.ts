@@ -18,7 +18,7 @@ export interface ConfigFile {
   readonly below?: string;
 }
 
-export interface Place {
+export interface ConfigContext {
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly home: string;
   readonly cwd: string;
@@ -26,16 +26,16 @@ export interface Place {
   readonly root: string;
 }
 
-export function placeHere(): Place {
+export function configContext(): ConfigContext {
   const { cwd, gitRoot } = workingDirectory(process.cwd());
   return { environment: process.env, home: stateRoot(process.env), cwd, root: gitRoot ?? cwd };
 }
 
 /** Returns the file that a change of this scope goes to. Throws when the folder has no settings of its own. */
-export function configFile(place: Place, scope: ConfigFile["scope"]): ConfigFile {
-  const { home, root } = place;
+export function configFile(context: ConfigContext, scope: ConfigFile["scope"]): ConfigFile {
+  const { home, root } = context;
   if (scope === "user") return { scope, path: join(home, "settings.json") };
-  if (isAboveState(place)) {
+  if (isAboveState(context)) {
     throw new TroupeError(
       "configuration",
       `${join(root, ".troupe")} holds your own settings, not those of a project.`,
@@ -48,11 +48,11 @@ export function configFile(place: Place, scope: ConfigFile["scope"]): ConfigFile
   return { scope, path: join(root, ".troupe", name), below: root };
 }
 
-export const configFiles = (place: Place): ConfigFile[] =>
-  scopes.filter((scope) => scope === "user" || !isAboveState(place)).map((scope) => configFile(place, scope));
+export const configFiles = (context: ConfigContext): ConfigFile[] =>
+  scopes.filter((scope) => scope === "user" || !isAboveState(context)).map((scope) => configFile(context, scope));
 
 /** Returns whether the project's folder for settings is the state folder, as in the home folder. */
-function isAboveState({ home, root }: Place): boolean {
+function isAboveState({ home, root }: ConfigContext): boolean {
   const real = (path: string): string => (existsSync(path) ? realpathSync(path) : path);
   return real(join(root, ".troupe")) === real(home);
 }
