@@ -159,7 +159,7 @@ async function attemptLock(attempt: Attempt): Promise<LockResult | undefined> {
   const last = dead.at(-1);
   if (!last) return undefined;
   // A claim is never renewed, so its age decides.
-  const isAsked = dead.length === 1 && last.isAnswering && placeOf(last) === "elsewhere";
+  const isAsked = dead.length === 1 && last.isAnswering && holderLocation(last) === "elsewhere";
   const advice = isAsked ? await answerOf(last, attempt) : await whyHeld(last, attempt);
   if (advice === "changed") return undefined;
   if (advice !== undefined) return { kind: "held", by: { pid: last.pid, host: last.host, advice } };
