@@ -12,7 +12,7 @@ import type { EventData, EventOf, SessionEvent } from "../../protocol/event.ts";
 import { viewBefore, viewUpTo } from "../../store/log/rewound.ts";
 import { foldSchedules } from "../modes/schedules.ts";
 import { changesOf, changesSince, type FilePlan, followPlan, keepPlan, planFiles } from "./rewind-files.ts";
-import { isRoot, previewOf, type RewindPoint, type RewindPreview, rewindPoints, turnsIn } from "./rewind-points.ts";
+import { isRoot, previewOf, type RewindPoint, type RewindPreview, removedPart, rewindPoints } from "./rewind-points.ts";
 
 export type { RewindPoint, RewindPreview };
 
@@ -95,7 +95,7 @@ export class Rewinds {
       const { kept, removed } = await this.#removedBy(eventId);
       return {
         view: kept,
-        changes: files ? (all) => changesSince(all, turnsIn(removed)) : undefined,
+        changes: files ? (all) => changesSince(all, removedPart(removed)) : undefined,
         data: { upToEventId: eventId, eventsRemoved: removed.length },
       };
     });

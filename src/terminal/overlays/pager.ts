@@ -1,6 +1,7 @@
 /** A text to read: scrolls, searches, follows text that still grows. */
 import type { Style } from "../screen/style.ts";
-import { wrapStyled } from "../screen/wrap.ts";
+import { keyRows } from "../screen/width.ts";
+import { wrapHanging } from "../screen/wrap.ts";
 import { framed, type Overlay, printable, type Size } from "./overlay.ts";
 
 export interface PagerOptions {
@@ -12,6 +13,8 @@ export interface PagerOptions {
   readonly isFollowing?: boolean;
   /** More keys, named in the footer. */
   readonly extra?: { readonly help: string; key(id: string): "close" | undefined };
+  /** Goes back to the overlay from which it was opened. */
+  readonly back?: (() => "close" | undefined) | undefined;
 }
 
 export class Pager implements Overlay {
@@ -32,20 +35,22 @@ export class Pager implements Overlay {
 
   rows(size: Size): readonly string[] {
     const { title, style, extra } = this.#options;
-    this.#room = Math.max(1, size.rows - 2);
-    this.#rows = this.#options.lines().flatMap((line) => wrapStyled(line, Math.max(1, size.columns - 1)));
+    this.#rows = this.#options.lines().flatMap((line) => wrapHanging(line, Math.max(1, size.columns - 1)));
+    const help = ["q close", "↑↓ PgUp PgDn g G", "/ search n next", extra?.help].filter((part) => part).join(" · ");
+    // The place is not known before the room is.
+    const footer = keyRows(`${help} · ${this.#rows.length}/${this.#rows.length}`, size.columns - 1);
+    this.#room = Math.max(1, size.rows - 1 - footer.length);
     if (this.#isSearching) this.#find();
     const last = Math.max(0, this.#rows.length - this.#room);
     if (this.#isFollowing) this.#top = last;
     this.#top = Math.max(0, Math.min(this.#top, last));
     const place = `${Math.min(this.#rows.length, this.#top + this.#room)}/${this.#rows.length}`;
-    const footer = this.#isTyping
-      ? `/${this.#search ?? ""}`
-      : ["q close", "↑↓ PgUp PgDn g G", "/ search n next", extra?.help, place].filter((part) => part).join(" · ");
+    const keys = keyRows(`${help} · ${place}`, size.columns - 1);
+    const shown = this.#isTyping ? [`/${this.#search ?? ""}`, ...footer.slice(1).map(() => "")] : keys;
     return framed(size, {
       title: style.bold(title),
       body: this.#rows.slice(this.#top, this.#top + this.#room),
-      footer: style.dim(footer),
+      footer: shown.map(style.dim),
     });
   }
 
@@ -55,6 +60,7 @@ export class Pager implements Overlay {
     switch (id) {
       case "q":
       case "escape":
+        return this.#options.back ? this.#options.back() : "close";
       case "ctrl+c":
       case "ctrl+o":
         return "close";
