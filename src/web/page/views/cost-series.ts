@@ -4,7 +4,7 @@ import type { Usage } from "../../../view/usage.ts";
 export type Measure = "tokens" | "cost" | "latency" | "cache hits";
 export type Grouping = "all" | "agent" | "model" | "day";
 
-export interface Line {
+interface Line {
   readonly name: string;
   /** One for each time; null where the line has none. */
   readonly values: readonly (number | null)[];
