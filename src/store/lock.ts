@@ -17,13 +17,22 @@
  * renewal, then renames the claim. So either the successor sees the renewal, or its rename fails, or the holder finds
  * another token in the lock: never do both write. Decision 29 in docs/decisions has the reasons.
  */
-import { readFile, stat } from "node:fs/promises";
+import { stat } from "node:fs/promises";
 import { hostname } from "node:os";
 import { join } from "node:path";
-import { isObject, parseJson } from "../lib/json.ts";
 import type { Disk } from "../lib/node/disk.ts";
 import { bootId, isSameProcess, pidNamespace, startTime } from "../lib/node/process-identity.ts";
 import { type FolderWatch, watchFolder } from "../lib/node/watch-folder.ts";
+import {
+  claimPath,
+  type Holder,
+  holderLocation,
+  LOCK_FILE,
+  MAX_ATTEMPTS,
+  ON_REQUEST,
+  readHolder,
+  readHolders,
+} from "./lock-file.ts";
 import { errorCode } from "./storage-error.ts";
 
 export type LockResult =
@@ -114,11 +123,8 @@ export async function sweepLocks(directory: string, names: readonly string[], di
   }
 }
 
-export const LOCK_FILE = "lock";
-const ON_REQUEST = "on request";
 /** The file that a process writes first to take the lock. A holder that watches its folder renews the lock then. */
 const TEMPORARY = /^lock\.[\w-]+\.tmp$/;
-const MAX_ATTEMPTS = 50;
 /** Grace period for an incomplete lock file. Without hard links, a lock is visible briefly before its content is. */
 const UNREADABLE_GRACE_MS = 2000;
 
@@ -130,22 +136,6 @@ interface Attempt {
   token: string;
   answerMs: number;
   keeper: LockKeeper;
-}
-
-interface Holder {
-  readonly pid: number;
-  readonly started: string;
-  readonly host: string;
-  readonly boot: string;
-  /** The pid namespace of `pid`; empty if unknown. */
-  readonly pids: string;
-  readonly token: string;
-  /** Time of the last renewal by the file system's clock. `undefined` for a lock that is never renewed. */
-  readonly renewedAt?: number;
-  /** It is renewed when another process tries to take it. */
-  readonly isAnswering: boolean;
-  /** Set when the file's content is not a valid lock. */
-  readonly unreadableSince?: number;
 }
 
 /** Returns `undefined` when the state changed in the meantime and the caller should retry. */
@@ -298,8 +288,6 @@ class LockKeeper {
   }
 }
 
-const claimPath = (path: string, dead: Pick<Holder, "token">): string => `${path}.after-${dead.token}`;
-
 /** Publishes the complete lock as `target`. Returns false if the file exists. */
 async function publish({ disk, temporary, content }: Attempt, target: string): Promise<boolean> {
   try {
@@ -323,45 +311,6 @@ async function writePlain(disk: Disk, path: string, content: Buffer): Promise<vo
   }
 }
 
-/** Returns the lock's holder, then the claim to succeed it, then the claim to succeed that one, and so on. */
-async function readHolders(path: string): Promise<Holder[]> {
-  const holders: Holder[] = [];
-  let next = await readHolder(path);
-  while (next && holders.length < MAX_ATTEMPTS) {
-    holders.push(next);
-    next = await readHolder(claimPath(path, next));
-  }
-  return holders;
-}
-
-async function readHolder(path: string): Promise<Holder | undefined> {
-  try {
-    const parsed = parseJson(await readFile(path, "utf8"));
-    const value: unknown = parsed.ok ? parsed.value : undefined;
-    const { ino, mtimeMs } = await stat(path);
-    const unnamed = `${ino}-${Math.trunc(mtimeMs)}`;
-    if (!isObject(value) || typeof value.pid !== "number") {
-      const unknown = { pid: 0, started: "", host: hostname(), boot: "", pids: "", isAnswering: false };
-      return { ...unknown, token: unnamed, unreadableSince: mtimeMs };
-    }
-    const text = (member: unknown, otherwise: string): string => (typeof member === "string" ? member : otherwise);
-    const token = text(value.token, "");
-    return {
-      pid: value.pid,
-      started: text(value.started, ""),
-      host: text(value.host, hostname()),
-      boot: text(value.boot, ""),
-      pids: text(value.pids, ""),
-      ...((value.renewed === true || value.renewed === ON_REQUEST) && { renewedAt: mtimeMs }),
-      isAnswering: value.renewed === ON_REQUEST,
-      token: /^[\w-]{1,64}$/.test(token) ? token : unnamed,
-    };
-  } catch (error) {
-    if (errorCode(error) === "ENOENT") return undefined;
-    throw error;
-  }
-}
-
 /** Returns advice for a held lock, or `undefined` when its process is gone. */
 async function whyHeld(holder: Holder, { path, temporary }: Attempt): Promise<string | undefined> {
   if (holder.unreadableSince !== undefined) {
@@ -381,19 +330,6 @@ async function whyHeld(holder: Holder, { path, temporary }: Attempt): Promise<st
   if (leftMs <= 0) return undefined;
   const again = `in ${Math.ceil(leftMs / 1000)} s`;
   return `It runs in another container or on another machine: end it there. If it was killed, try again ${again}, when its lock expires.`;
-}
-
-/** Returns "elsewhere" if the pid cannot be looked up from here. */
-function holderLocation(holder: Holder): "here" | "earlier boot" | "elsewhere" {
-  const boot = bootId();
-  const isThisHost = holder.host === hostname();
-  if (holder.boot !== "" && boot !== "" && holder.boot !== boot) {
-    // Host names repeat across machines, so for a renewed lock the renewal time decides.
-    return isThisHost && holder.renewedAt === undefined ? "earlier boot" : "elsewhere";
-  }
-  const pids = pidNamespace();
-  if (holder.pids !== "" && pids !== "" && holder.boot !== "") return holder.pids === pids ? "here" : "elsewhere";
-  return isThisHost ? "here" : "elsewhere";
 }
 
 /** The process that has a session open, according to its lock. "died": its process ended without closing it. */

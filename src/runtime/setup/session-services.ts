@@ -68,15 +68,16 @@ export function sessionServices(
         flush: async () => how.tracker()?.flush(),
       },
     }),
-    async fork(toEventId) {
-      const { forkSession } = await import("../sessions/fork-session.ts");
-      const { session } = setup.listener;
-      const wish = { ...defined({ toEventId, session }) };
-      return forkSession({ sessionId: setup.log.sessionId, ...wish }, setup);
-    },
+    fork: (toEventId) => forkHere(toEventId, setup),
     readTodos: () => database.readTodos(),
     readDependencies: () => database.readDependencies(),
   };
+}
+
+async function forkHere(toEventId: string | undefined, setup: SessionSetup) {
+  const { forkSession } = await import("../sessions/fork-session.ts");
+  const { session } = setup.listener;
+  return forkSession({ sessionId: setup.log.sessionId, ...defined({ toEventId, session }) }, setup);
 }
 
 async function signIn(mcp: SessionMcp, serverName: string, setup: SessionSetup): Promise<string | undefined> {
