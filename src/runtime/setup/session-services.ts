@@ -55,12 +55,7 @@ export function sessionServices(
     ...(mcp && { mcp: serverPort(mcp, mcpApps(setup, { mcp, rules: how.rules })) }),
     serverSummaries: () => summaries(mcp, workspace),
     servers: () => serverEntries(mcp, workspace),
-    ...(mcp && {
-      async signIn(serverName) {
-        const { signInToServer } = await import("../mcp/server-sign-in.ts");
-        return (await signInToServer(mcp, serverName, setup))?.href;
-      },
-    }),
+    ...(mcp && { signIn: (serverName) => signIn(mcp, serverName, setup) }),
     agents: agentChoice,
     ...defined({ extensions: how.extensions, factories: how.factories }),
     ...(agents && { reloadAgents: () => agents.reload(), giveSubagents: (given) => agents.give(given) }),
@@ -82,6 +77,11 @@ export function sessionServices(
     readTodos: () => database.readTodos(),
     readDependencies: () => database.readDependencies(),
   };
+}
+
+async function signIn(mcp: SessionMcp, serverName: string, setup: SessionSetup): Promise<string | undefined> {
+  const { signInToServer } = await import("../mcp/server-sign-in.ts");
+  return (await signInToServer(mcp, serverName, setup))?.href;
 }
 
 async function serverEntries(mcp: SessionMcp | undefined, workspace: Workspace) {
