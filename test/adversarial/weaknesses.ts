@@ -46,7 +46,11 @@ export const weaknesses: readonly Weakness[] = [
   {
     id: "blind-to-substitutions",
     watcher: "B03",
-    changes: change("src/permissions/shell/collect.ts", "if (word.parts !== undefined) this.#parts(word, place);", ""),
+    changes: change(
+      "src/permissions/shell/collect.ts",
+      "if (word.parts !== undefined) this.#parts(word, nesting);",
+      "",
+    ),
   },
   {
     id: "no-unwrapping",
@@ -95,7 +99,7 @@ export const weaknesses: readonly Weakness[] = [
     changes: change(
       "src/permissions/protected-paths.ts",
       "  const folded = fold(path);\n",
-      "  const folded = fold(path);\n  if (folded !== places.stateRoot) return undefined;\n",
+      "  const folded = fold(path);\n  if (folded !== protectedPaths.stateRoot) return undefined;\n",
     ),
   },
   {
@@ -314,8 +318,8 @@ export const weaknesses: readonly Weakness[] = [
     changes: [
       ...change(
         "src/permissions/protected-paths.ts",
-        'if (own === undefined && isBelow(places.stateRoot)) return "deny";',
-        "if (isBelow(places.stateRoot)) return undefined;",
+        'if (own === undefined && isBelow(protectedPaths.stateRoot)) return "deny";',
+        "if (isBelow(protectedPaths.stateRoot)) return undefined;",
       ),
     ],
   },

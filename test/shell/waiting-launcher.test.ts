@@ -76,7 +76,7 @@ describe.runIf(await hasBubblewrap())("a bubblewrap that was started before its 
   it("gets no arguments from a command that contains null characters", async () => {
     await using stage = await expecting();
     const outside = stage.state.at("written");
-    const attack = ["true", "--bind", "/", "/", "--setenv", "TROUPE_LATER_COMMAND", `touch ${outside}`].join("\0");
+    const attack = ["true", "--bind", "/", "/", "--setenv", "troupe_later_command", `touch ${outside}`].join("\0");
     await expect(stage.run(attack)).rejects.toThrow("NUL character");
     expect(existsSync(outside)).toBe(false);
     expect(await stage.run("echo still here")).toMatchObject({ exitCode: 0, output: "still here\n" });

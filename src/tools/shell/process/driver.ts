@@ -70,19 +70,19 @@ export function namedArguments(kind: "pipe" | "terminal", { guardFolder, first, 
 export const laterArguments = (bash: string): string[] => [bash, ...OPTIONS, LATER, "bash"];
 
 const LATER = `
-[ "$TROUPE_LATER_END" = 1 ] || exit 126
-__troupe_script=$TROUPE_LATER_SCRIPT
-set -- "$TROUPE_LATER_GUARD" "$TROUPE_LATER_COMMAND"
-unset TROUPE_LATER_SCRIPT TROUPE_LATER_GUARD TROUPE_LATER_COMMAND TROUPE_LATER_END
+[ "$troupe_later_end" = 1 ] || exit 126
+__troupe_script=$troupe_later_script
+set -- "$troupe_later_guard" "$troupe_later_command"
+unset troupe_later_script troupe_later_guard troupe_later_command troupe_later_end
 eval "unset __troupe_script; $__troupe_script"
 `;
 
 /** Returns the variables for `laterArguments`, in their order, that make it the bash of `freshArguments`. */
 export const laterVariables = (command: string, { guardFolder, first }: Beginning): [name: string, value: string][] => [
-  ["TROUPE_LATER_SCRIPT", first + FRESH],
-  ["TROUPE_LATER_GUARD", guardFolder],
-  ["TROUPE_LATER_COMMAND", command],
-  ["TROUPE_LATER_END", "1"],
+  ["troupe_later_script", first + FRESH],
+  ["troupe_later_guard", guardFolder],
+  ["troupe_later_command", command],
+  ["troupe_later_end", "1"],
 ];
 
 /** Printed by a terminal shell when it accepts its first command. */
