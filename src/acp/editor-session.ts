@@ -16,6 +16,7 @@ import { authRequired, plainMessage } from "./errors.ts";
 import { messageOf } from "./message.ts";
 import type { Block, NewSessionParams, ServerEntry } from "./params.ts";
 import { Questions } from "./questions.ts";
+import { enterKey } from "./sign-in.ts";
 import { planOfRows } from "./todo-plan.ts";
 import type { Update } from "./update.ts";
 import { Updates } from "./updates.ts";
@@ -24,10 +25,15 @@ export interface EditorParts {
   readonly client: Client;
   readonly peer: Peer;
   readonly abilities: Abilities;
+  /** Called when a provider refuses its key. */
+  onRefused(): void;
 }
 
 /** Timeout longer than any turn, so that every wait ends. */
 const PROMPT_MS = 24 * 60 * 60_000;
+const UNDERSTUDY = "understudy";
+const LOGIN = /^\/login\s*$/i;
+const LOGIN_COMMAND: AvailableCommand = { name: "login", description: "Enter the key of a model provider" };
 const MAX_IMAGE_BYTES = 8 * 1024 * 1024;
 
 /** One session of an editor. It accepts prompts, and sends updates and questions. */
@@ -45,6 +51,8 @@ export class EditorSession {
   #prompts = 0;
   #isCancelled = false;
   #limit: "max_turn_requests" | "max_tokens" | undefined;
+
+  #stopLogin: (() => void) | undefined;
 
   /** The error of the turn, if a provider rejected the key. */
   #refusedKey: string | undefined;
@@ -90,7 +98,7 @@ export class EditorSession {
       onUserInputRequest: (request) => this.#questions.userInput(request),
       onExitPlanModeRequest: (request) => this.#questions.plan(request),
       ...(this.#parts.abilities.readsFiles && { textBuffers: editorBuffers(this.sessionId, this.#parts) }),
-      ...(this.#parts.abilities.forms && {
+      ...((this.#parts.abilities.forms || this.#parts.abilities.addresses) && {
         onElicitationRequest: (request) => this.#questions.elicitation(request),
       }),
     };
@@ -116,16 +124,46 @@ export class EditorSession {
 
   async #answer(blocks: readonly Block[]): Promise<StopReason> {
     const { prompt, command, quotes: data, attachments } = messageOf(blocks);
+    if (command !== undefined && LOGIN.test(command)) return this.#login();
     const answered =
       command === undefined
         ? this.#session.sendAndWait({ prompt, ...(attachments.length > 0 && { attachments }) }, PROMPT_MS)
         : this.#run(command, { timeout: PROMPT_MS, data, ...(attachments.length > 0 && { attachments }) });
     await answered.catch((error: unknown) => {
       if (this.#isCancelled) return;
-      throw this.#refusedKey === undefined ? error : authRequired(this.#refusedKey);
+      if (this.#refusedKey === undefined) throw error;
+      this.#parts.onRefused();
+      throw authRequired(this.#refusedKey);
     });
     await this.#settled();
     return this.#isCancelled ? "cancelled" : (this.#limit ?? "end_turn");
+  }
+
+  /** Lets the user enter a key. It never passes the conversation or the editor. */
+  async #login(): Promise<StopReason> {
+    const stop = new AbortController();
+    this.#stopLogin = () => stop.abort();
+    const show = (url: string): void => this.#say(`Open this page to enter the key of a model provider: ${url}\n\n`);
+    const scope = { sessionId: this.sessionId };
+    try {
+      const model = await enterKey(this.#parts, { scope, signal: stop.signal, show });
+      await this.useNewKey(model);
+      this.#say(`The key is stored: ${model} answers.`);
+    } catch (error) {
+      if (!stop.signal.aborted) this.#say(error instanceof Error ? error.message : String(error));
+    } finally {
+      this.#stopLogin = undefined;
+    }
+    await this.#settled();
+    return this.#isCancelled ? "cancelled" : "end_turn";
+  }
+
+  /** Uses the model of a new key if only the built-in model has answered so far. Other models keep their place. */
+  async useNewKey(model: string): Promise<void> {
+    const { modelId } = await this.#session.rpc.model.getCurrent();
+    if (modelId === UNDERSTUDY) await this.#session.rpc.model.switchTo({ modelId: model });
+    this.#opened?.config.forgetModels();
+    await this.#showConfig();
   }
 
   /** Runs a command. Its output goes to the conversation, also if it is unknown or cannot run now. */
@@ -153,6 +191,7 @@ export class EditorSession {
     cleared.then(() => this.#session.abort()).catch(gone);
     this.#session.rpc.history.abortManualCompaction().catch(gone);
     this.#questions.cancel();
+    this.#stopLogin?.();
   }
 
   /** True for its own id and those of its agents. */
@@ -290,6 +329,7 @@ export class EditorSession {
       const typed = name.toLowerCase().replace(/\s+/g, "-");
       if (!byName.has(typed)) byName.set(typed, { name: typed, description, ...(input && { input }) });
     }
+    byName.set(LOGIN_COMMAND.name, LOGIN_COMMAND);
     this.#show({ sessionUpdate: "available_commands_update", availableCommands: [...byName.values()] });
   }
 

@@ -52,7 +52,11 @@ const ClientCapabilities = z
       .looseObject({ readTextFile: z.unknown().optional(), writeTextFile: z.unknown().optional() })
       .nullish()
       .catch(undefined),
-    _meta: z.looseObject({ terminal_output: z.unknown() }).nullish().catch(undefined),
+    auth: z.looseObject({ terminal: z.unknown().optional() }).nullish().catch(undefined),
+    _meta: z
+      .looseObject({ terminal_output: z.unknown().optional(), "terminal-auth": z.unknown().optional() })
+      .nullish()
+      .catch(undefined),
   })
   .nullish()
   .catch(undefined);

@@ -20,7 +20,7 @@ import { stateRoot } from "./home.ts";
 import { type PastSessions, pastSessions } from "./knowledge/past-sessions.ts";
 import { type GithubRequest, type GithubService, githubService } from "./models/identity.ts";
 import { lastModelOf } from "./models/last-model.ts";
-import { type Models, models } from "./models/models.ts";
+import { models, type ProcessModels } from "./models/models.ts";
 import { processParts } from "./process-parts.ts";
 import type { SessionRequest } from "./session-request.ts";
 import type { Forked, ForkRequest } from "./sessions/fork-session.ts";
@@ -51,7 +51,7 @@ export interface RuntimeOptions {
 export interface Runtime {
   readonly home: string;
   readonly store: Store;
-  readonly models: Models;
+  readonly models: ProcessModels;
   /** The built-in tools, or their replacement. */
   readonly tools: readonly Tool[];
   /** GitHub identities and models, if a program wants them. */

@@ -107,6 +107,8 @@ export interface WorkspaceServices {
   /** Returns all configured MCP servers. Unused ones have the status `disabled`. */
   serverSummaries(): EventData<"session.mcp_servers_loaded">["servers"];
   readonly servers: CommandPorts["servers"];
+  /** Absent without MCP servers. */
+  readonly signIn?: CommandPorts["signIn"];
   /** The available main agents, the current one, and how to choose. */
   readonly agents?: NonNullable<CommandPorts["agents"]>;
   /** The GitHub identity, for programs that ask. */

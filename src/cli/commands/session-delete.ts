@@ -3,6 +3,7 @@ import { nodeDisk } from "../../lib/node/disk.ts";
 import { plural } from "../../lib/text.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import type { Runtime } from "../../runtime/runtime.ts";
+import { forkFolder } from "../../runtime/sessions/fork-folder.ts";
 import { recoverMerges } from "../../worktrees/worktree-merge.ts";
 import { allRecords } from "../../worktrees/worktree-records.ts";
 import { removeWorktree } from "../../worktrees/worktree-remove.ts";
@@ -14,8 +15,8 @@ import { unmergedTasks, worktreesFolder } from "../unmerged.ts";
  */
 export async function deleteSession(what: DeleteRequest): Promise<void> {
   const { runtime, sessionId } = what;
-  const folder = worktreesFolder(runtime.home, sessionId);
-  if (existsSync(folder)) await discardAll(what, folder);
+  const folders = [worktreesFolder(runtime.home, sessionId), forkFolder(runtime.home, sessionId)];
+  for (const folder of folders) if (existsSync(folder)) await discardAll(what, folder);
   await runtime.store.remove(sessionId);
   await runtime.past.remove(sessionId);
 }

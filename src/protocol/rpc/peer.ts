@@ -11,11 +11,17 @@ import type { Frame } from "./frame.ts";
 export interface PeerOptions {
   send(message: object): void;
   /** Answers a request. A thrown error becomes the error response; an `RpcError` is sent unchanged. */
-  handle(method: string, params: unknown, signal: AbortSignal): Promise<unknown>;
+  handle(method: string, params: unknown, request: IncomingRequest): Promise<unknown>;
   onNotification?(method: string, params: unknown): void;
   readonly maxInFlight?: number;
   /** The notification that cancels a request. Default: `$/cancelRequest` with `id`, as in most protocols. */
   readonly cancellation?: { readonly method: string; readonly idField: string };
+}
+
+export interface IncomingRequest {
+  readonly id: Id;
+  /** Aborts when the other side cancels the request or disconnects. */
+  readonly signal: AbortSignal;
 }
 
 export interface AskOptions {
@@ -131,7 +137,7 @@ export class Peer {
     const answering = new AbortController();
     this.#answering.set(id, answering);
     try {
-      const result = await this.#options.handle(method, params, answering.signal);
+      const result = await this.#options.handle(method, params, { id, signal: answering.signal });
       this.#answer(id, { result: result ?? null });
     } catch (error) {
       this.#answer(id, { error });

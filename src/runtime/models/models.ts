@@ -3,6 +3,7 @@
  * agents, and holds their GitHub identity.
  */
 
+import { statSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { isAbsolute, join, resolve } from "node:path";
 import { defined } from "../../lib/defined.ts";
@@ -21,6 +22,7 @@ import type { OpenSocket } from "../../model/wire/transport/socket.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import type { SessionModel } from "../../session/session-model.ts";
 import type { SessionIdentity } from "./identity.ts";
+import type { ProviderKeys } from "./provider-keys.ts";
 
 export interface Models {
   /** Returns the named model, ready to use; without a name, the configured one. */
@@ -30,6 +32,13 @@ export interface Models {
   hasProvider(id: string): Promise<boolean>;
   /** Returns the models of one session, which may have its own providers, name and network. Makes no requests. */
   forSession(own: OwnModels): Models;
+  /** Increases each time the user's configuration is read again. Models resolved before may have an old key. */
+  generation(): number;
+}
+
+/** The models of the process, and the keys of its providers. */
+export interface ProcessModels extends Models {
+  keys(): Promise<ProviderKeys>;
 }
 
 export type NamedModel = SessionModel & { readonly label: string };
@@ -52,7 +61,12 @@ export interface OwnModels extends GivenProviders {
 
 const FAUX = "faux:";
 
-/** Reads the user's configuration on first use, and keeps one limiter per provider and model for all callers. */
+const providersPath = (home: string): string => join(home, "providers.json");
+
+/**
+ * Reads the user's configuration on first use and when it has changed. Keeps one limiter per provider and model for all
+ * callers.
+ */
 export function models(options: {
   environment: Readonly<Record<string, string | undefined>>;
   home: string;
@@ -60,7 +74,7 @@ export function models(options: {
   userAgent?: string;
   importModule?: ((specifier: string) => Promise<unknown>) | undefined;
   onKey?: (key: string, providerId: string) => void;
-}): Models {
+}): ProcessModels {
   const { environment, home, stamp, userAgent, importModule, onKey } = options;
   const dependencies = {
     stamp,
@@ -70,9 +84,29 @@ export function models(options: {
     ...defined({ userAgent, importModule, onKey }),
   };
   let settings: Promise<Settings> | undefined;
+  let version = versionOf(providersPath(home));
+  let generation = 0;
+  /** Notices changes of the user's file, which this or another process has made. */
+  const currentGeneration = (): number => {
+    const now = versionOf(providersPath(home));
+    if (now === version) return generation;
+    version = now;
+    settings = undefined;
+    return ++generation;
+  };
   const known = (): Promise<Settings> => {
+    currentGeneration();
     settings ??= loadSettings(environment, home);
     return settings;
+  };
+  const keys = async (): Promise<ProviderKeys> => {
+    const { providerKeys } = await import("./provider-keys.ts");
+    return providerKeys({
+      file: providersPath(home),
+      settings: known,
+      settingsWith: (providersFile) => loadSettings(environment, home, providersFile),
+      dependencies,
+    });
   };
   const ofProcess = guard(stamp);
   const modelsOf = (source: ModelSource): Models => ({
@@ -89,8 +123,9 @@ export function models(options: {
     },
     hasProvider: async (id) => (await source.settings()).providers.some((provider) => provider.id === id),
     forSession: (own) => modelsOf(ownSource(own, source, stamp)),
+    generation: currentGeneration,
   });
-  return modelsOf({ settings: known, dependencies, guarded: ofProcess });
+  return { ...modelsOf({ settings: known, dependencies, guarded: ofProcess }), keys };
 }
 
 /** A source of models, and how to reach them. */
@@ -111,7 +146,8 @@ function ownSource(own: OwnModels, source: ModelSource, stamp: Stamp): ModelSour
   let settings: Promise<Settings> | undefined;
   return {
     settings() {
-      settings ??= brings ? settingsOf(own, source, model) : source.settings();
+      if (!brings) return source.settings();
+      settings ??= settingsOf(own, source, model);
       settings.catch(() => {
         settings = undefined;
       });
@@ -193,11 +229,18 @@ async function faux(script: string): Promise<NamedModel> {
 async function loadSettings(
   environment: Readonly<Record<string, string | undefined>>,
   home: string,
+  changed?: TextFile,
 ): Promise<Settings> {
-  const providersFile = await readIfThere(join(home, "providers.json"));
+  const providersFile = changed ?? (await readIfThere(providersPath(home)));
   const registry = registryPath(environment);
   const registryFile = registry === undefined ? undefined : await readRequired(registry, "COPILOT_PROVIDERS_CONFIG");
   return readSettings({ environment, ...defined({ providersFile, registryFile }) });
+}
+
+/** Returns a text that differs after every change of the file. */
+function versionOf(path: string): string {
+  const found = statSync(path, { throwIfNoEntry: false });
+  return found === undefined ? "" : `${found.ino} ${found.size} ${found.mtimeMs}`;
 }
 
 async function readIfThere(path: string): Promise<TextFile | undefined> {
