@@ -336,7 +336,7 @@ export const weaknesses: readonly Weakness[] = [
     watcher: "D13-settings",
     changes: change(
       "src/runtime/setup/tool-backends.ts",
-      "shared.sandboxes.get(network, wishes.sandbox)",
+      "shared.sandboxes.get(network, requested.sandbox)",
       "shared.sandboxes.get(network)",
     ),
   },
