@@ -138,7 +138,8 @@ const claimOf = (work: Work, token: string | undefined): Claim => ({
   values: [work.id, token ?? ""],
 });
 
-async function isClaimed(queries: Queries, { condition, values }: Claim): Promise<boolean> {
+/** Whether the worker with this claim may still work on the session. */
+export async function isClaimed(queries: Queries, { condition, values }: Claim): Promise<boolean> {
   const { rows } = await queries.query<{ valid: boolean }>(
     `select ${condition.replace(" for share", "")} as valid`,
     values,

@@ -17,13 +17,12 @@ import { postgresStore, type Worker } from "../../store/postgres/postgres.ts";
 import { checkSchema, migrate } from "../../store/postgres/schema.ts";
 import { checkSessionId } from "../../store/session-id.ts";
 import { builtinTools } from "../../tools/builtin.ts";
-import type { Tool } from "../../tools/tool.ts";
-import { ToolError } from "../../tools/tool-error.ts";
 import { createRuntime, type RuntimeOptions } from "../runtime.ts";
 import type { SessionRequest } from "../session-request.ts";
 import { version } from "../version.ts";
-import { activate } from "./activation.ts";
+import { type ActivationParts, activate } from "./activation.ts";
 import { checkOut, pushChanges } from "./checkout.ts";
+import { LeaseGuard } from "./lease-guard.ts";
 import { addWork, findWork, noteEnd, type OnLoss, type WorkRequest, type WorkRow } from "./work.ts";
 
 export interface ClusterOptions {
@@ -113,7 +112,9 @@ export async function serveCluster(options: WorkerOptions): Promise<ServingWorke
     ...{ database, folder, disk: nodeDisk, worker, snapshots: snapshotRules },
     claim: (sessionId) => claims.get(sessionId),
   });
-  const runtime = createRuntime({ ...options.runtime, home: options.home, store, tools: guarded(builtinTools, lease) });
+  const guard = new LeaseGuard({ lease, queries: database, report: options.report });
+  const tools = guard.guard(builtinTools);
+  const runtime = createRuntime({ ...options.runtime, home: options.home, store, tools });
   // Not in the state folder, which tools may not reach.
   const places = { folder: `${resolve(options.home)}-work`, disk: nodeDisk, localFolders: options.localFolders };
   const run = async (work: Work, claim: Claim): Promise<void> => {
@@ -122,11 +123,12 @@ export async function serveCluster(options: WorkerOptions): Promise<ServingWorke
     claims.set(work.sessionId, claim);
     try {
       options.report(`${work.sessionId}: started${row.starts > 0 ? ` again (start ${row.starts + 1})` : ""}`);
-      const outcome = await activate(row, {
+      const parts: ActivationParts = {
         ...{ queries: database, runtime, store, worker: worker.id },
         prepare: async (wanted) => options.request(wanted, await checkOut(wanted, places)),
         finished: async (done) => void (await pushChanges(done, places)),
-      });
+      };
+      const outcome = await guard.run(claim, () => activate(row, parts));
       options.report(`${work.sessionId}: ${outcome.kind}`);
     } catch (error) {
       options.report(`${work.sessionId}: ${error instanceof Error ? error.message : String(error)}`);
@@ -161,20 +163,3 @@ export async function serveCluster(options: WorkerOptions): Promise<ServingWorke
 }
 
 const here = () => ({ host: hostname(), pid: process.pid });
-
-/** Refuses calls while the lease is not valid: another worker may be running the session. */
-function guarded(tools: readonly Tool[], lease: Lease): readonly Tool[] {
-  return tools.map((tool) => ({
-    ...tool,
-    bind(rawArguments) {
-      const call = tool.bind(rawArguments);
-      return {
-        access: (context) => call.access(context),
-        async run(context) {
-          if (!lease.isValid) throw new ToolError("This worker has lost its lease, so it starts nothing more.");
-          return call.run(context);
-        },
-      };
-    },
-  }));
-}
