@@ -1,8 +1,8 @@
 /** Workers that are killed at any moment lose nothing, and nothing is repeated unasked. */
 
 import { afterEach, describe, expect, it } from "vitest";
-import { postgresPrograms } from "../support/postgres.ts";
 import { seeded } from "../store/support.ts";
+import { postgresPrograms } from "../support/postgres.ts";
 import { ClusterStage, HANG, SLOW } from "./stage.ts";
 
 const programs = postgresPrograms();

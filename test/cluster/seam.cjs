@@ -5,8 +5,6 @@
 //                                         statement before its effect, unless the file exists
 //   { "delayMs": n }                      after waking, the answer arrives this much later
 //   { "deafMs": n }                       after waking, appends are sent this much later: only the lease can stop the call
-//   { "blindAfterStop": true }            defect: after waking, the clocks go on as if no time had passed, and calls are
-//                                         not stopped when the lease expires
 //   { "rewrite": [[find, replace], …] }   defect: statements with this text are changed
 const { openSync } = require("node:fs");
 const { Client } = require("pg");
@@ -61,16 +59,8 @@ function isFirst() {
 
 /** Returns the delay for the answer. The signal takes a moment, so the thread waits for it. */
 function stop() {
-  const [monotonic, wall] = [performance.now(), Date.now()];
   process.kill(process.pid, "SIGSTOP");
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 200);
-  if (seam.blindAfterStop) {
-    const [readMonotonic, readWall] = [performance.now.bind(performance), Date.now];
-    const lost = { monotonic: readMonotonic() - monotonic, wall: readWall() - wall };
-    performance.now = () => readMonotonic() - lost.monotonic;
-    Date.now = () => readWall() - lost.wall;
-    AbortSignal.any = ([first]) => first;
-  }
   deafUntil = performance.now() + (seam.deafMs ?? 0) + (seam.delayMs ?? 0);
   return seam.delayMs ?? 0;
 }
