@@ -38,8 +38,8 @@ export interface Cluster {
 }
 
 const DEFAULT_POOL = "default";
-/** Work that a worker has begun this often without an outcome fails. */
-const MAX_STARTS = 20;
+/** Work that was begun this often without an outcome is set aside: it may be what ends its workers. */
+const MAX_STARTS = 10;
 
 export async function openCluster({ url }: ClusterOptions): Promise<Cluster> {
   const database = await openDatabase({ url, connections: 2 });
@@ -120,6 +120,7 @@ export async function serveCluster(options: WorkerOptions): Promise<ServingWorke
   const run = async (work: Work, claim: Claim): Promise<void> => {
     const row = await findWork(database, work.id);
     if (!row) return options.report(`work ${work.id} has no row and is dropped`);
+    if (row.outcome === null && row.starts >= MAX_STARTS) return setAside(database, row);
     claims.set(work.sessionId, claim);
     try {
       options.report(`${work.sessionId}: started${row.starts > 0 ? ` again (start ${row.starts + 1})` : ""}`);
@@ -147,11 +148,13 @@ export async function serveCluster(options: WorkerOptions): Promise<ServingWorke
   await lease.start();
   const engine = await dbosEngine({ url, queries: database, workerId: worker.id, pool, concurrency, leaseMs });
   const serving = await engine.serve(run);
+  const sweeping = setInterval(() => void noteSetAside(database, engine).catch(() => undefined), 2 * leaseMs);
   return {
     id: worker.id,
     isAlive: () => lease.isValid,
     active: () => claims.size,
     async stop(timeoutMs) {
+      clearInterval(sweeping);
       await lease.drain().catch(() => undefined);
       await serving.drain(timeoutMs);
       await engine.close();
@@ -163,3 +166,16 @@ export async function serveCluster(options: WorkerOptions): Promise<ServingWorke
 }
 
 const here = () => ({ host: hostname(), pid: process.pid });
+
+/** Stores the reason as the outcome, so that nobody waits for it. */
+function setAside(database: Database, { id, starts }: Pick<WorkRow, "id" | "starts">): Promise<void> {
+  const message = `Set aside: ${starts} workers began this work, and none of them came to an end.`;
+  return noteEnd(database, id, { kind: "failed", message });
+}
+
+/** Does the same for work that the engine gives to no worker any more. */
+async function noteSetAside(database: Database, engine: Engine): Promise<void> {
+  for (const { id, attempts } of await engine.list({ states: ["set_aside"] })) {
+    await setAside(database, { id, starts: attempts });
+  }
+}
