@@ -195,10 +195,11 @@ const contentOf = (event: SessionEvent): string | undefined =>
 
 interface TracedCall {
   readonly token: string;
-  end?: "interrupted" | "other";
+  /** A call that failed counts as interrupted: the agent knows that its effects are uncertain. */
+  end?: "interrupted" | "succeeded";
 }
 
-/** I5: an effect happens again only after a call with an interrupted end. Every effect has a call. */
+/** I5: an effect happens again only if its call was interrupted or failed, so that the agent knows. Each has a call. */
 function* repeats(id: string, events: readonly SessionEvent[], effects: readonly Effect[]): Generator<string> {
   const own = effects.filter(({ session }) => session === id);
   for (const token of new Set(own.map((effect) => effect.token))) {
@@ -206,7 +207,7 @@ function* repeats(id: string, events: readonly SessionEvent[], effects: readonly
     const traced = callsWith(events, token);
     if (traced.length < count) yield `I5 ${id}: ${count} effects ${token}, ${traced.length} calls in the log`;
     const early = traced.slice(0, -1).filter(({ end }) => end !== "interrupted").length;
-    if (early > 0) yield `I5 ${id}: effect ${token} was repeated after a call that was not interrupted`;
+    if (early > 0) yield `I5 ${id}: effect ${token} was repeated although its call had succeeded`;
   }
 }
 
@@ -222,7 +223,7 @@ function callsWith(events: readonly SessionEvent[], token: string): readonly Tra
     }
     if (event.type === "tool.execution_complete") {
       const call = open.get(event.data.toolCallId);
-      if (call) call.end = event.data.error?.code === "interrupted" ? "interrupted" : "other";
+      if (call) call.end = event.data.error ? "interrupted" : "succeeded";
       open.delete(event.data.toolCallId);
     }
   }

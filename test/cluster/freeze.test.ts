@@ -40,14 +40,14 @@ describe.runIf(programs !== undefined)("a frozen worker", { timeout: 600_000 }, 
     expect(await stage.violations()).toEqual([]);
   });
 
-  it("starts no tool either when its lease is valid again", async () => {
+  it.runIf(SLOW)("starts no tool either when its lease is valid again", async () => {
     const { frozen } = await freeze({ delayMs: 2 * LEASE_MS }, 0);
     await expect.poll(() => frozen.said().match(REFUSED)?.length, HANG).toBe(1);
     await stage.rest();
     expect(await stage.violations()).toEqual([]);
   });
 
-  it("is caught by the checker when it does not look at its claim", async () => {
+  it.runIf(SLOW)("is caught by the checker when it does not look at its claim", async () => {
     const rewrite = [["select exists (select 1 from dbos.", "select true or exists (select 1 from dbos."]];
     await freeze({ rewrite }, 0);
     await expect.poll(() => stage.effects().filter(({ token }) => token.startsWith("t1-")).length, HANG).toBe(2);

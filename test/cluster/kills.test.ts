@@ -8,7 +8,7 @@ import { ClusterStage, HANG, SLOW } from "./stage.ts";
 const programs = postgresPrograms();
 const SEEDS = SLOW ? 20 : 1;
 /** A session of two effects is about 25 appends. */
-const KILLED_APPENDS = SLOW ? Array.from({ length: 26 }, (_, index) => index + 1) : [9];
+const KILLED_APPENDS = Array.from({ length: 26 }, (_, index) => index + 1);
 const LEASE_MS = 1_000;
 const TAKE_OVER_MS = LEASE_MS + 3_000;
 
@@ -35,8 +35,8 @@ describe.runIf(programs !== undefined)("killed workers", { timeout: 1_200_000 },
       other.child.kill("SIGTERM");
       await other.ended;
     }
-    console.log(`take-over after ${late.map((ms) => Math.round(ms)).join(", ")} ms`);
-    // On a machine with work of its own, the times say nothing.
+    if (SLOW) console.log(`taken over after ${late.map((ms) => Math.round(ms)).join(", ")} ms`);
+    // In the short version other tests run at the same time, so the times say nothing.
     if (SLOW) expect(Math.max(0, ...late)).toBeLessThanOrEqual(TAKE_OVER_MS);
     expect(await stage.violations()).toEqual([]);
   });
@@ -50,12 +50,11 @@ describe.runIf(programs !== undefined)("killed workers", { timeout: 1_200_000 },
     });
   }
 
-  it.each([false, true])("lose nothing at any append (answered: %s)", async (after) => {
+  it.runIf(SLOW).each([false, true])("lose nothing at any append (answered: %s)", async (after) => {
     stage = await ClusterStage.open(programs ?? "");
-    await stage.worker("other");
     for (const killAtAppend of KILLED_APPENDS) {
       const pool = `p${killAtAppend}`;
-      const [lost] = [await stage.worker(`k${killAtAppend}`, { seam: { killAtAppend, after }, pool })];
+      const lost = await stage.worker(`k${killAtAppend}`, { seam: { killAtAppend, after }, pool });
       const ids = await stage.submit(1, { pool });
       await Promise.race([lost.ended, stage.finish(ids)]);
       lost.child.kill("SIGKILL");

@@ -20,7 +20,7 @@ import { effectsIn, Follower, installAudit, readRecord } from "./record.ts";
 export const SLOW = process.env.TROUPE_SLOW !== undefined;
 
 /** For waits that end early unless something hangs. */
-export const HANG = { timeout: Number(process.env.HANG_MS ?? 150_000), interval: 50 };
+export const HANG = { timeout: 150_000, interval: 50 };
 
 export interface WorkerSetup {
   /** Seconds (default: 1). */
