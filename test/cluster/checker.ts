@@ -60,7 +60,7 @@ export interface ClusterRecord {
   readonly providers?: readonly ProviderLog[];
 }
 
-export interface Purse {
+interface Purse {
   readonly id: string;
   readonly limit: number;
   /** The largest amount that one call may reserve. */
@@ -69,7 +69,7 @@ export interface Purse {
   readonly costs: readonly number[];
 }
 
-export interface ProviderLog {
+interface ProviderLog {
   readonly id: string;
   readonly limit: number;
   readonly windowMs: number;

@@ -31,7 +31,7 @@ export const installAudit = async (queries: Queries): Promise<void> => void (awa
 
 const MS = (column: string): string => `(extract(epoch from ${column}) * 1000)::float8`;
 
-export async function takesIn(queries: Queries): Promise<readonly Take[]> {
+async function takesIn(queries: Queries): Promise<readonly Take[]> {
   const { rows } = await queries.query<Take>(
     `select session, epoch::int as epoch, holder, ${MS("at")} as "atMs" from audit.take order by at`,
   );

@@ -132,15 +132,11 @@ export async function serveCluster(options: WorkerOptions): Promise<ServingWorke
       const outcome = await guard.run(claim, () => activate(row, parts));
       options.report(`${work.sessionId}: ${outcome.kind}`);
     } catch (error) {
-      options.report(`${work.sessionId}: ${error instanceof Error ? error.message : String(error)}`);
+      const message = error instanceof Error ? error.message : String(error);
+      options.report(`${work.sessionId}: ${message}`);
       if (error instanceof TroupeError && error.kind === "interrupted") throw new ClaimLost(work);
-      const isPassing = !(error instanceof TroupeError) || error.kind === "storage";
-      if (isPassing && row.starts < MAX_STARTS) throw error;
-      // Repeating it would not help, and would hold a place of the worker for ever.
-      await noteEnd(database, work.id, {
-        kind: "failed",
-        message: error instanceof Error ? error.message : String(error),
-      });
+      if (isWorthRepeating(error, row)) throw error;
+      await noteEnd(database, work.id, { kind: "failed", message });
     } finally {
       claims.delete(work.sessionId);
     }
@@ -166,6 +162,10 @@ export async function serveCluster(options: WorkerOptions): Promise<ServingWorke
 }
 
 const here = () => ({ host: hostname(), pid: process.pid });
+
+/** Other failures would come again, and hold a place of the worker for ever. */
+const isWorthRepeating = (error: unknown, { starts }: WorkRow): boolean =>
+  (!(error instanceof TroupeError) || error.kind === "storage") && starts < MAX_STARTS;
 
 /** Stores the reason as the outcome, so that nobody waits for it. */
 function setAside(database: Database, { id, starts }: Pick<WorkRow, "id" | "starts">): Promise<void> {
