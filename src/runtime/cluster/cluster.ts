@@ -17,13 +17,12 @@ import { postgresStore, type Worker } from "../../store/postgres/postgres.ts";
 import { checkSchema, migrate } from "../../store/postgres/schema.ts";
 import { checkSessionId } from "../../store/session-id.ts";
 import { builtinTools } from "../../tools/builtin.ts";
-import type { Tool } from "../../tools/tool.ts";
-import { ToolError } from "../../tools/tool-error.ts";
 import { createRuntime, type RuntimeOptions } from "../runtime.ts";
 import type { SessionRequest } from "../session-request.ts";
 import { version } from "../version.ts";
-import { activate } from "./activation.ts";
+import { type ActivationParts, activate } from "./activation.ts";
 import { checkOut, pushChanges } from "./checkout.ts";
+import { LeaseGuard } from "./lease-guard.ts";
 import { addWork, findWork, noteEnd, type OnLoss, type WorkRequest, type WorkRow } from "./work.ts";
 
 export interface ClusterOptions {
@@ -39,8 +38,8 @@ export interface Cluster {
 }
 
 const DEFAULT_POOL = "default";
-/** Work that a worker has begun this often without an outcome fails. */
-const MAX_STARTS = 20;
+/** Work that was begun this often without an outcome is set aside: it may be what ends its workers. */
+const MAX_STARTS = 10;
 
 export async function openCluster({ url }: ClusterOptions): Promise<Cluster> {
   const database = await openDatabase({ url, connections: 2 });
@@ -113,31 +112,31 @@ export async function serveCluster(options: WorkerOptions): Promise<ServingWorke
     ...{ database, folder, disk: nodeDisk, worker, snapshots: snapshotRules },
     claim: (sessionId) => claims.get(sessionId),
   });
-  const runtime = createRuntime({ ...options.runtime, home: options.home, store, tools: guarded(builtinTools, lease) });
+  const guard = new LeaseGuard({ lease, queries: database, report: options.report });
+  const tools = guard.guard(builtinTools);
+  const runtime = createRuntime({ ...options.runtime, home: options.home, store, tools });
   // Not in the state folder, which tools may not reach.
   const places = { folder: `${resolve(options.home)}-work`, disk: nodeDisk, localFolders: options.localFolders };
   const run = async (work: Work, claim: Claim): Promise<void> => {
     const row = await findWork(database, work.id);
     if (!row) return options.report(`work ${work.id} has no row and is dropped`);
+    if (row.outcome === null && row.starts >= MAX_STARTS) return setAside(database, row);
     claims.set(work.sessionId, claim);
     try {
       options.report(`${work.sessionId}: started${row.starts > 0 ? ` again (start ${row.starts + 1})` : ""}`);
-      const outcome = await activate(row, {
+      const parts: ActivationParts = {
         ...{ queries: database, runtime, store, worker: worker.id },
         prepare: async (wanted) => options.request(wanted, await checkOut(wanted, places)),
         finished: async (done) => void (await pushChanges(done, places)),
-      });
+      };
+      const outcome = await guard.run(claim, () => activate(row, parts));
       options.report(`${work.sessionId}: ${outcome.kind}`);
     } catch (error) {
-      options.report(`${work.sessionId}: ${error instanceof Error ? error.message : String(error)}`);
+      const message = error instanceof Error ? error.message : String(error);
+      options.report(`${work.sessionId}: ${message}`);
       if (error instanceof TroupeError && error.kind === "interrupted") throw new ClaimLost(work);
-      const isPassing = !(error instanceof TroupeError) || error.kind === "storage";
-      if (isPassing && row.starts < MAX_STARTS) throw error;
-      // Repeating it would not help, and would hold a place of the worker for ever.
-      await noteEnd(database, work.id, {
-        kind: "failed",
-        message: error instanceof Error ? error.message : String(error),
-      });
+      if (isWorthRepeating(error, row)) throw error;
+      await noteEnd(database, work.id, { kind: "failed", message });
     } finally {
       claims.delete(work.sessionId);
     }
@@ -145,11 +144,13 @@ export async function serveCluster(options: WorkerOptions): Promise<ServingWorke
   await lease.start();
   const engine = await dbosEngine({ url, queries: database, workerId: worker.id, pool, concurrency, leaseMs });
   const serving = await engine.serve(run);
+  const sweeping = setInterval(() => void noteSetAside(database, engine).catch(() => undefined), 2 * leaseMs);
   return {
     id: worker.id,
     isAlive: () => lease.isValid,
     active: () => claims.size,
     async stop(timeoutMs) {
+      clearInterval(sweeping);
       await lease.drain().catch(() => undefined);
       await serving.drain(timeoutMs);
       await engine.close();
@@ -162,19 +163,19 @@ export async function serveCluster(options: WorkerOptions): Promise<ServingWorke
 
 const here = () => ({ host: hostname(), pid: process.pid });
 
-/** Refuses calls while the lease is not valid: another worker may be running the session. */
-function guarded(tools: readonly Tool[], lease: Lease): readonly Tool[] {
-  return tools.map((tool) => ({
-    ...tool,
-    bind(rawArguments) {
-      const call = tool.bind(rawArguments);
-      return {
-        access: (context) => call.access(context),
-        async run(context) {
-          if (!lease.isValid) throw new ToolError("This worker has lost its lease, so it starts nothing more.");
-          return call.run(context);
-        },
-      };
-    },
-  }));
+/** Other failures would come again, and hold a place of the worker for ever. */
+const isWorthRepeating = (error: unknown, { starts }: WorkRow): boolean =>
+  (!(error instanceof TroupeError) || error.kind === "storage") && starts < MAX_STARTS;
+
+/** Stores the reason as the outcome, so that nobody waits for it. */
+function setAside(database: Database, { id, starts }: Pick<WorkRow, "id" | "starts">): Promise<void> {
+  const message = `Set aside: ${starts} workers began this work, and none of them came to an end.`;
+  return noteEnd(database, id, { kind: "failed", message });
+}
+
+/** Does the same for work that the engine gives to no worker any more. */
+async function noteSetAside(database: Database, engine: Engine): Promise<void> {
+  for (const { id, attempts } of await engine.list({ states: ["set_aside"] })) {
+    await setAside(database, { id, starts: attempts });
+  }
 }
