@@ -18,6 +18,8 @@ const LONG_TURNS = 40;
 const LATENCY_SAMPLES = 20;
 const ROUNDS = 10;
 const IDLE_MS = 8_000;
+/** A connection of Postgres reports what it did at most this much later. */
+const REPORT_MS = 11_000;
 const AT_ONCE = 8;
 const RUN_MS = 600_000;
 
@@ -126,11 +128,12 @@ async function onPostgres(context) {
     await cluster.rested();
     const idle = await idleOf(cluster, size.workers);
     const load = await loadOf(cluster, size);
+    const { connections, peakBytes } = await cluster.usage();
     await cluster.rested();
     const stored = await storedBy(cluster, load.ids);
     const violations = await cluster.violations(ledger);
     for (const line of violations.slice(0, 10)) process.stderr.write(`cluster: ${line}\n`);
-    return { gaps, waits, idle, ...load, stored, violations: violations.length };
+    return { gaps, waits, idle, ...load, stored, connections, peakBytes, violations: violations.length };
   } finally {
     await cluster.close();
     rmSync(ledger, { force: true });
@@ -155,6 +158,7 @@ async function waitsOf(cluster, ask) {
 async function idleOf(cluster, workers) {
   const commits = () =>
     cluster.one("select xact_commit::float8 as count from pg_stat_database where datname = current_database()");
+  await sleep(REPORT_MS);
   const [before, from] = [await cluster.counters(), await commits()];
   await sleep(IDLE_MS);
   const [after, to] = [await cluster.counters(), await commits()];
@@ -178,7 +182,7 @@ async function loadOf(cluster, { sessions, workers, kills }) {
   const used = Object.fromEntries(Object.keys(before).map((key) => [key, after[key] - before[key]]));
   const cpu = { server: cpuAfter.server - cpuBefore.server, workers: cpuAfter.workers - cpuBefore.workers };
   const { taken } = await cluster.one(
-    "select count(distinct session)::int as taken from audit.take where epoch > 1 and session = any($1)",
+    "select count(*)::int as taken from troupe.work where starts > 1 and session_id = any($1)",
     [ids],
   );
   return { ids, seconds, used, cpu, submitMs, taken };
@@ -252,5 +256,7 @@ function figuresOf({ files, cluster, size }) {
     ...each("time of statements", "ms", used.statementMs),
     row("transactions of an idle worker", "/s", cluster.idle.transactions, { kind: "most", limit: 20 }),
     row("statements of an idle worker", "/s", cluster.idle.statements),
+    row("connections of a worker", "", cluster.connections),
+    row("peak memory of a worker", "MB", cluster.peakBytes / 1e6),
   ];
 }

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { build } from "esbuild";
+import { memoryOf } from "./serve.mjs";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const launcher = join(root, "bin", "troupe.js");
@@ -129,6 +130,17 @@ function stageOf({ server, database, work, engine, parts, folder, environment })
       const postmaster = Number(readFileSync(join(data, "postmaster.pid"), "utf8").split("\n")[0]);
       const server = cpuOf(postmaster) + sum(childrenOf(postmaster).map((pid) => cpuOf(pid)));
       return { server, workers: sum(workers.map(({ used, child }) => used ?? cpuOf(child.pid))) };
+    },
+    /** Of one worker: its connections on average, and the most memory that any of them used. */
+    async usage() {
+      const alive = workers.filter(({ used }) => used === undefined);
+      // The bench itself submits with connections of the first two names.
+      const { count } = await one(
+        `select count(*)::int as count from pg_stat_activity
+         where usename = 'troupe' and application_name not in ('troupe', 'dbos_transact_local_')`,
+      );
+      const peakBytes = Math.max(...alive.map((worker) => memoryOf(worker, "VmHWM")));
+      return { connections: count / alive.length, peakBytes };
     },
     kill(worker) {
       worker.used = cpuOf(worker.child.pid);
