@@ -1,8 +1,8 @@
 /** Checks what must hold for every session in a database, from its rows alone. */
 
+import type { Queries } from "../../src/lib/queries.ts";
 import type { SessionEvent } from "../../src/protocol/event.ts";
 import { decodeLine } from "../../src/store/log/line.ts";
-import type { Queries } from "../../src/store/postgres/database.ts";
 
 interface Row {
   readonly session: string;

@@ -4,7 +4,7 @@
  * worker.
  */
 
-import type { Queries } from "../../engine/lease.ts";
+import type { Queries } from "../../lib/queries.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import type { SessionEvent } from "../../protocol/event.ts";
 import { cutOff } from "../../session/cut-off.ts";

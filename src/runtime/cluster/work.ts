@@ -1,6 +1,6 @@
 /** Submitted work: one row for each prompt, with its request and, in the end, its outcome. */
 
-import type { Queries } from "../../engine/lease.ts";
+import type { Queries } from "../../lib/queries.ts";
 import type { Outcome } from "../../session/session.ts";
 
 /** Behaviour when a worker is lost while it answers. */

@@ -1,17 +1,8 @@
 /** The connection to Postgres: a pool of connections, and transactions. The only importer of `pg`. */
 
 import type { Pool, PoolClient } from "pg";
+import type { Queries, Rows } from "../../lib/queries.ts";
 import { TroupeError } from "../../protocol/errors.ts";
-
-export interface Queries {
-  query<Row extends object = Record<string, unknown>>(text: string, values?: readonly unknown[]): Promise<Result<Row>>;
-}
-
-interface Result<Row> {
-  readonly rows: readonly Row[];
-  /** Number of rows returned or changed. */
-  readonly count: number;
-}
 
 export interface Database extends Queries {
   /** Runs `work` in one transaction on one connection. Rolls back if it throws. */
@@ -66,7 +57,7 @@ async function run<Row extends object>(
   client: Pool | PoolClient,
   text: string,
   values: readonly unknown[] = [],
-): Promise<Result<Row>> {
+): Promise<Rows<Row>> {
   const { rows, rowCount } = await client.query<Row>(text, [...values]);
   return { rows, count: rowCount ?? 0 };
 }

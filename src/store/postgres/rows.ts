@@ -1,12 +1,13 @@
 /** Reads the lines of a session, verifies them, and stores and uses snapshots of long logs. */
 
 import { isObject, parseJson } from "../../lib/json.ts";
+import type { Queries } from "../../lib/queries.ts";
 import type { SessionEvent } from "../../protocol/event.ts";
 import type { Damage } from "../damage.ts";
 import { decodeLine, type Link, noRecord } from "../log/line.ts";
 import { viewOf } from "../log/rewound.ts";
 import { minLogBytes, type SnapshotRules } from "../log/snapshot.ts";
-import type { Database, Queries } from "./database.ts";
+import type { Database } from "./database.ts";
 import type { LogTail } from "./writer.ts";
 
 export interface RowContent {

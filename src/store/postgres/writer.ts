@@ -8,11 +8,12 @@
  *   an error.
  */
 
+import type { Queries } from "../../lib/queries.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import type { SessionEvent } from "../../protocol/event.ts";
 import { encodeLine, type Link, noRecord } from "../log/line.ts";
 import { storageError } from "../storage-error.ts";
-import type { Database, Queries } from "./database.ts";
+import type { Database } from "./database.ts";
 
 export interface GroupWriterOptions {
   readonly database: Database;
