@@ -53,6 +53,8 @@ export function jsonlStore(options: JsonlStoreOptions): Store {
     return log;
   };
 
+  const exactLines = async () => (await import("./log/exact-lines.ts")).fileLines(folder, options.disk);
+
   return {
     ...readersOf(requireLog),
 
@@ -94,6 +96,13 @@ export function jsonlStore(options: JsonlStoreOptions): Store {
     },
 
     remove: async (sessionId) => removeSession({ ...context, folder, sessionId }),
+    exact: {
+      async *read(sessionId) {
+        requireLog(sessionId);
+        yield* (await exactLines()).read(sessionId);
+      },
+      add: async (sessionId, lines) => (await exactLines()).add(sessionId, lines),
+    },
   };
 }
 
