@@ -14,6 +14,7 @@ export const submit: Command = {
     tenant: true,
     "on-loss": true,
     wait: true,
+    timeout: "with --wait: stop waiting after this time; the work goes on (default: no limit)",
     json: "print one JSON object",
   },
   notes: [

@@ -2,6 +2,8 @@
 
 import type { Queries } from "../../lib/queries.ts";
 import type { Outcome } from "../../session/session.ts";
+import type { Database } from "../../store/postgres/database.ts";
+import { CHANNEL, changes, topics } from "../../store/postgres/notifications.ts";
 
 /** Behaviour when a worker is lost while it answers. */
 export type OnLoss = "continue" | "stop";
@@ -57,6 +59,24 @@ export async function findWork(queries: Queries, id: string): Promise<WorkRow | 
   return rows[0];
 }
 
+/** Waits until the work has an outcome, at most `timeoutMs` (default: no limit). Returns the row as it is then. */
+export async function waitForWork(
+  database: Database,
+  id: string,
+  timeoutMs: number | undefined,
+): Promise<WorkRow | undefined> {
+  const signal = timeoutMs === undefined ? new AbortController().signal : AbortSignal.timeout(timeoutMs);
+  let row: WorkRow | undefined;
+  for await (const _ of changes(database.notifications, [topics.work(id)], { signal })) {
+    row = await findWork(database, id);
+    if (row && row.outcome !== null) return row;
+  }
+  return row;
+}
+
+/** Notifies of a change of the work. */
+const NOTIFY = `pg_notify('${CHANNEL}', '${topics.work("")}' || id)`;
+
 /** Returns the newest work first. */
 export async function listWork(queries: Queries, limit: number): Promise<readonly WorkRow[]> {
   const { rows } = await queries.query<WorkRow>(
@@ -77,7 +97,10 @@ export async function noteStart(queries: Queries, id: string, worker: string): P
 /** Stores the outcome once. The first one counts. */
 export async function noteEnd(queries: Queries, id: string, outcome: WorkOutcome): Promise<void> {
   await queries.query(
-    "update troupe.work set outcome = $2, ended_at = clock_timestamp() where id = $1 and outcome is null",
+    `with ended as (
+       update troupe.work set outcome = $2, ended_at = clock_timestamp(), waiting_at = null
+       where id = $1 and outcome is null returning id)
+     select ${NOTIFY} from ended`,
     [id, JSON.stringify(outcome)],
   );
 }
