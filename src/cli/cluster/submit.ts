@@ -9,7 +9,6 @@ import { options } from "../options.ts";
 import { jsonLine, write } from "../output/output.ts";
 import { say } from "../output/say.ts";
 import { sessionRequest } from "../prompt-mode.ts";
-import { submit } from "../table/submit.ts";
 import { databaseUrl } from "./database-url.ts";
 
 const GUARDED: readonly string[] = ["Permissions", "Extensions", "MCP", "Memory"];
@@ -26,7 +25,7 @@ export async function submitCommand(given: Arguments): Promise<ExitCode> {
   if (refused !== undefined) {
     throw usage(`--${refused} is decided by the workers.`, `Start them with it: troupe worker --${refused} …`);
   }
-  const flags = given.without([...Object.keys(submit.flags ?? {}), "session-id"]);
+  const flags = given.without(OWN);
   sessionRequest(parse(flags), "json");
   const cluster = await openCluster({ url: databaseUrl(given) });
   try {
@@ -34,7 +33,13 @@ export async function submitCommand(given: Arguments): Promise<ExitCode> {
       ...{ id, sessionId, onLoss },
       ...(tenant !== undefined && { tenant }),
       ...(pool !== undefined && { pool }),
-      request: { prompt, flags, ...(repository !== undefined && { repository }), ...(ref !== undefined && { ref }) },
+      request: {
+        prompt,
+        flags,
+        ...(given.has("ask") && { asks: ASKED }),
+        ...(repository !== undefined && { repository }),
+        ...(ref !== undefined && { ref }),
+      },
     });
     if (!given.has("wait")) {
       await write(given.has("json") ? `${jsonLine({ workId: id, sessionId }, process.stdout)}\n` : `${sessionId}\n`);
@@ -48,6 +53,15 @@ export async function submitCommand(given: Arguments): Promise<ExitCode> {
     await cluster.close();
   }
 }
+
+/** Kinds of requests that wait for an answer with `--ask`. */
+const ASKED = ["permission", "user_input", "exit_plan_mode"] as const;
+
+/** Flags of `submit` itself, which are not flags of the session. */
+const OWN: readonly string[] = [
+  ...options.filter(({ group }) => group === "Commands").map(({ name }) => name),
+  ...["prompt", "session-id", "json"],
+];
 
 /** Flags that would allow something on the workers' machines. */
 const REFUSED: readonly string[] = options

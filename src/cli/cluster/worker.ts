@@ -21,6 +21,7 @@ const DEFAULT_CONCURRENCY = 8;
 
 export async function workerCommand(given: Arguments, launcher: Launcher): Promise<ExitCode> {
   const pool = given.text("pool");
+  const park = given.amount("park-after", "any");
   // DBOS makes pg print a deprecation that no user of troupe can act on.
   Object.assign(process, { noDeprecation: true });
   const worker = await serveCluster({
@@ -28,6 +29,8 @@ export async function workerCommand(given: Arguments, launcher: Launcher): Promi
     ...(pool !== undefined && { pool }),
     concurrency: given.amount("concurrency", "whole") ?? DEFAULT_CONCURRENCY,
     leaseMs: (given.amount("lease", "any") ?? DEFAULT_LEASE_SECONDS) * 1000,
+    asks: given.has("ask"),
+    ...(park !== undefined && { parkMs: park * 1000 }),
     home: stateRoot(process.env),
     runtime: { environment: process.env, importModule: launcher.importModule },
     localFolders: given.list("add-dir").map((folder) => resolve(folder)),
@@ -65,7 +68,7 @@ function requestOf(given: Arguments, work: WorkRow, cwd: string): SessionRequest
     },
     ...(own.workspace && { workspace: own.workspace }),
     ...(own.context && { context: own.context }),
-    client: { askUser: false },
+    client: { askUser: work.request.asks?.includes("user_input") ?? false },
   };
 }
 

@@ -24,7 +24,17 @@ import type { SessionRequest } from "../session-request.ts";
 import { version } from "../version.ts";
 import { activate } from "./activation.ts";
 import { checkOut, pushChanges } from "./checkout.ts";
-import { addWork, findWork, noteEnd, type OnLoss, type WorkRequest, type WorkRow } from "./work.ts";
+import { addAnswer } from "./requests.ts";
+import {
+  addWork,
+  answeredWork,
+  findWork,
+  noteAbort,
+  noteEnd,
+  type OnLoss,
+  type WorkRequest,
+  type WorkRow,
+} from "./work.ts";
 
 export interface ClusterOptions {
   readonly url: string;
@@ -41,6 +51,7 @@ export interface Cluster {
 const DEFAULT_POOL = "default";
 /** Work that a worker has begun this often without an outcome fails. */
 const MAX_STARTS = 20;
+const PARK_MS = 5_000;
 
 export async function openCluster({ url }: ClusterOptions): Promise<Cluster> {
   const database = await openDatabase({ url, connections: 2 });
@@ -79,11 +90,44 @@ export async function submitWork(
   await engine.submit({ id, sessionId, pool });
 }
 
+/** The engine's id of a further activation of the same work. */
+const SEPARATOR = "~";
+
+/** Hands another activation of this work to the engine. Repeating it for the same reason is safe. */
+async function submitAgain(engine: Engine, work: WorkRow, reason: string): Promise<void> {
+  const { id, sessionId, pool } = work;
+  await engine.submit({ id: `${id}${SEPARATOR}${reason}`, sessionId, pool });
+}
+
+/** Answers a request of a session, wherever it runs. Returns false unless this is the first answer to an open request. */
+export async function answerRequest(
+  { database, engine }: Cluster,
+  given: Parameters<typeof addAnswer>[1],
+): Promise<boolean> {
+  const workId = await addAnswer(database, given);
+  if (workId === undefined) return false;
+  const work = await findWork(database, workId);
+  // If this process ends here, a worker finds the answer and submits the activation.
+  if (work?.waitingAt != null) await submitAgain(engine, work, given.requestId);
+  return true;
+}
+
+/** Ends work, whether it runs, waits or is queued. Returns false if it has ended already. */
+export async function abortWork({ database, engine }: Cluster, workId: string): Promise<boolean> {
+  const work = await noteAbort(database, workId);
+  if (work?.waitingAt != null) await submitAgain(engine, work, "abort");
+  return work !== undefined;
+}
+
 export interface WorkerOptions extends ClusterOptions {
   readonly runtime: Omit<RuntimeOptions, "store" | "tools">;
   readonly home: string;
   readonly concurrency: number;
   readonly leaseMs: number;
+  /** Time without an answer after which a session that waits for a person is parked (default: 5 s). */
+  readonly parkMs?: number;
+  /** True: people may allow calls that no rule decides. */
+  readonly asks: boolean;
   /** Folders whose repositories may be named by path. */
   readonly localFolders: readonly string[];
   /** Returns the request for a session in this folder. */
@@ -117,24 +161,26 @@ export async function serveCluster(options: WorkerOptions): Promise<ServingWorke
   // Not in the state folder, which tools may not reach.
   const places = { folder: `${resolve(options.home)}-work`, disk: nodeDisk, localFolders: options.localFolders };
   const run = async (work: Work, claim: Claim): Promise<void> => {
-    const row = await findWork(database, work.id);
+    const row = await findWork(database, workIdOf(work.id));
     if (!row) return options.report(`work ${work.id} has no row and is dropped`);
     claims.set(work.sessionId, claim);
     try {
       options.report(`${work.sessionId}: started${row.starts > 0 ? ` again (start ${row.starts + 1})` : ""}`);
       const outcome = await activate(row, {
-        ...{ queries: database, runtime, store, worker: worker.id },
+        ...{ database, runtime, store, worker: worker.id, parkMs: options.parkMs ?? PARK_MS },
+        kinds: ({ request }) => (request.asks ?? []).filter((kind) => options.asks || kind !== "permission"),
+        submit: (other, reason) => submitAgain(engine, other, reason),
         prepare: async (wanted) => options.request(wanted, await checkOut(wanted, places)),
         finished: async (done) => void (await pushChanges(done, places)),
       });
-      options.report(`${work.sessionId}: ${outcome.kind}`);
+      options.report(`${work.sessionId}: ${outcome === "waiting" ? "waits for an answer" : outcome.kind}`);
     } catch (error) {
       options.report(`${work.sessionId}: ${error instanceof Error ? error.message : String(error)}`);
       if (error instanceof TroupeError && error.kind === "interrupted") throw new ClaimLost(work);
       const isPassing = !(error instanceof TroupeError) || error.kind === "storage";
       if (isPassing && row.starts < MAX_STARTS) throw error;
       // Repeating it would not help, and would hold a place of the worker for ever.
-      await noteEnd(database, work.id, {
+      await noteEnd(database, row.id, {
         kind: "failed",
         message: error instanceof Error ? error.message : String(error),
       });
@@ -145,11 +191,17 @@ export async function serveCluster(options: WorkerOptions): Promise<ServingWorke
   await lease.start();
   const engine = await dbosEngine({ url, queries: database, workerId: worker.id, pool, concurrency, leaseMs });
   const serving = await engine.serve(run);
+  const resumeAnswered = async (): Promise<void> => {
+    for (const work of await answeredWork(database)) await submitAgain(engine, work, work.requestId);
+  };
+  // An answer whose sender was lost before it could submit the activation.
+  const timer = setInterval(() => void resumeAnswered().catch(() => undefined), leaseMs);
   return {
     id: worker.id,
     isAlive: () => lease.isValid,
     active: () => claims.size,
     async stop(timeoutMs) {
+      clearInterval(timer);
       await lease.drain().catch(() => undefined);
       await serving.drain(timeoutMs);
       await engine.close();
@@ -159,6 +211,9 @@ export async function serveCluster(options: WorkerOptions): Promise<ServingWorke
     },
   };
 }
+
+/** Returns the work of an activation of the engine. */
+export const workIdOf = (activationId: string): string => activationId.split(SEPARATOR)[0] ?? activationId;
 
 const here = () => ({ host: hostname(), pid: process.pid });
 
