@@ -7,6 +7,8 @@ import { type ServingWorker, serveCluster } from "../../runtime/cluster/cluster.
 import type { WorkRow } from "../../runtime/cluster/work.ts";
 import { stateRoot } from "../../runtime/home.ts";
 import type { SessionRequest } from "../../runtime/session-request.ts";
+import { remoteRequest } from "../../server/gateway/remote-options.ts";
+import { ExternalTools } from "../../session/requests/external-tools.ts";
 import { type Arguments, parse } from "../args.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import type { Launcher } from "../launcher.ts";
@@ -52,6 +54,11 @@ export async function workerCommand(given: Arguments, launcher: Launcher): Promi
  */
 function requestOf(given: Arguments, work: WorkRow, cwd: string): SessionRequest {
   const own = sessionRequest(given, "json");
+  const { options } = work.request;
+  if (options) {
+    const asked = remoteRequest(options, { ...own, cwd });
+    return { ...asked, client: { ...asked.client, ...clientOf(work) } };
+  }
   const {
     permissions,
     workspace: _workspace,
@@ -68,8 +75,15 @@ function requestOf(given: Arguments, work: WorkRow, cwd: string): SessionRequest
     },
     ...(own.workspace && { workspace: own.workspace }),
     ...(own.context && { context: own.context }),
-    client: { askUser: work.request.asks?.includes("user_input") ?? false },
+    client: clientOf(work),
   };
+}
+
+/** Who answers, and the tools that a program runs. */
+function clientOf({ request }: WorkRow): NonNullable<SessionRequest["client"]> {
+  const tools = new ExternalTools();
+  tools.offer("client", request.tools ?? []);
+  return { askUser: request.asks?.includes("user_input") ?? false, program: { tools } };
 }
 
 /** Answers 200 while the worker's lease is valid, else 503. */

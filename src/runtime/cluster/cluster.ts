@@ -53,8 +53,11 @@ const DEFAULT_POOL = "default";
 const MAX_STARTS = 20;
 const PARK_MS = 5_000;
 
-export async function openCluster({ url }: ClusterOptions): Promise<Cluster> {
-  const database = await openDatabase({ url, connections: 2 });
+export async function openCluster({
+  url,
+  connections = 2,
+}: ClusterOptions & { readonly connections?: number }): Promise<Cluster> {
+  const database = await openDatabase({ url, connections });
   try {
     await checkSchema(database);
     const engine = await dbosEngine({ url, queries: database });

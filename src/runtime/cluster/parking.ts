@@ -53,7 +53,7 @@ export function attachRows(session: Session, options: ParkingOptions): () => voi
       await addRequest(database, session.id, redacted(session, request), workId);
       const since = performance.now();
       const how = { signal, pollMs: Math.min(options.parkMs, LOOK_MS) };
-      for await (const _ of changes(database.notifications, [topics.requests(session.id)], how)) {
+      for await (const _ of changes(database.notifications, [topics.session(session.id)], how)) {
         const answer = await answerTo(database, session.id, request.requestId);
         if (answer) return answer;
         if (performance.now() - since >= options.parkMs && canPark()) options.onPark();

@@ -18,7 +18,7 @@ export interface RequestRow {
 }
 
 const COLUMNS = `r.session_id as "sessionId", r.id, r.work_id as "workId", r.kind, r.data`;
-const NOTIFY = `pg_notify('${CHANNEL}', '${topics.requests("")}' || session_id)`;
+const NOTIFY = `pg_notify('${CHANNEL}', '${topics.session("")}' || session_id)`;
 
 /** Stores an open request. Storing it again, by another worker, changes nothing. */
 export async function addRequest(
@@ -45,6 +45,15 @@ export async function openRequests(queries: Queries, sessionId?: string): Promis
     [sessionId ?? null],
   );
   return rows;
+}
+
+/** Whether there is such a request, open or not. */
+export async function isKnownRequest(queries: Queries, sessionId: string, id: string): Promise<boolean> {
+  const { count } = await queries.query("select 1 from troupe.request where session_id = $1 and id = $2", [
+    sessionId,
+    id,
+  ]);
+  return count > 0;
 }
 
 /** Ends the work's requests, except those that a later activation continues. */

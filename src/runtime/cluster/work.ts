@@ -88,7 +88,8 @@ export async function waitForWork(
 }
 
 /** Notifies of a change of the work. */
-const NOTIFY = `pg_notify('${CHANNEL}', '${topics.work("")}' || id)`;
+const NOTIFY = `pg_notify('${CHANNEL}', '${topics.work("")}' || id),
+  pg_notify('${CHANNEL}', '${topics.session("")}' || session_id)`;
 
 /** Returns the newest work first. */
 export async function listWork(queries: Queries, limit: number): Promise<readonly WorkRow[]> {
@@ -112,7 +113,7 @@ export async function noteWaiting(queries: Queries, id: string): Promise<void> {
   await queries.query(
     `with parked as (
        update troupe.work set waiting_at = clock_timestamp(), starts = 0, worker = null
-       where id = $1 and outcome is null returning id)
+       where id = $1 and outcome is null returning id, session_id)
      select ${NOTIFY} from parked`,
     [id],
   );
@@ -156,7 +157,7 @@ export async function noteEnd(queries: Queries, id: string, outcome: WorkOutcome
   await queries.query(
     `with ended as (
        update troupe.work set outcome = $2, ended_at = clock_timestamp(), waiting_at = null
-       where id = $1 and outcome is null returning id)
+       where id = $1 and outcome is null returning id, session_id)
      select ${NOTIFY} from ended`,
     [id, JSON.stringify(outcome)],
   );

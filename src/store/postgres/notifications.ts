@@ -13,8 +13,8 @@ export const topics = {
   events: (sessionId: string): string => `events:${sessionId}`,
   /** The work has an outcome, waits for a person, or shall end. */
   work: (workId: string): string => `work:${workId}`,
-  /** A request of the session was made, answered or has ended. */
-  requests: (sessionId: string): string => `requests:${sessionId}`,
+  /** A request or work of the session was made, answered or has ended. */
+  session: (sessionId: string): string => `session:${sessionId}`,
 };
 
 const FIRST_PAUSE_MS = 100;
