@@ -382,6 +382,7 @@ export const options: readonly Option[] = [
     group: "Commands",
     help: "free the slot of a session that waits this long for a person (default 5)",
   },
+  { name: "exact", group: "Commands", help: "print the stored lines unchanged, for troupe sessions import" },
   { name: "wait", group: "Commands", help: "wait for the answer and print it" },
 
   { name: "help", short: "h", group: "Other", help: "show help; after a command, the help of that command" },

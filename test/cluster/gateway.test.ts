@@ -153,8 +153,8 @@ describe.runIf(programs !== undefined)("a program of the published SDK", { timeo
     await session.abort();
     await expect.poll(() => heard.map(({ type }) => type), HANG).toContain("session.idle");
     expect(heard.map(({ type }) => type)).toContain("abort");
-    const failing = await client.createSession({ onPermissionRequest: approveAll, model: "no-such/model" });
-    await expect(failing.sendAndWait({ prompt: "x" }, LONG_MS)).rejects.toThrow(/model/);
+    const failing = await client.createSession({ onPermissionRequest: approveAll, agent: "no-such-agent" });
+    await expect(failing.sendAndWait({ prompt: "x" }, LONG_MS)).rejects.toThrow(/no-such-agent/);
     const provider = { type: "openai", baseUrl: "http://127.0.0.1:9", apiKey: "secret" } as const;
     await expect(client.createSession({ onPermissionRequest: approveAll, provider, model: "x" })).rejects.toThrow(
       /provider cannot be used/,
