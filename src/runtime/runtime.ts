@@ -18,13 +18,13 @@ import { builtinTools } from "../tools/builtin.ts";
 import type { Tool } from "../tools/tool.ts";
 import { stateRoot } from "./home.ts";
 import { type PastSessions, pastSessions } from "./knowledge/past-sessions.ts";
-import { type GithubService, type GithubWish, githubService } from "./models/identity.ts";
+import { type GithubRequest, type GithubService, githubService } from "./models/identity.ts";
 import { lastModelOf } from "./models/last-model.ts";
-import { type Models, models } from "./models/models.ts";
+import { models, type ProcessModels } from "./models/models.ts";
 import { processParts } from "./process-parts.ts";
 import type { SessionRequest } from "./session-request.ts";
 import type { Forked, ForkRequest } from "./sessions/fork-session.ts";
-import { type HandOver, handOver, openInTurn } from "./sessions/hand-over.ts";
+import { type HandOver, handOver, openWhenReleased } from "./sessions/hand-over.ts";
 import { movableStore } from "./sessions/movable-store.ts";
 import { requireFreeName } from "./sessions/select-session.ts";
 import { prepareSession } from "./setup/prepare.ts";
@@ -45,13 +45,13 @@ export interface RuntimeOptions {
   /** Tools in place of the built-in ones. */
   readonly tools?: readonly Tool[];
   /** Set by programs that use GitHub identities and models. Without it GitHub is never contacted for them. */
-  readonly github?: GithubWish;
+  readonly github?: GithubRequest;
 }
 
 export interface Runtime {
   readonly home: string;
   readonly store: Store;
-  readonly models: Models;
+  readonly models: ProcessModels;
   /** The built-in tools, or their replacement. */
   readonly tools: readonly Tool[];
   /** GitHub identities and models, if a program wants them. */
@@ -90,7 +90,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     onKey: (key, providerId) => shared.addSecret(key, providerId),
   });
   const onToken = (token: string): void => shared.addSecret(token, "GitHub");
-  const github = githubService({ wish: options.github, environment, stamp, onToken });
+  const github = githubService({ request: options.github, environment, stamp, onToken });
 
   const parts = { environment, home, disk, stamp, models: known, tools, shared, store, past };
   const open = (log: SessionLog, request: SessionRequest, how: "create" | "resume"): Promise<Session> =>
@@ -108,7 +108,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       return open(log, request, "create");
     },
     async resumeSession(sessionId, request) {
-      const log = await openInTurn(sessionId, request.resume?.patienceMs ?? 0, { store, disk, stamp });
+      const log = await openWhenReleased(sessionId, request.resume?.patienceMs ?? 0, { store, disk, stamp });
       return open(log, request, "resume");
     },
     async forkSession(request) {

@@ -1,6 +1,6 @@
 /**
- * Weaknesses that someone could bring in by one changed line. Each is put into a copy of the source and built; the case
- * that watches must turn red. Those marked `control` have no switch: the control run uses a program built with them.
+ * Weaknesses that someone could bring in by one changed line. Each is put into a copy of the built program; the case that
+ * watches must turn red. Those marked `control` have no switch: the control run uses a program built with them.
  */
 export interface Weakness {
   readonly id: string;
@@ -154,9 +154,21 @@ export const weaknesses: readonly Weakness[] = [
     ),
   },
   {
+    // Two walls stand here, and either is enough.
     id: "believes-paths-of-mounts",
     watcher: "D21",
-    changes: change("src/tools/shell/sandbox/sandbox-entry.ts", "mountCheck(plan.mounts, ", "mountCheck([], "),
+    changes: [
+      ...change(
+        "src/tools/shell/sandbox/sandbox-entry.ts",
+        'mountCheck(plan.mounts, ["/dev", "/proc"]) : "";',
+        'mountCheck(plan.mounts, ["/dev", "/proc"]).slice(0, 0) : "";',
+      ),
+      ...change(
+        "src/tools/shell/sandbox/sandbox-entry.ts",
+        "isFixed: mountPoints.fixedPaths(),",
+        "isFixed: () => true,",
+      ),
+    ],
   },
   {
     id: "leaves-new-repositories",

@@ -3,6 +3,7 @@
  * agents, and holds their GitHub identity.
  */
 
+import { statSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { isAbsolute, join, resolve } from "node:path";
 import { defined } from "../../lib/defined.ts";
@@ -15,12 +16,13 @@ import type { ModelRow } from "../../model/list-models.ts";
 import { costOf } from "../../model/prices.ts";
 import { withRetry } from "../../model/retry.ts";
 import { readSettings, registryPath, type Settings, type TextFile } from "../../model/settings/settings.ts";
+import type { ModelFetch } from "../../model/wire/endpoint.ts";
 import { RefusedParameters } from "../../model/wire/optional-parameters.ts";
-import type { ModelFetch } from "../../model/wire/place.ts";
 import type { OpenSocket } from "../../model/wire/transport/socket.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import type { SessionModel } from "../../session/session-model.ts";
 import type { SessionIdentity } from "./identity.ts";
+import type { ProviderKeys } from "./provider-keys.ts";
 
 export interface Models {
   /** Returns the named model, ready to use; without a name, the configured one. */
@@ -30,6 +32,13 @@ export interface Models {
   hasProvider(id: string): Promise<boolean>;
   /** Returns the models of one session, which may have its own providers, name and network. Makes no requests. */
   forSession(own: OwnModels): Models;
+  /** Increases each time the user's configuration is read again. Models resolved before may have an old key. */
+  generation(): number;
+}
+
+/** The models of the process, and the keys of its providers. */
+export interface ProcessModels extends Models {
+  keys(): Promise<ProviderKeys>;
 }
 
 export type NamedModel = SessionModel & { readonly label: string };
@@ -52,7 +61,12 @@ export interface OwnModels extends GivenProviders {
 
 const FAUX = "faux:";
 
-/** Reads the user's configuration on first use, and keeps one limiter per provider and model for all callers. */
+const providersPath = (home: string): string => join(home, "providers.json");
+
+/**
+ * Reads the user's configuration on first use and when it has changed. Keeps one limiter per provider and model for all
+ * callers.
+ */
 export function models(options: {
   environment: Readonly<Record<string, string | undefined>>;
   home: string;
@@ -60,7 +74,7 @@ export function models(options: {
   userAgent?: string;
   importModule?: ((specifier: string) => Promise<unknown>) | undefined;
   onKey?: (key: string, providerId: string) => void;
-}): Models {
+}): ProcessModels {
   const { environment, home, stamp, userAgent, importModule, onKey } = options;
   const dependencies = {
     stamp,
@@ -70,31 +84,52 @@ export function models(options: {
     ...defined({ userAgent, importModule, onKey }),
   };
   let settings: Promise<Settings> | undefined;
+  let version = versionOf(providersPath(home));
+  let generation = 0;
+  /** Notices changes of the user's file, which this or another process has made. */
+  const currentGeneration = (): number => {
+    const now = versionOf(providersPath(home));
+    if (now === version) return generation;
+    version = now;
+    settings = undefined;
+    return ++generation;
+  };
   const known = (): Promise<Settings> => {
+    currentGeneration();
     settings ??= loadSettings(environment, home);
     return settings;
   };
+  const keys = async (): Promise<ProviderKeys> => {
+    const { providerKeys } = await import("./provider-keys.ts");
+    return providerKeys({
+      file: providersPath(home),
+      settings: known,
+      settingsWith: (providersFile) => loadSettings(environment, home, providersFile),
+      dependencies,
+    });
+  };
   const ofProcess = guard(stamp);
-  const modelsOf = (place: Place): Models => ({
+  const modelsOf = (source: ModelSource): Models => ({
     async resolve(wanted) {
       if (wanted?.startsWith(FAUX)) return faux(wanted.slice(FAUX.length));
-      const settings = await settingsOrWhy(place);
+      const settings = await settingsOrWhy(source);
       if (settings instanceof TroupeError) return absent(settings, wanted);
-      if (wanted === undefined && place.isNameless) return nameless();
-      return place.guarded(await resolveModel(settings, wanted, place.dependencies));
+      if (wanted === undefined && source.isNameless) return nameless();
+      return source.guarded(await resolveModel(settings, wanted, source.dependencies));
     },
     async list() {
       const { listModels } = await import("../../model/list-models.ts");
-      return listModels(await place.settings(), place.dependencies);
+      return listModels(await source.settings(), source.dependencies);
     },
-    hasProvider: async (id) => (await place.settings()).providers.some((provider) => provider.id === id),
-    forSession: (own) => modelsOf(ownPlace(own, place, stamp)),
+    hasProvider: async (id) => (await source.settings()).providers.some((provider) => provider.id === id),
+    forSession: (own) => modelsOf(ownSource(own, source, stamp)),
+    generation: currentGeneration,
   });
-  return modelsOf({ settings: known, dependencies, guarded: ofProcess });
+  return { ...modelsOf({ settings: known, dependencies, guarded: ofProcess }), keys };
 }
 
 /** A source of models, and how to reach them. */
-interface Place {
+interface ModelSource {
   settings(): Promise<Settings>;
   readonly dependencies: CatalogDependencies;
   /** There is a provider, but no model is named. */
@@ -102,34 +137,35 @@ interface Place {
   guarded(model: ResolvedModel): NamedModel;
 }
 
-function ownPlace(own: OwnModels, place: Place, stamp: Stamp): Place {
+function ownSource(own: OwnModels, source: ModelSource, stamp: Stamp): ModelSource {
   const { clientName, fetch, openSocket, model } = own;
   const { provider, providers, models: given, identity } = own;
   const brings = [provider, providers, given, identity].some((part) => part !== undefined);
   const introduction = clientName === undefined ? "" : headerText(clientName);
-  if (!brings && !fetch && introduction === "") return place;
+  if (!brings && !fetch && introduction === "") return source;
   let settings: Promise<Settings> | undefined;
   return {
     settings() {
-      settings ??= brings ? settingsOf(own, place, model) : place.settings();
+      if (!brings) return source.settings();
+      settings ??= settingsOf(own, source, model);
       settings.catch(() => {
         settings = undefined;
       });
       return settings;
     },
     dependencies: {
-      ...place.dependencies,
-      ...(introduction !== "" && { userAgent: `${introduction} ${place.dependencies.userAgent ?? ""}`.trim() }),
+      ...source.dependencies,
+      ...(introduction !== "" && { userAgent: `${introduction} ${source.dependencies.userAgent ?? ""}`.trim() }),
       ...defined({ fetch, openSocket }),
     },
     isNameless: own.provider !== undefined && model === undefined && own.provider.modelId === undefined,
     // Rate limits and failures are tracked per session, because it has its own keys or network.
-    guarded: brings || fetch ? guard(stamp) : place.guarded,
+    guarded: brings || fetch ? guard(stamp) : source.guarded,
   };
 }
 
-async function settingsOf(own: OwnModels, place: Place, model: string | undefined): Promise<Settings> {
-  const configured = await place.settings();
+async function settingsOf(own: OwnModels, source: ModelSource, model: string | undefined): Promise<Settings> {
+  const configured = await source.settings();
   // With one provider for everything, GitHub's models are not needed.
   const carrying = { fetch: own.fetch, sockets: own.githubSockets };
   const known = own.provider ? configured : ((await own.identity?.settingsWith(configured, carrying)) ?? configured);
@@ -161,9 +197,9 @@ function guard(stamp: Stamp): (model: ResolvedModel) => NamedModel {
 }
 
 /** Returns temporary provider errors, so that the session can open. The next message tries again. */
-async function settingsOrWhy(place: Place): Promise<Settings | TroupeError> {
+async function settingsOrWhy(source: ModelSource): Promise<Settings | TroupeError> {
   try {
-    return await place.settings();
+    return await source.settings();
   } catch (cause) {
     if (cause instanceof TroupeError && cause.kind === "provider") return cause;
     throw cause;
@@ -193,11 +229,18 @@ async function faux(script: string): Promise<NamedModel> {
 async function loadSettings(
   environment: Readonly<Record<string, string | undefined>>,
   home: string,
+  changed?: TextFile,
 ): Promise<Settings> {
-  const providersFile = await readIfThere(join(home, "providers.json"));
+  const providersFile = changed ?? (await readIfThere(providersPath(home)));
   const registry = registryPath(environment);
   const registryFile = registry === undefined ? undefined : await readRequired(registry, "COPILOT_PROVIDERS_CONFIG");
   return readSettings({ environment, ...defined({ providersFile, registryFile }) });
+}
+
+/** Returns a text that differs after every change of the file. */
+function versionOf(path: string): string {
+  const found = statSync(path, { throwIfNoEntry: false });
+  return found === undefined ? "" : `${found.ino} ${found.size} ${found.mtimeMs}`;
 }
 
 async function readIfThere(path: string): Promise<TextFile | undefined> {

@@ -9,7 +9,7 @@ import { MAX_RECENT_BYTES, MIN_RECENT_LOG_BYTES, type RecentEvents } from "../re
 import { checkSessionId } from "../session-id.ts";
 import { failTo } from "../storage-error.ts";
 import type { SessionSummary, Store } from "../store.ts";
-import { parseSummary, summarise } from "../summary.ts";
+import { parseSummary, summaryOfEvents } from "../summary.ts";
 import type { Database } from "./database.ts";
 import { decodedRows, PAGE_ROWS, readRows } from "./rows.ts";
 
@@ -195,7 +195,7 @@ async function list(database: Database): Promise<readonly SessionSummary[]> {
   );
   return rows.map(
     ({ id, changed }, index) =>
-      known[index] ?? summarise(viewOf(heads.get(id) ?? []).events, id, changed.toISOString()),
+      known[index] ?? summaryOfEvents(viewOf(heads.get(id) ?? []).events, id, changed.toISOString()),
   );
 }
 

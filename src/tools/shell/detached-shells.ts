@@ -10,9 +10,10 @@ import {
   stopDetached,
 } from "./detached.ts";
 import { freshArguments } from "./process/driver.ts";
+import { MARK_NAME } from "./process/family.ts";
 import type { Prepared } from "./sandbox/sandbox.ts";
 import type { FinishedCommand, ShellInput, ShellReply, ShellRequest, ShellSummary, ShellsOptions } from "./shells.ts";
-import { bashLimits, environmentOf, launcherOf, placeOf } from "./start-shell.ts";
+import { bashLimits, environmentOf, launcherOf, sandboxRequest } from "./start-shell.ts";
 
 /** The detached commands of a session, including those of its earlier processes. */
 export class DetachedShells {
@@ -39,9 +40,9 @@ export class DetachedShells {
     if (this.find(shellId)?.running) throw new ToolError(`Shell ${shellId} is in use. Choose another shellId.`);
     await this.#disk.mkdir(folder);
     const gitMounts = await this.#options.gitMounts?.();
-    const place = { ...placeOf(request), ...(gitMounts && { gitMounts }) };
+    const wanted = { ...sandboxRequest(request), ...(gitMounts && { gitMounts }) };
     const prepared = await sandbox.prepare({
-      ...place,
+      ...wanted,
       readable: [folder],
       ownTerminal: false,
       detached: true,
@@ -61,7 +62,7 @@ export class DetachedShells {
         }),
       ],
       cwd: request.cwd,
-      environment: environmentOf(this.#options, prepared, { ...request, mark }),
+      environment: { ...environmentOf(this.#options, prepared, request), [MARK_NAME]: mark },
       mark,
       folder,
       mountRecords: isSandboxed ? sandbox.records : undefined,
