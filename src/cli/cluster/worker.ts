@@ -79,7 +79,7 @@ function requestOf(given: Arguments, work: WorkRow, cwd: string): SessionRequest
   };
 }
 
-/** Who answers, and the tools that a program runs. */
+/** Returns the part of the request that depends on the submitter: questions, and the tools that a program runs. */
 function clientOf({ request }: WorkRow): NonNullable<SessionRequest["client"]> {
   const tools = new ExternalTools();
   tools.offer("client", request.tools ?? []);

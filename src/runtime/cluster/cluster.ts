@@ -115,6 +115,11 @@ export async function answerRequest(
   return true;
 }
 
+/** Submits activations for answers whose sender was lost before it could do so. */
+async function resumeAnswered({ database, engine }: Pick<Cluster, "database" | "engine">): Promise<void> {
+  for (const work of await answeredWork(database)) await submitAgain(engine, work, work.requestId);
+}
+
 /** Ends work, whether it runs, waits or is queued. Returns false if it has ended already. */
 export async function abortWork({ database, engine }: Cluster, workId: string): Promise<boolean> {
   const work = await noteAbort(database, workId);
@@ -178,15 +183,12 @@ export async function serveCluster(options: WorkerOptions): Promise<ServingWorke
       });
       options.report(`${work.sessionId}: ${outcome === "waiting" ? "waits for an answer" : outcome.kind}`);
     } catch (error) {
-      options.report(`${work.sessionId}: ${error instanceof Error ? error.message : String(error)}`);
+      options.report(`${work.sessionId}: ${messageOf(error)}`);
       if (error instanceof TroupeError && error.kind === "interrupted") throw new ClaimLost(work);
       const isPassing = !(error instanceof TroupeError) || error.kind === "storage";
       if (isPassing && row.starts < MAX_STARTS) throw error;
       // Repeating it would not help, and would hold a place of the worker for ever.
-      await noteEnd(database, row.id, {
-        kind: "failed",
-        message: error instanceof Error ? error.message : String(error),
-      });
+      await noteEnd(database, row.id, { kind: "failed", message: messageOf(error) });
     } finally {
       claims.delete(work.sessionId);
     }
@@ -194,11 +196,7 @@ export async function serveCluster(options: WorkerOptions): Promise<ServingWorke
   await lease.start();
   const engine = await dbosEngine({ url, queries: database, workerId: worker.id, pool, concurrency, leaseMs });
   const serving = await engine.serve(run);
-  const resumeAnswered = async (): Promise<void> => {
-    for (const work of await answeredWork(database)) await submitAgain(engine, work, work.requestId);
-  };
-  // An answer whose sender was lost before it could submit the activation.
-  const timer = setInterval(() => void resumeAnswered().catch(() => undefined), leaseMs);
+  const timer = setInterval(() => void resumeAnswered({ database, engine }).catch(() => undefined), leaseMs);
   return {
     id: worker.id,
     isAlive: () => lease.isValid,
@@ -217,6 +215,8 @@ export async function serveCluster(options: WorkerOptions): Promise<ServingWorke
 
 /** Returns the work of an activation of the engine. */
 export const workIdOf = (activationId: string): string => activationId.split(SEPARATOR)[0] ?? activationId;
+
+const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
 const here = () => ({ host: hostname(), pid: process.pid });
 

@@ -62,7 +62,7 @@ async function watch(database: Database, sessionId: string): Promise<void> {
   await database.query("delete from troupe.watch where until < clock_timestamp() - interval '1 hour'");
 }
 
-export async function linesAfter(
+async function linesAfter(
   database: Database,
   sessionId: string,
   seq: number,
