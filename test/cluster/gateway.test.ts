@@ -138,6 +138,21 @@ describe.runIf(programs !== undefined)("a program of the published SDK", { timeo
     expect((await client.listSessions()).map(({ sessionId }) => sessionId)).not.toContain(session.sessionId);
   });
 
+  it("is told of a permission request that has waited since before it joined", async () => {
+    await stage.startWorker(["--ask", "--park-after", "0.2"]);
+    const [word, effects] = [newWord(), at("joined.txt")];
+    stage.play(word, bash(`echo acted >> ${effects}`), says("done"));
+    const lost = newClient();
+    const before = await lost.createSession({ onPermissionRequest: () => ({ kind: "no-result" }) });
+    await before.send({ prompt: `Do ${word}.` });
+    await expect.poll(() => waitingWork(before.sessionId), HANG).toBe(1);
+    await lost.forceStop();
+    await newClient().resumeSession(before.sessionId, { onPermissionRequest: approveAll });
+    await expect.poll(() => existsSync(effects), HANG).toBe(true);
+    await expect.poll(() => requestsOf(before.sessionId, "permission"), HANG).toEqual([]);
+    expect(readFileSync(effects, "utf8")).toBe("acted\n");
+  });
+
   it("aborts work, sees failures, and brings no keys or programs to the workers", async () => {
     await stage.startWorker(["--allow-all-tools"]);
     const [word, started] = [newWord(), at("aborting")];

@@ -46,9 +46,10 @@ export class RemoteSession {
 
   /** Attaches a client. Requests that are open are repeated to it, except calls of its tools: they may be running. */
   async join(connection: Connection, params: CreateParams): Promise<void> {
+    const open = await this.#sessions.requests(this.id);
+    this.#ask(open);
     this.#clients.set(connection, answerersOf(connection, this.id, params));
-    for (const row of await this.#sessions.requests(this.id)) {
-      if (!this.#asked.has(row.id)) continue;
+    for (const row of open) {
       if (row.kind !== "external_tool") this.#announceRequest(row.data, [connection]);
       this.#hand(row, connection);
     }
