@@ -159,11 +159,15 @@ async function idleOf(cluster, workers) {
   const commits = () =>
     cluster.one("select xact_commit::float8 as count from pg_stat_database where datname = current_database()");
   await sleep(REPORT_MS);
-  const [before, from] = [await cluster.counters(), await commits()];
+  const [before, from, cpuBefore] = [await cluster.counters(), await commits(), await cluster.cpu()];
   await sleep(IDLE_MS);
-  const [after, to] = [await cluster.counters(), await commits()];
+  const [after, to, cpuAfter] = [await cluster.counters(), await commits(), await cluster.cpu()];
   const each = (value) => value / workers / ((after.at - before.at) / 1000);
-  return { transactions: each(to.count - from.count), statements: each(after.statements - before.statements) };
+  return {
+    transactions: each(to.count - from.count),
+    statements: each(after.statements - before.statements),
+    serverMs: each(cpuAfter.server - cpuBefore.server),
+  };
 }
 
 async function loadOf(cluster, { sessions, workers, kills }) {
@@ -256,6 +260,7 @@ function figuresOf({ files, cluster, size }) {
     ...each("time of statements", "ms", used.statementMs),
     row("transactions of an idle worker", "/s", cluster.idle.transactions, { kind: "most", limit: 20 }),
     row("statements of an idle worker", "/s", cluster.idle.statements),
+    row("CPU of Postgres for an idle worker, per second", "ms", cluster.idle.serverMs),
     row("connections of a worker", "", cluster.connections),
     row("peak memory of a worker", "MB", cluster.peakBytes / 1e6),
   ];
