@@ -69,6 +69,13 @@ export async function openStage({ parts, programs, folder, environment }) {
 
 function stageOf({ server, database, work, engine, parts, folder, environment }) {
   const workers = [];
+  const children = [];
+  // For when the bench itself is ended by a signal.
+  const abandon = () => {
+    for (const child of children) child.kill("SIGKILL");
+    server.remove();
+  };
+  process.once("exit", abandon);
   const workerIds = new Map();
   const one = async (text, values) => (await database.query(text, values)).rows[0];
 
@@ -77,7 +84,7 @@ function stageOf({ server, database, work, engine, parts, folder, environment })
     workers,
     one,
     async startWorker(name) {
-      const worker = await startWorker({ name, folder, environment, url: server.url });
+      const worker = await startWorker({ name, folder, environment, url: server.url, children });
       workers.push(worker);
       workerIds.set(name, worker.id);
     },
@@ -153,13 +160,14 @@ function stageOf({ server, database, work, engine, parts, folder, environment })
       }
       await engine.close().catch(() => undefined);
       for (const open of [work, database]) await open.close().catch(() => undefined);
+      process.off("exit", abandon);
       server.remove();
     },
   };
   return stage;
 }
 
-async function startWorker({ name, folder, environment, url }) {
+async function startWorker({ name, folder, environment, url, children }) {
   const home = join(folder, name);
   mkdirSync(home, { recursive: true });
   const flags = ["--lease", String(LEASE_SECONDS), "--concurrency", String(CONCURRENCY)];
@@ -168,6 +176,7 @@ async function startWorker({ name, folder, environment, url }) {
     env: { PATH: process.env.PATH, ...environment, HOME: home, TROUPE_HOME: home, TROUPE_DATABASE_URL: url },
     stdio: ["ignore", "ignore", "pipe"],
   });
+  children.push(child);
   const ended = new Promise((resolve) => child.once("exit", resolve));
   let said = "";
   child.stderr.setEncoding("utf8").on("data", (text) => {
