@@ -10,6 +10,7 @@ import { type Disk, nodeDisk } from "../lib/node/disk.ts";
 import { type Stamp, systemStamp } from "../lib/stamp.ts";
 import { realPathOf } from "../permissions/resolve-path.ts";
 import type { FileProvider } from "../protocol/session-fs.ts";
+import type { SharedLimits } from "../model/shared-limits.ts";
 import { snapshotRules } from "../session/compaction/condense.ts";
 import { Session } from "../session/session.ts";
 import { jsonlStore } from "../store/jsonl.ts";
@@ -44,6 +45,8 @@ export interface RuntimeOptions {
   readonly store?: Store;
   /** Tools in place of the built-in ones. */
   readonly tools?: readonly Tool[];
+  /** Limits of model requests that other processes share. */
+  readonly sharedLimits?: SharedLimits;
   /** Set by programs that use GitHub identities and models. Without it GitHub is never contacted for them. */
   readonly github?: GithubWish;
 }
@@ -88,6 +91,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   const known = models({
     ...{ environment, home, stamp, userAgent: `troupe/${version}`, importModule: options.importModule },
     onKey: (key, providerId) => shared.addSecret(key, providerId),
+    sharedLimits: options.sharedLimits,
   });
   const onToken = (token: string): void => shared.addSecret(token, "GitHub");
   const github = githubService({ wish: options.github, environment, stamp, onToken });

@@ -1,13 +1,13 @@
 /** `troupe cluster`: shows the workers, queues and work of a database. This folder has the commands for many machines. */
 
-import { sanitiseLine } from "../../lib/text.ts";
 import { type Cluster, openCluster } from "../../runtime/cluster/cluster.ts";
 import { listWork } from "../../runtime/cluster/work.ts";
 import { type Arguments, unknownSubcommand, usage } from "../args.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
-import { jsonLine, write } from "../output/output.ts";
 import { say } from "../output/say.ts";
 import { databaseUrl } from "./database-url.ts";
+import { budgetCommand, limitCommand } from "./limits.ts";
+import { show, type Table } from "./tables.ts";
 
 export async function clusterCommand(given: Arguments): Promise<ExitCode> {
   const [, name = "status", ...rest] = given.words;
@@ -25,8 +25,12 @@ export async function clusterCommand(given: Arguments): Promise<ExitCode> {
         return await show(given, { queues: await queuesOf(cluster) });
       case "cancel":
         return await cancel(cluster, rest[0]);
+      case "limit":
+        return await limitCommand(given, cluster);
+      case "budget":
+        return await budgetCommand(given, cluster);
       default:
-        throw unknownSubcommand("cluster", name, ["status", "workers", "queues", "cancel"]);
+        throw unknownSubcommand("cluster", name, ["status", "workers", "queues", "cancel", "limit", "budget"]);
     }
   } finally {
     await cluster.close();
@@ -38,33 +42,6 @@ async function cancel({ engine }: Cluster, id: string | undefined): Promise<Exit
   await engine.cancel(id);
   say(`work ${id} is cancelled`);
   return exitCodes.done;
-}
-
-type Table = readonly Readonly<Record<string, string | number | null>>[];
-
-/** Prints each table with its column names, or everything as one JSON object. */
-async function show(given: Arguments, tables: Readonly<Record<string, Table>>): Promise<ExitCode> {
-  if (given.has("json")) {
-    await write(`${jsonLine(tables, process.stdout)}\n`);
-    return exitCodes.done;
-  }
-  for (const [name, rows] of Object.entries(tables)) {
-    if (rows.length === 0) await write(`no ${name}\n`);
-    else await write(`${lines(rows).join("\n")}\n`);
-  }
-  return exitCodes.done;
-}
-
-function lines(rows: Table): string[] {
-  const names = Object.keys(rows[0] ?? {});
-  const cells = [names, ...rows.map((row) => names.map((name) => sanitiseLine(String(row[name] ?? "–"))))];
-  const widths = names.map((_, column) => Math.max(...cells.map((row) => row[column]?.length ?? 0)));
-  return cells.map((row) =>
-    row
-      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
-      .join("  ")
-      .trimEnd(),
-  );
 }
 
 async function workersOf({ database }: Cluster): Promise<Table> {

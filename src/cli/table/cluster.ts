@@ -14,10 +14,43 @@ export const cluster: Command = {
       arguments: [{ name: "work id" }],
       flags: { database: true },
     },
+    {
+      name: "limit",
+      summary: "limit the requests of all workers to a model: list, set, remove",
+      arguments: [
+        { name: "list|set|remove", optional: true, values: ["list", "set", "remove"] },
+        { name: "provider[/model]", optional: true },
+      ],
+      flags: {
+        "requests-per-minute": true,
+        concurrency: "at most n requests at a time",
+        database: true,
+        json: true,
+      },
+    },
+    {
+      name: "budget",
+      summary: "limit what a tenant may spend: list, set, remove",
+      arguments: [
+        { name: "list|set|remove", optional: true, values: ["list", "set", "remove"] },
+        { name: "tenant", optional: true },
+      ],
+      flags: {
+        "max-cost": "at most this many dollars",
+        "max-tokens": "at most n tokens, in and out",
+        per: true,
+        database: true,
+        json: true,
+      },
+    },
   ],
   usual: "status",
   flags: { database: true, json: true, limit: true },
-  examples: [["troupe cluster status", "workers, and the latest work with its state"]],
+  examples: [
+    ["troupe cluster status", "workers, and the latest work with its state"],
+    ["troupe cluster limit set openai/gpt-5 --requests-per-minute 600 --concurrency 20", "for all workers together"],
+    ["troupe cluster budget set acme --max-cost 200 --per month", "what a tenant may spend"],
+  ],
   docs: "how-to/many-machines",
   load: async () => (await import("../cluster/cluster.ts")).clusterCommand,
 };

@@ -95,7 +95,11 @@ function toWorkOutcome(outcome: Outcome): WorkOutcome {
     case "failed":
       if (outcome.error instanceof TroupeError && outcome.error.kind === "storage") throw outcome.error;
       return { kind: "failed", message: outcome.error.message };
+    case "error":
+      return { kind: "error", message: outcome.error.message };
+    case "limit":
+      return { kind: "limit", message: outcome.reached.message };
     default:
-      return { kind: outcome.kind, message: "message" in outcome ? String(outcome.message) : outcome.kind };
+      return { kind: outcome.kind, message: outcome.kind };
   }
 }

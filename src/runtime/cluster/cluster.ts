@@ -9,6 +9,8 @@ import { dbosEngine } from "../../engine/dbos-engine.ts";
 import type { Claim, Engine, Work } from "../../engine/engine.ts";
 import { ClaimLost } from "../../engine/engine.ts";
 import { Lease } from "../../engine/lease.ts";
+import { SharedBudgets } from "../../engine/shared-budgets.ts";
+import { SharedRates } from "../../engine/shared-rates.ts";
 import { nodeDisk } from "../../lib/node/disk.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import { snapshotRules } from "../../session/compaction/condense.ts";
@@ -24,6 +26,8 @@ import type { SessionRequest } from "../session-request.ts";
 import { version } from "../version.ts";
 import { activate } from "./activation.ts";
 import { checkOut, pushChanges } from "./checkout.ts";
+import { sharedLimitsOf } from "./shared-limits.ts";
+import { tenantPurse } from "./tenant-purse.ts";
 import { addWork, findWork, noteEnd, type OnLoss, type WorkRequest, type WorkRow } from "./work.ts";
 
 export interface ClusterOptions {
@@ -39,6 +43,8 @@ export interface Cluster {
 }
 
 const DEFAULT_POOL = "default";
+/** Time to store the usage of the last calls when a worker stops. */
+const FLUSH_MS = 10_000;
 /** Work that a worker has begun this often without an outcome fails. */
 const MAX_STARTS = 20;
 
@@ -113,7 +119,15 @@ export async function serveCluster(options: WorkerOptions): Promise<ServingWorke
     ...{ database, folder, disk: nodeDisk, worker, snapshots: snapshotRules },
     claim: (sessionId) => claims.get(sessionId),
   });
-  const runtime = createRuntime({ ...options.runtime, home: options.home, store, tools: guarded(builtinTools, lease) });
+  const shared = { queries: database, workerId: worker.id, leaseMs };
+  const budgets = new SharedBudgets(shared);
+  const runtime = createRuntime({
+    ...options.runtime,
+    home: options.home,
+    store,
+    tools: guarded(builtinTools, lease),
+    sharedLimits: sharedLimitsOf(new SharedRates(shared)),
+  });
   // Not in the state folder, which tools may not reach.
   const places = { folder: `${resolve(options.home)}-work`, disk: nodeDisk, localFolders: options.localFolders };
   const run = async (work: Work, claim: Claim): Promise<void> => {
@@ -124,7 +138,10 @@ export async function serveCluster(options: WorkerOptions): Promise<ServingWorke
       options.report(`${work.sessionId}: started${row.starts > 0 ? ` again (start ${row.starts + 1})` : ""}`);
       const outcome = await activate(row, {
         ...{ queries: database, runtime, store, worker: worker.id },
-        prepare: async (wanted) => options.request(wanted, await checkOut(wanted, places)),
+        prepare: async (wanted) => {
+          const request = options.request(wanted, await checkOut(wanted, places));
+          return { ...request, limits: { ...request.limits, purse: tenantPurse(budgets, wanted.tenant) } };
+        },
         finished: async (done) => void (await pushChanges(done, places)),
       });
       options.report(`${work.sessionId}: ${outcome.kind}`);
@@ -144,7 +161,8 @@ export async function serveCluster(options: WorkerOptions): Promise<ServingWorke
   };
   await lease.start();
   const engine = await dbosEngine({ url, queries: database, workerId: worker.id, pool, concurrency, leaseMs });
-  const serving = await engine.serve(run);
+  // One after the other: workers that create the tables of DBOS at the same time would end in a deadlock.
+  const serving = await alone(database, "start", () => engine.serve(run));
   return {
     id: worker.id,
     isAlive: () => lease.isValid,
@@ -154,11 +172,35 @@ export async function serveCluster(options: WorkerOptions): Promise<ServingWorke
       await serving.drain(timeoutMs);
       await engine.close();
       await runtime.close();
+      await Promise.race([budgets.flush(), new Promise((resolve) => setTimeout(resolve, FLUSH_MS).unref())]);
       await lease.stop().catch(() => undefined);
       await database.close();
     },
   };
 }
+
+/**
+ * Runs `work` in one process at a time. The lock is a row, because DBOS creates indexes in a way that waits for all open
+ * transactions, also for those that wait for a lock.
+ */
+async function alone<T>(database: Database, name: string, work: () => Promise<T>): Promise<T> {
+  const take = async (): Promise<boolean> => {
+    const { count } = await database.query(
+      `insert into troupe.lock as l (name, expires_at) values($1, clock_timestamp() + interval '60 s')
+       on conflict (name) do update set expires_at = excluded.expires_at where l.expires_at < clock_timestamp()`,
+      [name],
+    );
+    return count > 0;
+  };
+  while (!(await take())) await new Promise((resolve) => setTimeout(resolve, LOCK_POLL_MS));
+  try {
+    return await work();
+  } finally {
+    await database.query("delete from troupe.lock where name = $1", [name]);
+  }
+}
+
+const LOCK_POLL_MS = 100;
 
 const here = () => ({ host: hostname(), pid: process.pid });
 

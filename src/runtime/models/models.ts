@@ -15,6 +15,8 @@ import type { ModelRow } from "../../model/list-models.ts";
 import { costOf } from "../../model/prices.ts";
 import { withRetry } from "../../model/retry.ts";
 import { readSettings, registryPath, type Settings, type TextFile } from "../../model/settings/settings.ts";
+import { type SharedPurse, withPurse } from "../../model/shared-purse.ts";
+import type { SharedLimits } from "../../model/shared-limits.ts";
 import { RefusedParameters } from "../../model/wire/optional-parameters.ts";
 import type { ModelFetch } from "../../model/wire/place.ts";
 import type { OpenSocket } from "../../model/wire/transport/socket.ts";
@@ -48,6 +50,8 @@ export interface OwnModels extends GivenProviders {
   readonly githubSockets?: boolean | undefined;
   /** The GitHub identity, if any. Its models are added to the session's. */
   readonly identity?: Pick<SessionIdentity, "settingsWith"> | undefined;
+  /** Pays every call of the session's models. */
+  readonly purse?: SharedPurse | undefined;
 }
 
 const FAUX = "faux:";
@@ -60,8 +64,10 @@ export function models(options: {
   userAgent?: string;
   importModule?: ((specifier: string) => Promise<unknown>) | undefined;
   onKey?: (key: string, providerId: string) => void;
+  /** Limits that other processes share. They apply to the configured keys, not to keys that a session brings. */
+  sharedLimits?: SharedLimits | undefined;
 }): Models {
-  const { environment, home, stamp, userAgent, importModule, onKey } = options;
+  const { environment, home, stamp, userAgent, importModule, onKey, sharedLimits } = options;
   const dependencies = {
     stamp,
     packagesFolder: home,
@@ -74,14 +80,14 @@ export function models(options: {
     settings ??= loadSettings(environment, home);
     return settings;
   };
-  const ofProcess = guard(stamp);
+  const ofProcess = guard(stamp, sharedLimits);
   const modelsOf = (place: Place): Models => ({
     async resolve(wanted) {
-      if (wanted?.startsWith(FAUX)) return faux(wanted.slice(FAUX.length));
+      if (wanted?.startsWith(FAUX)) return paid(await faux(wanted.slice(FAUX.length)), place.purse);
       const settings = await settingsOrWhy(place);
       if (settings instanceof TroupeError) return absent(settings, wanted);
       if (wanted === undefined && place.isNameless) return nameless();
-      return place.guarded(await resolveModel(settings, wanted, place.dependencies));
+      return paid(place.guarded(await resolveModel(settings, wanted, place.dependencies)), place.purse);
     },
     async list() {
       const { listModels } = await import("../../model/list-models.ts");
@@ -100,14 +106,18 @@ interface Place {
   /** There is a provider, but no model is named. */
   readonly isNameless?: boolean;
   guarded(model: ResolvedModel): NamedModel;
+  readonly purse?: SharedPurse | undefined;
 }
+
+const paid = (model: NamedModel, purse: SharedPurse | undefined): NamedModel =>
+  purse ? { ...model, provider: withPurse(model.provider, purse, model.costOf) } : model;
 
 function ownPlace(own: OwnModels, place: Place, stamp: Stamp): Place {
   const { clientName, fetch, openSocket, model } = own;
   const { provider, providers, models: given, identity } = own;
   const brings = [provider, providers, given, identity].some((part) => part !== undefined);
   const introduction = clientName === undefined ? "" : headerText(clientName);
-  if (!brings && !fetch && introduction === "") return place;
+  if (!brings && !fetch && introduction === "") return own.purse ? { ...place, purse: own.purse } : place;
   let settings: Promise<Settings> | undefined;
   return {
     settings() {
@@ -125,6 +135,7 @@ function ownPlace(own: OwnModels, place: Place, stamp: Stamp): Place {
     isNameless: own.provider !== undefined && model === undefined && own.provider.modelId === undefined,
     // Rate limits and failures are tracked per session, because it has its own keys or network.
     guarded: brings || fetch ? guard(stamp) : place.guarded,
+    purse: own.purse,
   };
 }
 
@@ -145,11 +156,12 @@ const headerText = (text: string): string =>
     .slice(0, 200);
 
 /** Adds retries, and one limiter per model. */
-function guard(stamp: Stamp): (model: ResolvedModel) => NamedModel {
+function guard(stamp: Stamp, sharedLimits?: SharedLimits): (model: ResolvedModel) => NamedModel {
   const limiters = new Map<string, Limiter>();
   return ({ provider, providerId, price, maxConcurrency, ...rest }) => {
     const key = `${providerId}/${rest.model}`;
-    const limiter = limiters.get(key) ?? new Limiter({ stamp, ...defined({ maxConcurrency }) });
+    const shared = sharedLimits?.of(providerId, rest.model);
+    const limiter = limiters.get(key) ?? new Limiter({ stamp, ...defined({ maxConcurrency, shared }) });
     limiters.set(key, limiter);
     return {
       ...rest,
