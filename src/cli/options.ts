@@ -374,6 +374,12 @@ export const options: readonly Option[] = [
     group: "Commands",
     help: "total (default), day or month; days and months are those of UTC",
   },
+  {
+    name: "untrusted",
+    group: "Commands",
+    help: "for strangers' work: needs the sandbox and --tenant, and refuses flags that open it",
+  },
+  { name: "role", value: "role", group: "Commands", help: "the database role of the tenant" },
   { name: "health-port", value: "port", group: "Commands", help: "answer GET /healthz on this port of the loopback" },
   { name: "repo", value: "git url", group: "Commands", help: "the repository to work on; every worker must reach it" },
   { name: "ref", value: "ref", group: "Commands", help: "the branch, tag or commit to start from (default: HEAD)" },

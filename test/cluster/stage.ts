@@ -130,7 +130,7 @@ async function countingProvider(): Promise<CountingProvider> {
   let running = 0;
   const server: Server = createServer((request, response) => {
     request.resume().on("end", async () => {
-      if (!request.url?.endsWith("/chat/completions")) return response.writeHead(404).end();
+      if (!request.url?.endsWith("/chat/completions")) return void response.writeHead(404).end();
       provider.most = Math.max(provider.most, ++running);
       const {
         status,
@@ -141,7 +141,7 @@ async function countingProvider(): Promise<CountingProvider> {
       running--;
       if (status !== undefined) {
         response.writeHead(status, { "retry-after": "1", "content-type": "application/json" });
-        return response.end(JSON.stringify({ error: { message: "slow down" } }));
+        return void response.end(JSON.stringify({ error: { message: "slow down" } }));
       }
       response.writeHead(200, { "content-type": "text/event-stream" });
       const chunk = { choices: [{ index: 0, delta: { role: "assistant", content: text }, finish_reason: null }] };

@@ -1,13 +1,14 @@
 /** `troupe cluster`: shows the workers, queues and work of a database. This folder has the commands for many machines. */
 
 import { type Cluster, openCluster } from "../../runtime/cluster/cluster.ts";
-import { listWork } from "../../runtime/cluster/work.ts";
+import { listWork, noteEnd } from "../../runtime/cluster/work.ts";
 import { type Arguments, unknownSubcommand, usage } from "../args.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { say } from "../output/say.ts";
 import { databaseUrl } from "./database-url.ts";
 import { budgetCommand, limitCommand } from "./limits.ts";
 import { show, type Table } from "./tables.ts";
+import { retryCommand, tenantCommand } from "./tenants.ts";
 
 export async function clusterCommand(given: Arguments): Promise<ExitCode> {
   const [, name = "status", ...rest] = given.words;
@@ -29,17 +30,24 @@ export async function clusterCommand(given: Arguments): Promise<ExitCode> {
         return await limitCommand(given, cluster);
       case "budget":
         return await budgetCommand(given, cluster);
+      case "tenant":
+        return await tenantCommand(given, cluster);
+      case "retry":
+        return await retryCommand(cluster, rest[0]);
       default:
-        throw unknownSubcommand("cluster", name, ["status", "workers", "queues", "cancel", "limit", "budget"]);
+        throw unknownSubcommand("cluster", name, NAMES);
     }
   } finally {
     await cluster.close();
   }
 }
 
-async function cancel({ engine }: Cluster, id: string | undefined): Promise<ExitCode> {
+const NAMES = ["status", "workers", "queues", "cancel", "retry", "limit", "budget", "tenant"];
+
+async function cancel({ database, engine }: Cluster, id: string | undefined): Promise<ExitCode> {
   if (id === undefined) throw usage("Name the work to cancel: troupe cluster cancel <work id>");
   await engine.cancel(id);
+  await noteEnd(database, id, { kind: "aborted", message: "cancelled" });
   say(`work ${id} is cancelled`);
   return exitCodes.done;
 }
@@ -59,12 +67,13 @@ async function worksOf({ database, engine }: Cluster, limit: number): Promise<Ta
   return (await listWork(database, limit)).map((row) => ({
     work: row.id,
     session: row.sessionId,
-    state: row.outcome?.kind ?? states.get(row.id)?.state ?? "unknown",
+    state: row.outcome?.kind ?? (row.setAside === null ? (states.get(row.id)?.state ?? "unknown") : "set_aside"),
     pool: row.pool,
     tenant: row.tenant,
     starts: row.starts,
     worker: row.worker,
     submitted: row.createdAt.toISOString(),
+    reason: row.setAside ?? (row.outcome && "message" in row.outcome ? row.outcome.message : null),
   }));
 }
 

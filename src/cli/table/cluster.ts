@@ -15,6 +15,12 @@ export const cluster: Command = {
       flags: { database: true },
     },
     {
+      name: "retry",
+      summary: "take up work again that failed or was set aside",
+      arguments: [{ name: "work id" }],
+      flags: { database: true },
+    },
+    {
       name: "limit",
       summary: "limit the requests of all workers to a model: list, set, remove",
       arguments: [
@@ -42,6 +48,15 @@ export const cluster: Command = {
         database: true,
         json: true,
       },
+    },
+    {
+      name: "tenant",
+      summary: "let a database role submit and read the work of one tenant: list, set, remove",
+      arguments: [
+        { name: "list|set|remove", optional: true, values: ["list", "set", "remove"] },
+        { name: "tenant", optional: true },
+      ],
+      flags: { role: true, pool: "only to these pools, separated by commas", database: true, json: true },
     },
   ],
   usual: "status",

@@ -5,9 +5,18 @@ export const worker: Command = {
   group: "Many machines",
   summary: "run submitted sessions from a database",
   takesSessionFlags: true,
-  flags: { database: true, pool: true, concurrency: true, lease: true, "health-port": true },
+  flags: {
+    database: true,
+    pool: true,
+    concurrency: true,
+    lease: true,
+    "health-port": true,
+    tenant: "take only this tenant's work",
+    untrusted: true,
+  },
   examples: [
     ["troupe worker --database postgres://troupe@db/troupe", "take work until it is stopped"],
+    ["troupe worker --untrusted --tenant acme --pool strangers", "for people you do not trust"],
     ["troupe worker --pool gpu --concurrency 2", "only work of this pool, two sessions at a time"],
   ],
   notes: [

@@ -13,7 +13,7 @@ import type { Store } from "../../store/store.ts";
 import type { Runtime } from "../runtime.ts";
 import type { SessionRequest } from "../session-request.ts";
 import continuation from "./continuation.md";
-import { noteEnd, noteStart, type WorkOutcome, type WorkRow } from "./work.ts";
+import { noteEnd, noteStart, setAside, tenantOf, type WorkOutcome, type WorkRow } from "./work.ts";
 
 export interface ActivationParts {
   readonly queries: Queries;
@@ -29,13 +29,26 @@ export interface ActivationParts {
 export async function activate(work: WorkRow, parts: ActivationParts): Promise<WorkOutcome> {
   const { queries, store, worker } = parts;
   if (work.outcome !== null) return work.outcome;
-  await noteStart(queries, work.id, worker);
+  if (work.setAside !== null) return { kind: "set_aside", message: work.setAside };
+  const losses = await noteStart(queries, work.id, worker);
+  if (losses >= MAX_LOSSES) {
+    const message = `${losses} workers in a row were lost while they ran it, the last one was ${work.worker}`;
+    await setAside(queries, work.id, message);
+    return { kind: "set_aside", message };
+  }
+  const owner = await tenantOf(queries, work.sessionId);
+  if (owner !== undefined && owner !== work.tenant) {
+    throw new TroupeError("usage", `Session ${work.sessionId} belongs to another tenant.`);
+  }
   const known = (await store.revision(work.sessionId)) === undefined ? "new" : await stateIn(store, work);
   const outcome = await outcomeOf(known, work, parts);
   await parts.finished?.(work);
   await noteEnd(queries, work.id, outcome);
   return outcome;
 }
+
+/** Work that loses this many workers in a row is set aside: it may be what ends them. */
+const MAX_LOSSES = 5;
 
 /** State of the work's message in the log. */
 type Known = "new" | "unsent" | "interrupted" | { readonly answer: string };

@@ -21,7 +21,7 @@ import { checkSessionId } from "../../store/session-id.ts";
 import { builtinTools } from "../../tools/builtin.ts";
 import type { Tool } from "../../tools/tool.ts";
 import { ToolError } from "../../tools/tool-error.ts";
-import { createRuntime, type RuntimeOptions } from "../runtime.ts";
+import { createRuntime, type Runtime, type RuntimeOptions } from "../runtime.ts";
 import type { SessionRequest } from "../session-request.ts";
 import { version } from "../version.ts";
 import { activate } from "./activation.ts";
@@ -79,10 +79,31 @@ export async function submitWork(
     readonly request: WorkRequest;
   },
 ): Promise<void> {
-  const { id, sessionId, tenant = "default", pool = DEFAULT_POOL, onLoss, request } = what;
+  const { id, sessionId, pool = DEFAULT_POOL, onLoss, request } = what;
   checkSessionId(sessionId);
-  await addWork(database, { id, sessionId, tenant, pool, onLoss, request });
-  await engine.submit({ id, sessionId, pool });
+  const tenant = what.tenant ?? (await roleTenant(database)) ?? "default";
+  try {
+    await addWork(database, { id, sessionId, tenant, pool, onLoss, request });
+    await engine.submit({ id, sessionId, pool, tenant });
+  } catch (error) {
+    throw error instanceof Error && "code" in error && error.code === NO_RIGHT
+      ? mayNotSubmit(tenant, pool, error)
+      : error;
+  }
+}
+
+const NO_RIGHT = "42501";
+
+const mayNotSubmit = (tenant: string, pool: string, cause: Error): TroupeError =>
+  new TroupeError("usage", `This database role may not submit work for tenant ${tenant} to pool ${pool}.`, {
+    hint: "Name another --tenant or --pool, or ask the operator: troupe cluster tenant set <tenant> --role <role> --pool <pool>.",
+    cause,
+  });
+
+/** Returns the tenant that the database role belongs to, if it is the role of a tenant. */
+async function roleTenant(database: Database): Promise<string | undefined> {
+  const { rows } = await database.query<{ tenant: string | null }>("select troupe.my_tenant() as tenant");
+  return rows[0]?.tenant ?? undefined;
 }
 
 export interface WorkerOptions extends ClusterOptions {
@@ -92,6 +113,10 @@ export interface WorkerOptions extends ClusterOptions {
   readonly leaseMs: number;
   /** Folders whose repositories may be named by path. */
   readonly localFolders: readonly string[];
+  /** Serves only this tenant, for the whole life of the process. */
+  readonly tenant?: string;
+  /** Refuses to start where commands cannot run in a sandbox. */
+  readonly requiresSandbox?: boolean;
   /** Returns the request for a session in this folder. */
   request(work: WorkRow, cwd: string): SessionRequest;
   /** Reports what happens, one line at a time. */
@@ -112,12 +137,15 @@ export async function serveCluster(options: WorkerOptions): Promise<ServingWorke
   const worker: Worker = { id: `${hostname()}-${process.pid}-${crypto.randomUUID().slice(0, 8)}`, ...here() };
   const database = await openDatabase({ url, connections: 6, name: `troupe worker ${worker.id}` });
   await migrate(database);
-  const lease = new Lease({ queries: database, worker: { ...worker, pool, version, concurrency }, leaseMs });
-  const claims = new Map<string, Claim>();
+  const { tenant } = options;
+  const row = { ...worker, pool, version, concurrency, ...(tenant !== undefined && { tenant }) };
+  const lease = new Lease({ queries: database, worker: row, leaseMs });
+  const claims = new Map<string, Claim & { readonly tenant: string }>();
   const folder = join(options.home, "session-state");
   const store = postgresStore({
     ...{ database, folder, disk: nodeDisk, worker, snapshots: snapshotRules },
     claim: (sessionId) => claims.get(sessionId),
+    tenantOf: (sessionId) => claims.get(sessionId)?.tenant,
   });
   const shared = { queries: database, workerId: worker.id, leaseMs };
   const budgets = new SharedBudgets(shared);
@@ -128,12 +156,20 @@ export async function serveCluster(options: WorkerOptions): Promise<ServingWorke
     tools: guarded(builtinTools, lease),
     sharedLimits: sharedLimitsOf(new SharedRates(shared)),
   });
+  runtime.addSecret(url);
+  const { password } = new URL(url);
+  if (password !== "") runtime.addSecret(decodeURIComponent(password));
+  if (options.requiresSandbox) await checkSandbox(runtime, database);
   // Not in the state folder, which tools may not reach.
   const places = { folder: `${resolve(options.home)}-work`, disk: nodeDisk, localFolders: options.localFolders };
   const run = async (work: Work, claim: Claim): Promise<void> => {
     const row = await findWork(database, work.id);
     if (!row) return options.report(`work ${work.id} has no row and is dropped`);
-    claims.set(work.sessionId, claim);
+    if (tenant !== undefined && row.tenant !== tenant) {
+      const message = `This worker serves only tenant ${tenant}.`;
+      return noteEnd(database, work.id, { kind: "failed", message });
+    }
+    claims.set(work.sessionId, { ...claim, tenant: row.tenant });
     try {
       options.report(`${work.sessionId}: started${row.starts > 0 ? ` again (start ${row.starts + 1})` : ""}`);
       const outcome = await activate(row, {
@@ -144,7 +180,7 @@ export async function serveCluster(options: WorkerOptions): Promise<ServingWorke
         },
         finished: async (done) => void (await pushChanges(done, places)),
       });
-      options.report(`${work.sessionId}: ${outcome.kind}`);
+      options.report(`${work.sessionId}: ${outcome.kind}${"message" in outcome ? `: ${outcome.message}` : ""}`);
     } catch (error) {
       options.report(`${work.sessionId}: ${error instanceof Error ? error.message : String(error)}`);
       if (error instanceof TroupeError && error.kind === "interrupted") throw new ClaimLost(work);
@@ -160,7 +196,10 @@ export async function serveCluster(options: WorkerOptions): Promise<ServingWorke
     }
   };
   await lease.start();
-  const engine = await dbosEngine({ url, queries: database, workerId: worker.id, pool, concurrency, leaseMs });
+  const engine = await dbosEngine({
+    ...{ url, queries: database, workerId: worker.id, pool, concurrency, leaseMs },
+    ...(tenant !== undefined && { tenant }),
+  });
   // One after the other: workers that create the tables of DBOS at the same time would end in a deadlock.
   const serving = await alone(database, "start", () => engine.serve(run));
   return {
@@ -177,6 +216,16 @@ export async function serveCluster(options: WorkerOptions): Promise<ServingWorke
       await database.close();
     },
   };
+}
+
+async function checkSandbox(runtime: Runtime, database: Database): Promise<void> {
+  const absence = await runtime.sandboxAbsence();
+  if (absence === undefined) return;
+  await runtime.close();
+  await database.close();
+  throw new TroupeError("configuration", `A worker for strangers needs the sandbox, and there is none: ${absence}`, {
+    hint: "Install bubblewrap (apt install bubblewrap), then start the worker again. troupe doctor checks it.",
+  });
 }
 
 /**

@@ -19,6 +19,8 @@ export type WorkOutcome =
   | { readonly kind: "done"; readonly answer: string }
   /** The worker was lost, and `onLoss` was `stop`. */
   | { readonly kind: "lost" }
+  /** Several workers were lost while they ran it. Not stored as an outcome: it can be retried. */
+  | { readonly kind: "set_aside"; readonly message: string }
   | { readonly kind: Exclude<Outcome["kind"], "done">; readonly message: string };
 
 export interface WorkRow {
@@ -34,11 +36,15 @@ export interface WorkRow {
   /** How often a worker has begun it. */
   readonly starts: number;
   readonly worker: string | null;
+  /** How many workers in a row were lost while they ran it. */
+  readonly losses: number;
+  /** The reason why no worker takes it up any more. */
+  readonly setAside: string | null;
   readonly outcome: WorkOutcome | null;
 }
 
 const COLUMNS = `id, session_id as "sessionId", tenant, pool, on_loss as "onLoss", request, created_at as "createdAt",
-  started_at as "startedAt", ended_at as "endedAt", starts, worker, outcome`;
+  started_at as "startedAt", ended_at as "endedAt", starts, worker, losses, set_aside as "setAside", outcome`;
 
 /** Stores the work. Storing the same id twice is the same as storing it once. */
 export async function addWork(
@@ -66,12 +72,39 @@ export async function listWork(queries: Queries, limit: number): Promise<readonl
   return rows;
 }
 
-export async function noteStart(queries: Queries, id: string, worker: string): Promise<void> {
-  await queries.query(
-    `update troupe.work set starts = starts + 1, worker = $2, started_at = coalesce(started_at, clock_timestamp())
-     where id = $1 and outcome is null`,
+/** Notes that a worker begins. Returns how many workers in a row were lost while they ran it. */
+export async function noteStart(queries: Queries, id: string, worker: string): Promise<number> {
+  const { rows } = await queries.query<{ losses: number }>(
+    `update troupe.work set starts = starts + 1, worker = $2, taken_at = clock_timestamp(),
+       started_at = coalesce(started_at, clock_timestamp()),
+       losses = case when worker is null then 0 when worker = $2 then losses
+                     when taken_at < clock_timestamp() - interval '10 min' then 1 else losses + 1 end
+     where id = $1 and outcome is null returning losses`,
     [id, worker],
   );
+  return rows[0]?.losses ?? 0;
+}
+
+export async function setAside(queries: Queries, id: string, reason: string): Promise<void> {
+  await queries.query("update troupe.work set set_aside = $2 where id = $1 and outcome is null", [id, reason]);
+}
+
+/** Prepares work that has failed or was set aside for another run. Returns false if it was answered or does not exist. */
+export async function reopen(queries: Queries, id: string): Promise<boolean> {
+  const { rows } = await queries.query(
+    `update troupe.work set outcome = null, ended_at = null, losses = 0, set_aside = null, worker = null
+     where id = $1 and (set_aside is not null or outcome->>'kind' <> 'done') returning 1`,
+    [id],
+  );
+  return rows.length > 0;
+}
+
+/** Returns the tenant of a stored session. */
+export async function tenantOf(queries: Queries, sessionId: string): Promise<string | undefined> {
+  const { rows } = await queries.query<{ tenant: string }>("select tenant from troupe.session where id = $1", [
+    sessionId,
+  ]);
+  return rows[0]?.tenant;
 }
 
 /** Stores the outcome once. The first one counts. */

@@ -6,6 +6,7 @@
 import { TroupeError } from "../../protocol/errors.ts";
 import type { Database } from "./database.ts";
 import { sharedLimits } from "./schema-limits.ts";
+import { tenants } from "./schema-tenants.ts";
 
 /** `event.line` is the exact line of `events.jsonl` without its newline. */
 const migrations: readonly string[] = [
@@ -36,7 +37,7 @@ const migrations: readonly string[] = [
     started_at timestamptz, ended_at timestamptz, starts integer not null default 0, worker text, outcome jsonb);
   create index work_session on troupe.work(session_id, created_at);
   `,
-  sharedLimits,
+  sharedLimits + tenants,
 ];
 
 /** An arbitrary number that identifies the lock for migrations in this database. */
