@@ -14,6 +14,7 @@ import { startServer } from "./serve.mjs";
 import { describeMachine, makeStage } from "./stage.mjs";
 import { storeScenarios } from "./store-scenarios.mjs";
 import { terminalScenarios } from "./terminal-scenarios.mjs";
+import { webScenarios } from "./web-scenarios.mjs";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const results = join(root, "bench", "results");
@@ -79,6 +80,7 @@ async function measure(options, stage) {
     ...scaleScenarios,
     ...sandboxScenarios,
     ...terminalScenarios,
+    ...webScenarios,
   ].filter(wanted)) {
     await attempt(scenario, () => scenario.figures({ stage, full: options.full }));
   }

@@ -3,7 +3,7 @@ import { parseArgs } from "node:util";
 export const scenarioNames = [
   ...["version", "start", "turns", "shell", "stream", "company", "resume", "append", "past", "long"],
   ...["scale-long", "scale-many"],
-  ...["events", "clients", "sessions", "sandbox", "terminal"],
+  ...["events", "clients", "sessions", "sandbox", "terminal", "web"],
 ];
 const wireNames = ["completions", "responses", "anthropic"];
 

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { now, runChild } from "./run-child.mjs";
 import { quantile, spread } from "./statistics.mjs";
+import { deepApproval } from "./terminal-approval.mjs";
 import { keyTimes, loadPty, pause, startProgram, streamingModel } from "./terminal-stage.mjs";
 
 const bin = fileURLToPath(new URL("../bin/troupe.js", import.meta.url));
@@ -20,7 +21,8 @@ const most = (limit) => ({ kind: "most", limit });
 export const terminalScenarios = [
   part((where, full) => firstFrames({ ...where, rounds: full ? 15 : 5 })),
   part((where, full) => keys({ ...where, count: full ? 300 : 100 })),
-  part(async (where, full) => [await idle({ ...where, seconds: full ? 60 : 10 })]),
+  part(async (where, full) => [await idle({ ...where, settle: full ? 45 : 30, seconds: full ? 60 : 10 })]),
+  part((where, full) => approval({ ...where, rounds: full ? 15 : 5 })),
   part(async (where, full) => [await openLong({ ...where, rounds: full ? 15 : 5 })]),
   part(async (where) => [await paste(where)]),
   part(async (where, full) => [await draft({ ...where, rounds: full ? 15 : 5 })]),
@@ -64,6 +66,8 @@ const peers = [
   { name: "pi", program: "pi", shows: /\u001b\[\?2026h|─{10}|│|>/ },
   { name: "gemini-cli", program: "gemini", shows: /[▝█]|Gemini|│|Type your message/ },
   { name: "opencode", program: "opencode", shows: /[█▀▄]|opencode|Ask anything/i },
+  { name: "codex", program: "codex", shows: /[A-Za-z]{4}/ },
+  { name: "claude-code", program: "claude", shows: /[A-Za-z]{4}|[█▀▄╭]/ },
 ];
 
 async function firstFrames({ pty, stage, rounds }) {
@@ -153,11 +157,14 @@ async function keys({ pty, stage, count }) {
   ];
 }
 
-/** Writes to the terminal, and wake-ups of the main thread, of a session at rest. */
-async function idle({ pty, stage, seconds }) {
+/**
+ * Writes to the terminal, and wake-ups of all threads, of a session at rest. V8 collects garbage a few times in the
+ * first half minute; the time to settle is for this.
+ */
+async function idle({ pty, stage, settle, seconds }) {
   const program = open(pty, stage, { name: "idle" });
   await program.until(OPEN);
-  await pause(4_000);
+  await pause(settle * 1000);
   const before = { writes: program.writes, switches: switchesOf(program.pid) };
   await pause(seconds * 1000);
   const writes = program.writes - before.writes;
@@ -165,17 +172,22 @@ async function idle({ pty, stage, seconds }) {
   program.kill();
   await program.ended;
   if (writes > 0) throw new Error(`${writes} writes in ${seconds} s of rest`);
-  return {
-    name: `wake-ups per second at rest (no writes in ${seconds} s)`,
-    unit: "/s",
-    troupe: spread([wakes / seconds]),
-  };
+  return { name: `wake-ups in ${seconds} s at rest (no writes)`, unit: "", troupe: spread([wakes]), target: most(0) };
 }
 
-const switchesOf = (pid) => {
-  const [, count = "0"] = /^voluntary_ctxt_switches:\s*(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, "utf8")) ?? [];
-  return Number(count);
-};
+/** Voluntary context switches of all threads: each is a return from waiting. */
+function switchesOf(pid) {
+  const status = readdirSync(`/proc/${pid}/task`).map((id) => readFileSync(`/proc/${pid}/task/${id}/status`, "utf8"));
+  const counts = status.map((text) => Number(/^voluntary_ctxt_switches:\s*(\d+)/m.exec(text)?.[1] ?? 0));
+  return counts.reduce((sum, count) => sum + count, 0);
+}
+
+const approval = ({ pty, stage, rounds }) =>
+  deepApproval({
+    rounds,
+    home: join(stage.home, "terminal-deep"),
+    open: ({ args, more }) => open(pty, stage, { name: "deep", args, more }),
+  });
 
 async function openLong({ pty, stage, rounds }) {
   const home = join(stage.home, "terminal-long");

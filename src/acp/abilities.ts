@@ -14,6 +14,10 @@ export interface Abilities {
   readonly readsFiles: boolean;
   /** It writes files, `fs/write_text_file`. */
   readonly writesFiles: boolean;
+  /** It runs the agent's program in a terminal for a sign-in: methods of the type `terminal`. */
+  readonly terminalSignIn: boolean;
+  /** The same, as editors supported it before the protocol did: `_meta["terminal-auth"]`. */
+  readonly terminalSignInMeta: boolean;
   /** It draws a terminal from `_meta.terminal_output`. Not part of the protocol; several editors and agents use it. */
   readonly terminalOutput: boolean;
 }
@@ -26,6 +30,8 @@ export const noAbilities: Abilities = {
   subagents: false,
   readsFiles: false,
   writesFiles: false,
+  terminalSignIn: false,
+  terminalSignInMeta: false,
   terminalOutput: false,
 };
 
@@ -41,6 +47,8 @@ export function abilitiesOf({ clientCapabilities: client }: InitializeParams): A
     subagents: isOffered(client?.subagents),
     readsFiles: client?.fs?.readTextFile === true,
     writesFiles: client?.fs?.writeTextFile === true,
+    terminalSignIn: client?.auth?.terminal === true,
+    terminalSignInMeta: client?._meta?.["terminal-auth"] === true,
     terminalOutput: client?._meta?.terminal_output === true,
   };
 }

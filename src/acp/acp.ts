@@ -8,10 +8,9 @@ import type { AgentCapabilities } from "@agentclientprotocol/sdk/unstable";
 import * as z from "zod";
 import { parseJson } from "../lib/json.ts";
 import { RpcError, rpcCodes } from "../protocol/rpc/errors.ts";
-import { Peer } from "../protocol/rpc/peer.ts";
+import { type IncomingRequest, Peer } from "../protocol/rpc/peer.ts";
 import type { Client } from "../sdk/client.ts";
 import { abilitiesOf, noAbilities } from "./abilities.ts";
-import { authenticate, authMethods } from "./auth.ts";
 import { EditorSession } from "./editor-session.ts";
 import { editorError, noSession } from "./errors.ts";
 import {
@@ -26,12 +25,15 @@ import {
   sessionParams,
 } from "./params.ts";
 import { sessionPage } from "./session-page.ts";
+import { authenticate, authMethods, authStatus } from "./sign-in.ts";
 
 export interface AcpOptions {
   readonly client: Client;
   readonly input: Readable;
   readonly output: Writable;
   readonly version: string;
+  /** The command line that starts this program, without arguments of its own. */
+  readonly program?: readonly string[];
   /** Writes a message for the user to stderr. */
   say(message: string): void;
 }
@@ -48,10 +50,10 @@ export async function serveEditor(options: AcpOptions): Promise<void> {
   const peer: Peer = new Peer({
     send: (message) => void output.write(`${JSON.stringify(message, wellFormed)}\n`),
     cancellation: { method: "$/cancel_request", idField: "requestId" },
-    async handle(method, params, signal) {
+    async handle(method, params, request) {
       const handler = Object.hasOwn(methods, method) ? methods[method] : undefined;
       if (!handler) throw new RpcError(rpcCodes.methodNotFound, `Method not found: ${method}`);
-      return handler(params, signal).catch((error: unknown) => {
+      return handler(params, request).catch((error: unknown) => {
         throw editorError(error);
       });
     },
@@ -74,7 +76,7 @@ export async function serveEditor(options: AcpOptions): Promise<void> {
   }
 }
 
-type Methods = Readonly<Record<string, (params: unknown, signal: AbortSignal) => Promise<unknown>>>;
+type Methods = Readonly<Record<string, (params: unknown, request: IncomingRequest) => Promise<unknown>>>;
 
 const agentCapabilities: AgentCapabilities = {
   loadSession: true,
@@ -82,6 +84,8 @@ const agentCapabilities: AgentCapabilities = {
   mcpCapabilities: { http: true, sse: true },
   // `fork` is a draft of the protocol; editors that do not support it ignore it.
   sessionCapabilities: { list: {}, resume: {}, close: {}, delete: {}, fork: {}, additionalDirectories: {} },
+  // A draft too.
+  auth: { status: {} },
 };
 
 /** The state that all methods of one editor share. */
@@ -99,12 +103,16 @@ interface Editor {
 type SessionParts = Parameters<typeof EditorSession.create>[0];
 
 function editorMethods(options: AcpOptions, sessions: Map<string, EditorSession>, peer: () => Peer): Methods {
-  const { client, version } = options;
+  const { client, version, program } = options;
   let abilities = noAbilities;
+  let isRefused = false;
+  const onRefused = (): void => {
+    isRefused = true;
+  };
   const editor: Editor = {
     client,
     sessions,
-    parts: () => ({ client, peer: peer(), abilities }),
+    parts: () => ({ client, peer: peer(), abilities, onRefused }),
     known(sessionId) {
       const session = sessions.get(sessionId);
       if (!session) throw noSession(sessionId);
@@ -125,13 +133,17 @@ function editorMethods(options: AcpOptions, sessions: Map<string, EditorSession>
         protocolVersion: PROTOCOL_VERSION,
         agentInfo: { name: "troupe", version },
         agentCapabilities,
-        authMethods,
+        authMethods: authMethods(abilities, program),
       };
     },
-    async authenticate(params) {
-      await authenticate(client, parsed(authParams(), params).methodId);
+    async authenticate(params, { id: requestId, signal }) {
+      const { methodId } = parsed(authParams(), params);
+      const model = await authenticate(editor.parts(), { methodId, requestId, signal, isRefused });
+      isRefused = false;
+      if (model !== undefined) for (const session of sessions.values()) await session.useNewKey(model);
       return {};
     },
+    "auth/status": async () => authStatus(client),
     ...openingMethods(editor),
     ...sessionMethods(editor),
   };
@@ -155,9 +167,9 @@ function openingMethods({ client, parts, opened }: Editor): Methods {
       return opened(session);
     },
     async "session/fork"(params) {
-      const place = parsed(loadParams(), params);
-      const { sessionId } = await client.rpc.sessions.fork({ sessionId: place.sessionId });
-      const session = await EditorSession.resume(parts(), { ...place, sessionId });
+      const loaded = parsed(loadParams(), params);
+      const { sessionId } = await client.rpc.sessions.fork({ sessionId: loaded.sessionId });
+      const session = await EditorSession.resume(parts(), { ...loaded, sessionId });
       await session.recallCost();
       return { sessionId, ...(await opened(session)) };
     },
@@ -182,7 +194,7 @@ function sessionMethods({ client, sessions, known }: Editor): Methods {
       await client.deleteSession(sessionId);
       return {};
     },
-    async "session/prompt"(params, signal) {
+    async "session/prompt"(params, { signal }) {
       const { sessionId, prompt } = parsed(promptParams(), params);
       const session = known(sessionId);
       signal.addEventListener("abort", () => session.cancel(), { once: true });

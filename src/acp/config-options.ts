@@ -42,6 +42,12 @@ export class ConfigOptions {
     await rpc.model.setReasoningEffort({ reasoningEffort: value });
   }
 
+  /** Call when providers have changed: the models are listed again. */
+  forgetModels(): void {
+    this.#models = undefined;
+    this.#chosen = undefined;
+  }
+
   async setMode(value: string): Promise<void> {
     const mode = modes.find(({ id }) => id === value);
     if (!mode) throw refused("mode", value);

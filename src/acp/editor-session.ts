@@ -14,8 +14,9 @@ import { textBlock, textContent } from "./content.ts";
 import { editorBuffers } from "./editor-buffers.ts";
 import { authRequired, plainMessage } from "./errors.ts";
 import { messageOf } from "./message.ts";
-import type { Block, Place, ServerEntry } from "./params.ts";
+import type { Block, NewSessionParams, ServerEntry } from "./params.ts";
 import { Questions } from "./questions.ts";
+import { enterKey } from "./sign-in.ts";
 import { planOfRows } from "./todo-plan.ts";
 import type { Update } from "./update.ts";
 import { Updates } from "./updates.ts";
@@ -24,10 +25,15 @@ export interface EditorParts {
   readonly client: Client;
   readonly peer: Peer;
   readonly abilities: Abilities;
+  /** Called when a provider refuses its key. */
+  onRefused(): void;
 }
 
 /** Timeout longer than any turn, so that every wait ends. */
 const PROMPT_MS = 24 * 60 * 60_000;
+const UNDERSTUDY = "understudy";
+const LOGIN = /^\/login\s*$/i;
+const LOGIN_COMMAND: AvailableCommand = { name: "login", description: "Enter the key of a model provider" };
 const MAX_IMAGE_BYTES = 8 * 1024 * 1024;
 
 /** One session of an editor. It accepts prompts, and sends updates and questions. */
@@ -46,24 +52,29 @@ export class EditorSession {
   #isCancelled = false;
   #limit: "max_turn_requests" | "max_tokens" | undefined;
 
+  #stopLogin: (() => void) | undefined;
+
   /** The error of the turn, if a provider rejected the key. */
   #refusedKey: string | undefined;
 
-  static async create(parts: EditorParts, place: Place): Promise<EditorSession> {
-    const session = new EditorSession(parts, place, randomUUID());
+  static async create(parts: EditorParts, params: NewSessionParams): Promise<EditorSession> {
+    const session = new EditorSession(parts, params, randomUUID());
     const { sessionId } = session;
-    session.#open(await parts.client.createSession({ ...session.#config(place), sessionId }));
+    session.#open(await parts.client.createSession({ ...session.#config(params), sessionId }));
     return session;
   }
 
   /** Opens an existing session. Its history is not shown: see `replay`. */
-  static async resume(parts: EditorParts, place: Place & { readonly sessionId: string }): Promise<EditorSession> {
-    const session = new EditorSession(parts, place, place.sessionId);
-    session.#open(await parts.client.resumeSession(place.sessionId, session.#config(place)));
+  static async resume(
+    parts: EditorParts,
+    params: NewSessionParams & { readonly sessionId: string },
+  ): Promise<EditorSession> {
+    const session = new EditorSession(parts, params, params.sessionId);
+    session.#open(await parts.client.resumeSession(params.sessionId, session.#config(params)));
     return session;
   }
 
-  private constructor(parts: EditorParts, { cwd }: Place, sessionId: string) {
+  private constructor(parts: EditorParts, { cwd }: NewSessionParams, sessionId: string) {
     const { peer, abilities } = parts;
     this.#parts = parts;
     this.sessionId = sessionId;
@@ -72,22 +83,22 @@ export class EditorSession {
     this.#questions = new Questions({ peer, sessionId, cwd, abilities, updates: this.#updates, tell });
   }
 
-  #config(place: Place): SessionConfig {
-    const { additionalDirectories: folders } = place;
+  #config(params: NewSessionParams): SessionConfig {
+    const { additionalDirectories: folders } = params;
     return {
-      workingDirectory: place.cwd,
+      workingDirectory: params.cwd,
       ...(folders && folders.length > 0 && { additionalDirectories: folders }),
       streaming: true,
       enableConfigDiscovery: true,
       clientName: "acp",
       memory: { enabled: true },
-      mcpServers: Object.fromEntries(place.mcpServers.map((entry) => [entry.name, serverOf(entry)])),
-      onEvent: (event) => this.#hear(event),
+      mcpServers: Object.fromEntries(params.mcpServers.map((entry) => [entry.name, serverOf(entry)])),
+      onEvent: (event) => this.#onEvent(event),
       onPermissionRequest: (request, { agentId }) => this.#questions.permission(request, agentId),
       onUserInputRequest: (request) => this.#questions.userInput(request),
       onExitPlanModeRequest: (request) => this.#questions.plan(request),
       ...(this.#parts.abilities.readsFiles && { textBuffers: editorBuffers(this.sessionId, this.#parts) }),
-      ...(this.#parts.abilities.forms && {
+      ...((this.#parts.abilities.forms || this.#parts.abilities.addresses) && {
         onElicitationRequest: (request) => this.#questions.elicitation(request),
       }),
     };
@@ -113,16 +124,46 @@ export class EditorSession {
 
   async #answer(blocks: readonly Block[]): Promise<StopReason> {
     const { prompt, command, quotes: data, attachments } = messageOf(blocks);
+    if (command !== undefined && LOGIN.test(command)) return this.#login();
     const answered =
       command === undefined
         ? this.#session.sendAndWait({ prompt, ...(attachments.length > 0 && { attachments }) }, PROMPT_MS)
         : this.#run(command, { timeout: PROMPT_MS, data, ...(attachments.length > 0 && { attachments }) });
     await answered.catch((error: unknown) => {
       if (this.#isCancelled) return;
-      throw this.#refusedKey === undefined ? error : authRequired(this.#refusedKey);
+      if (this.#refusedKey === undefined) throw error;
+      this.#parts.onRefused();
+      throw authRequired(this.#refusedKey);
     });
     await this.#settled();
     return this.#isCancelled ? "cancelled" : (this.#limit ?? "end_turn");
+  }
+
+  /** Lets the user enter a key. It never passes the conversation or the editor. */
+  async #login(): Promise<StopReason> {
+    const stop = new AbortController();
+    this.#stopLogin = () => stop.abort();
+    const show = (url: string): void => this.#say(`Open this page to enter the key of a model provider: ${url}\n\n`);
+    const scope = { sessionId: this.sessionId };
+    try {
+      const model = await enterKey(this.#parts, { scope, signal: stop.signal, show });
+      await this.useNewKey(model);
+      this.#say(`The key is stored: ${model} answers.`);
+    } catch (error) {
+      if (!stop.signal.aborted) this.#say(error instanceof Error ? error.message : String(error));
+    } finally {
+      this.#stopLogin = undefined;
+    }
+    await this.#settled();
+    return this.#isCancelled ? "cancelled" : "end_turn";
+  }
+
+  /** Uses the model of a new key if only the built-in model has answered so far. Other models keep their place. */
+  async useNewKey(model: string): Promise<void> {
+    const { modelId } = await this.#session.rpc.model.getCurrent();
+    if (modelId === UNDERSTUDY) await this.#session.rpc.model.switchTo({ modelId: model });
+    this.#opened?.config.forgetModels();
+    await this.#showConfig();
   }
 
   /** Runs a command. Its output goes to the conversation, also if it is unknown or cannot run now. */
@@ -150,6 +191,7 @@ export class EditorSession {
     cleared.then(() => this.#session.abort()).catch(gone);
     this.#session.rpc.history.abortManualCompaction().catch(gone);
     this.#questions.cancel();
+    this.#stopLogin?.();
   }
 
   /** True for its own id and those of its agents. */
@@ -192,7 +234,7 @@ export class EditorSession {
   async show(): Promise<void> {
     const held = this.#held ?? [];
     this.#held = undefined;
-    for (const event of held) this.#hear(event);
+    for (const event of held) this.#onEvent(event);
     await Promise.all([this.#showCommands(), this.#showContext(), this.#showTitle()]);
   }
 
@@ -211,7 +253,7 @@ export class EditorSession {
     return this.#readConfig();
   }
 
-  #hear(event: SessionEvent): void {
+  #onEvent(event: SessionEvent): void {
     if (this.#held) {
       this.#held.push(event);
       return;
@@ -287,6 +329,7 @@ export class EditorSession {
       const typed = name.toLowerCase().replace(/\s+/g, "-");
       if (!byName.has(typed)) byName.set(typed, { name: typed, description, ...(input && { input }) });
     }
+    byName.set(LOGIN_COMMAND.name, LOGIN_COMMAND);
     this.#show({ sessionUpdate: "available_commands_update", availableCommands: [...byName.values()] });
   }
 

@@ -52,7 +52,11 @@ const ClientCapabilities = z
       .looseObject({ readTextFile: z.unknown().optional(), writeTextFile: z.unknown().optional() })
       .nullish()
       .catch(undefined),
-    _meta: z.looseObject({ terminal_output: z.unknown() }).nullish().catch(undefined),
+    auth: z.looseObject({ terminal: z.unknown().optional() }).nullish().catch(undefined),
+    _meta: z
+      .looseObject({ terminal_output: z.unknown().optional(), "terminal-auth": z.unknown().optional() })
+      .nullish()
+      .catch(undefined),
   })
   .nullish()
   .catch(undefined);
@@ -75,4 +79,4 @@ export const modeParams = () => sessionParams().extend({ modeId: z.string() });
 export const configParams = () => sessionParams().extend({ configId: z.string(), value: z.unknown() });
 
 /** The working directory of a session, and the MCP servers that the editor provides. */
-export type Place = z.infer<ReturnType<typeof newParams>>;
+export type NewSessionParams = z.infer<ReturnType<typeof newParams>>;

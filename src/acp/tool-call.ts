@@ -6,7 +6,7 @@ import type { EventData } from "../protocol/event.ts";
 import { fencedContent, textContent } from "./content.ts";
 import { fileChanges } from "./diff-content.ts";
 
-export interface CallPlace {
+export interface CallContext {
   readonly cwd: string;
   /** The editor draws terminals from `_meta`. */
   readonly terminalOutput: boolean;
@@ -49,12 +49,12 @@ export function openCall({ toolName, arguments: input }: EventData<"tool.executi
   return { toolName, input: isObject(input) ? input : {}, output: "" };
 }
 
-export function startedCall(id: string, call: OpenCall, place: CallPlace): ToolCall {
+export function startedCall(id: string, call: OpenCall, context: CallContext): ToolCall {
   const { toolName, input } = call;
-  const locations = locationsOf(call, place.cwd);
-  const terminal = hasTerminal(call, place) && {
+  const locations = locationsOf(call, context.cwd);
+  const terminal = hasTerminal(call, context) && {
     content: [{ type: "terminal" as const, terminalId: id }],
-    _meta: { terminal_info: { terminal_id: id, cwd: place.cwd } },
+    _meta: { terminal_info: { terminal_id: id, cwd: context.cwd } },
   };
   return {
     toolCallId: id,
@@ -72,9 +72,9 @@ export function startedCall(id: string, call: OpenCall, place: CallPlace): ToolC
  * Returns the update for output of a running tool. Editors without terminals get its last part, which replaces the
  * previous content.
  */
-export function printedCall(id: string, call: OpenCall, place: CallPlace, output: string): ToolCallUpdate {
+export function printedCall(id: string, call: OpenCall, context: CallContext, output: string): ToolCallUpdate {
   call.output = `${call.output}${output}`.slice(-MAX_LIVE_CHARACTERS);
-  if (hasTerminal(call, place))
+  if (hasTerminal(call, context))
     return { toolCallId: id, _meta: { terminal_output: { terminal_id: id, data: output } } };
   return { toolCallId: id, content: [fencedContent(call.output)] };
 }
@@ -87,14 +87,14 @@ export function progressedCall(id: string, message: string): ToolCallUpdate {
 export function endedCall(
   id: string,
   call: OpenCall | undefined,
-  place: CallPlace,
+  context: CallContext,
   { success, result, error }: EventData<"tool.execution_complete">,
 ): ToolCallUpdate {
   const status = success ? "completed" : "failed";
   const output = result?.content ?? error?.message ?? "";
-  if (call && hasTerminal(call, place)) return endedTerminal({ toolCallId: id, status }, call, output);
+  if (call && hasTerminal(call, context)) return endedTerminal({ toolCallId: id, status }, call, output);
   if (success && call && KINDS[call.toolName] === "edit" && result?.detailedContent !== undefined) {
-    const { diffs, locations, isWhole } = fileChanges(result.detailedContent, place.cwd);
+    const { diffs, locations, isWhole } = fileChanges(result.detailedContent, context.cwd);
     const content = [
       ...diffs.map((diff) => ({ type: "diff" as const, ...diff })),
       ...(isWhole ? [] : [fencedContent(result.detailedContent)]),
@@ -121,7 +121,8 @@ function endedTerminal(update: ToolCallUpdate, call: OpenCall, output: string): 
   };
 }
 
-const hasTerminal = (call: OpenCall, place: CallPlace): boolean => place.terminalOutput && call.toolName === "bash";
+const hasTerminal = (call: OpenCall, context: CallContext): boolean =>
+  context.terminalOutput && call.toolName === "bash";
 
 function titleOf({ toolName, input }: OpenCall): string {
   const fixed = TITLES[toolName];

@@ -8,7 +8,7 @@ import { textBlock } from "./content.ts";
 import { SessionFacts } from "./session-facts.ts";
 import { planOfList } from "./todo-plan.ts";
 import {
-  type CallPlace,
+  type CallContext,
   endedCall,
   type OpenCall,
   openCall,
@@ -154,7 +154,7 @@ export class Updates {
         const update =
           event.type === "tool.execution_progress"
             ? progressedCall(id, event.data.progressMessage)
-            : printedCall(id, open.call, this.#placeOf(stage), event.data.partialOutput);
+            : printedCall(id, open.call, this.#callContext(stage), event.data.partialOutput);
         return addressed(stage.sessionId, [{ sessionUpdate: "tool_call_update", ...update }]);
       }
       case "tool.execution_complete":
@@ -164,7 +164,7 @@ export class Updates {
     }
   }
 
-  #placeOf({ cwd }: Stage): CallPlace {
+  #callContext({ cwd }: Stage): CallContext {
     return { cwd, terminalOutput: this.#terminalOutput };
   }
 
@@ -174,7 +174,7 @@ export class Updates {
     const call = openCall(data);
     this.#calls.set(id, { call, ownId: data.toolCallId, sessionId });
     for (const look of [...this.#onStart]) look();
-    const started = { sessionUpdate: "tool_call" as const, ...startedCall(id, call, this.#placeOf(stage)) };
+    const started = { sessionUpdate: "tool_call" as const, ...startedCall(id, call, this.#callContext(stage)) };
     if (!agent) return { sessionId, update: started };
     const { id: agentId, displayName: name, toolCallId: parentToolCallId } = agent;
     const _meta = { ...started._meta, "troupe/agent": { agentId, name, parentToolCallId } };
@@ -186,7 +186,10 @@ export class Updates {
     const id = idOf(data.toolCallId);
     const { call } = this.#calls.get(id) ?? {};
     this.#calls.delete(id);
-    const update = { sessionUpdate: "tool_call_update" as const, ...endedCall(id, call, this.#placeOf(stage), data) };
+    const update = {
+      sessionUpdate: "tool_call_update" as const,
+      ...endedCall(id, call, this.#callContext(stage), data),
+    };
     const images = data.result?.binaryResultsForLlm?.filter(({ type }) => type === "image") ?? [];
     const list = call?.toolName === "update_todo" && data.success && !agent ? data.result?.detailedContent : undefined;
     return [

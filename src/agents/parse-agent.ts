@@ -8,7 +8,7 @@ import { nameProblem } from "./names.ts";
 import { readToolList } from "./tool-names.ts";
 
 /** The origin of a definition. */
-export interface AgentPlace extends Pick<AgentDefinition, "source" | "path" | "pluginName"> {
+export interface AgentOrigin extends Pick<AgentDefinition, "source" | "path" | "pluginName"> {
   /** The file name without its extension. */
   readonly id: string;
   /** A faster frontmatter parser, if the caller has one. */
@@ -26,11 +26,11 @@ interface AgentProblem {
 }
 
 /** Never throws: an invalid text is returned as a problem. */
-export async function parseAgent(markdown: string, place: AgentPlace): Promise<ParsedAgent> {
+export async function parseAgent(markdown: string, origin: AgentOrigin): Promise<ParsedAgent> {
   if (markdown.length > MAX_AGENT_BYTES) {
     return { ok: false, line: 1, message: `it is larger than ${MAX_AGENT_BYTES / 1024} KiB` };
   }
-  const { data, body, problem } = await (place.read ?? parseFrontmatter)(markdown);
+  const { data, body, problem } = await (origin.read ?? parseFrontmatter)(markdown);
   if (problem) return { ok: false, ...problem };
   const lineOf = (key: string | undefined): number => lineOfKey(markdown, key);
   const checked = checkFields(data);
@@ -51,7 +51,7 @@ export async function parseAgent(markdown: string, place: AgentPlace): Promise<P
   if (isBare) warnings.push({ line: lineOf("tools"), message: "tools has no value: the agent has none" });
   const made = definitionOf(
     { ...fields, ...(isBare && { tools: [] }), prompt: body },
-    place,
+    origin,
     (key, message) => void warnings.push({ line: lineOf(key), message }),
   );
   if (!made.ok) return { ok: false, line: lineOf(made.key), message: made.message };
@@ -62,7 +62,7 @@ export async function parseAgent(markdown: string, place: AgentPlace): Promise<P
 }
 
 /** Parses an object that a program or server sent; `tools: null` means all tools. Never throws. */
-export function agentFromObject(value: unknown, place: Omit<AgentPlace, "read" | "id">): ParsedAgent {
+export function agentFromObject(value: unknown, origin: Omit<AgentOrigin, "read" | "id">): ParsedAgent {
   const refused = (message: string): ParsedAgent => ({ ok: false, line: 1, message });
   if (!isObject(value)) return refused("it is not an object with name and prompt");
   const checked = checkFields(value);
@@ -77,7 +77,7 @@ export function agentFromObject(value: unknown, place: Omit<AgentPlace, "read" |
     message: `${label}: ${clip(sanitise(key), 60)} is not a field of an agent`,
   }));
   const note: Note = (_key, message) => void warnings.push({ line: 1, message: `${label}: ${message}` });
-  const made = definitionOf(checked.fields, { ...place, id: name.trim() }, note);
+  const made = definitionOf(checked.fields, { ...origin, id: name.trim() }, note);
   return made.ok ? { ok: true, agent: made.agent, warnings } : refused(`${label}: ${made.message}`);
 }
 
@@ -86,9 +86,9 @@ type Made =
   | { readonly ok: true; readonly agent: AgentDefinition }
   | { readonly ok: false; readonly key: string; readonly message: string };
 
-function definitionOf(fields: AgentFields, place: AgentPlace, note: Note): Made {
-  const name = fields.name?.trim() || place.id;
-  for (const one of [name, place.id]) {
+function definitionOf(fields: AgentFields, origin: AgentOrigin, note: Note): Made {
+  const name = fields.name?.trim() || origin.id;
+  for (const one of [name, origin.id]) {
     const problem = nameProblem(one);
     if (problem)
       return {
@@ -106,12 +106,12 @@ function definitionOf(fields: AgentFields, place: AgentPlace, note: Note): Made 
   return {
     ok: true,
     agent: {
-      id: place.id,
+      id: origin.id,
       name,
       displayName: clip(oneLine(fields.displayName ?? ""), MAX_DISPLAY_CHARACTERS) || name,
       description: clip(description, MAX_DESCRIPTION_CHARACTERS),
       prompt,
-      ...powersOf(fields, place, note),
+      ...powersOf(fields, origin, note),
       models: modelsOf(fields),
       modelPolicy: fields.modelPolicy ?? "preferred",
       ...(fields.reasoningEffort !== undefined && { reasoningEffort: fields.reasoningEffort.toLowerCase() }),
@@ -126,9 +126,9 @@ function definitionOf(fields: AgentFields, place: AgentPlace, note: Note): Made 
       ...(fields.outputSchema && { outputSchema: fields.outputSchema }),
       ...(fields.github !== undefined && { github: fields.github }),
       ...(fields.sidekick !== undefined && { sidekick: fields.sidekick }),
-      source: place.source,
-      ...(place.path !== undefined && { path: place.path }),
-      ...(place.pluginName !== undefined && { pluginName: place.pluginName }),
+      source: origin.source,
+      ...(origin.path !== undefined && { path: origin.path }),
+      ...(origin.pluginName !== undefined && { pluginName: origin.pluginName }),
     },
   };
 }
@@ -137,7 +137,7 @@ const MAX_DISPLAY_CHARACTERS = 100;
 
 function powersOf(
   fields: AgentFields,
-  { source }: AgentPlace,
+  { source }: AgentOrigin,
   note: Note,
 ): Pick<AgentDefinition, "tools" | "disallowedTools" | "readOnly" | "mcpServers"> {
   const writtenIn = source === "program" ? "program" : "file";

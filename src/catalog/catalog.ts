@@ -13,7 +13,7 @@
 export type Scope = "user" | "project" | "local";
 
 /** A notice for the user, on stderr and as an event. It stops nothing. */
-export interface Notice {
+export interface CatalogNotice {
   readonly kind: string;
   /** One line; may quote foreign text. */
   readonly message: string;
@@ -23,7 +23,7 @@ export interface Notice {
 export const MAX_NOTICES = 20;
 
 /** Returns the first notices, and a last one with the number of those left out. */
-export function boundedNotices(notices: readonly Notice[], file: string): readonly Notice[] {
+export function boundedNotices(notices: readonly CatalogNotice[], file: string): readonly CatalogNotice[] {
   const [next] = notices.slice(MAX_NOTICES);
   if (next === undefined) return notices;
   const message = `${file}: ${notices.length - MAX_NOTICES} more notices are not shown.`;

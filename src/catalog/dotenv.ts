@@ -7,13 +7,13 @@ import { join } from "node:path";
 import { childEnvironment } from "../lib/node/child-environment.ts";
 import { readSmallFile } from "../lib/node/small-file.ts";
 import type { PinnedItem } from "../lib/pinned-item.ts";
-import { boundedNotices, type Notice } from "./catalog.ts";
+import { boundedNotices, type CatalogNotice } from "./catalog.ts";
 import { isRefusedName, parseDotenv } from "./dotenv-parse.ts";
 import type { Trust } from "./trust.ts";
 
 export interface WorkspaceEnvironment {
   readonly values: Readonly<Record<string, string>>;
-  readonly notices: readonly Notice[];
+  readonly notices: readonly CatalogNotice[];
 }
 
 const FILES = [".env", ".env.local"];
@@ -31,7 +31,7 @@ export function workspaceEnvironment(request: {
   const { folder, trust, secrets } = request;
   if (trust.state === "none") return { values: {}, notices: [] };
   const values = new Map<string, string>();
-  const notices: Notice[] = [];
+  const notices: CatalogNotice[] = [];
   for (const file of readFiles(folder)) {
     if ("notice" in file) {
       notices.push(file.notice);
@@ -62,7 +62,9 @@ export function dotenvItems(folder: string): readonly PinnedItem[] {
   return readFiles(folder).flatMap((file) => ("notice" in file ? [] : [file.item]));
 }
 
-type Found = { readonly path: string; readonly text: string; readonly item: PinnedItem } | { readonly notice: Notice };
+type Found =
+  | { readonly path: string; readonly text: string; readonly item: PinnedItem }
+  | { readonly notice: CatalogNotice };
 
 function readFiles(folder: string): Found[] {
   return FILES.flatMap((name): Found[] => {
@@ -84,13 +86,13 @@ function shownOf(text: string): string {
   return `for commands the agent runs:\n${names.join("\n") || "no values"}`;
 }
 
-const remark = (message: string): Notice => ({ kind: "environment-file", message });
+const remark = (message: string): CatalogNotice => ({ kind: "environment-file", message });
 
-function refused(place: string, name: string): Notice {
+function refused(place: string, name: string): CatalogNotice {
   return remark(`${place}: ${name} is ignored: it could change which programs run or where they connect.`);
 }
 
-function withholding(names: readonly string[]): Notice {
+function withholding(names: readonly string[]): CatalogNotice {
   return remark(
     `Not passed to commands, because they look like secrets: ${names.join(", ")}. To pass them, set sandbox.allowEnvironmentFiles in your own settings.`,
   );

@@ -13,7 +13,7 @@ import { readSmallFile } from "../lib/node/small-file.ts";
 import { type ItemTrust, type PinnedItem, shownFacts } from "../lib/pinned-item.ts";
 import { quotedLine } from "../lib/quoting.ts";
 import { TroupeError } from "../protocol/errors.ts";
-import type { Notice } from "./catalog.ts";
+import type { CatalogNotice } from "./catalog.ts";
 import type { Plugin } from "./plugins/plugins.ts";
 
 export interface FoundExtension {
@@ -27,10 +27,10 @@ export interface FoundExtension {
   /** Trust of the process: "project" extensions run contained. */
   readonly scope: "user" | "project";
   /** Hosts and variables requested by the manifest. They limit only a project's extensions. */
-  readonly wishes: ExtensionWishes;
+  readonly needs: ExtensionNeeds;
 }
 
-interface ExtensionWishes {
+interface ExtensionNeeds {
   readonly hosts: readonly string[];
   /** Names of variables, in addition to those that every program gets. */
   readonly env: readonly string[];
@@ -39,10 +39,10 @@ interface ExtensionWishes {
 export interface ExtensionsFound {
   readonly extensions: readonly FoundExtension[];
   /** Extensions left out, and why. */
-  readonly notices: readonly Notice[];
+  readonly notices: readonly CatalogNotice[];
 }
 
-export interface ExtensionPlaces {
+export interface ExtensionSearchPaths {
   /** The root of the project. */
   readonly root: string;
   readonly stateRoot: string;
@@ -60,14 +60,18 @@ const MAX_ENTRIES = 1000;
 const MAX_EXTENSIONS = 50;
 
 /** Returns extensions in start order. A project's extension replaces the user's own of the same name. */
-export async function findExtensions(places: ExtensionPlaces): Promise<ExtensionsFound> {
-  const notices: Notice[] = [];
+export async function findExtensions(searchPaths: ExtensionSearchPaths): Promise<ExtensionsFound> {
+  const notices: CatalogNotice[] = [];
   const note = (message: string): void => void notices.push({ kind: "extension", message });
-  const project = await approved(extensionsIn(join(places.root, PROJECT_EXTENSIONS), "project", note), places, note);
-  const own = extensionsIn(join(places.stateRoot, "extensions"), "user", note).filter(
+  const project = await approved(
+    extensionsIn(join(searchPaths.root, PROJECT_EXTENSIONS), "project", note),
+    searchPaths,
+    note,
+  );
+  const own = extensionsIn(join(searchPaths.stateRoot, "extensions"), "user", note).filter(
     ({ name }) => !project.some((other) => other.name === name),
   );
-  const plugged = places.plugins.flatMap((plugin) => {
+  const plugged = searchPaths.plugins.flatMap((plugin) => {
     const found = extensionsIn(join(plugin.root, "extensions"), "plugin", note);
     return found.map((one) => ({ ...one, id: `plugin:${plugin.name}:${one.name}`, pluginName: plugin.name }));
   });
@@ -88,7 +92,7 @@ function extensionsIn(
     const path = entryOf(join(folder, name));
     if (path === undefined) return [];
     if (NAME.test(name))
-      return [{ id: `${source}:${name}`, name, source, path, scope: "user" as const, wishes: NO_WISHES }];
+      return [{ id: `${source}:${name}`, name, source, path, scope: "user" as const, needs: NO_NEEDS }];
     note(
       `The extension in ${quotedLine(join(folder, name))} is not used: its name may contain only letters, digits, ".", "_" and "-".`,
     );
@@ -106,17 +110,17 @@ const MANIFEST = "extension.json";
 const MAX_MANIFEST_BYTES = 64 * 1024;
 const MAX_NAMES = 100;
 const VARIABLE = /^[A-Za-z_][A-Za-z0-9_]{0,127}$/;
-const NO_WISHES: ExtensionWishes = { hosts: [], env: [] };
+const NO_NEEDS: ExtensionNeeds = { hosts: [], env: [] };
 
 /** Reads the manifest, which is part of the approved folder. Throws a `TroupeError` if it is invalid. */
-function readManifest(folder: string): ExtensionWishes {
+function readManifest(folder: string): ExtensionNeeds {
   const path = join(folder, MANIFEST);
   const refuse = (problem: string): never => {
     const hint = 'It may contain "hosts" and "env", two lists of text.';
     throw new TroupeError("configuration", `${path} ${problem}.`, { hint });
   };
   const file = readSmallFile(path, { maxBytes: MAX_MANIFEST_BYTES });
-  if (file.kind === "missing") return NO_WISHES;
+  if (file.kind === "missing") return NO_NEEDS;
   if (file.kind === "refused") return refuse(file.reason);
   const json = parseJson(file.text);
   if (!json.ok || !isObject(json.value)) return refuse("is not a JSON object");
@@ -132,33 +136,36 @@ function readManifest(folder: string): ExtensionWishes {
 
 async function approved(
   found: readonly FoundExtension[],
-  places: ExtensionPlaces,
+  searchPaths: ExtensionSearchPaths,
   note: (message: string) => void,
 ): Promise<FoundExtension[]> {
-  if (places.isVouchedFor) return [...found];
+  if (searchPaths.isVouchedFor) return [...found];
   const used: FoundExtension[] = [];
   for (const extension of found) {
-    const checked = await wishesOf(extension, places);
-    if (typeof checked === "object") used.push({ ...extension, scope: "project", wishes: checked });
+    const checked = await needsOf(extension, searchPaths);
+    if (typeof checked === "object") used.push({ ...extension, scope: "project", needs: checked });
     else note(`The extension ${extension.name} of this folder was not started: ${checked}`);
   }
   return used;
 }
 
 /** Returns the approved manifest values, or the reason why the extension must not run. */
-async function wishesOf({ name, path }: FoundExtension, { check }: ExtensionPlaces): Promise<ExtensionWishes | string> {
+async function needsOf(
+  { name, path }: FoundExtension,
+  { check }: ExtensionSearchPaths,
+): Promise<ExtensionNeeds | string> {
   const folder = dirname(path);
   try {
     const { digest, files } = await digestFolder(folder, { root: folder, what: `extension ${name}` });
-    const wishes = readManifest(folder);
+    const needs = readManifest(folder);
     const shown = shownFacts([
       `Extension "${name}" in ${folder}: ${files.files.length} files; its program runs while a session is open`,
-      `hosts: ${wishes.hosts.join(", ") || NO_NETWORK}`,
-      `your variables that it refers to: ${wishes.env.join(", ") || "none"}`,
+      `hosts: ${needs.hosts.join(", ") || NO_NETWORK}`,
+      `your variables that it refers to: ${needs.env.join(", ") || "none"}`,
     ]);
     switch (check({ kind: "extension", id: folder, digest, shown })) {
       case "approved":
-        return wishes;
+        return needs;
       case "changed":
         return "it has changed since it was approved. Review it, then run: troupe trust";
       default:

@@ -14,7 +14,7 @@ import { type ItemTrust, MAX_SHOWN_CHARACTERS, type PinnedItem } from "../lib/pi
 import type { Stamp } from "../lib/stamp.ts";
 import { sanitise } from "../lib/text.ts";
 import { TroupeError } from "../protocol/errors.ts";
-import type { Notice } from "./catalog.ts";
+import type { CatalogNotice } from "./catalog.ts";
 import { pinnedKinds } from "./pins.ts";
 
 /** The trust in one folder. */
@@ -25,8 +25,8 @@ export interface Trust {
   check(item: Pick<PinnedItem, "kind" | "id" | "digest">): ItemTrust;
 }
 
-export interface TrustBook {
-  readonly notices: readonly Notice[];
+export interface TrustStore {
+  readonly notices: readonly CatalogNotice[];
   /** `forRun`: the caller trusts it for this run. `trustedFolders`: the list of that name in the user's settings. */
   of(folder: string, also?: { forRun?: boolean; trustedFolders?: readonly string[] }): Trust;
 }
@@ -66,7 +66,7 @@ const fileSchema = () =>
   });
 
 /** Reads the file once per start. If it is invalid or unsafe, nothing is trusted and a notice names it. */
-export function readTrust(stateRoot: string): TrustBook {
+export function readTrust(stateRoot: string): TrustStore {
   const book = readBook(bookPath(stateRoot));
   return {
     notices: book.kind === "refused" ? [refusal(stateRoot, book.reason)] : [],
@@ -123,7 +123,10 @@ export async function removeTrust(change: Change): Promise<Changed & { readonly 
   return { ...changed, found };
 }
 
-export function listTrusted(stateRoot: string): { folders: readonly TrustedFolder[]; notices: readonly Notice[] } {
+export function listTrusted(stateRoot: string): {
+  folders: readonly TrustedFolder[];
+  notices: readonly CatalogNotice[];
+} {
   const book = readBook(bookPath(stateRoot));
   return { folders: book.folders, notices: book.kind === "refused" ? [refusal(stateRoot, book.reason)] : [] };
 }
@@ -179,7 +182,7 @@ function foreignness({ mode, uid }: Stats): string | undefined {
   return (mode & 0o022) === 0 ? undefined : "is writable by other users";
 }
 
-function refusal(stateRoot: string, reason: string): Notice {
+function refusal(stateRoot: string, reason: string): CatalogNotice {
   const message = `${bookPath(stateRoot)} ${reason}, so no folder is trusted. Run \`troupe trust\` to create a new one; the old file is kept.`;
   return { kind: "trust-file", message };
 }

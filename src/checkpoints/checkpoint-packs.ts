@@ -14,7 +14,7 @@ import { TroupeError } from "../protocol/errors.ts";
 import { indexSchema } from "./checkpoint-schema.ts";
 import { sha256 } from "./checkpoint-tree.ts";
 
-interface Place {
+interface PackEntry {
   readonly pack: string;
   readonly offset: number;
   readonly length: number;
@@ -27,7 +27,7 @@ export class CheckpointPacks {
   readonly #folder: string;
   readonly #disk: Disk;
   readonly #seal: () => Promise<Seal | undefined>;
-  #loaded: Promise<Map<string, Place>> | undefined;
+  #loaded: Promise<Map<string, PackEntry>> | undefined;
   #count = 0;
   #bytes = 0;
 
@@ -38,12 +38,12 @@ export class CheckpointPacks {
   }
 
   async has(hash: string): Promise<boolean> {
-    return (await this.#places()).has(hash);
+    return (await this.#entries()).has(hash);
   }
 
   /** Stores the contents and resolves when they are on disk. Stores nothing if it throws. */
   async keep(contents: AsyncIterable<Buffer>): Promise<void> {
-    const places = await this.#places();
+    const entries = await this.#entries();
     if (this.#bytes > MAX_BYTES) {
       throw new TroupeError("limit", `The checkpoints of this session exceed ${MAX_BYTES / 2 ** 30} GiB.`, {
         hint: "Continue in a new session to be able to undo commands.",
@@ -51,13 +51,13 @@ export class CheckpointPacks {
     }
     await this.#disk.mkdir(this.#folder);
     const pack = join(this.#folder, String(++this.#count));
-    const fresh = new Map<string, Place>();
+    const fresh = new Map<string, PackEntry>();
     const seal = await this.#seal();
     let offset = 0;
     async function* unknown(): AsyncGenerator<Buffer> {
       for await (const content of contents) {
         const hash = sha256(content);
-        if (places.has(hash) || fresh.has(hash)) continue;
+        if (entries.has(hash) || fresh.has(hash)) continue;
         const bytes = seal?.close(content) ?? content;
         fresh.set(hash, { pack, offset, length: bytes.length });
         offset += bytes.length;
@@ -66,7 +66,7 @@ export class CheckpointPacks {
     }
     try {
       await writeNewFile(this.#disk, `${pack}.pack`, unknown());
-      const index = [...fresh].map(([hash, place]) => [hash, place.offset, place.length]);
+      const index = [...fresh].map(([hash, entry]) => [hash, entry.offset, entry.length]);
       if (fresh.size > 0) await replaceFile(this.#disk, `${pack}.json`, JSON.stringify(index));
     } catch (error) {
       await this.#disk.unlink(`${pack}.pack`).catch(() => undefined);
@@ -75,17 +75,17 @@ export class CheckpointPacks {
     if (fresh.size === 0) return this.#disk.unlink(`${pack}.pack`);
     await this.#disk.syncDirectory(this.#folder);
     this.#bytes += offset;
-    for (const [hash, place] of fresh) places.set(hash, place);
+    for (const [hash, entry] of fresh) entries.set(hash, entry);
   }
 
   /** Returns undefined if the content is not in a pack. The caller must verify the hash of the bytes. */
   async read(hash: string): Promise<Buffer | undefined> {
-    const place = (await this.#places()).get(hash);
-    const handle = place && (await open(`${place.pack}.pack`, "r").catch(() => undefined));
-    if (place === undefined || handle === undefined) return undefined;
+    const entry = (await this.#entries()).get(hash);
+    const handle = entry && (await open(`${entry.pack}.pack`, "r").catch(() => undefined));
+    if (entry === undefined || handle === undefined) return undefined;
     try {
-      const { buffer, bytesRead } = await handle.read(Buffer.alloc(place.length), 0, place.length, place.offset);
-      if (bytesRead !== place.length) return undefined;
+      const { buffer, bytesRead } = await handle.read(Buffer.alloc(entry.length), 0, entry.length, entry.offset);
+      if (bytesRead !== entry.length) return undefined;
       const seal = await this.#seal();
       return seal ? seal.open(buffer) : buffer;
     } finally {
@@ -93,13 +93,13 @@ export class CheckpointPacks {
     }
   }
 
-  #places(): Promise<Map<string, Place>> {
+  #entries(): Promise<Map<string, PackEntry>> {
     this.#loaded ??= this.#load();
     return this.#loaded;
   }
 
-  async #load(): Promise<Map<string, Place>> {
-    const places = new Map<string, Place>();
+  async #load(): Promise<Map<string, PackEntry>> {
+    const entries = new Map<string, PackEntry>();
     for (const name of await readdir(this.#folder).catch(() => [])) {
       const [, number = "", kind] = /^(\d+)\.(pack|json)$/.exec(name) ?? [];
       this.#count = Math.max(this.#count, Number(number));
@@ -108,8 +108,8 @@ export class CheckpointPacks {
       if (kind !== "json") continue;
       const json = parseJson(await readFile(`${pack}.json`, "utf8").catch(() => ""));
       const index = json.ok ? indexSchema.safeParse(json.value) : undefined;
-      for (const [hash, offset, length] of index?.data ?? []) places.set(hash, { pack, offset, length });
+      for (const [hash, offset, length] of index?.data ?? []) entries.set(hash, { pack, offset, length });
     }
-    return places;
+    return entries;
   }
 }

@@ -60,6 +60,8 @@ export interface CheckpointOptions {
 
 /** Limit for the recorded paths created by one command. */
 const MAX_CREATED = 200;
+/** Limit for the created files whose contents are hashed. */
+const MAX_CREATED_BYTES = 8 * 1024 * 1024;
 const MAX_SEEN = 100_000;
 /** Number of recent changes whose temporary files are cleaned up after a crash. */
 const LAST_CHANGES = 50;
@@ -86,7 +88,7 @@ export class Checkpoints {
 
   /** Stores the former contents and logs the changes; for `rememberedFiles`. Resolves when all of it is on disk. */
   keep(changes: readonly FileChange[]): Promise<void> {
-    return this.#inTurn(async () => {
+    return this.#runExclusive(async () => {
       const first = await this.#lines.nextSeq();
       const lines: Line[] = [];
       for (const [index, { path, toolCallId, before, after, madeFolders }] of changes.entries()) {
@@ -109,9 +111,9 @@ export class Checkpoints {
   async keepTree(paths: readonly string[], toolCallId: string, options: TreeOptions = {}): Promise<KeptTree> {
     const end = performance.now() + (options.milliseconds ?? Number.POSITIVE_INFINITY);
     const found = await survey(paths, options);
-    const { kept, unreadable } = await this.#inTurn(() => this.#keepFound(found, end));
+    const { kept, unreadable } = await this.#runExclusive(() => this.#keepFound(found, end));
     const manifest = await this.keepObject(Buffer.from(JSON.stringify(kept)));
-    const seq = await this.#inTurn(async () => {
+    const seq = await this.#runExclusive(async () => {
       const next = await this.#lines.nextSeq();
       await this.#lines.append([{ kind: "tree", ...this.#head(next, toolCallId), entries: manifest }]);
       return next;
@@ -120,17 +122,19 @@ export class Checkpoints {
     const settle: KeptTree["settle"] = async (changedBy = "command") => {
       const now = await survey(paths, { ...options, entries: 2 * found.length + 1000, bytes: Number.POSITIVE_INFINITY })
         .catch(() => [])
-        .then((all) => new Map(all.map(({ path, version }) => [path, version])));
+        .then((all) => new Map(all.map((one) => [one.path, one])));
       const changed: Entries = [];
       for (const { path, entry } of kept) {
-        if (now.has(path) && now.get(path) === versions.get(path)) continue;
+        if (now.has(path) && now.get(path)?.version === versions.get(path)) continue;
         const left = await entryAt(path);
         if (sameEntry(left, entry)) continue;
         changed.push(changedBy === "command" || left.kind === "missing" ? { path, entry: left } : { path });
       }
-      const created = [...now.keys()].filter((path) => !versions.has(path)).slice(0, MAX_CREATED);
+      const made = [...now.values()].filter(({ path }) => !versions.has(path)).slice(0, MAX_CREATED);
+      if (changedBy === "command") changed.push(...(await createdEntries(made)));
+      const created = made.map(({ path }) => path);
       const entries = await this.keepObject(Buffer.from(JSON.stringify(changed)));
-      await this.#inTurn(() => this.#lines.append([{ kind: "settled", seq, entries, created }]));
+      await this.#runExclusive(() => this.#lines.append([{ kind: "settled", seq, entries, created }]));
     };
     return { unreadable, settle };
   }
@@ -146,6 +150,23 @@ export class Checkpoints {
       else changes.push(...(await this.#expand(line, lines)));
     }
     return changes;
+  }
+
+  /** Returns the files that commands created, oldest first, also of commands that were undone: undo leaves the files. */
+  async creations(): Promise<readonly KeptChange[]> {
+    const lines = await this.#lines.read();
+    const found: KeptChange[] = [];
+    for (const line of lines) {
+      if (line.kind !== "settled" || line.created.length === 0) continue;
+      const head = lines.find((other) => other.kind === "tree" && other.seq === line.seq);
+      if (head?.kind !== "tree") continue;
+      const { kind: _, entries: __, ...about } = head;
+      const left = new Map((await this.#entries(line.entries)).map(({ path, entry }) => [path, entry]));
+      for (const path of line.created) {
+        found.push({ ...about, path, before: { kind: "missing" }, after: left.get(path), folders: [] });
+      }
+    }
+    return found;
   }
 
   /** Returns the paths created by the commands with these change numbers. */
@@ -177,7 +198,7 @@ export class Checkpoints {
 
   async noteUndone(seqs: readonly number[]): Promise<void> {
     const time = new Date(this.#options.stamp.now()).toISOString();
-    await this.#inTurn(() => this.#lines.append([{ kind: "undone", time, seqs: [...new Set(seqs)] }]));
+    await this.#runExclusive(() => this.#lines.append([{ kind: "undone", time, seqs: [...new Set(seqs)] }]));
   }
 
   /** Logs changes that are about to be made together under one turn name. Their contents must be stored already. */
@@ -185,7 +206,7 @@ export class Checkpoints {
     turn: string,
     changes: readonly (Pick<KeptChange, "path" | "before" | "folders"> & { readonly after: Entry })[],
   ): Promise<void> {
-    await this.#inTurn(async () => {
+    await this.#runExclusive(async () => {
       const first = await this.#lines.nextSeq();
       const time = new Date(this.#options.stamp.now()).toISOString();
       const head = { kind: "change", time, turn, toolCallId: turn } as const;
@@ -197,7 +218,7 @@ export class Checkpoints {
 
   /** Records that all changes planned under this name were made. */
   async noteMade(turn: string): Promise<void> {
-    await this.#inTurn(() => this.#lines.append([{ kind: "made", turn }]));
+    await this.#runExclusive(() => this.#lines.append([{ kind: "made", turn }]));
   }
 
   async isMade(turn: string): Promise<boolean> {
@@ -312,11 +333,23 @@ export class Checkpoints {
     return { seq, time: new Date(stamp.now()).toISOString(), turn: turn?.() ?? "", toolCallId };
   }
 
-  #inTurn<T>(work: () => Promise<T>): Promise<T> {
+  #runExclusive<T>(work: () => Promise<T>): Promise<T> {
     const result = this.#last.then(work);
     this.#last = result.catch(() => undefined);
     return result;
   }
+}
+
+/** Returns the states of created files. Large ones are left out: reading them would take long. */
+async function createdEntries(made: readonly Surveyed[]): Promise<Entries> {
+  const entries: Entries = [];
+  let bytes = 0;
+  for (const { path, kind, size } of made) {
+    if (kind !== "file" || bytes + size > MAX_CREATED_BYTES) continue;
+    bytes += size;
+    entries.push({ path, entry: await entryAt(path) });
+  }
+  return entries;
 }
 
 /** Returns a description for lists, such as "created a.ts". */

@@ -10,7 +10,7 @@ import { plural } from "../lib/text.ts";
 import { analyseShell, loadShellParser, type ShellParser } from "../permissions/shell/analyse.ts";
 import { destructiveUse, type EndangeredPath } from "../permissions/shell/destructive.ts";
 import { TroupeError } from "../protocol/errors.ts";
-import type { ComingCommand, KeptFiles } from "../tools/shell/shells.ts";
+import type { KeptFiles, UpcomingCommand } from "../tools/shell/shells.ts";
 import type { TreeOptions } from "./checkpoint-tree.ts";
 import type { Checkpoints, KeptTree } from "./checkpoints.ts";
 
@@ -28,7 +28,7 @@ const MAX_NAMED = 200;
 /** Returns the callback for `ShellsOptions.beforeRun`. It does not throw for lack of space or time. */
 export function commandCheckpoints(
   options: CommandCheckpointOptions,
-): (command: ComingCommand) => Promise<KeptFiles | undefined> {
+): (command: UpcomingCommand) => Promise<KeptFiles | undefined> {
   const { checkpoints, except } = options;
   let parser: Promise<ShellParser> | undefined;
   const limits: TreeOptions = {
@@ -40,12 +40,15 @@ export function commandCheckpoints(
     parser ??= loadShellParser();
     const use = destructiveUse(analyseShell(await parser, text));
     if (use.kind === "none") return undefined;
-    const named = existing(use.paths, { cwd, home: options.home ?? "" }).filter((path) => !limits.leavesOut?.(path));
+    const at = { cwd, home: options.home ?? "" };
+    const named = existing(use.paths, at).filter((path) => !limits.leavesOut?.(path));
     const keep = (paths: readonly string[]): Promise<KeptTree | string> =>
       checkpoints.keepTree(paths, toolCallId, limits).catch(unkept);
     if (use.kind === "paths") {
-      if (named.length === 0) return undefined;
-      return keptFiles(await keep(named), named.join(", "));
+      // Files that are not there yet are looked at too, to know which command created them.
+      const coming = missing(use.paths, at).filter((path) => !limits.leavesOut?.(path));
+      if (named.length + coming.length === 0) return undefined;
+      return keptFiles(await keep([...named, ...coming]), named.join(", "));
     }
     const folders = roots.length === 0 ? [cwd] : roots.filter((root) => !except.some((own) => isInside(root, own)));
     const all = await keep([...new Set([...folders, ...named])]);
@@ -95,6 +98,15 @@ function existing(paths: readonly EndangeredPath[], place: { cwd: string; home: 
     }
   }
   return [...found];
+}
+
+/** Returns the paths in existing folders at which there is nothing yet. */
+function missing(paths: readonly EndangeredPath[], place: { cwd: string; home: string }): string[] {
+  return paths.slice(0, MAX_NAMED).flatMap(({ path }) => {
+    const written = place.home === "" ? path : path.replace(/^~(?=\/|$)/, place.home);
+    const at = realName(resolve(place.cwd, written));
+    return at !== undefined && statOf(at) === undefined ? [at] : [];
+  });
 }
 
 /** Returns the path with its folder resolved, but not a link at its end. */

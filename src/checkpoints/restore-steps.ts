@@ -2,7 +2,7 @@
 import { dirname } from "node:path";
 import type { Disk } from "../lib/node/disk.ts";
 import { PathError } from "../lib/node/paths.ts";
-import { openAsIs, type Place, removeEmptyFolders } from "../lib/node/paths-write.ts";
+import { openAsIs, removeEmptyFolders, type WriteTarget } from "../lib/node/paths-write.ts";
 import { sweepTemporaries } from "../lib/node/temporaries.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { Entry } from "./checkpoint-schema.ts";
@@ -62,11 +62,11 @@ const ignoringMode = (entry: Entry): Entry => (entry.kind === "file" ? { ...entr
 
 /** Returns the content of the file, or undefined if there is none. */
 export async function contentAt(path: string): Promise<Buffer | undefined> {
-  const place = await placeAt(path);
+  const target = await targetAt(path);
   try {
-    return place.stat?.isFile() ? await place.read(MAX_TREE_BYTES) : undefined;
+    return target.stat?.isFile() ? await target.read(MAX_TREE_BYTES) : undefined;
   } finally {
-    await place.close();
+    await target.close();
   }
 }
 
@@ -79,29 +79,29 @@ async function apply(
   const isReplaced = goal.kind === "missing" || goal.kind !== now.kind || goal.kind === "link";
   if (phase === "remove" && (now.kind === "missing" || !isReplaced)) return;
   if (phase === "bring back" && goal.kind === "missing") return;
-  const place = await placeAt(path, disk);
+  const target = await targetAt(path, disk);
   try {
     if (phase === "remove") {
-      if (place.stat) await place.remove();
+      if (target.stat) await target.remove();
     } else if (goal.kind === "folder") {
-      await place.makeFolder(goal.mode);
-    } else if (goal.kind === "link") await place.makeLink(goal.target);
-    else if (goal.kind === "file") await place.write(await checkpoints.object(goal.hash), { mode: goal.mode });
+      await target.makeFolder(goal.mode);
+    } else if (goal.kind === "link") await target.makeLink(goal.target);
+    else if (goal.kind === "file") await target.write(await checkpoints.object(goal.hash), { mode: goal.mode });
   } catch (error) {
     cannotRestore(error);
   } finally {
-    await place.close();
+    await target.close();
   }
 }
 
 /**
  * Opens the path. Throws if it now leads through a link: stored paths have none, and writing would change another file.
  */
-async function placeAt(path: string, disk?: Disk): Promise<Place> {
-  const place = await openAsIs(path, { cwd: "/", roots: [], ...(disk && { disk }) }).catch(cannotRestore);
-  if (place.realPath === path) return place;
-  await place.close();
-  throw new TroupeError("failed", `${path} now leads to ${place.realPath} and was not changed.`, {
+async function targetAt(path: string, disk?: Disk): Promise<WriteTarget> {
+  const target = await openAsIs(path, { cwd: "/", roots: [], ...(disk && { disk }) }).catch(cannotRestore);
+  if (target.realPath === path) return target;
+  await target.close();
+  throw new TroupeError("failed", `${path} now leads to ${target.realPath} and was not changed.`, {
     hint: "A folder in it was replaced by a symbolic link. Put the folder back, then undo again.",
   });
 }

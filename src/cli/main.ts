@@ -36,6 +36,9 @@ async function command(argv: readonly string[], launcher: Launcher): Promise<Exi
   if (given.words.every((word) => word === "-")) checkSessionFlags(given);
   if (isInteractive(given)) return interactiveCommand(given, launcher, repaired);
   if (repaired !== undefined) say(repaired);
+  // Editors append `login` to the command line that starts the agent.
+  if (given.has("acp") && given.words[0] === "login")
+    return (await import("./commands/login.ts")).loginCommand(given, launcher);
   if (given.has("acp")) return (await import("./commands/acp.ts")).acpCommand(given, launcher);
   if (given.has("headless")) return (await import("./commands/headless.ts")).headlessCommand(given, launcher);
 

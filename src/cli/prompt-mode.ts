@@ -2,7 +2,7 @@ import { defined } from "../lib/defined.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import { createRuntime, type Runtime } from "../runtime/runtime.ts";
 import type { SessionRequest } from "../runtime/session-request.ts";
-import { findSession, isOfPlace, lastSession } from "../runtime/sessions/select-session.ts";
+import { findSession, isInDirectory, lastSession } from "../runtime/sessions/select-session.ts";
 import { type SubmitOptions, type Submitted, submit } from "../runtime/submit.ts";
 import type { AutopilotOptions, Verdict } from "../session/modes/autopilot.ts";
 import { initialMode } from "../session/modes/modes.ts";
@@ -278,7 +278,7 @@ async function sayMove({ store }: Runtime, sessionId: string, given: Arguments):
   const { workingDirectory } = await import("../context/working-directory.ts");
   const here = workingDirectory(process.cwd());
   const summary = (await store.list()).find((one) => one.sessionId === sessionId);
-  if (given.has("silent") || summary === undefined || isOfPlace(summary, here)) return;
+  if (given.has("silent") || summary === undefined || isInDirectory(summary, here)) return;
   say(`session ${sessionId} worked in ${summary.cwd}; it continues in ${here.cwd}`);
 }
 

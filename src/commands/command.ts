@@ -10,7 +10,7 @@ import type { CommandPorts, PortName } from "./ports.ts";
 export type SessionMode = "interactive" | "plan" | "autopilot";
 
 /** State available to every command. */
-interface CommandPlace {
+interface CommandState {
   readonly mode: SessionMode;
   /** The session's folder for files, which its agents may write; absolute, without a trailing slash. */
   readonly filesFolder: string;
@@ -18,7 +18,7 @@ interface CommandPlace {
 }
 
 /** A missing port means that the surface lacks the feature. Commands that need it are not offered. */
-export type CommandContext = CommandPlace & Partial<CommandPorts>;
+export type CommandContext = CommandState & Partial<CommandPorts>;
 
 export type CommandResult =
   /** The command is done; the text is for the user. */

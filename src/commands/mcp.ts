@@ -1,13 +1,22 @@
 import { plural } from "../lib/text.ts";
+import { TroupeError } from "../protocol/errors.ts";
 import { defineCommand } from "./command.ts";
 import { listed, shown } from "./lines.ts";
 
 export const mcp = defineCommand({
   name: "mcp",
-  summary: "Show the MCP servers of this session and their status",
-  harmless: "always",
+  summary: "Show the MCP servers of this session and their status, or sign in to one",
+  argumentHint: "[login <server>]",
+  harmless: "alone",
   needs: ["servers"],
-  async run(_, { servers }) {
+  async run(argumentText, { servers, signIn }) {
+    const [word, ...rest] = argumentText.split(/\s+/);
+    if (word) {
+      const name = rest.join(" ");
+      if (word !== "login" || name === "") throw new TroupeError("usage", "Use /mcp, or /mcp login <server>.");
+      if (!signIn) throw new TroupeError("usage", "This session has no MCP servers.");
+      return { kind: "completed", text: signInText(name, await signIn(name)) };
+    }
     const lines = (await servers()).map(({ name, status, tools, error }) => {
       const trouble = error === undefined ? "" : `: ${shown(error)}`;
       // Servers connect when their tools are needed.
@@ -18,3 +27,8 @@ export const mcp = defineCommand({
     return { kind: "completed", text: lines.length === 0 ? none : listed(lines) };
   },
 });
+
+const signInText = (name: string, address: string | undefined): string =>
+  address === undefined
+    ? `${shown(name, 80)} needs no sign-in now.`
+    : `Open this address to sign in to ${shown(name, 80)}:\n\n${address}\n\nIts tools are available when you have signed in.`;

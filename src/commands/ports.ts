@@ -10,6 +10,11 @@ export interface CommandPorts {
   skills(): readonly SkillEntry[];
   /** All configured MCP servers, including disabled ones. Connects to none of them. */
   servers(): Promise<readonly ServerEntry[]>;
+  /**
+   * Starts the sign-in to a remote MCP server; returns the address where the user signs in. Returns undefined if there is
+   * nothing to open: the server needs no sign-in, or it has succeeded without the user.
+   */
+  signIn(serverName: string): Promise<string | undefined>;
   usage(): UsageFacts;
   /** Lets the session's tools access one more folder; returns its real path. */
   addDirectory(path: string): Promise<string>;

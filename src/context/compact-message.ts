@@ -17,7 +17,7 @@ const CHARACTERS_PER_TOKEN = 4;
 
 export function beginning(what: {
   /** The users' messages before the summary. */
-  readonly said: Sayings;
+  readonly said: UserMessages;
   readonly summary: string;
   readonly tokenLimit: number | undefined;
 }): string {
@@ -46,7 +46,7 @@ function saying(text: string): string {
  * The user's messages before a summary, bounded: the first one, and as many of the newest as a summary can ever show.
  * The others are only counted.
  */
-export interface Sayings {
+export interface UserMessages {
   readonly first?: string;
   /** Number of messages between `first` and `recent`. */
   readonly leftOut: number;
@@ -54,9 +54,9 @@ export interface Sayings {
   readonly recent: readonly string[];
 }
 
-export const noSayings: Sayings = { leftOut: 0, recent: [] };
+export const noSayings: UserMessages = { leftOut: 0, recent: [] };
 
-export function addSayings(before: Sayings, texts: readonly string[]): Sayings {
+export function addSayings(before: UserMessages, texts: readonly string[]): UserMessages {
   const [first, ...others] = before.first === undefined ? texts.map(saying) : [before.first, ...texts.map(saying)];
   if (first === undefined) return before;
   const recent = [...before.recent, ...others];
@@ -71,7 +71,7 @@ export function addSayings(before: Sayings, texts: readonly string[]): Sayings {
 }
 
 /** Returns the first message and as many of the newest as fit. A note marks the omitted ones. */
-function boundedSayings({ first, leftOut: before, recent }: Sayings, maxCharacters: number): string[] {
+function boundedSayings({ first, leftOut: before, recent }: UserMessages, maxCharacters: number): string[] {
   if (first === undefined) return [];
   let room = maxCharacters - first.length;
   let from = recent.length;

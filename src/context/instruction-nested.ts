@@ -2,7 +2,7 @@
 import { relative, sep } from "node:path";
 import { isInside } from "../lib/node/paths.ts";
 import { blockOf, byteLength } from "./instruction-block.ts";
-import { filesOf, folderOf, levelsBetween } from "./instruction-places.ts";
+import { filesOf, folderOf, levelsBetween } from "./instruction-files.ts";
 import type { FoundFile, InstructionReader, InstructionText } from "./instruction-reader.ts";
 import { type ScopedRule, scopedRule } from "./instruction-rules.ts";
 import source from "./instructions.md";

@@ -7,8 +7,8 @@ import { parseFrontmatter } from "../lib/frontmatter.ts";
 import { isInside, type Opened, openForReading, PathError } from "../lib/node/paths.ts";
 import { quoted } from "../lib/quoting.ts";
 import { clip, sanitise } from "../lib/text.ts";
+import { exists } from "./instruction-files.ts";
 import { importedPaths, isHidden } from "./instruction-imports.ts";
-import { exists } from "./instruction-places.ts";
 
 /** The origin of a text: the user's (state root or a named folder), or the project's, by location. */
 export type InstructionScope = "user" | "directory" | "repository" | "working-directory";

@@ -8,8 +8,8 @@ import { wrapped } from "../lib/quoting.ts";
 import { plural, sanitise } from "../lib/text.ts";
 import type { WorkingDirectory } from "../protocol/event.ts";
 import { blockOf, byteLength } from "./instruction-block.ts";
+import { exists, filesBelow, filesOf, levelsBetween } from "./instruction-files.ts";
 import { NestedInstructions } from "./instruction-nested.ts";
-import { exists, filesBelow, filesOf, levelsBetween } from "./instruction-places.ts";
 import {
   type FoundFile,
   InstructionReader,
@@ -76,7 +76,12 @@ export async function readInstructions(request: InstructionRequest): Promise<Ins
     else if (notices.size < MAX_NOTICES) notices.add(shown);
   };
   const { cwd, gitRoot: root = cwd } = request.context;
-  const gathering = new Gathering({ cwd, root, onNotice, ...(request.mayRead && { mayRead: request.mayRead }) });
+  const gathering = new InstructionCollector({
+    cwd,
+    root,
+    onNotice,
+    ...(request.mayRead && { mayRead: request.mayRead }),
+  });
   await gatherPersons(gathering, request);
   const levels = levelsBetween(root, cwd);
   await gatherProjects(gathering, levels);
@@ -100,7 +105,7 @@ export async function readInstructions(request: InstructionRequest): Promise<Ins
   };
 }
 
-interface Place {
+interface InstructionContext {
   readonly cwd: string;
   readonly root: string;
   readonly mayRead?: (path: string) => boolean;
@@ -108,15 +113,15 @@ interface Place {
 }
 
 /** Collects texts and rules in prompt order. */
-class Gathering {
-  readonly place: Place;
+class InstructionCollector {
+  readonly context: InstructionContext;
   readonly reader: InstructionReader;
   readonly texts: InstructionText[] = [];
   readonly rules: ScopedRule[] = [];
 
-  constructor(place: Place) {
-    this.place = place;
-    this.reader = new InstructionReader(place);
+  constructor(context: InstructionContext) {
+    this.context = context;
+    this.reader = new InstructionReader(context);
   }
 
   async addFile(found: FoundFile): Promise<void> {
@@ -127,7 +132,7 @@ class Gathering {
   /** Adds a rule. A rule for certain files is only referenced; its globs are relative to `base`. */
   async addRule(found: FoundFile, base: string): Promise<void> {
     const text = await this.reader.read(found);
-    const rule = text && scopedRule(text, base, this.place.onNotice);
+    const rule = text && scopedRule(text, base, this.context.onNotice);
     if (rule !== undefined) this.rules.push(rule);
     else if (text !== undefined) await this.#add(text);
   }
@@ -138,8 +143,8 @@ class Gathering {
   }
 }
 
-async function gatherPersons(gathering: Gathering, request: InstructionRequest): Promise<void> {
-  const { onNotice, root } = gathering.place;
+async function gatherPersons(gathering: InstructionCollector, request: InstructionRequest): Promise<void> {
+  const { onNotice, root } = gathering.context;
   const own = (path: string): FoundFile => ({ path, scope: "user", roots: [], importRoot: request.stateRoot });
   for (const name of ["copilot-instructions.md", "instructions.md"]) {
     const path = join(request.stateRoot, name);
@@ -183,8 +188,8 @@ function directoriesIn(
   return [...new Set(real)];
 }
 
-async function gatherProjects(gathering: Gathering, levels: readonly string[]): Promise<void> {
-  const { root, onNotice } = gathering.place;
+async function gatherProjects(gathering: InstructionCollector, levels: readonly string[]): Promise<void> {
+  const { root, onNotice } = gathering.context;
   const roots = [root];
   for (const level of levels) {
     const scope = level === root ? "repository" : "working-directory";

@@ -19,8 +19,8 @@ export class Lanes {
     const turn = deferred<void>();
     this.#waiting.push(turn);
     const giveUp = (): void => {
-      const place = this.#waiting.indexOf(turn);
-      if (place >= 0) this.#waiting.splice(place, 1);
+      const index = this.#waiting.indexOf(turn);
+      if (index >= 0) this.#waiting.splice(index, 1);
       turn.reject(signal.reason);
     };
     signal.addEventListener("abort", giveUp, { once: true });

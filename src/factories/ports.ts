@@ -45,7 +45,7 @@ export interface AgentOptions {
   readonly agent?: string | undefined;
 }
 
-export interface AgentWish extends AgentOptions {
+export interface AgentRequest extends AgentOptions {
   readonly runId: string;
   readonly prompt: string;
   readonly costUsd?: number;
@@ -101,7 +101,7 @@ export interface FactoriesPorts {
   readonly emit: Emit;
   readonly source: FactorySource;
   /** Throws a `TroupeError` if the agent must not be started. */
-  startAgent(wish: AgentWish): Promise<WorkingAgent>;
+  startAgent(request: AgentRequest): Promise<WorkingAgent>;
   agentState(agentId: string): AgentState | undefined;
   /** Notifies the session's agent of an attempt that was started with `notifyOnComplete`. */
   onSettled?(settled: SettledAttempt): void;

@@ -1,15 +1,15 @@
 /** Parses hook configurations. A bad entry in a hook file is skipped with a notice; a bad entry in settings throws. */
-import { isObject, jsonTroublePlace } from "../lib/json.ts";
+import { isObject, jsonErrorPosition } from "../lib/json.ts";
 import { nearest } from "../lib/text.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import { messageOf } from "./answer.ts";
 import { forbiddenKey, readJson } from "./bounded-json.ts";
-import { type EntryPlace, parseEntry } from "./entry.ts";
+import { type EntryContext, parseEntry } from "./entry.ts";
 import type { HookDefinition, HookNotice, HookOrigin } from "./hooks.ts";
 import { hookPoints, pascalName, pointByName } from "./points.ts";
 import type { Environment } from "./url-rules.ts";
 
-export interface ConfigPlace {
+export interface HookFileContext {
   readonly origin: HookOrigin;
   /** The environment of this process. Only the two variables that allow local or http addresses are read. */
   readonly environment: Environment;
@@ -29,22 +29,22 @@ export interface ParsedHooks {
 const MAX_HOOKS_PER_FILE = 100;
 
 /** Parses a hook file, or a settings file of another product that contains hooks among other settings. */
-export function parseHookFile(text: string, place: ConfigPlace): ParsedHooks {
+export function parseHookFile(text: string, context: HookFileContext): ParsedHooks {
   const content = text.replace(/^\uFEFF/, "");
   const json = readJson(content);
-  const problem = json.ok ? structureProblem(json.value) : `${json.error}${jsonTroublePlace(content)}`;
-  if (!json.ok || problem !== undefined) return rejected(place, `not used: ${problem}`);
+  const problem = json.ok ? structureProblem(json.value) : `${json.error}${jsonErrorPosition(content)}`;
+  if (!json.ok || problem !== undefined) return rejected(context, `not used: ${problem}`);
   const { hooks = {}, disableAllHooks } = json.value as { hooks?: Record<string, unknown>; disableAllHooks?: boolean };
   if (disableAllHooks === true) return { definitions: [], notices: [], disableAllHooks: true };
   const notices: HookNotice[] = [];
-  const definitions = collect(hooks, place, (message) => notices.push({ file: place.origin.file, message }));
+  const definitions = collect(hooks, context, (message) => notices.push({ file: context.origin.file, message }));
   return { definitions, notices, disableAllHooks: false };
 }
 
 /** Parses the `hooks` value of a settings file, with or without a `version` wrapper. Throws on the first error. */
-export function parseInlineHooks(value: unknown, place: ConfigPlace): ParsedHooks {
+export function parseInlineHooks(value: unknown, context: HookFileContext): ParsedHooks {
   const fail = (message: string): never => {
-    throw new TroupeError("configuration", `${place.origin.file}: ${message}`, {
+    throw new TroupeError("configuration", `${context.origin.file}: ${message}`, {
       hint: "Fix or remove this hook. The other settings of the file are used.",
     });
   };
@@ -54,10 +54,10 @@ export function parseInlineHooks(value: unknown, place: ConfigPlace): ParsedHook
   if (problem !== undefined) return fail(problem);
   const disableAllHooks = whole.disableAllHooks === true;
   const hooks = isObject(whole.hooks) ? whole.hooks : {};
-  return { definitions: disableAllHooks ? [] : collect(hooks, place, fail), notices: [], disableAllHooks };
+  return { definitions: disableAllHooks ? [] : collect(hooks, context, fail), notices: [], disableAllHooks };
 }
 
-function rejected({ origin }: ConfigPlace, message: string): ParsedHooks {
+function rejected({ origin }: HookFileContext, message: string): ParsedHooks {
   return { definitions: [], notices: [{ file: origin.file, message }], disableAllHooks: false };
 }
 
@@ -75,7 +75,7 @@ function structureProblem(value: unknown): string | undefined {
 
 type Complain = (message: string) => void;
 
-function collect(hooks: Record<string, unknown>, place: ConfigPlace, complain: Complain): HookDefinition[] {
+function collect(hooks: Record<string, unknown>, context: HookFileContext, complain: Complain): HookDefinition[] {
   const definitions: HookDefinition[] = [];
   for (const [name, entries] of Object.entries(hooks)) {
     const known = pointByName(name);
@@ -83,13 +83,13 @@ function collect(hooks: Record<string, unknown>, place: ConfigPlace, complain: C
       complain(`hooks.${name}: there is no such event${guessFor(name)}`);
       continue;
     }
-    const entryPlace = { ...place, ...known, platform: place.platform ?? process.platform };
+    const entryContext = { ...context, ...known, platform: context.platform ?? process.platform };
     for (const { entry, at } of flatten(entries, `hooks.${name}`)) {
       if (definitions.length >= MAX_HOOKS_PER_FILE) {
         complain(`${at} and what follows: more than ${MAX_HOOKS_PER_FILE} hooks`);
         return definitions;
       }
-      const definition = parseOr(complain, { entry, at, place: entryPlace, index: definitions.length });
+      const definition = parseOr(complain, { entry, at, context: entryContext, index: definitions.length });
       if (definition !== undefined) definitions.push(definition);
     }
   }
@@ -105,14 +105,14 @@ function guessFor(name: string): string {
 function flatten(entries: unknown, at: string): { entry: unknown; at: string }[] {
   if (!Array.isArray(entries)) return [];
   return entries.flatMap((entry: unknown, index) => {
-    const place = `${at}[${index}]`;
-    if (!isObject(entry) || !("hooks" in entry)) return [{ entry, at: place }];
+    const context = `${at}[${index}]`;
+    if (!isObject(entry) || !("hooks" in entry)) return [{ entry, at: context }];
     const { hooks: inner, matcher } = entry;
-    if (!Array.isArray(inner)) return [{ entry: undefined, at: `${place}.hooks` }];
+    if (!Array.isArray(inner)) return [{ entry: undefined, at: `${context}.hooks` }];
     const shared = matcher === undefined ? {} : { matcher };
     return inner.map((one: unknown, position) => ({
       entry: isObject(one) && !("hooks" in one) ? { ...shared, ...one } : undefined,
-      at: `${place}.hooks[${position}]`,
+      at: `${context}.hooks[${position}]`,
     }));
   });
 }
@@ -120,17 +120,17 @@ function flatten(entries: unknown, at: string): { entry: unknown; at: string }[]
 interface Found {
   readonly entry: unknown;
   readonly at: string;
-  readonly place: EntryPlace;
+  readonly context: EntryContext;
   readonly index: number;
 }
 
-function parseOr(complain: Complain, { entry, at, place, index }: Found): HookDefinition | undefined {
+function parseOr(complain: Complain, { entry, at, context, index }: Found): HookDefinition | undefined {
   if (!isObject(entry)) {
     complain(`${at}: must be an object`);
     return undefined;
   }
   try {
-    return parseEntry(entry, place, index);
+    return parseEntry(entry, context, index);
   } catch (error) {
     complain(`${at}: ${messageOf(error)}`);
     return undefined;

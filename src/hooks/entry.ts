@@ -18,7 +18,7 @@ import { canRefuse, type Dialect, type HookPoint, isAuthorising } from "./points
 import { type Environment, urlProblem } from "./url-rules.ts";
 
 /** The context of an entry that is known before it is parsed. */
-export interface EntryPlace {
+export interface EntryContext {
   readonly point: HookPoint;
   readonly dialect: Dialect;
   readonly origin: HookOrigin;
@@ -75,11 +75,11 @@ const Prompt = z.lazy(() =>
 export const entrySchemas = { command: Command, http: Http, prompt: Prompt };
 
 /** Throws an error whose message is written to follow the position of the entry. */
-export function parseEntry(value: Record<string, unknown>, place: EntryPlace, index: number): HookDefinition {
+export function parseEntry(value: Record<string, unknown>, context: EntryContext, index: number): HookDefinition {
   const entry = parseByType(value);
-  const { point, dialect, origin } = place;
-  const run = runOf(entry, place);
-  const matcher = entry.matcher === undefined ? undefined : parseMatcher(entry.matcher, place);
+  const { point, dialect, origin } = context;
+  const run = runOf(entry, context);
+  const matcher = entry.matcher === undefined ? undefined : parseMatcher(entry.matcher, context);
   const onFailure = entry.onFailure ?? (isAuthorising(point) ? "closed" : "open");
   if (onFailure === "closed" && !canRefuse(point))
     throw new Error(`onFailure "closed" has no effect on ${point}, which cannot refuse anything`);
@@ -99,7 +99,7 @@ function parseByType(value: Record<string, unknown>): Entry {
   throw new Error(`${issue?.path.join(".") || "the entry"}: ${issue?.message ?? "not as expected"}`);
 }
 
-function runOf(entry: Entry, place: EntryPlace): HookRun {
+function runOf(entry: Entry, context: EntryContext): HookRun {
   switch (entry.type) {
     case "http": {
       const run = {
@@ -109,22 +109,22 @@ function runOf(entry: Entry, place: EntryPlace): HookRun {
         allowedEnvVars: entry.allowedEnvVars ?? [],
       };
       const problem = urlProblem(run, {
-        point: place.point,
-        owner: place.origin.owner,
-        environment: place.environment,
+        point: context.point,
+        owner: context.origin.owner,
+        environment: context.environment,
       });
       if (problem !== undefined) throw new Error(problem);
       return run;
     }
     case "prompt":
-      if (place.point !== "sessionStart") throw new Error("a prompt is only possible at sessionStart");
+      if (context.point !== "sessionStart") throw new Error("a prompt is only possible at sessionStart");
       return { type: "prompt", prompt: entry.prompt };
     default:
-      return commandOf(entry, place);
+      return commandOf(entry, context);
   }
 }
 
-function commandOf(entry: z.infer<typeof Command>, { origin, platform }: EntryPlace): CommandRun {
+function commandOf(entry: z.infer<typeof Command>, { origin, platform }: EntryContext): CommandRun {
   const { bash, powershell, command: either, exec, args, cwd, env = {}, hosts } = entry;
   const loader = Object.keys(env).find(steersLauncher);
   if (loader !== undefined && origin.owner === "project")

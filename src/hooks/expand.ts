@@ -15,7 +15,7 @@ export interface HookWorld {
  */
 export function hookEnvironment({ source }: Pick<HookDefinition, "source">, world: HookWorld): Record<string, string> {
   const { plugin } = source;
-  const places: Record<string, string> = {
+  const paths: Record<string, string> = {
     COPILOT_PROJECT_DIR: world.projectRoot,
     CLAUDE_PROJECT_DIR: world.projectRoot,
     [DEPTH_VARIABLE]: String(depthOf(world.environment) + 1),
@@ -27,7 +27,7 @@ export function hookEnvironment({ source }: Pick<HookDefinition, "source">, worl
       CLAUDE_PLUGIN_DATA: plugin.data,
     }),
   };
-  return childEnvironment(world.environment, { values: places });
+  return childEnvironment(world.environment, { values: paths });
 }
 
 const DEPTH_VARIABLE = "TROUPE_HOOK_DEPTH";
@@ -59,8 +59,8 @@ export function expandTemplates(text: string, { source }: Pick<HookDefinition, "
  */
 export function expandShellText(text: string, definition: Pick<HookDefinition, "source">, world: HookWorld): string {
   const expanded = expandTemplates(text, definition, world);
-  const places = [world.projectRoot, definition.source.plugin?.data ?? ""];
-  if (expanded !== text && places.some((place) => !/^[\p{Letter}\p{Number} _./:@%+,=-]*$/u.test(place)))
+  const paths = [world.projectRoot, definition.source.plugin?.data ?? ""];
+  if (expanded !== text && paths.some((path) => !/^[\p{Letter}\p{Number} _./:@%+,=-]*$/u.test(path)))
     throw new Error("a folder name contains characters that a shell interprets; use $COPILOT_PROJECT_DIR instead");
   return expanded;
 }

@@ -11,7 +11,7 @@ import { type HookDefinition, scopes } from "./hooks.ts";
 import type { ResolveName } from "./http.ts";
 import { type Merged, mergeRules } from "./merge.ts";
 import { type HookInput, type HookOutput, type HookPoint, isAuthorising, subjectOf } from "./points.ts";
-import { type Outcome, runHook } from "./run-hook.ts";
+import { type HookOutcome, runHook } from "./run-hook.ts";
 import type { Environment } from "./url-rules.ts";
 
 export interface Hooks {
@@ -161,7 +161,7 @@ async function invokeOne<P extends HookPoint>(invocation: Invocation<P>): Promis
   return output;
 }
 
-function problemIn(outcome: Outcome<HookPoint>): string | undefined {
+function problemIn(outcome: HookOutcome<HookPoint>): string | undefined {
   switch (outcome.kind) {
     case "warned":
     case "failed":
@@ -176,7 +176,7 @@ function problemIn(outcome: Outcome<HookPoint>): string | undefined {
 /** Returns the output of a hook, or the refusal that its failure implies. */
 function outputOf<P extends HookPoint>(
   { point, onFailure, pinned }: HookDefinition & { readonly point: P },
-  outcome: Outcome<P>,
+  outcome: HookOutcome<P>,
 ): HookOutput<P> | undefined {
   if (outcome.kind === "refused") return refusal(point, outcome.reason);
   if (outcome.kind === "failed" && onFailure === "closed")

@@ -4,7 +4,7 @@ import { isIP, type LookupFunction } from "node:net";
 import { messageOf } from "./answer.ts";
 import { expandVariables, type HookWorld, hookEnvironment } from "./expand.ts";
 import type { HookDefinition, HttpRun } from "./hooks.ts";
-import { addressProblem, type Environment, hostOf, type UrlPlace, urlProblem } from "./url-rules.ts";
+import { addressProblem, type Environment, hostOf, type UrlContext, urlProblem } from "./url-rules.ts";
 
 export type HttpEnd =
   | { readonly kind: "answer"; readonly body: string }
@@ -49,15 +49,15 @@ export async function runHttp(definition: HttpDefinition, payload: string, ports
 /** Resolves the name once and checks every address. The request connects only to these addresses. */
 async function allowedAddresses(definition: HttpDefinition, ports: HttpPorts): Promise<readonly ResolvedAddress[]> {
   const { point, source, run } = definition;
-  const place: UrlPlace = { point, owner: source.owner, environment: ports.environment };
-  const problem = urlProblem(run, place);
+  const context: UrlContext = { point, owner: source.owner, environment: ports.environment };
+  const problem = urlProblem(run, context);
   if (problem !== undefined) throw new Error(problem);
   const host = hostOf(new URL(run.url));
   const family = isIP(host);
   const addresses = family !== 0 ? [{ address: host, family }] : await (ports.resolveName ?? systemResolve)(host);
   if (addresses.length === 0) throw new Error(`the name ${host} has no address`);
   for (const { address } of addresses) {
-    const refusal = addressProblem(address, place);
+    const refusal = addressProblem(address, context);
     if (refusal !== undefined) throw new Error(refusal);
   }
   return addresses;

@@ -13,12 +13,12 @@ import {
   type HookOwner,
   scopes,
 } from "./hooks.ts";
-import { findHookFiles, type HookPlaces } from "./locations.ts";
+import { findHookFiles, type HookSearchPaths } from "./locations.ts";
 import { parseMatcher } from "./matcher.ts";
 import { type HookPoint, isAuthorising } from "./points.ts";
 import type { Environment } from "./url-rules.ts";
 
-export interface LoadOptions extends HookPlaces {
+export interface LoadOptions extends HookSearchPaths {
   readonly environment: Environment;
   readonly settings?: readonly SettingsHooks[];
   readonly program?: readonly HookDefinition[];

@@ -8,7 +8,7 @@ import { type Opened, openForReading, PathError, readDirectory } from "../lib/no
 import { messageOf } from "./answer.ts";
 import type { HookNotice, HookOrigin, HookOwner } from "./hooks.ts";
 
-export interface HookPlaces {
+export interface HookSearchPaths {
   readonly stateRoot: string;
   /** Trusted project roots only. */
   readonly projectRoots: readonly string[];
@@ -34,22 +34,24 @@ const MAX_FILES = 100;
 const MAX_FILE_BYTES = 256 * 1024;
 
 /** Reads all hook files. Never rejects: an unreadable file becomes a notice. */
-export async function findHookFiles(places: HookPlaces): Promise<{ files: HookFile[]; notices: HookNotice[] }> {
+export async function findHookFiles(
+  searchPaths: HookSearchPaths,
+): Promise<{ files: HookFile[]; notices: HookNotice[] }> {
   const found: Found = { files: [], notices: [] };
-  const { folders, ownerId } = places.policy ?? POLICY;
+  const { folders, ownerId } = searchPaths.policy ?? POLICY;
   for (const folder of folders) {
     const policy = { scope: "policy", owner: "user", roots: [folder], ownerId } as const;
     await addFolder(found, folder, policy);
   }
-  await addFolder(found, join(places.stateRoot, "hooks"), { scope: "user", owner: "user", roots: [] });
-  for (const root of places.projectRoots) {
+  await addFolder(found, join(searchPaths.stateRoot, "hooks"), { scope: "user", owner: "user", roots: [] });
+  for (const root of searchPaths.projectRoots) {
     const project = { scope: "project", owner: "project", roots: [root] } as const;
     await addFolder(found, join(root, ".troupe", "hooks"), project);
     await addFolder(found, join(root, ".github", "hooks"), project);
     await addFile(found, join(root, ".claude", "settings.json"), project);
     await addFile(found, join(root, ".claude", "settings.local.json"), project);
   }
-  for (const { root, data, owner } of places.plugins) {
+  for (const { root, data, owner } of searchPaths.plugins) {
     const plugin = { scope: "plugin", owner, roots: [root], plugin: { root, data } } as const;
     const isThere = await addFile(found, join(root, "hooks.json"), plugin);
     if (!isThere) await addFile(found, join(root, "hooks", "hooks.json"), plugin);

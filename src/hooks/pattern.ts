@@ -76,7 +76,7 @@ function run(states: readonly State[], start: number, subject: string): boolean 
 }
 
 /** Returns every state reachable without reading a character. */
-function reach(states: readonly State[], from: readonly number[], place: { atStart: boolean; atEnd: boolean }) {
+function reach(states: readonly State[], from: readonly number[], position: { atStart: boolean; atEnd: boolean }) {
   const reached = new Set<number>();
   const open = [...from];
   for (let id = open.pop(); id !== undefined; id = open.pop()) {
@@ -84,7 +84,8 @@ function reach(states: readonly State[], from: readonly number[], place: { atSta
     reached.add(id);
     const state = states[id];
     if (state?.type === "split") open.push(...state.next);
-    else if (state?.type === "edge" && (state.at === "start" ? place.atStart : place.atEnd)) open.push(state.next);
+    else if (state?.type === "edge" && (state.at === "start" ? position.atStart : position.atEnd))
+      open.push(state.next);
   }
   return reached;
 }

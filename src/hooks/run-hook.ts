@@ -10,7 +10,7 @@ import { type ResolveName, runHttp } from "./http.ts";
 import type { Progress } from "./output-reader.ts";
 import { type HookOutput, type HookPoint, isAuthorising } from "./points.ts";
 
-export type Outcome<P extends HookPoint> =
+export type HookOutcome<P extends HookPoint> =
   | { readonly kind: "answered"; readonly output: HookOutput<P> | undefined }
   /** The program refused by its exit code. */
   | { readonly kind: "refused"; readonly reason: string }
@@ -35,7 +35,7 @@ export interface HookRequest<P extends HookPoint> {
 
 const MAX_PAYLOAD_BYTES = 10 * 1024 * 1024;
 
-export async function runHook<P extends HookPoint>(request: HookRequest<P>, ports: RunPorts): Promise<Outcome<P>> {
+export async function runHook<P extends HookPoint>(request: HookRequest<P>, ports: RunPorts): Promise<HookOutcome<P>> {
   const { definition, signal: aborted } = request;
   if (aborted?.aborted) return { kind: "aborted" };
   const deadline = new AbortController();
@@ -57,7 +57,7 @@ export async function runHook<P extends HookPoint>(request: HookRequest<P>, port
 async function dispatch<P extends HookPoint>(
   { definition, payload, signal }: HookRequest<P> & { readonly signal: AbortSignal },
   ports: RunPorts,
-): Promise<Outcome<P>> {
+): Promise<HookOutcome<P>> {
   const { run, point, dialect } = definition;
   if (run.type === "function") return fromAnswer(checkAnswer(point, await callFunction(run, payload, signal)));
   if (run.type === "prompt") return { kind: "answered", output: undefined };
@@ -82,7 +82,7 @@ function callFunction(run: FunctionRun, payload: Payload, signal: AbortSignal): 
   });
 }
 
-function judgeCommand<P extends HookPoint>(point: P, end: CommandEnd): Outcome<P> {
+function judgeCommand<P extends HookPoint>(point: P, end: CommandEnd): HookOutcome<P> {
   switch (end.kind) {
     case "exit":
       if (end.code === 0) return fromAnswer(readAnswer(point, end.stdout), end.stderr);
@@ -101,7 +101,7 @@ function judgeCommand<P extends HookPoint>(point: P, end: CommandEnd): Outcome<P
 }
 
 /** Exit code 2: a refusal at deciding points, a block at stops, guidance after a failed call, otherwise a warning. */
-function judgeRefusal<P extends HookPoint>(point: P, end: { stdout: string; stderr: string }): Outcome<P> {
+function judgeRefusal<P extends HookPoint>(point: P, end: { stdout: string; stderr: string }): HookOutcome<P> {
   if (isAuthorising(point)) return { kind: "refused", reason: end.stderr || reasonIn(end.stdout) };
   if (point === "agentStop" || point === "subagentStop")
     return { kind: "refused", reason: end.stderr || stopReasonIn(end.stdout) };
@@ -125,7 +125,7 @@ function stopReasonIn(stdout: string): string {
 const SPOKEN = ["additionalContext", "permissionDecisionReason"];
 
 /** Quotes text that a model will read: a program may repeat text of third parties, which must not pass for ours. */
-function asWords<P extends HookPoint>(outcome: Outcome<P>): Outcome<P> {
+function asWords<P extends HookPoint>(outcome: HookOutcome<P>): HookOutcome<P> {
   if (outcome.kind === "refused") return { ...outcome, reason: quoted(outcome.reason) };
   if (!("output" in outcome) || outcome.output === undefined) return outcome;
   const spoken = Object.entries(outcome.output).filter(([name]) => SPOKEN.includes(name));
@@ -133,7 +133,7 @@ function asWords<P extends HookPoint>(outcome: Outcome<P>): Outcome<P> {
   return { ...outcome, output: { ...outcome.output, ...Object.fromEntries(words) } };
 }
 
-function fromAnswer<P extends HookPoint>(answer: Answer<P>, stderr = ""): Outcome<P> {
+function fromAnswer<P extends HookPoint>(answer: Answer<P>, stderr = ""): HookOutcome<P> {
   if (answer.ok) return { kind: "answered", output: answer.output };
   return { kind: "failed", message: withDetail(answer.error, stderr) };
 }

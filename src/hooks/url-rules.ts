@@ -10,38 +10,38 @@ import { type HookPoint, isAuthorising } from "./points.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-export interface UrlPlace {
+export interface UrlContext {
   readonly point: HookPoint;
   readonly owner: HookOwner;
   readonly environment: Environment;
 }
 
 /** Returns an error for the URL as written, or undefined. */
-export function urlProblem(run: Pick<HttpRun, "url" | "allowedEnvVars">, place: UrlPlace): string | undefined {
+export function urlProblem(run: Pick<HttpRun, "url" | "allowedEnvVars">, context: UrlContext): string | undefined {
   if (!URL.canParse(run.url)) return "url: is not an address such as https://example.com/hook";
   const url = new URL(run.url);
   if (url.protocol !== "https:" && url.protocol !== "http:") return "url: must begin with https://";
   if (url.username !== "" || url.password !== "") return "url: must not contain a user name or password; use headers";
   const host = hostOf(url);
   const isLocal = isLocalName(host) || addressKind(host) === "loopback";
-  const local = isLocal && allowsLocalhost(place.environment);
+  const local = isLocal && allowsLocalhost(context.environment);
   if (url.protocol === "http:" && !local) {
     if (run.allowedEnvVars.length > 0) return "url: must begin with https:// when allowedEnvVars is used";
-    if (isAuthorising(place.point) && place.environment.COPILOT_HOOK_ALLOW_HTTP_AUTH_HOOKS !== "1")
-      return `url: must begin with https:// for ${place.point}`;
+    if (isAuthorising(context.point) && context.environment.COPILOT_HOOK_ALLOW_HTTP_AUTH_HOOKS !== "1")
+      return `url: must begin with https:// for ${context.point}`;
   }
-  const nameRefusal = mustBePublic(place) ? refusalOfName(host, { allowLocalhost: local }) : undefined;
+  const nameRefusal = mustBePublic(context) ? refusalOfName(host, { allowLocalhost: local }) : undefined;
   if (nameRefusal !== undefined) return `url: ${host} is ${nameRefusal}`;
-  return isIP(host) === 0 ? undefined : addressProblem(host, place);
+  return isIP(host) === 0 ? undefined : addressProblem(host, context);
 }
 
 /**
  * Returns an error for a resolved address, or undefined. Deciding hooks and hooks of a project may use public addresses
  * only.
  */
-export function addressProblem(address: string, place: UrlPlace): string | undefined {
-  if (!mustBePublic(place) || !isPrivate(address)) return undefined;
-  if (addressKind(address) === "loopback" && allowsLocalhost(place.environment)) return undefined;
+export function addressProblem(address: string, context: UrlContext): string | undefined {
+  if (!mustBePublic(context) || !isPrivate(address)) return undefined;
+  if (addressKind(address) === "loopback" && allowsLocalhost(context.environment)) return undefined;
   return `url: ${address} is an address of this machine or its network`;
 }
 
@@ -49,7 +49,7 @@ export function hostOf(url: URL): string {
   return url.hostname.replace(/^\[(.*)\]$/, "$1").replace(/\.+$/, "");
 }
 
-const mustBePublic = ({ point, owner }: UrlPlace): boolean => isAuthorising(point) || owner === "project";
+const mustBePublic = ({ point, owner }: UrlContext): boolean => isAuthorising(point) || owner === "project";
 const allowsLocalhost = (environment: Environment): boolean => environment.COPILOT_HOOK_ALLOW_LOCALHOST === "1";
 
 /**

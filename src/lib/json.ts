@@ -14,7 +14,7 @@ export function parseJson(text: string): { ok: true; value: Json } | { ok: false
  * Returns " (line 3)", to append to "is not JSON". Empty for a single line, or if the parser does not report the
  * position.
  */
-export function jsonTroublePlace(text: string): string {
+export function jsonErrorPosition(text: string): string {
   if (!text.trim().includes("\n")) return "";
   const parsed = parseJson(text);
   const at = parsed.ok ? undefined : troubleOffset(text, parsed.error);

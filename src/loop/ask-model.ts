@@ -36,26 +36,26 @@ export async function askModel(run: Run, turnId: string): Promise<Reply> {
   void run.emit("session.usage_info", run.usageInfo());
   await begun; // the log must record the turn before the request is sent
   const started = run.stamp.monotonic();
-  const heard = await listen(run, turnId, request);
-  const { messageId, content, end } = heard;
+  const reply = await listen(run, turnId, request);
+  const { messageId, content, end } = reply;
   const counted = countedUsage(end);
   const durationMs = run.stamp.monotonic() - started;
 
   await run.spent({
     turnId,
-    usage: counted ?? estimateUsage(run, heard),
+    usage: counted ?? estimateUsage(run, reply),
     estimated: counted === undefined,
     durationMs,
-    timeToFirstTokenMs: heard.firstAt === undefined ? undefined : heard.firstAt - started,
+    timeToFirstTokenMs: reply.firstAt === undefined ? undefined : reply.firstAt - started,
     attempts: sent.requests,
     finishReason: end.stop,
     request: run.request,
   });
   void run.emit("model.call_finished", {
-    ...{ turnId, outcome: outcomes[end.stop], dispatchDurationMs: Math.round(durationMs - heard.pausedMs) },
+    ...{ turnId, outcome: outcomes[end.stop], dispatchDurationMs: Math.round(durationMs - reply.pausedMs) },
     editClassifierVersion: 1,
     ...(outcomes[end.stop] === "success" && {
-      containsBuiltInFileEditRequest: heard.calls.some(({ name }) => editTools.has(name)),
+      containsBuiltInFileEditRequest: reply.calls.some(({ name }) => editTools.has(name)),
     }),
   });
   if (end.stop === "error") {
@@ -65,12 +65,12 @@ export async function askModel(run: Run, turnId: string): Promise<Reply> {
     return { turnId, content, calls: [], stop: "error", ...defined({ error: end.error }) };
   }
   // An aborted reply may contain incomplete calls: only its text is stored.
-  const calls = end.stop === "aborted" ? [] : withUniqueIds(heard.calls, request);
+  const calls = end.stop === "aborted" ? [] : withUniqueIds(reply.calls, request);
   if (calls.length === 0) warnIfUnfinished(run, end.stop, content);
   if (content !== "" || calls.length > 0 || end.stop !== "aborted") {
-    const message = assistantMessage({ run, turnId, heard, calls });
-    if (heard.reasoning !== "") {
-      void run.emit("assistant.reasoning", { reasoningId: messageId, content: heard.reasoning });
+    const message = assistantMessage({ run, turnId, reply, calls });
+    if (reply.reasoning !== "") {
+      void run.emit("assistant.reasoning", { reasoningId: messageId, content: reply.reasoning });
     }
     const written = run.emit("assistant.message", message);
     if (calls.length === 0) await written; // otherwise the events of the calls follow in order, and are awaited
@@ -89,7 +89,7 @@ const outcomes = {
 /** Built-in tools that change files; a client may replace one under the same name. */
 const editTools: ReadonlySet<string> = new Set(["create", "edit", "apply_patch"]);
 
-interface Heard {
+interface StreamedReply {
   messageId: string;
   content: string;
   reasoning: string;
@@ -103,43 +103,43 @@ interface Heard {
 /** Limit on the text of one reply. It exceeds any real answer and keeps a runaway model from filling the disk. */
 const MAX_REPLY_CHARACTERS = 16 * 1024 * 1024;
 
-async function listen(run: Run, turnId: string, request: ModelRequest): Promise<Heard> {
-  const heard: Heard = { ...nothingYet(run), pausedMs: 0, end: { type: "end", stop: "error" } };
-  for await (const event of untilAborted(run.provider.stream(request, run.signal), run.signal)) {
-    if (heard.content.length + heard.reasoning.length > MAX_REPLY_CHARACTERS) {
-      heard.end = { type: "end", stop: "error", error: tooLong(run.provider.id) };
+async function listen(run: Run, turnId: string, request: ModelRequest): Promise<StreamedReply> {
+  const reply: StreamedReply = { ...nothingYet(run), pausedMs: 0, end: { type: "end", stop: "error" } };
+  for await (const event of eventsUntilAborted(run.provider.stream(request, run.signal), run.signal)) {
+    if (reply.content.length + reply.reasoning.length > MAX_REPLY_CHARACTERS) {
+      reply.end = { type: "end", stop: "error", error: tooLong(run.provider.id) };
       break;
     }
     switch (event.type) {
       case "text":
-        heard.firstAt ??= run.stamp.monotonic();
+        reply.firstAt ??= run.stamp.monotonic();
         if (run.streaming) {
-          if (heard.content === "") void run.emit("assistant.message_start", { messageId: heard.messageId });
-          void run.emit("assistant.message_delta", { messageId: heard.messageId, deltaContent: event.delta });
+          if (reply.content === "") void run.emit("assistant.message_start", { messageId: reply.messageId });
+          void run.emit("assistant.message_delta", { messageId: reply.messageId, deltaContent: event.delta });
         }
-        heard.content += event.delta;
+        reply.content += event.delta;
         break;
       case "reasoning":
-        heard.firstAt ??= run.stamp.monotonic();
-        heard.reasoning += event.delta;
+        reply.firstAt ??= run.stamp.monotonic();
+        reply.reasoning += event.delta;
         if (run.streaming) {
-          void run.emit("assistant.reasoning_delta", { reasoningId: heard.messageId, deltaContent: event.delta });
+          void run.emit("assistant.reasoning_delta", { reasoningId: reply.messageId, deltaContent: event.delta });
         }
         break;
       case "call_delta":
-        heard.firstAt ??= run.stamp.monotonic();
+        reply.firstAt ??= run.stamp.monotonic();
         if (run.streaming) {
           const { toolCallId, name: toolName, delta: inputDelta } = event;
           void run.emit("assistant.tool_call_delta", { toolCallId, toolName, inputDelta });
         }
         break;
       case "call":
-        heard.calls.push(event.call);
+        reply.calls.push(event.call);
         break;
       case "retry":
-        await reportRetry({ run, turnId, heard, ...event });
-        heard.pausedMs += event.delayMs;
-        Object.assign(heard, nothingYet(run));
+        await reportRetry({ run, turnId, reply, ...event });
+        reply.pausedMs += event.delayMs;
+        Object.assign(reply, nothingYet(run));
         break;
       case "held": {
         const { type: _, ...wait } = event;
@@ -150,17 +150,17 @@ async function listen(run: Run, turnId: string, request: ModelRequest): Promise<
         void run.emit("session.warning", { warningType: event.warningType, message: event.message });
         break;
       case "end":
-        heard.end = event;
+        reply.end = event;
     }
   }
-  if (heard.end.error) void reportFailure(run, heard.end.error);
-  return heard;
+  if (reply.end.error) void reportFailure(run, reply.end.error);
+  return reply;
 }
 
 /** Time after which a provider that ignores an abort is abandoned. */
 const ABORT_GRACE_MS = 2_000;
 
-async function* untilAborted(events: AsyncIterable<ModelEvent>, signal: AbortSignal): AsyncGenerator<ModelEvent> {
+async function* eventsUntilAborted(events: AsyncIterable<ModelEvent>, signal: AbortSignal): AsyncGenerator<ModelEvent> {
   const iterator = events[Symbol.asyncIterator]();
   let giveUp: (result: IteratorResult<ModelEvent>) => void = () => undefined;
   let timer: NodeJS.Timeout | undefined;
@@ -216,23 +216,23 @@ function warnIfUnfinished(run: Run, stop: Stop, content: string): void {
   void run.emit("session.warning", { warningType: stop === "length" ? "output_limit" : "empty_reply", message });
 }
 
-function nothingYet(run: Run): Pick<Heard, "messageId" | "content" | "reasoning" | "calls" | "firstAt"> {
+function nothingYet(run: Run): Pick<StreamedReply, "messageId" | "content" | "reasoning" | "calls" | "firstAt"> {
   return { messageId: run.stamp.id("message"), content: "", reasoning: "", calls: [], firstAt: undefined };
 }
 
 async function reportRetry(what: {
   run: Run;
   turnId: string;
-  heard: Heard;
+  reply: StreamedReply;
   attempt: number;
   delayMs: number;
   error: ModelError;
 }): Promise<void> {
-  const { run, turnId, heard, attempt, delayMs, error } = what;
+  const { run, turnId, reply, attempt, delayMs, error } = what;
   void reportFailure(run, error);
   void run.emit("troupe.retry", { attempt, delayMs, reason: error.message, ...status(error) });
-  if (heard.content === "") return;
-  const { messageId, content } = heard;
+  if (reply.content === "") return;
+  const { messageId, content } = reply;
   await run.emit("troupe.partial_message", { turnId, messageId, content, reason: error.message });
 }
 
@@ -252,15 +252,15 @@ const status = (error: ModelError): { statusCode?: number } =>
 function assistantMessage(parts: {
   run: Run;
   turnId: string;
-  heard: Heard;
+  reply: StreamedReply;
   calls: readonly ToolCall[];
 }): EventData<"assistant.message"> {
-  const { run, turnId, heard, calls } = parts;
-  const usage = countedUsage(heard.end);
-  const reasoning: Reasoning = { ...(heard.reasoning !== "" && { text: heard.reasoning }), ...heard.end.reasoning };
+  const { run, turnId, reply, calls } = parts;
+  const usage = countedUsage(reply.end);
+  const reasoning: Reasoning = { ...(reply.reasoning !== "" && { text: reply.reasoning }), ...reply.end.reasoning };
   return {
-    messageId: heard.messageId,
-    content: heard.content,
+    messageId: reply.messageId,
+    content: reply.content,
     toolRequests: calls.map(({ toolCallId, name, arguments: given }) => ({
       toolCallId,
       name,
@@ -271,9 +271,9 @@ function assistantMessage(parts: {
     model: run.model,
     ...defined({ originatingMessageId: run.originatingMessageId }),
     ...(usage && { outputTokens: usage.outputTokens }),
-    ...(heard.end.phase && { phase: heard.end.phase }),
+    ...(reply.end.phase && { phase: reply.end.phase }),
     ...defined({
-      citations: heard.end.citations,
+      citations: reply.end.citations,
       reasoningText: reasoning.text,
       reasoningOpaque: reasoning.opaque,
       reasoningWireField: reasoning.wireField,
@@ -287,8 +287,8 @@ function countedUsage({ usage }: ModelEnd): Usage | undefined {
 }
 
 /** Estimates four characters per token. Marked as an estimate wherever it is displayed. */
-function estimateUsage(run: Run, heard: Heard): Usage {
-  if (heard.content === "" && heard.calls.length === 0) return noUsage;
-  const received = heard.calls.reduce((sum, call) => sum + JSON.stringify(call.arguments).length, heard.content.length);
+function estimateUsage(run: Run, reply: StreamedReply): Usage {
+  if (reply.content === "" && reply.calls.length === 0) return noUsage;
+  const received = reply.calls.reduce((sum, call) => sum + JSON.stringify(call.arguments).length, reply.content.length);
   return { ...noUsage, inputTokens: run.usageInfo().currentTokens, outputTokens: Math.ceil(received / 4) };
 }

@@ -2,7 +2,7 @@
  * The agent loop. One model call is one turn: its tool calls run and their results are sent back, until the model makes
  * no more calls. The main agent and every subagent run this same function.
  * Features attach through the ports of `Run`; the loop does not grow with them:
- * - before each model call: `inbox`, `beforeModelCall`, `history`, `usageInfo`
+ * - before each model call: `pendingMessages`, `beforeModelCall`, `history`, `usageInfo`
  * - the model call: `provider`, `spent`
  * - around tool calls: `findTool`, `showTools`, `around`, `permit`, `ports`, `outside`, `failures`, `bound`,
  *   `keepBinaries`
@@ -15,7 +15,7 @@ import { askModel } from "./ask-model.ts";
 import type { LimitReached, PendingTurn, Run } from "./run.ts";
 import { continueCalls, runCalls } from "./run-calls.ts";
 
-export type Outcome =
+export type LoopOutcome =
   | { readonly kind: "done"; readonly answer: string }
   /** `left`: some calls are still pending and can be resumed with the session. */
   | { readonly kind: "aborted"; readonly left?: true }
@@ -23,10 +23,10 @@ export type Outcome =
   | { readonly kind: "limit"; readonly reached: LimitReached };
 
 /** Asks the model and runs its tool calls until it stops. */
-export async function runLoop(run: Run): Promise<Outcome> {
+export async function runLoop(run: Run): Promise<LoopOutcome> {
   let lastEnd: Promise<void> | undefined;
   for (;;) {
-    await run.inbox.deliver(run.emit);
+    await run.pendingMessages.deliver(run.emit);
 
     const reached = await run.beforeModelCall();
     if (run.signal.aborted) return { kind: "aborted" };
@@ -48,7 +48,7 @@ export async function runLoop(run: Run): Promise<Outcome> {
 }
 
 /** Resumes the pending calls of an earlier process, then continues as `runLoop`. */
-export async function continueLoop(turn: PendingTurn, run: Run): Promise<Outcome> {
+export async function continueLoop(turn: PendingTurn, run: Run): Promise<LoopOutcome> {
   const next = await continueCalls(turn, run);
   if (next === "left") return { kind: "aborted", left: true };
   await run.emit("assistant.turn_end", { turnId: turn.turnId, model: run.model });

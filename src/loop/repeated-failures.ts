@@ -19,7 +19,7 @@ export class RepeatedFailures {
    * Calls that failed in this turn. Equal calls in one turn count once, because the model has not seen the first
    * failure yet.
    */
-  readonly #inTurn = new Set<string>();
+  readonly #failedThisTurn = new Set<string>();
   #turns = 0;
 
   /** Counts a failed call. Returns a warning for the model if one is due. */
@@ -27,9 +27,9 @@ export class RepeatedFailures {
     const key = `${call.name} ${JSON.stringify(call.arguments)}`;
     const known = this.#equal.get(key) ?? { name: call.name, turns: 0 };
     this.#equal.set(key, known);
-    if (this.#inTurn.size === 0) this.#turns++;
-    if (!this.#inTurn.has(key)) known.turns++;
-    this.#inTurn.add(key);
+    if (this.#failedThisTurn.size === 0) this.#turns++;
+    if (!this.#failedThisTurn.has(key)) known.turns++;
+    this.#failedThisTurn.add(key);
     if (known.turns >= WARN_EQUAL) {
       return `This call has failed ${known.turns} times. Do not repeat it: after ${MAX_EQUAL} failures the work is stopped.`;
     }
@@ -39,13 +39,13 @@ export class RepeatedFailures {
 
   reset(): void {
     this.#equal.clear();
-    this.#inTurn.clear();
+    this.#failedThisTurn.clear();
     this.#turns = 0;
   }
 
   /** Called before each model call. Returns the reason to stop, or undefined. */
   nextTurn(): LimitReached | undefined {
-    this.#inTurn.clear();
+    this.#failedThisTurn.clear();
     for (const { name, turns } of this.#equal.values()) {
       if (turns >= MAX_EQUAL) return stopped(`the same call of ${name} failed ${turns} times`, turns, MAX_EQUAL);
     }

@@ -30,7 +30,7 @@ export interface Run {
   readonly request: Omit<ModelRequest, "model" | "system" | "messages" | "tools">;
   readonly source: "top_level" | "subagent";
   readonly emit: Emit;
-  readonly inbox: Inbox;
+  readonly pendingMessages: MessageSource;
   /** Returns the next turn id. Ids count up within the answer to one message. */
   nextTurnId(): string;
   /** The id of the message that started the run, if one did. */
@@ -87,7 +87,7 @@ export interface PendingCall {
   readonly ask?: string;
 }
 
-interface Inbox {
+interface MessageSource {
   /** Emits the messages that arrived while the agent worked, before its next model call. */
   deliver(emit: Emit): Promise<void>;
 }

@@ -204,22 +204,22 @@ async function open(
 ): Promise<ResolvedModel> {
   const wireName = model.wireName ?? model.name;
   const { wire = provider.wire, sockets = provider.sockets ?? false } = model;
-  const place = { ...provider, wire, sockets };
+  const effective = { ...provider, wire, sockets };
   const displayName = model.displayName ?? model.name;
   return {
-    provider: withNearestName(await connect(place, wireName, dependencies), () => namesOf(provider, dependencies)),
+    provider: withNearestName(await connect(effective, wireName, dependencies), () => namesOf(provider, dependencies)),
     providerId: provider.id,
     model: wireName,
     displayName,
     price: model.price,
     label: `${displayName} (${provider.name})`,
-    route: routeOf(place, dependencies),
+    route: routeOf(effective, dependencies),
     ...(model.id === undefined ? {} : { id: model.id }),
     ...(model.vision === undefined ? {} : { vision: model.vision }),
     ...(model.contextWindow === undefined ? {} : { contextWindow: model.contextWindow }),
     ...(model.maxOutputTokens === undefined ? {} : { maxOutputTokens: model.maxOutputTokens }),
     ...(provider.maxConcurrency === undefined ? {} : { maxConcurrency: provider.maxConcurrency }),
-    ...(searchOf(place) === undefined ? {} : { searchAddress: provider.baseUrl }),
+    ...(searchOf(effective) === undefined ? {} : { searchAddress: provider.baseUrl }),
   };
 }
 

@@ -4,8 +4,8 @@ import { keyReader, signedHeaders } from "./key.ts";
 import type { Provider } from "./provider.ts";
 import type { ProviderSettings } from "./settings/settings.ts";
 import { searchOf } from "./web-search.ts";
+import type { Bounds, Connections, Endpoint, ModelFetch } from "./wire/endpoint.ts";
 import type { RefusedParameters } from "./wire/optional-parameters.ts";
-import type { Bounds, Connections, ModelFetch, Place } from "./wire/place.ts";
 import type { OpenSocket } from "./wire/transport/socket.ts";
 
 export interface CatalogDependencies {
@@ -50,16 +50,16 @@ export async function connect(
       ...(dependencies.importModule === undefined ? {} : { importModule: dependencies.importModule }),
     });
   }
-  const place = placeOf(provider, model, dependencies);
+  const endpoint = endpointOf(provider, model, dependencies);
   switch (provider.wire) {
     case "completions": {
-      const chat = (await import("./wire/openai/openai-chat.ts")).openaiChat(place);
+      const chat = (await import("./wire/openai/openai-chat.ts")).openaiChat(endpoint);
       return searchOf(provider) === "gemini" ? withGeminiSearch(chat, { provider, model, dependencies }) : chat;
     }
     case "responses":
-      return (await import("./wire/openai/openai-responses.ts")).openaiResponses(place);
+      return (await import("./wire/openai/openai-responses.ts")).openaiResponses(endpoint);
     case "anthropic":
-      return (await import("./wire/anthropic/anthropic.ts")).anthropicMessages(place);
+      return (await import("./wire/anthropic/anthropic.ts")).anthropicMessages(endpoint);
   }
 }
 
@@ -76,7 +76,7 @@ function withGeminiSearch(
       if (request.webSearch && !search) {
         const { geminiSearch } = await import("./wire/openai/gemini-search.ts");
         const auth = provider.auth === "bearer" ? "x-goog-api-key" : provider.auth;
-        search = geminiSearch(placeOf({ ...provider, auth }, model, dependencies), model);
+        search = geminiSearch(endpointOf({ ...provider, auth }, model, dependencies), model);
       }
       yield* (request.webSearch && search ? search : chat).stream(request, signal);
     },
@@ -95,7 +95,7 @@ function told(
   };
 }
 
-function placeOf(provider: ProviderSettings, model: string, dependencies: CatalogDependencies): Place {
+function endpointOf(provider: ProviderSettings, model: string, dependencies: CatalogDependencies): Endpoint {
   const { stamp, fetch, openSocket, bounds, refused, connections } = dependencies;
   return {
     id: provider.id,

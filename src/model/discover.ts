@@ -1,7 +1,7 @@
 /** Queries servers for their models, and finds servers on this machine when nothing is configured. */
 import { isObject, parseJson } from "../lib/json.ts";
 import type { LocalServer, WireApi } from "./providers/definition.ts";
-import type { ModelFetch } from "./wire/place.ts";
+import type { ModelFetch } from "./wire/endpoint.ts";
 
 export interface ServedModel {
   readonly name: string;
@@ -30,16 +30,16 @@ export type Served =
   | { readonly type: "refused"; readonly status: number };
 
 /** Returns the models of a server. Never throws and never takes longer than `withinMs`. */
-export async function listServed(place: Listing, options: ListOptions): Promise<Served> {
+export async function listServed(listing: Listing, options: ListOptions): Promise<Served> {
   const signal = AbortSignal.any([AbortSignal.timeout(options.withinMs), ...(options.signal ? [options.signal] : [])]);
   const get = (url: string): Promise<Reply> => getJson(url, { ...options, signal });
   try {
-    const windowPath = place.local?.windowPath;
+    const windowPath = listing.local?.windowPath;
     const [list, windows] = await Promise.all([
-      get(modelsUrl(place)),
+      get(modelsUrl(listing)),
       windowPath === undefined
         ? new Map<string, number>()
-        : loadedWindows(get, new URL(windowPath, place.baseUrl).href),
+        : loadedWindows(get, new URL(windowPath, listing.baseUrl).href),
     ]);
     if (list.status !== 200) return { type: "refused", status: list.status };
     const models = readModels(list.body);

@@ -14,7 +14,7 @@ import type { ProviderSettings, Settings } from "./settings/settings.ts";
 
 const tokens = z.int().positive();
 
-const place = {
+const endpointFields = {
   type: z.enum(["openai", "azure", "anthropic"]).optional(),
   wireApi: z.enum(["completions", "responses"]).optional(),
   /** How the responses wire is sent, if the client that carries the requests opens WebSockets. */
@@ -31,7 +31,7 @@ const place = {
 
 /** A provider for the whole session. */
 export const GivenProvider = z.object({
-  ...place,
+  ...endpointFields,
   /** The model, if the session names none. */
   modelId: z.string().optional(),
   /** The provider's name for the model, if it differs. */
@@ -43,7 +43,7 @@ export type GivenProvider = z.infer<typeof GivenProvider>;
 
 /** A provider of a registry. Its models are selected as `name/id`. */
 export const NamedProvider = z.object({
-  ...place,
+  ...endpointFields,
   name: z
     .string()
     .min(1)

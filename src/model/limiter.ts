@@ -152,8 +152,8 @@ export class Limiter {
       };
       signal.addEventListener("abort", abort, { once: true });
       // Oldest call first: newcomers do not overtake a retry.
-      const place = this.#waiting.findIndex((other) => isBefore(who, other));
-      this.#waiting.splice(place === -1 ? this.#waiting.length : place, 0, waiter);
+      const index = this.#waiting.findIndex((other) => isBefore(who, other));
+      this.#waiting.splice(index === -1 ? this.#waiting.length : index, 0, waiter);
       this.#pump();
     });
   }
@@ -284,8 +284,8 @@ export class Limiter {
   }
 
   #remove(waiter: Waiter): void {
-    const place = this.#waiting.indexOf(waiter);
-    if (place !== -1) this.#waiting.splice(place, 1);
+    const index = this.#waiting.indexOf(waiter);
+    if (index !== -1) this.#waiting.splice(index, 1);
   }
 }
 

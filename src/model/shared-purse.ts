@@ -5,7 +5,7 @@
 
 import { defineProvider, type ModelRequest, noUsage, type Provider, type Usage } from "./provider.ts";
 
-export interface Spending {
+interface Spending {
   readonly tokens: number;
   /** Null if the price is unknown. */
   readonly costUsd: number | null;
@@ -19,7 +19,7 @@ export interface SharedPurse {
   reserve(expected: Spending, signal: AbortSignal): Promise<Reservation>;
 }
 
-export interface Reservation {
+interface Reservation {
   /** Replaces the reservation by the actual usage. Calling it again is harmless. */
   settle(used: Spending): void;
 }

@@ -56,7 +56,7 @@ function protectedTarget({ policy, paths }: ShellCase): Decision | undefined {
   let asked: Decision | undefined;
   for (const { text, real, write, by, unsettled } of paths) {
     if (!write) continue;
-    const found = real.map((path) => protectionOfBoth({ real: path, written: text }, policy.places));
+    const found = real.map((path) => protectionOfBoth({ real: path, written: text }, policy.protectedPaths));
     if (by === "redirection" && found.includes("deny"))
       return { decision: "deny", by: "policy", reason: `${text} is protected from being written` };
     const verb = by === "redirection" ? "write" : "change";

@@ -57,7 +57,7 @@ function hardPolicy(policy: Policy, question: PermissionQuestion): Decision | un
   if (access.kind !== "write") return undefined;
   const written = access.written ?? access.path;
   const found = readingsOf(access.path, question.cwd).map((path) =>
-    protectionOfBoth({ real: policy.resolvePath(path, question.cwd), written }, policy.places),
+    protectionOfBoth({ real: policy.resolvePath(path, question.cwd), written }, policy.protectedPaths),
   );
   if (found.includes("deny")) {
     const why = "it can run code later or change troupe's own rules";

@@ -2,7 +2,7 @@
 import { clip, sanitise } from "../lib/text.ts";
 import { visible } from "../lib/visible.ts";
 import type { Decision, PermissionQuestion } from "./policy.ts";
-import { originOf } from "./urls.ts";
+import { urlOrigin } from "./urls.ts";
 
 const MAX_REASON = 500;
 const MAX_FLAG_COMMANDS = 5;
@@ -53,7 +53,7 @@ export function allowingFlag(question: PermissionQuestion, decision: Decision): 
     case "memory":
       return `--allow-tool ${access.kind}`;
     case "url": {
-      const origin = originOf(access.url);
+      const origin = urlOrigin(access.url);
       return origin === undefined ? undefined : `--allow-url '${origin}'`;
     }
     case "mcp":

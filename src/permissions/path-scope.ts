@@ -1,7 +1,7 @@
 /** Matches paths in rules and commands after resolving links and `..`. */
 import { globMatcher } from "../lib/glob-pattern.ts";
 import { fold } from "./fold.ts";
-import type { ProtectedPlaces } from "./protected-paths.ts";
+import type { ProtectedPaths } from "./protected-paths.ts";
 
 /** Returns the absolute real path that `path` names. Parts that do not exist yet are left as written. */
 type ResolvePath = (path: string, cwd: string) => string;
@@ -9,7 +9,7 @@ type ResolvePath = (path: string, cwd: string) => string;
 export interface PathScope {
   /** Allowed folders as real paths. Empty: no limit. */
   readonly roots: readonly string[];
-  readonly places: ProtectedPlaces;
+  readonly protectedPaths: ProtectedPaths;
   readonly resolvePath: ResolvePath;
   /** Returns true when the target of the path is not determined yet: `..` follows a part that does not exist. */
   isUnsettled(path: string, cwd: string): boolean;

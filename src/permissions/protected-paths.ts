@@ -5,14 +5,14 @@
 import { PROTECTED_FILES, PROTECTED_FOLDERS, PROTECTED_PARTS } from "../lib/protected-names.ts";
 import { fold } from "./fold.ts";
 
-export interface ProtectedPlaces {
+export interface ProtectedPaths {
   /** The folder with troupe's rules, trust, approvals and logs, as a real path. */
   readonly stateRoot: string;
   /** Folders below the state root that a session may write, such as its own working files. */
   readonly writable: readonly string[];
   /** Git folders of the workspace that are outside it (linked worktrees, submodules). */
   readonly gitFolders: readonly string[];
-  /** Targets of protected names that are links; see `linked-places.ts`. */
+  /** Targets of protected names that are links; see `linked-paths.ts`. */
   readonly linkTargets: readonly string[];
 }
 
@@ -38,12 +38,12 @@ const ASKED_FILES = new Set([".gitattributes", ".gitlab-ci.yml", "jenkinsfile", 
 const ASKED_FOLDERS = [".github/workflows", ".github/actions", ".circleci", ".buildkite", ".gitea/workflows"];
 
 /** Returns the protection of `path`, which must be absolute and real (links and `..` resolved). */
-export function protectionOf(path: string, places: ProtectedPlaces): Protection {
+export function protectionOf(path: string, protectedPaths: ProtectedPaths): Protection {
   const folded = fold(path);
   const isBelow = (folder: string): boolean => folded === fold(folder) || folded.startsWith(`${fold(folder)}/`);
-  const own = places.writable.find(isBelow);
-  if (own === undefined && isBelow(places.stateRoot)) return "deny";
-  if ([...places.gitFolders, ...places.linkTargets].some(isBelow)) return "deny";
+  const own = protectedPaths.writable.find(isBelow);
+  if (own === undefined && isBelow(protectedPaths.stateRoot)) return "deny";
+  if ([...protectedPaths.gitFolders, ...protectedPaths.linkTargets].some(isBelow)) return "deny";
   // The path to a writable folder contains protected names of ours. Below that folder, names count as anywhere else.
   return protectionOfNames(own === undefined ? folded : folded.slice(fold(own).length));
 }
@@ -66,10 +66,10 @@ function isDeniedPart(segment: string, index: number, segments: readonly string[
 /** Like `protectionOf`, but the written name counts too: a link called .vscode is .vscode, whatever its target. */
 export function protectionOfBoth(
   path: { readonly real: string; readonly written: string },
-  places: ProtectedPlaces,
+  protectedPaths: ProtectedPaths,
 ): Protection {
   const written = path.written.startsWith("/") ? path.written : `/${path.written}`;
-  return strictest([protectionOf(path.real, places), protectionOf(written, places)]);
+  return strictest([protectionOf(path.real, protectedPaths), protectionOf(written, protectedPaths)]);
 }
 
 /** Parent folders of protected entries, such as `.github` and `.config/git`, with the protection of those entries. */
@@ -79,10 +79,10 @@ const WAYS = new Map<string, Protection>([
 ]);
 
 /** Like `protectionOf`, for creating a link: it must not replace a parent folder of a protected entry either. */
-export function protectionOfLink(path: string, places: ProtectedPlaces): Protection {
+export function protectionOfLink(path: string, protectedPaths: ProtectedPaths): Protection {
   const names = fold(path).split(/[\\/]/).map(trimmed);
   const ways = [1, 2, 3].map((count) => WAYS.get(names.slice(-count).join("/")));
-  return strictest([protectionOf(path, places), ...ways]);
+  return strictest([protectionOf(path, protectedPaths), ...ways]);
 }
 
 export function strictest(found: readonly Protection[]): Protection {

@@ -28,22 +28,24 @@ export const DEVICES = new Set(["/dev/null", "/dev/stdout", "/dev/stderr", "/dev
 const ENTERING = new Set(["cd", "pushd"]);
 
 export function namedPaths(scope: PathScope, cwd: string, analysis: ShellAnalysis): NamedPath[] {
-  const place = new Place(scope, cwd);
+  const resolver = new PathResolver(scope, cwd);
   return [
     ...analysis.redirections
       .filter(({ target }) => !DEVICES.has(target))
-      .map(({ target, write, folders }) => place.named(target, place.foldersOf(folders), { write, by: "redirection" })),
-    ...analysis.commands.flatMap((command) => operandsOf(command, place)),
+      .map(({ target, write, folders }) =>
+        resolver.named(target, resolver.foldersOf(folders), { write, by: "redirection" }),
+      ),
+    ...analysis.commands.flatMap((command) => operandsOf(command, resolver)),
   ];
 }
 
-function operandsOf(command: ShellCommand, place: Place): NamedPath[] {
+function operandsOf(command: ShellCommand, resolver: PathResolver): NamedPath[] {
   const [program = "", ...args] = command.words;
   const name = baseName(program);
   const write = !command.readOnly && (changesItsOperands(name) || command.escapes);
-  const folders = place.withOptions(args, place.foldersOf(command.folders));
-  const own = program.includes("/") ? [place.named(program, folders, { write: false, by: "program" })] : [];
-  const named = (text: string, by: NamedPath["by"]): NamedPath => place.named(text, folders, { write, by });
+  const folders = resolver.withOptions(args, resolver.foldersOf(command.folders));
+  const own = program.includes("/") ? [resolver.named(program, folders, { write: false, by: "program" })] : [];
+  const named = (text: string, by: NamedPath["by"]): NamedPath => resolver.named(text, folders, { write, by });
   if (ENTERING.has(name)) {
     const entered = args.filter((word) => !word.startsWith("-"));
     return (entered.length === 0 && !args.includes("-") ? ["~"] : entered).map((word) => named(word, "folder"));
@@ -53,7 +55,7 @@ function operandsOf(command: ShellCommand, place: Place): NamedPath[] {
 }
 
 /** Resolves the paths of one command and caches the lookups. */
-class Place {
+class PathResolver {
   readonly #scope: PathScope;
   readonly #cwd: string;
   readonly #folders = new Map<Folders, readonly string[]>();

@@ -65,7 +65,7 @@ export function urlMatches(pattern: UrlPattern, address: string, refusing = fals
 }
 
 /** Returns protocol, host and port: the scope of one permission question. */
-export function originOf(address: string): string | undefined {
+export function urlOrigin(address: string): string | undefined {
   return URL.canParse(address) ? new URL(address).origin : undefined;
 }
 

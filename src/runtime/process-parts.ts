@@ -12,7 +12,7 @@ import type { ToolSearch, ToolSearchOptions } from "../tools/mcp/search.ts";
 import type { McpServerConfig } from "../tools/mcp/server.ts";
 import type { Tool } from "../tools/tool.ts";
 import { programGuard, programPreparer } from "./permissions/programs.ts";
-import type { SandboxWishes } from "./permissions/sandbox-settings.ts";
+import type { RequestedSandbox } from "./permissions/sandbox-settings.ts";
 import { type SandboxSource, sandboxSource } from "./permissions/shells.ts";
 import { version } from "./version.ts";
 
@@ -36,7 +36,7 @@ export interface ProcessParts {
 }
 
 interface ProgramsOf {
-  readonly wishes: SandboxWishes;
+  readonly requested: RequestedSandbox;
   onWarning(message: string): void;
 }
 
@@ -138,17 +138,17 @@ const searchFor: ProcessParts["searchFor"] = async (settings, memory) => {
 
 /** Prepares programs for all sessions: hooks with the session's settings, MCP servers with those of their folder. */
 function sharedPrograms(shared: { sandboxes: SandboxSource; stateRoot: string; disk: Disk }) {
-  const wishesOf = new Map<string, SandboxWishes>();
+  const wishesOf = new Map<string, RequestedSandbox>();
   const { guard, stopGuard } = programGuard(shared.stateRoot);
-  const preparer = (workspace: readonly string[], { wishes, onWarning }: ProgramsOf): PrepareProgram =>
+  const preparer = (workspace: readonly string[], { requested, onWarning }: ProgramsOf): PrepareProgram =>
     programPreparer({
       ...shared,
       ...{ workspace, guard, onWarning },
-      settings: wishes.sandbox,
-      limits: wishes.limits,
+      settings: requested.sandbox,
+      limits: requested.limits,
     });
   const programs: ProcessParts["programs"] = (workspace, how) => {
-    for (const folder of workspace) wishesOf.set(folder, how.wishes);
+    for (const folder of workspace) wishesOf.set(folder, how.requested);
     return preparer(workspace, how);
   };
   /** Sessions share servers, so the server's folder decides whose settings apply. */
@@ -157,8 +157,8 @@ function sharedPrograms(shared: { sandboxes: SandboxSource; stateRoot: string; d
       .filter((root) => isInside(request.cwd, [root]))
       .sort(byLength)
       .at(-1);
-    const wishes = wishesOf.get(folder ?? "") ?? [...wishesOf.values()].at(-1) ?? { sandbox: {}, limits: {} };
-    return preparer([], { wishes, onWarning: () => undefined })(request);
+    const requested = wishesOf.get(folder ?? "") ?? [...wishesOf.values()].at(-1) ?? { sandbox: {}, limits: {} };
+    return preparer([], { requested, onWarning: () => undefined })(request);
   };
   return { programs, serverPrograms, stopGuard };
 }

@@ -8,9 +8,9 @@
 import { join, resolve } from "node:path";
 import { type Disk, nodeDisk } from "../lib/node/disk.ts";
 import { type Stamp, systemStamp } from "../lib/stamp.ts";
+import type { SharedLimits } from "../model/shared-limits.ts";
 import { realPathOf } from "../permissions/resolve-path.ts";
 import type { FileProvider } from "../protocol/session-fs.ts";
-import type { SharedLimits } from "../model/shared-limits.ts";
 import { snapshotRules } from "../session/compaction/condense.ts";
 import { Session } from "../session/session.ts";
 import { jsonlStore } from "../store/jsonl.ts";
@@ -19,13 +19,13 @@ import { builtinTools } from "../tools/builtin.ts";
 import type { Tool } from "../tools/tool.ts";
 import { stateRoot } from "./home.ts";
 import { type PastSessions, pastSessions } from "./knowledge/past-sessions.ts";
-import { type GithubService, type GithubWish, githubService } from "./models/identity.ts";
+import { type GithubRequest, type GithubService, githubService } from "./models/identity.ts";
 import { lastModelOf } from "./models/last-model.ts";
-import { type Models, models } from "./models/models.ts";
+import { models, type ProcessModels } from "./models/models.ts";
 import { processParts } from "./process-parts.ts";
 import type { SessionRequest } from "./session-request.ts";
 import type { Forked, ForkRequest } from "./sessions/fork-session.ts";
-import { type HandOver, handOver, openInTurn } from "./sessions/hand-over.ts";
+import { type HandOver, handOver, openWhenReleased } from "./sessions/hand-over.ts";
 import { movableStore } from "./sessions/movable-store.ts";
 import { requireFreeName } from "./sessions/select-session.ts";
 import { prepareSession } from "./setup/prepare.ts";
@@ -48,13 +48,13 @@ export interface RuntimeOptions {
   /** Limits of model requests that other processes share. */
   readonly sharedLimits?: SharedLimits;
   /** Set by programs that use GitHub identities and models. Without it GitHub is never contacted for them. */
-  readonly github?: GithubWish;
+  readonly github?: GithubRequest;
 }
 
 export interface Runtime {
   readonly home: string;
   readonly store: Store;
-  readonly models: Models;
+  readonly models: ProcessModels;
   /** The built-in tools, or their replacement. */
   readonly tools: readonly Tool[];
   /** GitHub identities and models, if a program wants them. */
@@ -94,7 +94,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     sharedLimits: options.sharedLimits,
   });
   const onToken = (token: string): void => shared.addSecret(token, "GitHub");
-  const github = githubService({ wish: options.github, environment, stamp, onToken });
+  const github = githubService({ request: options.github, environment, stamp, onToken });
 
   const parts = { environment, home, disk, stamp, models: known, tools, shared, store, past };
   const open = (log: SessionLog, request: SessionRequest, how: "create" | "resume"): Promise<Session> =>
@@ -112,7 +112,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       return open(log, request, "create");
     },
     async resumeSession(sessionId, request) {
-      const log = await openInTurn(sessionId, request.resume?.patienceMs ?? 0, { store, disk, stamp });
+      const log = await openWhenReleased(sessionId, request.resume?.patienceMs ?? 0, { store, disk, stamp });
       return open(log, request, "resume");
     },
     async forkSession(request) {

@@ -9,7 +9,7 @@ import type { HookPoint } from "../hooks/points.ts";
 import type { Json } from "../lib/json.ts";
 import type { GivenProviders, ModelCapabilities } from "../model/given-providers.ts";
 import type { SharedPurse } from "../model/shared-purse.ts";
-import type { ModelFetch } from "../model/wire/place.ts";
+import type { ModelFetch } from "../model/wire/endpoint.ts";
 import type { OpenSocket } from "../model/wire/transport/socket.ts";
 import type { Limits } from "../session/budget/budget.ts";
 import type { CompactionOptions } from "../session/compaction/compaction-options.ts";
@@ -67,7 +67,7 @@ interface ToolsRequest {
   readonly choice?: ToolChoice | undefined;
   readonly search?: { readonly enabled?: boolean; readonly threshold?: number } | undefined;
   /** Uses GitHub's MCP server if the session has a GitHub identity. */
-  readonly github?: GithubToolsWish | undefined;
+  readonly github?: GithubToolsRequest | undefined;
   /** Waits until each new MCP server is connected or has failed, because no later message could use its tools. */
   readonly waitForServers?: boolean | undefined;
   /** Tool output beyond this many bytes is written to a file. */
@@ -178,7 +178,7 @@ export interface MemoryRequest {
 }
 
 /** Selected GitHub tools, in the terms of the wire. */
-export interface GithubToolsWish {
+export interface GithubToolsRequest {
   readonly enableAllTools?: boolean | undefined;
   readonly additionalToolsets?: readonly string[] | undefined;
   readonly additionalTools?: readonly string[] | undefined;

@@ -35,7 +35,7 @@ export class Answers {
   /**
    * Handles every event. Never rejects and never waits. Answers that could not be delivered stay pending in the server.
    */
-  hear(event: SessionEvent): void {
+  onEvent(event: SessionEvent): void {
     const answer = this.#answerTo(event);
     answer?.catch(() => undefined); // the session or the connection is gone: the answer cannot be sent
   }

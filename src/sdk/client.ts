@@ -67,7 +67,7 @@ export class Client {
     const transport = await this.#open();
     const wire = new Wire(transport, {
       answer: (method, params) => this.#answer(method, params),
-      hear: (method, params) => this.#hear(method, params),
+      onNotification: (method, params) => this.#onNotification(method, params),
     });
     void transport.ended.then((why) => this.#over(new Error(why)));
     this.#live = { wire, transport };
@@ -225,10 +225,10 @@ export class Client {
     return session.answer(method, params as never);
   }
 
-  #hear(method: string, params: unknown): void {
+  #onNotification(method: string, params: unknown): void {
     if (method === "session.event") {
       const { sessionId, event } = params as { sessionId: string; event: SessionEvent };
-      this.#sessions.get(sessionId)?.hear(event);
+      this.#sessions.get(sessionId)?.onEvent(event);
     } else if (method === "session.lifecycle") {
       for (const listener of [...this.#lifecycle]) guarded(() => listener(params as Lifecycle));
     }

@@ -62,7 +62,7 @@ export type McpServer =
       readonly timeout?: number;
     };
 
-interface ProviderPlace {
+interface ProviderEndpoint {
   readonly type?: "openai" | "azure" | "anthropic";
   readonly wireApi?: "completions" | "responses";
   readonly baseUrl: string;
@@ -75,14 +75,14 @@ interface ProviderPlace {
 }
 
 /** One model provider for the whole session. */
-export interface Provider extends ProviderPlace {
+export interface Provider extends ProviderEndpoint {
   readonly modelId?: string;
   readonly wireModel?: string;
   readonly maxPromptTokens?: number;
   readonly maxOutputTokens?: number;
 }
 
-export interface NamedProvider extends ProviderPlace {
+export interface NamedProvider extends ProviderEndpoint {
   readonly name: string;
 }
 

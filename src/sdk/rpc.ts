@@ -93,6 +93,8 @@ export interface SessionRpc {
 export interface ServerRpc {
   ping: Method<{ message?: string }, { message: string; timestamp: string; protocolVersion: number }>;
   "models.list": Method<None, { models: readonly { id: string; name: string }[] }>;
+  "providerKeys.list": Method<None, { providers: readonly { id: string; name: string; hasKey: boolean }[] }>;
+  "providerKeys.set": Method<{ provider: string; apiKey: string }, { model: string }>;
   "tools.list": Method<None, { tools: readonly { name: string; description: string }[] }>;
   "sessions.fork": Method<{ sessionId: string; toEventId?: string; name?: string }, { sessionId: string }>;
   "sessions.list": Method<None, { sessions: readonly { sessionId: string; summary?: string }[] }>;

@@ -247,10 +247,10 @@ export class ClientSession {
   readonly #waiters = new Set<(why: Error) => void>();
 
   /** For the client: an event arrived. */
-  hear(event: SessionEvent): void {
+  onEvent(event: SessionEvent): void {
     this.agents.apply(event);
     for (const listener of [...this.#listeners]) guarded(() => listener(event));
-    this.#answers.hear(event);
+    this.#answers.onEvent(event);
   }
 
   /** For the client: handles a request to this session's program. */

@@ -23,8 +23,8 @@ export function toWire(config: SessionConfig & ResumeConfig): Record<string, unk
     ...(tools && { tools: tools.map(({ run: _run, ...tool }) => tool) }),
     ...(commands && { commands: commands.map(({ name, description = "" }) => ({ name, description })) }),
     ...(systemMessage && { systemMessage: systemOnWire(systemMessage) }),
-    ...(provider && { provider: placeOnWire(provider) }),
-    ...(providers && { providers: providers.map(placeOnWire) }),
+    ...(provider && { provider: providerOnWire(provider) }),
+    ...(providers && { providers: providers.map(providerOnWire) }),
     toolFilterPrecedence: "excluded",
     envValueMode: "direct",
     includeSubAgentStreamingEvents: true,
@@ -38,8 +38,8 @@ export function toWire(config: SessionConfig & ResumeConfig): Record<string, unk
   };
 }
 
-function placeOnWire<P extends { readonly bearerTokenProvider?: unknown }>(place: P): Record<string, unknown> {
-  const { bearerTokenProvider, ...rest } = place;
+function providerOnWire<P extends { readonly bearerTokenProvider?: unknown }>(provider: P): Record<string, unknown> {
+  const { bearerTokenProvider, ...rest } = provider;
   return { ...rest, ...(bearerTokenProvider !== undefined && { hasBearerTokenProvider: true }) };
 }
 

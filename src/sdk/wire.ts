@@ -4,7 +4,7 @@ import type { Transport } from "./transport.ts";
 
 export interface WireHandlers {
   answer(method: string, params: unknown): Promise<unknown>;
-  hear(method: string, params: unknown): void;
+  onNotification(method: string, params: unknown): void;
 }
 
 /** Limits for messages of a server. */
@@ -21,7 +21,7 @@ export class Wire {
     this.#peer = new Peer({
       send: (message) => void output.write(encodeFrame(message)),
       handle: (method, params) => handlers.answer(method, params),
-      onNotification: (method, params) => handlers.hear(method, params),
+      onNotification: (method, params) => handlers.onNotification(method, params),
     });
     const reader = new FrameReader(limits);
     input.on("data", (chunk: Uint8Array) => {

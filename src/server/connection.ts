@@ -106,7 +106,7 @@ export class Connection {
     });
     this.#peer = new Peer({
       send: (message) => this.#write("result" in message ? encodeAnswer({ ...message }) : encodeFrame(message)),
-      handle: (method, params, signal) => options.handle(this, method, params, signal),
+      handle: (method, params, { signal }) => options.handle(this, method, params, signal),
     });
     if (!this.isAdmitted) {
       // After this process was suspended, data that arrived in time is read first.

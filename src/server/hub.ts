@@ -13,7 +13,7 @@ import { withModelOptions } from "./model-tunnel/model-options.ts";
 import { ModelTunnel } from "./model-tunnel/model-tunnel.ts";
 import { described, lifecycleMetadata } from "./sessions/described.ts";
 import { LiveSession, type LiveSessionOptions } from "./sessions/live-session.ts";
-import { type KeptPlace, SessionKeeper } from "./sessions/session-keeper.ts";
+import { type ClientStorage, SessionKeeper } from "./sessions/session-keeper.ts";
 import {
   type CreateParams,
   clientProfile,
@@ -25,6 +25,7 @@ import {
   traceOf,
 } from "./sessions/session-options.ts";
 import { warnWithoutEffect } from "./sessions/unused-options.ts";
+import { UnusedSessions } from "./sessions/unused-sessions.ts";
 
 export interface HubOptions extends Pick<LiveSessionOptions, "beforeClose"> {
   readonly runtime: Runtime;
@@ -39,9 +40,6 @@ export interface HubOptions extends Pick<LiveSessionOptions, "beforeClose"> {
 
 type LifecycleType = "session.created" | "session.updated" | "session.deleted";
 
-/** How long a session without clients stays in memory, so that they can return. */
-const DETACHED_MS = 30 * 60_000;
-const LOOK_MS = 500;
 /** How long another process may take to release a session that it does not use. */
 const PATIENCE_MS = 5_000;
 
@@ -58,11 +56,14 @@ export class Hub {
   readonly #live = new Map<string, LiveSession>();
   readonly #opening = new Map<string, Promise<LiveSession>>();
   readonly launcher = new ExtensionLauncher();
-  #look: NodeJS.Timeout | undefined;
+  readonly #unused: UnusedSessions;
   #isClosing = false;
 
   constructor(options: HubOptions) {
     this.#options = options;
+    const { idleMs, runtime } = options;
+    const close = (live: LiveSession): Promise<void> => this.#close(live);
+    this.#unused = new UnusedSessions({ handOver: runtime.handOver, live: this.#live, idleMs, close });
   }
 
   connect(connection: Connection): void {
@@ -75,6 +76,7 @@ export class Hub {
     this.tunnel.forget(connection);
     this.launcher.forget(connection);
     for (const live of this.#live.values()) live.leave(connection);
+    this.#unused.look();
     if (this.keeper.forget(connection)) void this.#closeUnkept();
   }
 
@@ -207,6 +209,7 @@ export class Hub {
     live.reopening = live.reopen(() => this.#options.runtime.resumeSession(live.id, request));
     await live.reopening.finally(() => {
       live.reopening = undefined;
+      this.#unused.look();
     });
   }
 
@@ -215,8 +218,9 @@ export class Hub {
     const live = this.#live.get(sessionId);
     if (!live) return;
     const isLast = !connection.extension && live.clients.attached.every((one) => one === connection);
-    if (isLast) await this.#close(live);
-    else live.leave(connection);
+    if (isLast) return this.#close(live);
+    live.leave(connection);
+    this.#unused.look();
   }
 
   /** Stops work and cancels pending requests. The session can be resumed. */
@@ -254,21 +258,21 @@ export class Hub {
   /** Closes every session. No session can be opened afterwards. */
   async close(): Promise<void> {
     this.#isClosing = true;
-    clearInterval(this.#look);
+    this.#unused.close();
     await Promise.allSettled(this.#opening.values());
     await this.#closeAll();
   }
 
   /** Stores the sessions of this server with a client. Throws if a session is open already. */
-  async keepWith(connection: Connection, place: KeptPlace): Promise<void> {
+  async keepWith(connection: Connection, storage: ClientStorage): Promise<void> {
     if (this.#live.size > 0 || this.#opening.size > 0) {
       throw new TroupeError(
         "usage",
         "Sessions are already open. A client that stores sessions must register before the first one opens.",
       );
     }
-    this.keeper.hold(connection, place);
-    await this.#options.runtime.keepSessionsWith(this.keeper.provider(place));
+    this.keeper.hold(connection, storage);
+    await this.#options.runtime.keepSessionsWith(this.keeper.provider(storage));
   }
 
   /** Closes sessions whose storage client disconnected. */
@@ -322,7 +326,7 @@ export class Hub {
       return await opening;
     } finally {
       this.#opening.delete(sessionId);
-      this.#watch();
+      this.#unused.look();
     }
   }
 
@@ -344,6 +348,7 @@ export class Hub {
 
   async #close(live: LiveSession, reason?: CloseReason): Promise<void> {
     this.#live.delete(live.id);
+    this.#unused.look();
     await live.close({ leavesPending: true, ...reason });
     this.tunnel.release(live.id);
   }
@@ -354,40 +359,6 @@ export class Hub {
     const frame = encodeFrame({ jsonrpc: "2.0", method: "session.lifecycle", params });
     for (const connection of this.#connections)
       if (connection.isAdmitted) connection.hint(frame, { mustArrive: type !== "session.updated" });
-  }
-
-  /** Starts the timer that closes unused sessions, while there are sessions. */
-  #watch(): void {
-    if (this.#look !== undefined || this.#isClosing) return;
-    this.#look = setInterval(() => this.#closeUnused(), LOOK_MS);
-    this.#look.unref();
-  }
-
-  #isAskedFor(live: LiveSession): boolean {
-    if (live.isParked || live.reopening) return false;
-    return this.#options.runtime.handOver.isAskedFor(live.session.history.log);
-  }
-
-  /** Hands an idle session over to another process. A busy one stays. */
-  async #letGo(live: LiveSession): Promise<void> {
-    const { handOver } = this.#options.runtime;
-    const { log } = live.session.history;
-    if (live.isBusy) return handOver.refuse(log);
-    await live.park();
-    await handOver.answered(log);
-  }
-
-  #closeUnused(): void {
-    const now = performance.now();
-    for (const live of [...this.#live.values()]) {
-      const isAttached = live.clients.attached.length > 0;
-      const limit = this.#options.idleMs ?? (isAttached ? Number.POSITIVE_INFINITY : DETACHED_MS);
-      if (now - live.touchedAt > limit && !live.isBusy) void this.#close(live);
-      else if (this.#isAskedFor(live)) void this.#letGo(live);
-    }
-    if (this.#live.size > 0) return;
-    clearInterval(this.#look);
-    this.#look = undefined;
   }
 }
 

@@ -1,5 +1,5 @@
 import { validCut } from "../context/compact-cut.ts";
-import { addSayings, beginning, noSayings, type Sayings } from "../context/compact-message.ts";
+import { addSayings, beginning, noSayings, type UserMessages } from "../context/compact-message.ts";
 import { defined } from "../lib/defined.ts";
 import type { Attachment, EventData, SessionEvent } from "../protocol/event.ts";
 import type { AssistantMessage, Message, Reasoning, ToolCall, ToolMessage } from "../protocol/message.ts";
@@ -39,7 +39,7 @@ export interface OpenCall {
 export interface ConversationState {
   readonly entries: readonly Entry[];
   readonly open: readonly OpenCall[];
-  readonly said: Sayings;
+  readonly said: UserMessages;
   readonly openTurn?: string;
   readonly isTurnGone: boolean;
   readonly system?: string;
@@ -53,7 +53,7 @@ export class Conversation {
   #entries: Entry[] = [];
   readonly #open = new Map<string, OpenCall>();
   /** Users' messages that compactions removed. */
-  #said: Sayings = noSayings;
+  #said: UserMessages = noSayings;
   #version = 0;
   #epoch = 0;
   #openTurn: string | undefined;
@@ -238,26 +238,26 @@ export class Conversation {
         : -1;
     const asked = this.#entries.findLastIndex((entry) => orderOf(message.toolCallId, entry) >= 0);
     const order = orderOf(message.toolCallId);
-    let place = asked + 1;
-    for (let next = this.#entries[place]?.message; next?.role === "tool"; next = this.#entries[place]?.message) {
+    let index = asked + 1;
+    for (let next = this.#entries[index]?.message; next?.role === "tool"; next = this.#entries[index]?.message) {
       if (orderOf(next.toolCallId) > order) break;
-      place++;
+      index++;
     }
-    if (place < this.#entries.length) this.#version++;
-    this.#entries.splice(place, 0, { message, assets });
+    if (index < this.#entries.length) this.#version++;
+    this.#entries.splice(index, 0, { message, assets });
   }
 
   /** Replaces the arguments of a call by those it ran with, so that the result matches them. */
   #changeCall({ toolCallId, arguments: given }: EventData<"troupe.call_changed">): void {
     const asks = ({ message }: Entry): boolean =>
       message.role === "assistant" && message.calls.some((call) => call.toolCallId === toolCallId);
-    const place = this.#entries.findLastIndex(asks);
-    const entry = this.#entries[place];
+    const index = this.#entries.findLastIndex(asks);
+    const entry = this.#entries[index];
     if (entry?.message.role !== "assistant") return;
     const calls = entry.message.calls.map((call) =>
       call.toolCallId === toolCallId ? { ...call, arguments: given } : call,
     );
-    this.#entries[place] = { ...entry, message: { ...entry.message, calls } };
+    this.#entries[index] = { ...entry, message: { ...entry.message, calls } };
     this.#version++;
   }
 

@@ -249,10 +249,10 @@ export class EventLog {
     const meant = this.#lost.find(isMeant);
     if (!meant) return false;
     this.#lost.splice(this.#lost.indexOf(meant), 1);
-    const place = this.#events.lastIndexOf(meant);
-    this.#events.splice(place, 1);
+    const index = this.#events.lastIndexOf(meant);
+    this.#events.splice(index, 1);
     for (const list of this.#collecting) if (list.includes(meant)) list.splice(list.lastIndexOf(meant), 1);
-    const follower = this.#events[place];
+    const follower = this.#events[index];
     if (follower) follower.parentId = meant.parentId;
     else this.#lastId = meant.parentId;
     return true;

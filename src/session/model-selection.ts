@@ -13,8 +13,8 @@ export interface ModelSelection {
   readonly reasoningEffort: ReasoningEffort | undefined;
   readonly reasoningSummary: ReasoningSummary | undefined;
   /**
-   * Called before a message is accepted: looks again for a model that was unavailable when the session started. Never
-   * rejects.
+   * Called before a message is accepted: looks again for a model that was unavailable when the session started, or
+   * whose provider has a new key. Never rejects.
    */
   ready(): Promise<void>;
   /** Returns all available models. */

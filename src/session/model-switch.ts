@@ -15,9 +15,9 @@ export class ModelSwitch {
 
   async offer(
     error: ModelError,
-    place: { modelSelection: ModelSelection | undefined; broker: Broker; signal: AbortSignal },
+    ports: { modelSelection: ModelSelection | undefined; broker: Broker; signal: AbortSignal },
   ): Promise<boolean> {
-    const { modelSelection, broker, signal } = place;
+    const { modelSelection, broker, signal } = ports;
     const instead = modelSelection?.insteadOf(error);
     if (!modelSelection || instead === undefined) return false;
     if (!this.#isAlways) {

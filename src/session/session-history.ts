@@ -8,7 +8,7 @@ import type { EventLog, EventPast, Listener } from "./event-log.ts";
 import { modelName } from "./model-selection.ts";
 import type { SessionRewinds } from "./rewind/session-rewinds.ts";
 import type { SessionOptions } from "./session-options.ts";
-import { resumeData, type SessionFacts, startData, summarise } from "./summary.ts";
+import { resumeData, type SessionFacts, startData, summaryOfFacts } from "./summary.ts";
 import { RunTotals } from "./turn/run-totals.ts";
 import { SessionPreamble } from "./turn/session-preamble.ts";
 
@@ -184,7 +184,7 @@ export class SessionHistory {
     const before = this.#summaryWrite;
     const write = (async () => {
       await before?.catch(() => undefined);
-      await this.log.writeSummary(summarise(this.facts()));
+      await this.log.writeSummary(summaryOfFacts(this.facts()));
     })();
     this.#summaryWrite = write;
     await write;

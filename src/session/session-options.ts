@@ -55,7 +55,7 @@ interface Extension {
 
 /** The programs that may join the session as clients. */
 export interface ExtensionPort {
-  readonly place: string;
+  readonly locationKey: string;
   find(how?: { readonly again: true }): Promise<readonly Extension[]>;
   isDisabled(id: string): boolean;
   start(extension: Extension, profile: ExtensionProfile | undefined): Promise<ExtensionProgram>;
@@ -107,6 +107,8 @@ export interface WorkspaceServices {
   /** Returns all configured MCP servers. Unused ones have the status `disabled`. */
   serverSummaries(): EventData<"session.mcp_servers_loaded">["servers"];
   readonly servers: CommandPorts["servers"];
+  /** Absent without MCP servers. */
+  readonly signIn?: CommandPorts["signIn"];
   /** The available main agents, the current one, and how to choose. */
   readonly agents?: NonNullable<CommandPorts["agents"]>;
   /** The GitHub identity, for programs that ask. */

@@ -6,7 +6,7 @@ import type { Policy } from "../permissions/policy.ts";
 import type { WorkingDirectory } from "../protocol/event.ts";
 import type { TaskLimits } from "../tasks/ports.ts";
 import type { Registry } from "../tasks/registry.ts";
-import type { TaskRequest } from "../tools/agents/tasks.ts";
+import type { TaskRequest } from "../tools/agents/task-port.ts";
 import type { ToolPorts } from "../tools/tool.ts";
 import type { AgentPool } from "./agents/agent-pool.ts";
 import { startAgent } from "./agents/start-agent.ts";

@@ -31,10 +31,10 @@ import {
   workspacePort,
 } from "./session-ports.ts";
 import { shutdownData } from "./summary.ts";
-import { type SessionHooks, sessionHooks } from "./turn/hooked-calls.ts";
-import { inTurn } from "./turn/in-turn.ts";
+import { bindSessionHooks, type SessionHooks } from "./turn/hooked-calls.ts";
 import { MessageQueue } from "./turn/message-queue.ts";
 import { PendingMessages, type SendOptions } from "./turn/pending-messages.ts";
+import { runAll } from "./turn/run-all.ts";
 import { type Outcome, TurnRunner } from "./turn/turn-runner.ts";
 
 export type { CloseReason, Outcome, SendOptions, SessionOptions };
@@ -112,18 +112,18 @@ export class Session {
     this.#modes = new ModeState({ events: log.events, mode, onMode, emit: this.#emit });
     this.#broker = newBroker(this.#log, options, { emit: this.#emit, agentMode: () => this.#modes.current });
     const hooks = options.hooks?.(this.#emit);
-    const ownHooks = hooks && sessionHooks(hooks, { sessionId: this.id, cwd: options.cwd });
+    const ownHooks = hooks && bindSessionHooks(hooks, { sessionId: this.id, cwd: options.cwd });
     const { policy, grants, refuses } = options;
     this.permissions = { policy, grants, refuses, hooks: ownHooks };
     this.#pool = options.agentPool && this.#newPool(options.agentPool, hooks);
     this.#runner = this.#newRunner(ownHooks);
     this.#queue = new MessageQueue({
-      ...{ sessionId: this.id, options, inbox: this.#pending, answering: this.#runner, emit: this.#emit },
+      ...{ sessionId: this.id, options, pending: this.#pending, runner: this.#runner, emit: this.#emit },
       ...{ modes: this.#modes, closed: this.#end.signal, areAgentsBusy: () => this.#pool?.isBusy ?? false },
     });
     this.#rewinds = new SessionRewinds({
-      ...{ options, log: this.#log, emit: this.#emit, conversation: this.#conversation, inbox: this.#pending },
-      ...{ agentPool: this.#pool, working: this.#queue, modes: this.#modes },
+      ...{ options, log: this.#log, emit: this.#emit, conversation: this.#conversation, pending: this.#pending },
+      ...{ agentPool: this.#pool, queue: this.#queue, modes: this.#modes },
       refold: () => this.#refold(),
       writeSummary: () => this.history.writeSummary(),
     });
@@ -193,7 +193,7 @@ export class Session {
     this.#queue.wake();
     await this.#queue.whenIdle();
     // Each step runs even if earlier ones fail; the log is released last.
-    await inTurn([
+    await runAll([
       () => this.#pool?.close(),
       () => this.#options.compactions?.close(),
       () => this.#options.onEnd?.(),
@@ -252,7 +252,7 @@ export class Session {
       history: new History(this.#conversation, options.log),
       preamble: this.history.preamble,
       budget: this.history.budget,
-      inbox: this.#pending,
+      pending: this.#pending,
       broker: this.#broker,
       hooks,
       agentPool: portsNaming(),

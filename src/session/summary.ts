@@ -18,7 +18,7 @@ export interface SessionFacts {
   readonly detachedFrom: string | undefined;
 }
 
-export function summarise(facts: SessionFacts): SessionSummary {
+export function summaryOfFacts(facts: SessionFacts): SessionSummary {
   const { sessionId, context, model, name, title, startedAt, now, budget, detachedFrom } = facts;
   const { cwd, gitRoot, repository, branch } = context;
   return {

@@ -116,11 +116,11 @@ async function forkSnapshot(
   if (!loaded || loaded.count !== fork.events.count || loaded.damage.length + loaded.removed.length > 0) return;
   const chain = new ForkedChain(fork.events, folders);
   const copied = loaded.events.flatMap((event) => chain.next(event) ?? []);
-  const place = { offset: end.length, lines: end.last.seq, last: end.last, afterDamage: false };
+  const position = { offset: end.length, lines: end.last.seq, last: end.last, afterDamage: false };
   const added = chained(fork.events.added, copied.at(-1)?.id ?? null);
   const snapshot = { events: [...copied, ...added], removed: [], count: end.last.seq, damage: [] };
   const before = { length: end.length, checksum: end.checksum };
-  await writeSnapshot(disk, to, { snapshot, rules: rules.version, place, before });
+  await writeSnapshot(disk, to, { snapshot, rules: rules.version, position, before });
 }
 
 interface Copying extends ForkCopy {

@@ -7,10 +7,15 @@
  * an old observation finds another token and withdraws. A claim whose process died is succeeded the same way.
  *
  * A pid is meaningful only inside its pid namespace, on one boot of one machine. For holders elsewhere (another
- * container or machine) the modification time of the lock file decides. The holder renews it every `BEAT_MS`; after
- * `SILENCE_MS` without renewal the holder counts as dead. Times are compared with those of a file that this process
- * wrote, so only the file system's clock matters. A holder that was suspended for long must call `isOurs` before it
- * writes.
+ * container or machine) the modification time of the lock file decides. A holder that can watch its folder renews the
+ * lock when another process tries to take it, and needs no timer (`renewed: "on request"`). It counts as dead if it
+ * does not answer within `ANSWER_MS`. Other holders renew it every `BEAT_MS` (`renewed: true`) and count as dead after
+ * `SILENCE_MS`. Times are compared with those of a file that this process wrote, so only the file system's clock matters.
+ *
+ * A holder may be too slow to answer. It must call `isOurs` before it writes, which checks when the last check is too
+ * old. The check renews the lock, then deletes a claim on it. A successor publishes its claim, then looks for a
+ * renewal, then renames the claim. So either the successor sees the renewal, or its rename fails, or the holder finds
+ * another token in the lock: never do both write. Decision 29 in docs/decisions has the reasons.
  */
 import { readFile, stat } from "node:fs/promises";
 import { hostname } from "node:os";
@@ -18,6 +23,7 @@ import { join } from "node:path";
 import { isObject, parseJson } from "../lib/json.ts";
 import type { Disk } from "../lib/node/disk.ts";
 import { bootId, isSameProcess, pidNamespace, startTime } from "../lib/node/process-identity.ts";
+import { type FolderWatch, watchFolder } from "../lib/node/watch-folder.ts";
 import { errorCode } from "./storage-error.ts";
 
 export type LockResult =
@@ -44,24 +50,34 @@ export interface LockOptions {
   readonly pid: number;
   /** Unique across all processes and time. A retry after a failure must use the same token. */
   readonly token: string;
-  /** The renewal interval. */
+  /** The renewal interval of a lock that is renewed by a timer. */
   readonly beatMs?: number;
+  /** How long a holder elsewhere may take to answer. */
+  readonly answerMs?: number;
+  /** Watches the folder. Returns undefined where this is not possible. */
+  readonly watch?: typeof watchFolder;
 }
 
 /** The renewal interval, and the time without renewal after which a holder counts as dead. */
 const BEAT_MS = 5_000;
 const SILENCE_MS = 20_000;
+/** The time after which a holder that renews on request counts as dead. It must check its lock more often than that. */
+const ANSWER_MS = 6_000;
+const LOOK_MS = 50;
+/** A session elsewhere that wrote nothing for this long is listed as left. Opening it asks its holder. */
+const LISTED_MS = 60 * 60_000;
 
 export async function takeLock(options: LockOptions): Promise<LockResult> {
   const path = join(options.directory, LOCK_FILE);
   const temporary = `${path}.${options.token}.tmp`;
+  const keeper = new LockKeeper(options, path);
   const mine = {
     pid: options.pid,
     started: (await startTime(options.pid)) ?? "",
     host: hostname(),
     boot: bootId(),
     pids: pidNamespace(),
-    renewed: true,
+    renewed: keeper.isWatching ? ON_REQUEST : true,
     token: options.token,
   };
   const content = Buffer.from(`${JSON.stringify(mine)}\n`);
@@ -72,11 +88,12 @@ export async function takeLock(options: LockOptions): Promise<LockResult> {
       await writePlain(options.disk, temporary, content);
     });
     for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
-      const { disk, token, beatMs = BEAT_MS } = options;
-      const result = await attemptLock({ disk, path, temporary, content, token, beatMs });
+      const { disk, token, answerMs = ANSWER_MS } = options;
+      const result = await attemptLock({ disk, path, temporary, content, token, answerMs, keeper });
       if (result) return result;
     }
   } finally {
+    keeper.stopUnlessTaken();
     await options.disk.unlink(temporary).catch(() => undefined);
   }
   const advice = "Other processes are trying to lock it too. Try again.";
@@ -86,11 +103,11 @@ export async function takeLock(options: LockOptions): Promise<LockResult> {
 
 /** Deletes temporary files of processes that were killed while they took the lock. The caller must hold the lock. */
 export async function sweepLocks(directory: string, names: readonly string[], disk: Disk): Promise<void> {
-  for (const name of names.filter((candidate) => /^lock\.[\w-]+\.tmp$/.test(candidate))) {
+  for (const name of names.filter((candidate) => TEMPORARY.test(candidate))) {
     const path = join(directory, name);
     const holder = await readHolder(path).catch(() => undefined);
     if (!holder) continue;
-    const isHere = holder.unreadableSince === undefined && placeOf(holder) === "here";
+    const isHere = holder.unreadableSince === undefined && holderLocation(holder) === "here";
     const since = holder.renewedAt ?? holder.unreadableSince ?? Date.now();
     const isGone = isHere ? !(await isSameProcess(holder.pid, holder.started)) : Date.now() - since > SILENCE_MS;
     if (isGone) await disk.unlink(path).catch(() => undefined);
@@ -98,6 +115,9 @@ export async function sweepLocks(directory: string, names: readonly string[], di
 }
 
 export const LOCK_FILE = "lock";
+const ON_REQUEST = "on request";
+/** The file that a process writes first to take the lock. A holder that watches its folder renews the lock then. */
+const TEMPORARY = /^lock\.[\w-]+\.tmp$/;
 const MAX_ATTEMPTS = 50;
 /** Grace period for an incomplete lock file. Without hard links, a lock is visible briefly before its content is. */
 const UNREADABLE_GRACE_MS = 2000;
@@ -108,7 +128,8 @@ interface Attempt {
   temporary: string;
   content: Buffer;
   token: string;
-  beatMs: number;
+  answerMs: number;
+  keeper: LockKeeper;
 }
 
 interface Holder {
@@ -121,6 +142,8 @@ interface Holder {
   readonly token: string;
   /** Time of the last renewal by the file system's clock. `undefined` for a lock that is never renewed. */
   readonly renewedAt?: number;
+  /** It is renewed when another process tries to take it. */
+  readonly isAnswering: boolean;
   /** Set when the file's content is not a valid lock. */
   readonly unreadableSince?: number;
 }
@@ -128,20 +151,48 @@ interface Holder {
 /** Returns `undefined` when the state changed in the meantime and the caller should retry. */
 async function attemptLock(attempt: Attempt): Promise<LockResult | undefined> {
   const { path, token } = attempt;
-  if (await publish(attempt, path)) return taken(attempt);
+  if (await publish(attempt, path)) return attempt.keeper.taken();
   const holders = await readHolders(path);
-  if (holders[0]?.token === token) return taken(attempt);
+  if (holders[0]?.token === token) return attempt.keeper.taken();
   // Skips a claim of our own that an earlier failed attempt left.
   const dead = holders.filter((holder) => holder.token !== token);
   const last = dead.at(-1);
   if (!last) return undefined;
-  const advice = await whyHeld(last, attempt);
+  // A claim is never renewed, so its age decides.
+  const isAsked = dead.length === 1 && last.isAnswering && holderLocation(last) === "elsewhere";
+  const advice = isAsked ? await answerOf(last, attempt) : await whyHeld(last, attempt);
+  if (advice === "changed") return undefined;
   if (advice !== undefined) return { kind: "held", by: { pid: last.pid, host: last.host, advice } };
-  return (await succeed(attempt, dead)) ? taken(attempt) : undefined;
+  return (await succeed(attempt, dead, isAsked)) ? attempt.keeper.taken() : undefined;
 }
 
-/** Replaces the dead holders. Returns false if another process was faster. */
-async function succeed(attempt: Attempt, dead: readonly Holder[]): Promise<boolean> {
+/**
+ * Waits for the holder to renew its lock. The file that this process wrote to take the lock is the request. Returns
+ * advice if the holder is alive, "changed" if there is another holder, and `undefined` if it did not answer.
+ */
+async function answerOf(holder: Holder, { path, temporary, answerMs }: Attempt): Promise<string | undefined> {
+  const askedAt = (await stat(temporary)).mtimeMs;
+  const end = performance.now() + answerMs;
+  while (performance.now() < end) {
+    const now = await readHolder(path);
+    if (now?.token !== holder.token) return "changed";
+    if (isRenewed(now, holder, askedAt)) return "It runs in another container or on another machine: end it there.";
+    await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
+  }
+  return undefined;
+}
+
+/** A time that is far ahead of the request is no renewal: the clock was set back. */
+function isRenewed(now: Holder, before: Holder, askedAt: number): boolean {
+  const { renewedAt = 0 } = now;
+  return renewedAt !== before.renewedAt || (renewedAt >= askedAt && renewedAt < askedAt + SILENCE_MS);
+}
+
+/**
+ * Replaces the dead holders. Returns false if another process was faster, or if the holder turned out to be alive.
+ * `isAsked`: the holder was asked and did not answer.
+ */
+async function succeed(attempt: Attempt, dead: readonly Holder[], isAsked: boolean): Promise<boolean> {
   const { disk, path, token } = attempt;
   const claims = dead.map((holder) => claimPath(path, holder));
   const claim = claims.pop() ?? path;
@@ -150,11 +201,15 @@ async function succeed(attempt: Attempt, dead: readonly Holder[]): Promise<boole
     const now = (await readHolders(path)).map((holder) => holder.token);
     const isUnchanged = now.join() === [...dead.map((holder) => holder.token), token].join();
     const last = (await readHolders(path)).at(-2); // it may have been renewed in the meantime
-    if (!isUnchanged || (last && (await whyHeld(last, attempt)) !== undefined)) {
-      await disk.unlink(claim);
+    const isAlive = isAsked
+      ? last?.renewedAt !== dead.at(-1)?.renewedAt
+      : last !== undefined && (await whyHeld(last, attempt)) !== undefined;
+    if (!isUnchanged || isAlive) {
+      await disk.unlink(claim).catch(ignoreMissing);
       return false;
     }
-    await disk.rename(claim, path);
+    const isMoved = await disk.rename(claim, path).then(() => true, ignoreMissing);
+    if (!isMoved) return false; // the holder is alive and deleted the claim
   } catch (error) {
     // A leftover claim would block all other processes while this process lives.
     await disk.unlink(claim).catch(() => undefined);
@@ -164,35 +219,86 @@ async function succeed(attempt: Attempt, dead: readonly Holder[]): Promise<boole
   return true;
 }
 
-function taken({ disk, path, token, beatMs }: Attempt): LockResult {
-  const isInPlace = async (): Promise<boolean> => (await readHolder(path))?.token === token;
-  let seenAt = Date.now();
-  let isLost = false;
-  const beat = async (): Promise<void> => {
-    if (!(await isInPlace())) return;
-    await disk.touch(path);
-    seenAt = Date.now();
-  };
-  const timer = setInterval(() => void beat().catch(() => undefined), beatMs); // a failing disk shows at the next write
-  timer.unref();
-  return {
-    kind: "taken",
-    async isOurs() {
-      if (isLost) return false;
-      // Uses the wall clock, which continues while the machine sleeps.
-      if (Math.abs(Date.now() - seenAt) < SILENCE_MS / 2) return true;
-      isLost = !(await isInPlace());
-      if (!isLost) await beat();
-      return !isLost;
-    },
-    async release() {
-      clearInterval(timer);
-      if (await isInPlace()) await disk.unlink(path);
-    },
-  };
+/** Resolves false if the file is missing. */
+function ignoreMissing(error: unknown): false {
+  if (errorCode(error) === "ENOENT") return false;
+  throw error;
 }
 
-const claimPath = (path: string, dead: Holder): string => `${path}.after-${dead.token}`;
+/** Renews the lock of this process: on request where the folder can be watched, else by a timer. */
+class LockKeeper {
+  readonly #options: LockOptions;
+  readonly #path: string;
+  readonly #watch: FolderWatch | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  #checkedAt = 0;
+  #isTaken = false;
+  #isLost = false;
+
+  constructor(options: LockOptions, path: string) {
+    this.#options = options;
+    this.#path = path;
+    const own = `${LOCK_FILE}.${options.token}.tmp`;
+    const asked = (name: string): void => {
+      if (this.#isTaken && name !== own && TEMPORARY.test(name)) this.#renewSoon();
+    };
+    this.#watch = (options.watch ?? watchFolder)(options.directory, asked, () => this.#startTimer());
+  }
+
+  get isWatching(): boolean {
+    return this.#watch !== undefined;
+  }
+
+  stopUnlessTaken(): void {
+    if (!this.#isTaken) this.#watch?.close();
+  }
+
+  taken(): LockResult {
+    this.#isTaken = true;
+    this.#checkedAt = Date.now();
+    if (!this.#watch) this.#startTimer();
+    return { kind: "taken", isOurs: () => this.#isOurs(), release: () => this.#release() };
+  }
+
+  #startTimer(): void {
+    if (!this.#isTaken) return;
+    this.#timer ??= setInterval(() => this.#renewSoon(), this.#options.beatMs ?? BEAT_MS).unref();
+  }
+
+  #renewSoon(): void {
+    void this.#check().catch(() => undefined); // a failing disk shows at the next write
+  }
+
+  async #isInPlace(): Promise<boolean> {
+    return (await readHolder(this.#path))?.token === this.#options.token;
+  }
+
+  /** Renews the lock, withdraws it from a successor, and finds out whether it is lost. The order matters: see above. */
+  async #check(): Promise<void> {
+    if (this.#isLost) return;
+    const { disk, token } = this.#options;
+    const from = Date.now();
+    await disk.touch(this.#path).catch(ignoreMissing);
+    await disk.unlink(claimPath(this.#path, { token })).catch(ignoreMissing);
+    this.#isLost = !(await this.#isInPlace());
+    this.#checkedAt = from;
+  }
+
+  async #isOurs(): Promise<boolean> {
+    // Uses the wall clock, which continues while the machine sleeps.
+    const limit = this.#watch ? (this.#options.answerMs ?? ANSWER_MS) / 3 : SILENCE_MS / 2;
+    if (Math.abs(Date.now() - this.#checkedAt) >= limit) await this.#check();
+    return !this.#isLost;
+  }
+
+  async #release(): Promise<void> {
+    clearInterval(this.#timer);
+    this.#watch?.close();
+    if (await this.#isInPlace()) await this.#options.disk.unlink(this.#path);
+  }
+}
+
+const claimPath = (path: string, dead: Pick<Holder, "token">): string => `${path}.after-${dead.token}`;
 
 /** Publishes the complete lock as `target`. Returns false if the file exists. */
 async function publish({ disk, temporary, content }: Attempt, target: string): Promise<boolean> {
@@ -235,7 +341,8 @@ async function readHolder(path: string): Promise<Holder | undefined> {
     const { ino, mtimeMs } = await stat(path);
     const unnamed = `${ino}-${Math.trunc(mtimeMs)}`;
     if (!isObject(value) || typeof value.pid !== "number") {
-      return { pid: 0, started: "", host: hostname(), boot: "", pids: "", token: unnamed, unreadableSince: mtimeMs };
+      const unknown = { pid: 0, started: "", host: hostname(), boot: "", pids: "", isAnswering: false };
+      return { ...unknown, token: unnamed, unreadableSince: mtimeMs };
     }
     const text = (member: unknown, otherwise: string): string => (typeof member === "string" ? member : otherwise);
     const token = text(value.token, "");
@@ -245,7 +352,8 @@ async function readHolder(path: string): Promise<Holder | undefined> {
       host: text(value.host, hostname()),
       boot: text(value.boot, ""),
       pids: text(value.pids, ""),
-      ...(value.renewed === true && { renewedAt: mtimeMs }),
+      ...((value.renewed === true || value.renewed === ON_REQUEST) && { renewedAt: mtimeMs }),
+      isAnswering: value.renewed === ON_REQUEST,
       token: /^[\w-]{1,64}$/.test(token) ? token : unnamed,
     };
   } catch (error) {
@@ -259,12 +367,12 @@ async function whyHeld(holder: Holder, { path, temporary }: Attempt): Promise<st
   if (holder.unreadableSince !== undefined) {
     return Date.now() - holder.unreadableSince < UNREADABLE_GRACE_MS ? "Try again in a moment." : undefined;
   }
-  const place = placeOf(holder);
-  if (place === "here") {
+  const location = holderLocation(holder);
+  if (location === "here") {
     const isRunning = await isSameProcess(holder.pid, holder.started);
     return isRunning ? "End that process first, or start a new session." : undefined;
   }
-  if (place === "earlier boot") return undefined;
+  if (location === "earlier boot") return undefined;
   if (holder.renewedAt === undefined) {
     return `End that process first. If it no longer exists, for example because its container is gone, delete ${path}.`;
   }
@@ -276,7 +384,7 @@ async function whyHeld(holder: Holder, { path, temporary }: Attempt): Promise<st
 }
 
 /** Returns "elsewhere" if the pid cannot be looked up from here. */
-function placeOf(holder: Holder): "here" | "earlier boot" | "elsewhere" {
+function holderLocation(holder: Holder): "here" | "earlier boot" | "elsewhere" {
   const boot = bootId();
   const isThisHost = holder.host === hostname();
   if (holder.boot !== "" && boot !== "" && holder.boot !== boot) {
@@ -300,9 +408,10 @@ export async function holderOf(directory: string): Promise<SessionHolder> {
   const holder = await readHolder(join(directory, LOCK_FILE)).catch(() => undefined);
   if (!holder) return { kind: "nobody" };
   const { pid, renewedAt } = holder;
-  if (placeOf(holder) === "here") {
+  if (holderLocation(holder) === "here") {
     return (await isSameProcess(pid, holder.started)) ? { kind: "process", pid, isHere: true } : { kind: "died" };
   }
-  const isSilent = renewedAt === undefined || Date.now() - renewedAt > SILENCE_MS;
+  const limit = holder.isAnswering ? LISTED_MS : SILENCE_MS;
+  const isSilent = renewedAt === undefined || Date.now() - renewedAt > limit;
   return isSilent ? { kind: "died" } : { kind: "process", pid, isHere: false };
 }

@@ -8,7 +8,7 @@ import { viewOf } from "./log/rewound.ts";
 import { scanEvents } from "./log-scan.ts";
 import { alreadyThere, checkSessionId, noSuchSession } from "./session-id.ts";
 import type { SessionLog, SessionSummary, Store } from "./store.ts";
-import { summarise } from "./summary.ts";
+import { summaryOfEvents } from "./summary.ts";
 
 /** The sessions of one store. */
 interface Sessions {
@@ -116,7 +116,8 @@ function listingsOf({ byId }: Sessions): Listings {
     },
     async list() {
       return newestFirst().map(
-        ([sessionId, { summary, events }]) => summary ?? summarise(events, sessionId, events.at(-1)?.timestamp ?? ""),
+        ([sessionId, { summary, events }]) =>
+          summary ?? summaryOfEvents(events, sessionId, events.at(-1)?.timestamp ?? ""),
       );
     },
     async ids() {

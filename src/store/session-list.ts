@@ -78,13 +78,13 @@ export class SessionList {
   }
 
   async #look(sessionId: string, found: Stats): Promise<Known> {
-    const place = `${this.#folder}/${sessionId}`;
+    const directory = `${this.#folder}/${sessionId}`;
     const file = this.#fileRevision(sessionId);
     const summary =
-      (await readSummary(`${place}/workspace.yaml`, sessionId)) ??
-      summariseHead(`${place}/events.jsonl`, sessionId, found.mtime);
+      (await readSummary(`${directory}/workspace.yaml`, sessionId)) ??
+      summariseHead(`${directory}/events.jsonl`, sessionId, found.mtime);
     // The lock is checked last: a process that takes it later writes the log before the summary.
-    const isOpen = statSync(`${place}/${LOCK_FILE}`, { throwIfNoEntry: false }) !== undefined;
+    const isOpen = statSync(`${directory}/${LOCK_FILE}`, { throwIfNoEntry: false }) !== undefined;
     return { log: revisionOf(found), file: isOpen ? undefined : file, summary };
   }
 

@@ -50,10 +50,10 @@ const TITLE_CHARACTERS = 80;
 
 /** Summarises the beginning of the log. `turns` counts only the turns that start there. */
 export function summariseHead(path: string, sessionId: string, changed: Date): SessionSummary {
-  return summarise(viewOf(readHead(path)).events, sessionId, changed.toISOString());
+  return summaryOfEvents(viewOf(readHead(path)).events, sessionId, changed.toISOString());
 }
 
-export function summarise(events: readonly SessionEvent[], sessionId: string, updatedAt: string): SessionSummary {
+export function summaryOfEvents(events: readonly SessionEvent[], sessionId: string, updatedAt: string): SessionSummary {
   const start = events.find((event) => event.type === "session.start")?.data;
   const prompt = events.find((event) => event.type === "user.message")?.data.content;
   const named = events.findLast((event) => event.type === "troupe.session_named")?.data.name;

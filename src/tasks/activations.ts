@@ -32,22 +32,22 @@ export class Activations {
   }
 
   /** Starts an activation. The caller has already requested the slot, so that slots are granted in order. */
-  start(task: TaskRecord, place: Promise<void>): void {
+  start(task: TaskRecord, slot: Promise<void>): void {
     const live = this.#parts.runningTasks.of(task.id);
-    live.run = this.#activate(task, live, place).catch((error: unknown) => {
+    live.run = this.#activate(task, live, slot).catch((error: unknown) => {
       if (!this.#parts.journal.isClosed) this.#parts.options.onDefect?.(error);
     });
   }
 
-  /** Resumes an idle task with its unread messages. Call only inside `runningTasks.inTurn` of the task. */
+  /** Resumes an idle task with its unread messages. Call only inside `runningTasks.runExclusive` of the task. */
   async wake(task: TaskRecord): Promise<void> {
     const { runningTasks, slots } = this.#parts;
     const live = runningTasks.of(task.id);
     if (!live.isStopping && task.status === "idle") {
-      const place = slots.take(task.id, live.stop.signal);
-      place.catch(() => undefined); // stopped while waiting
+      const slot = slots.take(task.id, live.stop.signal);
+      slot.catch(() => undefined); // stopped while waiting
       await this.change(task, { kind: "woken" });
-      this.start(task, place);
+      this.start(task, slot);
     }
     live.isWaking = false;
   }
@@ -91,14 +91,14 @@ export class Activations {
     timer.abort();
   }
 
-  async #activate(task: TaskRecord, live: RunningTask, place: Promise<void>): Promise<void> {
+  async #activate(task: TaskRecord, live: RunningTask, slot: Promise<void>): Promise<void> {
     const { runningTasks } = this.#parts;
     try {
-      await place;
+      await slot;
     } catch {
       return; // stopped while waiting; the code that stopped it logs that
     }
-    const runs = await runningTasks.inTurn(
+    const runs = await runningTasks.runExclusive(
       task.id,
       async () => !live.isStopping && this.change(task, { kind: "place_taken" }),
     );
@@ -108,7 +108,7 @@ export class Activations {
     if (live.isStopping) return;
     const answer = await this.#answer(task, end);
     await this.release(task);
-    await runningTasks.inTurn(task.id, async () => {
+    await runningTasks.runExclusive(task.id, async () => {
       if (!live.isStopping) await this.#rest(task, live, { end, answer });
     });
   }
@@ -207,7 +207,7 @@ export class Activations {
     if (task.status !== "idle" || task.reason === "interrupted") return;
     await this.#dismissChildren(task);
     if (fold.childrenOf(task.id).some(({ status }) => !isFinal(status))) return;
-    await runningTasks.inTurn(task.id, () => this.change(task, { kind: "dismissed" }));
+    await runningTasks.runExclusive(task.id, () => this.change(task, { kind: "dismissed" }));
   }
 
   /** Whether the agent that started it, or any ancestor, has ended. */

@@ -5,7 +5,7 @@ import type { Slots } from "./slots.ts";
  * Lends the slot of a waiting agent to the agent it waits for, and displays the wait. Returns a function that undoes
  * both.
  */
-export function lendPlace(
+export function lendSlot(
   waiter: string | undefined,
   awaited: string,
   { runningTasks, slots }: { readonly runningTasks: RunningTasks; readonly slots: Slots },

@@ -1,6 +1,6 @@
 import { defined } from "../lib/defined.ts";
 import { TroupeError } from "../protocol/errors.ts";
-import type { MessageReceipt } from "../tools/agents/tasks.ts";
+import type { MessageReceipt } from "../tools/agents/task-port.ts";
 import type { ActivationParts, Activations } from "./activations.ts";
 import type { TaskRecord } from "./task-record.ts";
 import { isFinal } from "./task-state.ts";
@@ -23,7 +23,7 @@ export class Mailbox {
     const { id } = task;
     // Fail at once instead of waiting for the log together with other decisions.
     if (journal.trouble !== undefined) return refused(id, `The session's log cannot be written: ${journal.trouble}`);
-    return runningTasks.inTurn(id, async () => {
+    return runningTasks.runExclusive(id, async () => {
       const reason = this.#refusal(task, content) ?? (await this.#store(task, content, from));
       if (reason !== undefined) return refused(id, reason);
       return task.status === "idle" ? this.#wake(task) : { id, outcome: "queued" };
@@ -66,7 +66,7 @@ export class Mailbox {
     const outcome = slots.isFull ? "queued" : "delivered";
     runningTasks.of(task.id).isWaking = true;
     runningTasks
-      .inTurn(task.id, () => this.#activations.wake(task))
+      .runExclusive(task.id, () => this.#activations.wake(task))
       .catch((error: unknown) => {
         if (!journal.isClosed) options.onDefect?.(error);
       });

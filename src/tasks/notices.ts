@@ -4,10 +4,10 @@
  */
 import { quotedLine, wrapped } from "../lib/quoting.ts";
 import type { EventData } from "../protocol/event.ts";
-import type { TaskReason } from "../tools/agents/tasks.ts";
+import type { TaskReason } from "../tools/agents/task-port.ts";
 import type { TaskRecord } from "./task-record.ts";
 
-export interface Notice {
+export interface TaskNotice {
   readonly taskId: string;
   /** The text for the model, in its tags. */
   readonly content: string;
@@ -21,7 +21,7 @@ export interface Notice {
   take(): boolean;
 }
 
-export function noticeOf(task: TaskRecord): Omit<Notice, "take" | "wakes"> {
+export function noticeOf(task: TaskRecord): Omit<TaskNotice, "take" | "wakes"> {
   const { id, spec, status } = task;
   const about = { agentId: id, agentType: spec.agentName, description: spec.description };
   const sentence = `Agent "${id}" (${quotedLine(spec.agentName)}) ${becameOf(task)}`;

@@ -7,7 +7,7 @@
 import { defined } from "../lib/defined.ts";
 import type { SessionEvent } from "../protocol/event.ts";
 import type { Journal } from "./journal.ts";
-import { type Notice, noticeOf } from "./notices.ts";
+import { noticeOf, type TaskNotice } from "./notices.ts";
 import type { Reader, RegistryOptions } from "./ports.ts";
 import type { RunningTasks } from "./running-tasks.ts";
 import { owesNotice, type TaskFold } from "./task-fold.ts";
@@ -69,7 +69,7 @@ export class Notifications {
   }
 
   /** Returns the due notices for this agent (undefined: the main agent), oldest first. */
-  due(parentId: string | undefined): readonly Notice[] {
+  due(parentId: string | undefined): readonly TaskNotice[] {
     return this.#parts.fold.childrenOf(parentId).flatMap((task) => (this.#isDue(task) ? this.#notice(task) : []));
   }
 
@@ -141,7 +141,7 @@ export class Notifications {
   async #confirm(task: TaskRecord, how: { by: "notice" | "read"; toolCallId?: string }): Promise<void> {
     const { journal, runningTasks } = this.#parts;
     const { notice } = task;
-    await runningTasks.inTurn(task.id, async () => {
+    await runningTasks.runExclusive(task.id, async () => {
       // Another call may have read it meanwhile, or the task has resumed.
       if (!notice || task.notice !== notice) return;
       const { to, turn } = notice;
@@ -158,7 +158,7 @@ export class Notifications {
     return !parent || !(isFinal(parent.status) || runningTasks.get(parent.id)?.isStopping);
   }
 
-  #notice(task: TaskRecord): Notice {
+  #notice(task: TaskRecord): TaskNotice {
     const { notice } = task;
     const take = (): boolean => {
       if (!notice || task.notice !== notice || !this.#isDue(task)) return false;

@@ -1,8 +1,8 @@
 import type { Stamp } from "../lib/stamp.ts";
 import type { SessionEvent } from "../protocol/event.ts";
-import type { McpTaskProgress } from "../tools/agents/tasks.ts";
+import type { McpTaskProgress } from "../tools/agents/task-port.ts";
 import type { JournalPorts } from "./journal.ts";
-import type { Notice } from "./notices.ts";
+import type { TaskNotice } from "./notices.ts";
 import type { SlotLimits } from "./slots.ts";
 import type { TaskLimit, TaskMessage, TaskRecord, TaskSpec } from "./task-record.ts";
 import type { TaskState } from "./task-state.ts";
@@ -55,7 +55,7 @@ export interface RegistryOptions extends Omit<JournalPorts, "onTrouble"> {
    * Called with a notice for an agent, or for the main agent (undefined), to read before its next model request. The
    * receiver must wake an idle agent if `notice.wakes`.
    */
-  onNotice(parentId: string | undefined, notice: Notice): void;
+  onNotice(parentId: string | undefined, notice: TaskNotice): void;
   /** Called when a new state of a task is in the log. */
   onState?(task: TaskRecord, state: TaskState): void;
   onChange(): void;

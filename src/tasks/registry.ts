@@ -13,12 +13,12 @@
 import { defined } from "../lib/defined.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { SessionEvent } from "../protocol/event.ts";
-import type { MessageReceipt, TaskReport, TaskScope, TaskView } from "../tools/agents/tasks.ts";
+import type { MessageReceipt, TaskReport, TaskScope, TaskView } from "../tools/agents/task-port.ts";
 import { Activations } from "./activations.ts";
 import { Journal } from "./journal.ts";
-import { lendPlace } from "./lending.ts";
+import { lendSlot } from "./lending.ts";
 import { Mailbox, refused } from "./mailbox.ts";
-import type { Notice } from "./notices.ts";
+import type { TaskNotice } from "./notices.ts";
 import { Notifications } from "./notifications.ts";
 import type { NewTask, Reader, RegistryOptions, WaitEnd, WaitOptions } from "./ports.ts";
 import { RunningTasks } from "./running-tasks.ts";
@@ -45,7 +45,7 @@ export class Registry {
   readonly #runningTasks = new RunningTasks();
   readonly #waiters: Waiters;
   readonly #activations: Activations;
-  readonly #hearing: Notifications;
+  readonly #notifications: Notifications;
   readonly #mailbox: Mailbox;
   readonly #starting: Starting;
   #isClosed = false;
@@ -69,7 +69,7 @@ export class Registry {
       runningTasks: this.#runningTasks,
     };
     this.#activations = new Activations(parts);
-    this.#hearing = new Notifications(parts);
+    this.#notifications = new Notifications(parts);
     this.#mailbox = new Mailbox(parts, this.#activations);
     this.#starting = new Starting(parts, this.#activations);
   }
@@ -85,7 +85,7 @@ export class Registry {
       if (event.type === "troupe.task_state") this.#changed(task);
       this.#waiters.wake(task.id);
     }
-    this.#hearing.observe(event, touched);
+    this.#notifications.observe(event, touched);
     if (!event.type.startsWith("troupe.task_")) return;
     this.#waiters.wake(ANYONE);
     this.#options.onChange();
@@ -105,16 +105,16 @@ export class Registry {
         await this.#activations.change(task, { kind: "process_gone" });
       }),
     );
-    this.#hearing.open();
+    this.#notifications.open();
   }
 
   /**
    * Rebuilds the tasks after a rewind. No task may be running. Tasks that are running in the rewound log become idle.
    */
   async rewound(events: Iterable<SessionEvent>): Promise<void> {
-    this.#hearing.close();
+    this.#notifications.close();
     this.#fold.refill(events);
-    this.#hearing.reset();
+    this.#notifications.reset();
     await this.restore();
     this.#options.onChange();
   }
@@ -137,12 +137,12 @@ export class Registry {
     const task = this.#known(id);
     const { timeoutMs, signal, reader, sinceTurn } = options;
     const wasSync = task.mode === "sync";
-    const stopReading = this.#hearing.reading(task, reader);
-    const stopLending = lendPlace(reader?.agentId, id, { runningTasks: this.#runningTasks, slots: this.#slots });
+    const stopReading = this.#notifications.reading(task, reader);
+    const stopLending = lendSlot(reader?.agentId, id, { runningTasks: this.#runningTasks, slots: this.#slots });
     try {
       const look = (): WaitEnd | undefined => this.#outcome(task, { wasSync, sinceTurn });
       const end = (await this.#waiters.until(id, look, { timeoutMs, signal })) ?? "timeout";
-      if (reader && isAtRest(task.status)) await this.#hearing.read(task, reader);
+      if (reader && isAtRest(task.status)) await this.#notifications.read(task, reader);
       return end;
     } finally {
       stopLending();
@@ -175,7 +175,7 @@ export class Registry {
     const task = this.#fold.get(id);
     const canBe = (): boolean => task?.mode === "sync" && task.parentId === undefined && !isAtRest(task.status);
     if (!task || !canBe()) return false;
-    return this.#runningTasks.inTurn(id, async () => {
+    return this.#runningTasks.runExclusive(id, async () => {
       if (!canBe()) return false;
       await this.#journal.keep("troupe.task_promoted", { taskId: id }, () => task.mode === "background");
       return true;
@@ -189,11 +189,11 @@ export class Registry {
   async cancel(id: string, options: { readonly reader?: Reader; readonly notice?: "waits" } = {}): Promise<boolean> {
     const task = this.#fold.get(id);
     if (!task || isFinal(task.status)) return false;
-    if (options.notice === "waits") this.#hearing.hush(task);
-    const stopReading = this.#hearing.reading(task, options.reader);
+    if (options.notice === "waits") this.#notifications.hush(task);
+    const stopReading = this.#notifications.reading(task, options.reader);
     try {
       await this.#stop([task], "stopped");
-      if (options.reader) await this.#hearing.read(task, options.reader);
+      if (options.reader) await this.#notifications.read(task, options.reader);
       return true;
     } finally {
       stopReading();
@@ -203,7 +203,7 @@ export class Registry {
   /** Cancels the tasks that calls of this agent (undefined: the main agent) wait for. Background tasks continue. */
   async cancelSync(parentId: string | undefined): Promise<void> {
     const waitedFor = this.#fold.childrenOf(parentId).filter((task) => task.mode === "sync" && !isAtRest(task.status));
-    for (const task of waitedFor) this.#hearing.hush(task);
+    for (const task of waitedFor) this.#notifications.hush(task);
     await this.#stop(waitedFor, "stopped");
   }
 
@@ -211,7 +211,7 @@ export class Registry {
   async cancelAll(): Promise<void> {
     await Promise.allSettled(this.#starting.underWay.get(undefined) ?? []);
     const all = this.#fold.childrenOf(undefined).filter(({ status }) => !isFinal(status));
-    for (const task of all) this.#hearing.hush(task);
+    for (const task of all) this.#notifications.hush(task);
     await this.#stop(all, "stopped");
   }
 
@@ -287,15 +287,15 @@ export class Registry {
   }
 
   /** Returns the notices that this agent (undefined: the main agent) must read before its next request. */
-  notices(parentId: string | undefined): readonly Notice[] {
-    return this.#hearing.due(parentId);
+  notices(parentId: string | undefined): readonly TaskNotice[] {
+    return this.#notifications.due(parentId);
   }
 
   /**
    * Confirms that the task's notice was sent in a request. Also happens automatically when the parent's model answers.
    */
   async noticeDelivered(id: string): Promise<void> {
-    await this.#hearing.delivered(this.#known(id));
+    await this.#notifications.delivered(this.#known(id));
   }
 
   /** Sets the text that shows what a running task waits for. */
@@ -324,7 +324,7 @@ export class Registry {
   async close(): Promise<void> {
     if (this.#isClosed) return;
     this.#isClosed = true;
-    this.#hearing.close();
+    this.#notifications.close();
     await Promise.allSettled([...this.#starting.underWay.values()].flatMap((starts) => [...starts]));
     const written = this.#stop(this.#fold.childrenOf(undefined), "process_gone");
     // An unwritable log does not delay closing for longer: the next process restores the same states.
@@ -378,8 +378,8 @@ export class Registry {
   #view(task: TaskRecord, viewer: string | undefined): TaskView {
     const live = this.#runningTasks.get(task.id);
     const { trouble } = this.#journal;
-    const place = task.status === "queued" ? "a free place" : live?.waitingFor;
-    const waitingFor = trouble !== undefined && this.#isBusy(task) ? `the session's log: ${trouble}` : place;
+    const ownReason = task.status === "queued" ? "a free place" : live?.waitingFor;
+    const waitingFor = trouble !== undefined && this.#isBusy(task) ? `the session's log: ${trouble}` : ownReason;
     return viewOf(task, { fold: this.#fold, live, viewer, now: this.#options.stamp.now(), waitingFor });
   }
 

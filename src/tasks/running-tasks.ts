@@ -1,5 +1,5 @@
 import { setMaxListeners } from "node:events";
-import type { McpTaskProgress } from "../tools/agents/tasks.ts";
+import type { McpTaskProgress } from "../tools/agents/task-port.ts";
 import type { Activity } from "./task-record.ts";
 
 /** State of a task that lives only in this process. */
@@ -58,7 +58,7 @@ export class RunningTasks {
   }
 
   /** Runs decisions about one task one at a time, in the order requested. */
-  inTurn<T>(id: string, work: () => Promise<T>): Promise<T> {
+  runExclusive<T>(id: string, work: () => Promise<T>): Promise<T> {
     const before = this.#queues.get(id);
     const result = before ? before.then(work) : work();
     const done = result.then(

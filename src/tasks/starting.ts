@@ -56,14 +56,14 @@ export class Starting {
     const id = nameTask(task.name, (taken) => fold.get(taken) !== undefined || this.#reserved.has(taken));
     this.#reserved.add(id);
     const live = runningTasks.of(id);
-    const place = slots.take(id, live.stop.signal);
-    place.catch(() => undefined); // stopped before it began
+    const slot = slots.take(id, live.stop.signal);
+    slot.catch(() => undefined); // stopped before it began
     const queued = !slots.holds(id);
     const start = this.#store({ ...checked, taskId: id }).then(() => {
       const made = fold.get(id);
       if (!made) throw new TroupeError("failed", `The agent "${id}" was written and is not there.`);
       this.#reserved.delete(id);
-      this.#activations.start(made, place);
+      this.#activations.start(made, slot);
     });
     this.#track(parentId, start);
     await start.catch((error: unknown) => {

@@ -32,7 +32,7 @@ export async function stopTasks(roots: readonly TaskRecord[], verdict: Verdict, 
   for (const depth of depths) {
     const level = stopped.filter(({ spec }) => spec.depth === depth);
     await Promise.all(
-      level.map((task) => runningTasks.inTurn(task.id, () => activations.change(task, { kind: verdict }))),
+      level.map((task) => runningTasks.runExclusive(task.id, () => activations.change(task, { kind: verdict }))),
     );
   }
 }

@@ -89,12 +89,12 @@ export class TaskFold {
       }),
     "troupe.task_message_delivered": ({ data }) =>
       this.#with(data.taskId, (record) => {
-        for (const id of data.messageIds) heard(record, id);
+        for (const id of data.messageIds) markNotified(record, id);
       }),
     "user.message": ({ agentId, data }) => {
       if (agentId === undefined && data.source === undefined) this.#agentsOfMessage = 0;
       return this.#with(agentId, (record) => {
-        if (data.interactionId !== undefined) heard(record, data.interactionId);
+        if (data.interactionId !== undefined) markNotified(record, data.interactionId);
       });
     },
     "system.notification": ({ agentId, data }) => {
@@ -284,7 +284,7 @@ export function within(tools: readonly string[] | null, allowed: readonly string
   return tools.filter((tool) => allowed.includes(tool));
 }
 
-function heard(record: Growing, messageId: string): void {
+function markNotified(record: Growing, messageId: string): void {
   if (messageId === record.id) {
     if (!record.isBriefed) record.inbound = [...record.inbound, record.spec.prompt];
     record.isBriefed = true;
@@ -297,7 +297,7 @@ function heard(record: Growing, messageId: string): void {
 }
 
 function addTurn(record: Growing, data: EventData<"troupe.task_state">, number: number): void {
-  heard(record, record.id);
+  markNotified(record, record.id);
   const { response = "", responseFile } = data;
   const message = record.inbound.join("\n\n");
   const reason = data.reason ?? "finished";

@@ -1,5 +1,5 @@
 import type { EventData } from "../protocol/event.ts";
-import type { TaskReason, TaskStatus } from "../tools/agents/tasks.ts";
+import type { TaskReason, TaskStatus } from "../tools/agents/task-port.ts";
 
 /** The request that created the task. */
 export type TaskSpec = Readonly<EventData<"troupe.task_created">>;

@@ -1,6 +1,6 @@
 /** One task as programs see it: its complete record in the wire's format. */
 import { defined } from "../lib/defined.ts";
-import type { McpTaskProgress, TaskReason, TaskStatus } from "../tools/agents/tasks.ts";
+import type { McpTaskProgress, TaskReason, TaskStatus } from "../tools/agents/task-port.ts";
 import type { RunningTask } from "./running-tasks.ts";
 import type { Activity, KeptTurn, TaskMessage, TaskRecord } from "./task-record.ts";
 import { isAtRest, isFinal } from "./task-state.ts";

@@ -2,7 +2,7 @@
  * The state machine of a task; only `next` decides on transitions. A task starts as `queued`. `completed`, `failed` and
  * `cancelled` are final. A task occupies a slot while it is `running`.
  */
-import type { TaskReason, TaskStatus } from "../tools/agents/tasks.ts";
+import type { TaskReason, TaskStatus } from "../tools/agents/task-port.ts";
 
 export interface TaskState {
   readonly status: TaskStatus;

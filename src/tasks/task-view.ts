@@ -1,6 +1,6 @@
 /** Views of tasks for agents and users, derived from the fold. */
 import { defined } from "../lib/defined.ts";
-import type { TaskScope, TaskTurn, TaskView } from "../tools/agents/tasks.ts";
+import type { TaskScope, TaskTurn, TaskView } from "../tools/agents/task-port.ts";
 import type { RunningTask } from "./running-tasks.ts";
 import type { TaskFold } from "./task-fold.ts";
 import { addUsage, type KeptTurn, noUsage, type TaskRecord, type TaskUsage } from "./task-record.ts";

@@ -111,8 +111,8 @@ export class Meter {
     point.min = Math.min(point.min, value);
     point.max = Math.max(point.max, value);
     const instrument: Instrument = instruments[name];
-    const place = instrument.bounds?.findIndex((bound) => value <= bound) ?? -1;
-    const bucket = place < 0 ? point.buckets.length - 1 : place;
+    const index = instrument.bounds?.findIndex((bound) => value <= bound) ?? -1;
+    const bucket = index < 0 ? point.buckets.length - 1 : index;
     point.buckets[bucket] = (point.buckets[bucket] ?? 0) + 1;
   }
 

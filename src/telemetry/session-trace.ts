@@ -46,9 +46,9 @@ export class SessionTrace {
     return writeTraceContext(this.#callOf(toolCallId, agentId).context);
   }
 
-  hear(event: SessionEvent): void {
-    const handler = handlers[event.type] as ((trace: Hearing, event: SessionEvent) => void) | undefined;
-    if (handler) handler(this.#hearing(event), event);
+  onEvent(event: SessionEvent): void {
+    const handler = handlers[event.type] as ((trace: HandlerContext, event: SessionEvent) => void) | undefined;
+    if (handler) handler(this.#contextOf(event), event);
   }
 
   /** Ends all open spans. No further events are expected. */
@@ -59,7 +59,7 @@ export class SessionTrace {
     this.#calls.clear();
   }
 
-  #hearing(event: SessionEvent): Hearing {
+  #contextOf(event: SessionEvent): HandlerContext {
     const { agentId } = event;
     return {
       time: Date.parse(event.timestamp),
@@ -139,7 +139,7 @@ export class SessionTrace {
 }
 
 /** Context of a handler: the agent that the event belongs to, and its session. */
-interface Hearing {
+interface HandlerContext {
   readonly time: number;
   readonly agent: AgentTrace;
   readonly main: AgentTrace;
@@ -157,7 +157,7 @@ interface Hearing {
   closeAll(time: number): void;
 }
 
-type Handlers = { readonly [T in EventType]?: (hearing: Hearing, event: EventOf<T>) => void };
+type Handlers = { readonly [T in EventType]?: (context: HandlerContext, event: EventOf<T>) => void };
 
 const handlers: Handlers = {
   "user.message": ({ agent, isMain, time, takeExpected }, { data }) => {

@@ -111,9 +111,9 @@ function resourceOf(environment: Environment): Attributes {
 function pairs(text: string | undefined): Record<string, string> {
   const found: Record<string, string> = {};
   for (const pair of (text ?? "").split(",")) {
-    const place = pair.indexOf("=");
-    const name = pair.slice(0, place).trim();
-    if (place > 0 && name !== "") found[name] = decoded(pair.slice(place + 1).trim());
+    const index = pair.indexOf("=");
+    const name = pair.slice(0, index).trim();
+    if (index > 0 && name !== "") found[name] = decoded(pair.slice(index + 1).trim());
   }
   return found;
 }

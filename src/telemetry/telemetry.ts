@@ -61,7 +61,7 @@ export class Telemetry {
 
   follow(session: Followed, trace: SessionTrace): void {
     this.#traces.add(trace);
-    session.subscribe((event) => trace.hear(event));
+    session.subscribe((event) => trace.onEvent(event));
   }
 
   /** Ends the trace of a session and exports its data while other sessions continue. */

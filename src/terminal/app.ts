@@ -29,9 +29,11 @@ import type { Live } from "./screen/frame.ts";
 import { safeLine } from "./screen/safe.ts";
 import { Screen } from "./screen/screen.ts";
 import { type Style, styleOf, type ThemeName } from "./screen/style.ts";
+import { fillLine } from "./screen/wrap.ts";
 import type { TerminalSession } from "./session.ts";
 import { escText, statusLeft } from "./status.ts";
-import { blockLines, errorLines } from "./transcript/block-lines.ts";
+import { errorLines } from "./transcript/block-lines.ts";
+import { commitBlocks } from "./transcript/commit-blocks.ts";
 
 export interface AppOptions extends HostOptions {
   /** Opens a session in place of the present one; a new one without an id. */
@@ -57,6 +59,7 @@ export class App implements Host {
   readonly popup: Popup;
   readonly images: PromptImages;
   #keymap = new Keymap();
+  #wrap: "words" | "terminal" = "words";
   /** The keys of the prompt, those of the user included. */
   keyTable: readonly KeyBinding[] = keyTable;
   readonly #keys: PromptKeys;
@@ -121,7 +124,8 @@ export class App implements Host {
 
   /** Applies what the user has chosen for the terminal. */
   async readPreferences(): Promise<void> {
-    const { theme, vim, keys, problems } = await readPreferences(this.options.home);
+    const { theme, vim, wrap, keys, problems } = await readPreferences(this.options.home);
+    this.#wrap = wrap;
     this.style = styleOf(theme, this.options.environment);
     this.keyTable = keys;
     this.#keymap = new Keymap(keys);
@@ -162,7 +166,7 @@ export class App implements Host {
       const hidden = blocks.length - SHOWN_BLOCKS;
       this.commit([this.style.dim(`… ${hidden} earlier blocks: /transcript shows all`)]);
     }
-    for (const block of blocks.slice(-SHOWN_BLOCKS)) this.commit(blockLines(block, { style: this.style }));
+    commitBlocks(this, blocks.slice(-SHOWN_BLOCKS), { isLive: false });
     this.viewChanged();
     session.readCommands().catch((error: unknown) => this.fail(error));
     this.commands.opened();
@@ -172,7 +176,7 @@ export class App implements Host {
   viewChanged(): void {
     const { session } = this;
     if (!session) return;
-    for (const block of session.drain()) this.commit(blockLines(block, { style: this.style }));
+    commitBlocks(this, session.drain(), { isLive: true });
     const fresh = this.attention.update(session.view);
     this.notices.update(session.view, fresh);
     this.#dropStaleTarget();
@@ -181,7 +185,8 @@ export class App implements Host {
   }
 
   commit(lines: readonly string[]): void {
-    this.screen.commit(lines);
+    const columns = this.#wrap === "words" ? this.options.tty.screenPorts.size().columns : 0;
+    this.screen.commit(lines.map((line) => fillLine(line, columns)));
   }
 
   /** A word on the status line that goes away by itself. */
@@ -346,10 +351,6 @@ export class App implements Host {
     return next;
   }
 
-  #vimLabel(): string {
-    return this.vim ? `${this.vim.label} · ` : "";
-  }
-
   /** An answer that was being typed is dropped with its request. */
   #dropStaleTarget(): void {
     const { target } = this;
@@ -372,7 +373,7 @@ export class App implements Host {
     const { style, target, view } = this;
     const search = this.search;
     const now = Date.now();
-    const card = target.kind === "main" ? this.attention.card(view) : undefined;
+    const card = this.attention.card(view, "item" in target ? target.item : undefined);
     const ui: UiState = {
       prompt: search ?? { label: target.label, render: (columns, rows) => this.editor.render(columns, rows) },
       popup: search?.found ?? this.popup.entries,
@@ -380,7 +381,8 @@ export class App implements Host {
       card,
       status: {
         left:
-          this.#vimLabel() + (this.retry ? "no session" : statusLeft(this.session?.view, { isBusy: this.isBusy, now })),
+          (this.vim ? `${this.vim.label} · ` : "") +
+          (this.retry ? "no session" : statusLeft(this.session?.view, { isBusy: this.isBusy, now })),
         right: escText({
           isPopupOpen: this.popup.isOpen || search !== undefined,
           isElsewhere: target.kind !== "main",

@@ -6,6 +6,7 @@ import { plural } from "../lib/text.ts";
 import type { AttentionItem, View } from "../view/view.ts";
 import { blockedBy, openAttention } from "../view/waits.ts";
 import type { CardState } from "./panels/live.ts";
+import { agentName } from "./panels/strip.ts";
 
 const QUIET_MS = 400;
 const LONGEST_MS = 1_500;
@@ -138,19 +139,20 @@ export class Attention {
     return Math.min(quiet, this.#appearedAt + LONGEST_MS);
   }
 
-  card(view: View): CardState | undefined {
-    const item = this.current;
+  /** `typedFor`: the request for which words are being typed. Its card stays, without keys. */
+  card(view: View, typedFor?: AttentionItem): CardState | undefined {
+    const item = typedFor ?? this.current;
     if (!item) return undefined;
     const agent = item.agentId === undefined ? undefined : view.agents.get(item.agentId);
     const blocked = blockedBy(view, item).length - 1;
     return {
       item,
       total: this.#items.length,
-      isArmed: this.isArmed,
-      isFocused: this.isFocused,
-      keys: keysOf(item),
-      agentName: agent ? `${agent.id} (${agent.displayName || agent.name})` : undefined,
-      blocked: blocked > 0 ? `${plural(blocked, "agent")} wait for it` : undefined,
+      isArmed: this.isArmed && !typedFor,
+      isFocused: this.isFocused && !typedFor,
+      keys: typedFor ? "" : keysOf(item),
+      agentName: agent && agentName(agent),
+      blocked: blocked > 0 ? `${plural(blocked, "agent")} ${blocked === 1 ? "waits" : "wait"} for it` : undefined,
     };
   }
 
@@ -229,7 +231,7 @@ function keysOf(item: AttentionItem): string {
 }
 
 /** The commands that "always" covers. */
-function prefixOf({ request }: AttentionItem): string {
+export function prefixOf({ request }: AttentionItem): string {
   if (request?.type !== "permission.requested" || request.data.permissionRequest.kind !== "shell") return "";
   const names = request.data.permissionRequest.commands.map(({ identifier }) => identifier);
   return names.length === 0 ? "" : ` (${[...new Set(names)].join(", ").slice(0, 60)})`;

@@ -58,7 +58,8 @@ export function answerWords(app: Host, target: Target, text: string): boolean {
   }
 }
 
-function approval(item: AttentionItem, how: "once" | "session" | "always"): Readonly<Record<string, unknown>> {
+/** The decision for an approval, once or for longer. */
+export function approval(item: AttentionItem, how: "once" | "session" | "always"): Readonly<Record<string, unknown>> {
   if (how === "once") return { kind: "approve-once" };
   if (how === "session") return { kind: "approve-for-session" };
   const asked = item.request?.type === "permission.requested" ? item.request.data.permissionRequest : undefined;

@@ -96,7 +96,7 @@ export class CommandRunner implements Commands {
     // A command that the server does not know, such as a path, is a prompt.
     if (name !== undefined) return this.#command(text.trim());
     const attachments = await app.images.attachedTo(text);
-    await session.send(this.#withShellOutput(text), how, attachments);
+    await session.send(text, how, { attachments, before: this.#takeShellOutput() });
     for (const path of app.images.pathsIn(text)) await showImage(app, path);
   }
 
@@ -124,10 +124,10 @@ export class CommandRunner implements Commands {
     if (!isHidden) app.shellOutput.push(`I ran \`${command}\`:\n\n${output}`);
   }
 
-  #withShellOutput(text: string): string {
+  #takeShellOutput(): readonly string[] {
     const { shellOutput } = this.#app;
     this.#app.shellOutput = [];
-    return [...shellOutput, text].join("\n\n");
+    return shellOutput;
   }
 
   async #messageAgent(id: string, message: string): Promise<void> {

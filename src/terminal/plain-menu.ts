@@ -1,6 +1,20 @@
 /** The answers to a request as a numbered menu. */
 import type { AttentionItem } from "../view/view.ts";
+import { prefixOf } from "./attention.ts";
+import { approval } from "./card-answers.ts";
 import type { TerminalSession } from "./session.ts";
+
+/** Stands before a request. */
+export const menuLabels: Readonly<Record<AttentionItem["kind"], string>> = {
+  permission: "permission required",
+  memory: "memory proposal",
+  question: "question",
+  plan: "plan to approve",
+  elicitation: "form",
+  sign_in: "sign-in",
+  limit: "limit reached",
+  model_switch: "switch the model",
+};
 
 export interface MenuEntry {
   readonly label: string;
@@ -19,9 +33,12 @@ export function menuOf(item: AttentionItem, session: TerminalSession): readonly 
     case "permission":
     case "memory":
       return [
-        entry("approve once", decide({ kind: "approve-once" })),
+        entry("approve once", decide(approval(item, "once"))),
         ...(item.canAllowForSession
-          ? [entry("approve for this session", decide({ kind: "approve-for-session" }))]
+          ? [
+              entry("approve for this session", decide(approval(item, "session"))),
+              entry(`approve always in this folder${prefixOf(item)}`, decide(approval(item, "always"))),
+            ]
           : []),
         entry("deny", decide({ kind: "reject" })),
         entry("deny and say why", (feedback) => session.decide(item, { kind: "reject", feedback }), true),

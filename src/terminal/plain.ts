@@ -8,7 +8,7 @@ import type { Block } from "../view/blocks.ts";
 import type { AttentionItem } from "../view/view.ts";
 import { openAttention } from "../view/waits.ts";
 import { findSession, joinHolder } from "./find-session.ts";
-import { type MenuEntry, menuOf } from "./plain-menu.ts";
+import { type MenuEntry, menuLabels, menuOf } from "./plain-menu.ts";
 import { safe, safeLine } from "./screen/safe.ts";
 import { plainStyle } from "./screen/style.ts";
 import { TerminalSession } from "./session.ts";
@@ -129,7 +129,12 @@ class PlainTerminal {
     }
     if (text === "") return undefined;
     if (text === "/exit" || text === "/quit") return "exit";
-    const entry = /^\d+$/.test(text) ? this.#menu?.entries[Number(text) - 1] : undefined;
+    const entries = /^\d+$/.test(text) ? (this.#menu?.entries ?? []) : [];
+    const entry = entries[Number(text) - 1];
+    if (!entry && entries.length > 0) {
+      this.#print(`There is no choice ${text}: type 1 to ${entries.length}.`);
+      return undefined;
+    }
     const work = entry ? this.#choose(entry) : this.#send(text);
     await work.catch((error: unknown) => this.#fail(error));
     return undefined;
@@ -165,7 +170,7 @@ class PlainTerminal {
     if (!this.#menu || !item) return;
     const who = item.agentId === undefined ? "" : ` (agent ${safeLine(item.agentId)})`;
     this.#print(
-      `${item.kind === "question" ? "question" : "permission required"}${who}: ${safeLine(item.title)}`,
+      `${menuLabels[item.kind]}${who}: ${safeLine(item.title)}`,
       ...safe(item.text)
         .split("\n")
         .map((row) => `  | ${row}`),

@@ -1,5 +1,5 @@
 /**
- * The user's choices for the terminal itself, in `terminal.json` of the state folder: colours, vim mode, keys.
+ * The user's choices for the terminal itself, in `terminal.json` of the state folder: colours, vim mode, wrapping, keys.
  * A mistake in the file is said and leaves the defaults in place; it never keeps the terminal from opening.
  */
 import { readFile } from "node:fs/promises";
@@ -12,12 +12,20 @@ import { type ThemeName, themeNames } from "./screen/style.ts";
 export interface Preferences {
   readonly theme: ThemeName;
   readonly vim: boolean;
+  /** "words": prose is filled with blanks so that it breaks between words. "terminal": the terminal wraps it anywhere. */
+  readonly wrap: "words" | "terminal";
   readonly keys: readonly KeyBinding[];
   /** Mistakes in the file, for the user. */
   readonly problems: readonly string[];
 }
 
-const defaultPreferences: Preferences = { theme: "default", vim: false, keys: keyTable, problems: [] };
+const defaultPreferences: Preferences = {
+  theme: "default",
+  vim: false,
+  wrap: "words",
+  keys: keyTable,
+  problems: [],
+};
 const FILE = "terminal.json";
 
 export async function readPreferences(home: string): Promise<Preferences> {
@@ -56,10 +64,14 @@ function preferencesOf(value: Readonly<Record<string, unknown>>, path: string): 
   const theme = themeNames.find((name) => name === value.theme);
   if (value.theme !== undefined && !theme) problems.push(`theme: use one of ${themeNames.join(", ")}`);
   if (value.vim !== undefined && typeof value.vim !== "boolean") problems.push("vim: use true or false");
+  if (value.wrap !== undefined && value.wrap !== "words" && value.wrap !== "terminal") {
+    problems.push("wrap: use words or terminal");
+  }
   const { keys, problems: ofKeys } = boundKeys(value.keys);
   return {
     theme: theme ?? "default",
     vim: value.vim === true,
+    wrap: value.wrap === "terminal" ? "terminal" : "words",
     keys,
     problems: [...problems, ...ofKeys].map((problem) => `${path}: ${problem}`),
   };

@@ -77,6 +77,11 @@ export class TerminalSession {
     return this.#session?.sessionId ?? "";
   }
 
+  /** The session's folder, if the server has one. */
+  get folder(): string | undefined {
+    return this.#session?.workspacePath;
+  }
+
   get view(): View {
     return this.#fold.view;
   }
@@ -111,10 +116,19 @@ export class TerminalSession {
     }));
   }
 
-  /** Sends a prompt: `steer` reaches the agent before its next model call, `queue` after its present work. */
-  async send(prompt: string, how: "steer" | "queue", attachments: readonly object[] = []): Promise<void> {
+  /**
+   * Sends a prompt: `steer` reaches the agent before its next model call, `queue` after its present work. The model
+   * reads the texts in `before` first; they are not shown.
+   */
+  async send(
+    text: string,
+    how: "steer" | "queue",
+    { attachments = [], before = [] }: { attachments?: readonly object[]; before?: readonly string[] } = {},
+  ): Promise<void> {
     const mode = how === "steer" ? "immediate" : "enqueue";
-    await this.request("session.send", { prompt, mode, ...(attachments.length > 0 && { attachments }) });
+    const prompt = [...before, text].join("\n\n");
+    const more = { ...(before.length > 0 && { displayPrompt: text }), ...(attachments.length > 0 && { attachments }) };
+    await this.request("session.send", { prompt, mode, ...more });
   }
 
   /** Runs a slash command or a skill. Returns the text of a command that answers by itself. */

@@ -48,12 +48,12 @@ export function expectOrder(events: Iterable<StoryEvent>, expected: readonly str
   const actual = story(events, { ephemeral: "included" });
   let from = 0;
   for (const [index, wanted] of expected.entries()) {
-    const found = actual.findIndex((text, place) => place >= from && matches(text, wanted));
+    const found = actual.findIndex((text, position) => position >= from && matches(text, wanted));
     if (found === -1) {
       const earlier = actual.some((text) => matches(text, wanted));
       const after = index === 0 ? "" : ` after "${expected[index - 1]}"`;
       const reason = earlier ? `did not happen${after}, only before` : "never happened";
-      const told = actual.map((text, place) => `${place === from - 1 ? ">" : " "} ${text}`);
+      const told = actual.map((text, position) => `${position === from - 1 ? ">" : " "} ${text}`);
       throw new Error(`"${wanted}" (${index + 1} of ${expected.length}) ${reason}. What happened:\n${told.join("\n")}`);
     }
     from = found + 1;
@@ -103,8 +103,8 @@ const MAX_DIFFERENCE_CELLS = 4_000_000;
 function difference(expected: readonly string[], actual: readonly string[]): string[] {
   if (expected.length * actual.length > MAX_DIFFERENCE_CELLS) {
     const first = expected.findIndex((text, index) => text !== actual[index]);
-    const place = first === -1 ? expected.length : first;
-    return [`  (${place} equal lines)`, `- ${expected[place] ?? "(end)"}`, `+ ${actual[place] ?? "(end)"}`];
+    const position = first === -1 ? expected.length : first;
+    return [`  (${position} equal lines)`, `- ${expected[position] ?? "(end)"}`, `+ ${actual[position] ?? "(end)"}`];
   }
   const common = commonLengths(expected, actual);
   const lines: string[] = [];

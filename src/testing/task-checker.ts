@@ -64,7 +64,7 @@ interface Seen {
   heardBy: "notice" | "read" | undefined;
   readBy: string | undefined;
   /** Its position in the queue. */
-  place: number;
+  order: number;
   overtakenBy: string | undefined;
   readonly unread: Set<string>;
   readonly spent: { turns: number; tokens: number; costUsd: number };
@@ -90,7 +90,7 @@ class TaskChecker {
   /** Agents that start by themselves: they are no tasks, but have their own usage. */
   readonly #sidekicks = new Set<string>();
   #event: SessionEvent | undefined;
-  #places = 0;
+  #nextOrder = 0;
 
   constructor(options: CheckTasksOptions) {
     this.#options = options;
@@ -187,7 +187,7 @@ class TaskChecker {
       heard: "nothing to hear",
       heardBy: undefined,
       readBy: undefined,
-      place: this.#places++,
+      order: this.#nextOrder++,
       overtakenBy: undefined,
       unread: new Set(),
       spent: { turns: 0, tokens: 0, costUsd: 0 },
@@ -208,8 +208,8 @@ class TaskChecker {
     this.#checkCutOff(task, data);
     this.#checkWords(task, data);
     task.status = to;
-    if (to === "queued") task.place = this.#places++;
-    if (to === "running") this.#checkPlaces(task);
+    if (to === "queued") task.order = this.#nextOrder++;
+    if (to === "running") this.#checkSlots(task);
     if (to === "cancelled") this.#checkRemains(id);
     task.heard = isAtWork(to) ? "nothing to hear" : "due";
     task.heardBy = undefined;
@@ -249,7 +249,7 @@ class TaskChecker {
   }
 
   /** An agent that waits for a working child has lent it its slot. */
-  #checkPlaces(starting: Seen): void {
+  #checkSlots(starting: Seen): void {
     const { maxConcurrency = Number.POSITIVE_INFINITY } = this.#options;
     const id = starting.created.taskId;
     const running = [...this.#tasks.values()].filter(({ status }) => status === "running");
@@ -260,7 +260,7 @@ class TaskChecker {
     starting.overtakenBy = undefined;
     if (starting.parent?.status === "running") return;
     for (const task of this.#tasks.values()) {
-      if (task.status === "queued" && !task.isCutOff && task.place < starting.place) task.overtakenBy = id;
+      if (task.status === "queued" && !task.isCutOff && task.order < starting.order) task.overtakenBy = id;
     }
   }
 

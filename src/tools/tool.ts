@@ -5,7 +5,7 @@
 import * as z from "zod";
 import type { Json } from "../lib/json.ts";
 import type { Access } from "../protocol/permission.ts";
-import type { Tasks } from "./agents/tasks.ts";
+import type { Tasks } from "./agents/task-port.ts";
 import type { SessionDatabase } from "./database/session-database.ts";
 import { derivedSchemas } from "./derived-schemas.ts";
 import type { Files } from "./files/files.ts";

@@ -59,6 +59,8 @@ export class Access {
     }
     const { origin } = headers;
     if (origin !== undefined && !this.#origins.has(origin)) return foreign;
+    // The page has no workers: another program left one on this port, and it must see nothing of ours.
+    if (headers["service-worker"] !== undefined) return foreign;
     const site = headers["sec-fetch-site"];
     if (site !== undefined && site !== "same-origin" && site !== "none") return foreign;
     return undefined;
@@ -72,6 +74,12 @@ export class Access {
     const { host, origin } = headers;
     const isVisit = headers["sec-fetch-mode"] === "navigate" && headers["sec-fetch-dest"] === "document";
     return isVisit && origin === undefined && this.#hosts.has(host ?? "");
+  }
+
+  /** Whether a script asks for the login. Only a tab that goes there may log in. */
+  isScripted(headers: IncomingHttpHeaders): boolean {
+    const dest = headers["sec-fetch-dest"];
+    return dest !== undefined && dest !== "document";
   }
 
   /** Returns why a request that changes something is refused. */

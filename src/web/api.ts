@@ -42,6 +42,11 @@ export interface ListMessage {
   readonly isWhole: boolean;
 }
 
+/** A sign-in to an MCP server. Without an address it is done. */
+export interface SignInBegun {
+  readonly address?: string;
+}
+
 export interface SearchHit {
   readonly sessionId: string;
   readonly name: string;
@@ -77,6 +82,8 @@ export interface ChangeStep {
 
 export interface WorktreeRow {
   readonly taskId: string;
+  /** It belongs to the session itself, which is a fork. */
+  readonly isFork: boolean;
   readonly root: string;
   readonly branch: string;
   readonly state: string;
@@ -101,7 +108,8 @@ export interface KnowledgeView {
     readonly author: string;
     readonly source: string;
     readonly votes: string;
-    readonly uses: number;
+    /** Undefined for an earlier moment. */
+    readonly uses: number | undefined;
     readonly history: readonly { readonly at: string; readonly action: string; readonly by: string }[];
   }[];
   readonly notes: readonly {
@@ -118,4 +126,6 @@ export interface KnowledgeView {
     readonly isUndone: boolean;
     readonly names: readonly string[];
   }[];
+  /** Times at which a fact or a note changed, oldest first, in the whole history. */
+  readonly moments: readonly string[];
 }

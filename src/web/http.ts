@@ -18,6 +18,7 @@ const SECURITY_POLICY = [
   "default-src 'none'",
   "script-src 'self'",
   "style-src 'self'",
+  "worker-src 'none'",
   "connect-src 'self'",
   "img-src 'self' data:",
   "base-uri 'none'",
@@ -59,7 +60,10 @@ async function answer(routes: Routes, request: IncomingMessage, response: Server
   if (url.length > MAX_ADDRESS) return refuse(response, { status: 414, message: "The address is too long." });
   const { pathname, searchParams } = new URL(url, "http://loopback");
   const { access } = routes;
-  if (method === "GET" && pathname === "/login") return logIn(access, searchParams, response);
+  if (method === "GET" && pathname === "/login") {
+    if (access.isScripted(headers)) return refuse(response, { status: 403, message: "Open this address in a tab." });
+    return logIn(access, searchParams, response);
+  }
   if (method === "GET" && pathname === "/events") {
     if (!access.isKnown(headers)) return refuse(response, unknown);
     return routes.stream(request, response, searchParams);
@@ -99,8 +103,10 @@ function logIn(access: Access, query: URLSearchParams, response: ServerResponse)
     refuse(response, unknown);
     return;
   }
+  // Another program may have had this port before: its workers and data must not be there when the page opens.
+  const clear = { "Clear-Site-Data": '"storage"' };
   // Browsers send no server what is behind "#".
-  response.writeHead(303, { "Set-Cookie": login.cookie, Location: `/#token=${login.token}` });
+  response.writeHead(303, { ...clear, "Set-Cookie": login.cookie, Location: `/#token=${login.token}` });
   response.end();
 }
 

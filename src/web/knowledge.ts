@@ -1,6 +1,6 @@
 /** Remembered facts and the context board of a folder, for the dashboard. Decisions made here are those of the user. */
 import { acceptChange, retractChange } from "../context/memory/changes.ts";
-import { historyOf } from "../context/memory/fold.ts";
+import { historyOf, type MemoryState } from "../context/memory/fold.ts";
 import type { Journal } from "../context/memory/journal.ts";
 import { openLocalMemory } from "../context/memory/open.ts";
 import type { Disk } from "../lib/node/disk.ts";
@@ -10,6 +10,7 @@ import type { Stamp } from "../lib/stamp.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import { openBoardAdministration } from "../runtime/knowledge/board-admin.ts";
 import type { KnowledgeView } from "./api.ts";
+import { boardAt, factsAt, momentsOf } from "./knowledge-past.ts";
 
 export interface KnowledgeParts {
   readonly home: string;
@@ -27,27 +28,24 @@ export class Knowledge {
     this.#parts = parts;
   }
 
-  async read(cwd: string): Promise<KnowledgeView> {
-    const facts = this.#journals(cwd).flatMap((journal) => {
-      const state = journal.read();
-      return [...state.facts.values()].map((fact) => ({
-        ...{ id: fact.id, scope: journal.scope, status: fact.status, subject: fact.subject, fact: fact.fact },
-        ...{ citations: fact.citations, reason: fact.reason, author: fact.author, uses: fact.uses },
-        source: [fact.source.kind, fact.source.detail].filter(Boolean).join(" "),
-        votes: `+${fact.votes.up} −${fact.votes.down}`,
-        history: historyOf(fact.id, state).map(({ at, action, by }) => ({ at, action, by: String(by) })),
-      }));
-    });
+  /** Returns what is known for a folder: now, or as it was at an earlier moment, given as an ISO time. */
+  async read(cwd: string, until?: string): Promise<KnowledgeView> {
+    const journals = this.#journals(cwd).map((journal) => ({ scope: journal.scope, state: journal.read() }));
     const board = this.#board(cwd);
     try {
       const [rows, changes] = await Promise.all([board.board.rows(), board.board.changes()]);
+      const shown = until === undefined ? { rows, changes } : boardAt(rows, changes, until);
       return {
-        facts,
-        notes: rows.map(({ src, name, description, content }) => ({ src, name, description, content })),
-        changes: changes.slice(0, MAX_CHANGES).map(({ id, at, action, actor, undoneBy, rows: changed }) => ({
+        facts: journals.flatMap(({ scope, state }) => factsOf(scope, state, until)),
+        notes: shown.rows.map(({ src, name, description, content }) => ({ src, name, description, content })),
+        changes: shown.changes.slice(0, MAX_CHANGES).map(({ id, at, action, actor, undoneBy, rows: changed }) => ({
           ...{ id, at, action, actor, isUndone: undoneBy !== undefined },
           names: changed.map(({ before, after }) => (after ?? before)?.name ?? ""),
         })),
+        moments: momentsOf(
+          journals.map(({ state }) => state),
+          changes,
+        ),
       };
     } finally {
       await board.close();
@@ -87,4 +85,17 @@ export class Knowledge {
   #board(cwd: string) {
     return openBoardAdministration({ cwd, environment: this.#parts.environment, onNotice: () => undefined });
   }
+}
+
+function factsOf(scope: string, now: MemoryState, until: string | undefined): KnowledgeView["facts"] {
+  const state = until === undefined ? now : factsAt(now, until);
+  return [...state.facts.values()].map((fact) => ({
+    ...{ id: fact.id, scope, status: fact.status, subject: fact.subject, fact: fact.fact },
+    ...{ citations: fact.citations, reason: fact.reason, author: fact.author },
+    // The journal adds old uses up: their number at an earlier moment is not known.
+    uses: until === undefined ? fact.uses : undefined,
+    source: [fact.source.kind, fact.source.detail].filter(Boolean).join(" "),
+    votes: `+${fact.votes.up} −${fact.votes.down}`,
+    history: historyOf(fact.id, state).map(({ at, action, by }) => ({ at, action, by: String(by) })),
+  }));
 }

@@ -12,11 +12,13 @@ import { Knowledge } from "./knowledge.ts";
 import type { LiveSessions } from "./live-sessions.ts";
 import { SessionFiles } from "./session-files.ts";
 import type { SessionRows } from "./session-rows.ts";
+import type { SignIns } from "./sign-ins.ts";
 
 export interface OwnParts {
   readonly runtime: Runtime;
   readonly rows: SessionRows;
   readonly live: LiveSessions;
+  readonly signIns: SignIns;
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly cwd: string;
   readonly version: string;
@@ -33,7 +35,7 @@ export function ownMethods(parts: OwnParts): Methods {
   return { ...listMethods(parts), ...fileMethods(parts), ...knowledgeMethods(parts) };
 }
 
-function listMethods({ runtime, rows, live, cwd, version }: OwnParts): Methods {
+function listMethods({ runtime, rows, live, signIns, cwd, version }: OwnParts): Methods {
   return {
     "web.boot": async (): Promise<Boot> => ({ version, home: runtime.home, cwd }),
     "web.sessions": () => rows.rows(),
@@ -62,6 +64,9 @@ function listMethods({ runtime, rows, live, cwd, version }: OwnParts): Methods {
       }
       return events;
     },
+    "web.signIn": (params) => signIns.begin(requireSessionId(params.sessionId), requireText(params, "server")),
+    "web.leaveSignIn": async (params) =>
+      signIns.leave(requireSessionId(params.sessionId), requireText(params, "server")),
     "web.prices": async (): Promise<readonly ModelPrice[]> => {
       const models = await runtime.models.list();
       return models.flatMap(({ ref, name, price }) => (price ? [{ ref, name, price }] : []));
@@ -73,12 +78,13 @@ function fileMethods(parts: OwnParts): Methods {
   const { runtime, disk, stamp } = parts;
   const files = new SessionFiles(parts);
   const of = (params: Params): string => requireSessionId(params.sessionId);
+  const treeOf = (params: Params) => ({ taskId: requireText(params, "taskId"), isFork: params.isFork === true });
   return {
     "web.changes": (params) => files.changes(of(params)),
     "web.undo": (params) => files.undo(of(params), requireText(params, "toolCallId"), params.force === true),
     "web.worktrees": (params) => files.worktrees(of(params)),
-    "web.merge": (params) => files.merge(of(params), requireText(params, "taskId")),
-    "web.discard": (params) => files.discard(of(params), requireText(params, "taskId"), params.force === true),
+    "web.merge": (params) => files.merge(of(params), treeOf(params)),
+    "web.discard": (params) => files.discard(of(params), treeOf(params), params.force === true),
     "web.fork": (params) => files.fork(of(params), requireText(params, "toEventId")),
     "web.blame": (params) => {
       const path = requireText(params, "path");
@@ -93,7 +99,8 @@ function knowledgeMethods({ runtime, environment, disk, stamp, cwd }: OwnParts):
   const folderOf = ({ cwd: folder }: Params): string =>
     join(typeof folder === "string" && folder !== "" ? folder : cwd);
   return {
-    "web.knowledge": (params) => knowledge.read(folderOf(params)),
+    "web.knowledge": ({ until, ...params }) =>
+      knowledge.read(folderOf(params), typeof until === "string" ? until : undefined),
     "web.acceptFact": (params) => knowledge.accept(folderOf(params), requireText(params, "id")),
     "web.removeFact": (params) => knowledge.remove(folderOf(params), requireText(params, "id")),
     "web.restoreBoard": (params) => knowledge.restoreBoard(folderOf(params), Number(params.change)),

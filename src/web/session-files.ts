@@ -1,7 +1,7 @@
 /** Files that a session changed: diffs, undo, worktrees of its agents, and forks with the files of an earlier moment. */
 import { join, relative, sep } from "node:path";
 import { entryAt } from "../checkpoints/checkpoint-tree.ts";
-import { Checkpoints } from "../checkpoints/checkpoints.ts";
+import { Checkpoints, type KeptChange } from "../checkpoints/checkpoints.ts";
 import { KeptTexts } from "../checkpoints/kept-texts.ts";
 import { takeSteps } from "../checkpoints/restore-steps.ts";
 import { undo } from "../checkpoints/undo.ts";
@@ -9,6 +9,7 @@ import type { Disk } from "../lib/node/disk.ts";
 import type { Stamp } from "../lib/stamp.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { Runtime } from "../runtime/runtime.ts";
+import { forkFolder } from "../runtime/sessions/fork-folder.ts";
 import { undoSeal } from "../runtime/undo-seal.ts";
 import { mergeWorktree } from "../worktrees/worktree-merge.ts";
 import { discardWorktree, listWorktrees } from "../worktrees/worktree-remove.ts";
@@ -23,6 +24,12 @@ export interface FileParts {
   readonly live: LiveSessions;
   readonly disk: Disk;
   readonly stamp: Stamp;
+}
+
+/** Names a worktree of a session: of a task, or of the session itself if it is a fork. */
+interface TreeName {
+  readonly taskId: string;
+  readonly isFork: boolean;
 }
 
 const MAX_STEPS = 500;
@@ -41,8 +48,9 @@ export class SessionFiles {
     const texts = new KeptTexts(checkpoints);
     const { structuredPatch, formatPatch, OMIT_HEADERS } = await import("diff");
     const steps: ChangeStep[] = [];
-    for (const { seq, time, turn, toolCallId, path, before, after } of [...(await checkpoints.changes())].reverse()) {
+    for (const change of (await allChanges(checkpoints)).reverse()) {
       if (steps.length >= MAX_STEPS) break;
+      const { seq, time, turn, toolCallId, path, before, after } = change;
       const old = await texts.of(before, path);
       const made = after ? await texts.of(after, path) : undefined;
       const patch =
@@ -50,15 +58,8 @@ export class SessionFiles {
           ? undefined
           : structuredPatch(path, path, old, made, undefined, undefined, COMPARE);
       const kind = before.kind === "missing" ? "added" : after?.kind === "missing" ? "deleted" : "modified";
-      steps.push({
-        seq,
-        time,
-        turn,
-        toolCallId,
-        path,
-        kind,
-        diff: patch ? formatPatch(patch, OMIT_HEADERS) : undefined,
-      });
+      const diff = patch ? formatPatch(patch, OMIT_HEADERS) : undefined;
+      steps.push({ seq, time, turn, toolCallId, path, kind, diff });
     }
     return steps;
   }
@@ -71,12 +72,16 @@ export class SessionFiles {
   }
 
   async worktrees(sessionId: string): Promise<readonly WorktreeRow[]> {
-    const folder = this.#worktreeFolder(sessionId);
+    return [...(await this.#rows(sessionId, true)), ...(await this.#rows(sessionId, false))];
+  }
+
+  async #rows(sessionId: string, isFork: boolean): Promise<readonly WorktreeRow[]> {
+    const folder = this.#treeFolder(sessionId, isFork);
     const { disk, runtime } = this.#parts;
     const rows: WorktreeRow[] = [];
     for (const { taskId, root, branch, state } of await listWorktrees({ folder }).catch(() => [])) {
       if (taskId === undefined) continue;
-      const about = { taskId, root, branch: branch ?? "", state };
+      const about = { taskId, isFork, root, branch: branch ?? "", state };
       const found =
         state === "ready"
           ? await worktreeState({ folder, taskId, disk, stateRoot: runtime.home }).catch(() => undefined)
@@ -88,19 +93,14 @@ export class SessionFiles {
   }
 
   /** Merges as uncommitted changes, for review. Protected names are never merged from here. */
-  async merge(sessionId: string, taskId: string): Promise<object> {
+  async merge(sessionId: string, { taskId, isFork }: TreeName): Promise<object> {
     const { disk, runtime } = this.#parts;
-    return mergeWorktree({
-      folder: this.#worktreeFolder(sessionId),
-      taskId,
-      disk,
-      stateRoot: runtime.home,
-      as: "files",
-    });
+    const folder = this.#treeFolder(sessionId, isFork);
+    return mergeWorktree({ folder, taskId, disk, stateRoot: runtime.home, as: "files" });
   }
 
-  async discard(sessionId: string, taskId: string, force: boolean): Promise<object> {
-    return discardWorktree({ folder: this.#worktreeFolder(sessionId), taskId, disk: this.#parts.disk, force });
+  async discard(sessionId: string, { taskId, isFork }: TreeName, force: boolean): Promise<object> {
+    return discardWorktree({ folder: this.#treeFolder(sessionId, isFork), taskId, disk: this.#parts.disk, force });
   }
 
   /**
@@ -148,12 +148,12 @@ export class SessionFiles {
   async #filesAt(sessionId: string, at: { forkId: string; cwd: string; time: string }): Promise<string> {
     const { disk } = this.#parts;
     const { forkId, cwd, time } = at;
-    const folder = this.#worktreeFolder(forkId);
+    const folder = this.#treeFolder(forkId, true);
     const wish = { repository: cwd, folder, sessionId: forkId, taskId: "fork", includeUncommitted: true, disk };
     const tree = await createWorktree(wish);
     const top = tree.cwd === tree.root ? cwd : cwd.slice(0, cwd.length - relative(tree.root, tree.cwd).length - 1);
     const checkpoints = this.#checkpoints(sessionId);
-    const later = (await checkpoints.changes()).filter((change) => change.time > time);
+    const later = (await allChanges(checkpoints)).filter((change) => change.time > time);
     const steps = new Map<string, Parameters<typeof takeSteps>[0][number]>();
     for (const { path, before } of later) {
       const mapped = join(tree.root, relative(top, path));
@@ -187,7 +187,13 @@ export class SessionFiles {
     return join(this.#parts.runtime.home, "session-state", sessionId);
   }
 
-  #worktreeFolder(sessionId: string): string {
-    return join(this.#folder(sessionId), "worktrees");
+  #treeFolder(sessionId: string, isFork: boolean): string {
+    return isFork ? forkFolder(this.#parts.runtime.home, sessionId) : join(this.#folder(sessionId), "worktrees");
   }
+}
+
+/** Changes that are not undone and files that commands created, in the order in which they were recorded. */
+async function allChanges(checkpoints: Checkpoints): Promise<KeptChange[]> {
+  const all = [...(await checkpoints.changes()), ...(await checkpoints.creations())];
+  return all.sort((one, other) => one.seq - other.seq);
 }

@@ -13,12 +13,14 @@ import type { AttentionRow, ListMessage, SessionRow } from "./api.ts";
 import type { Feeds } from "./feeds.ts";
 import type { LiveSessions } from "./live-sessions.ts";
 import { sessionHolder } from "./session-holder.ts";
+import type { SignIns } from "./sign-ins.ts";
 
 export interface RowsOptions {
   readonly store: Store;
   readonly home: string;
   readonly feeds: Feeds;
   readonly live: LiveSessions;
+  readonly signIns: SignIns;
 }
 
 /** Sessions that are folded: the ones used last, and not longer ago than this. */
@@ -205,15 +207,16 @@ export class SessionRows {
   }
 
   async #rowOf(summary: SessionSummary): Promise<SessionRow> {
-    const { home, live } = this.#options;
-    const { sessionId: id, cwd, branch, repository, name, title, turns, costUsd } = summary;
+    const { home, live, signIns } = this.#options;
+    const { sessionId: id, name, title, turns, costUsd } = summary;
     const view = this.#folded.get(id)?.view.view;
     const holder = view ? await sessionHolder(home, id) : undefined;
     const attention = view && (holder || live.isOpen(id)) ? attentionOf(view) : [];
     const agents = view ? [...view.agents.values()].filter(({ kind }) => kind !== "sidekick") : [];
     return {
       id,
-      ...{ cwd, branch, repository, turns },
+      turns,
+      ...placeOf(view, summary),
       name: view?.session.name ?? name ?? title ?? "",
       model: view?.session.model ?? summary.model,
       state: stateOf(view, holder !== undefined || live.isOpen(id), attention),
@@ -221,12 +224,24 @@ export class SessionRows {
       holderPid: holder?.pid,
       createdAt: Date.parse(summary.createdAt),
       updatedAt: Math.max(Date.parse(summary.updatedAt), view?.main.lastAt ?? 0),
-      costUsd: view ? view.main.subtree.costUsd : (costUsd ?? undefined),
+      costUsd: view ? knownCost(view) : (costUsd ?? undefined),
       busyAgents: view && holder ? busyAgents(view).length : 0,
       agents: agents.length,
-      attention,
+      // A sign-in blocks nobody: it does not make the session wait.
+      attention: [...attention, ...signIns.of(id).map((item) => ({ item, blocks: [], agent: nameOf("") }))],
     };
   }
+}
+
+/** Where the session works. A fork and a session that was resumed elsewhere are not where they began. */
+function placeOf(view: View | undefined, summary: SessionSummary): Pick<SessionRow, "cwd" | "branch" | "repository"> {
+  const { cwd, branch, repository } = view?.session.cwd === undefined ? summary : view.session;
+  return { cwd: cwd ?? summary.cwd, branch, repository };
+}
+
+/** Undefined when no call has a known price. */
+function knownCost({ main: { subtree } }: View): number | undefined {
+  return subtree.costUsd === 0 && !subtree.isCostKnown ? undefined : subtree.costUsd;
 }
 
 function stateOf(view: View | undefined, isOpen: boolean, attention: readonly AttentionRow[]): SessionRow["state"] {
@@ -235,8 +250,9 @@ function stateOf(view: View | undefined, isOpen: boolean, attention: readonly At
   return view.main.status === "running" || busyAgents(view).length > 0 ? "working" : "idle";
 }
 
+const nameOf = (id: string): string => (id === "" ? "main agent" : id);
+
 function attentionOf(view: View): AttentionRow[] {
-  const nameOf = (id: string): string => (id === "" ? "main agent" : id);
   return openAttention(view).map((item) => ({
     item,
     blocks: blockedBy(view, item).map(nameOf),

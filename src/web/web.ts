@@ -19,6 +19,7 @@ import { type Listening, listen, type Routes, serve } from "./http.ts";
 import { LiveSessions } from "./live-sessions.ts";
 import { ownMethods } from "./own-methods.ts";
 import { SessionRows } from "./session-rows.ts";
+import { SignIns } from "./sign-ins.ts";
 import { serveTab } from "./tab-stream.ts";
 
 export interface WebOptions {
@@ -52,18 +53,28 @@ export async function startWeb(options: WebOptions): Promise<Web> {
   const feeds = new Feeds(home);
   const live: LiveSessions = new LiveSessions({
     ...{ client, home, cwd },
-    onEvent: (sessionId, event) => feeds.hear(sessionId, event),
+    onEvent(sessionId, event) {
+      feeds.hear(sessionId, event);
+      signIns.hear(sessionId, event);
+    },
     onOpen(sessionId) {
       feeds.setLive(sessionId, true);
       rows.changed(sessionId);
     },
     onClose(sessionId) {
       feeds.setLive(sessionId, false);
+      signIns.forget(sessionId);
       rows.changed(sessionId);
     },
   });
-  const rows = new SessionRows({ store, home, feeds, live });
-  const own = ownMethods({ runtime, rows, live, cwd, version, disk, stamp, environment });
+  const signIns = new SignIns({
+    environment,
+    folderOf: async (sessionId) => (await store.list()).find((one) => one.sessionId === sessionId)?.cwd ?? cwd,
+    reconnect: (sessionId, serverName) => live.request(sessionId, "session.mcp.restartServer", { serverName }),
+    onChange: (sessionId) => rows.changed(sessionId),
+  });
+  const rows = new SessionRows({ store, home, feeds, live, signIns });
+  const own = ownMethods({ runtime, rows, live, signIns, cwd, version, disk, stamp, environment });
   const request = (method: string, params: Readonly<Record<string, unknown>>) => client.request(method, params);
   const parts = { feeds, rows, onWatch: (sessionId: string) => void live.join(sessionId).catch(() => undefined) };
 
@@ -84,6 +95,7 @@ export async function startWeb(options: WebOptions): Promise<Web> {
     address: () => `http://127.0.0.1:${listening.port}/login?code=${newCode()}`,
     async close() {
       rows.close();
+      signIns.close();
       await listening.close();
       feeds.close();
       await live.close();

@@ -8,9 +8,9 @@ import * as z from "zod";
 import { type Entry, entrySchema } from "../checkpoints/checkpoint-schema.ts";
 import { contentOf, entryAt, MAX_TREE_BYTES, sameEntry, survey } from "../checkpoints/checkpoint-tree.ts";
 import { type Disk, replaceFile, writeNewFile } from "../lib/node/disk.ts";
-import type { GitPlace } from "../lib/node/git-write.ts";
+import type { GitCheckout } from "../lib/node/git-write.ts";
 import { PathError } from "../lib/node/paths.ts";
-import { openAsIs, type Place, removeEmptyFolders } from "../lib/node/paths-write.ts";
+import { openAsIs, removeEmptyFolders, type WriteTarget } from "../lib/node/paths-write.ts";
 import { sweepTemporaries } from "../lib/node/temporaries.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import { git } from "./worktree-git.ts";
@@ -78,15 +78,15 @@ export async function stage(
 
 /** Lets git write the files, so that line endings match the user's own checkout. */
 export async function extract(
-  place: GitPlace,
+  checkout: GitCheckout,
   what: { changes: readonly Pick<TreeChange, "path" | "after">[]; folder: string; indexFile: string },
 ): Promise<void> {
   const there = what.changes.filter(({ after }) => after.mode !== MISSING);
   if (there.length === 0) return;
   const work = { to: "write the merged files", indexFile: what.indexFile };
   const input = there.map(({ path, after }) => `${after.mode} ${after.id}\t${path}\0`).join("");
-  await git(place, ["update-index", "-z", "--index-info"], { ...work, input });
-  await git(place, ["checkout-index", "--all", "--quiet", "--force", `--prefix=${what.folder}/`], work);
+  await git(checkout, ["update-index", "-z", "--index-info"], { ...work, input });
+  await git(checkout, ["checkout-index", "--all", "--quiet", "--force", `--prefix=${what.folder}/`], work);
 }
 
 function refuseHuge(path: string, entries: readonly Entry[]): void {
@@ -192,13 +192,13 @@ async function change(step: Step, { scope, isBack }: { scope: Scope; isBack: boo
     const now = await compared(step);
     if (now === "done") return;
     if (now.kind !== "missing" && (goal.kind !== "file" || now.kind === "folder"))
-      await at(path, scope, (place) => place.remove());
-    if (goal.kind === "link") await at(path, scope, (place) => place.makeLink(goal.target));
+      await at(path, scope, (target) => target.remove());
+    if (goal.kind === "link") await at(path, scope, (target) => target.makeLink(goal.target));
     if (goal.kind !== "file") return;
     const content = await contentOf(step.source);
     if (content === undefined) throw new TroupeError("storage", `${step.source} can no longer be read.`);
-    await at(path, scope, async (place) => {
-      if ((await compared(step)) !== "done") await place.write(content, { mode: goal.mode });
+    await at(path, scope, async (target) => {
+      if ((await compared(step)) !== "done") await target.write(content, { mode: goal.mode });
     });
   } catch (error) {
     if (!isBack || !(error instanceof PathError)) throw error;
@@ -214,13 +214,13 @@ async function compared({ path, goal, other }: Step): Promise<Entry | "done"> {
   throw new PathError("invalid", path, `${path} was changed by another program during the merge.`);
 }
 
-async function at(path: string, scope: Scope, work: (place: Place) => Promise<unknown>): Promise<void> {
-  const place = await openAsIs(path, scope);
+async function at(path: string, scope: Scope, work: (target: WriteTarget) => Promise<unknown>): Promise<void> {
+  const target = await openAsIs(path, scope);
   try {
-    if (place.realPath !== path) throw new PathError("invalid", path, `${path} now leads to ${place.realPath}.`);
-    await work(place);
+    if (target.realPath !== path) throw new PathError("invalid", path, `${path} now leads to ${target.realPath}.`);
+    await work(target);
   } finally {
-    await place.close();
+    await target.close();
   }
 }
 

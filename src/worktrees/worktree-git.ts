@@ -4,19 +4,19 @@ import { homedir } from "node:os";
 import { join } from "node:path";
 import { type GitReply, runGit, runNeutral } from "../lib/node/git.ts";
 import {
+  type GitCheckout,
   GitFailure,
-  type GitPlace,
   type GitWriteOptions,
   gitAt,
   type Identity,
-  preparedPlace,
+  preparedCheckout,
 } from "../lib/node/git-write.ts";
 import { sanitiseLine } from "../lib/text.ts";
 import { TroupeError } from "../protocol/errors.ts";
 
 export interface Repository {
   /** The user's work tree; a linked one if the folder is in it. */
-  readonly main: GitPlace;
+  readonly main: GitCheckout;
   /** The common git folder: objects, branches and the list of worktrees. */
   readonly common: string;
   /** Path from the top of the work tree to the folder; empty or ending with a slash. */
@@ -37,7 +37,7 @@ export async function findRepository(folder: string, signal?: AbortSignal): Prom
       hint: "Create a first commit, or let the agent work in the folder itself.",
     });
   }
-  return { main: await preparedPlace({ gitDir, workTree }), common, prefix, head: head.stdout.trim() };
+  return { main: await preparedCheckout({ gitDir, workTree }), common, prefix, head: head.stdout.trim() };
 }
 
 function noRepository(folder: string, { stderr, stopped }: GitReply): TroupeError {
@@ -69,13 +69,13 @@ export interface GitWork extends GitWriteOptions {
 }
 
 /** Runs `gitAt` and throws failures as `TroupeError`. */
-export async function git(place: GitPlace, args: readonly string[], work: GitWork): Promise<string> {
-  return (await gitCode(place, args, work)).stdout;
+export async function git(checkout: GitCheckout, args: readonly string[], work: GitWork): Promise<string> {
+  return (await gitCode(checkout, args, work)).stdout;
 }
 
-export async function gitCode(place: GitPlace, args: readonly string[], work: GitWork) {
+export async function gitCode(checkout: GitCheckout, args: readonly string[], work: GitWork) {
   try {
-    return await gitAt(place, args, work);
+    return await gitAt(checkout, args, work);
   } catch (error) {
     if (error instanceof GitFailure) throw explained(error, work.to);
     throw error;
@@ -117,14 +117,14 @@ export interface Person {
 }
 
 /** Reads the user's identity and excludes file from git's configuration. */
-export async function personOf(place: GitPlace): Promise<Person> {
+export async function personOf(checkout: GitCheckout): Promise<Person> {
   const found = new Map<string, string>();
   const files = [".config/git/config", ".gitconfig"].map((name) => join(homedir(), name));
   const present = files.filter((file) => statSync(file, { throwIfNoEntry: false })?.isFile());
   for (const file of present.length > 0 ? present : ["/dev/null"]) {
-    const environment = { GIT_DIR: place.gitDir, GIT_CONFIG_GLOBAL: file };
+    const environment = { GIT_DIR: checkout.gitDir, GIT_CONFIG_GLOBAL: file };
     const args = ["config", "--includes", "--null", "--get-regexp", WANTED];
-    const reply = await runNeutral(args, { cwd: place.workTree, environment }, place.neutral);
+    const reply = await runNeutral(args, { cwd: checkout.workTree, environment }, checkout.neutral);
     for (const entry of reply.code === 0 ? reply.stdout.split("\0") : []) {
       const end = entry.indexOf("\n");
       if (end > 0) found.set(entry.slice(0, end), entry.slice(end + 1));

@@ -110,7 +110,7 @@ function refuseUnlessSound({ gitDir, common, branch }: WorktreeRecord): void {
  * did to HEAD and the index.
  */
 async function commitAll(record: OpenRecord, request: MergeRequest): Promise<Tip> {
-  const place = record.own;
+  const checkout = record.own;
   const { folder, disk, signal } = request;
   const tip = await tipOf(record, { folder, disk, signal });
   const work = { to: "commit the work of the agent", signal };
@@ -118,10 +118,10 @@ async function commitAll(record: OpenRecord, request: MergeRequest): Promise<Tip
   const author = authorOf(record);
   const args = ["commit-tree", tip.tree, "-p", tip.head, "-F", "-"];
   const input = `${messageOf(request)}\n`;
-  const head = tip.uncommitted.length === 0 ? tip.head : (await git(place, args, { ...work, author, input })).trim();
-  await git(place, ["update-ref", "--no-deref", branch, head], { ...work, author });
-  const current = await gitCode(place, ["symbolic-ref", "--quiet", "HEAD"], { ...work, accept: [0, 1] });
-  if (current.stdout.trim() !== branch) await git(place, ["symbolic-ref", "HEAD", branch], work);
+  const head = tip.uncommitted.length === 0 ? tip.head : (await git(checkout, args, { ...work, author, input })).trim();
+  await git(checkout, ["update-ref", "--no-deref", branch, head], { ...work, author });
+  const current = await gitCode(checkout, ["symbolic-ref", "--quiet", "HEAD"], { ...work, accept: [0, 1] });
+  if (current.stdout.trim() !== branch) await git(checkout, ["symbolic-ref", "HEAD", branch], work);
   if (tip.uncommitted.length > 0) await renewIndex(record, { head, request });
   return { head, tree: tip.tree, uncommitted: [] };
 }

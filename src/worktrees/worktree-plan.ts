@@ -3,7 +3,7 @@
  * and the worktree as they are now.
  */
 import { join } from "node:path";
-import type { GitPlace } from "../lib/node/git-write.ts";
+import type { GitCheckout } from "../lib/node/git-write.ts";
 import { systemStamp } from "../lib/stamp.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import { git, gitCode, NOBODY } from "./worktree-git.ts";
@@ -97,19 +97,19 @@ async function filesTree(
 
 /** Merges trees through three temporary commits, because git merges commits, not trees. */
 async function mergeTrees(
-  place: GitPlace,
+  checkout: GitCheckout,
   trees: { base: string; ours: string; theirs: string; signal: AbortSignal | undefined },
 ): Promise<{ merged: string; conflicts: ConflictStage[] }> {
   const { signal } = trees;
   const commit = async (tree: string, ...parents: string[]): Promise<string> => {
     const args = ["commit-tree", `${tree}^{tree}`, ...parents.flatMap((parent) => ["-p", parent]), "-m", "merge"];
-    return (await git(place, args, { to: "merge", author: NOBODY, signal })).trim();
+    return (await git(checkout, args, { to: "merge", author: NOBODY, signal })).trim();
   };
   const base = await commit(trees.base);
   const ours = await commit(trees.ours, base);
   const theirs = await commit(trees.theirs, base);
   const args = ["merge-tree", "--write-tree", "-z", "--no-messages", ours, theirs];
-  const { stdout } = await gitCode(place, args, { to: "merge", accept: [0, 1], signal });
+  const { stdout } = await gitCode(checkout, args, { to: "merge", accept: [0, 1], signal });
   const [merged = "", ...entries] = stdout.split("\0");
   return { merged: merged.trim(), conflicts: entries.flatMap(parseStage) };
 }
@@ -122,9 +122,9 @@ function parseStage(entry: string): ConflictStage[] {
   return [{ path, side: SIDES[stage as keyof typeof SIDES], mode, id }];
 }
 
-async function treeChanges(place: GitPlace, from: string, to: string): Promise<TreeChange[]> {
+async function treeChanges(checkout: GitCheckout, from: string, to: string): Promise<TreeChange[]> {
   const args = ["diff-tree", "-r", "-z", "--raw", "--no-renames", "--full-index", `${from}^{tree}`, `${to}^{tree}`];
-  const parts = (await git(place, args, { to: "compare" })).split("\0");
+  const parts = (await git(checkout, args, { to: "compare" })).split("\0");
   const changes: TreeChange[] = [];
   for (let index = 0; index + 1 < parts.length; index += 2) {
     const [from = "", to = "", fromId = "", toId = ""] = (parts[index] ?? "").replace(/^:/, "").split(" ");

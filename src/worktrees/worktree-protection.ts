@@ -1,9 +1,9 @@
 /** Finds changes of a merge that the user must agree to: protected names, and links that lead to them. */
 import { dirname, join, resolve } from "node:path";
 import { fold } from "../permissions/fold.ts";
-import { linkedPlaces } from "../permissions/linked-places.ts";
+import { linkedPaths } from "../permissions/linked-paths.ts";
 import {
-  type ProtectedPlaces,
+  type ProtectedPaths,
   type Protection,
   protectionOf,
   protectionOfBoth,
@@ -34,13 +34,13 @@ export function protectedNames(
   changes: readonly (Pick<TreeChange, "path"> & Partial<TreeChange>)[],
   tree: Tree,
 ): ProtectedChange[] {
-  const places = placesOf(tree);
+  const protectedPaths = placesOf(tree);
   return changes.flatMap(({ path, before, after }) => {
     const written = join(tree.workTree, path);
     const isLink = [before?.mode, after?.mode].some((mode) => mode === LINK || mode === GITLINK);
     const protection = strictest([
-      protectionOfBoth({ real: realPathOf(written, "/"), written }, places),
-      isLink ? protectionOfLink(written, places) : undefined,
+      protectionOfBoth({ real: realPathOf(written, "/"), written }, protectedPaths),
+      isLink ? protectionOfLink(written, protectedPaths) : undefined,
     ]);
     return protection === undefined ? [] : [{ path, protection }];
   });
@@ -48,22 +48,22 @@ export function protectedNames(
 
 /** Returns links to protected targets, because later writes through the link reach the target. */
 export function protectedTargets(links: readonly { path: string; target: string }[], tree: Tree): ProtectedChange[] {
-  const places = placesOf(tree);
+  const protectedPaths = placesOf(tree);
   return links.flatMap(({ path, target }) => {
     const written = resolve(tree.workTree, dirname(path), target);
     const protection = strictest([
-      protectionOf(written, places),
-      protectionOf(realPathOf(written, "/"), places),
+      protectionOf(written, protectedPaths),
+      protectionOf(realPathOf(written, "/"), protectedPaths),
       // Check the target as written too: through other links, `a/../.git` may be another folder than `.git`.
-      protectionOf(`/${target}`, places),
+      protectionOf(`/${target}`, protectedPaths),
     ]);
     return protection === undefined ? [] : [{ path, protection }];
   });
 }
 
-const placesOf = ({ workTree, stateRoot }: Tree): ProtectedPlaces => ({
+const placesOf = ({ workTree, stateRoot }: Tree): ProtectedPaths => ({
   ...{ stateRoot: realPathOf(stateRoot, "/"), writable: [] },
-  ...linkedPlaces([workTree]),
+  ...linkedPaths([workTree]),
 });
 
 /** Throws for hand-made trees whose paths leave the work tree, or lead through a file or link of the same tree. */

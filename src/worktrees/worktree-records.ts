@@ -11,7 +11,7 @@ import { join } from "node:path";
 import * as z from "zod";
 import { parseJson } from "../lib/json.ts";
 import { type Disk, replaceFile } from "../lib/node/disk.ts";
-import { type GitPlace, preparedPlace } from "../lib/node/git-write.ts";
+import { type GitCheckout, preparedCheckout } from "../lib/node/git-write.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import { type Person, personOf } from "./worktree-git.ts";
 
@@ -50,16 +50,16 @@ export function stateFolder(folder: string, taskId: string): string {
   return join(folder, ".state", checkTaskId(taskId));
 }
 
-/** A record with the git places and the user's settings for a series of git commands. Use it for one operation only. */
+/** A record with the git folders and the user's settings for a series of git commands. Use it for one operation only. */
 export interface OpenRecord extends WorktreeRecord {
-  readonly main: GitPlace & WorktreeRecord["main"];
-  readonly own: GitPlace;
+  readonly main: GitCheckout & WorktreeRecord["main"];
+  readonly own: GitCheckout;
   readonly person: Person;
 }
 
 export async function openRecord(record: WorktreeRecord): Promise<OpenRecord> {
-  const own = await preparedPlace({ gitDir: record.gitDir, workTree: record.root });
-  const main = await preparedPlace(record.main);
+  const own = await preparedCheckout({ gitDir: record.gitDir, workTree: record.root });
+  const main = await preparedCheckout(record.main);
   return { ...record, own, main, person: await personOf(main) };
 }
 

@@ -1,7 +1,7 @@
 /** Removes worktrees, and finds those left behind by a crash. */
 import { statSync } from "node:fs";
 import type { Disk } from "../lib/node/disk.ts";
-import type { GitPlace } from "../lib/node/git-write.ts";
+import type { GitCheckout } from "../lib/node/git-write.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import { git, gitCode, refFiles, refuseLinks } from "./worktree-git.ts";
 import { recoverMerges } from "./worktree-merge.ts";
@@ -38,18 +38,21 @@ export async function removeWorktree(
   const { common, root, branch, taskId } = record;
   await disk.remove(root);
   if (isFolder(common)) {
-    const place: GitPlace = { gitDir: common, workTree: folder };
+    const checkout: GitCheckout = { gitDir: common, workTree: folder };
     const to = "remove the worktree";
-    const removed = await gitCode(place, ["worktree", "remove", "--force", "--force", root], { to, accept: [0, 128] });
-    if (removed.code !== 0 && (await registered(place)).some(({ path }) => path === root)) {
+    const removed = await gitCode(checkout, ["worktree", "remove", "--force", "--force", root], {
+      to,
+      accept: [0, 128],
+    });
+    if (removed.code !== 0 && (await registered(checkout)).some(({ path }) => path === root)) {
       throw new TroupeError("failed", `git did not remove the worktree ${root}.`, {
         hint: "Try `git worktree remove --force`.",
       });
     }
     const name = `refs/heads/${branch}`;
     refuseLinks(refFiles(common, branch));
-    const found = await git(place, ["for-each-ref", "--format=%(refname)", name], { to });
-    if (found.trim() === name) await git(place, ["update-ref", "--no-deref", "-d", name], { to });
+    const found = await git(checkout, ["for-each-ref", "--format=%(refname)", name], { to });
+    if (found.trim() === name) await git(checkout, ["update-ref", "--no-deref", "-d", name], { to });
   }
   await disk.remove(stateFolder(folder, taskId));
 }
@@ -104,8 +107,8 @@ export async function pruneWorktrees({ folder, disk }: { folder: string; disk: D
   return pruned;
 }
 
-async function registered(place: GitPlace): Promise<{ path: string; branch: string | undefined }[]> {
-  const listing = await git(place, ["worktree", "list", "--porcelain", "-z"], { to: "list the worktrees" });
+async function registered(checkout: GitCheckout): Promise<{ path: string; branch: string | undefined }[]> {
+  const listing = await git(checkout, ["worktree", "list", "--porcelain", "-z"], { to: "list the worktrees" });
   return listing.split("\0\0").flatMap((entry) => {
     const fields = entry.split("\0");
     const value = (name: string) => fields.find((field) => field.startsWith(`${name} `))?.slice(name.length + 1);

@@ -1,5 +1,5 @@
 /** Turns the files of a work tree into a git tree, without touching the work tree or its index. */
-import type { GitPlace } from "../lib/node/git-write.ts";
+import type { GitCheckout } from "../lib/node/git-write.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import { git } from "./worktree-git.ts";
 
@@ -15,15 +15,15 @@ export interface Changes {
 const MAX_CHANGES = 20_000;
 
 export async function changesIn(
-  place: GitPlace,
+  checkout: GitCheckout,
   { excludesFile, signal }: { excludesFile?: string | undefined; signal?: AbortSignal | undefined } = {},
 ): Promise<Changes> {
   const excludes = excludesFile === undefined ? [] : ["-c", `core.excludesFile=${excludesFile}`];
   const flags = ["--porcelain=v2", "-z", "--untracked-files=all", "--no-renames", "--ignore-submodules=all"];
-  const listing = await git(place, [...excludes, "status", ...flags], { to: "see what has changed", signal });
+  const listing = await git(checkout, [...excludes, "status", ...flags], { to: "see what has changed", signal });
   const entries = listing.split("\0").filter((entry) => entry !== "");
   if (entries.length > MAX_CHANGES) {
-    throw new TroupeError("limit", `More than ${MAX_CHANGES} files have changed in ${place.workTree}.`, {
+    throw new TroupeError("limit", `More than ${MAX_CHANGES} files have changed in ${checkout.workTree}.`, {
       hint: "Commit them, or add generated files to .gitignore.",
     });
   }
@@ -55,28 +55,32 @@ function refuseUnreadable(path: string): string {
 
 /** Returns the tree of `commit` with the paths as they are on disk. The caller must remove `indexFile`. */
 export async function snapshotTree(
-  place: GitPlace,
+  checkout: GitCheckout,
   options: { commit: string; paths: readonly string[]; indexFile: string; signal?: AbortSignal | undefined },
 ): Promise<string> {
   const { commit, paths, indexFile, signal } = options;
   const work = { to: "take a snapshot of the files", indexFile, signal };
-  await git(place, ["read-tree", commit], work);
+  await git(checkout, ["read-tree", commit], work);
   if (paths.length > 0) {
     const flags = ["--add", "--remove", "--replace", "-z", "--stdin"];
-    await git(place, ["update-index", ...flags], { ...work, input: paths.map((path) => `${path}\0`).join("") });
+    await git(checkout, ["update-index", ...flags], { ...work, input: paths.map((path) => `${path}\0`).join("") });
   }
-  return (await git(place, ["write-tree"], work)).trim();
+  return (await git(checkout, ["write-tree"], work)).trim();
 }
 
 /** Returns the paths that git runs through a filter program, such as Git LFS. */
 export async function filteredPaths(
-  place: GitPlace,
+  checkout: GitCheckout,
   paths: readonly string[],
   signal?: AbortSignal,
 ): Promise<readonly string[]> {
   if (paths.length === 0) return [];
   const input = paths.map((path) => `${path}\0`).join("");
-  const listing = await git(place, ["check-attr", "-z", "--stdin", "filter"], { to: "read attributes", input, signal });
+  const listing = await git(checkout, ["check-attr", "-z", "--stdin", "filter"], {
+    to: "read attributes",
+    input,
+    signal,
+  });
   const parts = listing.split("\0");
   const found: string[] = [];
   for (let index = 0; index + 2 < parts.length; index += 3) {

@@ -2,7 +2,7 @@
 import { statSync } from "node:fs";
 import { join } from "node:path";
 import type { Disk } from "../lib/node/disk.ts";
-import { GitFailure, type GitPlace, gitAt } from "../lib/node/git-write.ts";
+import { type GitCheckout, GitFailure, gitAt } from "../lib/node/git-write.ts";
 import { systemStamp } from "../lib/stamp.ts";
 import { firstCharacters, sanitise } from "../lib/text.ts";
 import { git, gitCode } from "./worktree-git.ts";
@@ -77,17 +77,17 @@ export interface Tip {
 }
 
 export async function tipOf(record: OpenRecord, { folder, disk, signal }: WorktreeQuestion): Promise<Tip> {
-  const place = record.own;
-  const head = (await git(place, ["rev-parse", "--verify", "HEAD^{commit}"], { to: "find HEAD", signal })).trim();
+  const checkout = record.own;
+  const head = (await git(checkout, ["rev-parse", "--verify", "HEAD^{commit}"], { to: "find HEAD", signal })).trim();
   const { excludesFile } = record.person;
-  const { paths, unmerged } = await changesIn(place, { excludesFile, signal });
+  const { paths, unmerged } = await changesIn(checkout, { excludesFile, signal });
   const uncommitted = [...paths, ...unmerged];
   const indexFile = join(stateFolder(folder, record.taskId), `${systemStamp.id("tip")}.index`);
   try {
     return {
       head,
       uncommitted,
-      tree: await snapshotTree(place, { commit: head, paths: uncommitted, indexFile, signal }),
+      tree: await snapshotTree(checkout, { commit: head, paths: uncommitted, indexFile, signal }),
     };
   } finally {
     await disk.remove(indexFile);
@@ -120,9 +120,9 @@ export async function unmergedWork(record: WorktreeRecord, question: WorktreeQue
 
 /** Returns 0 if the branch is gone. */
 async function countCommits({ common }: WorktreeRecord, revisions: readonly string[]): Promise<number> {
-  const place: GitPlace = { gitDir: common, workTree: common };
+  const checkout: GitCheckout = { gitDir: common, workTree: common };
   try {
-    return Number((await gitAt(place, ["rev-list", "--count", ...revisions, "--"])).stdout.trim());
+    return Number((await gitAt(checkout, ["rev-list", "--count", ...revisions, "--"])).stdout.trim());
   } catch (error) {
     if (error instanceof GitFailure && error.reason === "refused") return 0;
     throw error;
@@ -130,13 +130,13 @@ async function countCommits({ common }: WorktreeRecord, revisions: readonly stri
 }
 
 async function diffText(
-  place: GitPlace,
+  checkout: GitCheckout,
   { from, to, maxCharacters }: { from: string; to: string; maxCharacters: number },
 ): Promise<{ diff: string; isDiffCut: boolean }> {
   const flags = ["--no-ext-diff", "--no-textconv", "--no-color", "--ignore-submodules=all", "--submodule=short"];
   const args = ["diff-tree", "-r", "-M", "--stat", "-p", ...flags, from, to];
   const work = { maxBytes: 4 * maxCharacters, whenTooMuch: "cut" } as const;
-  const { stdout, isCut = false } = await gitCode(place, args, { to: "compare", ...work });
+  const { stdout, isCut = false } = await gitCode(checkout, args, { to: "compare", ...work });
   const text = sanitise(stdout);
   return { diff: firstCharacters(text, maxCharacters), isDiffCut: isCut || text.length > maxCharacters };
 }

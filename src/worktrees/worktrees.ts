@@ -8,7 +8,7 @@ import { realpath } from "node:fs/promises";
 import { basename, isAbsolute, join, relative, resolve, sep } from "node:path";
 import type { Disk } from "../lib/node/disk.ts";
 import { withFileLock } from "../lib/node/file-lock.ts";
-import { type GitPlace, gitAt, preparedPlace } from "../lib/node/git-write.ts";
+import { type GitCheckout, gitAt, preparedCheckout } from "../lib/node/git-write.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import { findRepository, git, NOBODY, personOf, type Repository } from "./worktree-git.ts";
 import { checkTaskId, readRecord, stateFolder, type WorktreeRecord, writeRecord } from "./worktree-records.ts";
@@ -185,9 +185,9 @@ async function checkOut(
   await withFileLock(lock, () => git(repository.main, add, { to, signal }));
   const gitDir = await ownGitDir(repository, root);
   const ready: WorktreeRecord = { ...making, state: "ready", gitDir, cwd: resolve(root, repository.prefix) };
-  const place = await preparedPlace({ gitDir, workTree: root });
-  await git(place, ["reset", "--hard", "--quiet", "--no-recurse-submodules"], { to, signal });
-  return { ...ready, notices: [...making.notices, ...(await noticesOf(place, base, signal))] };
+  const checkout = await preparedCheckout({ gitDir, workTree: root });
+  await git(checkout, ["reset", "--hard", "--quiet", "--no-recurse-submodules"], { to, signal });
+  return { ...ready, notices: [...making.notices, ...(await noticesOf(checkout, base, signal))] };
 }
 
 async function ownGitDir({ main, common }: Repository, root: string): Promise<string> {
@@ -197,11 +197,11 @@ async function ownGitDir({ main, common }: Repository, root: string): Promise<st
   throw new TroupeError("failed", `git created the worktree of ${main.workTree} in an unexpected folder: ${gitDir}.`);
 }
 
-async function noticesOf(place: GitPlace, base: string, signal: AbortSignal | undefined): Promise<string[]> {
+async function noticesOf(checkout: GitCheckout, base: string, signal: AbortSignal | undefined): Promise<string[]> {
   const work = { to: "look for attributes", signal, accept: [0, 1] };
   const search = ["grep", "-l", "-I", "-F", "--no-textconv", "-e", "filter=", base, "--", ":(glob)**/.gitattributes"];
-  const modules = await git(place, ["ls-tree", "--name-only", base, "--", ".gitmodules"], work);
-  const filters = await git(place, search, work);
+  const modules = await git(checkout, ["ls-tree", "--name-only", base, "--", ".gitmodules"], work);
+  const filters = await git(checkout, search, work);
   return [
     ...(filters === ""
       ? []

@@ -1,12 +1,30 @@
+import { readFile, stat } from "node:fs/promises";
+import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { fails, says } from "../../src/testing/index.ts";
-import { withEditor } from "./stage.ts";
+import { type Editor, withEditor } from "./stage.ts";
 
 const failure = (asked: Promise<unknown>) =>
   asked.then(
     () => undefined,
     ({ code, message }: { code: number; message: string }) => ({ code, message }),
   );
+
+/** No provider is configured; a key of OpenAI would be tried at the scripted model. */
+const keyless = { TROUPE_BASE_URL: "", TROUPE_MODEL: "", OPENAI_BASE_URL: "" };
+const pages = { elicitation: { url: {} } };
+
+/** What a browser does with the page: loads it, fills in the form, sends it. */
+async function enter(url: string, key: string, provider = "openai"): Promise<{ form: string; result: string }> {
+  const form = await (await fetch(url)).text();
+  const answer = await fetch(url, { method: "POST", body: new URLSearchParams({ provider, key }) });
+  return { form, result: await answer.text() };
+}
+
+const addressIn = (request: object): string => ("url" in request ? String(request.url) : "");
+
+const storedKeys = async (editor: Editor): Promise<unknown> =>
+  JSON.parse(await readFile(join(editor.state, "providers.json"), "utf8"));
 
 describe("signing in from an editor", () => {
   it("offers the key of a provider as the one way, and accepts it where a provider answers", async () => {
@@ -18,11 +36,131 @@ describe("signing in from an editor", () => {
   });
 
   it("says that a key is missing where only the understudy answers", async () => {
-    await withEditor({ environment: { TROUPE_BASE_URL: "", TROUPE_MODEL: "" } }, async (editor) => {
+    await withEditor({ environment: keyless }, async (editor) => {
       expect(await failure(editor.request("authenticate", { methodId: "provider-key" }))).toMatchObject({
         code: -32000,
         message: expect.stringContaining("ANTHROPIC_API_KEY"),
       });
+    });
+  });
+
+  it("opens a page where the user enters a key, tests it with one request, stores it and uses it", async () => {
+    const steps = [fails(401), says("ready"), says("Hello from the provider.")];
+    await withEditor(
+      { environment: keyless, keyedBy: "OPENAI_BASE_URL", capabilities: pages, steps },
+      async (editor) => {
+        const { sessionId } = await editor.open();
+        const entered: { form: string; result: string }[] = [];
+        editor.fillIn = async (request) => {
+          const url = addressIn(request);
+          expect(await (await fetch(`${url}x`)).text()).toContain("Nothing here");
+          entered.push(await enter(url, "sk-wrong"), await enter(url, "sk-right"));
+          return { action: "accept" };
+        };
+        expect(await editor.request("authenticate", { methodId: "provider-key" })).toEqual({});
+        expect(editor.forms).toMatchObject([{ mode: "url", requestId: expect.anything() }]);
+        expect(entered[0]?.form).toContain('type="password"');
+        expect(entered[0]?.result).toMatch(/The key was not stored: OpenAI did not answer with it/);
+        expect(entered[1]?.result).toMatch(/Stored\. openai\/\S+ answers/);
+        expect(await storedKeys(editor)).toEqual({ providers: { openai: { apiKey: "sk-right" } } });
+        expect((await stat(join(editor.state, "providers.json"))).mode & 0o077).toBe(0);
+        expect(JSON.stringify(editor.wire)).not.toContain("sk-right");
+        expect(editor.wire.map(({ method }) => method)).toContain("elicitation/complete");
+        await editor.prompt(sessionId, "Hello");
+        expect(editor.said(sessionId)).toBe("Hello from the provider.");
+        expect(editor.model.requests.at(-1)?.headers.authorization).toBe("Bearer sk-right");
+      },
+    );
+  });
+
+  it("stores nothing when the user cancels", async () => {
+    await withEditor({ environment: keyless, keyedBy: "OPENAI_BASE_URL", capabilities: pages }, async (editor) => {
+      editor.fillIn = () => ({ action: "decline" });
+      expect(await failure(editor.request("authenticate", { methodId: "provider-key" }))).toMatchObject({
+        code: -32000,
+      });
+      await expect(storedKeys(editor)).rejects.toThrow("ENOENT");
+    });
+  });
+
+  it("asks for another key when the provider refuses the current one, and the session continues with it", async () => {
+    const steps = [fails(401), says("ready"), says("Hello.")];
+    const environment = { ...keyless, OPENAI_API_KEY: "sk-old" };
+    await withEditor({ environment, keyedBy: "OPENAI_BASE_URL", capabilities: pages, steps }, async (editor) => {
+      const { sessionId } = await editor.open();
+      expect(await failure(editor.prompt(sessionId, "Hello"))).toMatchObject({ code: -32000 });
+      editor.fillIn = async (request) => {
+        const url = addressIn(request);
+        await enter(url, "sk-new");
+        return { action: "accept" };
+      };
+      expect(await editor.request("authenticate", { methodId: "provider-key" })).toEqual({});
+      expect(await editor.prompt(sessionId, "Hello")).toEqual({ stopReason: "end_turn" });
+      expect(editor.model.requests.at(-1)?.headers.authorization).toBe("Bearer sk-new");
+    });
+  });
+
+  it("gives the address of the page in the conversation to an editor that opens none, by /login", async () => {
+    const environment = keyless;
+    await withEditor({ environment, keyedBy: "OPENAI_BASE_URL", steps: [says("ready")] }, async (editor) => {
+      const { sessionId } = await editor.open();
+      const answered = editor.prompt(sessionId, "/login");
+      await expect.poll(() => editor.said(sessionId), { timeout: 20_000 }).toContain("http://127.0.0.1:");
+      const url = /http:\S+/.exec(editor.said(sessionId))?.[0] ?? "";
+      await enter(url, "sk-right");
+      expect(await answered).toEqual({ stopReason: "end_turn" });
+      expect(editor.said(sessionId)).toContain("The key is stored: openai/");
+      const [names] = editor.updates("available_commands_update");
+      expect(names?.availableCommands.map(({ name }) => name)).toContain("login");
+    });
+  });
+
+  it("ends /login when the editor cancels the turn", async () => {
+    await withEditor({ environment: keyless }, async (editor) => {
+      const { sessionId } = await editor.open();
+      const answered = editor.prompt(sessionId, "/login");
+      await expect.poll(() => editor.said(sessionId), { timeout: 20_000 }).toContain("http://127.0.0.1:");
+      await editor.notify("session/cancel", { sessionId });
+      expect(await answered).toEqual({ stopReason: "cancelled" });
+      const url = /http:\S+/.exec(editor.said(sessionId))?.[0] ?? "";
+      await expect
+        .poll(
+          () =>
+            fetch(url).then(
+              () => "open",
+              () => "closed",
+            ),
+          { timeout: 20_000 },
+        )
+        .toBe("closed");
+    });
+  });
+
+  it("offers a sign-in in a terminal to editors that run one, in the form that they know", async () => {
+    await withEditor({ capabilities: { auth: { terminal: true } } }, async ({ hello }) => {
+      expect(hello.authMethods?.[1]).toMatchObject({ type: "terminal", args: ["login"] });
+    });
+    await withEditor({ capabilities: { _meta: { "terminal-auth": true } } }, async ({ hello }) => {
+      expect(hello.authMethods?.[1]).toMatchObject({
+        _meta: { "terminal-auth": { command: "node", args: ["troupe.js", "login"], label: "troupe login" } },
+      });
+    });
+    await withEditor({}, async ({ hello }) => expect(hello.authMethods).toHaveLength(1));
+  });
+
+  it("reports whether a provider has a key", async () => {
+    await withEditor({ models: ["faux-model"], draft: true }, async (editor) => {
+      expect(await editor.request("auth/status", {})).toEqual({ state: "authenticated", accounts: [] });
+    });
+    const environment = { ...keyless, OPENAI_API_KEY: "sk-key" };
+    await withEditor({ environment, keyedBy: "OPENAI_BASE_URL", draft: true }, async (editor) => {
+      expect(await editor.request("auth/status", {})).toEqual({
+        state: "authenticated",
+        accounts: [{ label: "Key of OpenAI" }],
+      });
+    });
+    await withEditor({ environment: keyless, draft: true }, async (editor) => {
+      expect(await editor.request("auth/status", {})).toEqual({ state: "unauthenticated", accounts: [] });
     });
   });
 

@@ -1,11 +1,12 @@
 import { createServer, type RequestListener } from "node:http";
-import type { AddressInfo } from "node:net";
+import { type AddressInfo, connect } from "node:net";
 import { fileURLToPath } from "node:url";
 import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
 import { SSEServerTransport } from "@modelcontextprotocol/sdk/server/sse.js";
 import { StreamableHTTPServerTransport } from "@modelcontextprotocol/sdk/server/streamableHttp.js";
 import { describe, expect, it } from "vitest";
 import { calls, forAgent, says } from "../../src/testing/index.ts";
+import { oauthServer } from "../mcp/oauth-server.ts";
 import { withEditor } from "./stage.ts";
 
 const program = fileURLToPath(new URL("../mcp/servers/version-one.mjs", import.meta.url));
@@ -109,6 +110,47 @@ describe("MCP servers that an editor brings", () => {
         editor.wire.filter(({ method }) => method === name).map(({ params }) => params as { elicitationId?: string }),
       );
       expect(over).toEqual([{ elicitationId: asked?.[0]?.elicitationId }]);
+    });
+  });
+
+  it("signs in to a server by /mcp login: the editor opens the address, and the tools are there afterwards", async () => {
+    const oauth = await oauthServer();
+    const mcpServers = [{ type: "http", name: "far", url: oauth.url, headers: [] }];
+    const steps = [says("No tools."), says("Now they are there.")];
+    await withEditor({ steps, capabilities: { elicitation: { url: {} } } }, async (editor) => {
+      const { sessionId } = await editor.open({ mcpServers });
+      await editor.prompt(sessionId, "Look.");
+      expect(lastRequest(editor)).not.toContain('"far-');
+      editor.fillIn = async (request) => {
+        await fetch("url" in request ? String(request.url) : ""); // the browser follows the redirect to the agent
+        return { action: "accept" };
+      };
+      await editor.prompt(sessionId, "/mcp login far");
+      expect(editor.said(sessionId)).toContain(`${oauth.origin}/authorize`);
+      await expect.poll(() => oauth.asked, { timeout: 20_000 }).toContain("mcp tools/list");
+      expect(editor.forms).toMatchObject([{ mode: "url", sessionId, message: "Sign in to the MCP server far." }]);
+      await editor.prompt(sessionId, "Look again.");
+      expect(lastRequest(editor)).toContain('"far-');
+    });
+  });
+
+  it("gives up a sign-in that the user declines, and refuses one for a local server", async () => {
+    const oauth = await oauthServer();
+    const mcpServers = [{ type: "http", name: "far", url: oauth.url, headers: [] }, one];
+    await withEditor({ capabilities: { elicitation: { url: {} } } }, async (editor) => {
+      const { sessionId } = await editor.open({ mcpServers });
+      editor.fillIn = () => ({ action: "decline" });
+      await editor.prompt(sessionId, "/mcp login far");
+      const address = /http:\S+authorize\S+/.exec(editor.said(sessionId))?.[0] ?? "";
+      const { port } = new URL(new URL(address).searchParams.get("redirect_uri") ?? "");
+      const closed = (): Promise<boolean> =>
+        new Promise((resolve) => {
+          const socket = connect({ host: "127.0.0.1", port: Number(port) }, () => resolve(!socket.destroy()));
+          socket.once("error", () => resolve(true));
+        });
+      await expect.poll(closed, { timeout: 20_000 }).toBe(true);
+      await editor.prompt(sessionId, "/mcp login one");
+      expect(editor.said(sessionId)).toContain("there is nowhere to sign in");
     });
   });
 

@@ -29,11 +29,15 @@ export interface StageOptions {
   /** Checks with the schema that has the drafts; agreed on by the capability `subagents`, or by a draft method. */
   readonly draft?: boolean;
   readonly environment?: Readonly<Record<string, string>>;
+  /** A variable that gets the address of the scripted model. */
+  readonly keyedBy?: string;
 }
 
 /** An editor: the published client of the protocol, with the agent inside this process. */
 export interface Editor {
   readonly cwd: string;
+  /** The state folder of the agent. */
+  readonly state: string;
   readonly model: ModelServer;
   /** The answer to `initialize`. */
   hello: { readonly authMethods?: readonly object[]; readonly agentCapabilities?: object };
@@ -82,15 +86,24 @@ export async function withEditor(options: StageOptions, work: (editor: Editor) =
       TROUPE_BASE_URL: model.baseUrl,
       TROUPE_MODEL: "faux-model",
       ...environment,
+      ...(options.keyedBy !== undefined && { [options.keyedBy]: model.baseUrl }),
     },
     home: folder.at("state"),
     cwd,
   });
   const [toAgent, fromAgent] = [new PassThrough(), new PassThrough()];
   const client = await createClient({ connection });
-  const serving = serveEditor({ client, input: toAgent, output: fromAgent, version: "0", say: () => undefined });
+  const program = ["node", "troupe.js"];
+  const serving = serveEditor({
+    client,
+    input: toAgent,
+    output: fromAgent,
+    program,
+    version: "0",
+    say: () => undefined,
+  });
   const check = checker(options.draft ?? "subagents" in capabilities);
-  const editor = newEditor(cwd, model, client);
+  const editor = newEditor({ cwd, state: folder.at("state") }, model, client);
   const app = editorApp({ name: "test-editor" })
     .onNotification(methods.client.session.update, ({ params }) => void editor.notifications.push(params))
     .onRequest(methods.client.session.requestPermission, async ({ params }) => {
@@ -144,9 +157,10 @@ export async function withEditor(options: StageOptions, work: (editor: Editor) =
   expect(check.problems).toEqual([]);
 }
 
-function newEditor(cwd: string, model: ModelServer, client: Client): Editor {
+function newEditor(place: Pick<Editor, "cwd" | "state">, model: ModelServer, client: Client): Editor {
+  const { cwd } = place;
   const editor: Editor = {
-    cwd,
+    ...place,
     model,
     hello: {},
     client,

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { digestOf } from "../../src/catalog/pins.ts";
 import { readTrust } from "../../src/catalog/trust.ts";
 import type { Arguments } from "../../src/cli/args.ts";
-import { type TrustSurroundings, trustCommand } from "../../src/cli/commands/trust.ts";
+import { type TrustContext, trustCommand } from "../../src/cli/commands/trust.ts";
 import type { PinnedItem } from "../../src/lib/pinned-item.ts";
 import { type TempFolder, tempFolder } from "../../src/testing/temp-folder.ts";
 
@@ -24,7 +24,7 @@ async function run(
   const has = (name: string): boolean => name === "yes" && options.yes === true;
   const given = { words: ["trust", ...words], has, choice: () => undefined };
   const { answer } = options;
-  const around: TrustSurroundings = {
+  const around: TrustContext = {
     environment: { TROUPE_HOME: place.at("home") },
     cwd: place.at("work"),
     print: async (text) => void printed.push(text),

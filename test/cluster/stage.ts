@@ -30,12 +30,12 @@ export interface ClusterStage {
   close(): Promise<void>;
 }
 
-export interface StartedWorker {
+interface StartedWorker {
   readonly child: ChildProcess;
   said(): string;
 }
 
-export interface Outcome {
+interface Outcome {
   readonly kind: string;
   readonly answer?: string;
   readonly message?: string;
@@ -111,7 +111,7 @@ export async function clusterStage(programs: string): Promise<ClusterStage> {
   };
 }
 
-export interface CountingProvider {
+interface CountingProvider {
   readonly baseUrl: string;
   /** Arrival times of all requests. */
   readonly arrivals: number[];

@@ -191,7 +191,7 @@ describe.runIf(programs !== undefined)("tenants", { timeout: 240_000 }, () => {
     });
   });
 
-  it("have a session that ends its workers set aside with a reason, and taken up again on request", async () => {
+  it("have a session that ends its workers set aside with a reason, and run again on request", async () => {
     const pid = join(stage.folder.path, "pid");
     const command = `[ -s ${pid} ] && kill -9 $(cat ${pid}); echo survived`;
     const model = script(stage.folder.path, [

@@ -79,6 +79,31 @@ describe("troupe blame", () => {
     );
   });
 
+  it("leads from a line that a command changed or created to the command", async () => {
+    const commands = ["sed -i 's/old four/new four/' poem.txt", "printf 'first\\nsecond\\n' > made.txt"];
+    const steps = commands.map((command) => ({
+      say: "By command.",
+      call: { name: "bash", arguments: { command, description: "write" } },
+    }));
+    const model = ["--model", script(folder.path, [...steps, { say: "done" }])];
+    const allowed = ["--allow-tool", "shell", "--allow-tool", "write"];
+    await run("-p", "Use the shell", ...model, ...allowed, "--session-id", "shell-1");
+    const found = async (place: string) =>
+      (JSON.parse((await run("blame", place, "--json")).stdout) as { origin: Record<string, string> }).origin;
+    expect(readFileSync(file, "utf8").split("\n")[4]).toBe("new four");
+    const origins = [await found("poem.txt:5"), await found("made.txt:2")];
+    for (const [index, origin] of origins.entries()) {
+      expect(origin).toMatchObject({ sessionId: "shell-1", tool: "bash", command: commands[index] });
+      expect(origin.doubt).toBeUndefined();
+    }
+    // A person goes on in the same file. What the command left is not stored: whose line it is can only be guessed.
+    appendFileSync(join(cwd, "made.txt"), "third\n");
+    expect(await found("made.txt:2")).toMatchObject({ command: commands[1], doubt: expect.stringContaining("again") });
+    expect((await run("blame", "made.txt:2")).stdout).toMatch(/^probably +the file was changed again later/m);
+    // What the first session wrote is still known.
+    expect(await found("poem.txt:3")).toMatchObject({ sessionId: "poet-1" });
+  });
+
   it.each([
     ["no place", [], "troupe blame needs a file and a line"],
     ["no line", ["poem.txt"], "troupe blame needs a file and a line"],

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Board } from "../../src/context/board/board.ts";
+import { boardKey } from "../../src/context/board/board-key.ts";
 import { openBoard } from "../../src/context/board/open.ts";
-import { boardKey } from "../../src/context/board/place.ts";
 import { forAgent, type PlainStep } from "../../src/model/faux/faux-plan.ts";
 import { calls, fails, says } from "../../src/model/faux/faux-step.ts";
 import type { ModelRequest } from "../../src/model/provider.ts";

@@ -1,8 +1,8 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
+import { boardKey } from "../../src/context/board/board-key.ts";
 import { openBoard } from "../../src/context/board/open.ts";
-import { boardKey } from "../../src/context/board/place.ts";
 import { calls, says } from "../../src/model/faux/faux-step.ts";
 import { submit } from "../../src/runtime/submit.ts";
 import type { HttpStep } from "../../src/testing/http-reply.ts";

@@ -110,7 +110,7 @@ describe("telemetry of the memory", () => {
       const newId = (): string => `id${++count}`;
       const emit = (span: Span): void => void spans.push(span);
       const trace = new SessionTrace({ sessionId: session.id, meter, newId, captureContent: false, emit });
-      session.subscribe((event) => trace.hear(event));
+      session.subscribe((event) => trace.onEvent(event));
       await session.sendAndWait({ prompt: "go" });
       const { consolidateAtShutdown } = await import("../../src/runtime/knowledge/shutdown-consolidation.ts");
       await consolidateAtShutdown({ session, environment: {}, program: ["/nowhere/troupe"] });

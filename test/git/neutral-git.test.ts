@@ -2,7 +2,7 @@ import { execFileSync } from "node:child_process";
 import { closeSync, constants, openSync } from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
 import { describe, expect, it } from "vitest";
-import { type GitReply, gitPlaces, runGit } from "../../src/lib/node/git.ts";
+import { type GitReply, gitPrograms, runGit } from "../../src/lib/node/git.ts";
 import { gitArguments, gitCommandNames } from "../../src/lib/node/git-commands.ts";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
 import { hostileRepository } from "./hostile-repository.ts";
@@ -107,7 +107,7 @@ describe("J01: the runtime's own git", () => {
   });
 
   it("is looked for where package managers put it, and never in a relative folder", () => {
-    const places = gitPlaces({ CONDA_PREFIX: "/home/me/conda", PATH: "/project/bin" }, "/home/me");
+    const places = gitPrograms({ CONDA_PREFIX: "/home/me/conda", PATH: "/project/bin" }, "/home/me");
     expect(places).toEqual(
       expect.arrayContaining([
         ...["/usr/bin/git", "/opt/homebrew/bin/git", "/home/linuxbrew/.linuxbrew/bin/git", "/home/me/conda/bin/git"],
@@ -115,7 +115,7 @@ describe("J01: the runtime's own git", () => {
       ]),
     );
     expect(places).not.toContain("/project/bin/git");
-    expect(gitPlaces({ CONDA_PREFIX: "env" }, "/home/me").every((place) => place.startsWith("/"))).toBe(true);
+    expect(gitPrograms({ CONDA_PREFIX: "env" }, "/home/me").every((place) => place.startsWith("/"))).toBe(true);
   });
 
   it("is ended with everything it started, when it takes too long, says too much or is not wanted any more", async () => {

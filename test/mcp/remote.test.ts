@@ -14,7 +14,7 @@ import { afterAll, describe, expect, it } from "vitest";
 import * as z from "zod";
 import { deferred } from "../../src/lib/deferred.ts";
 import { guardedFetch } from "../../src/tools/mcp/guarded-fetch.ts";
-import { dialAddresses, httpPlace } from "../../src/tools/mcp/http-place.ts";
+import { dialAddresses, httpEndpoint } from "../../src/tools/mcp/http-endpoint.ts";
 import type { TokenAnswer, TokenSource } from "../../src/tools/mcp/oauth/oauth-host.ts";
 import type { McpServerConfig } from "../../src/tools/mcp/server.ts";
 import { callFirst, never, remoteConfig, run, stage, toolsOf } from "./stage.ts";
@@ -305,7 +305,7 @@ describe("a hostile remote server", () => {
 
 describe("the allowed address of a remote server", () => {
   const place = (url: string, overrides: Partial<McpServerConfig> = {}, headers: Record<string, string> = {}) =>
-    httpPlace({ ...remoteConfig(url, overrides), transport: { type: "http", url, headers } });
+    httpEndpoint({ ...remoteConfig(url, overrides), transport: { type: "http", url, headers } });
   const dial = async (url: string, overrides: Partial<McpServerConfig> = {}) => {
     const where = place(url, overrides);
     return (await dialAddresses(where.url, where)).map(({ address }) => address);

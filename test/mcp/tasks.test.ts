@@ -1,6 +1,6 @@
 import type { Client } from "@modelcontextprotocol/client";
 import { describe, expect, it } from "vitest";
-import { callAsTask, type McpTaskStatus } from "../../src/tools/mcp/tasks/tasks.ts";
+import { callAsTask, type McpTaskStatus } from "../../src/tools/mcp/tasks/call-as-task.ts";
 
 interface Sent {
   readonly method: string;

@@ -1,15 +1,15 @@
 import { writeFileSync } from "node:fs";
 import { expect, test } from "vitest";
-import { type MemorySurroundings, memoryCommand } from "../../src/cli/commands/memory.ts";
+import { type MemoryContext, memoryCommand } from "../../src/cli/commands/memory.ts";
 import { type TempFolder, tempFolder } from "../../src/testing/temp-folder.ts";
 import { given } from "./command-line.ts";
 import { draft, KNOWN_SECRET, localAt, ports, putFile, SHAPED_SECRET, toldAt } from "./support.ts";
 
-function stage(folder: TempFolder, changes: Partial<MemorySurroundings> = {}) {
+function stage(folder: TempFolder, changes: Partial<MemoryContext> = {}) {
   const memory = localAt(folder.at("home"), folder.at("work"));
   const printed: string[] = [];
   const said: string[] = [];
-  const around: MemorySurroundings = {
+  const around: MemoryContext = {
     environment: {},
     cwd: folder.at("work"),
     stateRoot: folder.at("home"),

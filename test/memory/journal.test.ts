@@ -37,7 +37,7 @@ test("MEM-18 a fact has everything a user needs to judge it, and survives a rest
     citations: "package.json:12",
     reason: "Later sessions run the tests too.",
     scope: "repository",
-    place: again.place.key,
+    place: again.space.key,
     source: { kind: "tool", detail: "session-1" },
     author: "agent",
     status: "proposed",

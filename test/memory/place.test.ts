@@ -1,12 +1,12 @@
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { originOf, repositoryPlaces } from "../../src/context/memory/place.ts";
+import { originUrlIn, repositorySpaces } from "../../src/context/memory/space.ts";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
 import { accepted, localAt, putFile, putRepository, toldAt } from "./support.ts";
 
 const keys = (folder: string, isTrusted = false): string[] =>
-  repositoryPlaces(folder, { isTrusted }).map(({ key }) => key);
+  repositorySpaces(folder, { isTrusted }).map(({ key }) => key);
 
 test("folders of one repository share their memory, and other repositories do not", async () => {
   await using folder = await tempFolder();
@@ -61,5 +61,5 @@ test.each([
   ["file:///srv/thing", undefined],
   ["nonsense", undefined],
 ])("the origin %s is %s", (url, expected) => {
-  expect(originOf(`[core]\n[remote "origin"]\n\turl = ${url}\n[branch "main"]\n`)).toBe(expected);
+  expect(originUrlIn(`[core]\n[remote "origin"]\n\turl = ${url}\n[branch "main"]\n`)).toBe(expected);
 });

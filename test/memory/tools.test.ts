@@ -122,8 +122,8 @@ test("only the verdict of a person on this very call makes a fact accepted", () 
       by: "person",
       reason: "",
     };
-    approvals.hear({ type: "troupe.permission", data: { ...data, ...changes } } as Parameters<
-      typeof approvals.hear
+    approvals.onEvent({ type: "troupe.permission", data: { ...data, ...changes } } as Parameters<
+      typeof approvals.onEvent
     >[0]);
   };
   verdict("seen");

@@ -3,7 +3,7 @@ import { type ResolvedModel, resolveModel } from "../../src/model/catalog.ts";
 import { listModels } from "../../src/model/list-models.ts";
 import { free } from "../../src/model/prices.ts";
 import { readSettings, type Settings } from "../../src/model/settings/settings.ts";
-import type { ModelFetch } from "../../src/model/wire/place.ts";
+import type { ModelFetch } from "../../src/model/wire/endpoint.ts";
 import type { TroupeError } from "../../src/protocol/errors.ts";
 import { HANG_MS } from "../support/work.ts";
 import { collect, request } from "./scripted.ts";

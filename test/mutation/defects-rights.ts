@@ -123,7 +123,7 @@ export const rightsDefects: readonly Defect[] = [
   {
     id: "state-root-writable",
     file: "src/permissions/protected-paths.ts",
-    find: 'if (own === undefined && isBelow(places.stateRoot)) return "deny";',
+    find: 'if (own === undefined && isBelow(protectedPaths.stateRoot)) return "deny";',
     replace: "",
     test: "test/permissions/decide.test.ts",
     title: "even with everything allowed and when it is missing",
@@ -141,8 +141,8 @@ export const rightsDefects: readonly Defect[] = [
   {
     id: "protected-written-name",
     file: "src/permissions/protected-paths.ts",
-    find: "return strictest([protectionOf(path.real, places), protectionOf(written, places)]);",
-    replace: 'return written === "" ? undefined : protectionOf(path.real, places);',
+    find: "return strictest([protectionOf(path.real, protectedPaths), protectionOf(written, protectedPaths)]);",
+    replace: 'return written === "" ? undefined : protectionOf(path.real, protectedPaths);',
     test: "test/permissions/decide.test.ts",
     title: "refuses what a link of a protected name leads to",
     why: "A link called .vscode could be written through.",

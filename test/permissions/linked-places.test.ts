@@ -1,6 +1,6 @@
 import { mkdir, realpath, symlink } from "node:fs/promises";
 import { describe, expect, it } from "vitest";
-import { linkedPlaces } from "../../src/permissions/linked-places.ts";
+import { linkedPaths } from "../../src/permissions/linked-paths.ts";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
 
 describe("protected names behind links", () => {
@@ -11,7 +11,7 @@ describe("protected names behind links", () => {
     await symlink("ci", folder.at(".github"));
     await mkdir(folder.at("ci"));
     const root = await realpath(folder.path);
-    const { linkTargets, gitFolders } = linkedPlaces([folder.path, folder.path]);
+    const { linkTargets, gitFolders } = linkedPaths([folder.path, folder.path]);
     expect([...linkTargets].sort()).toEqual(
       [...["ci/copilot", "ci/extensions", "ci/hooks", "ci/mcp.json"], ...["conf", "later/mcp.json"]].map(
         (name) => `${root}/${name}`,
@@ -28,10 +28,10 @@ describe("protected names behind links", () => {
       "apart/.git": "gitdir: /no/such/folder\n",
     });
     const root = await realpath(folder.path);
-    expect(linkedPlaces([folder.at("tree/deep")]).gitFolders).toEqual([
+    expect(linkedPaths([folder.at("tree/deep")]).gitFolders).toEqual([
       `${root}/main/.git/worktrees/tree`,
       `${root}/main/.git`,
     ]);
-    expect(linkedPlaces([folder.at("apart")]).gitFolders).toEqual(["/no/such/folder"]);
+    expect(linkedPaths([folder.at("apart")]).gitFolders).toEqual(["/no/such/folder"]);
   });
 });

@@ -44,7 +44,7 @@ export function policy(parts: PolicyParts = {}): Policy {
     location: parts.location ?? [],
     mode: { allTools: false, allPaths: false, allUrls: false, allReads: false, askReads: false, ...parts.mode },
     roots: [root],
-    places: {
+    protectedPaths: {
       stateRoot: "/srv/state",
       writable: ["/srv/state/session-state/1/files"],
       gitFolders: ["/srv/main/.git"],

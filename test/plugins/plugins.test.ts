@@ -3,14 +3,14 @@ import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { parseManifest } from "../../src/catalog/plugins/plugin-manifest.ts";
 import { findParts } from "../../src/catalog/plugins/plugin-parts.ts";
-import { loadPlugins, type PluginPlaces, pluginEnvironment } from "../../src/catalog/plugins/plugins.ts";
+import { loadPlugins, type PluginSearchPaths, pluginEnvironment } from "../../src/catalog/plugins/plugins.ts";
 import { isInside } from "../../src/lib/node/paths.ts";
 import { PluginsAdmin } from "../../src/runtime/workspace/plugins-admin.ts";
 import { type FileTree, tempFolder } from "../../src/testing/temp-folder.ts";
 
 async function stage(tree: FileTree) {
   const folder = await tempFolder({ "work/keep": "", "home/keep": "", ...tree });
-  const load = (more: Partial<PluginPlaces> = {}) =>
+  const load = (more: Partial<PluginSearchPaths> = {}) =>
     loadPlugins({ cwd: folder.at("work"), stateRoot: folder.at("home"), workspace: folder.at("work"), ...more });
   return { at: folder.at, load, [Symbol.asyncDispose]: () => folder.remove() };
 }

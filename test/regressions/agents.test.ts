@@ -66,12 +66,12 @@ describe("An agent in the background", () => {
 
 describe("Of two steering messages", () => {
   it("the second survives a failed write of the first", async () => {
-    const inbox = new PendingMessages();
-    inbox.steer({ messageId: "1", content: "a", mode: "immediate" });
-    inbox.steer({ messageId: "2", content: "b", mode: "immediate" });
+    const pending = new PendingMessages();
+    pending.steer({ messageId: "1", content: "a", mode: "immediate" });
+    pending.steer({ messageId: "2", content: "b", mode: "immediate" });
     const fails = (): Promise<never> => Promise.reject(new Error("the disk is full"));
-    await expect(inbox.deliver(fails, async (message) => [message])).rejects.toThrow("full");
-    expect(inbox.takeNext(() => "n")?.messageId).toBe("2");
+    await expect(pending.deliver(fails, async (message) => [message])).rejects.toThrow("full");
+    expect(pending.takeNext(() => "n")?.messageId).toBe("2");
   });
 });
 

@@ -6,7 +6,7 @@ import { parse, usage } from "../../src/cli/args.ts";
 import { deleteSession } from "../../src/cli/commands/session-delete.ts";
 import { leftLines, whyLeft } from "../../src/cli/output/watching.ts";
 import { parseHookFile } from "../../src/hooks/config.ts";
-import { jsonTroublePlace } from "../../src/lib/json.ts";
+import { jsonErrorPosition } from "../../src/lib/json.ts";
 import { parseRule } from "../../src/permissions/rules.ts";
 import { withHint } from "../../src/protocol/errors.ts";
 import type { SessionEvent } from "../../src/protocol/event.ts";
@@ -79,7 +79,7 @@ describe("JSON that cannot be read", () => {
     ["{ half", ""],
     ['{ "a": 1 }', ""],
   ])("reports %j with its line, where the engine gives it", (text, place) => {
-    expect(jsonTroublePlace(text)).toBe(place);
+    expect(jsonErrorPosition(text)).toBe(place);
   });
 
   it("names the line in a file of hooks", () => {

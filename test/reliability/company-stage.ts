@@ -63,7 +63,7 @@ export async function openCompany(stage: CompanyStage): Promise<Session> {
     limits: { maxConcurrency: 8, maxDepth: 6, whenFull: "queue", ...limits },
     multiTurn: true,
     agents: () => agents,
-    cast: async ({ definition: cast, parentTools }) => ({
+    resolveAgent: async ({ definition: cast, parentTools }) => ({
       tools: effectiveTools(cast, parentTools ?? names).tools,
       model: "faux",
       warnings: [],

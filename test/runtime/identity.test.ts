@@ -22,12 +22,12 @@ async function scene(
   given: {
     steps?: readonly HttpStep[];
     environment?: object;
-    wish?: RuntimeOptions["github"] | "none";
+    request?: RuntimeOptions["github"] | "none";
     api?: "account";
   },
   act: (scene: Scene) => Promise<void>,
 ): Promise<void> {
-  const { steps = [], environment = {}, wish = { tokenVariable: "PROGRAM_TOKEN" }, api } = given;
+  const { steps = [], environment = {}, request = { tokenVariable: "PROGRAM_TOKEN" }, api } = given;
   await using models = await modelServer({ steps, models: ["first", "second"] });
   const users = {
     [ALICE]: {
@@ -50,7 +50,7 @@ async function scene(
       ...environment,
     },
     home: join(folder.path, "home"),
-    ...(wish !== "none" && { github: wish }),
+    ...(request !== "none" && { github: request }),
   });
   const sessions: Session[] = [];
   try {
@@ -84,7 +84,7 @@ describe("an identity on GitHub", () => {
   });
 
   it("is not read where no program asks for it, whatever the environment contains", () =>
-    scene({ wish: "none", environment: { GH_TOKEN: ALICE } }, async ({ open, models, asked, runtime }) => {
+    scene({ request: "none", environment: { GH_TOKEN: ALICE } }, async ({ open, models, asked, runtime }) => {
       const session = await open();
       expect(session.mainAgent.model.model).toBe("understudy");
       expect(session.workspace.services?.identity).toBeUndefined();
@@ -134,7 +134,7 @@ describe("an identity on GitHub", () => {
   );
 
   it("is not taken from the environment where the program does not want that", () =>
-    scene({ environment: { GH_TOKEN: ALICE }, wish: { ambient: false } }, async ({ runtime, asked }) => {
+    scene({ environment: { GH_TOKEN: ALICE }, request: { ambient: false } }, async ({ runtime, asked }) => {
       const status = { isAuthenticated: false, statusMessage: "Not authenticated" };
       expect(await (await runtime.github.open())?.status()).toEqual(status);
       expect(asked).toEqual([]);

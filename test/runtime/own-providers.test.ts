@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { type Stamp, systemStamp } from "../../src/lib/stamp.ts";
 import type { GivenProviders } from "../../src/model/given-providers.ts";
 import type { RequestOrigin } from "../../src/model/provider.ts";
-import type { ModelFetch } from "../../src/model/wire/place.ts";
+import type { ModelFetch } from "../../src/model/wire/endpoint.ts";
 import { createRuntime, type Runtime } from "../../src/runtime/runtime.ts";
 import type { SessionRequest } from "../../src/runtime/session-request.ts";
 import type { Session } from "../../src/session/session.ts";

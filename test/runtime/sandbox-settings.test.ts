@@ -1,7 +1,7 @@
 import { homedir } from "node:os";
 import { describe, expect, it } from "vitest";
 import { nodeDisk } from "../../src/lib/node/disk.ts";
-import { sandboxWishes } from "../../src/runtime/permissions/sandbox-settings.ts";
+import { requestedSandbox } from "../../src/runtime/permissions/sandbox-settings.ts";
 import { sandboxSource } from "../../src/runtime/permissions/shells.ts";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
 
@@ -9,7 +9,7 @@ const place = { root: "/srv/project", stateRoot: "/srv/state" };
 
 describe("settings of the sandbox", () => {
   it("are said in the words of the sandbox", () => {
-    const wishes = sandboxWishes(
+    const requested = requestedSandbox(
       {
         mode: "required",
         network: { allowedHosts: ["registry.example:8080"], allowLocalNetwork: true },
@@ -20,7 +20,7 @@ describe("settings of the sandbox", () => {
       },
       place,
     );
-    expect(wishes).toEqual({
+    expect(requested).toEqual({
       sandbox: {
         mode: "required",
         allowedHosts: ["registry.example:8080"],
@@ -31,7 +31,7 @@ describe("settings of the sandbox", () => {
       },
       limits: { processes: 10, fileBytes: 1024 },
     });
-    expect(sandboxWishes(undefined, place)).toEqual({ sandbox: {}, limits: {} });
+    expect(requestedSandbox(undefined, place)).toEqual({ sandbox: {}, limits: {} });
   });
 
   it.each([
@@ -41,7 +41,7 @@ describe("settings of the sandbox", () => {
     [{ limits: { memory: 5 } }, /limits\.memory/],
     [{ network: { allowedHosts: ["https://x"] } }, /"https:\/\/x" cannot be used/],
   ])("that could not be held are refused: %j", (settings, message) => {
-    expect(() => sandboxWishes(settings, place)).toThrow(message);
+    expect(() => requestedSandbox(settings, place)).toThrow(message);
   });
 
   it("make a sandbox of their own, and TROUPE_SANDBOX goes before their mode", async () => {

@@ -26,7 +26,7 @@ async function troupe(
     limits: { maxConcurrency: 8, maxDepth: 3, whenFull: "queue", ...limits },
     multiTurn,
     agents: () => agents,
-    cast: async ({ definition, parentTools }) => ({
+    resolveAgent: async ({ definition, parentTools }) => ({
       tools: effectiveTools(definition, parentTools ?? names).tools,
       model: "faux-1",
       warnings: [],

@@ -4,12 +4,12 @@ import { fauxModel } from "../../src/model/faux/faux-model.ts";
 import { forAgent, type Step } from "../../src/model/faux/faux-plan.ts";
 import { calls, says, stalls } from "../../src/model/faux/faux-step.ts";
 import type { SessionEvent } from "../../src/protocol/event.ts";
-import type { CompactionPlace } from "../../src/session/compaction/agent-context.ts";
+import type { CompactionRun } from "../../src/session/compaction/agent-context.ts";
 import { Compactions } from "../../src/session/compaction/compaction.ts";
 import { Conversation } from "../../src/session/conversation.ts";
 import { EventLog } from "../../src/session/event-log.ts";
 import { History } from "../../src/session/history.ts";
-import { originOf } from "../../src/session/requests/request-origin.ts";
+import { requestOrigin } from "../../src/session/requests/request-origin.ts";
 import { memoryStore } from "../../src/store/memory.ts";
 import { fauxStamp } from "../../src/testing/faux-stamp.ts";
 import { problemsOf } from "../context/well-formed.ts";
@@ -18,7 +18,7 @@ import { dataOf } from "../support/stage.ts";
 import { asksForSummary, big, SUMMARY, summary } from "./compaction-stage.ts";
 
 /** A conversation with a log, and nobody at work in it. */
-async function bench(steps: readonly Step[], more: Partial<CompactionPlace> = {}) {
+async function bench(steps: readonly Step[], more: Partial<CompactionRun> = {}) {
   const model = fauxModel(...steps);
   const store = await memoryStore().create("session-1");
   const conversation = new Conversation();
@@ -27,7 +27,7 @@ async function bench(steps: readonly Step[], more: Partial<CompactionPlace> = {}
   const log = new EventLog({ store, stamp, fold, onListenerDefect: () => undefined });
   const compactions = new Compactions({ events: [] });
   const context = compactions.of({
-    ...{ log: store, stamp, hooks: undefined, cacheKey: "session-1", origin: originOf("session-1") },
+    ...{ log: store, stamp, hooks: undefined, cacheKey: "session-1", origin: requestOrigin("session-1") },
     model: { provider: model, providerId: "faux", model: "faux-1", contextWindow: 4_000, costOf: () => 0 },
     shown: { system: "You are on stage.", tools: [big] },
     emit: (type, data) => log.emit(undefined, type, data),
@@ -49,7 +49,7 @@ describe("compaction at a person's wish", () => {
     const hooks = {
       has: (point: string) => point === "preCompact",
       fire: async (point: string, input: object) => told.push({ point, ...input }) && {},
-    } as unknown as NonNullable<CompactionPlace["hooks"]>;
+    } as unknown as NonNullable<CompactionRun["hooks"]>;
     const { context, say, reply, messages, model, log } = await bench([summary()], { hooks });
     await say("2 + 2?");
     await reply("4");

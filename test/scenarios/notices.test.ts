@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
 import { calls, says } from "../../src/model/faux/faux-step.ts";
-import type { Notice } from "../../src/session/turn/pending-messages.ts";
+import type { SystemNotice } from "../../src/session/turn/pending-messages.ts";
 import { story } from "../../src/testing/story.ts";
 import { dataOf, stage, tool } from "../support/stage.ts";
 
-const notice = (shellId: string): Notice => ({
+const notice = (shellId: string): SystemNotice => ({
   content: `<system_notification>\n${shellId} has ended\n</system_notification>`,
   kind: { type: "shell_completed", shellId, exitCode: 0 },
 });

@@ -21,7 +21,7 @@ function counted(names: readonly string[] = ["one"]) {
   const slowStop = deferred<void>();
   let stops: () => Promise<void> = async () => undefined;
   const port: ExtensionPort = {
-    place: "here",
+    locationKey: "here",
     find: async () => there,
     isDisabled: () => false,
     withheld: () => ({}),

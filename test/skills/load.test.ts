@@ -2,7 +2,7 @@ import { rm, symlink, writeFile } from "node:fs/promises";
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { allowedToolRules } from "../../src/context/skills/allowed-tools.ts";
-import { loadSkill, skillContext, skillShelf } from "../../src/context/skills/load-skill.ts";
+import { loadSkill, skillContext, skillPort } from "../../src/context/skills/load-skill.ts";
 import { checkEvent } from "../../src/protocol/event.ts";
 import { skillTool } from "../../src/tools/skill.ts";
 import { call, contextFor, failureOf } from "../tools/workspace.ts";
@@ -20,7 +20,7 @@ IMPORTANT: include the marker.
 
 async function toolOf(stage: SkillStage, disabled: string[] = []) {
   const { skills } = await stage.find({ skillDirectories: [stage.at("given")], disabled });
-  return skillTool(skillShelf(() => skills));
+  return skillTool(skillPort(() => skills));
 }
 
 describe("the skill tool", () => {

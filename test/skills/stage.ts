@@ -1,4 +1,4 @@
-import { type SkillPlaces, skillLocations } from "../../src/context/skills/locations.ts";
+import { type SkillSearchPaths, skillLocations } from "../../src/context/skills/locations.ts";
 import type { CheckPinned } from "../../src/context/skills/skill.ts";
 import { type Discovery, discoverSkills } from "../../src/context/skills/skills.ts";
 import type { FileTree, TempFolder } from "../../src/testing/temp-folder.ts";
@@ -8,7 +8,7 @@ import { tempFolder } from "../../src/testing/temp-folder.ts";
 export interface SkillStage extends AsyncDisposable {
   readonly folder: TempFolder;
   at(path: string): string;
-  find(more?: Partial<SkillPlaces> & { disabled?: readonly string[]; check?: CheckPinned }): Promise<Discovery>;
+  find(more?: Partial<SkillSearchPaths> & { disabled?: readonly string[]; check?: CheckPinned }): Promise<Discovery>;
 }
 
 export async function skillStage(tree: FileTree = {}): Promise<SkillStage> {

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { nodeDisk } from "../../src/lib/node/disk.ts";
 import { bootId, pidNamespace } from "../../src/lib/node/process-identity.ts";
-import { type LockResult, takeLock } from "../../src/store/lock.ts";
+import { type LockOptions, type LockResult, takeLock } from "../../src/store/lock.ts";
 
 const minute = 60_000;
 
@@ -28,7 +28,7 @@ async function folderWith(left?: Left): Promise<string> {
   return directory;
 }
 
-async function take(directory: string, more: { token?: string; beatMs?: number } = {}): Promise<LockResult> {
+async function take(directory: string, more: Partial<LockOptions> = {}): Promise<LockResult> {
   const taken = await takeLock({ disk: nodeDisk, directory, pid: process.pid, token: "mine", ...more });
   onTestFinished(async () => {
     if (taken.kind === "taken") await taken.release();
@@ -68,10 +68,10 @@ describe.runIf(process.platform === "linux")("a lock of a process in another pid
 });
 
 describe("a lock that is taken", () => {
-  it("is renewed without changing its content, until it is released", async () => {
+  it("is renewed by a timer without changing its content where the folder cannot be watched", async () => {
     const directory = await folderWith();
     const path = join(directory, "lock");
-    const lock = await take(directory, { beatMs: 10 });
+    const lock = await take(directory, { beatMs: 10, watch: () => undefined });
     const content = await readFile(path, "utf8");
     const long = new Date(Date.now() - minute);
     await utimes(path, long, long);
@@ -93,5 +93,73 @@ describe("a lock that is taken", () => {
     });
     Date.now = () => now() + 5 * minute;
     expect(await lock.isOurs()).toBe(false);
+  });
+});
+
+/** A lock of this process that looks, to others in this process, like that of another container. */
+async function takenElsewhere(directory: string, more: Partial<LockOptions> = {}) {
+  const lock = await take(directory, { token: "holder", ...more });
+  if (lock.kind !== "taken") throw new Error("the lock is held");
+  const path = join(directory, "lock");
+  const content = JSON.parse(await readFile(path, "utf8"));
+  await writeFile(path, `${JSON.stringify({ ...content, ...elsewhere, renewed: "on request" })}\n`);
+  const long = new Date(Date.now() - minute);
+  await utimes(path, long, long);
+  return lock;
+}
+
+/** This holder never hears that another process asks. */
+const deaf = { watch: () => ({ close: () => undefined }) };
+
+describe.runIf(process.platform === "linux")("a lock that is renewed on request", () => {
+  it("has no timer, and is renewed when another process tries to take it", async () => {
+    const directory = await folderWith();
+    const path = join(directory, "lock");
+    await takenElsewhere(directory, { beatMs: 5 });
+    const before = (await stat(path)).mtimeMs;
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    expect((await stat(path)).mtimeMs).toBe(before);
+    const other = await take(directory, { answerMs: 60_000 });
+    expect(other).toMatchObject({ kind: "held", by: { advice: expect.stringContaining("end it there") } });
+    expect((await stat(path)).mtimeMs).toBeGreaterThan(before);
+  });
+
+  it("is free when its holder does not answer, and the holder knows before it writes", async () => {
+    const directory = await folderWith();
+    const lock = await takenElsewhere(directory, { ...deaf, answerMs: 0 });
+    expect(await take(directory, { answerMs: 50 })).toMatchObject({ kind: "taken" });
+    expect(await lock.isOurs()).toBe(false);
+  });
+
+  it("stays with a holder that checks it between the last look of a successor and its rename", async () => {
+    const directory = await folderWith();
+    const lock = await takenElsewhere(directory, { ...deaf, answerMs: 0 });
+    let checked: boolean | undefined;
+    const rename = async (from: string, to: string): Promise<void> => {
+      checked ??= await lock.isOurs();
+      await nodeDisk.rename(from, to);
+    };
+    const other = await take(directory, { answerMs: 50, disk: { ...nodeDisk, rename } });
+    expect({ checked, other: other.kind, after: await lock.isOurs() }).toEqual({
+      checked: true,
+      other: "held",
+      after: true,
+    });
+  });
+
+  it("stays with a holder that checks it when a successor has just published its claim", async () => {
+    const directory = await folderWith();
+    const lock = await takenElsewhere(directory, { ...deaf, answerMs: 0 });
+    let checked: boolean | undefined;
+    const link = async (from: string, to: string): Promise<void> => {
+      await nodeDisk.link(from, to);
+      if (to.includes("lock.after-")) checked ??= await lock.isOurs();
+    };
+    const other = await take(directory, { answerMs: 50, disk: { ...nodeDisk, link } });
+    expect({ checked, other: other.kind, after: await lock.isOurs() }).toEqual({
+      checked: true,
+      other: "held",
+      after: true,
+    });
   });
 });

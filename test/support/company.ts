@@ -8,7 +8,7 @@ import { calls } from "../../src/model/faux/faux-step.ts";
 import type { ModelRequest } from "../../src/model/provider.ts";
 import type { SessionEvent } from "../../src/protocol/event.ts";
 import { flagsFrom } from "../../src/protocol/flags.ts";
-import { agentPoolOptions, type CompanyParts } from "../../src/runtime/agents/agent-pool-setup.ts";
+import { type AgentPoolParts, agentPoolOptions } from "../../src/runtime/agents/agent-pool-setup.ts";
 import { type PermissionRequest, policyOf } from "../../src/runtime/permissions/policy.ts";
 import type { SessionModel } from "../../src/session/session-model.ts";
 import { memoryStore } from "../../src/store/memory.ts";
@@ -30,7 +30,7 @@ export interface TroupeOptions extends Omit<StageOptions, "tools" | "company" | 
   readonly environment?: Readonly<Record<string, string>>;
   readonly workers?: CoordinationSettings;
   readonly model?: Partial<Pick<SessionModel, "costOf" | "maxOutputTokens">>;
-  readonly place?: Partial<Awaited<ReturnType<CompanyParts["placeFor"]>>>;
+  readonly place?: Partial<Awaited<ReturnType<AgentPoolParts["workspaceFor"]>>>;
 }
 
 /** A main agent with agents to direct, as the runtime makes them, all on one scripted model. */
@@ -57,14 +57,14 @@ export async function agentPool(steps: readonly Step[], options: TroupeOptions =
         flags: flagsFrom({ environment }).flags,
         skills: [],
         instructions: { text: "" },
-      } as unknown as CompanyParts["workspace"],
-      models: { resolve: async () => mainModel } as unknown as CompanyParts["models"],
+      } as unknown as AgentPoolParts["workspace"],
+      models: { resolve: async () => mainModel } as unknown as AgentPoolParts["models"],
       mainModel: () => mainModel,
       prompt: { context: { cwd }, platform: "linux" },
       agents: () => agents,
       sessionTools,
       worktrees: cwd,
-      placeFor: async () => ({
+      workspaceFor: async () => ({
         cwd,
         roots,
         policy,

@@ -7,7 +7,7 @@ import { describe, expect, it } from "vitest";
 import type { EventData, SessionEvent } from "../../src/protocol/event.ts";
 import type { TaskRunner, TurnEnd } from "../../src/tasks/ports.ts";
 import { checkTasks } from "../../src/testing/task-checker.ts";
-import type { TaskView } from "../../src/tools/agents/tasks.ts";
+import type { TaskView } from "../../src/tools/agents/task-port.ts";
 import { type Emitting, type Fate, message, newTask, type Stage, stage, until } from "./stage.ts";
 
 const isSlow = process.env.TROUPE_SLOW !== undefined;

@@ -3,7 +3,7 @@ import { type Stamp, systemStamp } from "../../src/lib/stamp.ts";
 import type { Emit, EventData, EventType, SessionEvent } from "../../src/protocol/event.ts";
 import { EventLog } from "../../src/session/event-log.ts";
 import type { SessionLog } from "../../src/store/store.ts";
-import type { Notice } from "../../src/tasks/notices.ts";
+import type { TaskNotice } from "../../src/tasks/notices.ts";
 import type { NewTask, TaskLimits, TaskRunner, TurnEnd, TurnPorts } from "../../src/tasks/ports.ts";
 import { Registry } from "../../src/tasks/registry.ts";
 import type { TaskMessage, TaskRecord } from "../../src/tasks/task-record.ts";
@@ -87,7 +87,7 @@ export interface Stage {
   readonly defects: unknown[];
   readonly files: Map<string, string>;
   /** Handed out, in order. */
-  readonly notices: { parentId: string | undefined; notice: Notice }[];
+  readonly notices: { parentId: string | undefined; notice: TaskNotice }[];
   start(name: string, more?: Partial<NewTask>): Promise<string>;
   /** The turn that this task has under way, as soon as it has one. */
   scene(id: string): Promise<Scene>;

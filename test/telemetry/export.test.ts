@@ -233,7 +233,7 @@ describe("a receiver over HTTP", () => {
     const trace = telemetry.traceOf("session-1");
     telemetry.follow({ id: "session-1", subscribe: () => () => undefined }, trace);
     const event = { id: "1", timestamp: new Date().toISOString(), parentId: null } as const;
-    trace.hear({ ...event, type: "user.message", data: { content: "x", delivery: "idle" } });
+    trace.onEvent({ ...event, type: "user.message", data: { content: "x", delivery: "idle" } });
     telemetry.ended(trace);
   };
 

@@ -19,7 +19,7 @@ function traced({ session }: Stage, captureContent = false) {
   const meter = new Meter(0);
   const emit = (span: Span): void => void spans.push(span);
   const trace = new SessionTrace({ sessionId: session.id, meter, newId: counting(), captureContent, emit });
-  session.subscribe((event) => trace.hear(event));
+  session.subscribe((event) => trace.onEvent(event));
   return { spans, meter, trace };
 }
 

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { expect, it } from "vitest";
 import type { ModelRequest } from "../../src/model/provider.ts";
-import { readTasks } from "../../src/runtime/agents/tasks.ts";
+import { readTasks } from "../../src/runtime/agents/stored-tasks.ts";
 import { createRuntime } from "../../src/runtime/runtime.ts";
 import type { Client } from "../../src/sdk/client.ts";
 import { createClient } from "../../src/sdk/sdk.ts";

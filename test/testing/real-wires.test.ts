@@ -2,9 +2,9 @@
 import { describe, expect, it } from "vitest";
 import type { ModelEvent, ModelRequest, Provider } from "../../src/model/provider.ts";
 import { anthropicMessages } from "../../src/model/wire/anthropic/anthropic.ts";
+import type { Endpoint } from "../../src/model/wire/endpoint.ts";
 import { openaiChat } from "../../src/model/wire/openai/openai-chat.ts";
 import { openaiResponses } from "../../src/model/wire/openai/openai-responses.ts";
-import type { Place } from "../../src/model/wire/place.ts";
 import {
   breaksOff,
   calls,
@@ -42,10 +42,10 @@ const replies: [string, Moves][] = [
   ["a failure after some text", together(breaksOff("half"), fails("network"))],
 ];
 
-const wires: [string, (place: Place) => Provider][] = [
-  ["chat completions", (place) => openaiChat(place)],
-  ["responses", (place) => openaiResponses(place)],
-  ["messages", (place) => anthropicMessages(place)],
+const wires: [string, (endpoint: Endpoint) => Provider][] = [
+  ["chat completions", (endpoint) => openaiChat(endpoint)],
+  ["responses", (endpoint) => openaiResponses(endpoint)],
+  ["messages", (endpoint) => anthropicMessages(endpoint)],
 ];
 
 describe.each(wires)("the %s wire receives from the model server what the faux model says", (_, connect) => {

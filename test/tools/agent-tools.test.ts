@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { listAgents } from "../../src/tools/agents/list-agents.ts";
 import { readAgent } from "../../src/tools/agents/read-agent.ts";
 import { stopAgent } from "../../src/tools/agents/stop-agent.ts";
-import type { MessageReceipt, TaskReport, TaskView } from "../../src/tools/agents/tasks.ts";
+import type { MessageReceipt, TaskReport, TaskView } from "../../src/tools/agents/task-port.ts";
 import { writeAgent } from "../../src/tools/agents/write-agent.ts";
 import { fakeTasks, reportOf, turn } from "./fake-tasks.ts";
 import { contentOf, contextFor, failureOf } from "./workspace.ts";

@@ -1,4 +1,11 @@
-import type { TaskReport, TaskRequest, TaskStart, Tasks, TaskTurn, TaskView } from "../../src/tools/agents/tasks.ts";
+import type {
+  TaskReport,
+  TaskRequest,
+  TaskStart,
+  Tasks,
+  TaskTurn,
+  TaskView,
+} from "../../src/tools/agents/task-port.ts";
 import { ToolError } from "../../src/tools/tool-error.ts";
 
 export const AGENTS = [

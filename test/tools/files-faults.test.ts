@@ -8,11 +8,11 @@ import { countOperations, type Fault, faultDisk } from "../../src/testing/fault-
 import { workspace } from "./workspace.ts";
 
 async function overwrite(path: string, content: string, scope: WriteScope): Promise<void> {
-  const place = await openForWriting(path, scope);
+  const target = await openForWriting(path, scope);
   try {
-    await place.write(Buffer.from(content));
+    await target.write(Buffer.from(content));
   } finally {
-    await place.close();
+    await target.close();
   }
 }
 
@@ -89,10 +89,10 @@ describe("a place", () => {
     const scope = { cwd: root, roots: [root] };
     const old = write("a.txt", "1");
     for (const path of [old, join(root, "b.txt")]) {
-      const place = await openForWriting(path, scope);
+      const target = await openForWriting(path, scope);
       writeFileSync(path, "somebody else's");
-      await expect(place.write(Buffer.from("mine"))).rejects.toThrow("was changed");
-      await place.close();
+      await expect(target.write(Buffer.from("mine"))).rejects.toThrow("was changed");
+      await target.close();
       expect(readFileSync(path, "utf8")).toBe("somebody else's");
     }
   });

@@ -89,12 +89,12 @@ test("while folder and link are swapped all the time, nothing outside is ever wr
 
 async function write(path: string, root: string, content: string): Promise<"written" | "refused"> {
   try {
-    const place = await openForWriting(path, { cwd: root, roots: [root], disk });
+    const target = await openForWriting(path, { cwd: root, roots: [root], disk });
     try {
-      await place.write(Buffer.from(content));
+      await target.write(Buffer.from(content));
       return "written";
     } finally {
-      await place.close();
+      await target.close();
     }
   } catch (error) {
     if (error instanceof PathError) return "refused";

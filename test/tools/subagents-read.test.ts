@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { subagentsRead } from "../../src/tools/agents/subagents-read.ts";
-import type { TaskReport, Tasks } from "../../src/tools/agents/tasks.ts";
+import type { TaskReport, Tasks } from "../../src/tools/agents/task-port.ts";
 import { call, contextFor, failureOf } from "./workspace.ts";
 
 function contextOf(report: { status: string; response?: string; error?: string }) {

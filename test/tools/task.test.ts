@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { taskTool } from "../../src/tools/agents/task.ts";
-import type { TaskStart } from "../../src/tools/agents/tasks.ts";
+import type { TaskStart } from "../../src/tools/agents/task-port.ts";
 import { agentTools } from "../../src/tools/builtin.ts";
 import { AGENTS, ended, fakeTasks } from "./fake-tasks.ts";
 import { contentOf, contextFor, failureOf } from "./workspace.ts";

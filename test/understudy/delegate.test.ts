@@ -4,7 +4,7 @@ import { partAskedFor } from "../../src/model/understudy/delegate.ts";
 import { nextStep } from "../../src/model/understudy/understudy.ts";
 import type { Message } from "../../src/protocol/message.ts";
 import { taskTool } from "../../src/tools/agents/task.ts";
-import type { TaskRequest, TaskStart, Tasks } from "../../src/tools/agents/tasks.ts";
+import type { TaskRequest, TaskStart, Tasks } from "../../src/tools/agents/task-port.ts";
 import { builtinTools } from "../../src/tools/builtin.ts";
 import type { Tool } from "../../src/tools/tool.ts";
 import { ToolError } from "../../src/tools/tool-error.ts";

@@ -5,7 +5,7 @@ import type { ModelRequest } from "../../src/model/provider.ts";
 import { understudy } from "../../src/model/understudy/understudy.ts";
 import type { Message, ToolCall } from "../../src/protocol/message.ts";
 import { boundOutput, LARGE_OUTPUT_BYTES } from "../../src/session/turn/large-output.ts";
-import type { Tasks } from "../../src/tools/agents/tasks.ts";
+import type { Tasks } from "../../src/tools/agents/task-port.ts";
 import { builtinTools } from "../../src/tools/builtin.ts";
 import type { Tool } from "../../src/tools/tool.ts";
 

@@ -74,6 +74,7 @@ describe("who may call", () => {
     ["of a foreign origin", 403, { headers: { origin: "https://evil.example" } }],
     ["of the origin null", 403, { headers: { origin: "null" } }],
     ["of another loopback port", 403, { headers: { origin: "http://127.0.0.1:9" } }],
+    ["for a worker of another program", 403, { headers: { "service-worker": "script" } }],
     ["without an origin", 403, { headers: { origin: undefined } }],
     ["that another site caused", 403, { headers: { "sec-fetch-site": "cross-site" } }],
     ["that another port of this machine caused", 403, { headers: { "sec-fetch-site": "same-site" } }],
@@ -99,7 +100,7 @@ describe("who may call", () => {
     const response = await fetch(`${stage.origin}/`);
     expect(response.headers.get("access-control-allow-origin")).toBeNull();
     expect(response.headers.get("content-security-policy")).toBe(
-      "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'",
+      "default-src 'none'; script-src 'self'; style-src 'self'; worker-src 'none'; connect-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'",
     );
   });
 });
@@ -111,6 +112,7 @@ describe("logging in", () => {
     expect(first.status).toBe(303);
     expect(first.headers.get("location")).toMatch(/^\/#token=[\w.-]+$/);
     expect(first.headers.get("set-cookie")).toMatch(/; HttpOnly; SameSite=Strict/);
+    expect(first.headers.get("clear-site-data")).toBe('"storage"');
     expect((await fetch(address, { redirect: "manual" })).status).toBe(401);
   });
 
@@ -118,6 +120,14 @@ describe("logging in", () => {
     const response = await fetch(`${stage.origin}/login?code=${code}`, { redirect: "manual" });
     expect([401, 414]).toContain(response.status);
     expect(response.headers.get("set-cookie")).toBeNull();
+  });
+
+  it("refuses a script, and its code still works in a tab", async () => {
+    const path = new URL(stage.web.address()).search;
+    const get = { method: "GET", path: `/login${path}`, body: "" } as const;
+    const from = (dest: string) => ({ origin: undefined, "sec-fetch-site": "same-origin", "sec-fetch-dest": dest });
+    expect((await send({ ...get, headers: from("empty") })).status).toBe(403);
+    expect((await send({ ...get, headers: from("document") })).status).toBe(303);
   });
 
   it("refuses a token for a cookie and a cookie for a token", async () => {

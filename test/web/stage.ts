@@ -1,5 +1,8 @@
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { existsSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
+import type { IncomingMessage } from "node:http";
+import type { Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
@@ -28,6 +31,8 @@ export interface WebStage extends AsyncDisposable {
   call<T = unknown>(method: string, params?: Readonly<Record<string, unknown>>): Promise<T>;
   /** Stops the server and starts it again on the same port. */
   restart(): Promise<void>;
+  /** Cuts the connections of all event streams, as a sleeping laptop does. Returns their number. */
+  cutStreams(): number;
 }
 
 export interface PageHeaders {
@@ -39,6 +44,8 @@ export interface WebStageOptions {
   readonly steps?: readonly HttpStep[];
   readonly files?: Readonly<Record<string, string>>;
   readonly assets?: string;
+  /** Any that is free unless given. */
+  readonly port?: number;
 }
 
 /** The dashboard's server in this process, with a model over HTTP and the page of the build. */
@@ -63,7 +70,15 @@ export async function webStage(options: WebStageOptions = {}): Promise<WebStage>
       ...{ cwd, port, disk: nodeDisk, stamp: systemStamp, environment, version: "0.0.0" },
       assets: options.assets ?? join(import.meta.dirname, "../../dist/web"),
     });
-  let web = await start(0);
+  let web = await start(options.port ?? 0);
+  const streams = new Set<Socket>();
+  const onRequest = (message: unknown): void => {
+    const { request, socket } = message as { request: IncomingMessage; socket: Socket };
+    if (!request.url?.startsWith("/events") || socket.localPort !== web.port) return;
+    streams.add(socket);
+    socket.once("close", () => streams.delete(socket));
+  };
+  subscribe("http.server.request.start", onRequest);
   const others: Client[] = [];
   const origin = `http://127.0.0.1:${web.port}`;
   const login = async (): Promise<PageHeaders> => {
@@ -98,7 +113,13 @@ export async function webStage(options: WebStageOptions = {}): Promise<WebStage>
       await web.close();
       web = await start(port);
     },
+    cutStreams() {
+      const { size } = streams;
+      for (const socket of streams) socket.destroy();
+      return size;
+    },
     async [Symbol.asyncDispose]() {
+      unsubscribe("http.server.request.start", onRequest);
       await Promise.allSettled(others.map((client) => client.stop()));
       await web.close();
       await model[Symbol.asyncDispose]();

@@ -4,8 +4,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
 import type { ModelEvent } from "../../src/model/provider.ts";
 import { anthropicMessages } from "../../src/model/wire/anthropic/anthropic.ts";
+import type { Bounds, Endpoint } from "../../src/model/wire/endpoint.ts";
 import { openaiChat } from "../../src/model/wire/openai/openai-chat.ts";
-import type { Bounds, Place } from "../../src/model/wire/place.ts";
 import { boundsFor } from "../../src/model/wire/transport/http-request.ts";
 import { HANG_MS } from "../support/work.ts";
 import { recordings } from "./recordings.ts";
@@ -19,7 +19,7 @@ async function timed<T>(work: Promise<T>): Promise<{ result: T; took: number }> 
   return { result, took: performance.now() - start };
 }
 
-function stalling(pieces: Iterable<string | Uint8Array>, more?: Partial<Bounds>): Place {
+function stalling(pieces: Iterable<string | Uint8Array>, more?: Partial<Bounds>): Endpoint {
   return placeWith(() => new Response(streamOf(pieces, "stall")), { bounds: { ...bounds, ...more } });
 }
 
@@ -60,8 +60,8 @@ test("a server that never answers is ended by the connect bound, even if fetch t
 });
 
 test("a sign-in that never answers is ended too", async () => {
-  const place = placeWith(() => new Response(""), { bounds, headers: () => new Promise(() => {}) });
-  expect(await endOf(openaiChat(place))).toMatchObject(timeout);
+  const endpoint = placeWith(() => new Response(""), { bounds, headers: () => new Promise(() => {}) });
+  expect(await endOf(openaiChat(endpoint))).toMatchObject(timeout);
 });
 
 async function* drip(piece: string, everyMs: number): AsyncGenerator<Uint8Array> {
@@ -71,7 +71,7 @@ async function* drip(piece: string, everyMs: number): AsyncGenerator<Uint8Array>
   }
 }
 
-function dripping(piece: string, more?: Partial<Bounds>): Place {
+function dripping(piece: string, more?: Partial<Bounds>): Endpoint {
   return placeWith(() => new Response(ReadableStream.from(drip(piece, 20)) as ReadableStream<Uint8Array>), {
     bounds: { ...bounds, ...more },
   });
@@ -100,8 +100,8 @@ test("a source that floods without a pause cannot outrun the total bound", async
   const flood = function* (): Generator<string> {
     while (true) yield ":";
   };
-  const place = placeWith(() => new Response(streamOf(flood())), { bounds: { idleMs: 300, totalMs: 300 } });
-  const { result, took } = await timed(endOf(openaiChat(place)));
+  const endpoint = placeWith(() => new Response(streamOf(flood())), { bounds: { idleMs: 300, totalMs: 300 } });
+  const { result, took } = await timed(endOf(openaiChat(endpoint)));
   expect(result).toMatchObject(timeout);
   expect(took).toBeLessThan(HANG_MS);
 });
@@ -115,7 +115,7 @@ test("a finished reply whose stream stays open is not waited for longer than the
 
 test("a silent server is given 5 minutes for a reply that is not streamed, 2 for a stream, unless the place says otherwise", () => {
   const limits = (stream: boolean, given?: Partial<Bounds>): Bounds =>
-    boundsFor({ stream, place: placeWith(() => new Response(""), given && { bounds: given }) });
+    boundsFor({ stream, endpoint: placeWith(() => new Response(""), given && { bounds: given }) });
   expect(limits(true)).toEqual({ connectMs: 120_000, idleMs: 120_000, totalMs: 900_000 });
   expect(limits(false)).toEqual({ connectMs: 300_000, idleMs: 300_000, totalMs: 900_000 });
   expect(limits(false, { idleMs: 700_000 })).toEqual({ connectMs: 700_000, idleMs: 700_000, totalMs: 900_000 });
@@ -132,7 +132,7 @@ test("blanks do not hold the idle bound of a reply that is not streamed up, but 
 });
 
 test("a reply that is not streamed may be silent for longer, unless the place says otherwise", async () => {
-  const slow = (more: Partial<Bounds>): Place =>
+  const slow = (more: Partial<Bounds>): Endpoint =>
     placeWith(() => sleep(400).then(() => Response.json({ choices: [{ message: { content: "Yes" } }] })), {
       bounds: more,
     });
@@ -174,7 +174,7 @@ test("the server sees that the client has gone, and a finished call leaves its c
   }).listen(0, "127.0.0.1");
   await new Promise((resolve) => server.once("listening", resolve));
   const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  const place = (path: string): Place => ({ id: "local", baseUrl: `${origin}${path}`, headers: async () => ({}) });
+  const place = (path: string): Endpoint => ({ id: "local", baseUrl: `${origin}${path}`, headers: async () => ({}) });
 
   const short = openaiChat(place("/short"));
   const again = async (): Promise<boolean> => {

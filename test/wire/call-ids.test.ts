@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
 import type { Provider } from "../../src/model/provider.ts";
+import type { Endpoint } from "../../src/model/wire/endpoint.ts";
 import { openaiChat } from "../../src/model/wire/openai/openai-chat.ts";
 import { openaiResponses } from "../../src/model/wire/openai/openai-responses.ts";
-import type { Place } from "../../src/model/wire/place.ts";
 import type { Message } from "../../src/protocol/message.ts";
 import { collect, placeWith, request } from "./support.ts";
 
@@ -11,11 +11,11 @@ const ids = ["abcDEF123", "call_of_another_model", long];
 
 /** The ids of the calls and of their results in a request with these calls in its history. */
 async function sentIds(
-  wire: (place: Place) => Provider,
+  wire: (endpoint: Endpoint) => Provider,
   baseUrl: string,
 ): Promise<{ calls: string[]; results: string[] }> {
   let body = "";
-  const place = placeWith(
+  const endpoint = placeWith(
     (init) => {
       body = String(init.body);
       return new Response("{}");
@@ -27,7 +27,7 @@ async function sentIds(
     { role: "assistant", content: "", calls: ids.map((toolCallId) => ({ toolCallId, name: "view", arguments: {} })) },
     ...ids.map((toolCallId): Message => ({ role: "tool", toolCallId, content: "Done.", isError: false })),
   ];
-  await collect(wire(place), { ...request, messages });
+  await collect(wire(endpoint), { ...request, messages });
   const all = [...body.matchAll(/"(?:id|call_id|tool_call_id)":"([^"]*)"/g)].map(([, id = ""]) => id);
   return { calls: all.slice(0, ids.length), results: all.slice(ids.length) };
 }

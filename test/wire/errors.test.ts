@@ -3,8 +3,8 @@ import type { AddressInfo } from "node:net";
 import { describe, expect, test } from "vitest";
 import type { Stamp } from "../../src/lib/stamp.ts";
 import { systemStamp } from "../../src/lib/stamp.ts";
+import type { Endpoint } from "../../src/model/wire/endpoint.ts";
 import { openaiChat } from "../../src/model/wire/openai/openai-chat.ts";
-import type { Place } from "../../src/model/wire/place.ts";
 import { collect, errorOf, placeWith } from "./support.ts";
 
 const openaiBody = (message: string, code: string | null, type = "invalid_request_error"): string =>
@@ -12,7 +12,7 @@ const openaiBody = (message: string, code: string | null, type = "invalid_reques
 const anthropicBody = (message: string, type: string): string =>
   JSON.stringify({ type: "error", error: { type, message }, request_id: "req_1" });
 
-function refused(status: number, body: string, headers: Record<string, string> = {}, more?: Partial<Place>) {
+function refused(status: number, body: string, headers: Record<string, string> = {}, more?: Partial<Endpoint>) {
   return errorOf(openaiChat(placeWith(() => new Response(body, { status, headers }), more)));
 }
 
@@ -128,7 +128,7 @@ describe("a refused request becomes an error with its kind", () => {
   });
 
   test("and a hint that says what to do", async () => {
-    const hint = async (status: number, more?: Partial<Place>): Promise<unknown> =>
+    const hint = async (status: number, more?: Partial<Endpoint>): Promise<unknown> =>
       (await refused(status, "", {}, more)).hint;
     expect(await hint(401, { keyHint: "Set TEST_KEY" })).toBe("Set TEST_KEY");
     expect(await hint(401)).toContain("API key of test");
@@ -181,8 +181,8 @@ describe("without a connection", () => {
     await new Promise((resolve) => server.once("listening", resolve));
     const { port } = server.address() as AddressInfo;
     await new Promise((resolve) => server.close(resolve));
-    const place: Place = { id: "local", baseUrl: `http://127.0.0.1:${port}/v1`, headers: async () => ({}) };
-    expect(await errorOf(openaiChat(place))).toMatchObject({
+    const endpoint: Endpoint = { id: "local", baseUrl: `http://127.0.0.1:${port}/v1`, headers: async () => ({}) };
+    expect(await errorOf(openaiChat(endpoint))).toMatchObject({
       kind: "network",
       code: "ECONNREFUSED",
       message: `local: http://127.0.0.1:${port} refused the connection`,
@@ -199,8 +199,8 @@ describe("without a connection", () => {
     }).listen(0, "127.0.0.1");
     await new Promise((resolve) => server.once("listening", resolve));
     const { port } = server.address() as AddressInfo;
-    const place: Place = { id: "local", baseUrl: `http://127.0.0.1:${port}`, headers: async () => ({}) };
-    const events = await collect(openaiChat(place));
+    const endpoint: Endpoint = { id: "local", baseUrl: `http://127.0.0.1:${port}`, headers: async () => ({}) };
+    const events = await collect(openaiChat(endpoint));
     expect(events).toMatchObject([
       { type: "text", delta: "Hal" },
       { type: "end", stop: "error", error: { kind: "network" } },

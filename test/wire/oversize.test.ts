@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
 import type { ModelEnd, Provider } from "../../src/model/provider.ts";
 import { anthropicMessages } from "../../src/model/wire/anthropic/anthropic.ts";
+import type { Endpoint } from "../../src/model/wire/endpoint.ts";
 import { openaiChat } from "../../src/model/wire/openai/openai-chat.ts";
 import { openaiResponses } from "../../src/model/wire/openai/openai-responses.ts";
-import type { Place } from "../../src/model/wire/place.ts";
 import { processorTime } from "../support/work.ts";
 import { collect, namedSse, placeWith, request, sse, streamOf } from "./support.ts";
 
@@ -20,7 +20,7 @@ interface Measured {
 
 /** Reads to the end without keeping anything, and watches processor time and memory. */
 async function measured(
-  provider: (place: Place) => Provider,
+  provider: (endpoint: Endpoint) => Provider,
   pieces: Iterable<string | Uint8Array>,
 ): Promise<Measured> {
   let peak = 0;
@@ -30,13 +30,13 @@ async function measured(
       yield one;
     }
   }
-  const place: Place = placeWith(() => new Response(streamOf(watched())));
+  const endpoint: Endpoint = placeWith(() => new Response(streamOf(watched())));
   await collect(provider(placeWith(() => new Response(streamOf([sse({ choices: [] })])))));
   const before = process.memoryUsage.rss();
   const spent = processorTime();
   let end: ModelEnd | undefined;
   let events = 0;
-  for await (const event of provider(place).stream(request, new AbortController().signal)) {
+  for await (const event of provider(endpoint).stream(request, new AbortController().signal)) {
     events++;
     if (event.type === "end") end = event;
   }

@@ -1,14 +1,14 @@
 /** One reply per wire with reasoning, text in several scripts, two calls and usage, and what must become of it. */
 import type { ModelEvent, Provider } from "../../src/model/provider.ts";
 import { anthropicMessages } from "../../src/model/wire/anthropic/anthropic.ts";
+import type { Endpoint } from "../../src/model/wire/endpoint.ts";
 import { openaiChat } from "../../src/model/wire/openai/openai-chat.ts";
 import { openaiResponses } from "../../src/model/wire/openai/openai-responses.ts";
-import type { Place } from "../../src/model/wire/place.ts";
 import { namedSse, sse } from "./support.ts";
 
 export interface Recording {
   readonly wire: string;
-  provider(place: Place): Provider;
+  provider(endpoint: Endpoint): Provider;
   readonly stream: string;
   /** The same reply, not streamed. */
   readonly whole: object;

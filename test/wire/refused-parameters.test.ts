@@ -1,10 +1,10 @@
 import { describe, expect, test } from "vitest";
 import type { ModelEvent, ModelRequest, Provider } from "../../src/model/provider.ts";
 import { anthropicMessages } from "../../src/model/wire/anthropic/anthropic.ts";
+import type { Endpoint } from "../../src/model/wire/endpoint.ts";
 import { openaiChat } from "../../src/model/wire/openai/openai-chat.ts";
 import { openaiResponses } from "../../src/model/wire/openai/openai-responses.ts";
 import { RefusedParameters } from "../../src/model/wire/optional-parameters.ts";
-import type { Place } from "../../src/model/wire/place.ts";
 import { recordings } from "./recordings.ts";
 import { collect, placeWith, request } from "./support.ts";
 
@@ -14,7 +14,11 @@ const openaiError = (message: string, param: string | null = null): object => ({
 });
 
 /** A server that refuses requests for as long as `refuse` finds something in them. */
-function server(wire: (place: Place) => Provider, refuse: (body: string) => object | undefined, more?: Partial<Place>) {
+function server(
+  wire: (endpoint: Endpoint) => Provider,
+  refuse: (body: string) => object | undefined,
+  more?: Partial<Endpoint>,
+) {
   const bodies: Record<string, unknown>[] = [];
   const stream = recordings.find((one) => one.provider === wire)?.stream ?? "";
   const respond = ({ body }: RequestInit): Response => {

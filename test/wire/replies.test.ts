@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
 import type { Provider } from "../../src/model/provider.ts";
 import { anthropicMessages } from "../../src/model/wire/anthropic/anthropic.ts";
+import type { Endpoint } from "../../src/model/wire/endpoint.ts";
 import { openaiChat } from "../../src/model/wire/openai/openai-chat.ts";
 import { openaiResponses } from "../../src/model/wire/openai/openai-responses.ts";
-import type { Place } from "../../src/model/wire/place.ts";
 import { recordings } from "./recordings.ts";
 import {
   collect,
@@ -194,7 +194,7 @@ test("a reply that ran out of tokens stops with length and drops the call it was
   });
 });
 
-const failure = async (provider: (place: Place) => Provider, stream: string): Promise<unknown> => {
+const failure = async (provider: (endpoint: Endpoint) => Provider, stream: string): Promise<unknown> => {
   const { kind, code, message } = await errorOf(provider(placeSaying([stream])));
   return { kind, code, message };
 };

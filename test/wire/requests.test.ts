@@ -42,8 +42,8 @@ const url = "data:image/png;base64,aW1n";
 async function sent(wire: string, ...asked: ModelRequest[]) {
   const recording = recordings.find((one) => one.wire === wire);
   if (!recording) throw new Error(wire);
-  const { place, ...kept } = recorder(() => new Response(recording.stream));
-  const provider = recording.provider(place);
+  const { place: endpoint, ...kept } = recorder(() => new Response(recording.stream));
+  const provider = recording.provider(endpoint);
   for (const one of asked) await collect(provider, one);
   return kept;
 }

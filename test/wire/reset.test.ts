@@ -5,8 +5,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { brotliCompressSync, deflateSync, gzipSync } from "node:zlib";
 import { describe, expect, test } from "vitest";
 import type { Provider } from "../../src/model/provider.ts";
+import type { Endpoint } from "../../src/model/wire/endpoint.ts";
 import { openaiChat } from "../../src/model/wire/openai/openai-chat.ts";
-import type { Place } from "../../src/model/wire/place.ts";
 import { compatible, type Recorded, serve } from "../model/server.ts";
 import { collect, endOf, placeWith } from "./support.ts";
 
@@ -47,7 +47,7 @@ async function callUntilReset(provider: Provider, seen: { readonly resets: numbe
   throw new Error("no connection was kept");
 }
 
-function placeAt(url: string): Place {
+function placeAt(url: string): Endpoint {
   return { id: "test", baseUrl: `${url}/v1`, headers: async () => ({}) };
 }
 
@@ -93,8 +93,8 @@ describe("a reply that is compressed without a request", () => {
 
 test("a certificate that is not trusted is no reason to try again", async () => {
   const cause = Object.assign(new Error("self-signed"), { code: "SELF_SIGNED_CERT_IN_CHAIN" });
-  const place = placeWith(() => Promise.reject(cause));
-  expect(await endOf(openaiChat(place))).toMatchObject({ error: { kind: "network", retryable: false } });
+  const endpoint = placeWith(() => Promise.reject(cause));
+  expect(await endOf(openaiChat(endpoint))).toMatchObject({ error: { kind: "network", retryable: false } });
 });
 
 describe("reused connections", () => {

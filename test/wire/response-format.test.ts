@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
 import type { ModelRequest, Provider, ResponseFormat } from "../../src/model/provider.ts";
 import { anthropicMessages } from "../../src/model/wire/anthropic/anthropic.ts";
+import type { Endpoint } from "../../src/model/wire/endpoint.ts";
 import { openaiChat } from "../../src/model/wire/openai/openai-chat.ts";
 import { openaiResponses } from "../../src/model/wire/openai/openai-responses.ts";
-import type { Place } from "../../src/model/wire/place.ts";
 import { collect, recorder, request } from "./support.ts";
 
 const schema = { type: "object", properties: { answer: { type: "number", minimum: 0 } }, required: ["answer"] };
@@ -14,9 +14,12 @@ const strict: ResponseFormat = {
 const loose: ResponseFormat = { type: "json_schema", jsonSchema: { name: "sum", schema } };
 const object: ResponseFormat = { type: "json_object" };
 
-async function bodyOf(wire: (place: Place) => Provider, more: Partial<ModelRequest>): Promise<Record<string, unknown>> {
-  const { place, bodies } = recorder(() => new Response("{}"));
-  await collect(wire(place), { ...request, ...more });
+async function bodyOf(
+  wire: (endpoint: Endpoint) => Provider,
+  more: Partial<ModelRequest>,
+): Promise<Record<string, unknown>> {
+  const { place: endpoint, bodies } = recorder(() => new Response("{}"));
+  await collect(wire(endpoint), { ...request, ...more });
   return bodies[0] as Record<string, unknown>;
 }
 

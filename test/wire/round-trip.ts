@@ -1,5 +1,5 @@
 import type { ModelRequest, Provider } from "../../src/model/provider.ts";
-import type { Place } from "../../src/model/wire/place.ts";
+import type { Endpoint } from "../../src/model/wire/endpoint.ts";
 import type { SessionEvent } from "../../src/protocol/event.ts";
 import type { AssistantMessage, Message } from "../../src/protocol/message.ts";
 import { Conversation } from "../../src/session/conversation.ts";
@@ -16,10 +16,10 @@ export interface RoundTrip {
  * `second` is the provider of that next request; the same one by default.
  */
 export async function roundTrip(options: {
-  readonly wire: (place: Place) => Provider;
+  readonly wire: (endpoint: Endpoint) => Provider;
   readonly stream: string;
-  readonly place?: Partial<Place>;
-  readonly second?: { readonly wire?: (place: Place) => Provider; readonly place?: Partial<Place> };
+  readonly place?: Partial<Endpoint>;
+  readonly second?: { readonly wire?: (endpoint: Endpoint) => Provider; readonly place?: Partial<Endpoint> };
   readonly asked?: Partial<ModelRequest>;
 }): Promise<RoundTrip> {
   const { wire, stream, place = {}, second = {}, asked = {} } = options;

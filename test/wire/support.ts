@@ -1,6 +1,6 @@
 import type { ModelError } from "../../src/model/model-error.ts";
 import type { ModelEnd, ModelEvent, ModelRequest, Provider } from "../../src/model/provider.ts";
-import type { Place } from "../../src/model/wire/place.ts";
+import type { Endpoint } from "../../src/model/wire/endpoint.ts";
 
 export const request: ModelRequest = {
   model: "m-1",
@@ -13,8 +13,8 @@ export const request: ModelRequest = {
 /** A place whose network is a function of the request's body. */
 export function placeWith(
   respond: (init: RequestInit, url: string) => Response | Promise<Response>,
-  more?: Partial<Place>,
-): Place {
+  more?: Partial<Endpoint>,
+): Endpoint {
   return {
     id: "test",
     baseUrl: "http://127.0.0.1:9",
@@ -25,7 +25,7 @@ export function placeWith(
 }
 
 /** A place that answers every request with these bytes, in these pieces. */
-export function placeSaying(pieces: Iterable<string | Uint8Array>, more?: Partial<Place>): Place {
+export function placeSaying(pieces: Iterable<string | Uint8Array>, more?: Partial<Endpoint>): Endpoint {
   return placeWith(() => new Response(streamOf(pieces)), more);
 }
 
@@ -50,14 +50,14 @@ export function recorder(reply: () => Response) {
   const texts: string[] = [];
   const urls: string[] = [];
   const headers: Record<string, string>[] = [];
-  const place = placeWith((init, url) => {
+  const endpoint = placeWith((init, url) => {
     texts.push(String(init.body));
     bodies.push(JSON.parse(String(init.body)));
     urls.push(url);
     headers.push(Object.fromEntries(new Headers(init.headers)));
     return reply();
   });
-  return { place, bodies, texts, urls, headers };
+  return { place: endpoint, bodies, texts, urls, headers };
 }
 
 export async function collect(

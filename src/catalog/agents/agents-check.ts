@@ -4,8 +4,8 @@ import { basename, dirname, resolve } from "node:path";
 import { TroupeError } from "../../protocol/errors.ts";
 import type { AgentSources } from "./agents.ts";
 import { loadAgents } from "./agents.ts";
+import { type AgentFile, agentFiles, agentId, agentLocations } from "./agents-locations.ts";
 import { agentNotices } from "./agents-notice.ts";
-import { type AgentFile, agentFiles, agentId, agentLocations } from "./agents-places.ts";
 import { readAgentFile } from "./agents-read.ts";
 
 export interface Finding {

@@ -6,8 +6,8 @@ import { openAsIs } from "../../lib/node/paths-write.ts";
 import { clip } from "../../lib/text.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import { type AgentSources, loadAgents } from "./agents.ts";
+import { PROJECT_FOLDERS, userFolder } from "./agents-locations.ts";
 import template from "./agents-new.md";
-import { PROJECT_FOLDERS, userFolder } from "./agents-places.ts";
 
 export interface NewAgent {
   readonly name: string;
@@ -52,12 +52,12 @@ async function writeOwn(path: string, { folder, text, disk }: { folder: string; 
 
 /** Writes into the repository, readable for others. A link in the path cannot lead out of it. */
 async function writeShared(path: string, { root, text, disk }: { root: string; text: Uint8Array; disk: Disk }) {
-  const place = await openAsIs(path, { cwd: root, roots: [root], disk });
+  const target = await openAsIs(path, { cwd: root, roots: [root], disk });
   try {
-    if (place.stat !== undefined) throw isThere(path);
-    await place.write(text, { mode: 0o644 });
+    if (target.stat !== undefined) throw isThere(path);
+    await target.write(text, { mode: 0o644 });
   } finally {
-    await place.close();
+    await target.close();
   }
 }
 

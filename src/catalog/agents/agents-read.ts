@@ -3,8 +3,8 @@ import { type AgentDefinition, MAX_AGENT_BYTES } from "../../agents/agent.ts";
 import { type ParsedAgent, parseAgent } from "../../agents/parse-agent.ts";
 import { readSmallFile } from "../../lib/node/small-file.ts";
 import { agentFrontmatter } from "./agents-frontmatter.ts";
+import type { AgentFile } from "./agents-locations.ts";
 import type { NoteAgent } from "./agents-notice.ts";
-import type { AgentFile } from "./agents-places.ts";
 
 /** Returns undefined if the file does not exist. */
 export async function readAgentFile(file: AgentFile): Promise<ParsedAgent | undefined> {

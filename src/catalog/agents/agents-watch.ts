@@ -6,7 +6,7 @@ import * as fs from "node:fs";
 import { join } from "node:path";
 import { readFolder } from "../../context/skills/read-inside.ts";
 import { type AgentCatalog, type AgentSources, loadAgents } from "./agents.ts";
-import { type AgentLocation, agentId, agentLocations } from "./agents-places.ts";
+import { type AgentLocation, agentId, agentLocations } from "./agents-locations.ts";
 
 export interface AgentWatch {
   /** The catalog as last read. */

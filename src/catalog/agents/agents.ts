@@ -9,15 +9,15 @@ import { agentFromObject } from "../../agents/parse-agent.ts";
 import type { ItemTrust, PinnedItem } from "../../lib/pinned-item.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import type { EventData } from "../../protocol/event.ts";
+import { type AgentSearchPaths, agentFiles, agentLocations } from "./agents-locations.ts";
 import { type AgentNotice, agentNotices, type NoteAgent } from "./agents-notice.ts";
-import { type AgentPlaces, agentFiles, agentLocations } from "./agents-places.ts";
 import { readAgentFiles } from "./agents-read.ts";
 import type { FetchRemote } from "./agents-remote.ts";
 import { withApprovedServers } from "./agents-servers.ts";
 import { type AgentOverrides, agentSettings } from "./agents-settings.ts";
 import { mayStart } from "./agents-sidekick.ts";
 
-export interface AgentSources extends AgentPlaces {
+export interface AgentSources extends AgentSearchPaths {
   /** `customAgents` from the host program. */
   readonly program?: readonly unknown[];
   /** Set only if an address and a token are configured. */

@@ -32,7 +32,7 @@ export interface PluginNotice {
   readonly message: string;
 }
 
-export interface PluginPlaces {
+export interface PluginSearchPaths {
   readonly cwd: string;
   readonly stateRoot: string;
   /** `--plugin-dir`, in order. These come first, are always enabled, and need no trust because the user named them. */
@@ -54,17 +54,17 @@ const MAX_ENTRIES = 1000;
 const MAX_PINNED_FILES = 500;
 
 export async function loadPlugins(
-  places: PluginPlaces,
+  searchPaths: PluginSearchPaths,
 ): Promise<{ plugins: readonly Plugin[]; notices: readonly PluginNotice[] }> {
   const notices: PluginNotice[] = [];
   const note = (notice: PluginNotice): void => void notices.push(notice);
   const plugins = new Map<string, Plugin>();
-  for (const { path, source } of pluginFolders(places, note)) {
+  for (const { path, source } of pluginFolders(searchPaths, note)) {
     if (plugins.size >= MAX_PLUGINS) {
       note({ kind: "limit", path, message: `Only the first ${MAX_PLUGINS} plugins are used.` });
       break;
     }
-    const plugin = await loadPlugin(path, { source, places, note });
+    const plugin = await loadPlugin(path, { source, searchPaths, note });
     if (plugin === undefined) continue;
     const key = plugin.name.toLowerCase();
     const earlier = plugins.get(key);
@@ -95,12 +95,12 @@ interface PluginFolder {
   readonly source: PluginOrigin;
 }
 
-function pluginFolders(places: PluginPlaces, note: Loading["note"]): PluginFolder[] {
-  const { cwd, stateRoot, given = [], configured = [] } = places;
+function pluginFolders(searchPaths: PluginSearchPaths, note: Loading["note"]): PluginFolder[] {
+  const { cwd, stateRoot, given = [], configured = [] } = searchPaths;
   const named = (paths: readonly string[], source: PluginOrigin): PluginFolder[] =>
     paths.filter((path) => path !== "" && !path.includes("\0")).map((path) => ({ path: resolve(cwd, path), source }));
   const flags = named(given, "flag");
-  if (places.onlyGiven) return flags;
+  if (searchPaths.onlyGiven) return flags;
   return [...flags, ...named(configured, "settings"), ...installedFolders(stateRoot, note)];
 }
 
@@ -131,23 +131,23 @@ function foldersIn(folder: string): string[] {
 
 interface Loading {
   readonly source: PluginOrigin;
-  readonly places: PluginPlaces;
+  readonly searchPaths: PluginSearchPaths;
   readonly note: (notice: PluginNotice) => void;
 }
 
-async function loadPlugin(path: string, { source, places, note }: Loading): Promise<Plugin | undefined> {
+async function loadPlugin(path: string, { source, searchPaths, note }: Loading): Promise<Plugin | undefined> {
   const broken = (problem: string): undefined =>
     void note({ kind: "broken", path, message: `The plugin in ${path} is not used: ${problem}` });
   const root = realPath(path);
   if (root === undefined || readFolder(root, 1) === undefined) return broken("there is no such folder.");
-  if (!(await isTrusted(root, { source, places, note }))) return undefined;
+  if (!(await isTrusted(root, { source, searchPaths, note }))) return undefined;
   const read = readManifest(root);
   if (read && !read.ok) return broken(`${read.path}: ${read.problem}`);
   const manifest: Manifest = read?.manifest ?? {};
   const name = manifest.name ?? basename(root);
   if (!isPluginName(name))
     return broken("the name of its folder is not a valid plugin name; set a name in plugin.json.");
-  if (source !== "flag" && isOff(name, places.enabled)) return undefined;
+  if (source !== "flag" && isOff(name, searchPaths.enabled)) return undefined;
   const parts = findParts(root, manifest, (problem) =>
     note({ kind: "part", path: root, message: `The plugin ${name}: ${problem}` }),
   );
@@ -159,19 +159,19 @@ async function loadPlugin(path: string, { source, places, note }: Loading): Prom
     ...(manifest.version !== undefined && { version: manifest.version }),
     ...(manifest.description !== undefined && { description: manifest.description }),
     root,
-    dataDirectory: join(places.stateRoot, "plugin-data", name),
+    dataDirectory: join(searchPaths.stateRoot, "plugin-data", name),
     source,
     ...parts,
   };
 }
 
-function isOff(name: string, enabled: PluginPlaces["enabled"] = {}): boolean {
+function isOff(name: string, enabled: PluginSearchPaths["enabled"] = {}): boolean {
   return Object.hasOwn(enabled, name) && enabled[name] === false;
 }
 
 /** Returns whether a plugin may be used. One in the workspace must match its approval, unless named by flag. */
-async function isTrusted(root: string, { source, places, note }: Loading): Promise<boolean> {
-  const { workspace, check } = places;
+async function isTrusted(root: string, { source, searchPaths, note }: Loading): Promise<boolean> {
+  const { workspace, check } = searchPaths;
   if (source === "flag" || workspace === undefined || !isInside(root, [workspace])) return true;
   const untrusted = `The plugin in ${root} is not used: its folder is not trusted. Review it, then run: troupe trust`;
   if (check === undefined) {

@@ -2,25 +2,25 @@
 import { isObject, type Json } from "../../lib/json.ts";
 import { clip, nearest } from "../../lib/text.ts";
 import { TroupeError } from "../../protocol/errors.ts";
-import { boundedNotices, MAX_NOTICES, type Notice } from "../catalog.ts";
+import { boundedNotices, type CatalogNotice, MAX_NOTICES } from "../catalog.ts";
 import { JsoncError, type JsonNode, lineOf, parseJsonc } from "./settings-jsonc.ts";
 import { knownNames, type Settings, SettingsSchema } from "./settings-schema.ts";
 
 export interface ParsedSettings {
   readonly settings: Settings;
   /** Returns the file and line of the value at this path. */
-  place(...path: readonly (string | number)[]): { readonly name: string; readonly line: number };
+  positionOf(...path: readonly (string | number)[]): { readonly name: string; readonly line: number };
   /** One notice for every unknown name. */
-  readonly unknown: readonly Notice[];
+  readonly unknown: readonly CatalogNotice[];
 }
 
 type Step = string | number;
 
 export function parseSettings(path: string, text: string): ParsedSettings {
   const root = parseSettingsText(path, text);
-  const place = (...steps: readonly Step[]) => ({ name: path, line: lineOf(root, steps) });
+  const positionOf = (...steps: readonly Step[]) => ({ name: path, line: lineOf(root, steps) });
   const first = SettingsSchema.safeParse(root.value);
-  if (first.success) return { settings: first.data, place, unknown: [] };
+  if (first.success) return { settings: first.data, positionOf, unknown: [] };
 
   const unknown: (readonly Step[])[] = [];
   for (const issue of first.error.issues) {
@@ -34,7 +34,7 @@ export function parseSettings(path: string, text: string): ParsedSettings {
     unknownName(steps, `${path}:${lineOf(root, steps)}`, index < MAX_NOTICES ? known : []),
   );
   const settings = SettingsSchema.parse(without(root.value, unknown));
-  return { settings, place, unknown: boundedNotices(notices, path) };
+  return { settings, positionOf, unknown: boundedNotices(notices, path) };
 }
 
 /** Parses the text. An empty file is an error: a full disk or a crash may have erased its denials. */
@@ -59,13 +59,13 @@ function wrong(root: JsonNode, path: string, steps: readonly Step[], message: st
   return new TroupeError("configuration", `${path}:${lineOf(root, steps)}: ${field}: ${message}`);
 }
 
-function unknownName(steps: readonly Step[], place: string, known: readonly string[]): Notice {
+function unknownName(steps: readonly Step[], positionOf: string, known: readonly string[]): CatalogNotice {
   const name = String(steps.at(-1));
   const guess = name.length > 60 ? undefined : nearest(name, known);
   const hint = guess === undefined ? "" : ` Did you mean "${guess}"?`;
   return {
     kind: "settings-unknown",
-    message: `${place}: there is no setting ${JSON.stringify(clip(steps.join("."), 200))}.${hint}`,
+    message: `${positionOf}: there is no setting ${JSON.stringify(clip(steps.join("."), 200))}.${hint}`,
   };
 }
 

@@ -3,7 +3,7 @@
  * decide, are ignored with a notice.
  */
 import { resolve } from "node:path";
-import { boundedNotices, type Notice } from "../catalog.ts";
+import { boundedNotices, type CatalogNotice } from "../catalog.ts";
 import type { ParsedSettings } from "./settings-parse.ts";
 import type { Settings } from "./settings-schema.ts";
 
@@ -78,12 +78,12 @@ export function tightened(base: Settings, project: Settings, folder: string): Se
 }
 
 /** Returns one notice for every key of the file that has no effect. */
-export function ignoredKeys(base: Settings, file: ProjectFile): readonly Notice[] {
-  const notices = namesIn(file.settings).flatMap((name): Notice[] => {
+export function ignoredKeys(base: Settings, file: ProjectFile): readonly CatalogNotice[] {
+  const notices = namesIn(file.settings).flatMap((name): CatalogNotice[] => {
     if (ADDING.includes(name) || ELSEWHERE.includes(name)) return [];
     const isCompared = COMPARED.includes(name);
     if (isCompared && !isLooser(base, file.settings, name)) return [];
-    const { name: path, line } = file.place(...name.split("."));
+    const { name: path, line } = file.positionOf(...name.split("."));
     const reason = isCompared
       ? "a project can make this stricter, not looser"
       : "a project can only deny more; this belongs in your own settings or flags";

@@ -6,7 +6,7 @@ import { dirname, join } from "node:path";
 import type { Json } from "../../lib/json.ts";
 import { readSmallFile } from "../../lib/node/small-file.ts";
 import { TroupeError } from "../../protocol/errors.ts";
-import type { Notice, Scope } from "../catalog.ts";
+import type { CatalogNotice, Scope } from "../catalog.ts";
 import { realFolder } from "../trust.ts";
 import { type ParsedSettings, parseSettings } from "./settings-parse.ts";
 import { ignoredKeys, onlyDenials, type ProjectFile, tightened, wantsTrust } from "./settings-project.ts";
@@ -32,7 +32,7 @@ export interface LoadedSettings {
   readonly mcpServers: readonly RawSetting[];
   /** Hooks that must not run, wherever they are defined. */
   readonly disabledHooks: "none" | "project" | "all";
-  readonly notices: readonly Notice[];
+  readonly notices: readonly CatalogNotice[];
 }
 
 export interface SettingsRule {
@@ -97,9 +97,12 @@ function userFile(stateRoot: string): (ParsedSettings & { path: string }) | unde
   return { ...parseSettings(path, file.text), path };
 }
 
-function projectFiles({ stateRoot, cwd, gitRoot = cwd }: SettingsRequest): { found: FoundFile[]; notices: Notice[] } {
+function projectFiles({ stateRoot, cwd, gitRoot = cwd }: SettingsRequest): {
+  found: FoundFile[];
+  notices: CatalogNotice[];
+} {
   const found: FoundFile[] = [];
-  const notices: Notice[] = [];
+  const notices: CatalogNotice[] = [];
   for (const scope of ["project", "local"] as const) {
     for (const folder of new Set([gitRoot, cwd])) {
       for (const place of PLACES) {
@@ -122,7 +125,7 @@ function projectFiles({ stateRoot, cwd, gitRoot = cwd }: SettingsRequest): { fou
 }
 
 /** Returns a notice for an invalid file: a repository must not be able to block the user's work. */
-function parseOrNotice(path: string, text: string): ParsedSettings | Notice {
+function parseOrNotice(path: string, text: string): ParsedSettings | CatalogNotice {
   try {
     return parseSettings(path, text);
   } catch (error) {
@@ -136,7 +139,7 @@ function merge(request: SettingsRequest, own: Settings, files: readonly FoundFil
   const considered: FoundFile[] = [];
   const trusted: FoundFile[] = [];
   const untrusted: string[] = [];
-  const notices: Notice[] = [];
+  const notices: CatalogNotice[] = [];
   let settings = own;
   for (const file of files) {
     const { folder, path } = file;
@@ -153,12 +156,12 @@ function merge(request: SettingsRequest, own: Settings, files: readonly FoundFil
   return { settings, considered, trusted, notices };
 }
 
-function untrustedNotice(paths: readonly string[]): Notice {
+function untrustedNotice(paths: readonly string[]): CatalogNotice {
   const message = `The folder is not trusted, so only the deny and ask rules in ${paths.join(", ")} are used. Review and trust it with: troupe trust`;
   return { kind: "folder-untrusted", message };
 }
 
-const leftOut = (message: string): Notice => ({ kind: "settings-ignored", message });
+const leftOut = (message: string): CatalogNotice => ({ kind: "settings-ignored", message });
 
 /** Merges the nested objects key by key; the user's keys win. */
 function withDefaultParts(own: Settings, defaults: Settings = {}): Settings {
@@ -171,12 +174,12 @@ function withDefaultParts(own: Settings, defaults: Settings = {}): Settings {
   };
 }
 
-function rulesOf({ scope, place }: Pick<Source, "scope" | "place">, settings: Settings): SettingsRule[] {
+function rulesOf({ scope, positionOf }: Pick<Source, "scope" | "positionOf">, settings: Settings): SettingsRule[] {
   const rules = (effect: SettingsRule["effect"], list: readonly string[] = []): SettingsRule[] =>
-    list.map((text, index) => ({ text, effect, scope, source: place("permissions", effect, index) }));
+    list.map((text, index) => ({ text, effect, scope, source: positionOf("permissions", effect, index) }));
   const urls = (effect: "allow" | "deny", list: readonly string[] = []): SettingsRule[] =>
     list.map((address, index) => {
-      const source = place(effect === "allow" ? "allowedUrls" : "deniedUrls", index);
+      const source = positionOf(effect === "allow" ? "allowedUrls" : "deniedUrls", index);
       return { text: `url(${address})`, effect, scope, source };
     });
   return [
@@ -189,10 +192,10 @@ function rulesOf({ scope, place }: Pick<Source, "scope" | "place">, settings: Se
 }
 
 function raw(key: "hooks" | "mcpServers", sources: readonly Source[]): RawSetting[] {
-  return sources.flatMap(({ settings, scope, folder, place }) => {
+  return sources.flatMap(({ settings, scope, folder, positionOf }) => {
     const value = settings[key];
     if (value === undefined) return [];
-    const { name, line } = place(key);
+    const { name, line } = positionOf(key);
     return [{ scope, file: name, line, folder, value }];
   });
 }

@@ -34,6 +34,6 @@ export async function retryCommand({ database, engine }: Cluster, id: string | u
   if (!(await reopen(database, id))) throw usage(`Work ${id} is not set aside and has not failed.`);
   const { sessionId, pool, tenant } = row;
   await engine.retry({ id, sessionId, pool, tenant });
-  say(`work ${id} is taken up again`);
+  say(`work ${id} runs again`);
   return exitCodes.done;
 }

@@ -18,10 +18,10 @@ export async function acpCommand(given: Arguments, launcher: Launcher): Promise<
   const connection = inProcess({ environment, cwd, defaults, say: sayLines, importModule, program: ownProgram() });
   const client = await createClient({ connection });
   onInterrupt(() => process.stdin.destroy());
-  await serveEditor({ client, input: process.stdin, output: process.stdout, version, say: sayLines }).catch(
-    (error: unknown) => {
-      if (!process.stdin.destroyed) throw error;
-    },
-  );
+  const program = ownProgram();
+  const parts = { client, input: process.stdin, output: process.stdout, version, say: sayLines };
+  await serveEditor({ ...parts, ...(program && { program }) }).catch((error: unknown) => {
+    if (!process.stdin.destroyed) throw error;
+  });
   return exitCodes.done;
 }

@@ -11,7 +11,7 @@ import { jsonList, write } from "../output/output.ts";
 import { say } from "../output/say.ts";
 import { pluginFolders } from "../plugin-folders.ts";
 
-export interface AgentsSurroundings {
+export interface AgentsContext {
   /** The agents that a session in this folder would have. */
   readonly sources: AgentSources;
   readonly disk: Disk;
@@ -34,7 +34,7 @@ export async function runAgents(given: Arguments): Promise<ExitCode> {
 }
 
 /** `troupe agents`: lists the agents that are available here, and checks their files. */
-export async function agentsCommand(given: Arguments, around: AgentsSurroundings): Promise<ExitCode> {
+export async function agentsCommand(given: Arguments, around: AgentsContext): Promise<ExitCode> {
   const [, verb = "list", ...names] = given.words;
   const run = Object.hasOwn(verbs, verb) ? verbs[verb] : undefined;
   if (run === undefined) throw unknownSubcommand("agents", verb, Object.keys(verbs));
@@ -44,7 +44,7 @@ export async function agentsCommand(given: Arguments, around: AgentsSurroundings
 interface Call {
   readonly given: Arguments;
   readonly names: readonly string[];
-  readonly around: AgentsSurroundings;
+  readonly around: AgentsContext;
 }
 
 const verbs: Readonly<Record<string, (call: Call) => Promise<ExitCode>>> = {

@@ -25,12 +25,15 @@ export async function blameCommand(given: Arguments): Promise<ExitCode> {
 function textOf({ path, line, text, origin }: Blame): string {
   const head = `${path}:${line}\n  ${text.trim()}\n`;
   if (!origin) return `${head}No recorded change wrote this line: it was there before, or someone else did.\n`;
-  const { agent, agentId, sessionId, time, tool, toolCallId, prompt, intent, approval, facts } = origin;
+  const { agent, agentId, sessionId, time, tool, toolCallId, command, doubt } = origin;
+  const { prompt, intent, approval, facts } = origin;
   const rows: readonly (readonly [string, string | undefined])[] = [
+    ["probably", doubt],
     ["agent", agentId === "" ? agent : `${agent} (${agentId})`],
     ["session", sessionId],
     ["time", time.slice(0, 19).replace("T", " ")],
     ["call", [tool, toolCallId].filter(Boolean).join(" ")],
+    ["command", command],
     ["prompt", prompt],
     ["said", intent],
     ["approval", approval],

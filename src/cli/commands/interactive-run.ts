@@ -49,7 +49,7 @@ export async function runInteractive(given: Arguments, { launcher, first, wish, 
   else await runPlain(shared);
 }
 
-interface Place {
+interface ConnectOptions {
   readonly environment: NodeJS.ProcessEnv;
   readonly cwd: string;
   readonly home: string;
@@ -58,7 +58,10 @@ interface Place {
 }
 
 /** A server in this process; with `--attach`, one that listens on a port of this machine. */
-async function connect(given: Arguments, { environment, cwd, defaults, home, launcher }: Place): Promise<Client> {
+async function connect(
+  given: Arguments,
+  { environment, cwd, defaults, home, launcher }: ConnectOptions,
+): Promise<Client> {
   const attach = given.text("attach");
   if (attach === undefined || !isPort(attach)) {
     const { importModule } = launcher;

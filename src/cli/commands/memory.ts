@@ -28,7 +28,7 @@ import { factDetails, factList } from "../output/memory-lines.ts";
 import { jsonList, write } from "../output/output.ts";
 import { say } from "../output/say.ts";
 
-export interface MemorySurroundings {
+export interface MemoryContext {
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly cwd: string;
   readonly stateRoot: string;
@@ -45,7 +45,7 @@ export interface MemorySurroundings {
   readonly ask?: (question: string) => Promise<boolean>;
 }
 
-const surroundings = (): MemorySurroundings => {
+const context = (): MemoryContext => {
   const environment = process.env;
   const home = stateRoot(environment);
   const cwd = process.cwd();
@@ -69,7 +69,7 @@ const surroundings = (): MemorySurroundings => {
 };
 
 /** `troupe memory`: lets the user read and change the facts that are stored between sessions. */
-export async function memoryCommand(given: Arguments, around: MemorySurroundings = surroundings()): Promise<ExitCode> {
+export async function memoryCommand(given: Arguments, around: MemoryContext = context()): Promise<ExitCode> {
   const [, verb = "list", ...words] = given.words;
   const run = Object.hasOwn(verbs, verb) ? verbs[verb as keyof typeof verbs] : undefined;
   if (run === undefined) throw unknownSubcommand("memory", verb, Object.keys(verbs));
@@ -90,7 +90,7 @@ interface Request {
   readonly memory: LocalMemory;
   /** The journals of the requested scope. */
   readonly journals: readonly Journal[];
-  readonly around: MemorySurroundings;
+  readonly around: MemoryContext;
 }
 
 const verbs = { list, show, add, edit, accept, remove, export: exportAll, import: importFile, undo };
@@ -99,7 +99,7 @@ const verbs = { list, show, add, edit, accept, remove, export: exportAll, import
 const deciding = new Set(["add", "edit", "accept", "remove", "import", "undo"]);
 const SHELL_MARK = "TROUPE_SHELL";
 
-function refuseToAgents(environment: MemorySurroundings["environment"]): void {
+function refuseToAgents(environment: MemoryContext["environment"]): void {
   if (environment[SHELL_MARK] === undefined) return;
   throw new TroupeError("failed", "The memory is not changed from inside a command of an agent.", {
     hint: "Run it in a terminal of your own.",
@@ -117,10 +117,10 @@ async function show({ given, words, journals, around }: Request): Promise<void> 
   const [id] = requireWords(words, "show <id>", { most: 1 });
   const { journal, fact } = find(journals, id ?? "");
   const history: HistoryEntry[] = historyOf(fact.id, journal.read());
-  const { place } = journal;
+  const { space } = journal;
   const text = wantsJson(given)
     ? `${JSON.stringify({ ...fact, history }, null, 2)}\n`
-    : factDetails(fact, history, { label: place.label, now: around.ports.stamp.now() });
+    : factDetails(fact, history, { label: space.label, now: around.ports.stamp.now() });
   await around.print(text);
 }
 
@@ -146,7 +146,7 @@ async function add({ given, words, scope = "repository", memory, around }: Reque
   sayIfOff(around);
 }
 
-function sayIfOff({ isOff, say }: MemorySurroundings): void {
+function sayIfOff({ isOff, say }: MemoryContext): void {
   if (!isOff) return;
   say('memory is off with -p: use --enable-memory, or set "memory": { "enabled": true } in settings.json');
 }
@@ -216,7 +216,7 @@ function wordingsOf({ journal, fact }: { journal: Journal; fact: Fact }): string
 }
 
 /** Names the repository file and the session logs that still contain the text. Logs are never rewritten. */
-async function sayTraces(words: readonly string[], { stateRoot, cwd, say }: MemorySurroundings): Promise<void> {
+async function sayTraces(words: readonly string[], { stateRoot, cwd, say }: MemoryContext): Promise<void> {
   const { gitRoot } = workingDirectory(cwd);
   if (gitRoot !== undefined && factsInRepository(gitRoot).some((fact) => words.includes(fact)))
     say(`its words stand in ${REPOSITORY_FILE} too: take the line out there, and out of the history of the repository`);
@@ -270,7 +270,7 @@ async function undo({ words, journals, around }: Request): Promise<void> {
   await around.print(`Undone: ${undone.action} of ${ids}, ${undone.at}\n`);
 }
 
-function readFacts(journal: Journal, { say }: Pick<MemorySurroundings, "say">): Fact[] {
+function readFacts(journal: Journal, { say }: Pick<MemoryContext, "say">): Fact[] {
   const { facts, notices } = journal.read();
   for (const notice of notices) say(notice);
   return [...facts.values()];
@@ -290,7 +290,7 @@ function find(journals: readonly Journal[], id: string): { journal: Journal; fac
 }
 
 /** Returns the expiry date, null for `never`, or undefined if the flag is absent. */
-function expiry(given: Arguments, { ports }: MemorySurroundings): string | null | undefined {
+function expiry(given: Arguments, { ports }: MemoryContext): string | null | undefined {
   if (given.text("expires") === "never") return null;
   const days = given.amount("expires", "whole");
   return days === undefined ? undefined : daysFrom(ports.stamp.now(), Math.min(days, 36_500));
@@ -301,7 +301,7 @@ function requireWords(words: readonly string[], form: string, { most = 1000 } = 
   throw usage(`Usage: troupe memory ${form}`);
 }
 
-async function requireYes(given: Arguments, { ask }: MemorySurroundings, question: string): Promise<void> {
+async function requireYes(given: Arguments, { ask }: MemoryContext, question: string): Promise<void> {
   if (given.has("yes")) return;
   if (ask === undefined) throw usage(`${question} There is no terminal to ask on. To confirm, add --yes.`);
   if (!(await ask(`${question} [y/N] `))) throw new TroupeError("failed", "Nothing was changed.");

@@ -59,11 +59,11 @@ function thisRepository(): Pick<Query, "repository" | "cwd"> {
 }
 
 /** A session with its best matches. */
-type FoundSession = Omit<Found, keyof Place> & { readonly places: readonly Place[] };
-type Place = Pick<Found, "source" | "number" | "snippet" | "timestamp">;
+type FoundSession = Omit<Found, keyof Match> & { readonly places: readonly Match[] };
+type Match = Pick<Found, "source" | "number" | "snippet" | "timestamp">;
 
 function bySession(found: readonly Found[]): FoundSession[] {
-  const sessions = new Map<string, FoundSession & { readonly places: Place[] }>();
+  const sessions = new Map<string, FoundSession & { readonly places: Match[] }>();
   for (const { source, number, snippet, timestamp, ...session } of found) {
     const known = sessions.get(session.sessionId) ?? { ...session, places: [] };
     known.places.push({ source, number, snippet, timestamp });
@@ -80,7 +80,7 @@ function foundText(found: readonly FoundSession[], { words, limit = 20 }: Query)
     const time = one.places[0]?.timestamp.slice(0, 16).replace("T", " ") ?? "";
     const head = [one.sessionId, time, where].map((cell) => sanitiseLine(cell)).join("  ");
     const title = one.title === undefined ? [] : [`  ${clip(sanitiseLine(one.title), 100)}`];
-    return [head, ...title, ...one.places.map((place) => `  ${placeText(place)}: ${oneLine(place.snippet)}`)].join(
+    return [head, ...title, ...one.places.map((place) => `  ${matchText(place)}: ${oneLine(place.snippet)}`)].join(
       "\n",
     );
   });
@@ -89,7 +89,7 @@ function foundText(found: readonly FoundSession[], { words, limit = 20 }: Query)
   return `${rows.join("\n\n")}\n\n${more}To resume a session: ${resume}\n`;
 }
 
-const placeText = ({ source, number }: Place): string =>
+const matchText = ({ source, number }: Match): string =>
   source === "turn" ? `message ${number}` : source === "file" ? `file, message ${number}` : `checkpoint ${number}`;
 
 const oneLine = (text: string): string => clip(text.trim().replace(/\s+/g, " "), 300);

@@ -3,6 +3,7 @@ import { nodeDisk } from "../../lib/node/disk.ts";
 import { plural } from "../../lib/text.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import type { Runtime } from "../../runtime/runtime.ts";
+import { forkFolder } from "../../runtime/sessions/fork-folder.ts";
 import { recoverMerges } from "../../worktrees/worktree-merge.ts";
 import { allRecords } from "../../worktrees/worktree-records.ts";
 import { removeWorktree } from "../../worktrees/worktree-remove.ts";
@@ -12,22 +13,22 @@ import { unmergedTasks, worktreesFolder } from "../unmerged.ts";
  * Removes a session with all its data: its files, its part of the index, and the worktrees and branches of its agents
  * in the repository. Throws, and changes nothing, if there is unmerged work and `force` is not set.
  */
-export async function deleteSession(what: Wish): Promise<void> {
+export async function deleteSession(what: DeleteRequest): Promise<void> {
   const { runtime, sessionId } = what;
-  const folder = worktreesFolder(runtime.home, sessionId);
-  if (existsSync(folder)) await discardAll(what, folder);
+  const folders = [worktreesFolder(runtime.home, sessionId), forkFolder(runtime.home, sessionId)];
+  for (const folder of folders) if (existsSync(folder)) await discardAll(what, folder);
   await runtime.store.remove(sessionId);
   await runtime.past.remove(sessionId);
 }
 
-interface Wish {
+interface DeleteRequest {
   readonly runtime: Pick<Runtime, "store" | "home" | "past">;
   readonly sessionId: string;
   readonly force: boolean;
 }
 
 /** Runs under the session's lock, so that no agent works in the removed worktrees. */
-async function discardAll({ runtime, sessionId, force }: Wish, folder: string): Promise<void> {
+async function discardAll({ runtime, sessionId, force }: DeleteRequest, folder: string): Promise<void> {
   const log = await runtime.store.open(sessionId);
   try {
     if (log.heldBy) return; // removing the session then reports its holder

@@ -2,7 +2,7 @@ import { workingDirectory } from "../../context/working-directory.ts";
 import { clip, plural, sanitise, sanitiseLine } from "../../lib/text.ts";
 import type { SessionEvent } from "../../protocol/event.ts";
 import { createRuntime, type Runtime } from "../../runtime/runtime.ts";
-import { findSession, isOfPlace } from "../../runtime/sessions/select-session.ts";
+import { findSession, isInDirectory } from "../../runtime/sessions/select-session.ts";
 import { isSidekickId } from "../../session/agents/sidekick-id.ts";
 import { isCompaction } from "../../session/compaction/condense.ts";
 import { type Arguments, unknownSubcommand, usage, wantsJson } from "../args.ts";
@@ -50,7 +50,7 @@ export async function sessionsCommand(given: Arguments): Promise<ExitCode> {
 async function chosenSessions({ store }: Runtime, given: Arguments): Promise<readonly SessionSummary[]> {
   const here = given.has("here") ? workingDirectory(process.cwd()) : undefined;
   const all = await store.list();
-  const own = here === undefined ? all : all.filter((summary) => isOfPlace(summary, here));
+  const own = here === undefined ? all : all.filter((summary) => isInDirectory(summary, here));
   return own.slice(0, given.amount("limit", "whole"));
 }
 

@@ -1,6 +1,6 @@
 import { TroupeError } from "../../protocol/errors.ts";
 import type { SessionEvent } from "../../protocol/event.ts";
-import { readTasks, requireFree } from "../../runtime/agents/tasks.ts";
+import { readTasks, requireFree } from "../../runtime/agents/stored-tasks.ts";
 import type { Session } from "../../session/session.ts";
 import { usage } from "../args.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
@@ -33,7 +33,7 @@ export async function resumeTask(call: TasksCall): Promise<ExitCode> {
   });
   try {
     const failures = failuresOf(id);
-    watch(session, bar, failures.hear);
+    watch(session, bar, failures.onEvent);
     const { answer, ...end } = await answerOf(session, id, message);
     bar.stop();
     if (answer !== "") out.answer(answer);
@@ -77,7 +77,7 @@ async function answerOf(session: Session, id: string, message: string): Promise<
 function failuresOf(id: string) {
   let failed = false;
   return {
-    hear(event: SessionEvent): void {
+    onEvent(event: SessionEvent): void {
       if (event.agentId !== id) return;
       if (event.type === "model.call_failure") failed = true;
       if (event.type === "assistant.message") failed = false;

@@ -2,7 +2,13 @@ import { join } from "node:path";
 import { workingDirectory } from "../../context/working-directory.ts";
 import { clip, nearest, plural, sanitise, sanitiseLine } from "../../lib/text.ts";
 import { TroupeError } from "../../protocol/errors.ts";
-import { type KeptReport, type KeptTask, readTask, readTasks, stopTasks } from "../../runtime/agents/tasks.ts";
+import {
+  readTask,
+  readTasks,
+  type StoredReport,
+  type StoredTask,
+  stopTasks,
+} from "../../runtime/agents/stored-tasks.ts";
 import { stateRoot } from "../../runtime/home.ts";
 import { createRuntime, type Runtime } from "../../runtime/runtime.ts";
 import { findSession, sessionHere } from "../../runtime/sessions/select-session.ts";
@@ -69,7 +75,7 @@ async function sidekickRuns({ store }: Runtime, sessionId: string) {
   return (await readSidekicks(store, sessionId)).runs;
 }
 
-function table(tasks: readonly KeptTask[], now: number): string {
+function table(tasks: readonly StoredTask[], now: number): string {
   const cells = tasks.map((task) => [
     `${"  ".repeat(Math.min(task.depth, 16) - 1)}${task.id}`,
     task.agentType,
@@ -88,10 +94,10 @@ function table(tasks: readonly KeptTask[], now: number): string {
     .join("");
 }
 
-const isEnded = ({ status }: KeptTask): boolean => ["completed", "failed", "cancelled"].includes(status);
+const isEnded = ({ status }: StoredTask): boolean => ["completed", "failed", "cancelled"].includes(status);
 
 /** Returns the state, with the reason if the state alone does not imply it. */
-function stateText({ status, reason }: KeptTask): string {
+function stateText({ status, reason }: StoredTask): string {
   const told = { completed: "finished", failed: "error", cancelled: "stopped" } as const;
   if (reason === undefined || (status in told && told[status as keyof typeof told] === reason)) return status;
   return `${status} (${reason.replace("_", " ")})`;
@@ -112,7 +118,7 @@ async function show({ given, words, runtime, sessionId }: TasksCall): Promise<Ex
   return exitCodes.done;
 }
 
-function reportText({ task, turns, error }: KeptReport): string {
+function reportText({ task, turns, error }: StoredReport): string {
   const facts: [string, string | undefined][] = [
     ["id", task.id],
     ["agent", task.agentType],
@@ -186,7 +192,7 @@ export async function oneTask(what: {
   return meant(word, (await readTasks(runtime.store, sessionId)).tasks).id;
 }
 
-function meant(word: string, tasks: readonly KeptTask[]): KeptTask {
+function meant(word: string, tasks: readonly StoredTask[]): StoredTask {
   const found = tasks.find(({ id }) => id === word) ?? tasks.find(({ id }) => id.toLowerCase() === word.toLowerCase());
   if (found) return found;
   const close = nearest(

@@ -21,7 +21,7 @@ import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { jsonList, write } from "../output/output.ts";
 import { say } from "../output/say.ts";
 
-export interface TrustSurroundings {
+export interface TrustContext {
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly cwd: string;
   print(text: string): Promise<void>;
@@ -29,7 +29,7 @@ export interface TrustSurroundings {
   readonly ask?: (question: string) => Promise<boolean>;
 }
 
-const surroundings = (): TrustSurroundings => ({
+const context = (): TrustContext => ({
   environment: process.env,
   cwd: workspaceOf(process.cwd()),
   print: write,
@@ -48,7 +48,7 @@ function workspaceOf(folder: string): string {
 export async function trustCommand(
   given: Arguments,
   collect: (folder: string) => Promise<readonly PinnedItem[]> = collected,
-  around: TrustSurroundings = surroundings(),
+  around: TrustContext = context(),
 ): Promise<ExitCode> {
   const [, first, second, ...more] = given.words;
   const verb = first === "list" || first === "remove" ? first : "add";
@@ -71,7 +71,7 @@ async function add(request: {
   home: string;
   folder: string;
   collect: (folder: string) => Promise<readonly PinnedItem[]>;
-  around: TrustSurroundings;
+  around: TrustContext;
   isAsked: boolean;
 }): Promise<ExitCode> {
   const { home, collect, around, isAsked } = request;
@@ -99,7 +99,7 @@ async function add(request: {
   return exitCodes.done;
 }
 
-async function remove(home: string, folder: string, around: TrustSurroundings): Promise<ExitCode> {
+async function remove(home: string, folder: string, around: TrustContext): Promise<ExitCode> {
   const removed = await removeTrust({ stateRoot: home, folder, disk: nodeDisk, stamp: systemStamp });
   sayKept(removed);
   if (!removed.found) throw new TroupeError("usage", `${folder} is not trusted.`, { hint: "See: troupe trust list" });

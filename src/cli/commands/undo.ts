@@ -12,20 +12,20 @@ import { type Arguments, usage, wantsJson } from "../args.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { jsonList } from "../output/output.ts";
 
-export interface UndoSurroundings {
+export interface UndoContext {
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly cwd: string;
   print(text: string): void;
 }
 
-const surroundings = (): UndoSurroundings => ({
+const context = (): UndoContext => ({
   environment: process.env,
   cwd: process.cwd(),
   print: (text) => void process.stdout.write(text),
 });
 
 /** `troupe undo`: restores files to the state before the agent changed or deleted them. */
-export async function undoCommand(given: Arguments, around: UndoSurroundings = surroundings()): Promise<ExitCode> {
+export async function undoCommand(given: Arguments, around: UndoContext = context()): Promise<ExitCode> {
   const { environment, cwd } = around;
   const print = (text: string): ExitCode => {
     around.print(text);

@@ -9,7 +9,7 @@ import { discardWorktree } from "../../worktrees/worktree-remove.ts";
 import { type WorktreeState, worktreeState } from "../../worktrees/worktree-state.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 
-export interface WorktreeWish {
+export interface WorktreeCall {
   /** `<session folder>/worktrees` of the session that has the task. */
   readonly folder: string;
   readonly taskId: string;
@@ -17,15 +17,15 @@ export interface WorktreeWish {
   print(text: string): void;
 }
 
-export async function diffTask(wish: WorktreeWish): Promise<ExitCode> {
-  const state = await worktreeState({ ...wish, disk: nodeDisk });
-  wish.print(stateText(state));
+export async function diffTask(call: WorktreeCall): Promise<ExitCode> {
+  const state = await worktreeState({ ...call, disk: nodeDisk });
+  call.print(stateText(state));
   return exitCodes.done;
 }
 
 /** Throws if the merge did not happen; nothing has changed then. */
 export async function mergeTask(
-  wish: WorktreeWish & {
+  call: WorktreeCall & {
     readonly as?: MergeKind;
     readonly description?: string;
     /** Merges protected names too. */
@@ -34,23 +34,23 @@ export async function mergeTask(
     readonly ask?: (question: string) => Promise<boolean>;
   },
 ): Promise<ExitCode> {
-  const { taskId, force = false, ask } = wish;
+  const { taskId, force = false, ask } = call;
   const permit = async (changes: readonly ProtectedChange[]): Promise<boolean> => {
     if (force) return true;
-    wish.print(protectedText(changes));
+    call.print(protectedText(changes));
     if (changes.some(({ protection }) => protection === "deny")) return false;
     return (await ask?.("Merge them? [y/N] ")) === true;
   };
-  const result = await mergeWorktree({ ...wish, permit, disk: nodeDisk });
+  const result = await mergeWorktree({ ...call, permit, disk: nodeDisk });
   switch (result.kind) {
     case "nothing":
-      wish.print(`There is nothing to merge from ${taskId}.\n`);
+      call.print(`There is nothing to merge from ${taskId}.\n`);
       return exitCodes.done;
     case "merged":
-      wish.print(mergedText(result.files, result.commit));
+      call.print(mergedText(result.files, result.commit));
       return exitCodes.done;
     case "conflict":
-      wish.print(conflictsText(result.conflicts));
+      call.print(conflictsText(result.conflicts));
       throw new TroupeError(
         "failed",
         `Nothing was merged: ${plural(result.conflicts.length, "file")} changed on both sides.`,
@@ -59,7 +59,7 @@ export async function mergeTask(
         },
       );
     case "dirty":
-      wish.print(list("Changed here, and the merge would overwrite it:", result.files));
+      call.print(list("Changed here, and the merge would overwrite it:", result.files));
       throw new TroupeError("failed", "Nothing was merged: files here have changes that would be lost.", {
         hint: "Commit or stash them, then merge again.",
       });
@@ -78,17 +78,17 @@ export async function mergeTask(
   }
 }
 
-export async function discardTask(wish: WorktreeWish & { readonly force?: boolean }): Promise<ExitCode> {
-  const result = await discardWorktree({ ...wish, disk: nodeDisk });
+export async function discardTask(call: WorktreeCall & { readonly force?: boolean }): Promise<ExitCode> {
+  const result = await discardWorktree({ ...call, disk: nodeDisk });
   if (result.kind === "discarded") {
-    wish.print(`Discarded the worktree of ${wish.taskId} and its branch.\n`);
+    call.print(`Discarded the worktree of ${call.taskId} and its branch.\n`);
     return exitCodes.done;
   }
   const { ahead, files } = result.work;
-  wish.print(list("Not merged yet:", files));
+  call.print(list("Not merged yet:", files));
   const what = `${plural(ahead, "commit")} and ${plural(files.length, "changed file")}`;
   throw new TroupeError("failed", `Nothing was discarded: ${what} would be lost.`, {
-    hint: `Merge it with \`troupe tasks merge ${wish.taskId}\`, or use --force.`,
+    hint: `Merge it with \`troupe tasks merge ${call.taskId}\`, or use --force.`,
   });
 }
 

@@ -33,9 +33,9 @@ export async function complete(words: readonly string[], lookup: Lookup): Promis
   if (awaiting) return valuesOf(awaiting.values, typed, lookup);
   const inline = /^--([^=]+)=(.*)$/s.exec(typed);
   if (inline) return inlineValues(inline[1] ?? "", inline[2] ?? "", lookup);
-  const place = placeOf(positionals);
-  if (typed.startsWith("-")) return { candidates: starting(flagCandidates(place, given), typed) };
-  return wordsOf(place, typed, lookup);
+  const current = argumentPosition(positionals);
+  if (typed.startsWith("-")) return { candidates: starting(flagCandidates(current, given), typed) };
+  return wordsOf(current, typed, lookup);
 }
 
 const none: Completed = { candidates: [] };
@@ -66,7 +66,7 @@ function readWords(words: readonly string[]): Read {
   return { options: given, positionals, ...(awaiting && { awaiting }) };
 }
 
-interface Place {
+interface ArgumentPosition {
   readonly command?: Command;
   readonly subcommand?: Subcommand;
   /** How many arguments stand before the typed word. */
@@ -74,7 +74,7 @@ interface Place {
   readonly isStart: boolean;
 }
 
-function placeOf([word, second, ...rest]: readonly string[]): Place {
+function argumentPosition([word, second, ...rest]: readonly string[]): ArgumentPosition {
   if (word === undefined) return { position: 0, isStart: true };
   const command = commands.find(({ name }) => name === word);
   if (command === undefined) return { position: 0, isStart: false };
@@ -83,7 +83,7 @@ function placeOf([word, second, ...rest]: readonly string[]): Place {
   return { command, position: second === undefined ? 0 : 1 + rest.length, isStart: false };
 }
 
-function flagCandidates({ command, subcommand, isStart }: Place, given: readonly string[]): Candidate[] {
+function flagCandidates({ command, subcommand, isStart }: ArgumentPosition, given: readonly string[]): Candidate[] {
   const usual = command?.subcommands?.find(({ name }) => name === command.usual);
   const names = isStart
     ? options.filter(({ group }) => group !== "Commands").map(({ name }) => name)
@@ -99,8 +99,8 @@ function flagCandidates({ command, subcommand, isStart }: Place, given: readonly
   });
 }
 
-async function wordsOf(place: Place, typed: string, lookup: Lookup): Promise<Completed> {
-  const { command, subcommand, position, isStart } = place;
+async function wordsOf(current: ArgumentPosition, typed: string, lookup: Lookup): Promise<Completed> {
+  const { command, subcommand, position, isStart } = current;
   if (isStart) return { candidates: starting(commands.map(described), typed) };
   if (command === undefined) return none;
   const verbs = subcommand === undefined && position === 0 ? (command.subcommands ?? []).map(described) : [];

@@ -17,7 +17,7 @@ export interface ConfigFile {
   readonly below?: string;
 }
 
-export interface Place {
+export interface ConfigContext {
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly home: string;
   readonly cwd: string;
@@ -25,19 +25,19 @@ export interface Place {
   readonly root: string;
 }
 
-export function placeHere(): Place {
+export function configContext(): ConfigContext {
   const { cwd, gitRoot } = workingDirectory(process.cwd());
   return { environment: process.env, home: stateRoot(process.env), cwd, root: gitRoot ?? cwd };
 }
 
 /** Returns the file that a change of this scope goes to. */
-export function configFile({ home, root }: Place, scope: ConfigFile["scope"]): ConfigFile {
+export function configFile({ home, root }: ConfigContext, scope: ConfigFile["scope"]): ConfigFile {
   if (scope === "user") return { scope, path: join(home, "settings.json") };
   const name = scope === "project" ? "settings.json" : "settings.local.json";
   return { scope, path: join(root, ".troupe", name), below: root };
 }
 
-export const configFiles = (place: Place): ConfigFile[] => scopes.map((scope) => configFile(place, scope));
+export const configFiles = (context: ConfigContext): ConfigFile[] => scopes.map((scope) => configFile(context, scope));
 
 /** Returns undefined if there is no such file. Throws an error with the line if it cannot be parsed. */
 export function readConfig({ path, below }: ConfigFile): Settings | undefined {

@@ -14,30 +14,38 @@ import { type Arguments, unknownSubcommand, usage, wantsJson } from "../args.ts"
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { jsonList, write } from "../output/output.ts";
 import { say } from "../output/say.ts";
-import { type ConfigFile, configFile, configFiles, type Place, placeHere, readConfig, scopes } from "./config-files.ts";
+import {
+  type ConfigContext,
+  type ConfigFile,
+  configContext,
+  configFile,
+  configFiles,
+  readConfig,
+  scopes,
+} from "./config-files.ts";
 import { leavesOf, masked, type Settings, stepsOf, valueAt, withValue } from "./config-values.ts";
 
-export async function configCommand(given: Arguments, place: Place = placeHere()): Promise<ExitCode> {
+export async function configCommand(given: Arguments, context: ConfigContext = configContext()): Promise<ExitCode> {
   const [, verb = "list", ...words] = given.words;
   const run = Object.hasOwn(verbs, verb) ? verbs[verb] : undefined;
   if (run === undefined) throw unknownSubcommand("config", verb, Object.keys(verbs));
-  await run({ given, words, place });
+  await run({ given, words, context });
   return exitCodes.done;
 }
 
 interface Call {
   readonly given: Arguments;
   readonly words: readonly string[];
-  readonly place: Place;
+  readonly context: ConfigContext;
 }
 
 const verbs: Readonly<Record<string, (call: Call) => Promise<void>>> = { list, get, set, unset, path };
 
 /** Prints every value of every file. Which of them hold is what `get` tells. */
-async function list({ given, words, place }: Call): Promise<void> {
+async function list({ given, words, context }: Call): Promise<void> {
   if (words.length > 0) throw usage("troupe config list takes flags only.");
   const scope = scopeOf(given);
-  const files = configFiles(place).filter((file) => scope === undefined || file.scope === scope);
+  const files = configFiles(context).filter((file) => scope === undefined || file.scope === scope);
   const rows = files.flatMap((file) =>
     leavesOf(masked(readConfig(file) ?? {})).map(([key, value]) => ({
       key,
@@ -54,43 +62,43 @@ async function list({ given, words, place }: Call): Promise<void> {
 }
 
 /** Prints the value that holds here, or that of one file. */
-async function get({ given, words, place }: Call): Promise<void> {
+async function get({ given, words, context }: Call): Promise<void> {
   const [key, ...more] = words;
   if (key === undefined || more.length > 0) throw usage("troupe config get takes one key.");
   requireKnown(key);
   const scope = scopeOf(given);
-  const settings = scope === undefined ? effective(place) : (readConfig(configFile(place, scope)) ?? {});
+  const settings = scope === undefined ? effective(context) : (readConfig(configFile(context, scope)) ?? {});
   const value = valueAt(masked(settings), stepsOf(key));
   if (value === undefined) throw new TroupeError("failed", `${key} is not set.`, { hint: "See: troupe config list" });
   const isPlain = typeof value === "string" && !wantsJson(given);
   await write(`${isPlain ? sanitiseLine(value) : JSON.stringify(value, undefined, 2)}\n`);
 }
 
-function effective({ home, cwd, root }: Place): Settings {
+function effective({ home, cwd, root }: ConfigContext): Settings {
   const isTrusted = (folder: string): boolean => readTrust(home).of(folder).state !== "none";
   const loaded = loadSettings({ stateRoot: home, cwd, gitRoot: root, isTrusted });
   for (const { message } of loaded.notices) say(message);
   return loaded.effective as Settings;
 }
 
-async function set({ given, words, place }: Call): Promise<void> {
+async function set({ given, words, context }: Call): Promise<void> {
   const [key, ...values] = words;
   if (key === undefined || values.length === 0) throw usage("troupe config set takes a key and a value.");
-  refuseToAgents(place);
+  refuseToAgents(context);
   requireKnown(key);
   const steps = stepsOf(key);
   const value = chosenValue(key, values);
-  const file = configFile(place, scopeOf(given) ?? "user");
+  const file = configFile(context, scopeOf(given) ?? "user");
   await change(file, (current) => withValue(current, steps, value));
   await write(`Set ${key} in ${sanitiseLine(file.path)}\n`);
-  sayConsequences(file, place);
+  sayConsequences(file, context);
 }
 
-async function unset({ given, words, place }: Call): Promise<void> {
+async function unset({ given, words, context }: Call): Promise<void> {
   const [key, ...more] = words;
   if (key === undefined || more.length > 0) throw usage("troupe config unset takes one key.");
-  refuseToAgents(place);
-  const file = configFile(place, scopeOf(given) ?? "user");
+  refuseToAgents(context);
+  const file = configFile(context, scopeOf(given) ?? "user");
   const current = readConfig(file);
   if (current === undefined || valueAt(current, stepsOf(key)) === undefined) {
     throw new TroupeError("failed", `${key} is not set in ${file.path}.`, { hint: "See: troupe config list" });
@@ -99,9 +107,9 @@ async function unset({ given, words, place }: Call): Promise<void> {
   await write(`Removed ${key} from ${sanitiseLine(file.path)}\n`);
 }
 
-async function path({ given, words, place }: Call): Promise<void> {
+async function path({ given, words, context }: Call): Promise<void> {
   if (words.length > 0) throw usage("troupe config path takes flags only.");
-  await write(`${sanitiseLine(configFile(place, scopeOf(given) ?? "user").path)}\n`);
+  await write(`${sanitiseLine(configFile(context, scopeOf(given) ?? "user").path)}\n`);
 }
 
 function scopeOf(given: Arguments): ConfigFile["scope"] | undefined {
@@ -157,14 +165,14 @@ function parsed(text: string): Json[] {
 }
 
 /** A project's file may only tighten, and holds where the folder is trusted. The loader says what it ignores. */
-function sayConsequences({ scope, path: file }: ConfigFile, place: Place): void {
+function sayConsequences({ scope, path: file }: ConfigFile, context: ConfigContext): void {
   if (scope === "user") return;
-  const isTrusted = (folder: string): boolean => readTrust(place.home).of(folder).state !== "none";
-  const { notices } = loadSettings({ stateRoot: place.home, cwd: place.cwd, gitRoot: place.root, isTrusted });
+  const isTrusted = (folder: string): boolean => readTrust(context.home).of(folder).state !== "none";
+  const { notices } = loadSettings({ stateRoot: context.home, cwd: context.cwd, gitRoot: context.root, isTrusted });
   for (const { message } of notices) if (message.includes(file)) say(message);
 }
 
-function refuseToAgents({ environment }: Place): void {
+function refuseToAgents({ environment }: ConfigContext): void {
   if (environment.TROUPE_SHELL === undefined) return;
   throw new TroupeError("failed", "Settings cannot be changed from inside a command of an agent.", {
     hint: "Run it in a terminal of your own.",

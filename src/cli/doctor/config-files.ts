@@ -6,15 +6,15 @@ import { readSmallFile } from "../../lib/node/small-file.ts";
 import { plural } from "../../lib/text.ts";
 import { openAgentsAdministration } from "../../runtime/agents/agents-admin.ts";
 import { openMcpAdministration } from "../../runtime/mcp/mcp-admin.ts";
-import { type Check, type Finding, type Place, reasonOf } from "./finding.ts";
+import { type Check, type CheckContext, type Finding, reasonOf } from "./finding.ts";
 
 /** Parses every configuration file. Errors name the file and the line. */
-export const configFiles: Check = async (place) => [
-  ...settingsPaths(place).flatMap(settingsFile),
-  await providersFile(place),
-  trustFile(place),
-  ...(await servers(place).catch(notChecked("config.mcp", "MCP servers"))),
-  ...(await agents(place).catch(notChecked("config.agents", "agents"))),
+export const configFiles: Check = async (context) => [
+  ...settingsPaths(context).flatMap(settingsFile),
+  await providersFile(context),
+  trustFile(context),
+  ...(await servers(context).catch(notChecked("config.mcp", "MCP servers"))),
+  ...(await agents(context).catch(notChecked("config.agents", "agents"))),
 ];
 
 /** Broken settings are reported by their own check, and keep others from being read. */
@@ -22,7 +22,7 @@ const notChecked =
   (id: string, what: string) =>
   (error: unknown): Finding[] => [{ id, status: "warning", summary: `${what}: not checked: ${reasonOf(error)}` }];
 
-function settingsPaths({ home, root, cwd }: Place): string[] {
+function settingsPaths({ home, root, cwd }: CheckContext): string[] {
   const names = ["settings.json", "settings.local.json"];
   const folders = [...new Set([root, cwd])].flatMap((folder) => [
     join(folder, ".troupe"),
@@ -47,7 +47,7 @@ function settingsFile(path: string): Finding[] {
   }
 }
 
-async function providersFile({ runtime, home }: Place): Promise<Finding> {
+async function providersFile({ runtime, home }: CheckContext): Promise<Finding> {
   const id = "config.providers";
   try {
     await runtime.models.hasProvider("");
@@ -57,14 +57,14 @@ async function providersFile({ runtime, home }: Place): Promise<Finding> {
   }
 }
 
-function trustFile({ home }: Place): Finding {
+function trustFile({ home }: CheckContext): Finding {
   const id = "config.trust";
   const [notice] = readTrust(home).notices;
   if (notice === undefined) return { id, status: "ok", summary: "trusted folders: readable" };
   return { id, status: "warning", summary: notice.message, remedy: "Trust your folders again: troupe trust" };
 }
 
-async function servers({ cwd, environment }: Place): Promise<Finding[]> {
+async function servers({ cwd, environment }: CheckContext): Promise<Finding[]> {
   const id = "config.mcp";
   const { administration, close } = await openMcpAdministration({ cwd, environment });
   try {
@@ -79,7 +79,7 @@ async function servers({ cwd, environment }: Place): Promise<Finding[]> {
   }
 }
 
-async function agents({ cwd, environment }: Place): Promise<Finding[]> {
+async function agents({ cwd, environment }: CheckContext): Promise<Finding[]> {
   const id = "config.agents";
   const { checkAgentFiles } = await import("../../catalog/agents/agents-check.ts");
   const { sources } = await openAgentsAdministration({ cwd, environment, trustFolder: false, pluginDirectories: [] });

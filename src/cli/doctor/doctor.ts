@@ -12,7 +12,7 @@ import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import type { Launcher } from "../launcher.ts";
 import { write } from "../output/output.ts";
 import { configFiles } from "./config-files.ts";
-import { type Check, type Finding, type Place, reasonOf } from "./finding.ts";
+import { type Check, type CheckContext, type Finding, reasonOf } from "./finding.ts";
 import { install } from "./install.ts";
 import { disk, git, sandbox } from "./machine.ts";
 import { providers } from "./providers.ts";
@@ -36,11 +36,11 @@ export async function doctorCommand(given: Arguments, launcher: Launcher): Promi
   const cwd = process.cwd();
   const root = workingDirectory(cwd).gitRoot ?? cwd;
   const isOnline = consent({ isGiven: given.has("online"), mayAsk: !isJson });
-  const place = { environment: process.env, cwd, root, home: runtime.home, runtime, launcher, isOnline };
+  const context = { environment: process.env, cwd, root, home: runtime.home, runtime, launcher, isOnline };
   const all: Reported[] = [];
   try {
     for (const [title, checks] of groups) {
-      const found = await inGroup(checks, place);
+      const found = await inGroup(checks, context);
       const reported = given.has("fix") ? await fixed(found) : found;
       all.push(...reported.map((finding) => ({ group: title, ...finding })));
       if (!isJson) await write(groupText(title, reported));
@@ -62,7 +62,7 @@ async function reset(): Promise<ExitCode> {
 }
 
 /** Returns a function that asks the user once, unless `--online` was given or nobody can be asked. */
-function consent({ isGiven, mayAsk }: { isGiven: boolean; mayAsk: boolean }): Place["isOnline"] {
+function consent({ isGiven, mayAsk }: { isGiven: boolean; mayAsk: boolean }): CheckContext["isOnline"] {
   const { ask } = mayAsk ? terminalAsk() : {};
   let answer: Promise<boolean> | undefined;
   return (names) => {
@@ -76,20 +76,20 @@ function consent({ isGiven, mayAsk }: { isGiven: boolean; mayAsk: boolean }): Pl
 
 const CHECK_TIMEOUT_MS = 60_000;
 
-async function inGroup(checks: readonly Check[], place: Place): Promise<Finding[]> {
+async function inGroup(checks: readonly Check[], context: CheckContext): Promise<Finding[]> {
   const found: Finding[] = [];
-  for (const check of checks) found.push(...(await bounded(check, place)));
+  for (const check of checks) found.push(...(await bounded(check, context)));
   return found;
 }
 
 /** A check that fails or hangs is a problem itself, and the others still run. */
-async function bounded(check: Check, place: Place): Promise<readonly Finding[]> {
+async function bounded(check: Check, context: CheckContext): Promise<readonly Finding[]> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<readonly Finding[]>((resolve) => {
     const summary = `the check did not end within ${CHECK_TIMEOUT_MS / 1000} s`;
     timer = setTimeout(() => resolve([{ id: `${check.name}.timeout`, status: "problem", summary }]), CHECK_TIMEOUT_MS);
   });
-  const result = check(place).catch((error: unknown): readonly Finding[] => [
+  const result = check(context).catch((error: unknown): readonly Finding[] => [
     { id: `${check.name}.failed`, status: "problem", summary: `the check failed: ${reasonOf(error)}` },
   ]);
   return Promise.race([result, late]).finally(() => clearTimeout(timer));

@@ -14,7 +14,7 @@ export interface Finding {
 }
 
 /** Everything that checks look at. */
-export interface Place {
+export interface CheckContext {
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly cwd: string;
   /** The root of the repository, else `cwd`. */
@@ -26,6 +26,6 @@ export interface Place {
   isOnline(providers: readonly string[]): Promise<boolean>;
 }
 
-export type Check = (place: Place) => Promise<readonly Finding[]>;
+export type Check = (context: CheckContext) => Promise<readonly Finding[]>;
 
 export const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));

@@ -4,7 +4,7 @@ import { statfs } from "node:fs/promises";
 import { homedir } from "node:os";
 import { dirname } from "node:path";
 import { workingDirectory } from "../../context/working-directory.ts";
-import { gitPlaces } from "../../lib/node/git.ts";
+import { gitPrograms } from "../../lib/node/git.ts";
 import { checkSandbox } from "../../runtime/permissions/sandbox-check.ts";
 import type { Check, Finding } from "./finding.ts";
 
@@ -31,7 +31,7 @@ const INSTALL = "Install bubblewrap (the package bubblewrap) and allow user name
 
 export const git: Check = async ({ environment, cwd, root }) => {
   const id = "machine.git";
-  const program = gitPlaces(environment as NodeJS.ProcessEnv, homedir()).find((path) => existsSync(path));
+  const program = gitPrograms(environment as NodeJS.ProcessEnv, homedir()).find((path) => existsSync(path));
   if (program === undefined) {
     const remedy = "Install git. Worktrees, diffs of branches and the board by branch need it.";
     return [{ id, status: "warning", summary: "git: not found", remedy }];

@@ -1,14 +1,15 @@
 import { plural } from "../../lib/text.ts";
-import { type Check, type Finding, type Place, reasonOf } from "./finding.ts";
+import { checkModel } from "../../model/check-model.ts";
+import { type Check, type CheckContext, type Finding, reasonOf } from "./finding.ts";
 
-type Row = Awaited<ReturnType<Place["runtime"]["models"]["list"]>>[number];
+type Row = Awaited<ReturnType<CheckContext["runtime"]["models"]["list"]>>[number];
 
 /**
  * Says which providers are configured, and tests each with one short request. Requests that may cost money are sent only
  * with `--online` or with the user's consent; the built-in model and servers on this machine are always tested.
  */
-export const providers: Check = async (place) => {
-  const { models } = place.runtime;
+export const providers: Check = async (context) => {
+  const { models } = context.runtime;
   const rows = await models.list();
   const byProvider = new Map<string, Row[]>();
   for (const row of rows) byProvider.set(row.provider, [...(byProvider.get(row.provider) ?? []), row]);
@@ -18,11 +19,11 @@ export const providers: Check = async (place) => {
   });
   const isFree = ({ row }: (typeof ready)[number]): boolean => row.price?.input === 0 && row.price.output === 0;
   const paid = ready.filter((one) => !isFree(one)).map(({ name }) => name);
-  const isOnline = paid.length > 0 && (await place.isOnline(paid));
+  const isOnline = paid.length > 0 && (await context.isOnline(paid));
   const tested = await Promise.all(
-    ready.map((one) => (isFree(one) || isOnline ? test(one.row, place) : untested(one.row))),
+    ready.map((one) => (isFree(one) || isOnline ? test(one.row, context) : untested(one.row))),
   );
-  return [await chosen(place), ...tested, ...notReady(byProvider)];
+  return [await chosen(context), ...tested, ...notReady(byProvider)];
 };
 
 function cheapest(rows: readonly Row[]): Row | undefined {
@@ -30,7 +31,7 @@ function cheapest(rows: readonly Row[]): Row | undefined {
   return [...rows].sort((one, other) => costOf(one) - costOf(other))[0];
 }
 
-async function chosen({ runtime }: Place): Promise<Finding> {
+async function chosen({ runtime }: CheckContext): Promise<Finding> {
   const id = "models.chosen";
   try {
     const { label, providerId } = await runtime.models.resolve();
@@ -46,25 +47,11 @@ async function chosen({ runtime }: Place): Promise<Finding> {
   }
 }
 
-const TEST_TIMEOUT_MS = 20_000;
-const MAX_OUTPUT_TOKENS = 64;
-
-async function test(row: Row, { runtime }: Place): Promise<Finding> {
+async function test(row: Row, { runtime }: CheckContext): Promise<Finding> {
   const id = `models.${row.provider}`;
   const began = performance.now();
-  const stop = AbortSignal.timeout(TEST_TIMEOUT_MS);
   try {
-    const { provider, model } = await runtime.models.resolve(row.ref);
-    const request = {
-      ...{ model, system: "", tools: [], stream: true, maxOutputTokens: MAX_OUTPUT_TOKENS },
-      messages: [{ role: "user" as const, content: "Answer with the word ready." }],
-    };
-    for await (const event of provider.stream(request, stop)) {
-      if (event.type === "retry") throw event.error;
-      if (event.type !== "end") continue;
-      if (event.error) throw event.error;
-      if (event.stop === "aborted") throw new Error(`no answer within ${TEST_TIMEOUT_MS / 1000} s`);
-    }
+    await checkModel(await runtime.models.resolve(row.ref));
     const seconds = ((performance.now() - began) / 1000).toFixed(1);
     return { id, status: "ok", summary: `${row.ref}: answered in ${seconds} s` };
   } catch (error) {

@@ -5,7 +5,7 @@ import { isObject, parseJson } from "../../lib/json.ts";
 import { makePrivate, nodeDisk, writeNewFile } from "../../lib/node/disk.ts";
 import { bootId, isSameProcess, pidNamespace } from "../../lib/node/process-identity.ts";
 import { plural } from "../../lib/text.ts";
-import { type Check, type Finding, type Place, reasonOf } from "./finding.ts";
+import { type Check, type CheckContext, type Finding, reasonOf } from "./finding.ts";
 
 const OTHERS = 0o077;
 
@@ -81,12 +81,12 @@ function entriesOf(folder: string) {
 const LOGS_MS = 5_000;
 
 /** Reads the newest logs for a few seconds, and looks for locks of processes that are gone. */
-export const logs: Check = async (place) => {
-  const ids = await place.runtime.store.ids();
-  return [...(await staleLocks(ids, place)), ...(await damagedLogs(ids, place))];
+export const logs: Check = async (context) => {
+  const ids = await context.runtime.store.ids();
+  return [...(await staleLocks(ids, context)), ...(await damagedLogs(ids, context))];
 };
 
-async function staleLocks(ids: readonly string[], { home, runtime }: Place): Promise<Finding[]> {
+async function staleLocks(ids: readonly string[], { home, runtime }: CheckContext): Promise<Finding[]> {
   const stale: string[] = [];
   for (const id of ids) if (await isStale(join(home, "session-state", id, "lock"))) stale.push(id);
   if (stale.length === 0) return [{ id: "state.locks", status: "ok", summary: "no locks of processes that are gone" }];
@@ -122,7 +122,7 @@ function readIfThere(path: string): string {
   }
 }
 
-async function damagedLogs(ids: readonly string[], { runtime }: Place): Promise<Finding[]> {
+async function damagedLogs(ids: readonly string[], { runtime }: CheckContext): Promise<Finding[]> {
   const id = "state.logs";
   const began = performance.now();
   const damaged: Finding[] = [];
@@ -142,7 +142,7 @@ async function damagedLogs(ids: readonly string[], { runtime }: Place): Promise<
   return [...damaged, { id, status: "ok", summary: `read ${scope}, ${damaged.length} damaged` }];
 }
 
-async function problemOf(sessionId: string, { store }: Place["runtime"]): Promise<string | undefined> {
+async function problemOf(sessionId: string, { store }: CheckContext["runtime"]): Promise<string | undefined> {
   let problem: string | undefined;
   try {
     for await (const _ of store.events(

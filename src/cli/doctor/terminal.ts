@@ -87,18 +87,18 @@ function speaksKeyboardProtocol(): Promise<boolean> {
     let answer = "";
     const end = (): void => {
       clearTimeout(timer);
-      stdin.off("data", hear);
+      stdin.off("data", onData);
       stdin.setRawMode(false);
       stdin.pause();
       resolve(answer.includes(`${ESC}?`) && /\u001b\[\?\d+u/.test(answer));
     };
-    const hear = (chunk: Buffer): void => {
+    const onData = (chunk: Buffer): void => {
       answer += chunk.toString("latin1");
       if (/\u001b\[\?[\d;]*c/.test(answer)) end();
     };
     const timer = setTimeout(end, ANSWER_MS);
     stdin.setRawMode(true);
-    stdin.on("data", hear);
+    stdin.on("data", onData);
     stdout.write(`${ESC}?u${ESC}c`);
   });
 }

@@ -47,7 +47,7 @@ interface LoginOptions {
   readonly clientSecret?: string;
 }
 
-export interface McpSurroundings {
+export interface McpContext {
   readonly administration: McpAdministration;
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly signal: AbortSignal;
@@ -77,7 +77,7 @@ export async function runMcp(given: Arguments, launcher: Launcher): Promise<Exit
 }
 
 /** `troupe mcp`: lists the servers and changes the user's decisions about them. */
-export async function mcpCommand(given: Arguments, around: McpSurroundings): Promise<ExitCode> {
+export async function mcpCommand(given: Arguments, around: McpContext): Promise<ExitCode> {
   const [, verb = "list", name = "", ...rest] = given.words;
   const run = Object.hasOwn(verbs, verb) ? verbs[verb] : undefined;
   if (!run) throw unknownSubcommand("mcp", verb, [...Object.keys(verbs), "serve"]);
@@ -92,7 +92,7 @@ interface Call {
   readonly given: Arguments;
   readonly name: string;
   readonly rest: readonly string[];
-  readonly around: McpSurroundings;
+  readonly around: McpContext;
 }
 
 const verbs: Readonly<Record<string, (call: Call) => Promise<void>>> = {

@@ -18,7 +18,7 @@ export interface ServedOptions {
   readonly maxOpen?: number;
 }
 
-export interface StartWish {
+export interface StartRequest {
   readonly prompt: string;
   readonly cwd?: string | undefined;
   readonly model?: string | undefined;
@@ -68,7 +68,7 @@ export class ServedSessions {
   }
 
   /** Throws a `TroupeError` if the folder is not allowed, the limit is reached or the session cannot be opened. */
-  async start({ prompt, cwd: wanted, model, agent, name }: StartWish): Promise<SessionView> {
+  async start({ prompt, cwd: wanted, model, agent, name }: StartRequest): Promise<SessionView> {
     const { client } = this.#options;
     const cwd = this.#folder(wanted);
     const served = await this.#open({ cwd, name }, (config) =>
@@ -157,7 +157,7 @@ export class ServedSessions {
       });
       const facts = { answer: undefined, error: undefined, activity: undefined, denied: [] };
       const served: Served = { session, cwd, name, status: "idle", ...facts, waiting: new Set() };
-      session.on((event) => hear(served, event));
+      session.on((event) => onEvent(served, event));
       this.#sessions.set(session.sessionId, served);
       return served;
     } finally {
@@ -197,7 +197,7 @@ export class ServedSessions {
   }
 }
 
-function hear(served: Served, event: SessionEvent): void {
+function onEvent(served: Served, event: SessionEvent): void {
   if (event.type === "troupe.permission" && event.data.decision === "denied" && served.denied.length < MAX_DENIED)
     served.denied.push(`${event.data.toolName}: ${event.data.reason}`);
   if (event.agentId !== undefined) return;

@@ -9,3 +9,19 @@ export const models: Command = {
   notes: ["Choose a model with --model, TROUPE_MODEL, or defaultModel in providers.json. See `troupe help models`."],
   load: async () => (await import("../commands/models.ts")).modelsCommand,
 };
+
+export const login: Command = {
+  name: "login",
+  group: "Setup",
+  summary: "enter the key of a model provider",
+  arguments: [{ name: "provider", optional: true }],
+  examples: [
+    ["troupe login", "choose a provider and enter its key"],
+    ["troupe login anthropic < key.txt", "read the key from a file"],
+  ],
+  notes: [
+    "The key is tested with one short request and stored in providers.json in the state folder, which only you can read. " +
+      "It takes precedence over an environment variable.",
+  ],
+  load: async () => (await import("../commands/login.ts")).loginCommand,
+};

@@ -86,7 +86,7 @@ export function agentMemory(options: AgentMemoryOptions) {
 
 export interface PersonApprovals {
   /** Must receive every event of the session. */
-  hear(event: SessionEvent): void;
+  onEvent(event: SessionEvent): void;
   /** For `AgentMemoryOptions`. Returns true once per approved call. */
   isApproved(toolCallId: string): boolean;
 }
@@ -97,7 +97,7 @@ const MAX_PENDING = 100;
 export function personApprovals(): PersonApprovals {
   const approved = new Set<string>();
   return {
-    hear(event) {
+    onEvent(event) {
       if (event.type !== "troupe.permission" || event.agentId !== undefined) return;
       const { toolCallId, kind, decision, by } = event.data;
       if (kind !== "memory" || decision !== "allowed" || by !== "person") return;

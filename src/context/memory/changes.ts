@@ -1,5 +1,5 @@
 /**
- * Computes changes to the facts of a place. Each function returns the changed facts and throws a `TroupeError` for a
+ * Computes changes to the facts of a memory space. Each function returns the changed facts and throws a `TroupeError` for a
  * change that is not allowed.
  */
 import type { Stamp } from "../../lib/stamp.ts";

@@ -1,5 +1,5 @@
 /**
- * The journal of one place: a file under the home to which one process at a time appends changes. An acknowledged
+ * The journal of one memory space: a file under the home to which one process at a time appends changes. An acknowledged
  * change survives a kill and a power cut. Damaged lines are moved aside and reported.
  */
 import { join } from "node:path";
@@ -16,11 +16,11 @@ import {
 } from "./journal-file.ts";
 import type { Transaction } from "./journal-line.ts";
 import type { MemoryPorts, MemoryScope, StoredFact } from "./memory.ts";
-import type { MemoryPlace } from "./place.ts";
+import type { MemorySpace } from "./space.ts";
 
 export interface Journal {
   readonly path: string;
-  readonly place: MemoryPlace;
+  readonly space: MemorySpace;
   readonly scope: MemoryScope;
   /** Throws a `TroupeError` when the file cannot be read. */
   read(): MemoryState & { readonly notices: readonly string[] };
@@ -47,21 +47,21 @@ const USE_WAIT_MS = 2_000;
 
 export function openJournal(options: {
   readonly stateRoot: string;
-  readonly place: MemoryPlace;
+  readonly space: MemorySpace;
   readonly scope: MemoryScope;
   readonly ports: Pick<MemoryPorts, "disk" | "stamp">;
 }): Journal {
-  const { place, scope, ports } = options;
-  const path = join(options.stateRoot, "memory", `${place.key}.jsonl`);
-  const file: Held = { path, place: place.key, ...ports };
+  const { space, scope, ports } = options;
+  const path = join(options.stateRoot, "memory", `${space.key}.jsonl`);
+  const file: Held = { path, place: space.key, ...ports };
   const locked = <T>(work: () => Promise<T>, maxWaitMs?: number): Promise<T> =>
     withFileLock({ path, ...ports, Failure: TroupeError, ...(maxWaitMs && { maxWaitMs }) }, work);
   return {
     path,
-    place,
+    space,
     scope,
     read() {
-      const { transactions, damaged } = readJournalFile(path, place.key);
+      const { transactions, damaged } = readJournalFile(path, space.key);
       const lost = `${path}: ${plural(damaged.length, "line")} damaged and not used.`;
       return { ...foldTransactions(transactions), notices: damaged.length === 0 ? [] : [lost] };
     },

@@ -1,4 +1,4 @@
-/** The default memory: journals under the user's home, one per place. */
+/** The default memory: journals under the user's home, one per memory space. */
 
 import { TroupeError } from "../../protocol/errors.ts";
 import { refuseRetracted, type StoreChange, sameFact, storeChange, stored, voteChange } from "./changes.ts";
@@ -83,7 +83,7 @@ export function localMemory(journals: readonly Journal[], ports: Pick<MemoryPort
   return memory;
 }
 
-interface Place {
+interface JournalContext {
   readonly state: MemoryState;
   readonly journal: Journal;
   /** The other journals of the same scope. Their facts count as duplicates too. */
@@ -102,19 +102,19 @@ async function inJournal(
   await journal.transact({ action: actions[author], by }, (state) => decide(state, journal, others));
 }
 
-function oneDraft(draft: FactDraft, { state, journal, others, ports }: Place): StoreChange {
+function oneDraft(draft: FactDraft, { state, journal, others, ports }: JournalContext): StoreChange {
   const safe = { ...draft, ...requireContent(draft, ports.redactor) };
   for (const other of others) {
     const same = sameFact(other.read().facts.values(), safe.fact, ports.stamp.now());
     if (same) refuseRetracted(same, safe);
     if (same?.status === "accepted") return { id: same.id, outcome: "known", facts: [] };
   }
-  return storeChange(state, safe, { place: journal.place.key, stamp: ports.stamp });
+  return storeChange(state, safe, { place: journal.space.key, stamp: ports.stamp });
 }
 
-function tried(draft: FactDraft, place: Place): { told: StoreResult; facts: readonly StoredFact[] } {
+function tried(draft: FactDraft, context: JournalContext): { told: StoreResult; facts: readonly StoredFact[] } {
   try {
-    const { id, outcome, facts } = oneDraft(draft, place);
+    const { id, outcome, facts } = oneDraft(draft, context);
     return { told: { kind: "stored", id, outcome }, facts };
   } catch (error) {
     if (!(error instanceof TroupeError) || error.kind === "storage") throw error;
@@ -134,7 +134,7 @@ function recallFrom(journals: readonly Journal[], now: number): Recall {
       return [];
     }
   });
-  const section = memorySection(facts, { places: journals.map(({ place }) => place.key), now });
+  const section = memorySection(facts, { places: journals.map(({ space }) => space.key), now });
   return { ...(section.text !== "" && { text: section.text }), ids: section.ids, count: section.count, notices };
 }
 

@@ -14,7 +14,7 @@ export type MemoryScope = (typeof memoryScopes)[number];
 /** In characters, after whitespace is collapsed. */
 export const memoryLimits = { subject: 80, fact: 500, citations: 1000, reason: 1000 } as const;
 
-/** Maximum per place, so that the user can still read a memory. */
+/** Maximum per memory space, so that the user can still read a memory. */
 export const MAX_FACTS = 300;
 export const MAX_PROPOSALS = 100;
 const MAX_VOTERS = 200;

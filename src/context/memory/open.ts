@@ -5,9 +5,9 @@ import { TroupeError } from "../../protocol/errors.ts";
 import { openJournal } from "./journal.ts";
 import { type LocalMemory, localMemory } from "./local.ts";
 import type { MemoryPorts, MemoryStore } from "./memory.ts";
-import { repositoryPlaces, userPlace } from "./place.ts";
 import { type Optimise, repositoryFileMemory } from "./repository-file.ts";
 import { type ServicePrompts, serviceMemory } from "./service.ts";
+import { repositorySpaces, userSpace } from "./space.ts";
 
 /** `memory` in the user's settings; project settings do not count. `true` and `false` are short for `enabled`. */
 const MemorySettings = z.lazy(() =>
@@ -79,11 +79,11 @@ export function openLocalMemory(
   options: Pick<OpenMemoryOptions, "stateRoot" | "cwd" | "isTrusted" | "ports">,
 ): LocalMemory {
   const { stateRoot, cwd, isTrusted, ports } = options;
-  const places = repositoryPlaces(cwd, { isTrusted });
+  const spaces = repositorySpaces(cwd, { isTrusted });
   return localMemory(
     [
-      ...places.map((place) => openJournal({ stateRoot, place, scope: "repository", ports })),
-      openJournal({ stateRoot, place: userPlace, scope: "user", ports }),
+      ...spaces.map((space) => openJournal({ stateRoot, space, scope: "repository", ports })),
+      openJournal({ stateRoot, space: userSpace, scope: "user", ports }),
     ],
     ports,
   );

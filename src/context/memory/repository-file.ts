@@ -142,11 +142,11 @@ async function writeRepositoryFile(request: {
     ? merged.map((fact) => encodeLine({ id: ports.stamp.id("fact").slice(0, 8), ...fact }))
     : [...lines, ...fresh.map(encodeLine)];
   if (fresh.length === 0 && merged === undefined) return;
-  const place = await openForWriting(join(root, REPOSITORY_FILE), { cwd: root, roots: [root], disk: ports.disk });
+  const target = await openForWriting(join(root, REPOSITORY_FILE), { cwd: root, roots: [root], disk: ports.disk });
   try {
-    await place.write(Buffer.from(`${content.join("\n")}\n`));
+    await target.write(Buffer.from(`${content.join("\n")}\n`));
   } finally {
-    await place.close();
+    await target.close();
   }
 }
 

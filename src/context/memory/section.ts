@@ -1,4 +1,4 @@
-/** The memory section of the main agent's prompt: accepted facts of this place, most useful first, quoted as data. */
+/** The memory section of the main agent's prompt: accepted facts of this folder, most useful first, quoted as data. */
 
 import { quoted, wrapped } from "../../lib/quoting.ts";
 import { clip } from "../../lib/text.ts";

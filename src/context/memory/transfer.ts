@@ -49,7 +49,7 @@ export function byAge(one: Fact, other: Fact): number {
   return one.createdAt.localeCompare(other.createdAt) || one.id.localeCompare(other.id);
 }
 
-/** Omits the place and the voters, which are private to this machine. */
+/** Omits the memory space and the voters, which are private to this machine. */
 function exported({ place: _, votes: { up, down }, ...fact }: Fact): object {
   return { ...fact, votes: { up, down } };
 }

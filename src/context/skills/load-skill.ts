@@ -21,7 +21,7 @@ export interface LoadedSkill {
 }
 
 /** The port of the `skill` tool. */
-export interface SkillShelf {
+export interface SkillPort {
   list(): readonly { readonly name: string; readonly description: string }[];
   load(name: string, signal: AbortSignal): Promise<LoadedSkill>;
 }
@@ -32,7 +32,7 @@ const MAX_PRELOADED = 20;
 const MAX_PRELOADED_CHARACTERS = 256 * 1024;
 
 /** Calls `skills` each time, so that disabling a skill takes effect at once. */
-export function skillShelf(skills: () => readonly Skill[]): SkillShelf {
+export function skillPort(skills: () => readonly Skill[]): SkillPort {
   const offered = (): Skill[] => skills().filter((skill) => skill.enabled && skill.modelInvocable);
   return {
     list: offered,
@@ -79,15 +79,15 @@ export async function loadSkill(
 function withArguments(text: string, request: string): { body: string; takesRequest: boolean } {
   const words = request.split(/\s+/).filter(Boolean);
   const used = new Set<number>();
-  const hasPlaces = /(?<!\\)\$(?:ARGUMENTS\b|1(?!\w|\.\d))/.test(text.replace(/\bawk\b.*/g, ""));
+  const hasArguments = /(?<!\\)\$(?:ARGUMENTS\b|1(?!\w|\.\d))/.test(text.replace(/\bawk\b.*/g, ""));
   const fill = (part: string, pattern: RegExp): string =>
     part.replace(pattern, (found: string) => {
       if (found.startsWith("\\")) return found.slice(1);
-      const place = Number(found.slice(1)) - 1;
-      for (const index of found === "$ARGUMENTS" ? words.keys() : [place]) used.add(index);
-      return found === "$ARGUMENTS" ? request : (words[place] ?? "");
+      const argumentIndex = Number(found.slice(1)) - 1;
+      for (const index of found === "$ARGUMENTS" ? words.keys() : [argumentIndex]) used.add(index);
+      return found === "$ARGUMENTS" ? request : (words[argumentIndex] ?? "");
     });
-  const everything = hasPlaces ? /\\?\$(?:ARGUMENTS\b|[1-9](?!\w|\.\d))/g : WHOLE_REQUEST;
+  const everything = hasArguments ? /\\?\$(?:ARGUMENTS\b|[1-9](?!\w|\.\d))/g : WHOLE_REQUEST;
   const parts = text.split(/(\bawk\b.*)/);
   const body = parts.map((part, index) => fill(part, index % 2 === 1 ? WHOLE_REQUEST : everything)).join("");
   return { body, takesRequest: used.size > 0 && words.every((_, index) => used.has(index)) };

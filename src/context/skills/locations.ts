@@ -2,7 +2,7 @@
 import { delimiter, dirname, join, resolve } from "node:path";
 import type { SkillLocation } from "./skill.ts";
 
-export interface SkillPlaces {
+export interface SkillSearchPaths {
   /** Real path of the working directory. */
   readonly cwd: string;
   /** Real path. Without a repository it is absent, and only `cwd` is searched. */
@@ -34,31 +34,31 @@ const VARIABLES = ["TROUPE_SKILLS_DIRS", "COPILOT_SKILLS_DIRS"];
 const MAX_LEVELS = 32;
 const MAX_LOCATIONS = 500;
 
-export function skillLocations(places: SkillPlaces): SkillLocation[] {
-  const isDiscovered = places.discovered !== false;
+export function skillLocations(searchPaths: SkillSearchPaths): SkillLocation[] {
+  const isDiscovered = searchPaths.discovered !== false;
   const personal: SkillLocation[] = [
-    { path: join(places.stateRoot, "skills"), source: "personal-copilot", form: "skill" },
-    { path: join(places.home, ".agents/skills"), source: "personal-agents", form: "skill" },
+    { path: join(searchPaths.stateRoot, "skills"), source: "personal-copilot", form: "skill" },
+    { path: join(searchPaths.home, ".agents/skills"), source: "personal-agents", form: "skill" },
   ];
-  const levels = isDiscovered ? levelsUpTo(places.cwd, places.gitRoot) : [];
-  const workspace = places.gitRoot ?? places.cwd;
+  const levels = isDiscovered ? levelsUpTo(searchPaths.cwd, searchPaths.gitRoot) : [];
+  const workspace = searchPaths.gitRoot ?? searchPaths.cwd;
   const all = [
-    ...levels.flatMap((folder) => projectLocations(folder, { cwd: places.cwd, workspace, personal })),
+    ...levels.flatMap((folder) => projectLocations(folder, { cwd: searchPaths.cwd, workspace, personal })),
     ...(isDiscovered ? personal : []),
-    ...pluginLocations(places.plugins ?? []),
-    ...customLocations(places),
-    ...(places.addedDirectories ?? []).flatMap(addedLocations),
-    ...(places.builtin === undefined ? [] : [skills(places.builtin, "builtin")]),
+    ...pluginLocations(searchPaths.plugins ?? []),
+    ...customLocations(searchPaths),
+    ...(searchPaths.addedDirectories ?? []).flatMap(addedLocations),
+    ...(searchPaths.builtin === undefined ? [] : [skills(searchPaths.builtin, "builtin")]),
     // Skills come before commands of the same name.
     ...levels.map(
       (folder): SkillLocation => ({
         path: join(folder, COMMAND_FOLDER),
-        source: folder === places.cwd ? "project" : "inherited",
+        source: folder === searchPaths.cwd ? "project" : "inherited",
         form: "command",
         workspace,
       }),
     ),
-    ...pluginCommands(places.plugins ?? []),
+    ...pluginCommands(searchPaths.plugins ?? []),
   ];
   return distinct(all).slice(0, MAX_LOCATIONS);
 }
@@ -105,7 +105,7 @@ function ofPlugin({ name, version }: PluginSkills): Pick<SkillLocation, "pluginN
   return { pluginName: name, ...(version !== undefined && { pluginVersion: version }) };
 }
 
-function customLocations({ environment = {}, skillDirectories = [], cwd }: SkillPlaces): SkillLocation[] {
+function customLocations({ environment = {}, skillDirectories = [], cwd }: SkillSearchPaths): SkillLocation[] {
   const fromVariables = VARIABLES.flatMap((name) => (environment[name] ?? "").split(",")).flatMap((part) =>
     part.split(delimiter),
   );

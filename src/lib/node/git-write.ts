@@ -6,7 +6,7 @@ import { homedir } from "node:os";
 import { join } from "node:path";
 import { type Neutral, neutralise, runNeutral } from "./git.ts";
 
-export interface GitPlace {
+export interface GitCheckout {
   /** The git folder of this work tree; for a linked one `<repository>/.git/worktrees/<name>`. */
   readonly gitDir: string;
   readonly workTree: string;
@@ -52,16 +52,16 @@ const MAX_COMPLAINT_CHARACTERS = 500;
 
 /** Returns git's output. Throws `GitFailure` if git failed. */
 export async function gitAt(
-  place: GitPlace,
+  checkout: GitCheckout,
   args: readonly string[],
   options: GitWriteOptions = {},
 ): Promise<{ code: number; stdout: string; isCut?: boolean }> {
   const { indexFile, input, author, signal, timeoutMs = TIMEOUT_MS, maxBytes, accept = [0] } = options;
   const wanted = {
-    cwd: place.workTree,
+    cwd: checkout.workTree,
     timeoutMs,
     environment: {
-      ...variables(place),
+      ...variables(checkout),
       ...(indexFile !== undefined && { GIT_INDEX_FILE: indexFile }),
       ...(author && identityVariables(author)),
       ...(options.protocols !== undefined && remoteVariables(options.protocols)),
@@ -70,7 +70,7 @@ export async function gitAt(
     ...(signal && { signal }),
     ...(maxBytes !== undefined && { maxBytes }),
   };
-  const reply = await runNeutral(["--no-pager", ...SETTINGS, ...args], wanted, place.neutral);
+  const reply = await runNeutral(["--no-pager", ...SETTINGS, ...args], wanted, checkout.neutral);
   if (reply.stopped === "size" && options.whenTooMuch === "cut") return { code: 0, stdout: reply.stdout, isCut: true };
   if (reply.stopped !== undefined) throw new GitFailure(`git ${args[0]} was ended: ${reply.stopped}`, reply.stopped);
   if (reply.code !== null && accept.includes(reply.code)) return { code: reply.code, stdout: reply.stdout };
@@ -78,14 +78,14 @@ export async function gitAt(
   throw new GitFailure(said || `git ${args[0]} failed with ${reply.code}`, "refused");
 }
 
-/** Returns the same place, prepared for several commands in a row. */
-export async function preparedPlace({ gitDir, workTree }: GitPlace): Promise<GitPlace> {
-  const place: GitPlace = { gitDir, workTree };
-  const neutral = await neutralise({ cwd: workTree, environment: variables(place) });
-  return "program" in neutral ? { ...place, neutral } : place; // the next command reports the error
+/** Returns the same checkout, prepared for several commands in a row. */
+export async function preparedCheckout({ gitDir, workTree }: GitCheckout): Promise<GitCheckout> {
+  const checkout: GitCheckout = { gitDir, workTree };
+  const neutral = await neutralise({ cwd: workTree, environment: variables(checkout) });
+  return "program" in neutral ? { ...checkout, neutral } : checkout; // the next command reports the error
 }
 
-const variables = ({ gitDir, workTree }: GitPlace) => ({ GIT_DIR: gitDir, GIT_WORK_TREE: workTree });
+const variables = ({ gitDir, workTree }: GitCheckout) => ({ GIT_DIR: gitDir, GIT_WORK_TREE: workTree });
 
 /** Line endings that do not survive a round trip are the user's concern and no reason to fail. */
 const SETTINGS = ["-c", "core.safecrlf=false", "-c", "core.splitIndex=false"];

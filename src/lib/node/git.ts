@@ -36,7 +36,7 @@ const CLOSE_WAIT_MS = 200;
 const MAX_DRIVERS = 1000;
 const PATH = "/usr/bin:/bin:/usr/sbin:/sbin";
 /** Never uses PATH: a workspace could put its own program there. A program inside the workspace is always refused. */
-export function gitPlaces(environment: NodeJS.ProcessEnv, home: string): readonly string[] {
+export function gitPrograms(environment: NodeJS.ProcessEnv, home: string): readonly string[] {
   const { CONDA_PREFIX: conda } = environment;
   return [
     "/usr/bin",
@@ -66,7 +66,7 @@ export interface NeutralOptions extends GitOptions {
   readonly input?: string;
 }
 
-/** The data needed to start git in one place so that it starts no other program. */
+/** The data needed to start git in one checkout so that it starts no other program. */
 export interface Neutral {
   readonly program: string;
   readonly overrides: readonly Override[];
@@ -76,7 +76,7 @@ export interface Neutral {
 
 /**
  * Runs any command, with everything that could start a program disabled. For `git-write.ts`; other code uses `runGit`.
- * For several commands in the same place, call `neutralise` once and pass its result.
+ * For several commands in the same checkout, call `neutralise` once and pass its result.
  */
 export async function runNeutral(args: readonly string[], options: NeutralOptions, known?: Neutral): Promise<GitReply> {
   const neutral = known ?? (await neutralise(options));
@@ -87,7 +87,7 @@ export async function runNeutral(args: readonly string[], options: NeutralOption
 export async function neutralise(options: NeutralOptions): Promise<Neutral | GitReply> {
   const program = findGit(options.cwd);
   if (program === undefined)
-    return failed(127, `git was not found in ${gitPlaces(process.env, homedir()).map(dirname).join(", ")}`);
+    return failed(127, `git was not found in ${gitPrograms(process.env, homedir()).map(dirname).join(", ")}`);
 
   const quiet = { ...options, input: "" };
   const listing = await start({
@@ -327,7 +327,7 @@ function killGroup(child: ChildProcess): void {
 }
 
 function findGit(workspace: string): string | undefined {
-  return gitPlaces(process.env, homedir()).find((place) => {
+  return gitPrograms(process.env, homedir()).find((place) => {
     try {
       const real = realpathSync(place);
       accessSync(real, constants.X_OK);

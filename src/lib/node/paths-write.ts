@@ -1,5 +1,5 @@
 /**
- * The only way in which tools change files. A place is found as in `paths.ts`: the folder is opened and its real path
+ * The only way in which tools change files. A target is found as in `paths.ts`: the folder is opened and its real path
  * is compared with the allowed roots. All later steps use that folder's descriptor: a temporary file beside the old one
  * is synced, then renamed over it. Readers see the old content or the new, never a mixture. Replacing a folder or a
  * file with a link has no effect.
@@ -28,18 +28,18 @@ export interface WriteScope extends PathScope {
 }
 
 /** A name in an open folder, where a file exists or could be created. The caller closes it. */
-export interface Place {
+export interface WriteTarget {
   /** Absolute, as the caller wrote it: links are not resolved. */
   readonly path: string;
   /** The real path of a write. */
   readonly realPath: string;
-  /** The entry when the place was opened; undefined if there was none. */
+  /** The entry when the target was opened; undefined if there was none. */
   readonly stat: fs.Stats | undefined;
   /** Folders that a write creates first, the outermost first. */
   readonly missingFolders: readonly string[];
   /** Returns the whole content of the file. */
   read(maxBytes: number): Promise<Buffer>;
-  /** Replaces or creates the file atomically. Fails if the entry has changed since the place was opened. */
+  /** Replaces or creates the file atomically. Fails if the entry has changed since the target was opened. */
   write(content: Uint8Array, options?: { mode?: number }): Promise<fs.Stats>;
   /** Removes the file, the link or the empty folder. */
   remove(): Promise<void>;
@@ -52,32 +52,32 @@ export interface Place {
 const NEW_FOLDER_MODE = 0o777;
 
 /**
- * Opens the place of a regular file, or of one that could be created. Links are followed while every step stays inside.
+ * Opens the path of a regular file, or of one that could be created. Links are followed while every step stays inside.
  */
-export async function openForWriting(path: string, scope: WriteScope): Promise<Place> {
+export async function openForWriting(path: string, scope: WriteScope): Promise<WriteTarget> {
   const asked = absolutePath(path, scope.cwd);
   let target = asked;
   for (let hop = 0; hop <= MAX_LINK_HOPS; hop++) {
-    const place = await openAsIs(target, scope, asked);
+    const opened = await openAsIs(target, scope, asked);
     try {
-      if (place.stat?.isSymbolicLink()) {
-        target = absolutePath(resolve(dirname(place.realPath), await place.read(0).then(String)), scope.cwd);
-        await place.close();
+      if (opened.stat?.isSymbolicLink()) {
+        target = absolutePath(resolve(dirname(opened.realPath), await opened.read(0).then(String)), scope.cwd);
+        await opened.close();
         continue;
       }
-      if (hop > 0 && place.stat === undefined) throw dangling(asked, place.realPath);
-      if (place.stat) refuseUnlessWritable(place.stat, asked);
-      return place;
+      if (hop > 0 && opened.stat === undefined) throw dangling(asked, opened.realPath);
+      if (opened.stat) refuseUnlessWritable(opened.stat, asked);
+      return opened;
     } catch (error) {
-      await place.close();
+      await opened.close();
       throw await explain(error, { asked, target, scope });
     }
   }
   throw new PathError("invalid", asked, `Path ${asked} leads through more than ${MAX_LINK_HOPS} symbolic links.`);
 }
 
-/** Opens the place of the entry itself: a link, not its target. Reading a link returns its target. */
-export async function openAsIs(path: string, scope: WriteScope, asked = path): Promise<Place> {
+/** Opens the path of the entry itself: a link, not its target. Reading a link returns its target. */
+export async function openAsIs(path: string, scope: WriteScope, asked = path): Promise<WriteTarget> {
   const target = absolutePath(path, scope.cwd);
   const open = scope.openFolder ?? openFolderByDescriptor;
   try {
@@ -88,7 +88,7 @@ export async function openAsIs(path: string, scope: WriteScope, asked = path): P
       const reason = scope.refuses?.(realPath);
       if (reason !== undefined) throw new PathError("outside", asked, `Path ${asked} cannot be written: ${reason}`);
       const stat = missing.length > 0 ? undefined : await found(folder.child(basename(target)));
-      return place({ asked, realPath, folder, missing, stat, disk: scope.disk ?? nodeDisk, open });
+      return writeTarget({ asked, realPath, folder, missing, stat, disk: scope.disk ?? nodeDisk, open });
     } catch (error) {
       await folder.close();
       throw error;
@@ -101,9 +101,9 @@ export async function openAsIs(path: string, scope: WriteScope, asked = path): P
 /** Removes folders that were created for a file, if they are empty. The outermost comes first in the list. */
 export async function removeEmptyFolders(folders: readonly string[], scope: WriteScope): Promise<void> {
   for (const folder of [...folders].reverse()) {
-    const place = await openAsIs(folder, scope).catch(() => undefined);
-    if (place?.stat?.isDirectory()) await place.remove().catch(() => undefined);
-    await place?.close();
+    const opened = await openAsIs(folder, scope).catch(() => undefined);
+    if (opened?.stat?.isDirectory()) await opened.remove().catch(() => undefined);
+    await opened?.close();
   }
 }
 
@@ -134,7 +134,7 @@ async function nearestFolder(
   }
 }
 
-interface PlaceParts {
+interface WriteTargetParts {
   readonly asked: string;
   readonly realPath: string;
   readonly folder: Folder;
@@ -144,7 +144,7 @@ interface PlaceParts {
   readonly open: Open;
 }
 
-function place(parts: PlaceParts): Place {
+function writeTarget(parts: WriteTargetParts): WriteTarget {
   const { asked, realPath, missing, stat, disk } = parts;
   const leaf = basename(realPath);
   let folder = parts.folder;
@@ -189,7 +189,7 @@ function place(parts: PlaceParts): Place {
   };
 }
 
-async function makeFolderIn(folder: Folder, name: string, { asked, disk, open }: PlaceParts): Promise<Folder> {
+async function makeFolderIn(folder: Folder, name: string, { asked, disk, open }: WriteTargetParts): Promise<Folder> {
   if (!(await folder.inPlace())) throw changedMeanwhile(asked);
   await fs.promises.mkdir(folder.child(name), { mode: NEW_FOLDER_MODE }).catch((error: unknown) => {
     if (codeOf(error) !== "EEXIST") throw error;

@@ -14,9 +14,9 @@ const FOLDER_MODE = 0o700;
 export async function statSharedEntry(folder: string, path: string): Promise<fs.Stats | undefined> {
   const root = await rootOf(folder).catch(() => undefined);
   if (root === undefined) return undefined;
-  const place = await openAsIs(path, { cwd: root, roots: [root] });
-  await place.close();
-  return place.stat;
+  const target = await openAsIs(path, { cwd: root, roots: [root] });
+  await target.close();
+  return target.stat;
 }
 
 /** Creates a folder. Throws if another entry has its name, or if its parent is missing and `recursive` is not set. */
@@ -27,15 +27,15 @@ export async function makeSharedFolder(
 ): Promise<void> {
   await disk.mkdir(folder);
   const root = await rootOf(folder);
-  const place = await openAsIs(path, { cwd: root, roots: [root], disk });
+  const target = await openAsIs(path, { cwd: root, roots: [root], disk });
   try {
-    if (place.stat && !(recursive && place.stat.isDirectory())) throw taken(path);
-    if (place.missingFolders.length > 0 && !recursive) {
+    if (target.stat && !(recursive && target.stat.isDirectory())) throw taken(path);
+    if (target.missingFolders.length > 0 && !recursive) {
       throw new PathError("missing", path, `The folder of ${path} does not exist. Set recursive to create it.`);
     }
-    if (!place.stat) await place.makeFolder(FOLDER_MODE);
+    if (!target.stat) await target.makeFolder(FOLDER_MODE);
   } finally {
-    await place.close();
+    await target.close();
   }
 }
 
@@ -47,14 +47,14 @@ export async function removeSharedEntry(
 ): Promise<boolean> {
   const root = await rootOf(folder).catch(() => undefined);
   if (root === undefined) return false;
-  const place = await openAsIs(path, { cwd: root, roots: [root], disk });
+  const target = await openAsIs(path, { cwd: root, roots: [root], disk });
   try {
-    if (place.stat === undefined) return false;
-    if (!recursive || !place.stat.isDirectory()) await place.remove();
+    if (target.stat === undefined) return false;
+    if (!recursive || !target.stat.isDirectory()) await target.remove();
   } finally {
-    await place.close();
+    await target.close();
   }
-  if (recursive && place.stat.isDirectory()) await inFolder(root, path, (at) => disk.remove(at));
+  if (recursive && target.stat.isDirectory()) await inFolder(root, path, (at) => disk.remove(at));
   return true;
 }
 
@@ -77,13 +77,13 @@ const taken = (path: string): PathError => new PathError("special", path, `${pat
 
 /** Calls back with a path that leads through the descriptor of the entry's folder. */
 async function inFolder<T>(root: string, path: string, use: (at: string) => Promise<T>): Promise<T> {
-  const place = await openAsIs(path, { cwd: root, roots: [root] });
-  await place.close();
+  const target = await openAsIs(path, { cwd: root, roots: [root] });
+  await target.close();
   const whole = absolutePath(path, root);
   const parent = await openFolderByDescriptor(whole.slice(0, whole.lastIndexOf("/")) || "/");
   try {
     const leaf = whole.slice(whole.lastIndexOf("/") + 1);
-    if (`${parent.realPath}/${leaf}` !== place.realPath) {
+    if (`${parent.realPath}/${leaf}` !== target.realPath) {
       throw new PathError("outside", path, `${path} was changed by another program. Try again.`);
     }
     return await use(parent.child(leaf));

@@ -66,13 +66,13 @@ export async function writeShared(
 ): Promise<{ isNew: boolean }> {
   await disk.mkdir(folder);
   const root = await rootOf(folder);
-  const place = await openForWriting(path, { cwd: root, roots: [root], disk });
+  const target = await openForWriting(path, { cwd: root, roots: [root], disk });
   try {
-    const isNew = place.stat === undefined;
-    if (isNew || !onlyNew) await place.write(Buffer.from(content), { mode: PRIVATE_FILE });
+    const isNew = target.stat === undefined;
+    if (isNew || !onlyNew) await target.write(Buffer.from(content), { mode: PRIVATE_FILE });
     return { isNew };
   } finally {
-    await place.close();
+    await target.close();
   }
 }
 
@@ -80,13 +80,13 @@ export async function writeShared(
 export async function removeShared(folder: string, path: string, disk: Disk = nodeDisk): Promise<boolean> {
   const root = await rootOf(folder).catch(ignoreMissing);
   if (root === undefined) return false;
-  const place = await openAsIs(path, { cwd: root, roots: [root], disk });
+  const target = await openAsIs(path, { cwd: root, roots: [root], disk });
   try {
-    if (place.stat === undefined || place.stat.isDirectory()) return false;
-    await place.remove();
+    if (target.stat === undefined || target.stat.isDirectory()) return false;
+    await target.remove();
     return true;
   } finally {
-    await place.close();
+    await target.close();
   }
 }
 

@@ -17,7 +17,7 @@ const MAX_AGE_MS = 60_000;
 /** Returns a new name for the folder of the file to replace. */
 export function temporaryName(): string {
   const started = startTicks(process.pid) ?? "";
-  const owner = [process.pid.toString(36), started && Number(started).toString(36), place()].join("_");
+  const owner = [process.pid.toString(36), started && Number(started).toString(36), freshPath()].join("_");
   return `.troupe-${owner}_${randomBytes(6).toString("hex")}.tmp`;
 }
 
@@ -46,13 +46,13 @@ export const REPLACEMENT = /\.\d+\.[0-9a-z]{1,8}\.tmp$/;
 
 function isLeftBehind(name: string, changedAt: number): boolean {
   const [, pid = "", started = "", where] = NAMED.exec(name) ?? [];
-  if (where === place() && started !== "") {
+  if (where === freshPath() && started !== "") {
     return startTicks(Number.parseInt(pid, 36)) !== String(Number.parseInt(started, 36));
   }
   return Date.now() - changedAt > MAX_AGE_MS;
 }
 
 /** Returns the same id in all processes that can look up each other's pids. */
-function place(): string {
+function freshPath(): string {
   return createHash("sha256").update(`${bootId()} ${pidNamespace()}`).digest("hex").slice(0, 8);
 }

@@ -1,5 +1,5 @@
 /** Text that arrives in pieces. A part is released as soon as it is certain that no secret begins in it. */
-export interface Stretch {
+export interface TextRange {
   start: number;
   end: number;
   name: string;
@@ -20,8 +20,8 @@ const LOOK_AHEAD = 4;
 const MAX_HELD = 64 * 1024;
 
 export function holdBack(
-  find: (text: string, onOpen: (start: number) => void) => Stretch[],
-  replace: (text: string, stretches: readonly Stretch[]) => string,
+  find: (text: string, onOpen: (start: number) => void) => TextRange[],
+  replace: (text: string, stretches: readonly TextRange[]) => string,
 ): HeldText {
   /** Already released, but stored because later text may depend on it. */
   let before = "";

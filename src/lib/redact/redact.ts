@@ -5,7 +5,7 @@
  */
 import { createAnchorSet } from "./redact-anchors.ts";
 import { holdsPieces } from "./redact-spread.ts";
-import { type HeldText, holdBack, type Stretch } from "./redact-stream.ts";
+import { type HeldText, holdBack, type TextRange } from "./redact-stream.ts";
 import {
   isFindable,
   mayHoldRareForm,
@@ -50,7 +50,7 @@ type Check =
 
 interface Finder {
   /** In no order, may overlap. `onOpen` receives the start of text that may become a secret when more follows. */
-  find(text: string, onOpen?: (start: number) => void): Stretch[];
+  find(text: string, onOpen?: (start: number) => void): TextRange[];
 }
 
 export function createRedactor(options: {
@@ -125,7 +125,7 @@ function createFinder(
 
   return {
     find(text, onOpen) {
-      const found: Stretch[] = [];
+      const found: TextRange[] = [];
       judged.fill(0);
       anchorSet.scan(text, (index, start) => {
         const anchor = anchors[index] ?? "";
@@ -154,14 +154,14 @@ function isThere(anchor: string, text: string, start: number): boolean {
 
 const small = (code: number): number => (code >= 0x41 && code <= 0x5a ? code + 0x20 : code);
 
-interface Place {
+interface Candidate {
   readonly text: string;
   readonly start: number;
-  readonly found: Stretch[];
+  readonly found: TextRange[];
   readonly onOpen: ((start: number) => void) | undefined;
 }
 
-function checkValue(check: Check & { kind: "value" }, { text, start, found, onOpen }: Place): void {
+function checkValue(check: Check & { kind: "value" }, { text, start, found, onOpen }: Candidate): void {
   const { needle, name } = check;
   const end = start + needle.text.length;
   const there = text.slice(start, end);
@@ -173,7 +173,7 @@ function checkValue(check: Check & { kind: "value" }, { text, start, found, onOp
 }
 
 /** Returns the position up to which the text has been checked. */
-function checkPattern(check: Check & { kind: "pattern" }, { text, start, found, onOpen }: Place): number {
+function checkPattern(check: Check & { kind: "pattern" }, { text, start, found, onOpen }: Candidate): number {
   const { match, open, accept, id } = check.pattern;
   match.lastIndex = start;
   const hit = match.exec(text);
@@ -190,13 +190,13 @@ function checkPattern(check: Check & { kind: "pattern" }, { text, start, found, 
   return lead === "" ? end : start;
 }
 
-const isKnown = ({ rank }: Stretch): boolean => rank < 0;
+const isKnown = ({ rank }: TextRange): boolean => rank < 0;
 
 /** Returns the stretches in order, without overlaps. */
-function merged(found: Stretch[]): Stretch[] {
+function merged(found: TextRange[]): TextRange[] {
   if (found.length < 2) return found;
   found.sort((one, other) => one.start - other.start || other.end - one.end);
-  const result: Stretch[] = [];
+  const result: TextRange[] = [];
   for (const next of found) {
     const last = result.at(-1);
     if (last === undefined || next.start >= last.end) {
@@ -209,7 +209,7 @@ function merged(found: Stretch[]): Stretch[] {
   return result;
 }
 
-function replaced(text: string, stretches: readonly Stretch[]): string {
+function replaced(text: string, stretches: readonly TextRange[]): string {
   if (stretches.length === 0) return text;
   let result = "";
   let from = 0;

@@ -6,8 +6,8 @@ import { isObject } from "../../lib/json.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import { ModelError } from "../model-error.ts";
 import { defineProvider, type ModelEvent, type ModelRequest, type Provider } from "../provider.ts";
-import { type Bounds, defaultBounds, type Place } from "../wire/place.ts";
-import { httpError, networkError, originOf, presentable } from "../wire/wire-error.ts";
+import { type Bounds, defaultBounds, type Endpoint } from "../wire/endpoint.ts";
+import { endpointOrigin, httpError, networkError, presentable } from "../wire/wire-error.ts";
 import { promptOf, responseFormatOf, toolsOf } from "./ai-sdk-encode.ts";
 import { type ImportModule, importPackage } from "./ai-sdk-load.ts";
 import { partReader } from "./ai-sdk-parts.ts";
@@ -139,11 +139,11 @@ function languageModel(provider: unknown, name: string): unknown {
 
 function toModelError(error: unknown, options: AiSdkOptions, apiKey: string | undefined): ModelError {
   if (error instanceof ModelError) return error;
-  const place: Place = { id: options.id, baseUrl: options.baseUrl ?? "", headers: async () => ({}) };
+  const endpoint: Endpoint = { id: options.id, baseUrl: options.baseUrl ?? "", headers: async () => ({}) };
   const details = isObject(error) ? error : {};
   const message = error instanceof Error ? error.message : String(error);
   if (typeof details.statusCode === "number") {
-    return httpError(place, {
+    return httpError(endpoint, {
       status: details.statusCode,
       header: (name) => headerOf(details.responseHeaders, name),
       body: typeof details.responseBody === "string" && details.responseBody !== "" ? details.responseBody : message,
@@ -151,7 +151,7 @@ function toModelError(error: unknown, options: AiSdkOptions, apiKey: string | un
     });
   }
   if (details.name === "AI_APICallError" || (error instanceof TypeError && message === "fetch failed")) {
-    return networkError(place, options.baseUrl === undefined ? "its server" : originOf(place), error);
+    return networkError(endpoint, options.baseUrl === undefined ? "its server" : endpointOrigin(endpoint), error);
   }
   const kind = details.name === "AI_LoadAPIKeyError" ? "authentication" : "internal";
   return new ModelError(`${options.id}: ${presentable(message, apiKey === undefined ? [] : [apiKey])}`, {

@@ -168,13 +168,13 @@ function namedIn<Play>(prompt: string, groups: readonly Group<Play>[]): readonly
   // Ignores the list of tools: a tool may have the name of an agent.
   const system = prompt.replace(/^- Tools: .*$/m, "");
   const named = groups
-    .map((group) => ({ group, place: typeof group.agent === "string" ? placeOf(group.agent, system) : -1 }))
-    .filter(({ place }) => place >= 0)
-    .sort((a, b) => a.place - b.place);
+    .map((group) => ({ group, position: typeof group.agent === "string" ? positionOf(group.agent, system) : -1 }))
+    .filter(({ position }) => position >= 0)
+    .sort((a, b) => a.position - b.position);
   return named.filter(({ group }) => group.agent === named[0]?.group.agent).map(({ group }) => group);
 }
 
-function placeOf(name: string, system: string): number {
+function positionOf(name: string, system: string): number {
   const escaped = name.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
   return system.search(new RegExp(`(?<![\\w-])${escaped}(?![\\w-])`, "i"));
 }

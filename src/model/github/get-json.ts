@@ -2,7 +2,7 @@ import { parseJson } from "../../lib/json.ts";
 import { clip, sanitise } from "../../lib/text.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import type { RequestOrigin } from "../provider.ts";
-import type { ModelFetch } from "../wire/place.ts";
+import type { ModelFetch } from "../wire/endpoint.ts";
 
 export interface GetOptions {
   readonly token: string;
@@ -45,16 +45,16 @@ function refused(url: string, status: number, text: string): TroupeError {
   const why = said ? clip(sanitise(String((parsed.value as { message: unknown }).message)), 200) : "no reason given";
   const name = status === 401 ? "401 Unauthorized" : String(status);
   const isPassing = status >= 500 || status === 429;
-  return new TroupeError(isPassing ? "provider" : "configuration", `${place(url)} answered ${name}: ${why}`, {
+  return new TroupeError(isPassing ? "provider" : "configuration", `${hostAndPath(url)} answered ${name}: ${why}`, {
     ...(status === 401 && { hint: "Check the GitHub token." }),
   });
 }
 
 function failed(url: string, why: string, cause?: unknown): TroupeError {
-  return new TroupeError("provider", `${place(url)} could not be reached: ${why}`, { cause });
+  return new TroupeError("provider", `${hostAndPath(url)} could not be reached: ${why}`, { cause });
 }
 
-const place = (url: string): string => (URL.canParse(url) ? `${new URL(url).host}${new URL(url).pathname}` : url);
+const hostAndPath = (url: string): string => (URL.canParse(url) ? `${new URL(url).host}${new URL(url).pathname}` : url);
 
 function reasonOf(cause: unknown): string {
   if (!(cause instanceof Error)) return String(cause);

@@ -8,7 +8,7 @@ import { isAddress } from "../is-address.ts";
 import type { RequestOrigin } from "../provider.ts";
 import type { ProviderSettings, Settings } from "../settings/settings.ts";
 import { CUSTOM_PROVIDER, type Environment } from "../settings/settings-environment.ts";
-import type { ModelFetch } from "../wire/place.ts";
+import type { ModelFetch } from "../wire/endpoint.ts";
 import { getJson } from "./get-json.ts";
 import { defaultOf, type GithubModel, knownModel, readModels } from "./models.ts";
 import { type GithubUser, readUser } from "./user.ts";
@@ -54,7 +54,7 @@ export interface GithubStatus {
 }
 
 /** How a request is sent, and on whose behalf. */
-export interface Carrying {
+export interface SendContext {
   readonly fetch?: ModelFetch | undefined;
   readonly origin?: RequestOrigin | undefined;
   /** False: no WebSockets to models. */
@@ -123,7 +123,7 @@ export class Github {
   }
 
   /** Returns the endpoint of the user's MCP server, or `undefined` if their organisation does not allow it. */
-  async serverPlace(token: string): Promise<Awaited<ReturnType<Github["endpoint"]>> | undefined> {
+  async mcpEndpoint(token: string): Promise<Awaited<ReturnType<Github["endpoint"]>> | undefined> {
     const isAllowed = this.#githubUrl === undefined || (await this.user(token)).isMcpEnabled;
     return isAllowed ? { ...(await this.endpoint(token)), headers: sentWithAll(this.#options.userAgent) } : undefined;
   }
@@ -162,7 +162,7 @@ export class Github {
 
   async models(
     token: string,
-    carrying: Carrying & { readonly afresh?: boolean } = {},
+    carrying: SendContext & { readonly afresh?: boolean } = {},
   ): Promise<readonly GithubModel[]> {
     const base = await this.#apiOf(token);
     const key = `${base} ${token}`;
@@ -185,7 +185,7 @@ export class Github {
    * Returns the settings with the user's GitHub models added. They come first, unless a base URL or a model was chosen
    * explicitly.
    */
-  async settingsWith(known: Settings, token: string, carrying: Carrying): Promise<Settings> {
+  async settingsWith(known: Settings, token: string, carrying: SendContext): Promise<Settings> {
     const [baseUrl, models] = await Promise.all([this.#apiOf(token), this.models(token, carrying)]);
     const usual = defaultOf(models);
     const isSocketless = carrying.sockets === false || isOn(this.#options.environment[SOCKETLESS]);

@@ -30,7 +30,7 @@ export function readEnvironment(environment: Environment, flags: SettingsFlags):
   const apiKey = given("--api-key", flags.apiKey) ?? read("TROUPE_API_KEY", "COPILOT_PROVIDER_API_KEY");
   const ambient = read("TROUPE_MODEL", "COPILOT_MODEL", "COPILOT_PROVIDER_MODEL_ID");
   const model = given("--model", flags.model) ?? ambient;
-  if (baseUrl === undefined) return withoutPlace(apiKey, model?.value);
+  if (baseUrl === undefined) return withoutEndpoint(apiKey, model?.value);
   if (!isAddress(baseUrl.value)) {
     throw new TroupeError("configuration", `${baseUrl.from}: "${withoutSecrets(baseUrl.value)}" is not an address`, {
       hint: "Give it as https://host/v1, without a user name or password.",
@@ -84,7 +84,7 @@ function given(from: string, value: string | undefined): Value | undefined {
 }
 
 /** Assigns a key without a base URL to the provider that the model names. A guess could send the key to a stranger. */
-function withoutPlace(apiKey: Value | undefined, model: string | undefined): EnvironmentSettings {
+function withoutEndpoint(apiKey: Value | undefined, model: string | undefined): EnvironmentSettings {
   const defaults = optional("defaultModel", model);
   if (apiKey === undefined) return { providers: new Map(), ...defaults };
   const id = model?.includes("/") ? model.slice(0, model.indexOf("/")) : undefined;

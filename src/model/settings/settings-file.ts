@@ -1,6 +1,6 @@
 /** Parses the user's `providers.json`. Errors name the file and the field. */
 import type * as z from "zod";
-import { isObject, jsonTroublePlace, parseJson } from "../../lib/json.ts";
+import { isObject, jsonErrorPosition, parseJson } from "../../lib/json.ts";
 import { nearest } from "../../lib/text.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import type { KnownModel } from "../providers/definition.ts";
@@ -21,7 +21,7 @@ export interface ProvidersFile {
 
 export function parseProvidersFile({ path, text }: { path: string; text: string }): ProvidersFile {
   const json = parseJson(text);
-  if (!json.ok) throw new TroupeError("configuration", `${path} is not JSON: ${json.error}${jsonTroublePlace(text)}`);
+  if (!json.ok) throw new TroupeError("configuration", `${path} is not JSON: ${json.error}${jsonErrorPosition(text)}`);
   const parsed = File.safeParse(withoutLists(json.value));
   if (!parsed.success) throw problem(path, parsed.error.issues[0]);
 

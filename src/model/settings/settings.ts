@@ -7,7 +7,7 @@ import { TroupeError } from "../../protocol/errors.ts";
 import type { Signature } from "../key.ts";
 import type { Auth, KnownModel, LocalServer, ProviderDefinition, WireApi } from "../providers/definition.ts";
 import { providerList } from "../providers/list.ts";
-import type { Bounds } from "../wire/place.ts";
+import type { Bounds } from "../wire/endpoint.ts";
 import { CUSTOM_PROVIDER, type Environment, readEnvironment, type SettingsFlags } from "./settings-environment.ts";
 import { type FileModel, type FileProvider, type ProvidersFile, parseProvidersFile } from "./settings-file.ts";
 

@@ -3,7 +3,7 @@
  * sent again without it, and later requests to the same model omit it.
  */
 import { ModelError } from "../model-error.ts";
-import type { Place } from "./place.ts";
+import type { Endpoint } from "./endpoint.ts";
 
 export interface OptionalParameter {
   /** The parameter's name in the request, with dots for nested ones. Also its key among the refused ones. */
@@ -18,12 +18,12 @@ export interface OptionalParameter {
 export class RefusedParameters {
   readonly #refused = new Map<string, ReadonlySet<string>>();
 
-  of(place: Place, model: string): ReadonlySet<string> {
-    return this.#refused.get(keyOf(place, model)) ?? none;
+  of(endpoint: Endpoint, model: string): ReadonlySet<string> {
+    return this.#refused.get(keyOf(endpoint, model)) ?? none;
   }
 
-  remember(place: Place, model: string, refused: ReadonlySet<string>): void {
-    const key = keyOf(place, model);
+  remember(endpoint: Endpoint, model: string, refused: ReadonlySet<string>): void {
+    const key = keyOf(endpoint, model);
     this.#refused.delete(key);
     this.#refused.set(key, new Set(refused));
     const [oldest] = this.#refused.keys();
@@ -37,7 +37,7 @@ export const aboutSchema = /invalid (?:json )?schema|(?<!json[_ ])schema/i;
 const none: ReadonlySet<string> = new Set();
 const MAX_MODELS = 1_000;
 
-const keyOf = ({ id, baseUrl }: Place, model: string): string => JSON.stringify([id, baseUrl, model]);
+const keyOf = ({ id, baseUrl }: Endpoint, model: string): string => JSON.stringify([id, baseUrl, model]);
 
 /** Returns the first of the sent parameters that the error refuses. */
 export function refusedParameter(
@@ -48,7 +48,7 @@ export function refusedParameter(
   if (error.statusCode !== 400 && error.statusCode !== 422) return undefined;
   const { message, parameter = "" } = error;
   const candidates = sent().filter(({ unless }) => !unless?.test(message));
-  const named = candidates.find((one) => namesOf(one).some((name) => isPlaceOf(name, parameter)));
+  const named = candidates.find((one) => namesOf(one).some((name) => namesParameter(name, parameter)));
   if (named || !refusal.test(message)) return named;
   return candidates.find((one) => namesOf(one).some((name) => mention(name).test(message)));
 }
@@ -59,7 +59,7 @@ const namesOf = ({ name, aliases = [] }: OptionalParameter): readonly string[] =
  * True if an error's path names the parameter: `stream_options`, `body.stream_options`, `stream_options.include_usage`,
  * `input[2].phase`.
  */
-function isPlaceOf(name: string, parameter: string): boolean {
+function namesParameter(name: string, parameter: string): boolean {
   return `.${parameter.replaceAll("[", ".").replaceAll("]", "")}.`.includes(`.${name}.`);
 }
 

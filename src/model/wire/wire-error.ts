@@ -6,8 +6,8 @@ import { isObject } from "../../lib/json.ts";
 import { clip, sanitise } from "../../lib/text.ts";
 import { ModelError, type ModelErrorDetails, type ModelErrorKind } from "../model-error.ts";
 import { type Complaint, complaintOf, readComplaint } from "./complaint.ts";
+import type { Endpoint } from "./endpoint.ts";
 import { limits } from "./limits.ts";
-import type { Place } from "./place.ts";
 
 interface Refusal {
   readonly status: number;
@@ -23,19 +23,19 @@ export function protocolError(provider: string, what: string): ModelError {
 }
 
 /** Returns the error for a response that is not a success. */
-export function httpError(place: Place, refusal: Refusal): ModelError {
+export function httpError(endpoint: Endpoint, refusal: Refusal): ModelError {
   const { status } = refusal;
   const complaint = readComplaint(refusal.body);
   const kind = kindOf(complaint, status);
   const said = complaint.message ?? (status < 400 ? redirection(refusal) : "no reason given");
-  return new ModelError(`${place.id}: ${presentable(said, refusal.secrets)} (HTTP ${status})`, {
+  return new ModelError(`${endpoint.id}: ${presentable(said, refusal.secrets)} (HTTP ${status})`, {
     kind,
-    provider: place.id,
+    provider: endpoint.id,
     statusCode: status,
-    hint: hintFor(kind, place, status),
+    hint: hintFor(kind, endpoint, status),
     ...optional("code", complaint.code && presentable(complaint.code, refusal.secrets)),
     ...optional("parameter", complaint.parameter && presentable(complaint.parameter, refusal.secrets)),
-    ...optional("retryAfterMs", retryAfter(refusal, place.stamp?.now() ?? Date.now())),
+    ...optional("retryAfterMs", retryAfter(refusal, endpoint.stamp?.now() ?? Date.now())),
     ...optional("retryable", retryable(refusal, complaint)),
   });
 }
@@ -47,13 +47,13 @@ function retryable({ header }: Refusal, { codes }: Complaint): boolean | undefin
 }
 
 /** Returns the error that a reply contained after it started as a success. */
-export function reportedError(place: Place, error: unknown): ModelError {
+export function reportedError(endpoint: Endpoint, error: unknown): ModelError {
   const complaint = complaintOf(error);
   const kind = kindOf(complaint, complaint.status);
-  return new ModelError(`${place.id}: ${presentable(complaint.message ?? "the reply failed without a reason")}`, {
+  return new ModelError(`${endpoint.id}: ${presentable(complaint.message ?? "the reply failed without a reason")}`, {
     kind,
-    provider: place.id,
-    hint: hintFor(kind, place, complaint.status),
+    provider: endpoint.id,
+    hint: hintFor(kind, endpoint, complaint.status),
     ...optional("code", complaint.code && presentable(complaint.code)),
     ...optional("statusCode", complaint.status),
   });
@@ -69,33 +69,33 @@ export interface RefusalDetails {
 }
 
 /** Returns the error for an answer that the provider refused because of its content. */
-export function refusedContent(place: Place, details: RefusalDetails = {}): ModelError {
+export function refusedContent(endpoint: Endpoint, details: RefusalDetails = {}): ModelError {
   const { said = "", category = "", otherModel = "" } = details;
   const reason = said.trim() === "" ? "" : `: ${presentable(said)}`;
   const policy = category.trim() === "" ? "" : ` (category: ${presentable(category)})`;
   const isSilent = reason + policy === "";
   const message = isSilent ? "the reply was stopped by a filter" : `the model refused${policy}${reason}`;
   const other = otherModel.trim() === "" ? "" : ` The provider suggests ${presentable(otherModel)}.`;
-  return new ModelError(`${place.id}: ${message}`, {
+  return new ModelError(`${endpoint.id}: ${message}`, {
     kind: "content_filter",
-    provider: place.id,
-    hint: `${hintFor("content_filter", place, undefined)}${other}`,
+    provider: endpoint.id,
+    hint: `${hintFor("content_filter", endpoint, undefined)}${other}`,
     ...optional("code", category.trim() === "" ? undefined : presentable(category)),
   });
 }
 
 /** Returns the error for a failed or broken connection. */
-export function networkError(place: Place, origin: string, cause: unknown): ModelError {
+export function networkError(endpoint: Endpoint, origin: string, cause: unknown): ModelError {
   const code = causeCode(cause);
   const timedOut = code !== undefined && /TIMEOUT|ETIMEDOUT/.test(code);
   const details: ModelErrorDetails = {
     kind: timedOut ? "timeout" : "network",
-    provider: place.id,
+    provider: endpoint.id,
     hint: networkHint(code, origin),
     cause,
     ...(code !== undefined && certificateCode.test(code) && { retryable: false }),
   };
-  return new ModelError(`${place.id}: ${networkProblem(code, origin)}`, { ...details, ...optional("code", code) });
+  return new ModelError(`${endpoint.id}: ${networkProblem(code, origin)}`, { ...details, ...optional("code", code) });
 }
 
 const kindOfCode: Readonly<Record<string, ModelErrorKind>> = {
@@ -158,12 +158,12 @@ function kindOfStatus(status: number): ModelErrorKind {
   return "request";
 }
 
-function hintFor(kind: ModelErrorKind, place: Place, status: number | undefined): string {
+function hintFor(kind: ModelErrorKind, endpoint: Endpoint, status: number | undefined): string {
   switch (kind) {
     case "authentication":
-      return place.keyHint ?? `Check the API key of ${place.id}, and that it may use this model.`;
+      return endpoint.keyHint ?? `Check the API key of ${endpoint.id}, and that it may use this model.`;
     case "quota":
-      return `Check plan and billing of your ${place.id} account: waiting does not help.`;
+      return `Check plan and billing of your ${endpoint.id} account: waiting does not help.`;
     case "context_length":
       return "The conversation does not fit the model: compact it, start a new one, or use a model with a larger window.";
     case "rate_limit":
@@ -171,15 +171,15 @@ function hintFor(kind: ModelErrorKind, place: Place, status: number | undefined)
     case "content_filter":
       return "Reword the request, or use another model.";
     case "request":
-      return requestHint(place, status);
+      return requestHint(endpoint, status);
     default:
       return "The provider has a problem. Try again later, or use another model.";
   }
 }
 
-function requestHint(place: Place, status: number | undefined): string {
+function requestHint(endpoint: Endpoint, status: number | undefined): string {
   if (status === 404)
-    return `Check the model name (\`troupe models\` lists them) and the base URL ${addressOf(place)}.`;
+    return `Check the model name (\`troupe models\` lists them) and the base URL ${addressOf(endpoint)}.`;
   if (status === 413) return "The request is too large: remove images and large attachments, or start a new session.";
   if (status !== undefined && status < 400)
     return "Set the base URL to the final address: keys are not sent to redirects.";
@@ -187,14 +187,14 @@ function requestHint(place: Place, status: number | undefined): string {
 }
 
 /** Returns the base URL without credentials and query. */
-function addressOf(place: Place): string {
-  const { pathname } = URL.canParse(place.baseUrl) ? new URL(place.baseUrl) : { pathname: "" };
-  return `${originOf(place)}${pathname === "/" ? "" : pathname}`;
+function addressOf(endpoint: Endpoint): string {
+  const { pathname } = URL.canParse(endpoint.baseUrl) ? new URL(endpoint.baseUrl) : { pathname: "" };
+  return `${endpointOrigin(endpoint)}${pathname === "/" ? "" : pathname}`;
 }
 
 /** Returns scheme, host and port, which may be shown. */
-export function originOf(place: Place): string {
-  return URL.canParse(place.baseUrl) ? new URL(place.baseUrl).origin : "(not an address)";
+export function endpointOrigin(endpoint: Endpoint): string {
+  return URL.canParse(endpoint.baseUrl) ? new URL(endpoint.baseUrl).origin : "(not an address)";
 }
 
 function redirection({ header }: Refusal): string {

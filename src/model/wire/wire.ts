@@ -6,9 +6,9 @@
 import { ModelError } from "../model-error.ts";
 import { countSent, defineProvider, type ModelEvent, type ModelRequest, type Provider } from "../provider.ts";
 import { parseBounded } from "./bounded-json.ts";
+import type { Endpoint } from "./endpoint.ts";
 import { limits } from "./limits.ts";
 import { type OptionalParameter, RefusedParameters, refusalWarning, refusedParameter } from "./optional-parameters.ts";
-import type { Place } from "./place.ts";
 import { type Exchange, post } from "./transport/http.ts";
 import { type SseEvent, sseReader } from "./transport/sse.ts";
 import { type Send, transport } from "./transport/transport.ts";
@@ -44,23 +44,23 @@ export interface Decoder {
   finish(): readonly ModelEvent[];
 }
 
-export function wireProvider(place: Place, wire: Wire): Provider {
+export function wireProvider(endpoint: Endpoint, wire: Wire): Provider {
   let send: Send | undefined;
-  const memory = place.refused ?? new RefusedParameters();
+  const memory = endpoint.refused ?? new RefusedParameters();
   return defineProvider({
-    id: place.id,
+    id: endpoint.id,
     async *stream(request, signal) {
       const decoder = wire.decoder(request);
-      send ??= transport(place);
-      const { exchange, warnings } = await begin({ place, wire, request, send, signal, memory });
+      send ??= transport(endpoint);
+      const { exchange, warnings } = await begin({ endpoint, wire, request, send, signal, memory });
       try {
         for (const message of warnings) yield { type: "warning", warningType: "parameter_refused", message };
-        if (await isStream(exchange, place)) {
-          yield* readStream(exchange, decoder, place.id);
+        if (await isStream(exchange, endpoint)) {
+          yield* readStream(exchange, decoder, endpoint.id);
         } else {
-          decoder.whole(parse(await exchange.text(limits.eventBytes), place.id));
+          decoder.whole(parse(await exchange.text(limits.eventBytes), endpoint.id));
         }
-        if (decoder.state === "open") throw ModelError.incomplete(place.id);
+        if (decoder.state === "open") throw ModelError.incomplete(endpoint.id);
         yield* decoder.finish();
       } finally {
         exchange.close(decoder.state === "open" ? "abandoned" : "finished");
@@ -70,7 +70,7 @@ export function wireProvider(place: Place, wire: Wire): Provider {
 }
 
 interface Beginning {
-  readonly place: Place;
+  readonly endpoint: Endpoint;
   readonly wire: Wire;
   readonly request: ModelRequest;
   readonly send: Send;
@@ -82,16 +82,25 @@ interface Beginning {
  * Sends the request, and sends it again without each optional parameter that is refused. Each parameter is tried once.
  */
 async function begin(what: Beginning): Promise<{ exchange: Exchange; warnings: readonly string[] }> {
-  const { place, wire, request, send, signal, memory } = what;
+  const { endpoint, wire, request, send, signal, memory } = what;
   const { path, headers = {}, optional } = wire;
   const { stream, origin, headers: extra, model } = request;
-  const fixed = { place, send, path, headers, stream, signal, ...(extra && { extra }), ...(origin && { origin }) };
-  const refused = new Set(memory.of(place, model));
+  const fixed = {
+    endpoint,
+    send,
+    path,
+    headers,
+    stream,
+    signal,
+    ...(extra && { extra }),
+    ...(origin && { origin }),
+  };
+  const refused = new Set(memory.of(endpoint, model));
   const warnings: string[] = [];
   for (let body = wire.encode(request, refused); ; ) {
     try {
       const exchange = await post({ ...fixed, body });
-      if (warnings.length > 0) memory.remember(place, model, refused);
+      if (warnings.length > 0) memory.remember(endpoint, model, refused);
       return { exchange, warnings };
     } catch (error) {
       const without = (name: string): string => wire.encode(request, new Set([...refused, name]));
@@ -107,12 +116,12 @@ async function begin(what: Beginning): Promise<{ exchange: Exchange; warnings: r
   }
 }
 
-async function isStream(exchange: Exchange, place: Place): Promise<boolean> {
+async function isStream(exchange: Exchange, endpoint: Endpoint): Promise<boolean> {
   const first = String.fromCharCode((await exchange.firstByte()) ?? 0);
   if (first === "<") {
-    throw new ModelError(`${place.id}: a web page came back instead of a reply`, {
+    throw new ModelError(`${endpoint.id}: a web page came back instead of a reply`, {
       kind: "protocol",
-      provider: place.id,
+      provider: endpoint.id,
       retryable: false,
       hint: "Check the base URL: it may lack a part such as /v1, or a proxy asks you to sign in.",
     });

@@ -52,7 +52,7 @@ export function collect(parser: ShellParser, text: string, now: () => number): F
   return walk.found;
 }
 
-interface Place {
+interface Nesting {
   readonly via: readonly string[];
   readonly depth: number;
 }
@@ -107,40 +107,40 @@ class Walk {
     for (const name of this.#ran) if (this.#written.has(name)) this.#unclear("it runs a file that it writes");
   }
 
-  #visit(node: SyntaxNode, place: Place): void {
+  #visit(node: SyntaxNode, nesting: Nesting): void {
     this.#look();
     switch (node.type) {
       case "Script":
         if ((node.errors?.length ?? 0) > 0) this.#unclear("it is not complete shell syntax");
         break;
       case "Statement":
-        this.#statement(node, place);
+        this.#statement(node, nesting);
         return;
       case "AndOr":
-        this.#andOr(node, place);
+        this.#andOr(node, nesting);
         return;
       case "Pipeline":
-        this.#pipeline(node, place);
+        this.#pipeline(node, nesting);
         return;
       case "Command":
-        this.#command(node, place);
+        this.#command(node, nesting);
         return;
       case "Word":
-        this.#looseWord(node, place);
+        this.#looseWord(node, nesting);
         return;
       case "Assignment":
-        this.#assignment(node, place);
+        this.#assignment(node, nesting);
         return;
       case "Redirect":
       case "HereString":
       case "HereDoc":
-        this.#redirection(node, { ...place, consumerKnown: false });
+        this.#redirection(node, { ...nesting, consumerKnown: false });
         return;
       default:
         this.found.opaque.add("it uses shell keywords or functions");
     }
     const before = this.#here;
-    this.#children(node, place);
+    this.#children(node, nesting);
     this.#moved(node.type === "Subshell" ? before : either(before, this.#here));
   }
 
@@ -150,18 +150,18 @@ class Walk {
     this.#after = { ok: here, failed: here };
   }
 
-  #statement({ command, background }: Statement, place: Place): void {
+  #statement({ command, background }: Statement, nesting: Nesting): void {
     const before = this.#here;
-    this.#visit(command, place);
+    this.#visit(command, nesting);
     this.#moved(background === true ? before : either(this.#after.ok, this.#after.failed));
   }
 
-  #andOr({ commands, operators }: AndOr, place: Place): void {
+  #andOr({ commands, operators }: AndOr, nesting: Nesting): void {
     let { ok, failed } = { ok: this.#here, failed: this.#here };
     for (const [index, command] of commands.entries()) {
       const operator = operators[index - 1];
       if (operator !== undefined) this.#here = operator === "&&" ? ok : failed;
-      this.#visit(command, place);
+      this.#visit(command, nesting);
       const after = this.#after;
       if (operator === undefined) ({ ok, failed } = after);
       else if (operator === "&&") [ok, failed] = [after.ok, either(failed, after.failed)];
@@ -170,47 +170,47 @@ class Walk {
     this.#after = { ok, failed };
   }
 
-  #pipeline({ prefixes, commands }: Pipeline, place: Place): void {
+  #pipeline({ prefixes, commands }: Pipeline, nesting: Nesting): void {
     if (prefixes.length > 0) this.found.opaque.add("it uses shell keywords");
     const before = this.#here;
     for (const command of commands) {
       // Each part of a pipeline runs in its own subshell.
       this.#here = before;
-      this.#visit(command, place);
+      this.#visit(command, nesting);
     }
     if (commands.length > 1) this.#moved(before);
     else if (prefixes.length > 0) this.#moved(either(this.#after.ok, this.#after.failed));
   }
 
-  #children(node: SyntaxNode, place: Place): void {
-    this.#parser.forEachChild(node, (child) => this.#visit(child, place));
+  #children(node: SyntaxNode, nesting: Nesting): void {
+    this.#parser.forEachChild(node, (child) => this.#visit(child, nesting));
   }
 
-  #command(node: Command, place: Place): void {
+  #command(node: Command, nesting: Nesting): void {
     const words: ShellWord[] = [];
     this.#spans.push(...(node.name === undefined ? [] : [node.name]), ...node.args, ...node.redirects);
-    const name = node.name === undefined ? undefined : this.#word(node.name, place);
+    const name = node.name === undefined ? undefined : this.#word(node.name, nesting);
     if (name === undefined) this.found.opaque.add("it sets variables or opens files without a command");
     else words.push(name);
     for (const argument of node.args) {
-      if (argument.type === "Word") words.push(this.#word(argument, place));
+      if (argument.type === "Word") words.push(this.#word(argument, nesting));
       else {
-        this.#assignment(argument, place);
+        this.#assignment(argument, nesting);
         words.push(assignedWord(argument));
       }
     }
-    for (const item of node.prefix) if (item.type === "Assignment") this.#assignment(item, place);
+    for (const item of node.prefix) if (item.type === "Assignment") this.#assignment(item, nesting);
     const consumerKnown = words.length > 0 && programUse(words.map((word) => word.value)).known;
-    for (const redirect of node.redirects) this.#redirection(redirect, { ...place, consumerKnown });
+    for (const redirect of node.redirects) this.#redirection(redirect, { ...nesting, consumerKnown });
     this.#after = { ok: this.#here, failed: this.#here };
-    if (words.length > 0) this.#run(words, { ...place, openEnded: false });
+    if (words.length > 0) this.#run(words, { ...nesting, openEnded: false });
   }
 
   /** Records a command with these words, and everything that runs inside it. */
-  #run(words: readonly ShellWord[], place: Place & { openEnded: boolean }): void {
+  #run(words: readonly ShellWord[], nesting: Nesting & { openEnded: boolean }): void {
     const [program] = words;
     if (program === undefined) return;
-    if (place.depth > MAX_DEPTH) throw new LimitExceeded(`commands are nested more than ${MAX_DEPTH} deep`);
+    if (nesting.depth > MAX_DEPTH) throw new LimitExceeded(`commands are nested more than ${MAX_DEPTH} deep`);
     if (this.found.commands.length >= MAX_COMMANDS)
       throw new LimitExceeded(`it holds more than ${MAX_COMMANDS} commands`);
     this.#look();
@@ -220,7 +220,7 @@ class Walk {
     if (!program.literal) this.#unclear("the name of a program is only known when it runs");
     if (RESERVED.has(name) || name.startsWith("%")) found.opaque.add("it uses shell keywords");
     if (SHELL_CHANGING.has(name)) found.opaque.add(`it uses ${name}, which changes the shell or runs text`);
-    const certain = !place.openEnded && words.every((word) => word.literal);
+    const certain = !nesting.openEnded && words.every((word) => word.literal);
     const use = programUse(values);
     if (use.escapes && EVALUATING.has(name)) found.opaque.add(`it uses ${name} on the name of a variable`);
     const unwrapped = unwrap(words);
@@ -229,8 +229,8 @@ class Walk {
       words: values,
       readOnly: use.readOnly && certain && (unwrapped === undefined || unwrapped.inner.length === 0),
       certain,
-      escapes: use.escapes || place.openEnded,
-      via: place.via,
+      escapes: use.escapes || nesting.openEnded,
+      via: nesting.via,
       transparent: unwrapped?.transparent ?? false,
       ...this.#where(),
     });
@@ -238,27 +238,27 @@ class Walk {
     const entered = enteredBy(name, words.slice(1), this.#here);
     if (entered) this.#after = { ok: entered, failed: this.#here };
     if (!use.known) this.#strayWords(strayArguments(words.slice(1), unwrapped));
-    if (unwrapped !== undefined) this.#inside(unwrapped, name, place);
+    if (unwrapped !== undefined) this.#inside(unwrapped, name, nesting);
   }
 
-  #inside(unwrapped: Unwrapped, name: string, place: Place & { openEnded: boolean }): void {
-    const openEnded = place.openEnded || unwrapped.openEnded;
+  #inside(unwrapped: Unwrapped, name: string, nesting: Nesting & { openEnded: boolean }): void {
+    const openEnded = nesting.openEnded || unwrapped.openEnded;
     const empty = unwrapped.inner.length === 0 && unwrapped.scripts.length === 0;
-    if (unwrapped.hidden || (empty && place.openEnded)) this.#unclear("what it runs is only known when it runs");
+    if (unwrapped.hidden || (empty && nesting.openEnded)) this.#unclear("what it runs is only known when it runs");
     for (const variable of unwrapped.variables) this.#variable(variable);
-    const via = [...place.via, name];
+    const via = [...nesting.via, name];
     for (const words of unwrapped.inner) {
       if (words.some((word) => !word.plain)) this.found.opaque.add("it uses expansions or patterns");
-      this.#run(words, { via, depth: place.depth + 1, openEnded });
+      this.#run(words, { via, depth: nesting.depth + 1, openEnded });
     }
-    for (const script of unwrapped.scripts) this.#scriptOf(name, script, { via, depth: place.depth + 1 });
+    for (const script of unwrapped.scripts) this.#scriptOf(name, script, { via, depth: nesting.depth + 1 });
   }
 
   /** A script of another shell does not change the folder of this one; `eval` and similar builtins do. */
-  #scriptOf(name: string, script: string, place: Place): void {
+  #scriptOf(name: string, script: string, nesting: Nesting): void {
     const before = this.#here;
     const after = this.#after;
-    this.script(script, place.via, place.depth);
+    this.script(script, nesting.via, nesting.depth);
     const stays = name !== "eval" && name !== "trap" && name !== "alias";
     if (stays) [this.#here, this.#after] = [before, after];
     else this.#moved(either(before, this.#here));
@@ -268,42 +268,42 @@ class Walk {
     return this.#here === START ? {} : { folders: this.#here };
   }
 
-  #word(word: Word, place: Place): ShellWord {
+  #word(word: Word, nesting: Nesting): ShellWord {
     const seen = shellWord(word);
     if (seen.plain) return seen;
     this.found.opaque.add("it uses expansions or patterns");
-    if (word.parts !== undefined) this.#parts(word, place);
+    if (word.parts !== undefined) this.#parts(word, nesting);
     return seen;
   }
 
   /** Analyses expansions inside a word: their commands run before the word is known. */
-  #parts(node: SyntaxNode, place: Place): void {
+  #parts(node: SyntaxNode, nesting: Nesting): void {
     this.#parser.forEachChild(node, (child) => {
       this.#look();
       if (child.type === "Transform") this.#unclear("it expands a variable as a prompt");
-      if (child.type === "Script") this.#substituted(child, place);
-      else if (child.type === "Assignment") this.#assignment(child, place);
-      else this.#parts(child, place);
+      if (child.type === "Script") this.#substituted(child, nesting);
+      else if (child.type === "Assignment") this.#assignment(child, nesting);
+      else this.#parts(child, nesting);
     });
   }
 
   /** A substitution runs in a subshell. */
-  #substituted(script: SyntaxNode, place: Place): void {
+  #substituted(script: SyntaxNode, nesting: Nesting): void {
     const [here, after] = [this.#here, this.#after];
-    this.#visit(script, { via: place.via, depth: place.depth });
+    this.#visit(script, { via: nesting.via, depth: nesting.depth });
     [this.#here, this.#after] = [here, after];
   }
 
   /** Handles a word that belongs to no command, such as one of a `for` list. */
-  #looseWord(word: Word, place: Place): void {
-    this.#strayWords([this.#word(word, place)]);
+  #looseWord(word: Word, nesting: Nesting): void {
+    this.#strayWords([this.#word(word, nesting)]);
   }
 
-  #assignment(node: Assignment, place: Place): void {
+  #assignment(node: Assignment, nesting: Nesting): void {
     this.found.opaque.add("it sets variables");
     this.#variable(node.name);
     this.#strayText(node.text.slice(node.text.indexOf("=") + 1));
-    this.#parts(node, place);
+    this.#parts(node, nesting);
     const { value } = node;
     for (const word of value.type === "Word" ? [value] : value.elements) this.#strayWords([shellWord(word)]);
   }
@@ -314,19 +314,19 @@ class Walk {
     this.found.opaque.add(`it sets ${name}, which changes what other programs do`);
   }
 
-  #redirection(node: Redirection, place: Place & { consumerKnown: boolean }): void {
+  #redirection(node: Redirection, nesting: Nesting & { consumerKnown: boolean }): void {
     if (node.descriptor?.type === "FileDescriptorVariable") this.found.opaque.add("it sets variables");
     if (node.type === "HereDoc") {
       this.found.opaque.add("it holds a here-document");
-      if (!place.consumerKnown) this.#strayText(node.body.text);
-      this.#parts(node.body, place);
+      if (!nesting.consumerKnown) this.#strayText(node.body.text);
+      this.#parts(node.body, nesting);
       return;
     }
-    const target = node.target === undefined ? undefined : this.#word(node.target, place);
+    const target = node.target === undefined ? undefined : this.#word(node.target, nesting);
     if (target === undefined) return;
     if (node.type === "HereString") {
       this.found.opaque.add("it holds a here-string");
-      if (!place.consumerKnown) this.#strayWords([target]);
+      if (!nesting.consumerKnown) this.#strayWords([target]);
       return;
     }
     const isDescriptor = /&$/.test(node.operator) && /^(?:\d+-?|-)$/.test(target.value);

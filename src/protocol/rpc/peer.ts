@@ -11,11 +11,17 @@ import type { Frame } from "./frame.ts";
 export interface PeerOptions {
   send(message: object): void;
   /** Answers a request. A thrown error becomes the error response; an `RpcError` is sent unchanged. */
-  handle(method: string, params: unknown, signal: AbortSignal): Promise<unknown>;
+  handle(method: string, params: unknown, request: IncomingRequest): Promise<unknown>;
   onNotification?(method: string, params: unknown): void;
   readonly maxInFlight?: number;
   /** The notification that cancels a request. Default: `$/cancelRequest` with `id`, as in most protocols. */
   readonly cancellation?: { readonly method: string; readonly idField: string };
+}
+
+export interface IncomingRequest {
+  readonly id: Id;
+  /** Aborts when the other side cancels the request or disconnects. */
+  readonly signal: AbortSignal;
 }
 
 export interface AskOptions {
@@ -55,7 +61,7 @@ export class Peer {
   #take(message: Readonly<Record<string, unknown>>): void {
     const { id, method } = message;
     const isId = typeof id === "number" || typeof id === "string";
-    if (typeof method === "string" && id === undefined) this.#hear(method, message.params);
+    if (typeof method === "string" && id === undefined) this.#onNotification(method, message.params);
     else if (typeof method === "string" && isId) void this.#serve(id, method, message.params);
     else if (method === undefined && isId) this.#settle(id, message);
     // An error without an id is about a message that the other side could not parse. No request waits for it.
@@ -105,7 +111,7 @@ export class Peer {
     return this.#options.cancellation ?? { method: "$/cancelRequest", idField: "id" };
   }
 
-  #hear(method: string, params: unknown): void {
+  #onNotification(method: string, params: unknown): void {
     const { method: cancel, idField } = this.#cancellation;
     if (method === cancel) {
       const id = isObject(params) ? params[idField] : undefined;
@@ -131,7 +137,7 @@ export class Peer {
     const answering = new AbortController();
     this.#answering.set(id, answering);
     try {
-      const result = await this.#options.handle(method, params, answering.signal);
+      const result = await this.#options.handle(method, params, { id, signal: answering.signal });
       this.#answer(id, { result: result ?? null });
     } catch (error) {
       this.#answer(id, { error });

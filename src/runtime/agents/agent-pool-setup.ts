@@ -14,7 +14,7 @@ import { quoted, wrapped } from "../../lib/quoting.ts";
 import { UNDERSTUDY } from "../../model/catalog.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import type { Flag } from "../../protocol/flags.ts";
-import type { AgentPoolOptions, Cast, CastRequest } from "../../session/agents/agent-pool-options.ts";
+import type { AgentPoolOptions, ResolveAgentRequest, ResolvedAgent } from "../../session/agents/agent-pool-options.ts";
 import type { Actor, AgentSetup } from "../../session/agents/agent-run.ts";
 import { modelReference } from "../../session/model-selection.ts";
 import type { SessionModel } from "../../session/session-model.ts";
@@ -31,15 +31,15 @@ type Environment = Readonly<Record<string, string | undefined>>;
 type Settings = Workspace["settings"]["effective"];
 
 /** An agent's working directory with its own ports, which are released with it. */
-export interface AgentPlace extends Pick<AgentSetup, "cwd" | "roots" | "policy" | "ports" | "settle"> {
+export interface AgentWorkspace extends Pick<AgentSetup, "cwd" | "roots" | "policy" | "ports" | "settle"> {
   /** Addition to the agent's system prompt. */
   readonly system?: string;
-  /** Notes for the agent about the place. */
+  /** Notes for the agent about its workspace. */
   readonly notes?: readonly string[];
   release(): Promise<void>;
 }
 
-export interface CompanyParts {
+export interface AgentPoolParts {
   readonly environment: Environment;
   readonly workspace: Workspace;
   readonly models: Pick<Models, "resolve" | "list">;
@@ -58,7 +58,7 @@ export interface CompanyParts {
   inheritedTools?(): readonly Tool[];
   /** The model with which the user wants to resume a task, in place of the recorded one. */
   modelOverride?(task: Actor): SessionModel | undefined;
-  placeFor(task: Actor): Promise<AgentPlace>;
+  workspaceFor(task: Actor): Promise<AgentWorkspace>;
   /** Starts the MCP servers that an agent's definition brings. `reservedNames` are already used by other tools. */
   serversFor?(definition: AgentDefinition, reservedNames: readonly string[]): Promise<AgentServers | undefined>;
   /** The folder of worktrees; undefined outside of a repository. */
@@ -70,7 +70,7 @@ export interface CompanyParts {
   warn(message: string): void;
 }
 
-export function agentPoolOptions(parts: CompanyParts, known?: AgentLimits): AgentPoolOptions {
+export function agentPoolOptions(parts: AgentPoolParts, known?: AgentLimits): AgentPoolOptions {
   const { workspace } = parts;
   const settings = workspace.settings.effective;
   const own = known ?? agentLimits({ ...parts, settings });
@@ -81,7 +81,7 @@ export function agentPoolOptions(parts: CompanyParts, known?: AgentLimits): Agen
   };
   const nested = new Map<string, ReturnType<Workspace["instructions"]["nestedFor"]>>();
   /** Loads nested instructions once per agent, not once per turn. */
-  const discover = ({ id, spec }: Actor, { cwd }: Pick<AgentPlace, "cwd">, path: string) => {
+  const discover = ({ id, spec }: Actor, { cwd }: Pick<AgentWorkspace, "cwd">, path: string) => {
     const own = nested.get(id) ?? workspace.instructions.nestedFor(spec.worktree === undefined ? undefined : cwd);
     nested.set(id, own);
     return own.onFileAccess(path);
@@ -94,9 +94,9 @@ export function agentPoolOptions(parts: CompanyParts, known?: AgentLimits): Agen
     agents: parts.agents,
     workersRefused: () => workersRefused(parts.mainModel()),
     sidekicks: sidekickOptions(parts, (more) => agentPoolOptions({ ...parts, ...more }, own)),
-    async cast(request) {
+    async resolveAgent(request) {
       await ready();
-      return cast(request, { parts, settings, modelFor });
+      return resolveAgent(request, { parts, settings, modelFor });
     },
     async agentSetup(task, definition) {
       await ready();
@@ -104,7 +104,7 @@ export function agentPoolOptions(parts: CompanyParts, known?: AgentLimits): Agen
         parts.modelOverride?.(task) ?? (await modelFor(task.spec.model ?? modelReference(parts.mainModel())));
       const given = toolsOf(task, parts.sessionTools(), limits.maxDepth);
       const skills = await preload(definition, parts);
-      const { notes = [], system = "", ...rest } = await parts.placeFor(task);
+      const { notes = [], system = "", ...rest } = await parts.workspaceFor(task);
       const names = parts.sessionTools().map(({ name }) => name);
       const servers = await parts.serversFor?.(definition, names);
       const tools = [...given, ...(servers?.tools ?? [])];
@@ -136,10 +136,10 @@ function workersRefused({ providerId, absent }: SessionModel): string | undefine
   return `subagents_run does not support ${name}. Use an OpenAI-compatible, Anthropic or Gemini model.`;
 }
 
-async function cast(
-  request: CastRequest,
-  how: { parts: CompanyParts; settings: Settings; modelFor(name: string): Promise<SessionModel> },
-): Promise<Cast> {
+async function resolveAgent(
+  request: ResolveAgentRequest,
+  how: { parts: AgentPoolParts; settings: Settings; modelFor(name: string): Promise<SessionModel> },
+): Promise<ResolvedAgent> {
   const { definition } = request;
   const { parts, settings, modelFor } = how;
   const parentTools = request.parentTools ?? toolsFor(definition, parts).map(({ name }) => name);
@@ -171,7 +171,7 @@ async function cast(
 }
 
 /** Returns the tools that an agent of the main agent can have, including those hidden from the default agent. */
-function toolsFor({ tools }: AgentDefinition, parts: CompanyParts): readonly Tool[] {
+function toolsFor({ tools }: AgentDefinition, parts: AgentPoolParts): readonly Tool[] {
   return tools === null ? (parts.inheritedTools?.() ?? parts.sessionTools()) : parts.sessionTools();
 }
 
@@ -204,7 +204,7 @@ const NESTING = new Set([
 const SKILL = "skill";
 
 /** Settings for an agent, in order of precedence: the session's client, the user's settings, feature flags. */
-function wishesFor(definition: AgentDefinition, how: { parts: CompanyParts; settings: Settings }): AgentSettings {
+function wishesFor(definition: AgentDefinition, how: { parts: AgentPoolParts; settings: Settings }): AgentSettings {
   const { parts, settings } = how;
   const own = {
     ...agentSettings(definition, settings.subagents?.agents ?? {}),
@@ -222,7 +222,7 @@ const FLAGGED: ReadonlyMap<string, { readonly flag: Flag; readonly wishes: Agent
   ["rubber-duck", { flag: "RUBBER_DUCK_OTHER_FAMILY", wishes: { model: "complementary" } }],
 ]);
 
-async function preload(definition: AgentDefinition, { workspace, warn }: CompanyParts): Promise<string> {
+async function preload(definition: AgentDefinition, { workspace, warn }: AgentPoolParts): Promise<string> {
   if (definition.skills.length === 0) return "";
   const { text, missing } = await skillContext(definition.skills, workspace.skills);
   for (const { name, reason } of missing) warn(`The agent ${definition.name} names the skill ${name}: ${reason}`);
@@ -231,7 +231,7 @@ async function preload(definition: AgentDefinition, { workspace, warn }: Company
 
 function effortOf(
   definition: AgentDefinition,
-  what: { parts: CompanyParts; settings: Settings; model: SessionModel; call: string | undefined },
+  what: { parts: AgentPoolParts; settings: Settings; model: SessionModel; call: string | undefined },
 ): NonNullable<AgentSetup["reasoningEffort"]> | undefined {
   const { parts, settings, model, call } = what;
   const wished = wishesFor(definition, { parts, settings }).reasoningEffort;
@@ -253,7 +253,7 @@ const efforts = ["low", "medium", "high", "xhigh", "max"] as const;
 
 /** Returns the agent's own prompt, followed by the sections of ours that it includes. */
 export function agentSystem(
-  what: Pick<CompanyParts, "workspace" | "prompt" | "memories"> & {
+  what: Pick<AgentPoolParts, "workspace" | "prompt" | "memories"> & {
     readonly definition: AgentDefinition;
     readonly tools: readonly Tool[];
     readonly cwd: string;

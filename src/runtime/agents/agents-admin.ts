@@ -12,7 +12,7 @@ export async function openAgentsAdministration(options: {
   pluginDirectories?: readonly string[];
 }): Promise<{ sources: AgentSources; disk: Disk }> {
   const { cwd, environment, trustFolder = false, pluginDirectories = [] } = options;
-  const place = { context: workingDirectory(cwd), stateRoot: stateRoot(environment), environment };
-  const { agentSources } = await openWorkspace({ trustFolder, pluginDirectories }, place);
+  const inputs = { context: workingDirectory(cwd), stateRoot: stateRoot(environment), environment };
+  const { agentSources } = await openWorkspace({ trustFolder, pluginDirectories }, inputs);
   return { sources: agentSources, disk: nodeDisk };
 }

@@ -4,7 +4,7 @@ import type { SessionBoard } from "../knowledge/session-board.ts";
 import type { SessionMemory } from "../knowledge/session-memory.ts";
 import type { SidekickCondition } from "./sidekicks.ts";
 
-interface Surroundings {
+interface ConditionInputs {
   readonly board: SessionBoard | undefined;
   readonly memory: SessionMemory | undefined;
   readonly cwd: string;
@@ -16,7 +16,7 @@ export function sidekickConditions({
   memory,
   cwd,
   gitRoot,
-}: Surroundings): ReadonlyMap<string, SidekickCondition> {
+}: ConditionInputs): ReadonlyMap<string, SidekickCondition> {
   return new Map<string, SidekickCondition>([
     [
       "subconscious-agent",

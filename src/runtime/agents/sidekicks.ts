@@ -4,19 +4,19 @@ import type { SidekickDefinition, SidekickOptions } from "../../session/agents/s
 import { sqlStoreTool } from "../../tools/database/sql.ts";
 import { contextBoardReader } from "../../tools/memory/context-board.ts";
 import type { Tool } from "../../tools/tool.ts";
-import type { CompanyParts } from "./agent-pool-setup.ts";
+import type { AgentPoolParts } from "./agent-pool-setup.ts";
 
 /** Returns notes for a built-in sidekick, or undefined if it has nothing to look at. */
 export type SidekickCondition = () => Promise<{ readonly notes: readonly string[] } | undefined>;
 
 type Parts = Pick<
-  CompanyParts,
+  AgentPoolParts,
   "agents" | "sessionTools" | "inheritedTools" | "workspace" | "mainModel" | "warn" | "conditions"
 >;
 
 export function sidekickOptions(
   parts: Parts,
-  agentPool: (more: Pick<CompanyParts, "sessionTools" | "inheritedTools" | "warn">) => AgentPoolOptions,
+  agentPool: (more: Pick<AgentPoolParts, "sessionTools" | "inheritedTools" | "warn">) => AgentPoolOptions,
 ): SidekickOptions {
   const { workspace, mainModel, conditions } = parts;
   const isOff = (): boolean => !workspace.flags.has("SIDEKICK_AGENTS") || mainModel().providerId === UNDERSTUDY;
@@ -44,8 +44,8 @@ export function sidekickOptions(
     },
     // Built-in sidekicks have conditions; others always start and stop by themselves.
     consider: async ({ name, source }) => (source === "builtin" ? conditions?.get(name)?.() : { notes: [] }),
-    async cast(definition) {
-      const { tools, model } = await lent().cast({ definition, parentTools: null, toolCallId: "" });
+    async resolveAgent(definition) {
+      const { tools, model } = await lent().resolveAgent({ definition, parentTools: null, toolCallId: "" });
       return { tools: tools ?? [], model };
     },
     agentSetup: (actor, definition) => lent().agentSetup(actor, definition),
@@ -59,7 +59,7 @@ const MAX_SIDEKICKS = 8;
 /** The understudy cannot do such work. */
 const UNDERSTUDY = "understudy";
 
-const isSidekick = (agent: ReturnType<CompanyParts["agents"]>[number]): agent is SidekickDefinition =>
+const isSidekick = (agent: ReturnType<AgentPoolParts["agents"]>[number]): agent is SidekickDefinition =>
   agent.sidekick !== undefined;
 
 /**

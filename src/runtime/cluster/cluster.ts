@@ -6,8 +6,7 @@
 import { hostname } from "node:os";
 import { join, resolve } from "node:path";
 import { dbosEngine } from "../../engine/dbos-engine.ts";
-import type { Claim, Engine, Work } from "../../engine/engine.ts";
-import { ClaimLost } from "../../engine/engine.ts";
+import type { Engine } from "../../engine/engine.ts";
 import { Lease } from "../../engine/lease.ts";
 import { SharedBudgets } from "../../engine/shared-budgets.ts";
 import { SharedRates } from "../../engine/shared-rates.ts";
@@ -24,11 +23,9 @@ import { ToolError } from "../../tools/tool-error.ts";
 import { createRuntime, type Runtime, type RuntimeOptions } from "../runtime.ts";
 import type { SessionRequest } from "../session-request.ts";
 import { version } from "../version.ts";
-import { activate } from "./activation.ts";
-import { checkOut, pushChanges } from "./checkout.ts";
+import { type TenantClaim, workRunner } from "./run-work.ts";
 import { sharedLimitsOf } from "./shared-limits.ts";
-import { tenantPurse } from "./tenant-purse.ts";
-import { addWork, findWork, noteEnd, type OnLoss, type WorkRequest, type WorkRow } from "./work.ts";
+import { addWork, type OnLoss, type WorkRequest, type WorkRow } from "./work.ts";
 
 export interface ClusterOptions {
   readonly url: string;
@@ -45,8 +42,6 @@ export interface Cluster {
 const DEFAULT_POOL = "default";
 /** Time to store the usage of the last calls when a worker stops. */
 const FLUSH_MS = 10_000;
-/** Work that a worker has begun this often without an outcome fails. */
-const MAX_STARTS = 20;
 
 export async function openCluster({ url }: ClusterOptions): Promise<Cluster> {
   const database = await openDatabase({ url, connections: 2 });
@@ -140,10 +135,9 @@ export async function serveCluster(options: WorkerOptions): Promise<ServingWorke
   const { tenant } = options;
   const row = { ...worker, pool, version, concurrency, ...(tenant !== undefined && { tenant }) };
   const lease = new Lease({ queries: database, worker: row, leaseMs });
-  const claims = new Map<string, Claim & { readonly tenant: string }>();
-  const folder = join(options.home, "session-state");
+  const claims = new Map<string, TenantClaim>();
   const store = postgresStore({
-    ...{ database, folder, disk: nodeDisk, worker, snapshots: snapshotRules },
+    ...{ database, folder: join(options.home, "session-state"), disk: nodeDisk, worker, snapshots: snapshotRules },
     claim: (sessionId) => claims.get(sessionId),
     tenantOf: (sessionId) => claims.get(sessionId)?.tenant,
   });
@@ -156,45 +150,14 @@ export async function serveCluster(options: WorkerOptions): Promise<ServingWorke
     tools: guarded(builtinTools, lease),
     sharedLimits: sharedLimitsOf(new SharedRates(shared)),
   });
-  runtime.addSecret(url);
-  const { password } = new URL(url);
-  if (password !== "") runtime.addSecret(decodeURIComponent(password));
+  hideAddress(url, runtime);
   if (options.requiresSandbox) await checkSandbox(runtime, database);
-  // Not in the state folder, which tools may not reach.
-  const places = { folder: `${resolve(options.home)}-work`, disk: nodeDisk, localFolders: options.localFolders };
-  const run = async (work: Work, claim: Claim): Promise<void> => {
-    const row = await findWork(database, work.id);
-    if (!row) return options.report(`work ${work.id} has no row and is dropped`);
-    if (tenant !== undefined && row.tenant !== tenant) {
-      const message = `This worker serves only tenant ${tenant}.`;
-      return noteEnd(database, work.id, { kind: "failed", message });
-    }
-    claims.set(work.sessionId, { ...claim, tenant: row.tenant });
-    try {
-      options.report(`${work.sessionId}: started${row.starts > 0 ? ` again (start ${row.starts + 1})` : ""}`);
-      const outcome = await activate(row, {
-        ...{ queries: database, runtime, store, worker: worker.id },
-        prepare: async (wanted) => {
-          const request = options.request(wanted, await checkOut(wanted, places));
-          return { ...request, limits: { ...request.limits, purse: tenantPurse(budgets, wanted.tenant) } };
-        },
-        finished: async (done) => void (await pushChanges(done, places)),
-      });
-      options.report(`${work.sessionId}: ${outcome.kind}${"message" in outcome ? `: ${outcome.message}` : ""}`);
-    } catch (error) {
-      options.report(`${work.sessionId}: ${error instanceof Error ? error.message : String(error)}`);
-      if (error instanceof TroupeError && error.kind === "interrupted") throw new ClaimLost(work);
-      const isPassing = !(error instanceof TroupeError) || error.kind === "storage";
-      if (isPassing && row.starts < MAX_STARTS) throw error;
-      // Repeating it would not help, and would hold a place of the worker for ever.
-      await noteEnd(database, work.id, {
-        kind: "failed",
-        message: error instanceof Error ? error.message : String(error),
-      });
-    } finally {
-      claims.delete(work.sessionId);
-    }
-  };
+  const { request, report } = options;
+  const run = workRunner({
+    ...{ database, runtime, store, budgets, workerId: worker.id, claims, tenant, request, report },
+    // Not in the state folder, which tools may not reach.
+    places: { folder: `${resolve(options.home)}-work`, disk: nodeDisk, localFolders: options.localFolders },
+  });
   await lease.start();
   const engine = await dbosEngine({
     ...{ url, queries: database, workerId: worker.id, pool, concurrency, leaseMs },
@@ -211,11 +174,22 @@ export async function serveCluster(options: WorkerOptions): Promise<ServingWorke
       await serving.drain(timeoutMs);
       await engine.close();
       await runtime.close();
-      await Promise.race([budgets.flush(), new Promise((resolve) => setTimeout(resolve, FLUSH_MS).unref())]);
+      await flush(budgets);
       await lease.stop().catch(() => undefined);
       await database.close();
     },
   };
+}
+
+async function flush(budgets: SharedBudgets): Promise<void> {
+  await Promise.race([budgets.flush(), new Promise((resolve) => setTimeout(resolve, FLUSH_MS).unref())]);
+}
+
+/** Removes the address of the database and its password from everything that sessions store. */
+function hideAddress(url: string, runtime: Runtime): void {
+  runtime.addSecret(url);
+  const { password } = new URL(url);
+  if (password !== "") runtime.addSecret(decodeURIComponent(password));
 }
 
 async function checkSandbox(runtime: Runtime, database: Database): Promise<void> {

@@ -1,8 +1,8 @@
 import { loadSettings } from "../../catalog/settings/settings.ts";
 import { readTrust } from "../../catalog/trust.ts";
 import type { Board, BoardKey } from "../../context/board/board.ts";
+import { boardKey } from "../../context/board/board-key.ts";
 import { listBoards, openBoard } from "../../context/board/open.ts";
-import { boardKey } from "../../context/board/place.ts";
 import { workingDirectory } from "../../context/working-directory.ts";
 import { defined } from "../../lib/defined.ts";
 import { nodeDisk } from "../../lib/node/disk.ts";

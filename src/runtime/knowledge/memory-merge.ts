@@ -36,24 +36,24 @@ export function modelMerge(modelNow: () => SessionModel, emit: Emit): Optimise {
   };
 }
 
-interface Heard {
+interface StreamedReply {
   text: string;
   end: ModelEnd;
 }
 
-function listen(model: SessionModel, request: ModelRequest): Promise<Heard> {
+function listen(model: SessionModel, request: ModelRequest): Promise<StreamedReply> {
   const signal = AbortSignal.timeout(MAX_MS);
-  const heard: Heard = { text: "", end: { type: "end", stop: "error" } };
-  const listening = async (): Promise<Heard> => {
+  const reply: StreamedReply = { text: "", end: { type: "end", stop: "error" } };
+  const listening = async (): Promise<StreamedReply> => {
     for await (const event of model.provider.stream(request, signal)) {
-      if (event.type === "text") heard.text += event.delta;
-      if (event.type === "end") heard.end = event;
-      if (event.type === "retry") heard.text = "";
-      if (heard.text.length > MAX_CHARACTERS) return { ...heard, end: { type: "end", stop: "length" } };
+      if (event.type === "text") reply.text += event.delta;
+      if (event.type === "end") reply.end = event;
+      if (event.type === "retry") reply.text = "";
+      if (reply.text.length > MAX_CHARACTERS) return { ...reply, end: { type: "end", stop: "length" } };
     }
-    return heard;
+    return reply;
   };
-  return untilAborted(listening(), signal, () => ({ ...heard, end: { type: "end", stop: "aborted" } }));
+  return untilAborted(listening(), signal, () => ({ ...reply, end: { type: "end", stop: "aborted" } }));
 }
 
 /** Throws if a line is not a fact, because the merge would lose information. */

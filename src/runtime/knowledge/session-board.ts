@@ -1,9 +1,9 @@
 /** The context board of a session: which board it uses, which access each agent has, and counting its use. */
 import { MEMORY_AGENT } from "../../agents/agent.ts";
 import type { Board } from "../../context/board/board.ts";
+import { boardKey } from "../../context/board/board-key.ts";
 import { EvidenceFold, type SessionEvidence } from "../../context/board/evidence.ts";
 import { openBoard } from "../../context/board/open.ts";
-import { boardKey } from "../../context/board/place.ts";
 import type { Redactor } from "../../lib/redact/redact.ts";
 import type { SessionEvent } from "../../protocol/event.ts";
 import { eventsOf } from "../../session/event-log.ts";
@@ -12,7 +12,7 @@ import type { TurnEnd } from "../../tasks/ports.ts";
 import { boardTools } from "../../tools/builtin.ts";
 import type { BoardPort } from "../../tools/memory/board-port.ts";
 import type { Tool } from "../../tools/tool.ts";
-import { type AgentPlace, agentSystem } from "../agents/agent-pool-setup.ts";
+import { type AgentWorkspace, agentSystem } from "../agents/agent-pool-setup.ts";
 import type { MainAgent } from "../setup/main-agent.ts";
 import { promptOf } from "../setup/session-prompt.ts";
 import type { SessionSetup } from "../setup/session-setup.ts";
@@ -29,8 +29,8 @@ export interface SessionBoard {
   readonly mainPort: BoardPort;
   /** Set if the session consolidates another one. */
   readonly consolidating?: { readonly system: string; readonly settle: NonNullable<SessionOptions["settle"]> };
-  /** Adds board access to the place of a subagent. */
-  equip(place: AgentPlace, agentName: string): Promise<AgentPlace>;
+  /** Adds board access to the workspace of a subagent. */
+  equip(workspace: AgentWorkspace, agentName: string): Promise<AgentWorkspace>;
   /** Read-only access. */
   readonly readingPort: BoardPort;
   close(): Promise<void>;
@@ -77,15 +77,15 @@ export async function sessionBoard(draft: SessionSetup, how: BoardSession): Prom
         settle: (outcome) => settleMainAgent(leader, outcome),
       },
     }),
-    async equip(place, agentName) {
-      if (agentName !== MEMORY_AGENT) return { ...place, ports: { ...place.ports, board: direct(agentName) } };
+    async equip(workspace, agentName) {
+      if (agentName !== MEMORY_AGENT) return { ...workspace, ports: { ...workspace.ports, board: direct(agentName) } };
       const { port, prompt, settle } = await begin(
         await evidenceIn(listener.session ? eventsOf(listener.session) : [], log.sessionId),
       );
       return {
-        ...place,
+        ...workspace,
         system: prompt,
-        ports: { ...place.ports, board: port },
+        ports: { ...workspace.ports, board: port },
         settle: async (end) => endOf(await settle(endWord(end)), end),
       };
     },

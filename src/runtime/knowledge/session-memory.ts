@@ -8,9 +8,9 @@ import { agentMemory, personApprovals } from "../../context/memory/agent-memory.
 import { messageOf } from "../../context/memory/failure.ts";
 import type { MemoryPorts, MemoryStore, Recall } from "../../context/memory/memory.ts";
 import { type MemorySettings, openMemory, parseMemorySettings } from "../../context/memory/open.ts";
-import { repositoryPlaces } from "../../context/memory/place.ts";
 import type { Optimise } from "../../context/memory/repository-file.ts";
 import type { ServicePrompts } from "../../context/memory/service.ts";
+import { repositorySpaces } from "../../context/memory/space.ts";
 import { workingDirectory } from "../../context/working-directory.ts";
 import { defined } from "../../lib/defined.ts";
 import type { Json } from "../../lib/json.ts";
@@ -57,7 +57,7 @@ export interface SessionMemory {
   /** Recalls facts, once per repository. Resolves within 3 s with any store. */
   ready(signal: AbortSignal): Promise<void>;
   /** Receives every event of the session. */
-  hear(event: SessionEvent): void;
+  onEvent(event: SessionEvent): void;
   /** Writes pending changes. */
   close(): Promise<void>;
 }
@@ -79,7 +79,7 @@ class LiveMemory implements SessionMemory {
   readonly #agent: ReturnType<typeof agentMemory>;
   /** Pending updates of use counts. */
   readonly #counting: Promise<void>[] = [];
-  #place: string;
+  #spaceKey: string;
   #store: MemoryStore;
   #recall: Recall | undefined;
   #tools: readonly Tool[] = [];
@@ -87,7 +87,7 @@ class LiveMemory implements SessionMemory {
   constructor(options: SessionMemoryOptions) {
     this.#options = options;
     this.#settings = settingsOf(options);
-    this.#place = this.#currentPlace();
+    this.#spaceKey = this.#currentSpaceKey();
     this.#store = this.#open();
     this.#agent = agentMemory({
       store: () => this.#store,
@@ -95,7 +95,7 @@ class LiveMemory implements SessionMemory {
       sessionId: options.sessionId,
       isApproved: this.#approvals.isApproved,
       definitions: () => this.#recall?.definitions,
-      missing: () => (this.#currentPlace() === this.#place ? undefined : MOVED),
+      missing: () => (this.#currentSpaceKey() === this.#spaceKey ? undefined : MOVED),
       onProposed: (id, fact) =>
         options.inform(`proposed to remember: ${fact} To accept it: troupe memory accept ${id}`),
     });
@@ -121,13 +121,13 @@ class LiveMemory implements SessionMemory {
   }
 
   async ready(signal: AbortSignal): Promise<void> {
-    const place = this.#currentPlace();
-    if (place === GONE) return;
-    if (place !== this.#place) await this.#move(place);
+    const spaceKey = this.#currentSpaceKey();
+    if (spaceKey === GONE) return;
+    if (spaceKey !== this.#spaceKey) await this.#move(spaceKey);
     if (this.#recall && !this.#store.isOutdated) return;
     const recall = await untilAborted<Recall | undefined>(this.#store.recall(), signal, () => undefined);
     // The repository changed meanwhile, so this recall is not for this session.
-    if (recall === undefined || place !== this.#place) return;
+    if (recall === undefined || spaceKey !== this.#spaceKey) return;
     this.#recall = recall;
     this.#tools = this.#makeTools();
     this.#options.onRecall({ store: this.#store.kind, count: recall.count });
@@ -136,8 +136,8 @@ class LiveMemory implements SessionMemory {
     this.#options.onChange();
   }
 
-  hear(event: SessionEvent): void {
-    this.#approvals.hear(event);
+  onEvent(event: SessionEvent): void {
+    this.#approvals.onEvent(event);
   }
 
   async close(): Promise<void> {
@@ -146,9 +146,9 @@ class LiveMemory implements SessionMemory {
   }
 
   /** Closes the former repository's store and opens the new one. */
-  async #move(place: string): Promise<void> {
+  async #move(spaceKey: string): Promise<void> {
     await this.#closeStore();
-    this.#place = place;
+    this.#spaceKey = spaceKey;
     this.#recall = undefined;
     this.#store = this.#open();
     this.#tools = this.#makeTools();
@@ -193,11 +193,11 @@ class LiveMemory implements SessionMemory {
   }
 
   /** Returns a key that stays the same while the folder belongs to the same repository. */
-  #currentPlace(): string {
+  #currentSpaceKey(): string {
     const { cwd, isTrusted } = this.#options;
     try {
-      const places = repositoryPlaces(cwd, { isTrusted }).map(({ key }) => key);
-      return JSON.stringify([workingDirectory(cwd).repository, ...places]);
+      const spaces = repositorySpaces(cwd, { isTrusted }).map(({ key }) => key);
+      return JSON.stringify([workingDirectory(cwd).repository, ...spaces]);
     } catch {
       return GONE;
     }

@@ -2,7 +2,7 @@
  * GitHub's own MCP server, for sessions with a GitHub identity that request it. It is read-only unless the program
  * wants more. A configured server of the same name replaces it.
  */
-import type { GithubToolsWish } from "../session-request.ts";
+import type { GithubToolsRequest } from "../session-request.ts";
 import type { SessionSetup } from "../setup/session-setup.ts";
 
 const GITHUB_SERVER = "github-mcp-server";
@@ -12,10 +12,10 @@ export async function githubServer({ request, identity, listener }: SessionSetup
   const { github: wish } = request.tools ?? {};
   if (!wish || !identity) return {};
   try {
-    const place = await identity.serverPlace();
-    if (!place) return {};
-    const headers = { ...place.headers, Authorization: `Bearer ${place.token}`, ...wishHeaders(wish) };
-    return { [GITHUB_SERVER]: { type: "http", url: `${place.baseUrl}${pathOf(wish)}`, headers } };
+    const endpoint = await identity.mcpEndpoint();
+    if (!endpoint) return {};
+    const headers = { ...endpoint.headers, Authorization: `Bearer ${endpoint.token}`, ...wishHeaders(wish) };
+    return { [GITHUB_SERVER]: { type: "http", url: `${endpoint.baseUrl}${pathOf(wish)}`, headers } };
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     listener.warn("mcp", `The tools of GitHub are not there: ${reason}`);
@@ -23,12 +23,12 @@ export async function githubServer({ request, identity, listener }: SessionSetup
   }
 }
 
-function pathOf({ enableAllTools, additionalToolsets = [], additionalTools = [] }: GithubToolsWish): string {
+function pathOf({ enableAllTools, additionalToolsets = [], additionalTools = [] }: GithubToolsRequest): string {
   const wantsMore = enableAllTools || additionalToolsets.length > 0 || additionalTools.length > 0;
   return wantsMore ? "/mcp" : "/mcp/readonly";
 }
 
-function wishHeaders(wish: GithubToolsWish): Record<string, string> {
+function wishHeaders(wish: GithubToolsRequest): Record<string, string> {
   const { enableAllTools, additionalToolsets = [], additionalTools = [], enableInsidersMode } = wish;
   const toolsets = enableAllTools
     ? "all"

@@ -31,8 +31,8 @@ export async function openMcpAdministration(options: {
     },
     async openFetch(config) {
       const { guardedFetch } = await import("../../tools/mcp/guarded-fetch.ts");
-      const { httpPlace } = await import("../../tools/mcp/http-place.ts");
-      return guardedFetch(httpPlace(config));
+      const { httpEndpoint } = await import("../../tools/mcp/http-endpoint.ts");
+      return guardedFetch(httpEndpoint(config));
     },
   });
   return { administration, close: () => shared.close() };

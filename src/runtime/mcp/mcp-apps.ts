@@ -40,7 +40,7 @@ export function mcpApps(
       const pins = await shared.pins((message) => listener.notice(message));
       if (pins.check(server.config, definition) === "changed") throw changed(call);
       const begun = stamp.monotonic();
-      const tell = (outcome: Outcome): void =>
+      const tell = (outcome: AppCallResult): void =>
         void listener.say("mcp_app.tool_call_complete", {
           ...{ serverName, toolName, arguments: { ...admitted.arguments } },
           ...outcome,
@@ -60,7 +60,7 @@ export function mcpApps(
   };
 }
 
-type Outcome = Pick<EventData<"mcp_app.tool_call_complete">, "success" | "result" | "error">;
+type AppCallResult = Pick<EventData<"mcp_app.tool_call_complete">, "success" | "result" | "error">;
 
 function serverOf(mcp: SessionMcp, name: string): McpServer {
   const server = mcp.servers.find(({ config }) => config.name === name);

@@ -11,7 +11,7 @@ import { TroupeError } from "../../protocol/errors.ts";
 import type { SessionModel } from "../../session/session-model.ts";
 import type { Models } from "./models.ts";
 
-interface ModelWish {
+interface ModelRequirements {
   readonly definition: AgentDefinition;
   /** The model of the parent. */
   readonly parent: string;
@@ -33,12 +33,12 @@ const MAX_COST_RATIO = 5;
 
 /** Throws a `TroupeError` if the agent may not start. A replaced model is reported as a warning. */
 export async function chooseModel(
-  wish: ModelWish,
+  requirements: ModelRequirements,
   parts: ModelParts,
 ): Promise<{ readonly model: string; readonly warnings: readonly string[] }> {
-  const { definition, parent, call } = wish;
-  const rows = call !== undefined || isWord(wish.settings) ? await usableRows(parts.models) : [];
-  const settings = isWord(wish.settings) ? byWord(wish.settings, parent, rows) : wish.settings;
+  const { definition, parent, call } = requirements;
+  const rows = call !== undefined || isWord(requirements.settings) ? await usableRows(parts.models) : [];
+  const settings = isWord(requirements.settings) ? byWord(requirements.settings, parent, rows) : requirements.settings;
   const answer = effectiveModel({
     definition,
     parent,

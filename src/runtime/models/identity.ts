@@ -1,12 +1,12 @@
 /** GitHub identities of sessions, for programs that request them. Without such a request GitHub is never contacted. */
 import type { Stamp } from "../../lib/stamp.ts";
-import type { Carrying, Github, GithubStatus, SignIn } from "../../model/github/github.ts";
+import type { Github, GithubStatus, SendContext, SignIn } from "../../model/github/github.ts";
 import type { Settings } from "../../model/settings/settings.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import { version } from "../version.ts";
 
 /** A program's request for GitHub identities and models, if the environment says how to reach them. */
-export interface GithubWish {
+export interface GithubRequest {
   /** The environment variable that holds the program's token. */
   readonly tokenVariable?: string | undefined;
   /** False: tokens in well-known environment variables are not used. */
@@ -17,9 +17,9 @@ export interface SessionIdentity {
   status(): Promise<GithubStatus>;
   endpoint(): ReturnType<Github["endpoint"]>;
   /** Address of GitHub's MCP server; undefined if the identity may not use it. */
-  serverPlace(): ReturnType<Github["serverPlace"]>;
+  mcpEndpoint(): ReturnType<Github["mcpEndpoint"]>;
   /** Returns the configured settings with GitHub's models for this identity added. */
-  settingsWith(known: Settings, carrying: Carrying): Promise<Settings>;
+  settingsWith(known: Settings, carrying: SendContext): Promise<Settings>;
 }
 
 export interface GithubService {
@@ -33,17 +33,17 @@ export interface GithubService {
 }
 
 export function githubService(what: {
-  wish: GithubWish | undefined;
+  request: GithubRequest | undefined;
   environment: Readonly<Record<string, string | undefined>>;
   stamp: Stamp;
   onToken(token: string): void;
 }): GithubService {
-  const { wish, environment, stamp, onToken } = what;
+  const { request, environment, stamp, onToken } = what;
   let opened: Promise<Github> | undefined;
   const open = async (): Promise<Github | undefined> => {
-    if (!wish) return undefined;
+    if (!request) return undefined;
     opened ??= import("../../model/github/github.ts").then(
-      ({ Github }) => new Github({ ...wish, environment, stamp, userAgent: `troupe/${version}` }),
+      ({ Github }) => new Github({ ...request, environment, stamp, userAgent: `troupe/${version}` }),
     );
     return opened;
   };
@@ -59,7 +59,7 @@ export function githubService(what: {
       return {
         status: () => github.status(signIn),
         endpoint: () => github.endpoint(signIn.token),
-        serverPlace: () => github.serverPlace(signIn.token),
+        mcpEndpoint: () => github.mcpEndpoint(signIn.token),
         settingsWith: (known, carrying) => github.settingsWith(known, signIn.token, carrying),
       };
     },

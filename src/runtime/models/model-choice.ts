@@ -52,6 +52,8 @@ export class ModelChoice implements ModelSelection {
   #own: OwnModels;
   #models: Models;
   #resolved = new Map<string, Promise<NamedModel>>();
+  /** The generation of the user's configuration that the resolved models come from. */
+  #generation: number;
   #chosen: SessionModel | undefined;
   #capabilities: ModelCapabilities | undefined;
   #current: SessionModel | undefined;
@@ -62,6 +64,7 @@ export class ModelChoice implements ModelSelection {
     this.#parts = parts;
     this.#own = parts.own;
     this.#models = parts.models.forSession(parts.own);
+    this.#generation = parts.models.generation();
     this.#capabilities = parts.capabilities;
   }
 
@@ -92,6 +95,7 @@ export class ModelChoice implements ModelSelection {
 
   /** Returns the same model for the same name until the providers change. */
   resolve(wanted?: string): Promise<NamedModel> {
+    this.#forgetOld();
     const key = wanted ?? "";
     const known = this.#resolved.get(key) ?? this.#models.resolve(wanted);
     this.#resolved.set(key, known);
@@ -104,11 +108,21 @@ export class ModelChoice implements ModelSelection {
 
   async ready(): Promise<void> {
     const chosen = this.#chosen;
-    if (!chosen?.absent) return;
-    const found = await this.resolve(chosen.absent.wanted).catch(() => undefined);
+    if (!chosen || !(this.#forgetOld() || chosen.absent)) return;
+    const wanted = chosen.absent ? chosen.absent.wanted : modelReference(chosen);
+    const found = await this.resolve(wanted).catch(() => undefined);
     if (!found || this.#chosen !== chosen) return;
     this.#chosen = found;
     this.#current = undefined;
+  }
+
+  /** Forgets models with keys that the user has replaced since. Returns whether there were any. */
+  #forgetOld(): boolean {
+    const now = this.#parts.models.generation();
+    const isOld = now !== this.#generation;
+    if (isOld) this.#resolved = new Map();
+    this.#generation = now;
+    return isOld;
   }
 
   list(): Promise<readonly ModelRow[]> {

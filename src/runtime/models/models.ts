@@ -3,6 +3,7 @@
  * agents, and holds their GitHub identity.
  */
 
+import { statSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { isAbsolute, join, resolve } from "node:path";
 import { defined } from "../../lib/defined.ts";
@@ -15,14 +16,15 @@ import type { ModelRow } from "../../model/list-models.ts";
 import { costOf } from "../../model/prices.ts";
 import { withRetry } from "../../model/retry.ts";
 import { readSettings, registryPath, type Settings, type TextFile } from "../../model/settings/settings.ts";
-import { type SharedPurse, withPurse } from "../../model/shared-purse.ts";
 import type { SharedLimits } from "../../model/shared-limits.ts";
+import { type SharedPurse, withPurse } from "../../model/shared-purse.ts";
+import type { ModelFetch } from "../../model/wire/endpoint.ts";
 import { RefusedParameters } from "../../model/wire/optional-parameters.ts";
-import type { ModelFetch } from "../../model/wire/place.ts";
 import type { OpenSocket } from "../../model/wire/transport/socket.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import type { SessionModel } from "../../session/session-model.ts";
 import type { SessionIdentity } from "./identity.ts";
+import type { ProviderKeys } from "./provider-keys.ts";
 
 export interface Models {
   /** Returns the named model, ready to use; without a name, the configured one. */
@@ -32,6 +34,13 @@ export interface Models {
   hasProvider(id: string): Promise<boolean>;
   /** Returns the models of one session, which may have its own providers, name and network. Makes no requests. */
   forSession(own: OwnModels): Models;
+  /** Increases each time the user's configuration is read again. Models resolved before may have an old key. */
+  generation(): number;
+}
+
+/** The models of the process, and the keys of its providers. */
+export interface ProcessModels extends Models {
+  keys(): Promise<ProviderKeys>;
 }
 
 export type NamedModel = SessionModel & { readonly label: string };
@@ -56,8 +65,9 @@ export interface OwnModels extends GivenProviders {
 
 const FAUX = "faux:";
 
-/** Reads the user's configuration on first use, and keeps one limiter per provider and model for all callers. */
-export function models(options: {
+const providersPath = (home: string): string => join(home, "providers.json");
+
+interface ModelsOptions {
   environment: Readonly<Record<string, string | undefined>>;
   home: string;
   stamp: Stamp;
@@ -66,7 +76,13 @@ export function models(options: {
   onKey?: (key: string, providerId: string) => void;
   /** Limits that other processes share. They apply to the configured keys, not to keys that a session brings. */
   sharedLimits?: SharedLimits | undefined;
-}): Models {
+}
+
+/**
+ * Reads the user's configuration on first use and when it has changed. Keeps one limiter per provider and model for all
+ * callers.
+ */
+export function models(options: ModelsOptions): ProcessModels {
   const { environment, home, stamp, userAgent, importModule, onKey, sharedLimits } = options;
   const dependencies = {
     stamp,
@@ -76,31 +92,52 @@ export function models(options: {
     ...defined({ userAgent, importModule, onKey }),
   };
   let settings: Promise<Settings> | undefined;
+  let version = versionOf(providersPath(home));
+  let generation = 0;
+  /** Notices changes of the user's file, which this or another process has made. */
+  const currentGeneration = (): number => {
+    const now = versionOf(providersPath(home));
+    if (now === version) return generation;
+    version = now;
+    settings = undefined;
+    return ++generation;
+  };
   const known = (): Promise<Settings> => {
+    currentGeneration();
     settings ??= loadSettings(environment, home);
     return settings;
   };
+  const keys = async (): Promise<ProviderKeys> => {
+    const { providerKeys } = await import("./provider-keys.ts");
+    return providerKeys({
+      file: providersPath(home),
+      settings: known,
+      settingsWith: (providersFile) => loadSettings(environment, home, providersFile),
+      dependencies,
+    });
+  };
   const ofProcess = guard(stamp, sharedLimits);
-  const modelsOf = (place: Place): Models => ({
+  const modelsOf = (source: ModelSource): Models => ({
     async resolve(wanted) {
-      if (wanted?.startsWith(FAUX)) return paid(await faux(wanted.slice(FAUX.length)), place.purse);
-      const settings = await settingsOrWhy(place);
+      if (wanted?.startsWith(FAUX)) return paid(await faux(wanted.slice(FAUX.length)), source.purse);
+      const settings = await settingsOrWhy(source);
       if (settings instanceof TroupeError) return absent(settings, wanted);
-      if (wanted === undefined && place.isNameless) return nameless();
-      return paid(place.guarded(await resolveModel(settings, wanted, place.dependencies)), place.purse);
+      if (wanted === undefined && source.isNameless) return nameless();
+      return paid(source.guarded(await resolveModel(settings, wanted, source.dependencies)), source.purse);
     },
     async list() {
       const { listModels } = await import("../../model/list-models.ts");
-      return listModels(await place.settings(), place.dependencies);
+      return listModels(await source.settings(), source.dependencies);
     },
-    hasProvider: async (id) => (await place.settings()).providers.some((provider) => provider.id === id),
-    forSession: (own) => modelsOf(ownPlace(own, place, stamp)),
+    hasProvider: async (id) => (await source.settings()).providers.some((provider) => provider.id === id),
+    forSession: (own) => modelsOf(ownSource(own, source, stamp)),
+    generation: currentGeneration,
   });
-  return modelsOf({ settings: known, dependencies, guarded: ofProcess });
+  return { ...modelsOf({ settings: known, dependencies, guarded: ofProcess }), keys };
 }
 
 /** A source of models, and how to reach them. */
-interface Place {
+interface ModelSource {
   settings(): Promise<Settings>;
   readonly dependencies: CatalogDependencies;
   /** There is a provider, but no model is named. */
@@ -112,35 +149,36 @@ interface Place {
 const paid = (model: NamedModel, purse: SharedPurse | undefined): NamedModel =>
   purse ? { ...model, provider: withPurse(model.provider, purse, model.costOf) } : model;
 
-function ownPlace(own: OwnModels, place: Place, stamp: Stamp): Place {
+function ownSource(own: OwnModels, source: ModelSource, stamp: Stamp): ModelSource {
   const { clientName, fetch, openSocket, model } = own;
   const { provider, providers, models: given, identity } = own;
   const brings = [provider, providers, given, identity].some((part) => part !== undefined);
   const introduction = clientName === undefined ? "" : headerText(clientName);
-  if (!brings && !fetch && introduction === "") return own.purse ? { ...place, purse: own.purse } : place;
+  if (!brings && !fetch && introduction === "") return own.purse ? { ...source, purse: own.purse } : source;
   let settings: Promise<Settings> | undefined;
   return {
     settings() {
-      settings ??= brings ? settingsOf(own, place, model) : place.settings();
+      if (!brings) return source.settings();
+      settings ??= settingsOf(own, source, model);
       settings.catch(() => {
         settings = undefined;
       });
       return settings;
     },
     dependencies: {
-      ...place.dependencies,
-      ...(introduction !== "" && { userAgent: `${introduction} ${place.dependencies.userAgent ?? ""}`.trim() }),
+      ...source.dependencies,
+      ...(introduction !== "" && { userAgent: `${introduction} ${source.dependencies.userAgent ?? ""}`.trim() }),
       ...defined({ fetch, openSocket }),
     },
     isNameless: own.provider !== undefined && model === undefined && own.provider.modelId === undefined,
     // Rate limits and failures are tracked per session, because it has its own keys or network.
-    guarded: brings || fetch ? guard(stamp) : place.guarded,
+    guarded: brings || fetch ? guard(stamp) : source.guarded,
     purse: own.purse,
   };
 }
 
-async function settingsOf(own: OwnModels, place: Place, model: string | undefined): Promise<Settings> {
-  const configured = await place.settings();
+async function settingsOf(own: OwnModels, source: ModelSource, model: string | undefined): Promise<Settings> {
+  const configured = await source.settings();
   // With one provider for everything, GitHub's models are not needed.
   const carrying = { fetch: own.fetch, sockets: own.githubSockets };
   const known = own.provider ? configured : ((await own.identity?.settingsWith(configured, carrying)) ?? configured);
@@ -173,9 +211,9 @@ function guard(stamp: Stamp, sharedLimits?: SharedLimits): (model: ResolvedModel
 }
 
 /** Returns temporary provider errors, so that the session can open. The next message tries again. */
-async function settingsOrWhy(place: Place): Promise<Settings | TroupeError> {
+async function settingsOrWhy(source: ModelSource): Promise<Settings | TroupeError> {
   try {
-    return await place.settings();
+    return await source.settings();
   } catch (cause) {
     if (cause instanceof TroupeError && cause.kind === "provider") return cause;
     throw cause;
@@ -205,11 +243,18 @@ async function faux(script: string): Promise<NamedModel> {
 async function loadSettings(
   environment: Readonly<Record<string, string | undefined>>,
   home: string,
+  changed?: TextFile,
 ): Promise<Settings> {
-  const providersFile = await readIfThere(join(home, "providers.json"));
+  const providersFile = changed ?? (await readIfThere(providersPath(home)));
   const registry = registryPath(environment);
   const registryFile = registry === undefined ? undefined : await readRequired(registry, "COPILOT_PROVIDERS_CONFIG");
   return readSettings({ environment, ...defined({ providersFile, registryFile }) });
+}
+
+/** Returns a text that differs after every change of the file. */
+function versionOf(path: string): string {
+  const found = statSync(path, { throwIfNoEntry: false });
+  return found === undefined ? "" : `${found.ino} ${found.size} ${found.mtimeMs}`;
 }
 
 async function readIfThere(path: string): Promise<TextFile | undefined> {

@@ -104,9 +104,9 @@ async function requireAllowed(guarded: GuardedCall, given: Arguments): Promise<v
   const question = { access, toolName, cwd: session.workspace.cwd };
   const ruled = decide(policy, question);
   const asked: Decision = { decision: "allow", by: "default", reason: "whoever uses the app asked for it" };
-  const opinion = hookOpinion(session.permissions.hooks);
-  const opinions = { emit: session.history.emit, broker: session.requests, signal, ...defined({ opinion }) };
-  const verdict = await judgeUnasked(opinions, {
+  const hookDecision = hookOpinion(session.permissions.hooks);
+  const ports = { emit: session.history.emit, broker: session.requests, signal, ...defined({ hookDecision }) };
+  const verdict = await judgeUnasked(ports, {
     question,
     decision: ruled.decision === "deny" ? ruled : asked,
     // The wire's request as the broker's type: both come from the same table.

@@ -6,7 +6,7 @@
 import { existsSync } from "node:fs";
 import { DeniedFileFinder, type DeniedFiles, readDenials } from "../../permissions/denied-files.ts";
 import { isStoredByGit } from "../../permissions/git-stored.ts";
-import { linkedPlaces } from "../../permissions/linked-places.ts";
+import { linkedPaths } from "../../permissions/linked-paths.ts";
 import { isBelow } from "../../permissions/path-scope.ts";
 import type { ConfinedCall, Containment, Policy } from "../../permissions/policy.ts";
 import type { Rule } from "../../permissions/rules.ts";
@@ -102,8 +102,8 @@ export class ShellContainment implements Containment {
 
   stored({ target }: Rule): boolean {
     if (target.kind !== "read" || target.path === undefined) return false;
-    const { gitFolders } = linkedPlaces(this.#repositories);
-    return isStoredByGit(target.path, [...new Set([...this.#options.policy.places.gitFolders, ...gitFolders])]);
+    const { gitFolders } = linkedPaths(this.#repositories);
+    return isStoredByGit(target.path, [...new Set([...this.#options.policy.protectedPaths.gitFolders, ...gitFolders])]);
   }
 
   /** Returns the sandbox, in which denied files are hidden. */
@@ -147,7 +147,7 @@ export class ShellContainment implements Containment {
    */
   async #hidable(): Promise<DeniedFiles> {
     const found = await this.files();
-    const { stateRoot } = this.#options.policy.places;
+    const { stateRoot } = this.#options.policy.protectedPaths;
     return { ...found, complete: found.complete && !found.paths.some((path) => isBelow(path, [stateRoot])) };
   }
 

@@ -25,11 +25,11 @@ export function outputKeeper(setup: SessionSetup, roots: readonly string[]): Run
   return async (name, content) => {
     const path = join(real, `${crypto.randomUUID().slice(0, 8)}-${name}`);
     try {
-      const place = await openForWriting(path, { cwd: context.cwd, roots, disk });
+      const target = await openForWriting(path, { cwd: context.cwd, roots, disk });
       try {
-        await place.write(Buffer.from(content), { mode: PRIVATE_FILE });
+        await target.write(Buffer.from(content), { mode: PRIVATE_FILE });
       } finally {
-        await place.close();
+        await target.close();
       }
       return path;
     } catch (error) {

@@ -4,7 +4,7 @@ import { listTrusted, realFolder, recordTrust } from "../../catalog/trust.ts";
 import { Approval } from "../../permissions/approvals.ts";
 import { type Grants, openGrants } from "../../permissions/grants.ts";
 import { locationKey } from "../../permissions/location.ts";
-import { originOf, parseUrlPattern, urlMatches } from "../../permissions/urls.ts";
+import { parseUrlPattern, urlMatches, urlOrigin } from "../../permissions/urls.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import type { SessionSetup } from "../setup/session-setup.ts";
 import type { LiveRules, WireRule } from "./live-rules.ts";
@@ -72,7 +72,7 @@ export function permissionService(
 
 /** Returns the narrowest pattern that covers the address: a host alone implies its protocol and port. */
 function patternFor(url: string, domain: string | undefined): string {
-  const origin = originOf(url);
+  const origin = urlOrigin(url);
   if (origin === undefined) throw new TroupeError("usage", `${url} is no address.`);
   if (domain === undefined) return origin;
   const { protocol, port } = new URL(url);

@@ -4,7 +4,7 @@
  */
 import type { SettingsRule } from "../../catalog/settings/settings.ts";
 import { readDenials } from "../../permissions/denied-files.ts";
-import { linkedPlaces } from "../../permissions/linked-places.ts";
+import { linkedPaths } from "../../permissions/linked-paths.ts";
 import { pathRuleMatches } from "../../permissions/path-scope.ts";
 import type { Policy } from "../../permissions/policy.ts";
 import { exists, isUnsettled, realPathOf } from "../../permissions/resolve-path.ts";
@@ -53,7 +53,7 @@ export interface WrittenRules {
   notice(message: string): void;
 }
 
-interface PolicyPlace {
+interface PolicyFolders {
   readonly roots: readonly string[];
   readonly stateRoot: string;
   readonly writable: readonly string[];
@@ -63,8 +63,8 @@ interface PolicyPlace {
 }
 
 /** Returns the policy. Throws a usage error that names the flag of an invalid rule. */
-export function policyOf(request: PermissionRequest, place: PolicyPlace, written?: WrittenRules): Policy {
-  const names: RuleNames = { ...builtinNames, servers: place.servers ?? [] };
+export function policyOf(request: PermissionRequest, folders: PolicyFolders, written?: WrittenRules): Policy {
+  const names: RuleNames = { ...builtinNames, servers: folders.servers ?? [] };
   const { allowTools = [], denyTools = [], allowUrls = [], denyUrls = [] } = request;
   const tools = (effect: "allow" | "deny", list: readonly string[]): Rule[] =>
     list.flatMap((text) => parseRules(text, { effect, source: { name: `--${effect}-tool` } }, names));
@@ -88,11 +88,11 @@ export function policyOf(request: PermissionRequest, place: PolicyPlace, written
       allReads: false,
       askReads: request.askReads ?? false,
     },
-    roots: place.roots,
-    places: {
-      stateRoot: realPathOf(place.stateRoot, "/"),
-      writable: [...new Set(place.writable.flatMap((path) => [path, realPathOf(path, "/")]))],
-      ...linkedPlaces(place.workspace ?? place.roots),
+    roots: folders.roots,
+    protectedPaths: {
+      stateRoot: realPathOf(folders.stateRoot, "/"),
+      writable: [...new Set(folders.writable.flatMap((path) => [path, realPathOf(path, "/")]))],
+      ...linkedPaths(folders.workspace ?? folders.roots),
     },
     resolvePath: realPathOf,
     isUnsettled,
@@ -120,8 +120,8 @@ export function mayReadBy(
   });
   const denials = readDenials({ rules });
   if (denials.length === 0) return undefined;
-  const places = { stateRoot: "/", writable: [], gitFolders: [], linkTargets: [] };
-  const scope = { roots: [], places, resolvePath: realPathOf, isUnsettled, exists };
+  const protectedPaths = { stateRoot: "/", writable: [], gitFolders: [], linkTargets: [] };
+  const scope = { roots: [], protectedPaths, resolvePath: realPathOf, isUnsettled, exists };
   return (path) =>
     !denials.some(({ target }) => {
       const rule = target.kind === "read" ? target.path : undefined;

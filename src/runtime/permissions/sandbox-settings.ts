@@ -17,7 +17,7 @@ export interface SandboxSettings extends Pick<SandboxOptions, "denied" | "writab
   readonly localNetwork?: boolean;
 }
 
-export interface SandboxWishes {
+export interface RequestedSandbox {
   readonly sandbox: SandboxSettings;
   readonly limits: Partial<CommandLimits>;
 }
@@ -25,10 +25,10 @@ export interface SandboxWishes {
 const LIMITS = ["processes", "fileBytes", "openFiles", "addressSpaceBytes"] as const satisfies (keyof CommandLimits)[];
 
 /** Throws a configuration error for settings that cannot be enforced. `root` is the base of relative denied paths. */
-export function sandboxWishes(
+export function requestedSandbox(
   settings: Settings["sandbox"] = {},
   place: { readonly root: string; readonly stateRoot: string },
-): SandboxWishes {
+): RequestedSandbox {
   const { mode, network = {}, writablePaths = [], deniedPaths = [], allowEnvironmentFiles, limits = {} } = settings;
   const { allowedHosts = [], allowLocalNetwork } = network;
   hostRules(allowedHosts);

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { sha256 } from "../../checkpoints/checkpoint-tree.ts";
 import { Checkpoints, type KeptChange } from "../../checkpoints/checkpoints.ts";
 import { KeptTexts } from "../../checkpoints/kept-texts.ts";
+import { isObject } from "../../lib/json.ts";
 import type { Disk } from "../../lib/node/disk.ts";
 import type { Stamp } from "../../lib/stamp.ts";
 import { clip } from "../../lib/text.ts";
@@ -32,6 +33,10 @@ interface BlameOrigin {
   readonly time: string;
   readonly toolCallId: string;
   readonly tool: string | undefined;
+  /** The command, if the call ran one. */
+  readonly command: string | undefined;
+  /** Why the origin is only probable. Undefined when the recorded contents show it. */
+  readonly doubt: string | undefined;
   /** Empty for the main agent. */
   readonly agentId: string;
   readonly agent: string;
@@ -58,7 +63,7 @@ export async function blameLine(path: string, line: number, parts: BlameParts): 
   if (text === undefined || line < 1) throw new TroupeError("usage", `${path} has no line ${line}.`);
   const changes = await changesOf(path, parts);
   const found = await findChange(changes, content, line, parts.store);
-  const origin = found && (await originOf(found, parts));
+  const origin = found && (await changeOrigin(found, parts));
   return { path, line, text, origin };
 }
 
@@ -77,7 +82,8 @@ async function changesOf(path: string, { home, store, disk, stamp }: BlameParts)
     if (!list.includes(JSON.stringify(path)) && !list.includes('"kind":"tree"')) continue;
     const checkpoints = new Checkpoints({ directory, disk, stamp, seal: undoSeal({ home, disk }) });
     const texts = new KeptTexts(checkpoints);
-    const own = (await checkpoints.changes()).filter((change) => change.path === path);
+    const both = [...(await checkpoints.changes()), ...(await checkpoints.creations())];
+    const own = both.filter((change) => change.path === path);
     for (const change of own) all.push({ sessionId, change, texts });
   }
   return all.sort((one, other) => one.change.time.localeCompare(other.change.time));
@@ -89,7 +95,7 @@ async function findChange(
   content: string,
   line: number,
   store: Store,
-): Promise<SessionChange | undefined> {
+): Promise<Found | undefined> {
   const { diffLines } = await import("diff");
   /** The line's number in the older text; undefined if it is not in there. */
   const before = (older: string, newer: string, at: number): number | undefined => {
@@ -113,7 +119,7 @@ async function findChange(
     const { change, texts } = one;
     const older = await texts.of(change.before, change.path);
     if (older === undefined) return undefined;
-    const after = await textAfter(one, older, store);
+    const after = await textAfter(one, { older, newer, changes, store });
     if (after !== undefined && after !== newer) {
       // Someone else changed the file in between.
       at = before(after, newer, at);
@@ -121,33 +127,54 @@ async function findChange(
       newer = after;
     }
     const former: number | undefined = before(older, newer, at);
-    if (former === undefined) return one;
+    if (former === undefined) return { ...one, doubt: after === undefined ? doubtOf(change) : undefined };
     at = former;
     newer = older;
   }
   return undefined;
 }
 
+/** A change that wrote the line. */
+interface Found extends SessionChange {
+  readonly doubt: string | undefined;
+}
+
+function doubtOf({ after }: KeptChange): string {
+  return after === undefined
+    ? "other programs may have changed the file while the command ran"
+    : "the file was changed again later, and its content in between is not recorded";
+}
+
+interface Around {
+  readonly older: string;
+  /** The text that followed, as far as is known. */
+  readonly newer: string;
+  readonly changes: readonly SessionChange[];
+  readonly store: Store;
+}
+
 /**
  * Returns the text that the change left, or undefined if it is not known. The text after a session's last change of a file
  * is stored nowhere: if someone changed the file since, the diff in the call's result gives it, and the hash confirms it.
  */
-async function textAfter(
-  { sessionId, change, texts }: SessionChange,
-  older: string,
-  store: Store,
-): Promise<string | undefined> {
+async function textAfter({ sessionId, change, texts }: SessionChange, around: Around): Promise<string | undefined> {
   const { after, path, toolCallId } = change;
   if (!after) return undefined;
-  const kept = await texts.of(after, path);
-  if (kept !== undefined || after.kind !== "file") return kept;
+  const { older, newer, changes, store } = around;
+  const isIt = (text: string): boolean => after.kind === "file" && sha256(Buffer.from(text)) === after.hash;
+  if (isIt(newer)) return newer;
+  // Another session may have stored it before its own change.
+  for (const one of new Set([texts, ...changes.map((other) => other.texts)])) {
+    const kept = await one.of(after, path);
+    if (kept !== undefined || after.kind !== "file") return kept;
+  }
   const { applyPatch, parsePatch } = await import("diff");
   for await (const event of store.events(sessionId)) {
     if (event.type !== "tool.execution_complete" || event.data.toolCallId !== toolCallId) continue;
     try {
       for (const patch of parsePatch(event.data.result?.detailedContent ?? "")) {
         const text = applyPatch(older, patch);
-        if (text !== false && sha256(Buffer.from(text)) === after.hash) return text;
+        if (text !== false && isIt(text)) return text;
       }
     } catch {
       // The result has no diff, or only a part of it.
@@ -156,10 +183,10 @@ async function textAfter(
   return undefined;
 }
 
-async function originOf({ sessionId, change }: SessionChange, { store }: BlameParts): Promise<BlameOrigin> {
+async function changeOrigin({ sessionId, change, doubt }: Found, { store }: BlameParts): Promise<BlameOrigin> {
   const { toolCallId, time, turn } = change;
   const facts: { -readonly [K in keyof BlameOrigin]: BlameOrigin[K] } = {
-    ...{ sessionId, time, toolCallId, tool: undefined, agentId: "", agent: "main agent" },
+    ...{ sessionId, time, toolCallId, tool: undefined, command: undefined, doubt, agentId: "", agent: "main agent" },
     ...{ prompt: undefined, approval: undefined, facts: undefined, intent: undefined },
   };
   const agents = new Map<string, EventOf<"troupe.task_created">["data"]>();
@@ -215,6 +242,7 @@ function addOrigin(
     case "tool.execution_start":
       if (event.data.toolCallId !== toolCallId) return;
       facts.tool = event.data.toolName;
+      facts.command = commandOf(event.data.arguments);
       facts.agentId = event.agentId ?? "";
       return;
     case "troupe.permission":
@@ -232,4 +260,8 @@ function addOrigin(
       return;
     default:
   }
+}
+
+function commandOf(given: unknown): string | undefined {
+  return isObject(given) && typeof given.command === "string" ? clip(given.command, MAX_TEXT) : undefined;
 }

@@ -7,7 +7,7 @@ import { EventLog } from "../../session/event-log.ts";
 import { type ForkFacts, forkedEvents, forkedFiles, forkFacts } from "../../session/rewind/fork.ts";
 import type { Session } from "../../session/session.ts";
 import type { SessionSummary, Store } from "../../store/store.ts";
-import { summarise } from "../../store/summary.ts";
+import { summaryOfEvents } from "../../store/summary.ts";
 import { requireFreeName } from "./select-session.ts";
 
 export interface ForkRequest {
@@ -38,7 +38,7 @@ export async function forkSession(
   const facts = await forkFacts((what) => store.scan(sessionId, what), toEventId);
   const forkId = stamp.id("session");
   const now = new Date(stamp.now()).toISOString();
-  const source = summarise(await wholeHeads(request, store, facts), sessionId, now);
+  const source = summaryOfEvents(await wholeHeads(request, store, facts), sessionId, now);
   const name = request.name ?? (await forkName(store, source));
   const own = facts.heads.filter(({ type }) => type !== "troupe.session_named");
   const wish = { sessionId: forkId, name, now, newId: () => stamp.id("event") };
@@ -47,7 +47,7 @@ export async function forkSession(
     sessionId: forkId,
     events: forkedEvents({ ...wish, message }, facts),
     summary: {
-      ...summarise(own, forkId, now),
+      ...summaryOfEvents(own, forkId, now),
       createdAt: now,
       turns: facts.turns,
       ...defined({ name }),

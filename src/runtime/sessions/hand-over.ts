@@ -2,9 +2,10 @@
  * Hands a session over between processes. One process at a time writes a session. A process that holds an idle session
  * for its clients releases it when another process requests it.
  */
-import { existsSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { type Disk, replaceFile } from "../../lib/node/disk.ts";
+import { type FolderWatch, watchFolder } from "../../lib/node/watch-folder.ts";
 import type { Stamp } from "../../lib/stamp.ts";
 import type { SessionLog, Store } from "../../store/store.ts";
 
@@ -13,8 +14,10 @@ const REFUSED = "no";
 const LOOK_MS = 50;
 
 export interface HandOver {
-  /** Returns whether another process requests this session. Cheap. */
+  /** Returns whether another process requests this session and was not refused yet. Cheap. */
   isAskedFor(log: Pick<SessionLog, "directory">): boolean;
+  /** Calls back when a request may have changed. Returns undefined where the folder cannot be watched: look again. */
+  watch(log: Pick<SessionLog, "directory">, onChange: () => void, onLost: () => void): FolderWatch | undefined;
   /** Refuses the request because the session is working. */
   refuse(log: Pick<SessionLog, "directory">): Promise<void>;
   /** Clears the request after the session was released. */
@@ -23,14 +26,22 @@ export interface HandOver {
 
 export function handOver(disk: Disk): HandOver {
   return {
-    isAskedFor: ({ directory }) => existsSync(join(directory, NAME)),
+    isAskedFor: ({ directory }) => (requestIn(join(directory, NAME)) ?? REFUSED) !== REFUSED,
+    watch: ({ directory }, onChange, onLost) =>
+      watchFolder(
+        directory,
+        (name) => {
+          if (name === NAME) onChange();
+        },
+        onLost,
+      ),
     refuse: ({ directory }) => replaceFile(disk, join(directory, NAME), REFUSED).catch(() => undefined),
     answered: ({ directory }) => disk.unlink(join(directory, NAME)).catch(() => undefined),
   };
 }
 
 /** Opens the log for writing. If another process holds it, requests it and waits for at most `patienceMs`. */
-export async function openInTurn(
+export async function openWhenReleased(
   sessionId: string,
   patienceMs: number,
   parts: { store: Store; disk: Disk; stamp: Stamp },
@@ -41,7 +52,10 @@ export async function openInTurn(
   const path = join(log.directory, NAME);
   await replaceFile(disk, path, "");
   try {
-    for (const end = stamp.monotonic() + patienceMs; log.heldBy && stamp.monotonic() < end && !isRefused(path); ) {
+    for (
+      const end = stamp.monotonic() + patienceMs;
+      log.heldBy && stamp.monotonic() < end && requestIn(path) !== REFUSED;
+    ) {
       await log.close();
       await stamp.sleep(LOOK_MS);
       log = await store.open(sessionId);
@@ -52,10 +66,11 @@ export async function openInTurn(
   }
 }
 
-function isRefused(path: string): boolean {
+/** Returns `undefined` when there is no request, for example because the holder released the session and removed it. */
+function requestIn(path: string): string | undefined {
   try {
-    return readFileSync(path, "utf8") === REFUSED;
+    return readFileSync(path, "utf8");
   } catch {
-    return false; // the holder released the session and removed the request
+    return undefined;
   }
 }

@@ -8,7 +8,7 @@ import { finishRewinds } from "../../session/rewind/rewind-files.ts";
 import { Rewinds } from "../../session/rewind/rewinds.ts";
 import { viewOf } from "../../store/log/rewound.ts";
 import type { SessionLog, Store } from "../../store/store.ts";
-import { summarise } from "../../store/summary.ts";
+import { summaryOfEvents } from "../../store/summary.ts";
 import { undoSeal } from "../undo-seal.ts";
 
 /**
@@ -45,7 +45,7 @@ export async function keptRewinds(
 
 async function summaryOf(log: SessionLog, { events }: EventLog) {
   const { costUsd } = new Budget(await log.everything()).session;
-  return { ...summarise(events, log.sessionId, events.at(-1)?.timestamp ?? ""), costUsd };
+  return { ...summaryOfEvents(events, log.sessionId, events.at(-1)?.timestamp ?? ""), costUsd };
 }
 
 function inUse(sessionId: string, pid: number): TroupeError {

@@ -57,7 +57,7 @@ export async function lastSession(store: Store, here: WorkingDirectory): Promise
 }
 
 /** Returns true if the session belongs to the folder's repository, or worked in the folder itself. */
-export function isOfPlace(summary: SessionSummary, here: WorkingDirectory): boolean {
+export function isInDirectory(summary: SessionSummary, here: WorkingDirectory): boolean {
   if (here.repository !== undefined && summary.repository === here.repository) return true;
   return summary.cwd === here.cwd || (here.gitRoot !== undefined && summary.gitRoot === here.gitRoot);
 }

@@ -1,6 +1,6 @@
 /** Built-in skills: they explain a tool on demand instead of in every prompt. */
 
-import type { SkillShelf } from "../../context/skills/load-skill.ts";
+import type { SkillPort } from "../../context/skills/load-skill.ts";
 import { commandName } from "../../context/skills/skill.ts";
 import { wrapped } from "../../lib/quoting.ts";
 import subagentsSkill from "../../tools/subagents/skill.md";
@@ -21,10 +21,10 @@ const coreSkills: readonly CoreSkill[] = [{ ...frontMatter(subagentsSkill), tool
  * replace them.
  */
 export function withCoreSkills(
-  shelf: SkillShelf,
+  shelf: SkillPort,
   tools: readonly Pick<Tool, "name">[],
   chosen?: readonly string[],
-): SkillShelf {
+): SkillPort {
   const ours = (): readonly CoreSkill[] => {
     const taken = new Set(shelf.list().map((skill) => commandName(skill)));
     return coreSkills.filter(

@@ -11,7 +11,7 @@ import { compactionOptions } from "../../session/compaction/compaction-options.t
 import { workSnapshot } from "../../session/compaction/work-snapshot.ts";
 import type { ScheduleRegistry } from "../../session/modes/schedules.ts";
 import type { Session, SessionOptions } from "../../session/session.ts";
-import { inTurn } from "../../session/turn/in-turn.ts";
+import { runAll } from "../../session/turn/run-all.ts";
 import type { SessionLog } from "../../store/store.ts";
 import { lateFactories } from "../agents/late-factories.ts";
 import { LiveAgents } from "../agents/live-agents.ts";
@@ -29,7 +29,7 @@ import { promptAndToolsWhenReady } from "./prompt-and-tools.ts";
 import { sessionAgents } from "./session-agents.ts";
 import { contextWatch } from "./session-context.ts";
 import { sessionExtensions } from "./session-extensions.ts";
-import { sessionHooks } from "./session-hooks.ts";
+import { loadSessionHooks } from "./session-hooks.ts";
 import { choiceOf, sessionPrompt, sessionTools } from "./session-prompt.ts";
 import { type SessionRules, sessionRules } from "./session-rules.ts";
 import { sessionSchedules } from "./session-schedules.ts";
@@ -38,7 +38,7 @@ import { sessionServices } from "./session-services.ts";
 import { beginSetup, type PrepareParts, type SessionSetup } from "./session-setup.ts";
 import { sessionSkills } from "./session-skills.ts";
 import { SessionTracker } from "./session-tracker.ts";
-import { sessionPlaces, type ToolBackends, toolBackends } from "./tool-backends.ts";
+import { sessionWorkspaces, type ToolBackends, toolBackends } from "./tool-backends.ts";
 
 /** The options of a session that is not created yet. */
 export interface Prepared {
@@ -98,12 +98,12 @@ async function buildParts(setup: SessionSetup) {
   const choice = choiceOf(setup, mainAgent, board);
   const skills = sessionSkills(setup, workspace);
   const promptAndTools = await sessionPrompt(setup, { mainAgent, rules, tools, choice, mcp, memory, board, skills });
-  const hooks = await sessionHooks(setup, { workspace, wishes: backends.wishes });
-  const places = sessionPlaces(setup, { backends, rules, mcp, board, search });
+  const hooks = await loadSessionHooks(setup, { workspace, requested: backends.requested });
+  const workspaces = sessionWorkspaces(setup, { backends, rules, mcp, board, search });
   const agentPool =
-    agents && sessionAgents(setup, { agents, mainAgent, promptAndTools, choice, places, servers, board, memory });
+    agents && sessionAgents(setup, { agents, mainAgent, promptAndTools, choice, workspaces, servers, board, memory });
   const agentChoice = mainAgentChoice(setup, { workspace, promptAndTools, agents, servers });
-  const extensions = sessionExtensions(setup, { workspace, wishes: backends.wishes });
+  const extensions = sessionExtensions(setup, { workspace, requested: backends.requested });
   const factories = lateFactories(setup, workspace);
   const context = contextWatch(setup);
   const carrier = await fileCarrier(log, setup.disk);
@@ -121,7 +121,7 @@ async function buildParts(setup: SessionSetup) {
       skills,
       promptAndTools,
       hooks,
-      places,
+      workspaces,
       agentPool,
     },
     ...{ agentChoice, extensions, factories, context, carrier },
@@ -156,7 +156,7 @@ function optionsOf(setup: SessionSetup, built: BuiltParts, late: LateParts): Ses
       memory,
       joining: extensions && request.client?.program?.ready,
     }),
-    ports: built.places.mainPorts,
+    ports: built.workspaces.mainPorts,
     searchModel: search.model,
     commandRules: async (kept) => (await import("../submit.ts")).rulesFrom(await listener.opened, kept),
     ...defined({ hooks: built.hooks, agentPool: built.agentPool, settle: board?.consolidating?.settle }),
@@ -187,7 +187,7 @@ function callbacks({ tracing }: SessionSetup, built: BuiltParts, late: LateParts
       agents?.watch();
       context.look();
     },
-    onEnd: () => inTurn([() => factories?.close(), () => memory?.close()]),
+    onEnd: () => runAll([() => factories?.close(), () => memory?.close()]),
     onClose: () => end({ ...built, ...late }).finally(() => tracing?.ended()),
   };
 }
@@ -202,8 +202,8 @@ function connect(
   mainAgent.selection.announce(session);
   listener.listen(session);
   tracing?.started(session);
-  if (memory) session.subscribe((event) => memory.hear(event));
-  session.subscribe((event) => search.hear(event));
+  if (memory) session.subscribe((event) => memory.onEvent(event));
+  session.subscribe((event) => search.onEvent(event));
   session.subscribe(skillRules({ skills, rules: rules.live, notice: listener.notice }));
   late.schedules = sessionSchedules(session);
   // Sessions stored by clients are not in the local index.
@@ -292,7 +292,7 @@ async function end(
 ) {
   const { schedules, tracker, backends, agentChoice, agents, mcp, board, carrier } = what;
   schedules?.dispose();
-  await inTurn([
+  await runAll([
     () => backends.shells.closeAll(),
     () => agents?.close(),
     () => agentChoice.close(),

@@ -1,7 +1,7 @@
 import type { AgentDefinition } from "../../agents/agent.ts";
 import type { Instructions } from "../../context/instructions.ts";
 import { assemblePrompt, type SectionTransform } from "../../context/sections.ts";
-import { skillShelf } from "../../context/skills/load-skill.ts";
+import { skillPort } from "../../context/skills/load-skill.ts";
 import { skillsLoaded } from "../../context/skills/skills.ts";
 import type { SystemMessageConfig } from "../../context/system-message.ts";
 import { type PromptRequest, promptParts, systemPrompt } from "../../context/system-prompt.ts";
@@ -64,7 +64,7 @@ export class LivePromptAndTools implements PromptAndTools {
     this.#brought = { skills: parts.mainAgentSkills ?? "", tools: [] };
     const { skills } = parts;
     const shelf = withCoreSkills(
-      skillShelf(() => skills.all),
+      skillPort(() => skills.all),
       chooseTools(parts.tools, parts.choice),
       parts.builtinSkills,
     );

@@ -2,8 +2,8 @@ import type { AgentPoolOptions } from "../../session/agents/agent-pool-options.t
 import { isSidekickId } from "../../session/agents/sidekick-id.ts";
 import type { SessionLog } from "../../store/store.ts";
 import type { SessionKnowledge } from "../../tools/subagents/session-knowledge.ts";
-import type { AgentPlaces } from "../agents/agent-place.ts";
 import { agentPoolOptions } from "../agents/agent-pool-setup.ts";
+import type { AgentWorkspaces } from "../agents/agent-workspace.ts";
 import type { LiveAgents } from "../agents/live-agents.ts";
 import { sidekickConditions } from "../agents/sidekick-conditions.ts";
 import type { SessionBoard } from "../knowledge/session-board.ts";
@@ -25,14 +25,14 @@ export function sessionAgents(
     mainAgent: MainAgent;
     promptAndTools: LivePromptAndTools;
     choice: ToolChoice;
-    places: AgentPlaces;
+    workspaces: AgentWorkspaces;
     servers: SessionServers;
     board: SessionBoard | undefined;
     memory: SessionMemory | undefined;
   },
 ): AgentPoolOptions {
   const { environment, models, request, context, log, listener, identity } = setup;
-  const { agents, promptAndTools, choice, places, servers, board, memory } = how;
+  const { agents, promptAndTools, choice, workspaces, servers, board, memory } = how;
   const { workspace } = how.mainAgent;
   const knowledge: SessionKnowledge = { memory: () => memory?.section ?? "", plan: () => readPlan(setup.files) };
   return agentPoolOptions({
@@ -51,15 +51,16 @@ export function sessionAgents(
       request.model?.name !== undefined && {
         modelOverride: ({ id }) => (hasTask(log, id) ? models.current : undefined),
       }),
-    async placeFor(task) {
-      const found = await places.placeFor(task);
-      const place = { ...found, ports: { ...found.ports, knowledge } };
+    async workspaceFor(task) {
+      const found = await workspaces.workspaceFor(task);
+      const agentWorkspace = { ...found, ports: { ...found.ports, knowledge } };
       // Sidekicks only read the board.
-      if (board && isSidekickId(task.id)) return { ...place, ports: { ...place.ports, board: board.readingPort } };
-      return board?.equip(place, task.spec.agentName) ?? place;
+      if (board && isSidekickId(task.id))
+        return { ...agentWorkspace, ports: { ...agentWorkspace.ports, board: board.readingPort } };
+      return board?.equip(agentWorkspace, task.spec.agentName) ?? agentWorkspace;
     },
     serversFor: agentServers({ workspace, open: servers.open, warn: (message) => listener.warn("mcp", message) }),
-    worktrees: context.gitRoot === undefined ? undefined : places.worktrees,
+    worktrees: context.gitRoot === undefined ? undefined : workspaces.worktrees,
     conditions: sidekickConditions({ board, memory, cwd: context.cwd, gitRoot: context.gitRoot }),
     accountPlan: identity && (async () => (await identity.status()).plan),
     warn: (message) => listener.warn("agent", message),

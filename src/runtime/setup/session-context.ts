@@ -6,12 +6,12 @@ import type { SessionSetup } from "./session-setup.ts";
 export function contextWatch({ context, log, listener }: Pick<SessionSetup, "context" | "log" | "listener">): {
   look(): void;
 } {
-  let last = lastPlace(log.events) ?? context;
+  let last = lastDirectory(log.events) ?? context;
   // A new session has just read its context.
   let isFresh = log.events.length === 0;
   return {
     look() {
-      const now = isFresh ? context : placeNow(context);
+      const now = isFresh ? context : currentDirectory(context);
       isFresh = false;
       if (isSame(last, now)) return;
       last = now;
@@ -20,7 +20,7 @@ export function contextWatch({ context, log, listener }: Pick<SessionSetup, "con
   };
 }
 
-function lastPlace(events: readonly SessionEvent[]): WorkingDirectory | undefined {
+function lastDirectory(events: readonly SessionEvent[]): WorkingDirectory | undefined {
   for (let index = events.length - 1; index >= 0; index--) {
     const event = events[index];
     if (event?.type === "session.context_changed") return event.data;
@@ -32,7 +32,7 @@ function lastPlace(events: readonly SessionEvent[]): WorkingDirectory | undefine
 }
 
 /** A deleted folder does not count as a change. */
-function placeNow(context: WorkingDirectory): WorkingDirectory {
+function currentDirectory(context: WorkingDirectory): WorkingDirectory {
   try {
     return workingDirectory(context.cwd);
   } catch {

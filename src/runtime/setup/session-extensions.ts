@@ -1,14 +1,14 @@
 import type { FoundExtension } from "../../catalog/extensions.ts";
 import type { ExtensionProcess, LaunchProfile } from "../../extensions/extensions.ts";
 import { isGiven } from "../../extensions/given.ts";
-import type { SandboxWishes } from "../permissions/sandbox-settings.ts";
+import type { RequestedSandbox } from "../permissions/sandbox-settings.ts";
 import { openWorkspace, type Workspace } from "../workspace/workspace.ts";
 import type { SessionSetup } from "./session-setup.ts";
 
 /** The extensions of a session, for the server that connects them. */
 export interface SessionExtensions {
   /** A key that changes when they must be restarted. */
-  readonly place: string;
+  readonly locationKey: string;
   /** Returns the extensions that may run: as found at the session's start, or searched again. */
   find(how?: { readonly again: true }): Promise<readonly FoundExtension[]>;
   /** Returns whether the user disabled it. */
@@ -21,17 +21,17 @@ export interface SessionExtensions {
 /** Returns undefined if no client requests extensions. */
 export function sessionExtensions(
   setup: SessionSetup,
-  { workspace, wishes }: { workspace: Workspace; wishes: SandboxWishes },
+  { workspace, requested }: { workspace: Workspace; requested: RequestedSandbox },
 ): SessionExtensions | undefined {
   const { request, context, home: stateRoot, environment, listener, shared, log } = setup;
   const { extensions: asked } = request.client ?? {};
   if (!asked || !workspace.flags.has("EXTENSIONS")) return undefined;
   const { disabledExtensions = [], secretEnvironmentVariables: secretNames = [] } = workspace.settings.effective;
   const warn = (message: string): void => listener.warn("extension", message);
-  const prepare = shared.programs([workspace.root], { wishes, onWarning: warn });
+  const prepare = shared.programs([workspace.root], { requested, onWarning: warn });
   const started = new Map<string, FoundExtension>();
   return {
-    place: JSON.stringify([workspace.root, asked.sdkPath ?? null]),
+    locationKey: JSON.stringify([workspace.root, asked.sdkPath ?? null]),
     async find(how) {
       if (!how?.again) return workspace.extensions.extensions;
       const again = await openWorkspace(request.workspace ?? {}, { context, stateRoot, environment });
@@ -40,7 +40,7 @@ export function sessionExtensions(
     },
     isDisabled: (id) => disabledExtensions.includes(id),
     async start(extension, profile) {
-      const { path, scope, wishes } = extension;
+      const { path, scope, needs } = extension;
       started.set(extension.id, extension);
       const { startExtension } = await import("../../extensions/extensions.ts");
       const { sdkPath } = asked;
@@ -52,16 +52,16 @@ export function sessionExtensions(
         sessionId,
         environment,
         secretNames,
-        hosts: wishes.hosts,
-        variableNames: wishes.env,
+        hosts: needs.hosts,
+        variableNames: needs.env,
         sdkPath,
         profile,
         prepare,
       });
     },
     withheld(id, names) {
-      const { scope = "project", wishes } = started.get(id) ?? {};
-      const receiver = { scope, secretNames, variableNames: wishes?.env ?? [] };
+      const { scope = "project", needs } = started.get(id) ?? {};
+      const receiver = { scope, secretNames, variableNames: needs?.env ?? [] };
       const wanted = names.flatMap((name) => {
         const value = environment[name];
         return value === undefined || isGiven(name, receiver) ? [] : [[name, value] as const];

@@ -1,8 +1,8 @@
 import { Factories } from "../../factories/factories.ts";
 import type {
   AgentEnd,
+  AgentRequest,
   AgentState,
-  AgentWish,
   FactorySource,
   SettledAttempt,
   WorkingAgent,
@@ -25,7 +25,7 @@ export async function openFactories(session: Session, source: FactorySource): Pr
   const factories = new Factories(
     {
       ...{ stamp, emit: session.history.emit, source },
-      startAgent: (wish) => startAgent(session, wish),
+      startAgent: (request) => startAgent(session, request),
       agentState: (agentId) => stateOf(session.agents.tasks, agentId),
       onSettled: (settled) => session.queue.notify(settledNotice(settled)),
     },
@@ -52,8 +52,8 @@ function settledNotice({
   return { content, kind: { type: "unclassified" } };
 }
 
-async function startAgent(session: Session, wish: AgentWish): Promise<WorkingAgent> {
-  const { runId, prompt, label, agent, model, reasoningEffort, schema, costUsd } = wish;
+async function startAgent(session: Session, request: AgentRequest): Promise<WorkingAgent> {
+  const { runId, prompt, label, agent, model, reasoningEffort, schema, costUsd } = request;
   const id = await session.agents.start({
     ...{ prompt, factoryRunId: runId, agentType: agent ?? USUAL_AGENT },
     name: clip(label ?? agent ?? "factory-agent", 60),

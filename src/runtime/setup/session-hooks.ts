@@ -3,7 +3,7 @@ import type { Hooks } from "../../hooks/fire.ts";
 import { DEFAULT_TIMEOUT_MS, type HookDefinition, MAX_TIMEOUT_MS } from "../../hooks/hooks.ts";
 import { defined } from "../../lib/defined.ts";
 import type { Emit } from "../../protocol/event.ts";
-import type { SandboxWishes } from "../permissions/sandbox-settings.ts";
+import type { RequestedSandbox } from "../permissions/sandbox-settings.ts";
 import type { HookListener } from "../session-request.ts";
 import type { Workspace } from "../workspace/workspace.ts";
 import type { SessionSetup } from "./session-setup.ts";
@@ -11,13 +11,13 @@ import type { SessionSetup } from "./session-setup.ts";
 /**
  * Returns a factory for the session's hooks, or undefined if it has none. The code of hooks is loaded only if needed.
  */
-export async function sessionHooks(
+export async function loadSessionHooks(
   { stamp, environment, shared, listener, request }: SessionSetup,
-  { workspace, wishes }: { workspace: Workspace; wishes: SandboxWishes },
+  { workspace, requested }: { workspace: Workspace; requested: RequestedSandbox },
 ): Promise<((emit: Emit) => Hooks) | undefined> {
   const { hooks: definitions, root: projectRoot } = workspace;
   const warn = (message: string): void => listener.warn("hook", message);
-  const prepare = shared.programs([projectRoot], { wishes, onWarning: warn });
+  const prepare = shared.programs([projectRoot], { requested, onWarning: warn });
   const listeners = request.client?.program?.hooks;
   if (definitions.length === 0 && !listeners) return undefined;
   const { createHooks } = await import("../../hooks/fire.ts");

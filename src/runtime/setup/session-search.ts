@@ -18,20 +18,20 @@ export interface SessionSearch {
   /** The session's current model, if it can and may search. */
   model(): SessionModel | undefined;
   /** Adds or removes the tool when the session's model changes. */
-  hear(event: SessionEvent): void;
+  onEvent(event: SessionEvent): void;
 }
 
 type Environment = SessionSetup["environment"];
-type Wish = NonNullable<Workspace["settings"]["effective"]["webSearch"]>;
+type SearchSettings = NonNullable<Workspace["settings"]["effective"]["webSearch"]>;
 
 const CHOICES = ["auto", "model", "off", ...engineNames] as const;
 type Choice = (typeof CHOICES)[number];
 
 export function sessionSearch(setup: SessionSetup, { settings }: Workspace): SessionSearch {
   const { environment, models, listener } = setup;
-  const wish = settings.effective.webSearch ?? {};
-  const choice = choiceOf(environment, wish, listener.notice);
-  const port = portOf(choice, wish, setup);
+  const searchSettings = settings.effective.webSearch ?? {};
+  const choice = choiceOf(environment, searchSettings, listener.notice);
+  const port = portOf(choice, searchSettings, setup);
   const mayAskModel = choice === "auto" || choice === "model";
   const model = (): SessionModel | undefined =>
     mayAskModel && models.current.searchAddress !== undefined ? models.current : undefined;
@@ -39,14 +39,18 @@ export function sessionSearch(setup: SessionSetup, { settings }: Workspace): Ses
     port,
     model,
     tools: () => (port !== undefined || model() !== undefined ? searchTools : []),
-    hear({ type }) {
+    onEvent({ type }) {
       if (type === "session.model_change" && mayAskModel && port === undefined) listener.toolsChanged();
     },
   };
 }
 
 /** Returns the choice from the environment, which wins over settings. */
-function choiceOf(environment: Environment, { engine = "auto" }: Wish, notice: (message: string) => void): Choice {
+function choiceOf(
+  environment: Environment,
+  { engine = "auto" }: SearchSettings,
+  notice: (message: string) => void,
+): Choice {
   const given = firstSet(environment, ["TROUPE_WEB_SEARCH"])?.toLowerCase();
   if (given === undefined) return engine;
   const found = CHOICES.find((choice) => choice === given);
@@ -56,23 +60,31 @@ function choiceOf(environment: Environment, { engine = "auto" }: Wish, notice: (
   return found ?? engine;
 }
 
-function portOf(choice: Choice, wish: Wish, { environment, shared, listener }: SessionSetup): WebSearch | undefined {
+function portOf(
+  choice: Choice,
+  searchSettings: SearchSettings,
+  { environment, shared, listener }: SessionSetup,
+): WebSearch | undefined {
   const named = engineNames.find((name) => name === choice);
   if (named !== undefined) {
     // The settings' address and key belong to the service that the settings name.
-    const found = placeOf(named, environment, wish.engine === undefined || wish.engine === named ? wish : {});
+    const found = serviceOf(
+      named,
+      environment,
+      searchSettings.engine === undefined || searchSettings.engine === named ? searchSettings : {},
+    );
     if ("missing" in found) listener.notice(`The web is not searched: ${found.missing}`);
     return "missing" in found ? undefined : opened(found, shared);
   }
   if (choice !== "auto") return undefined;
   for (const name of engineNames) {
-    const found = placeOf(name, environment, {});
+    const found = serviceOf(name, environment, {});
     if (!("missing" in found)) return opened(found, shared);
   }
   return undefined;
 }
 
-interface Place {
+interface SearchService {
   readonly engine: (typeof searchEngines)[EngineName];
   readonly url: string;
   readonly key: string;
@@ -80,25 +92,33 @@ interface Place {
 }
 
 /** Returns the service's address and key, or what the user must set first. */
-function placeOf(name: EngineName, environment: Environment, wish: Wish): Place | { readonly missing: string } {
+function serviceOf(
+  name: EngineName,
+  environment: Environment,
+  searchSettings: SearchSettings,
+): SearchService | { readonly missing: string } {
   const engine = searchEngines[name];
   const { urlVariable } = engine;
-  const url = (wish.url ?? firstSet(environment, urlVariable === undefined ? [] : [urlVariable]) ?? engine.url).trim();
+  const url = (
+    searchSettings.url ??
+    firstSet(environment, urlVariable === undefined ? [] : [urlVariable]) ??
+    engine.url
+  ).trim();
   if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol)) {
     const where = urlVariable === undefined ? "webSearch.url in your settings" : urlVariable;
     return { missing: `${engine.name} needs an address such as https://host. Set ${where}.` };
   }
-  const variables = wish.apiKeyVariable === undefined ? engine.keyVariables : [wish.apiKeyVariable];
-  const key = wish.apiKey ?? firstSet(environment, variables);
+  const variables = searchSettings.apiKeyVariable === undefined ? engine.keyVariables : [searchSettings.apiKeyVariable];
+  const key = searchSettings.apiKey ?? firstSet(environment, variables);
   const [variable = ""] = variables;
   if (key === undefined && variable !== "") return { missing: `${engine.name} needs a key. Set ${variable}.` };
-  const keySource = wish.apiKey === undefined ? variable : "webSearch.apiKey in the settings";
+  const keySource = searchSettings.apiKey === undefined ? variable : "webSearch.apiKey in the settings";
   return { engine, url: url.replace(/\/+$/, ""), key: key ?? "", keySource };
 }
 
-function opened(place: Place, { addSecret }: SessionSetup["shared"]): WebSearch {
-  if (place.key !== "") addSecret(place.key, `key of ${place.engine.name}`);
-  return endpointSearch({ ...place, userAgent: `troupe/${version}` });
+function opened(service: SearchService, { addSecret }: SessionSetup["shared"]): WebSearch {
+  if (service.key !== "") addSecret(service.key, `key of ${service.engine.name}`);
+  return endpointSearch({ ...service, userAgent: `troupe/${version}` });
 }
 
 function firstSet(environment: Environment, names: readonly string[]): string | undefined {

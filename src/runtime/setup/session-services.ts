@@ -55,6 +55,12 @@ export function sessionServices(
     ...(mcp && { mcp: serverPort(mcp, mcpApps(setup, { mcp, rules: how.rules })) }),
     serverSummaries: () => summaries(mcp, workspace),
     servers: () => serverEntries(mcp, workspace),
+    ...(mcp && {
+      async signIn(serverName) {
+        const { signInToServer } = await import("../mcp/server-sign-in.ts");
+        return (await signInToServer(mcp, serverName, setup))?.href;
+      },
+    }),
     agents: agentChoice,
     ...defined({ extensions: how.extensions, factories: how.factories }),
     ...(agents && { reloadAgents: () => agents.reload(), giveSubagents: (given) => agents.give(given) }),

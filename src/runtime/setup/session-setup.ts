@@ -34,7 +34,7 @@ export interface PrepareParts {
   readonly tracing?: SessionTracing | undefined;
 }
 
-/** The state of session setup: the request, its place and its parts. Each step of `prepare.ts` receives it. */
+/** The state of session setup: the request, its directory and its parts. Each step of `prepare.ts` receives it. */
 export interface SessionSetup extends Omit<PrepareParts, "models"> {
   /** Includes the session's own models. */
   readonly models: ModelChoice;
@@ -50,8 +50,8 @@ export interface SessionSetup extends Omit<PrepareParts, "models"> {
 }
 
 export function beginSetup(request: SessionRequest, log: SessionLog, parts: PrepareParts): SessionSetup {
-  const place = placeOf(request.cwd);
-  const context = request.context?.git === false ? { cwd: place.cwd } : place;
+  const directory = directoryAt(request.cwd);
+  const context = request.context?.git === false ? { cwd: directory.cwd } : directory;
   const listener = new LateSession();
   const models = new ModelChoice({
     models: parts.models,
@@ -71,7 +71,7 @@ export function beginSetup(request: SessionRequest, log: SessionLog, parts: Prep
   };
 }
 
-function placeOf(cwd: string): WorkingDirectory {
+function directoryAt(cwd: string): WorkingDirectory {
   try {
     return workingDirectory(cwd);
   } catch (cause) {

@@ -6,7 +6,7 @@ import type { SessionEvent } from "../../protocol/event.ts";
 import type { Session } from "../../session/session.ts";
 import type { SessionRows } from "../../store/index/session-rows.ts";
 import type { Store } from "../../store/store.ts";
-import { summarise } from "../../store/summary.ts";
+import { summaryOfEvents } from "../../store/summary.ts";
 import type { PastSessions } from "../knowledge/past-sessions.ts";
 
 interface TrackerParts {
@@ -35,7 +35,7 @@ export class SessionTracker {
   constructor(session: Session, parts: TrackerParts) {
     this.#session = session;
     this.#parts = parts;
-    this.#stop = session.subscribe((event) => this.#hear(event));
+    this.#stop = session.subscribe((event) => this.#onEvent(event));
   }
 
   /** Resolves when all events so far are in the session store. After a failed write, the next query repairs it. */
@@ -53,7 +53,7 @@ export class SessionTracker {
     if (this.#added !== undefined || isWorth) await this.flush();
   }
 
-  #hear(event: SessionEvent): void {
+  #onEvent(event: SessionEvent): void {
     // After a rewind, rows of removed events must be deleted.
     if (event.type === "troupe.rewound") this.#added = undefined;
     else if (!event.ephemeral) this.#added?.push(event);
@@ -82,7 +82,7 @@ export class SessionTracker {
       if (event.type === "assistant.turn_start") this.#turns++;
     }
     const updatedAt = this.#session.events.at(-1)?.timestamp ?? "";
-    const summary = { ...summarise(this.#session.events, id, updatedAt), turns: this.#turns };
+    const summary = { ...summaryOfEvents(this.#session.events, id, updatedAt), turns: this.#turns };
     try {
       await past.update({ summary, revision, rows: this.#rows.take(), extent: isAnew ? "all" : "added" });
     } catch (error) {

@@ -19,11 +19,11 @@ import {
 import type { Shells } from "../../tools/shell/shells.ts";
 import type { ToolPorts } from "../../tools/tool.ts";
 import { allowsLocalhost } from "../../tools/web/web-access.ts";
-import { type AgentPlaces, agentPlaces, type PlaceParts } from "../agents/agent-place.ts";
+import { type AgentWorkspaces, agentWorkspaces, type WorkspaceParts } from "../agents/agent-workspace.ts";
 import type { SessionBoard } from "../knowledge/session-board.ts";
 import type { SessionMcp } from "../mcp/session-mcp.ts";
 import { ShellContainment } from "../permissions/containment.ts";
-import { type SandboxWishes, sandboxWishes } from "../permissions/sandbox-settings.ts";
+import { type RequestedSandbox, requestedSandbox } from "../permissions/sandbox-settings.ts";
 import { lazyShells, sandboxMode } from "../permissions/shells.ts";
 import { undoSeal } from "../undo-seal.ts";
 import { version } from "../version.ts";
@@ -39,12 +39,12 @@ export interface ToolBackends {
   readonly database: SessionDatabase;
   /** The main agent's shells. */
   readonly shells: Shells;
-  readonly newShells: PlaceParts["newShells"];
+  readonly newShells: WorkspaceParts["newShells"];
   /** Enforces the policy's denials for shell commands. */
   contain(policy: Policy, cwd: string): ShellContainment;
   /** The policy of the main agent, and of agents in the same folder. */
   readonly policy: Policy;
-  readonly wishes: SandboxWishes;
+  readonly requested: RequestedSandbox;
   sandboxStatus(): Promise<SandboxStatus>;
   /** Groups the changes that follow from one message, so that they can be undone together. */
   onMessage(messageId: string): void;
@@ -53,7 +53,7 @@ export interface ToolBackends {
 export function toolBackends(setup: SessionSetup, how: { workspace: Workspace; rules: SessionRules }): ToolBackends {
   const { log, disk, stamp, home, listener } = setup;
   const { workspace } = how;
-  const wishes = sandboxWishes(workspace.settings.effective.sandbox, { root: workspace.root, stateRoot: home });
+  const requested = requestedSandbox(workspace.settings.effective.sandbox, { root: workspace.root, stateRoot: home });
   const redactor = redactorOf(setup, workspace);
   let turn = "";
   const checkpoints = new Checkpoints({
@@ -67,13 +67,13 @@ export function toolBackends(setup: SessionSetup, how: { workspace: Workspace; r
     redact: (text) => redactor.text(text),
     onTodosChanged: () => void listener.say("session.todos_changed", {}),
   });
-  const contain = container(setup, { ...how, wishes });
+  const contain = container(setup, { ...how, requested });
   const containment = contain(how.rules.mode.policy, setup.context.cwd);
-  const newShells = shellMaker(setup, { ...how, wishes, checkpoints, redactor, containment });
+  const newShells = shellMaker(setup, { ...how, requested, checkpoints, redactor, containment });
   return {
-    ...{ redactor, checkpoints, database, newShells, wishes, contain },
+    ...{ redactor, checkpoints, database, newShells, requested, contain },
     policy: policyWith(how.rules.mode.policy, { containment }),
-    sandboxStatus: () => setup.shared.sandboxes.status(how.rules.permissions.allUrls === true, wishes.sandbox),
+    sandboxStatus: () => setup.shared.sandboxes.status(how.rules.permissions.allUrls === true, requested.sandbox),
     shells: newShells(),
     onMessage: (messageId) => {
       turn = messageId;
@@ -97,7 +97,7 @@ function databaseOf(
 }
 
 /** Returns the tool ports of the main agent and its subagents. They share web, servers and database. */
-export function sessionPlaces(
+export function sessionWorkspaces(
   setup: SessionSetup,
   how: {
     backends: ToolBackends;
@@ -106,7 +106,7 @@ export function sessionPlaces(
     board: SessionBoard | undefined;
     search: SessionSearch;
   },
-): AgentPlaces & { readonly mainPorts: ToolPorts } {
+): AgentWorkspaces & { readonly mainPorts: ToolPorts } {
   const { environment, log, context, disk, request } = setup;
   const { backends, rules, mcp, board, search } = how;
   const { database, checkpoints, newShells, shells } = backends;
@@ -117,7 +117,7 @@ export function sessionPlaces(
     ...(request.client?.program?.buffers && { buffers: request.client?.program.buffers }),
     ...(mcp && { mcp: { servers: () => mcp.servers } }),
   };
-  const places = agentPlaces({
+  const workspaces = agentWorkspaces({
     ...{ cwd: context.cwd, roots: rules.roots, policy: backends.policy, disk, checkpoints, newShells, shared },
     contain: (policy, cwd) => backends.contain(policy, cwd),
     gitRoot: context.gitRoot,
@@ -125,9 +125,9 @@ export function sessionPlaces(
     sessionFolder: log.directory,
   });
   return {
-    ...places,
+    ...workspaces,
     mainPorts: {
-      ...{ ...shared, files: places.filesOf(), shells },
+      ...{ ...shared, files: workspaces.filesOf(), shells },
       ...(board && { board: board.mainPort }),
     },
   };
@@ -146,15 +146,15 @@ const STATE_FOLDERS = ["session-state", "server", "sandbox"];
 
 function container(
   { shared, environment }: SessionSetup,
-  { rules, wishes }: { rules: SessionRules; wishes: SandboxWishes },
+  { rules, requested }: { rules: SessionRules; requested: RequestedSandbox },
 ): ToolBackends["contain"] {
   const network = rules.permissions.allUrls === true;
-  const { allowedHosts = [] } = wishes.sandbox;
+  const { allowedHosts = [] } = requested.sandbox;
   return (policy, cwd) =>
     new ShellContainment({
-      ...{ policy, cwd, mode: sandboxMode(environment) ?? wishes.sandbox.mode ?? "auto" },
+      ...{ policy, cwd, mode: sandboxMode(environment) ?? requested.sandbox.mode ?? "auto" },
       network: network || allowedHosts.length > 0,
-      sandbox: () => shared.sandboxes.get(network, wishes.sandbox),
+      sandbox: () => shared.sandboxes.get(network, requested.sandbox),
     });
 }
 
@@ -163,14 +163,14 @@ function shellMaker(
   how: {
     workspace: Workspace;
     rules: SessionRules;
-    wishes: SandboxWishes;
+    requested: RequestedSandbox;
     checkpoints: Checkpoints;
     redactor: Redactor;
     containment: ShellContainment;
   },
 ): ToolBackends["newShells"] {
   const { log, files, records, stamp, disk, environment, home, listener } = setup;
-  const { workspace, rules, wishes, checkpoints, redactor } = how;
+  const { workspace, rules, requested, checkpoints, redactor } = how;
   const names = workspace.settings.effective.environment?.names ?? [];
   const state = STATE_FOLDERS.map((name) => join(home, name));
   const writable = [files, join(log.directory, "worktrees")];
@@ -181,7 +181,7 @@ function shellMaker(
         await disk.mkdir(files); // a sandbox mounts only folders that exist
         return containment.sandbox();
       },
-      limits: wishes.limits,
+      limits: requested.limits,
       folder: records,
       isState: (path) => isInside(path, state) && !isInside(path, writable),
       stamp,

@@ -2,7 +2,7 @@
 
 import { homedir } from "node:os";
 import { join } from "node:path";
-import { agentLocations } from "../../catalog/agents/agents-places.ts";
+import { agentLocations } from "../../catalog/agents/agents-locations.ts";
 import { loadSettings } from "../../catalog/settings/settings.ts";
 import { changeSettings, type SettingsObject } from "../../catalog/settings/settings-change.ts";
 import { SettingsSchema } from "../../catalog/settings/settings-schema.ts";
@@ -17,7 +17,7 @@ import { openWorkspace, type Workspace } from "./workspace.ts";
 
 type Environment = RuntimeOptions["environment"];
 
-export interface DiscoveryPlace {
+export interface DiscoveryHost {
   readonly runtime: Pick<Runtime, "home">;
   readonly environment: Environment;
 }
@@ -25,17 +25,17 @@ export interface DiscoveryPlace {
 /** Returns what a session in this folder would find. Runs nothing. */
 export async function discoverIn(
   folder: string,
-  place: DiscoveryPlace,
+  host: DiscoveryHost,
   more: { readonly skillDirectories?: readonly string[] } = {},
 ): Promise<Workspace> {
   const context = workingDirectory(folder);
-  return openWorkspace(more, { context, stateRoot: place.runtime.home, environment: place.environment });
+  return openWorkspace(more, { context, stateRoot: host.runtime.home, environment: host.environment });
 }
 
 /** Returns the extensions of the user and of plugins. A project's extensions belong to sessions. */
-export async function ownExtensions(place: DiscoveryPlace, folder: string) {
+export async function ownExtensions(host: DiscoveryHost, folder: string) {
   const context = workingDirectory(folder);
-  const where = { context, stateRoot: place.runtime.home, environment: place.environment };
+  const where = { context, stateRoot: host.runtime.home, environment: host.environment };
   const { extensions, flags } = await openWorkspace({ extensions: true }, where);
   return {
     isOn: flags.has("EXTENSIONS"),
@@ -43,7 +43,7 @@ export async function ownExtensions(place: DiscoveryPlace, folder: string) {
   };
 }
 
-interface Place {
+interface SearchedFolder {
   readonly path: string;
   readonly scope: string;
   readonly preferredForCreation: boolean;
@@ -51,12 +51,12 @@ interface Place {
 }
 
 /** Returns the folders searched for skills or agents. `preferredForCreation` marks the folder for new ones. */
-export function placesOf(kind: "skills" | "agents", folder: string, place: DiscoveryPlace): Place[] {
+export function searchedFolders(kind: "skills" | "agents", folder: string, host: DiscoveryHost): SearchedFolder[] {
   const { cwd, gitRoot } = workingDirectory(folder);
-  const where = { cwd, ...defined({ gitRoot }), stateRoot: place.runtime.home, home: homedir() };
+  const where = { cwd, ...defined({ gitRoot }), stateRoot: host.runtime.home, home: homedir() };
   const located =
     kind === "skills"
-      ? skillLocations({ ...where, environment: place.environment }).filter(({ form }) => form === "skill")
+      ? skillLocations({ ...where, environment: host.environment }).filter(({ form }) => form === "skill")
       : agentLocations(where);
   const preferred = join(cwd, kind === "skills" ? ".github/skills" : ".github/agents");
   return located.map(({ path, source, workspace }) => {
@@ -71,15 +71,15 @@ export function placesOf(kind: "skills" | "agents", folder: string, place: Disco
 }
 
 /** Returns the user's own servers, as written. */
-export const ownServers = ({ runtime }: DiscoveryPlace) => userServers({ disk: nodeDisk, stateRoot: runtime.home });
+export const ownServers = ({ runtime }: DiscoveryHost) => userServers({ disk: nodeDisk, stateRoot: runtime.home });
 
 /** Returns the user's settings and the defaults of those not set. */
 export function readOwnSettings(
-  place: DiscoveryPlace,
+  host: DiscoveryHost,
 ): Record<string, { value: Json; default: Json; isDefault: boolean }> {
   const { effective } = loadSettings({
-    stateRoot: place.runtime.home,
-    cwd: place.runtime.home,
+    stateRoot: host.runtime.home,
+    cwd: host.runtime.home,
     isTrusted: () => false,
   });
   const known: Readonly<Record<string, unknown>> = { ...effective };
@@ -103,8 +103,8 @@ const defaults: Readonly<Record<string, Json>> = {
 };
 
 /** Changes the user's settings; null deletes one. Throws a `TroupeError` and changes nothing if a value is invalid. */
-export async function changeOwnSettings(place: DiscoveryPlace, changes: Readonly<Record<string, Json>>): Promise<void> {
-  await changeSettings(join(place.runtime.home, "settings.json"), (current): SettingsObject => {
+export async function changeOwnSettings(host: DiscoveryHost, changes: Readonly<Record<string, Json>>): Promise<void> {
+  await changeSettings(join(host.runtime.home, "settings.json"), (current): SettingsObject => {
     const next: Record<string, Json> = { ...current };
     for (const [name, value] of Object.entries(changes)) {
       if (value === null) delete next[name];

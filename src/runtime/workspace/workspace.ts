@@ -84,7 +84,7 @@ export interface Workspace {
   readonly notices: readonly string[];
 }
 
-interface Place {
+interface WorkspaceInputs {
   readonly context: WorkingDirectory;
   readonly stateRoot: string;
   readonly environment: Readonly<Record<string, string | undefined>>;
@@ -96,12 +96,12 @@ interface Place {
   readonly onNotice?: (notice: string) => void;
 }
 
-export async function openWorkspace(request: WorkspaceRequest, place: Place): Promise<Workspace> {
-  const { context, stateRoot } = place;
+export async function openWorkspace(request: WorkspaceRequest, inputs: WorkspaceInputs): Promise<Workspace> {
+  const { context, stateRoot } = inputs;
   const root = context.gitRoot ?? context.cwd;
   const book = readTrust(stateRoot);
   const trustOf = (trustedFolders: readonly string[]): Trust =>
-    place.trust ?? book.of(root, { forRun: request.trustFolder ?? false, trustedFolders });
+    inputs.trust ?? book.of(root, { forRun: request.trustFolder ?? false, trustedFolders });
   const settings = loadSettings({
     stateRoot,
     cwd: context.cwd,
@@ -111,11 +111,11 @@ export async function openWorkspace(request: WorkspaceRequest, place: Place): Pr
   const trust = trustOf(settings.effective.trustedFolders ?? []);
   const { flags, notices: flagNotices } = flagsFrom({
     settings: settings.effective.enabledFeatureFlags ?? {},
-    environment: place.environment,
+    environment: inputs.environment,
     ...defined({ program: request.flags }),
   });
-  const mayRead = mayReadBy(place.denyTools ?? [], settings.rules, context.cwd);
-  const parts = { request, place, root, trust, settings, flags, mayRead };
+  const mayRead = mayReadBy(inputs.denyTools ?? [], settings.rules, context.cwd);
+  const parts = { request, inputs, root, trust, settings, flags, mayRead };
   const { plugins, notices: pluginNotices } = await pluginsOf(parts);
   const sourcesOfAgents = agentSources(parts, plugins);
   const [hooks, skills, instructions, agents] = await Promise.all([
@@ -165,7 +165,7 @@ const isGiven = ({ discovery }: WorkspaceRequest): boolean => discovery === "giv
 
 interface Parts {
   readonly request: WorkspaceRequest;
-  readonly place: Place;
+  readonly inputs: WorkspaceInputs;
   readonly root: string;
   readonly trust: Trust;
   readonly settings: LoadedSettings;
@@ -173,21 +173,21 @@ interface Parts {
   readonly mayRead: ((path: string) => boolean) | undefined;
 }
 
-function pluginsOf({ request, place, root, trust, settings }: Parts) {
+function pluginsOf({ request, inputs, root, trust, settings }: Parts) {
   return loadPlugins({
-    cwd: place.context.cwd,
-    stateRoot: place.stateRoot,
+    cwd: inputs.context.cwd,
+    stateRoot: inputs.stateRoot,
     given: request.pluginDirectories ?? [],
     configured: settings.effective.pluginDirectories ?? [],
-    onlyGiven: isGiven(request) || place.environment.COPILOT_PLUGIN_DIR_ONLY === "true",
+    onlyGiven: isGiven(request) || inputs.environment.COPILOT_PLUGIN_DIR_ONLY === "true",
     workspace: root,
     check: trust.check,
   });
 }
 
 async function hooksOf(parts: Parts, plugins: readonly Plugin[]) {
-  const { request, place, root, trust, settings } = parts;
-  const { context, stateRoot, environment } = place;
+  const { request, inputs, root, trust, settings } = parts;
+  const { context, stateRoot, environment } = inputs;
   if (!mayHaveHooks(parts, plugins)) return { definitions: [], notices: [] };
   const { loadHooks } = await import("../../hooks/load.ts");
   const ofProject = !isGiven(request) || request.fileHooks === true;
@@ -231,11 +231,11 @@ const HOOK_POLICIES = ["/etc/troupe/policy.d", "/etc/github-copilot/policy.d"];
 const HOOK_PLACES = [".troupe/hooks", ".github/hooks", ".claude/settings.json", ".claude/settings.local.json"];
 
 /** Most users have no hooks; then their loader is not even imported. */
-function mayHaveHooks({ request, place, root, settings }: Parts, plugins: readonly Plugin[]): boolean {
+function mayHaveHooks({ request, inputs, root, settings }: Parts, plugins: readonly Plugin[]): boolean {
   if ((request.hooks?.length ?? 0) > 0 || settings.hooks.length > 0 || plugins.length > 0) return true;
-  const folders = new Set([root, place.context.cwd]);
-  const places = [...folders].flatMap((folder) => HOOK_PLACES.map((name) => join(folder, name)));
-  return [...HOOK_POLICIES, join(place.stateRoot, "hooks"), ...places].some((path) => existsSync(path));
+  const folders = new Set([root, inputs.context.cwd]);
+  const hookFiles = [...folders].flatMap((folder) => HOOK_PLACES.map((name) => join(folder, name)));
+  return [...HOOK_POLICIES, join(inputs.stateRoot, "hooks"), ...hookFiles].some((path) => existsSync(path));
 }
 
 function hookItem({ pinned }: HookDefinition): PinnedItem {
@@ -243,8 +243,8 @@ function hookItem({ pinned }: HookDefinition): PinnedItem {
 }
 
 function agentSources(parts: Parts, plugins: readonly Plugin[]): AgentSources {
-  const { request, place, root, trust, settings, flags } = parts;
-  const { context, stateRoot } = place;
+  const { request, inputs, root, trust, settings, flags } = parts;
+  const { context, stateRoot } = inputs;
   const { subagents } = settings.effective;
   return {
     cwd: context.cwd,
@@ -254,7 +254,7 @@ function agentSources(parts: Parts, plugins: readonly Plugin[]): AgentSources {
     plugins,
     discovered: !isGiven(request),
     program: request.agents ?? [],
-    ...remoteSource(place),
+    ...remoteSource(inputs),
     disabled: subagents?.disabledSubagents ?? [],
     overrides: subagents?.agents ?? {},
     excludedBuiltins: [
@@ -270,7 +270,7 @@ function agentSources(parts: Parts, plugins: readonly Plugin[]): AgentSources {
 }
 
 /** Uses only the user's environment variables: a folder decides neither the server nor the token. */
-function remoteSource({ context, environment }: Place): Pick<AgentSources, "remote" | "forgetRemote"> {
+function remoteSource({ context, environment }: WorkspaceInputs): Pick<AgentSources, "remote" | "forgetRemote"> {
   const { TROUPE_AGENTS_URL: baseUrl, TROUPE_AGENTS_TOKEN: token } = environment;
   const { repository } = context;
   if (!baseUrl || !token || repository === undefined) return {};
@@ -280,8 +280,8 @@ function remoteSource({ context, environment }: Place): Pick<AgentSources, "remo
   });
 }
 
-async function skillsOf({ request, place, trust, settings, mayRead }: Parts, plugins: readonly Plugin[]) {
-  const { context, stateRoot, environment } = place;
+async function skillsOf({ request, inputs, trust, settings, mayRead }: Parts, plugins: readonly Plugin[]) {
+  const { context, stateRoot, environment } = inputs;
   if (request.skills === false) return { skills: [], notices: [] };
   const found = await discoverSkills({
     locations: skillLocations({
@@ -301,8 +301,8 @@ async function skillsOf({ request, place, trust, settings, mayRead }: Parts, plu
   return { ...found, skills: found.skills.filter(isShown) };
 }
 
-function instructionsOf({ request, place, settings, mayRead }: Parts): Promise<Instructions> {
-  const { context, stateRoot, environment, onNotice } = place;
+function instructionsOf({ request, inputs, settings, mayRead }: Parts): Promise<Instructions> {
+  const { context, stateRoot, environment, onNotice } = inputs;
   return readInstructions({
     context,
     stateRoot,
@@ -316,8 +316,8 @@ function instructionsOf({ request, place, settings, mayRead }: Parts): Promise<I
   });
 }
 
-function serverSources({ request, place, root, trust, settings }: Parts, plugins: readonly Plugin[]): ServerSources {
-  const { context, stateRoot, environment } = place;
+function serverSources({ request, inputs, root, trust, settings }: Parts, plugins: readonly Plugin[]): ServerSources {
+  const { context, stateRoot, environment } = inputs;
   return {
     stateRoot,
     cwd: context.cwd,
@@ -347,20 +347,20 @@ function serverSources({ request, place, root, trust, settings }: Parts, plugins
 
 /** Finds extensions. Setting the flag by name for the program vouches for the folder's extensions. */
 async function extensionsOf(parts: Parts, plugins: readonly Plugin[]): Promise<ExtensionsFound> {
-  const { request, place, root, trust, flags } = parts;
+  const { request, inputs, root, trust, flags } = parts;
   if (!request.extensions || !flags.has("EXTENSIONS")) return { extensions: [], notices: [] };
   const { findExtensions } = await import("../../catalog/extensions.ts");
-  const sources = { environment: place.environment, ...defined({ program: request.flags }) };
+  const sources = { environment: inputs.environment, ...defined({ program: request.flags }) };
   return findExtensions({
-    ...{ root, stateRoot: place.stateRoot, plugins, check: trust.check },
-    isVouchedFor: place.trust === undefined && isNamed("EXTENSIONS", sources),
+    ...{ root, stateRoot: inputs.stateRoot, plugins, check: trust.check },
+    isVouchedFor: inputs.trust === undefined && isNamed("EXTENSIONS", sources),
   });
 }
 
 /** Returns everything in a folder that could run or decide something, for review. */
 export async function executableItems(
   folder: string,
-  place: Pick<Place, "stateRoot" | "environment">,
+  inputs: Pick<WorkspaceInputs, "stateRoot" | "environment">,
 ): Promise<readonly PinnedItem[]> {
   const items = new Map<string, PinnedItem>();
   const check = (item: PinnedItem): "approved" => {
@@ -369,7 +369,7 @@ export async function executableItems(
   };
   // Callers of `check` pass complete items.
   const trust = { state: "trusted", check: check as Trust["check"] } as const;
-  await openWorkspace({ extensions: true }, { ...place, context: workingDirectory(folder), trust });
+  await openWorkspace({ extensions: true }, { ...inputs, context: workingDirectory(folder), trust });
   return [...items.values()];
 }
 

@@ -29,7 +29,7 @@ export interface CanvasProvider {
   readonly name?: string | undefined;
 }
 
-export interface CanvasWish {
+export interface OpenCanvasRequest {
   readonly canvasId: string;
   /** Selects the client when several have a canvas of this name. */
   readonly extensionId?: string | undefined;
@@ -37,7 +37,7 @@ export interface CanvasWish {
   readonly input?: Json | undefined;
 }
 
-export interface ActionWish {
+export interface CanvasActionRequest {
   readonly instanceId: string;
   readonly actionName: string;
   readonly input?: Json | undefined;
@@ -130,9 +130,9 @@ export class Canvases {
   }
 
   /** Opens a canvas. If it is open already, its client is asked again, which brings it to the front. */
-  async show(wish: CanvasWish, signal: AbortSignal): Promise<OpenCanvas> {
-    const { instanceId, input } = wish;
-    const { connection, canvas } = this.#find(wish);
+  async show(request: OpenCanvasRequest, signal: AbortSignal): Promise<OpenCanvas> {
+    const { instanceId, input } = request;
+    const { connection, canvas } = this.#find(request);
     const known = this.#open.get(instanceId);
     if (known && keyOf(known) !== keyOf(canvas)) {
       throw new TroupeError("usage", `"${instanceId}" is already open, as the canvas ${known.canvasId}.`);
@@ -162,7 +162,7 @@ export class Canvases {
     return open;
   }
 
-  async act({ instanceId, actionName, input }: ActionWish, signal: AbortSignal): Promise<Json> {
+  async act({ instanceId, actionName, input }: CanvasActionRequest, signal: AbortSignal): Promise<Json> {
     const open = this.#requireOpen(instanceId);
     const { connection, canvas } = this.#find(open);
     if (!canvas.actions?.some(({ name }) => name === actionName)) {
@@ -247,8 +247,8 @@ export class Canvases {
     for (const { instanceId, extensionId, canvasId, input } of [...this.#away.values()]) {
       if (!this.#brought.has(keyOf({ extensionId, canvasId })) || this.#reopening.has(instanceId)) continue;
       this.#reopening.add(instanceId);
-      const wish = { instanceId, extensionId, canvasId, input };
-      await this.show(wish, AbortSignal.timeout(OPEN_MS)).catch((error: unknown) => {
+      const request = { instanceId, extensionId, canvasId, input };
+      await this.show(request, AbortSignal.timeout(OPEN_MS)).catch((error: unknown) => {
         const why = error instanceof Error ? error.message : String(error);
         this.#session?.history.warn("canvas", `The canvas ${canvasId} could not be reopened: ${why}`);
       });

@@ -78,9 +78,9 @@ export class ClientCommands {
 
   /** Returns false if the command is not queued. */
   withdraw(id: string): boolean {
-    const place = this.#queue.findIndex((one) => one.id === id);
-    if (place >= 0) this.#queue.splice(place, 1);
-    return place >= 0;
+    const index = this.#queue.findIndex((one) => one.id === id);
+    if (index >= 0) this.#queue.splice(index, 1);
+    return index >= 0;
   }
 
   /** Returns false if no request with this id is pending. */

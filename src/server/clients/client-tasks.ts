@@ -76,14 +76,18 @@ export class ClientTasks {
   }
 
   /** Registers a task, or takes over an orphaned one. Throws if the task belongs to another client. */
-  register(connection: Connection, wish: TaskRegistration): { task: object; created: boolean; reclaimed: boolean } {
-    const known = [...this.#tasks.values()].find(({ clientTaskId }) => clientTaskId === wish.clientTaskId);
-    if (!known || isEnded(known)) return { task: this.#create(connection, wish), created: true, reclaimed: false };
+  register(
+    connection: Connection,
+    registration: TaskRegistration,
+  ): { task: object; created: boolean; reclaimed: boolean } {
+    const known = [...this.#tasks.values()].find(({ clientTaskId }) => clientTaskId === registration.clientTaskId);
+    if (!known || isEnded(known))
+      return { task: this.#create(connection, registration), created: true, reclaimed: false };
     if (known.connection !== connection && known.status !== "orphaned") {
-      throw new TroupeError("usage", `The task ${wish.clientTaskId} belongs to another client.`);
+      throw new TroupeError("usage", `The task ${registration.clientTaskId} belongs to another client.`);
     }
-    if (wish.expectedSequence !== undefined && wish.expectedSequence !== known.sequence) {
-      const message = `The task ${wish.clientTaskId} is at sequence ${known.sequence}, not ${wish.expectedSequence}.`;
+    if (registration.expectedSequence !== undefined && registration.expectedSequence !== known.sequence) {
+      const message = `The task ${registration.clientTaskId} is at sequence ${known.sequence}, not ${registration.expectedSequence}.`;
       throw new TroupeError("usage", message);
     }
     const reclaimed = known.status === "orphaned";
@@ -92,9 +96,9 @@ export class ClientTasks {
     return { task: infoOf(known), created: false, reclaimed };
   }
 
-  #create(connection: Connection, wish: TaskRegistration): object {
+  #create(connection: Connection, registration: TaskRegistration): object {
     if (this.#tasks.size >= MAX_TASKS) this.#forgetOldest();
-    const { clientTaskId, description, displayName, cancellable } = wish;
+    const { clientTaskId, description, displayName, cancellable } = registration;
     const now = Date.now();
     const task: ClientTask = {
       ...{ id: `client-${crypto.randomUUID()}`, clientTaskId, description, displayName, cancellable, connection },

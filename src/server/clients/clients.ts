@@ -276,8 +276,8 @@ export class Clients {
     if (!this.rendersCanvases || canvases.declared.length === 0) return [];
     return canvasTools({
       list: () => ({ canvases: canvases.declared, open: canvases.open }),
-      open: (wish, signal) => canvases.show(wish, signal),
-      act: (wish, signal) => canvases.act(wish, signal),
+      open: (request, signal) => canvases.show(request, signal),
+      act: (request, signal) => canvases.act(request, signal),
       extensionOf: (instanceId) => canvases.extensionOf(instanceId),
     });
   }

@@ -49,14 +49,14 @@ const JOIN_MS = 30_000;
 const PATIENCE_MS = 10_000;
 
 /** Time for the last output to arrive. */
-const HEARING_MS = 500;
+const ANSWER_MS = 500;
 
 export class ExtensionHost {
   readonly #ports: ExtensionHostPorts;
   readonly #entries = new Map<string, Entry>();
   /** Extensions that were enabled or disabled for this session, by id. */
   readonly #switched = new Map<string, boolean>();
-  #place: string | undefined;
+  #locationKey: string | undefined;
   #work: Promise<void> = Promise.resolve();
   /** Processes that were abandoned and have not exited yet. */
   readonly #ending = new Set<Promise<void>>();
@@ -79,10 +79,10 @@ export class ExtensionHost {
 
   /** Call when the session was opened or reopened. If its location changed, the extensions are restarted. */
   sync(): void {
-    const place = this.#ports.port()?.place;
-    if (place === this.#place) return;
-    this.#place = place;
-    void this.#inTurn(() => this.#reload());
+    const locationKey = this.#ports.port()?.locationKey;
+    if (locationKey === this.#locationKey) return;
+    this.#locationKey = locationKey;
+    void this.#runExclusive(() => this.#reload());
   }
 
   /** Resolves when each has joined or failed. The wait is bounded, and each extension causes it only once. */
@@ -103,12 +103,12 @@ export class ExtensionHost {
 
   async reload(): Promise<void> {
     this.#requirePort();
-    await this.#inTurn(() => this.#reload({ again: true }));
+    await this.#runExclusive(() => this.#reload({ again: true }));
   }
 
   async setEnabled(id: string, enabled: boolean): Promise<void> {
     this.#requirePort();
-    await this.#inTurn(async () => {
+    await this.#runExclusive(async () => {
       const entry = this.#entries.get(id);
       if (!entry) throw unknown(id);
       this.#switched.set(id, enabled);
@@ -146,7 +146,7 @@ export class ExtensionHost {
     const entry = this.#of(connection);
     if (!entry) return;
     clearTimeout(entry.joining);
-    entry.joining = setTimeout(() => this.#fail(entry, why), HEARING_MS);
+    entry.joining = setTimeout(() => this.#fail(entry, why), ANSWER_MS);
   }
 
   /** Call when its connection closed: the server closed it, with a reason, or its process ended. */
@@ -156,13 +156,13 @@ export class ExtensionHost {
     const { program } = entry;
     const { closedFor } = connection;
     if (closedFor !== undefined) return this.#fail(entry, `${closedFor} Its stdout must carry only messages`);
-    await Promise.race([program?.ended, delay(HEARING_MS, undefined, { ref: false })]);
+    await Promise.race([program?.ended, delay(ANSWER_MS, undefined, { ref: false })]);
     if (entry.program === program) this.#fail(entry, "it closed its connection");
   }
 
   async close(): Promise<void> {
     this.#isClosed = true;
-    await this.#inTurn(() => this.#endAll());
+    await this.#runExclusive(() => this.#endAll());
     await Promise.all(this.#ending);
   }
 
@@ -241,7 +241,7 @@ export class ExtensionHost {
   }
 
   /** Runs one operation at a time. A failure does not block the next one. */
-  #inTurn(work: () => Promise<void>): Promise<void> {
+  #runExclusive(work: () => Promise<void>): Promise<void> {
     const done = this.#work.then(work);
     this.#work = done.catch((error: unknown) => {
       if (!this.#isClosed) this.#ports.warn(`Extensions: ${error instanceof Error ? error.message : String(error)}`);

@@ -57,13 +57,13 @@ function capabilitiesOf(params: ResumeParams, { mainAgent }: Session): string[] 
   ];
 }
 
-interface Wish {
+interface EnvironmentRequest {
   readonly extension: ExtensionIdentity;
   readonly names: readonly string[];
   readonly signal: AbortSignal;
 }
 
-async function environmentFor(session: Session, { extension, names, signal }: Wish): Promise<JoinGrant> {
+async function environmentFor(session: Session, { extension, names, signal }: EnvironmentRequest): Promise<JoinGrant> {
   const { name: extensionName } = extension;
   const wanted = session.workspace.services?.extensions?.withheld(extension.id, names) ?? {};
   const environmentVariables = Object.keys(wanted);

@@ -24,6 +24,7 @@ import { modelMethods } from "./host/model.ts";
 import { modelTunnelMethods } from "./host/model-tunnel.ts";
 import { peripheralMethods } from "./host/peripheral.ts";
 import { permissionsMethods } from "./host/permissions.ts";
+import { providerKeysMethods } from "./host/provider-keys.ts";
 import { remoteMethods } from "./host/remote.ts";
 import { shellMethods } from "./host/shell.ts";
 import { userMethods } from "./host/user.ts";
@@ -60,6 +61,7 @@ export const methods: MethodTable = {
   ...sessionsMethods,
   ...openMethods,
   ...peripheralMethods,
+  ...providerKeysMethods,
   ...assetsMethods,
   ...unsupportedMethods,
   ...clientMetadataMethods,

@@ -1,7 +1,7 @@
 import { deferred } from "../../lib/deferred.ts";
 
 /** A request that a client forwards and has not finished. */
-export interface Carried {
+export interface ForwardedRequest {
   /** Returns false if the response has already begun. */
   begin(head: ResponseHead): boolean;
   /** Resolves when there is room for more. */
@@ -26,7 +26,7 @@ export interface ResponsePart {
 const BODILESS = new Set([204, 205, 304]);
 
 /** A request over HTTP. */
-export class CarriedRequest implements Carried {
+export class CarriedRequest implements ForwardedRequest {
   readonly head = deferred<Response>();
   readonly #body = new TransformStream<Uint8Array, Uint8Array>();
   readonly #writer = this.#body.writable.getWriter();

@@ -1,9 +1,9 @@
 import { type Deferred, deferred } from "../../lib/deferred.ts";
 import type { ModelSocket } from "../../model/wire/transport/socket.ts";
-import type { Carried, ResponseHead, ResponsePart } from "./carried-request.ts";
+import type { ForwardedRequest, ResponseHead, ResponsePart } from "./carried-request.ts";
 
 /** A WebSocket that a client holds. Each part is one message. */
-export class CarriedSocket implements Carried, ModelSocket {
+export class CarriedSocket implements ForwardedRequest, ModelSocket {
   /** The session that uses it. */
   readonly sessionId: string | undefined;
   readonly #client: Pick<ModelSocket, "send" | "close">;

@@ -4,11 +4,11 @@
  * approved.
  */
 import type { RequestOrigin } from "../../model/provider.ts";
-import type { ModelFetch } from "../../model/wire/place.ts";
+import type { ModelFetch } from "../../model/wire/endpoint.ts";
 import type { OpenSocket } from "../../model/wire/transport/socket.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import type { Connection } from "../connection.ts";
-import { type Carried, CarriedRequest, type ResponseHead, type ResponsePart } from "./carried-request.ts";
+import { CarriedRequest, type ForwardedRequest, type ResponseHead, type ResponsePart } from "./carried-request.ts";
 import { CarriedSocket } from "./carried-socket.ts";
 
 /** Timeout for the client to accept a request. */
@@ -26,7 +26,7 @@ interface Head {
 
 export class ModelTunnel {
   #holder: Connection | undefined;
-  readonly #carried = new Map<string, Carried>();
+  readonly #carried = new Map<string, ForwardedRequest>();
 
   /** Whether requests use the tunnel. True from the first client that asked for it. */
   isUsed = false;

@@ -229,13 +229,13 @@ export class LiveSession {
     const known = this.#known ?? past.inherited;
     const missed = known < past.inherited ? await past.read(known, past.inherited) : [];
     for (const [index, event] of missed.entries()) this.#tellNew(event, known + index, begun.resolve);
-    const hear = (event: SessionEvent): void =>
+    const onEvent = (event: SessionEvent): void =>
       this.#tellNew(event, this.session.history.past.toldCount, begun.resolve);
     let position = past.inherited;
     let isReplayed = false;
     // Events from before the first listener are replayed. Their positions follow from their order.
     this.#stopListening = this.session.history.follow((event) => {
-      if (isReplayed || event.ephemeral) hear(event);
+      if (isReplayed || event.ephemeral) onEvent(event);
       else this.#tellNew(event, position++, begun.resolve);
     }, "own");
     isReplayed = true;

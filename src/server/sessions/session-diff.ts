@@ -30,23 +30,23 @@ export async function sessionDiff(
   return { requestedMode: "session", mode: "session", changes, isFallback: false };
 }
 
-interface Place {
+interface DiffContext {
   readonly texts: KeptTexts;
   readonly root: string;
   readonly ignoreWhitespace: boolean;
 }
 
-async function changeOf({ path: whole, before, now }: ChangedFile, place: Place): Promise<Change | undefined> {
-  const path = shown(whole, place.root);
+async function changeOf({ path: whole, before, now }: ChangedFile, context: DiffContext): Promise<Change | undefined> {
+  const path = shown(whole, context.root);
   const changeType = before.kind === "missing" ? "added" : now.kind === "missing" ? "deleted" : "modified";
-  const old = await place.texts.of(before, whole);
-  const made = await place.texts.of(now, whole);
+  const old = await context.texts.of(before, whole);
+  const made = await context.texts.of(now, whole);
   const mode =
     changeType === "added" ? "new file mode 100644\n" : changeType === "deleted" ? "deleted file mode 100644\n" : "";
   const head = `diff --git a/${path} b/${path}\n${mode}`;
   if (old === undefined || made === undefined) return { path, changeType, diff: `${head}Binary files differ\n` };
   const { structuredPatch, formatPatch, OMIT_HEADERS } = await import("diff");
-  const options = { ...COMPARE, ignoreWhitespace: place.ignoreWhitespace };
+  const options = { ...COMPARE, ignoreWhitespace: context.ignoreWhitespace };
   const patch = structuredPatch(path, path, old, made, undefined, undefined, options);
   if (!patch) return { path, changeType, diff: head, isTruncated: true };
   if (patch.hunks.length === 0 && changeType === "modified") return undefined; // only white space differs

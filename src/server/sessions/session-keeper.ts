@@ -9,7 +9,7 @@ import { TroupeError } from "../../protocol/errors.ts";
 import type { FileProvider, SqliteProvider, SqliteRows } from "../../protocol/session-fs.ts";
 import type { Connection } from "../connection.ts";
 
-export interface KeptPlace {
+export interface ClientStorage {
   readonly initialCwd: string;
   readonly sessionStatePath: string;
   readonly conventions: "posix" | "windows";
@@ -23,18 +23,18 @@ const PRIVATE_FOLDER = 0o700;
 
 export class SessionKeeper {
   #holder: Connection | undefined;
-  #place: KeptPlace | undefined;
+  #storage: ClientStorage | undefined;
 
   get isHeld(): boolean {
     return this.#holder !== undefined;
   }
 
-  hold(connection: Connection, place: KeptPlace): void {
+  hold(connection: Connection, storage: ClientStorage): void {
     if (this.#holder && !this.#holder.isClosed && this.#holder !== connection) {
       throw new TroupeError("usage", "Another client already stores the sessions of this server.");
     }
     this.#holder = connection;
-    this.#place = place;
+    this.#storage = storage;
   }
 
   /** Returns true if it was the storage client. */
@@ -46,12 +46,12 @@ export class SessionKeeper {
 
   /** Default working directory. Undefined if it is no folder of this machine, or a file system root. */
   get initialCwd(): string | undefined {
-    const path = this.#place?.initialCwd;
+    const path = this.#storage?.initialCwd;
     if (path === undefined || parse(path).root === path) return undefined;
     return statSync(path, { throwIfNoEntry: false })?.isDirectory() ? path : undefined;
   }
 
-  provider({ sessionStatePath, conventions, hasSqlite }: KeptPlace): FileProvider {
+  provider({ sessionStatePath, conventions, hasSqlite }: ClientStorage): FileProvider {
     const schemas = answers();
     const ask = async <S extends z.ZodType>(name: string, schema: S, params: object, signal?: AbortSignal) =>
       this.#ask(name, schema, params, signal);

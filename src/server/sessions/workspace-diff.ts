@@ -32,15 +32,15 @@ const MAX_UNTRACKED_BYTES = 1024 * 1024;
  */
 export async function workspaceDiff(
   cwd: string,
-  wish: { readonly mode: DiffMode; readonly ignoreWhitespace: boolean; readonly signal: AbortSignal },
+  request: { readonly mode: DiffMode; readonly ignoreWhitespace: boolean; readonly signal: AbortSignal },
 ): Promise<WorkspaceDiff> {
-  const { mode: requestedMode, signal } = wish;
+  const { mode: requestedMode, signal } = request;
   const ask = (folder: string) => (args: readonly string[]) => runGit(args, { cwd: folder, signal });
   const root = (await ask(cwd)(["rev-parse", "--show-toplevel"])).stdout.trim();
   if (root === "") return { requestedMode, mode: "unstaged", changes: [], isFallback: requestedMode !== "unstaged" };
   const git = ask(root);
   const base = requestedMode === "branch" ? await branchedFrom(git) : undefined;
-  const args = ["-M", ...(wish.ignoreWhitespace ? ["-w"] : []), ...(base ? [base.commit] : [])];
+  const args = ["-M", ...(request.ignoreWhitespace ? ["-w"] : []), ...(base ? [base.commit] : [])];
   const tracked = changesOf(
     (await git(["diff", "--name-status", "-z", ...args])).stdout,
     (await git(["diff", ...args])).stdout,

@@ -15,7 +15,7 @@ export interface AgentPoolOptions {
   readonly mcpTasks?: boolean;
   agents(): readonly AgentDefinition[];
   /** Resolves the tools and the model of an agent that is about to start. Throws if it must not start. */
-  cast(request: CastRequest): Promise<Cast>;
+  resolveAgent(request: ResolveAgentRequest): Promise<ResolvedAgent>;
   /** Builds everything a task works with. Called when it runs. */
   agentSetup(task: Actor, definition: AgentDefinition): Promise<AgentSetup>;
   /** Returns the reason why the session's model cannot run coordinated workers, or undefined if it can. */
@@ -24,7 +24,7 @@ export interface AgentPoolOptions {
   readonly sidekicks?: SidekickOptions;
 }
 
-export interface CastRequest {
+export interface ResolveAgentRequest {
   readonly definition: AgentDefinition;
   readonly model?: string;
   readonly reasoningEffort?: string;
@@ -35,7 +35,7 @@ export interface CastRequest {
   readonly toolCallId: string;
 }
 
-export interface Cast {
+export interface ResolvedAgent {
   readonly tools: readonly string[] | null;
   readonly model: string;
   readonly warnings: readonly string[];

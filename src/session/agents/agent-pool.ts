@@ -28,8 +28,8 @@ import { type AgentCallbackTask, CallbackTasks } from "../requests/callback-task
 import type { RunSettings } from "../run-settings.ts";
 import type { SessionOptions } from "../session-options.ts";
 import { transcriptOf } from "../transcript.ts";
-import { sessionHooks } from "../turn/hooked-calls.ts";
-import type { Notice } from "../turn/pending-messages.ts";
+import { bindSessionHooks } from "../turn/hooked-calls.ts";
+import type { SystemNotice } from "../turn/pending-messages.ts";
 import { AgentActivations, type AgentFacts } from "./agent-activations.ts";
 import type { AgentPoolOptions } from "./agent-pool-options.ts";
 import { type AgentSetup, type OutputCheck, runAgentTurn } from "./agent-run.ts";
@@ -47,7 +47,7 @@ interface AgentPoolParts {
   readonly broker: Broker;
   readonly hooks: Hooks | undefined;
   /** Called with a notice for the main agent. */
-  onNotice(notice: Notice, how: { take(): boolean; wakes: boolean }): void;
+  onNotice(notice: SystemNotice, how: { take(): boolean; wakes: boolean }): void;
   /** Called when a task changes. */
   onChange(): void;
   onDefect(error: unknown): void;
@@ -225,7 +225,7 @@ export class AgentPool {
     const agentSetup = await this.#agentSetup(task, callbackTask);
     await closeOpen(conversation, emit);
     const { sessionId: session } = settings.log;
-    const place = { session, sessionId: `${session}/${task.id}`, cwd: agentSetup.cwd };
+    const scope = { session, sessionId: `${session}/${task.id}`, cwd: agentSetup.cwd };
     const end = await runAgentTurn({
       task,
       agentDescription: this.#factsOf(task).description,
@@ -238,7 +238,7 @@ export class AgentPool {
       conversation,
       emit,
       broker,
-      hooks: hooks && sessionHooks(hooks, place, emit),
+      hooks: hooks && bindSessionHooks(hooks, scope, emit),
       signal: io.signal,
       transcriptPath: transcriptOf(settings.log),
       check: await checkOf(task),
@@ -320,7 +320,7 @@ export function sessionAgents(
   options: AgentPoolOptions,
   session: Omit<AgentPoolParts, "options" | "settings" | "onNotice" | "onDefect"> & {
     readonly settings: SessionOptions;
-    notify(notice: Notice, how: { take(): boolean; wakes: boolean }): void;
+    notify(notice: SystemNotice, how: { take(): boolean; wakes: boolean }): void;
   },
 ): AgentPool {
   const { settings, notify, ...rest } = session;

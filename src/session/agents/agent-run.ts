@@ -1,7 +1,7 @@
 /** Runs one turn of a subagent: the same loop in the same log, under its own id. */
 import { defined } from "../../lib/defined.ts";
 import { quoted, wrapped } from "../../lib/quoting.ts";
-import { type Outcome, runLoop } from "../../loop/loop.ts";
+import { type LoopOutcome, runLoop } from "../../loop/loop.ts";
 import type { LimitReached } from "../../loop/run.ts";
 import type { Emit, EventData } from "../../protocol/event.ts";
 import type { TurnEnd } from "../../tasks/ports.ts";
@@ -92,7 +92,7 @@ export async function runAgentTurn(turn: AgentTurn): Promise<TurnEnd> {
 
 const stopReasons = { done: "end_turn", error: "error", limit: "limit", aborted: "cancelled" } as const;
 
-async function work(turn: AgentTurn, how: { stop: AbortSignal; gate: Gate }): Promise<Outcome> {
+async function work(turn: AgentTurn, how: { stop: AbortSignal; gate: Gate }): Promise<LoopOutcome> {
   const { task, agentSetup, settings, emit, conversation, broker, hooks } = turn;
   const { spec } = task;
   await brief(turn, turn.check);
@@ -105,7 +105,7 @@ async function work(turn: AgentTurn, how: { stop: AbortSignal; gate: Gate }): Pr
     ...agentSetup,
     emit,
     history: new History(conversation, settings.log),
-    inbox: {
+    pendingMessages: {
       deliver: async (say) => {
         await turn.takeNotices(say);
         for (const notice of found.take()) await say("system.notification", notice);
@@ -236,7 +236,7 @@ function stopping(turn: AgentTurn, check: OutputCheck | undefined): Gate {
 }
 
 async function endOf(
-  outcome: Outcome,
+  outcome: LoopOutcome,
   what: { response: string; check: OutputCheck | undefined; timedOut: boolean },
 ): Promise<TurnEnd> {
   const { response, check, timedOut } = what;

@@ -5,7 +5,7 @@ import { defined } from "../../lib/defined.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import type { Registry } from "../../tasks/registry.ts";
 import type { TaskRecord } from "../../tasks/task-record.ts";
-import type { MessageReceipt, TaskRequest, TaskStart, Tasks } from "../../tools/agents/tasks.ts";
+import type { MessageReceipt, TaskRequest, TaskStart, Tasks } from "../../tools/agents/task-port.ts";
 import { ToolError } from "../../tools/tool-error.ts";
 import { executorOf } from "../executor.ts";
 import type { CallbackTasks } from "../requests/callback-tasks.ts";
@@ -80,7 +80,7 @@ async function start(what: AgentTasksParts, request: TaskRequest, signal: AbortS
   if (!definition || !mayStart) throw unknownAgent(request.agentType, options);
   const parent = agentId === undefined ? undefined : registry.get(agentId);
   const isolation = request.isolation ?? definition.isolation;
-  const cast = await options.cast({
+  const resolved = await options.resolveAgent({
     definition,
     parentTools: parent?.tools ?? null,
     ...defined({ parentModel: parent?.spec.model }),
@@ -91,7 +91,7 @@ async function start(what: AgentTasksParts, request: TaskRequest, signal: AbortS
   // A notice may arrive after an agent's last model call, so an agent waits for its subagents.
   const mode = agentId === undefined ? request.mode : "sync";
   const { limits } = definition;
-  const worktree = cast.worktree ?? (parent && treeOf(parent));
+  const worktree = resolved.worktree ?? (parent && treeOf(parent));
   const outputSchema = request.outputSchema ?? definition.outputSchema;
   const key = {
     ...defined({ parentId: agentId }),
@@ -110,8 +110,8 @@ async function start(what: AgentTasksParts, request: TaskRequest, signal: AbortS
     mode,
     // An agent requested in the background accepts messages, even if its parent waits for the first answer.
     multiTurn: options.multiTurn && request.mode === "background" && request.factoryRunId === undefined,
-    model: cast.model,
-    tools: cast.tools === null ? null : [...cast.tools],
+    model: resolved.model,
+    tools: resolved.tools === null ? null : [...resolved.tools],
     ...((limits || request.costUsd !== undefined) && { limits: taskLimits({ ...limits, ...costOf(request, limits) }) }),
     ...defined({ reasoningEffort: request.reasoningEffort, factoryRunId: request.factoryRunId, worktree }),
     ...(outputSchema && { outputSchema: outputSchema as NonNullable<TaskRequest["outputSchema"]> }),

@@ -5,7 +5,7 @@
 import { quotedLine, wrapped } from "../../lib/quoting.ts";
 import type { EventData, EventOf, SessionEvent } from "../../protocol/event.ts";
 import type { InboxReader } from "../../tools/memory/inbox.ts";
-import type { Notice } from "../turn/pending-messages.ts";
+import type { SystemNotice } from "../turn/pending-messages.ts";
 
 export interface KeptEntry extends Readonly<EventData<"troupe.inbox_entry">> {
   readonly sentAt: string;
@@ -83,7 +83,7 @@ export class InboxEntries implements InboxReader {
  * Returns the notification of an entry: its id and one line. The sender's text is escaped so that it cannot pass for
  * ours.
  */
-export function entryNotice({ entryId, senderName, senderType, summary }: KeptEntry): Notice {
+export function entryNotice({ entryId, senderName, senderType, summary }: KeptEntry): SystemNotice {
   const sentence =
     `Inbox entry "${entryId}" from the ${quotedLine(senderType)} "${quotedLine(senderName)}": "${quotedLine(summary)}" ` +
     `If that helps with your task, read it: read_inbox with entry_id "${entryId}". Else ignore it.`;

@@ -19,19 +19,19 @@ import type { Conversation } from "../conversation.ts";
 import { closeOpen } from "../recover.ts";
 import { Broker } from "../requests/broker.ts";
 import { transcriptOf } from "../transcript.ts";
-import { sessionHooks } from "../turn/hooked-calls.ts";
+import { bindSessionHooks } from "../turn/hooked-calls.ts";
 import { type Actor, type AgentSetup, runAgentTurn } from "./agent-run.ts";
 import messageText from "./sidekick-brief.md";
 import movedText from "./sidekick-moved.md";
 import rulesText from "./sidekick-rules.md";
-import type { News, SidekickDefinition, SidekickParts } from "./sidekicks.ts";
+import type { SidekickDefinition, SidekickParts, TriggerEvent } from "./sidekicks.ts";
 
 type EndReason = EventData<"troupe.sidekick_ended">["reason"];
 
 /** A sidekick that is starting or running. */
 export interface ActiveSidekick {
   /** Passes a new event to the running sidekick. Returns false if it has already ended. */
-  tell(news: News): boolean;
+  tell(news: TriggerEvent): boolean;
   stop(reason: EndReason): void;
 }
 
@@ -39,7 +39,7 @@ interface SidekickRunParts extends SidekickParts {
   readonly definition: SidekickDefinition;
   readonly agentId: string;
   readonly notes: readonly string[];
-  readonly cast: { readonly tools: readonly string[]; readonly model: string };
+  readonly resolved: { readonly tools: readonly string[]; readonly model: string };
   readonly conversation: Conversation;
   readonly emit: Emit;
   send(entry: Omit<EventData<"troupe.inbox_entry">, "entryId">): Promise<string>;
@@ -61,8 +61,8 @@ export class SidekickRun implements ActiveSidekick {
   readonly #stop = stoppable();
   readonly #broker: Broker;
   #reason: EndReason | undefined;
-  #news: News[] = [];
-  #current: News | undefined;
+  #news: TriggerEvent[] = [];
+  #current: TriggerEvent | undefined;
   #timer: NodeJS.Timeout | undefined;
   /** Messages sent since the last event. */
   #sentNow = 0;
@@ -76,7 +76,7 @@ export class SidekickRun implements ActiveSidekick {
     this.#broker = new Broker({ emit: parts.emit, stamp: parts.settings.stamp });
   }
 
-  tell(news: News): boolean {
+  tell(news: TriggerEvent): boolean {
     if (!this.#isOver) this.#news.push(news);
     return !this.#isOver;
   }
@@ -87,7 +87,7 @@ export class SidekickRun implements ActiveSidekick {
   }
 
   /** Runs until there are no more events. Its end is always logged. */
-  async live(news: readonly News[]): Promise<void> {
+  async live(news: readonly TriggerEvent[]): Promise<void> {
     const { budget, agentId, definition } = this.#parts;
     this.#news.push(...news);
     const unsubscribe = budget.standsBack(agentId, () => this.stop("limit"));
@@ -114,7 +114,7 @@ export class SidekickRun implements ActiveSidekick {
     const actor = this.#actor();
     const agentSetup = await this.#agentSetup(actor);
     const { sessionId: session } = settings.log;
-    const place = { session, sessionId: `${session}/${actor.id}`, cwd: agentSetup.cwd };
+    const scope = { session, sessionId: `${session}/${actor.id}`, cwd: agentSetup.cwd };
     try {
       await closeOpen(conversation, emit);
       return await runAgentTurn({
@@ -126,7 +126,7 @@ export class SidekickRun implements ActiveSidekick {
         conversation,
         emit: (type, data) => this.#say(type, data),
         broker: this.#broker,
-        hooks: hooks && sessionHooks(hooks, place, emit),
+        hooks: hooks && bindSessionHooks(hooks, scope, emit),
         signal: this.#stop.signal,
         transcriptPath: transcriptOf(settings.log),
         priority: "low",
@@ -149,14 +149,19 @@ export class SidekickRun implements ActiveSidekick {
   async #take(): Promise<readonly { readonly id: string; readonly content: string }[]> {
     const taken = this.#news;
     this.#news = [];
-    const { definition, cast } = this.#parts;
+    const { definition, resolved } = this.#parts;
     for (const news of taken) {
       this.#current = news;
       this.#sentNow = 0;
       this.#spentNow = nothing;
       this.#startClock();
       const { event: trigger, id: triggerId } = news;
-      await this.#say("troupe.sidekick_triggered", { name: definition.name, trigger, triggerId, model: cast.model });
+      await this.#say("troupe.sidekick_triggered", {
+        name: definition.name,
+        trigger,
+        triggerId,
+        model: resolved.model,
+      });
     }
     return taken.map((news) => ({ id: news.id, content: wordsOf(news) }));
   }
@@ -168,26 +173,26 @@ export class SidekickRun implements ActiveSidekick {
   }
 
   #actor(): Actor {
-    const { definition, agentId, cast, conversation } = this.#parts;
+    const { definition, agentId, resolved, conversation } = this.#parts;
     const { name: agentName, displayName: agentDisplayName, description } = definition;
-    const tools = [...cast.tools];
+    const tools = [...resolved.tools];
     const isBriefed = conversation.entries.length > 0;
     return {
       ...{ id: agentId, parentId: undefined, tools, isBriefed, activeMs: 0 },
       spec: {
         ...{ taskId: agentId, toolCallId: this.#current?.id ?? agentId, kind: "agent", agentName, agentDisplayName },
-        ...{ description, prompt: "", mode: "background", depth: 1, multiTurn: false, model: cast.model, tools },
+        ...{ description, prompt: "", mode: "background", depth: 1, multiTurn: false, model: resolved.model, tools },
       },
     };
   }
 
   async #agentSetup(actor: Actor): Promise<AgentSetup> {
-    const { options, definition, notes, cast } = this.#parts;
+    const { options, definition, notes, resolved } = this.#parts;
     const agentSetup = await options.agentSetup(actor, definition);
     const { system, tools } = agentSetup.promptAndTools;
     // An MCP server cannot vouch for its own tools: only those that the user allows by name are offered.
     const isGiven = ({ name, from }: Tool): boolean =>
-      from?.kind === "mcp" ? allowsByName(agentSetup.policy.rules, from) : cast.tools.includes(name);
+      from?.kind === "mcp" ? allowsByName(agentSetup.policy.rules, from) : resolved.tools.includes(name);
     const prelude = [agentSetup.prelude, ...notes].filter((text) => text !== undefined && text !== "").join("\n\n");
     return {
       ...agentSetup,
@@ -262,13 +267,13 @@ function partOf({ turns, tokens, costUsd }: Limits): Limits {
 }
 
 /** Returns the message for an event. Text written by others is quoted as data. */
-function wordsOf({ about }: News): string {
+function wordsOf({ about }: TriggerEvent): string {
   if ("content" in about) {
     const message = about.content === "" ? (about.transformedContent ?? "") : about.content;
     return filledIn(messageText, { message: quoted(clip(message, MAX_MESSAGE_CHARACTERS)) });
   }
-  const place = Object.entries(about).map(([key, value]) => `${key}: ${value}`);
-  return filledIn(movedText, { place: quoted(place.join("\n")) });
+  const scope = Object.entries(about).map(([key, value]) => `${key}: ${value}`);
+  return filledIn(movedText, { scope: quoted(scope.join("\n")) });
 }
 
 function reasonOf(end: TurnEnd): EndReason {

@@ -18,7 +18,7 @@ import { Conversation } from "../conversation.ts";
 import type { EventLog } from "../event-log.ts";
 import { closeOpen } from "../recover.ts";
 import type { RunSettings } from "../run-settings.ts";
-import type { Notice } from "../turn/pending-messages.ts";
+import type { SystemNotice } from "../turn/pending-messages.ts";
 import type { Actor, AgentSetup } from "./agent-run.ts";
 import { entryNotice, InboxEntries } from "./inbox-entries.ts";
 import { isSidekickId } from "./sidekick-id.ts";
@@ -33,7 +33,7 @@ export interface SidekickOptions {
   /** Returns notes for a sidekick that should start now, or undefined if it should not. */
   consider(definition: SidekickDefinition): Promise<{ readonly notes: readonly string[] } | undefined>;
   /** Resolves its read-only tools and its model. */
-  cast(definition: SidekickDefinition): Promise<{ readonly tools: readonly string[]; readonly model: string }>;
+  resolveAgent(definition: SidekickDefinition): Promise<{ readonly tools: readonly string[]; readonly model: string }>;
   agentSetup(actor: Actor, definition: SidekickDefinition): Promise<AgentSetup>;
   warn(message: string): void;
 }
@@ -45,11 +45,11 @@ export interface SidekickParts {
   readonly budget: Budget;
   readonly hooks: Hooks | undefined;
   /** Passes on a notice that the main agent reads with its next input. Never wakes it. */
-  onNotice(notice: Notice, take: () => boolean): void;
+  onNotice(notice: SystemNotice, take: () => boolean): void;
 }
 
 /** The event that a sidekick looks into. */
-export interface News {
+export interface TriggerEvent {
   readonly event: SidekickEvent;
   /** The event's id. */
   readonly id: string;
@@ -151,12 +151,12 @@ export class Sidekicks {
     if (event.agentId !== undefined || this.#isClosed) return;
     // Aborting the turn also stops the sidekicks.
     if (event.type === "abort") this.#stopAll("stopped");
-    const news = newsIn(event);
+    const news = triggerEventIn(event);
     if (!news) return;
-    for (const definition of this.#parts.options.agents()) this.#hear(definition, news);
+    for (const definition of this.#parts.options.agents()) this.#trigger(definition, news);
   }
 
-  #hear(definition: SidekickDefinition, news: News): void {
+  #trigger(definition: SidekickDefinition, news: TriggerEvent): void {
     const trigger = definition.sidekick.triggers.find(({ event }) => event === news.event);
     if (!trigger) return;
     const active = this.#active.get(definition.name);
@@ -167,9 +167,9 @@ export class Sidekicks {
     if (isLeft) this.#begin(definition, news);
   }
 
-  #begin(definition: SidekickDefinition, news: News): void {
+  #begin(definition: SidekickDefinition, news: TriggerEvent): void {
     const { name } = definition;
-    const starting = new Starting();
+    const starting = new StartingSidekick();
     this.#active.set(name, starting);
     const work = this.#live(definition, news, starting)
       .catch((error: unknown) => this.#failed(name, error))
@@ -180,11 +180,14 @@ export class Sidekicks {
     this.#working.add(work);
   }
 
-  async #live(definition: SidekickDefinition, news: News, starting: Starting): Promise<void> {
+  async #live(definition: SidekickDefinition, news: TriggerEvent, starting: StartingSidekick): Promise<void> {
     const { options } = this.#parts;
     const reason = await options.consider(definition);
     if (!reason || starting.stopped) return;
-    const [cast, { SidekickRun }] = await Promise.all([options.cast(definition), import("./sidekick-run.ts")]);
+    const [resolved, { SidekickRun }] = await Promise.all([
+      options.resolveAgent(definition),
+      import("./sidekick-run.ts"),
+    ]);
     if (starting.stopped || this.#isClosed) return;
     const agentId = this.#newId(definition);
     const run = new SidekickRun({
@@ -192,7 +195,7 @@ export class Sidekicks {
       definition,
       agentId,
       notes: reason.notes,
-      cast,
+      resolved,
       conversation: this.#conversationOf(agentId),
       emit: this.#emitOf(agentId),
       send: (entry) => this.#send(agentId, entry),
@@ -261,8 +264,8 @@ export class Sidekicks {
 }
 
 /** A sidekick that is about to start. It collects events until its run exists. */
-class Starting implements ActiveSidekick {
-  readonly missed: News[] = [];
+class StartingSidekick implements ActiveSidekick {
+  readonly missed: TriggerEvent[] = [];
   stopped = false;
   #run: ActiveSidekick | undefined;
 
@@ -270,7 +273,7 @@ class Starting implements ActiveSidekick {
     this.#run = run;
   }
 
-  tell(news: News): boolean {
+  tell(news: TriggerEvent): boolean {
     if (this.#run) return this.#run.tell(news);
     this.missed.push(news);
     return true;
@@ -286,7 +289,7 @@ class Starting implements ActiveSidekick {
  * Returns the event if it can trigger sidekicks: a user's message or a change of context. Messages of the runtime
  * itself do not count.
  */
-function newsIn(event: SessionEvent): News | undefined {
+function triggerEventIn(event: SessionEvent): TriggerEvent | undefined {
   if (event.type === "session.context_changed") return { event: event.type, id: event.id, about: event.data };
   if (event.type !== "user.message" || event.data.source !== undefined) return undefined;
   return { event: event.type, id: event.id, about: event.data };

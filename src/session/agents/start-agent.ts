@@ -1,5 +1,5 @@
 import { TroupeError } from "../../protocol/errors.ts";
-import type { TaskRequest, Tasks } from "../../tools/agents/tasks.ts";
+import type { TaskRequest, Tasks } from "../../tools/agents/task-port.ts";
 import { ToolError } from "../../tools/tool-error.ts";
 
 /** Starts a background agent on behalf of a client and returns its id. Throws a `TroupeError` worded for the user. */

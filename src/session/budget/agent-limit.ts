@@ -1,7 +1,7 @@
 import type { EventData } from "../../protocol/event.ts";
 import type { Registry } from "../../tasks/registry.ts";
 import type { TaskRecord } from "../../tasks/task-record.ts";
-import { type Amount, addAmounts, nothing, type Purse } from "./reservations.ts";
+import { type Amount, addAmounts, type BudgetAccount, nothing } from "./reservations.ts";
 
 /** The usage of each agent, updated as soon as it is emitted. The registry learns of it only once it is on disk. */
 export class Ledger {
@@ -42,7 +42,7 @@ export class Ledger {
 }
 
 /** Returns the budgets that apply to an agent, its own first. Usage of its subagents counts against its own budget. */
-export function sharesOf(task: TaskRecord, what: { registry: Pick<Registry, "get">; ledger: Ledger }): Purse[] {
+export function sharesOf(task: TaskRecord, what: { registry: Pick<Registry, "get">; ledger: Ledger }): BudgetAccount[] {
   const { registry, ledger } = what;
   const line = lineage(task.id, registry);
   const shares = line.flatMap(({ id: owner, spec: { limits } }) =>

@@ -2,7 +2,7 @@
 import type { LimitReached } from "../../loop/run.ts";
 import { addUsage, noUsage, type Usage } from "../../model/provider.ts";
 import type { EventData, SessionEvent } from "../../protocol/event.ts";
-import { type Expected, type Purse, Reservations, ROUNDING_USD, roundedUsd } from "./reservations.ts";
+import { type BudgetAccount, type Expected, Reservations, ROUNDING_USD, roundedUsd } from "./reservations.ts";
 
 /** The user's limits for one run of the program. */
 export interface Limits {
@@ -59,7 +59,7 @@ export class Budget {
    */
   reserve(
     who: string | undefined,
-    from: { readonly limits: Limits; readonly shares?: readonly Purse[] },
+    from: { readonly limits: Limits; readonly shares?: readonly BudgetAccount[] },
     expected: Expected,
   ): LimitReached | undefined {
     const { limits, shares = [] } = from;

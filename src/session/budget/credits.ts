@@ -64,7 +64,7 @@ export function nanoCredits(costUsd: number | null): number | undefined {
   return costUsd === null ? undefined : Math.round(creditsOf(costUsd) * NANO);
 }
 
-interface OfferPlace {
+interface CreditPorts {
   readonly credits: Credits | undefined;
   readonly budget: Pick<Budget, "run">;
   readonly broker: Broker;
@@ -73,8 +73,8 @@ interface OfferPlace {
 }
 
 /** Asks the client to raise the credit limit that ended the work. Returns true if the work may continue. */
-export async function offerMoreCredits(reached: LimitReached, place: OfferPlace): Promise<boolean> {
-  const { credits, budget, broker, emit, signal } = place;
+export async function offerMoreCredits(reached: LimitReached, ports: CreditPorts): Promise<boolean> {
+  const { credits, budget, broker, emit, signal } = ports;
   const most = credits?.most;
   if (!credits || most === undefined || !credits.isReached(reached)) return false;
   const used = creditsOf(budget.run.costUsd ?? 0);

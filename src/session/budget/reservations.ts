@@ -18,7 +18,7 @@ export interface Amount {
 }
 
 /** A budget: the session's, or that of an agent and its descendants. */
-export interface Purse {
+export interface BudgetAccount {
   /** The agent; absent for the session. */
   readonly owner?: string;
   /** The owner's name in messages, if it is not an agent. */
@@ -41,7 +41,7 @@ export class Reservations {
   readonly #held = new Map<Who, ReadonlyMap<Who, Amount>>();
 
   /** Reserves in all budgets, or returns the limit and reserves in none. */
-  take(who: Who, purses: readonly Purse[], expected: Expected): LimitReached | undefined {
+  take(who: Who, purses: readonly BudgetAccount[], expected: Expected): LimitReached | undefined {
     this.settle(who);
     const held = new Map<Who, Amount>();
     for (const purse of purses) {
@@ -103,7 +103,7 @@ export function addAmounts(a: Amount, b: Amount): Amount {
 export const roundedUsd = (costUsd: number): number => Math.round(costUsd * 1e12) / 1e12;
 
 interface Shortage {
-  readonly purse: Purse;
+  readonly purse: BudgetAccount;
   readonly kind: Kind;
   readonly most: number;
   readonly used: number;
@@ -126,7 +126,7 @@ function tooMuch({ purse, kind, most, used, others, wanted }: Shortage): LimitRe
 const flags: Record<Kind, string> = { turns: "--max-turns", tokens: "--max-tokens", costUsd: "--max-cost" };
 
 /** Without a price, a cost limit cannot be enforced. */
-function priceUnknown({ owner }: Purse, allowed: number): LimitReached {
+function priceUnknown({ owner }: BudgetAccount, allowed: number): LimitReached {
   const whose = owner === undefined ? "(--max-cost)" : `of agent ${owner}`;
   const message = `Stopped: the price of a call is not known, so the cost limit ${whose} could not be kept.`;
   return { limit: "cost", allowed, used: 0, message, isPriceUnknown: true };

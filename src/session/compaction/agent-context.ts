@@ -22,7 +22,7 @@ import type { ContextUsage } from "./context-usage.ts";
 import { afterOverflow } from "./overflow.ts";
 
 /** The parts of one agent's run that compaction needs. */
-export interface CompactionPlace {
+export interface CompactionRun {
   readonly log: { readonly directory: string };
   readonly stamp: Stamp;
   readonly model: SessionModel;
@@ -74,7 +74,7 @@ const MAX_REST_CALLS = 32;
 const USUAL_SUMMARY_TOKENS = 2_048;
 
 interface AgentContextParts {
-  readonly place: CompactionPlace;
+  readonly run: CompactionRun;
   readonly state: ContextState;
   readonly options: CompactionOptions;
   readonly services: CompactionServices;
@@ -90,7 +90,7 @@ export class AgentContext {
 
   constructor(parts: AgentContextParts) {
     this.#parts = parts;
-    this.provider = afterOverflow(parts.place.model.provider, {
+    this.provider = afterOverflow(parts.run.model.provider, {
       shrink: (signal) => this.#shrink(signal),
       messages: () => this.messages(),
     });
@@ -112,13 +112,13 @@ export class AgentContext {
 
   /** Returns the conversation as it is sent in a request. */
   async messages(): Promise<readonly Message[]> {
-    return replacedMessages(await this.#parts.place.history.messages(), this.#parts.state.replaced);
+    return replacedMessages(await this.#parts.run.history.messages(), this.#parts.state.replaced);
   }
 
   /** Returns the usage as of the last reading of the history. */
   usage(): ContextUsage {
-    const { place, services, state } = this.#parts;
-    const { model, shown, history } = place;
+    const { run, services, state } = this.#parts;
+    const { model, shown, history } = run;
     const usage = services.meter.measure({ model, promptAndTools: shown, history });
     if (state.limit?.model !== model.model) return usage;
     return { ...usage, tokenLimit: Math.min(usage.tokenLimit, state.limit.tokens) };
@@ -126,10 +126,10 @@ export class AgentContext {
 
   /** Returns a breakdown of the context for users. */
   async report(): Promise<ContextReport> {
-    const { place, services, options } = this.#parts;
+    const { run, services, options } = this.#parts;
     const { contextReport } = await import("./context-report.ts");
     const messages = await this.messages();
-    const { model, shown } = place;
+    const { model, shown } = run;
     return contextReport({ model, shown, messages, usage: this.usage(), meter: services.meter, options });
   }
 
@@ -140,9 +140,8 @@ export class AgentContext {
 
   /** Calibrates the estimate with the provider's count for the last request. */
   counted(usage: Usage): void {
-    const { services, place } = this.#parts;
-    if (this.#measured > 0)
-      services.meter.learn(place.model, { measured: this.#measured, reported: usage.inputTokens });
+    const { services, run } = this.#parts;
+    if (this.#measured > 0) services.meter.learn(run.model, { measured: this.#measured, reported: usage.inputTokens });
   }
 
   /** Returns the expected usage of the next call plus that of a running compaction. */
@@ -157,10 +156,10 @@ export class AgentContext {
 
   /** Compacts now, on request. Cancels a background compaction. Refuses if a blocking one is running. */
   async compact(
-    wish: { readonly focus?: string; readonly trigger?: CompactionTrigger; readonly signal?: AbortSignal } = {},
+    request: { readonly focus?: string; readonly trigger?: CompactionTrigger; readonly signal?: AbortSignal } = {},
   ): Promise<CompactionEnd> {
     const { state } = this.#parts;
-    const { focus, trigger = "manual", signal } = wish;
+    const { focus, trigger = "manual", signal } = request;
     if (state.running?.kind === "blocking") return refused("A compaction is under way already.");
     await this.cancelBackground();
     const { messagesLength } = await this.#measure();
@@ -188,13 +187,13 @@ export class AgentContext {
   }
 
   async #compact(how: Attempt): Promise<CompactionEnd> {
-    const { place, state, running } = this.#parts;
+    const { run, state, running } = this.#parts;
     const expected = this.#expected();
-    const reached = how.limits === "none" ? undefined : place.limitReached(expected);
+    const reached = how.limits === "none" ? undefined : run.limitReached(expected);
     if (reached) return refused(reached.message);
     // The agent's own calls continue meanwhile and reserve for both.
     if (how.kind === "background") {
-      place.settled();
+      run.settled();
       state.pending = expected;
     }
     const abort = new AbortController();
@@ -208,16 +207,16 @@ export class AgentContext {
       running.delete(entry);
       state.running = undefined;
       state.pending = undefined;
-      if (how.kind === "blocking" && how.limits !== "none") place.settled();
+      if (how.kind === "blocking" && how.limits !== "none") run.settled();
     }
   }
 
   async #attempt(how: Attempt, signal: AbortSignal): Promise<CompactionEnd> {
-    const { place, state, services, options } = this.#parts;
+    const { run, state, services, options } = this.#parts;
     const { trigger, focus } = how;
     const { compactOnce } = await import("./compaction-call.ts");
     const usage = await this.#measure();
-    const end = await compactOnce(place, services, { trigger, focus, signal, usage, cut: this.#cut(how.extent) });
+    const end = await compactOnce(run, services, { trigger, focus, signal, usage, cut: this.#cut(how.extent) });
     if (end.success) state.replaced = new Map();
     const isEnough = end.success && fullness(await this.#measure()) < options.backgroundThreshold;
     state.failures = isEnough ? 0 : state.failures + 1;
@@ -227,8 +226,8 @@ export class AgentContext {
 
   /** Whether a summary is currently worth a model call. */
   #isDue(): boolean {
-    const { place, state, options } = this.#parts;
-    const { history } = place;
+    const { run, state, options } = this.#parts;
+    const { history } = run;
     if (state.calls < state.restsUntil || history.length < MIN_MESSAGES.auto) return false;
     const cut = this.#cut();
     const won = history.sizes.slice(0, cut).reduce((sum, size) => sum + size, 0);
@@ -236,8 +235,8 @@ export class AgentContext {
   }
 
   #cut(extent: Attempt["extent"] = "all but the newest"): number {
-    const { place, services, options } = this.#parts;
-    const { history, model } = place;
+    const { run, services, options } = this.#parts;
+    const { history, model } = run;
     const { conversation, sizes } = history;
     const { tokenLimit, systemTokens, toolDefinitionsTokens } = this.usage();
     const begins = tokenLimit * options.backgroundThreshold - systemTokens - toolDefinitionsTokens;
@@ -256,9 +255,9 @@ export class AgentContext {
 
   /** Handles a provider's error that the request is too long: lowers the known limit and makes the context smaller. */
   async #shrink(signal: AbortSignal): Promise<void> {
-    const { state, options, place } = this.#parts;
+    const { state, options, run } = this.#parts;
     const { currentTokens, tokenLimit } = await this.#measure();
-    state.limit = { model: place.model.model, tokens: Math.min(tokenLimit, currentTokens) };
+    state.limit = { model: run.model.model, tokens: Math.min(tokenLimit, currentTokens) };
     if (state.running) await ended(state.running.end, signal);
     else if (options.enabled && this.#cut() >= 1) {
       await this.#compact({ trigger: "context_limit_retry", kind: "blocking", signal, limits: "none" });
@@ -268,20 +267,16 @@ export class AgentContext {
 
   /** Last resort: replaces old parts in requests. The conversation itself stays complete. */
   async #shorten(share: number): Promise<void> {
-    const { place, state, services } = this.#parts;
+    const { run, state, services } = this.#parts;
     const before = await this.#measure("shown");
     const room = share * before.tokenLimit - before.systemTokens - before.toolDefinitionsTokens;
-    const messages = await place.history.messages();
-    const replaced = replacementsToFit(
-      messages,
-      Math.max(0, room / services.meter.factor(place.model)),
-      state.replaced,
-    );
+    const messages = await run.history.messages();
+    const replaced = replacementsToFit(messages, Math.max(0, room / services.meter.factor(run.model)), state.replaced);
     if (replaced.size === state.replaced.size) return;
     state.replaced = replaced;
     const after = await this.#measure("shown");
     const tokensRemoved = before.conversationTokens - after.conversationTokens;
-    await place.emit("session.truncation", {
+    await run.emit("session.truncation", {
       performedBy: "troupe",
       tokenLimit: before.tokenLimit,
       preTruncationTokensInMessages: before.conversationTokens,
@@ -295,12 +290,12 @@ export class AgentContext {
 
   /** Measures the whole conversation, or only the part that the model is shown. */
   async #measure(what: "whole" | "shown" = "whole"): Promise<ContextUsage> {
-    const { place, services, state } = this.#parts;
-    await place.history.messages();
+    const { run, services, state } = this.#parts;
+    await run.history.messages();
     if (what === "whole" || state.replaced.size === 0) return this.usage();
     const messages = await this.messages();
     const tokens = messages.reduce((sum, message) => sum + messageTokens(message), 0);
-    const { model, shown } = place;
+    const { model, shown } = run;
     const { tokenLimit } = this.usage();
     return {
       ...services.meter.measure({ model, promptAndTools: shown, history: { tokens, length: messages.length } }),
@@ -309,7 +304,7 @@ export class AgentContext {
   }
 
   #expected(): Expected {
-    const { model } = this.#parts.place;
+    const { model } = this.#parts.run;
     const { currentTokens: inputTokens } = this.usage();
     const outputTokens = USUAL_SUMMARY_TOKENS;
     return {

@@ -11,11 +11,11 @@ import type { CompactionTrigger } from "../../protocol/context-events.ts";
 import type { EventData } from "../../protocol/event.ts";
 import type { Message } from "../../protocol/message.ts";
 import { transcriptOf } from "../transcript.ts";
-import type { CompactionPlace } from "./agent-context.ts";
-import { outputRoom, type SummaryReply, summarise } from "./compaction-reply.ts";
+import type { CompactionRun } from "./agent-context.ts";
+import { outputRoom, requestSummary, type SummaryReply } from "./compaction-reply.ts";
 import type { ContextUsage, Meter } from "./context-usage.ts";
 
-export interface CompactionWish {
+export interface CompactionRequest {
   readonly trigger: CompactionTrigger;
   readonly focus?: string | undefined;
   /** The number of messages to summarise, from the first. */
@@ -46,30 +46,30 @@ export interface CompactionServices {
 
 /** Rejects only if the log cannot be written. After any failure the conversation is unchanged. */
 export async function compactOnce(
-  place: CompactionPlace,
+  run: CompactionRun,
   services: CompactionServices,
-  wish: CompactionWish,
+  request: CompactionRequest,
 ): Promise<CompactionEnd> {
-  const { history, emit, model } = place;
-  const { usage, trigger } = wish;
+  const { history, emit, model } = run;
+  const { usage, trigger } = request;
   const { epoch } = history.conversation;
   const { messagesLength: _, ...tokens } = usage;
-  const messages = (await history.messages()).slice(0, wish.cut);
+  const messages = (await history.messages()).slice(0, request.cut);
   void emit("session.compaction_start", { ...tokens, model: model.model, trigger });
-  await tellHooks(place, wish);
-  const reply = await summarise(place, requestOf(messages, services.meter.factor(model), wish), wish.signal);
+  await tellHooks(run, request);
+  const reply = await requestSummary(run, requestOf(messages, services.meter.factor(model), request), request.signal);
   const failed = async (error: string): Promise<CompactionEnd> => {
-    await emit("session.compaction_complete", { ...endFacts(place, wish, reply), success: false, error });
+    await emit("session.compaction_complete", { ...endFacts(run, request, reply), success: false, error });
     return { success: false, error, started: true };
   };
-  if (wish.signal.aborted) return failed("It was cancelled.");
+  if (request.signal.aborted) return failed("It was cancelled.");
   if (!reply.ok) return failed(reply.error);
-  const summary = await summaryOf(place, services, { wish, text: reply.text });
+  const summary = await summaryOf(run, services, { request, text: reply.text });
   if (!summary) return failed("The model wrote no summary.");
-  const kept = await keep(place, services, summary);
+  const kept = await keep(run, services, summary);
   await history.messages(); // include messages that arrived meanwhile
   if (history.conversation.epoch !== epoch) return failed("The conversation was changed meanwhile.");
-  const data = completeData({ place, services, wish, reply, summary, kept });
+  const data = completeData({ run, services, request, reply, summary, kept });
   if (!data) return failed("There is nothing left to summarise.");
   await emit("session.compaction_complete", data);
   return { ...data, success: true };
@@ -82,7 +82,7 @@ const LEAST_TOKENS = 1_000;
  * Returns the messages to summarise, sized for a share of the window. The caller retries with half the size if the
  * request is too long.
  */
-function requestOf(messages: readonly Message[], factor: number, { usage, focus }: CompactionWish) {
+function requestOf(messages: readonly Message[], factor: number, { usage, focus }: CompactionRequest) {
   const { tokenLimit, systemTokens, toolDefinitionsTokens } = usage;
   const room = tokenLimit * SHARE_OF_WINDOW - systemTokens - toolDefinitionsTokens - outputRoom(tokenLimit);
   const sized = (share: number): readonly Message[] =>
@@ -91,7 +91,7 @@ function requestOf(messages: readonly Message[], factor: number, { usage, focus 
 }
 
 /** Hooks are only notified; their results are ignored. */
-async function tellHooks({ hooks, log, emit }: CompactionPlace, { trigger, focus, signal }: CompactionWish) {
+async function tellHooks({ hooks, log, emit }: CompactionRun, { trigger, focus, signal }: CompactionRequest) {
   if (!hooks?.has("preCompact")) return;
   const input = {
     transcriptPath: transcriptOf(log),
@@ -104,18 +104,18 @@ async function tellHooks({ hooks, log, emit }: CompactionPlace, { trigger, focus
 }
 
 async function summaryOf(
-  { redactor, cacheKey }: CompactionPlace,
+  { redactor, cacheKey }: CompactionRun,
   services: CompactionServices,
-  { wish, text }: { wish: CompactionWish; text: string },
+  { request, text }: { request: CompactionRequest; text: string },
 ): Promise<Summary | undefined> {
   const carriedState = await services.carriedState(cacheKey).catch((): CarriedState => ({}));
   const clean = (words: string): string => redactor?.text(words) ?? words;
-  const summary = readSummary(text, { carriedState, maxCharacters: summaryCharacters(wish.usage.tokenLimit) });
+  const summary = readSummary(text, { carriedState, maxCharacters: summaryCharacters(request.usage.tokenLimit) });
   return summary && { title: clean(summary.title), content: clean(summary.content) };
 }
 
 /** Writes the checkpoint file. The file is optional: the summary is in the log. */
-async function keep({ emit }: CompactionPlace, services: CompactionServices, summary: Summary) {
+async function keep({ emit }: CompactionRun, services: CompactionServices, summary: Summary) {
   const checkpointNumber = services.nextCheckpoint();
   if (!services.writeCheckpoint) return { checkpointNumber };
   try {
@@ -131,19 +131,19 @@ async function keep({ emit }: CompactionPlace, services: CompactionServices, sum
 }
 
 interface Complete {
-  readonly place: CompactionPlace;
+  readonly run: CompactionRun;
   readonly services: CompactionServices;
-  readonly wish: CompactionWish;
+  readonly request: CompactionRequest;
   readonly reply: SummaryReply;
   readonly summary: Summary;
   readonly kept: { readonly checkpointNumber: number; readonly checkpointPath?: string };
 }
 
-function completeData({ place, services, wish, reply, summary, kept }: Complete) {
-  const { history, model, shown } = place;
+function completeData({ run, services, request, reply, summary, kept }: Complete) {
+  const { history, model, shown } = run;
   const { content: summaryContent } = summary;
-  const { tokenLimit } = wish.usage;
-  const data = { messagesRemoved: wish.cut - 1, summaryContent, tokenLimit };
+  const { tokenLimit } = request.usage;
+  const data = { messagesRemoved: request.cut - 1, summaryContent, tokenLimit };
   const made = history.conversation.compacted(data);
   if (!made) return undefined;
   const removed = history.sizes.slice(0, made.cut).reduce((sum, size) => sum + size, 0);
@@ -159,7 +159,7 @@ function completeData({ place, services, wish, reply, summary, kept }: Complete)
   const preCompactionTokens = services.meter.corrected(model, history.tokens);
   const postCompactionTokens = services.meter.corrected(model, after.tokens);
   return {
-    ...endFacts(place, wish, reply),
+    ...endFacts(run, request, reply),
     success: true as const,
     ...data,
     messagesRemoved: made.cut - 1,
@@ -172,7 +172,7 @@ function completeData({ place, services, wish, reply, summary, kept }: Complete)
   };
 }
 
-function endFacts({ model }: CompactionPlace, { trigger, focus }: CompactionWish, reply: SummaryReply) {
+function endFacts({ model }: CompactionRun, { trigger, focus }: CompactionRequest, reply: SummaryReply) {
   const { inputTokens, outputTokens, cacheReadTokens, cacheWriteTokens } = reply.usage;
   return {
     trigger,

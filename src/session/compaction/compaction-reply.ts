@@ -9,7 +9,7 @@ import { type ModelEnd, noUsage, type SentRequests, type Usage } from "../../mod
 import type { Message } from "../../protocol/message.ts";
 import { reportUsage } from "../budget/report-usage.ts";
 import { isStreamed } from "../session-model.ts";
-import type { CompactionPlace } from "./agent-context.ts";
+import type { CompactionRun } from "./agent-context.ts";
 
 export type SummaryReply = {
   readonly usage: Usage;
@@ -35,31 +35,31 @@ export function outputRoom(tokenLimit: number): number {
   return Math.min(MAX_OUTPUT_TOKENS, Math.floor(tokenLimit * OUTPUT_SHARE));
 }
 
-export async function summarise(
-  place: CompactionPlace,
+export async function requestSummary(
+  run: CompactionRun,
   request: SummaryRequest,
   signal: AbortSignal,
 ): Promise<SummaryReply> {
-  const whole = await ask(place, { messages: request.messages(1), tokenLimit: request.tokenLimit }, signal);
+  const whole = await ask(run, { messages: request.messages(1), tokenLimit: request.tokenLimit }, signal);
   if (whole.ok || whole.kind !== "context_length" || signal.aborted) return whole;
-  return ask(place, { messages: request.messages(0.5), tokenLimit: request.tokenLimit }, signal);
+  return ask(run, { messages: request.messages(0.5), tokenLimit: request.tokenLimit }, signal);
 }
 
 async function ask(
-  place: CompactionPlace,
+  run: CompactionRun,
   request: { readonly messages: readonly Message[]; readonly tokenLimit: number },
   signal: AbortSignal,
 ): Promise<SummaryReply & { readonly kind?: ModelError["kind"] }> {
-  const { stamp, model, emit } = place;
+  const { stamp, model, emit } = run;
   const began = stamp.monotonic();
   const sent = { requests: 1 };
   const ended = AbortSignal.any([signal, AbortSignal.timeout(MAX_MS)]);
-  const { text, end } = await listen(place, { ...request, sent }, ended);
+  const { text, end } = await listen(run, { ...request, sent }, ended);
   const durationMs = stamp.monotonic() - began;
   const isCounted = (end.usage?.inputTokens ?? 0) > 0;
   const estimate = {
     ...noUsage,
-    inputTokens: inputTokens(place, request.messages),
+    inputTokens: inputTokens(run, request.messages),
     outputTokens: estimateTokens(text),
   };
   const usage = isCounted && end.usage ? end.usage : text === "" ? noUsage : estimate;
@@ -83,43 +83,43 @@ async function ask(
   };
 }
 
-interface Heard {
+interface StreamedReply {
   text: string;
   end: ModelEnd;
 }
 
 function listen(
-  place: CompactionPlace,
+  run: CompactionRun,
   { messages, tokenLimit, sent }: { messages: readonly Message[]; tokenLimit: number; sent: SentRequests },
   signal: AbortSignal,
-): Promise<Heard> {
-  const { model, shown, cacheKey, emit } = place;
-  const heard: Heard = { text: "", end: { type: "end", stop: "error" } };
+): Promise<StreamedReply> {
+  const { model, shown, cacheKey, emit } = run;
+  const reply: StreamedReply = { text: "", end: { type: "end", stop: "error" } };
   const room = outputRoom(tokenLimit);
   const request = {
     ...{ model: model.model, system: shown.system, tools: shown.tools, messages, sent, cacheKey },
-    stream: isStreamed(place),
-    origin: { ...place.origin, interactionType: "conversation-compaction" as const },
+    stream: isStreamed(run),
+    origin: { ...run.origin, interactionType: "conversation-compaction" as const },
     maxOutputTokens: Math.min(model.maxOutputTokens ?? room, room),
   };
-  const listening = async (): Promise<Heard> => {
+  const listening = async (): Promise<StreamedReply> => {
     for await (const event of model.provider.stream(request, signal)) {
-      if (event.type === "text") heard.text += event.delta;
-      if (event.type === "end") heard.end = event;
+      if (event.type === "text") reply.text += event.delta;
+      if (event.type === "end") reply.end = event;
       if (event.type === "retry") {
-        heard.text = "";
+        reply.text = "";
         void emit("troupe.retry", { attempt: event.attempt, delayMs: event.delayMs, reason: event.error.message });
       }
-      if (heard.text.length > MAX_CHARACTERS) {
+      if (reply.text.length > MAX_CHARACTERS) {
         const error = new ModelError("The summary is far too long.", { kind: "protocol", provider: model.providerId });
-        return { ...heard, end: { type: "end", stop: "error", error } };
+        return { ...reply, end: { type: "end", stop: "error", error } };
       }
     }
-    return heard;
+    return reply;
   };
-  return untilAborted(listening(), signal, () => ({ ...heard, end: { type: "end", stop: "aborted" } }));
+  return untilAborted(listening(), signal, () => ({ ...reply, end: { type: "end", stop: "aborted" } }));
 }
 
-function inputTokens({ shown }: CompactionPlace, messages: readonly Message[]): number {
+function inputTokens({ shown }: CompactionRun, messages: readonly Message[]): number {
   return estimateTokens(shown.system) + messages.reduce((sum, message) => sum + messageTokens(message), 0);
 }

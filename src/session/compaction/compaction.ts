@@ -10,7 +10,7 @@ import type { WriteCheckpoint } from "../../context/compact-checkpoint.ts";
 import type { CarriedState } from "../../context/compact-summary.ts";
 import type { SessionEvent } from "../../protocol/event.ts";
 import type { Conversation } from "../conversation.ts";
-import { AgentContext, type CompactionPlace, type ContextState, freshState } from "./agent-context.ts";
+import { AgentContext, type CompactionRun, type ContextState, freshState } from "./agent-context.ts";
 import type { CompactionServices } from "./compaction-call.ts";
 import { type CompactionOptions, DEFAULT_COMPACTION } from "./compaction-options.ts";
 import { Meter } from "./context-usage.ts";
@@ -43,12 +43,12 @@ export class Compactions {
     );
   }
 
-  of(place: CompactionPlace): AgentContext {
-    const known = this.#states.get(place.history.conversation);
+  of(run: CompactionRun): AgentContext {
+    const known = this.#states.get(run.history.conversation);
     const state = known ?? freshState();
-    this.#states.set(place.history.conversation, state);
+    this.#states.set(run.history.conversation, state);
     return new AgentContext({
-      place,
+      run,
       state,
       options: this.options,
       services: this.#services(),

@@ -75,7 +75,7 @@ function condenseRemoved(events: readonly SessionEvent[]): readonly SessionEvent
 
 const OUT_OF_VIEW: ReadonlySet<string> = new Set(["troupe.usage", "troupe.log_damage", "session.compaction_complete"]);
 
-export interface Tally {
+export interface ConversationCounts {
   /** Turns of all agents. */
   readonly turns: number;
   /** Messages in the user's role to the main agent. */
@@ -85,7 +85,7 @@ export interface Tally {
 }
 
 /** Counts over all events that the list represents. */
-export function tallyOf(events: readonly SessionEvent[]): Tally {
+export function tallyOf(events: readonly SessionEvent[]): ConversationCounts {
   let [turns, userMessages, ofPerson] = [0, 0, 0];
   for (const event of events) {
     if (event.type === "troupe.agent_state") {
@@ -136,13 +136,13 @@ function factsOf(events: readonly SessionEvent[], end: number): Facts {
   }
   const agents = new Map<string | undefined, AgentFacts>();
   for (const [agentId, conversation] of conversations) {
-    const places = conversation.openCalls.map(({ call }) => asked.get(callKey(agentId, call.toolCallId)) ?? 0);
-    agents.set(agentId, { horizon: Math.min(end, ...places), data: stateOf(agentId, conversation, tasks) });
+    const indexes = conversation.openCalls.map(({ call }) => asked.get(callKey(agentId, call.toolCallId)) ?? 0);
+    agents.set(agentId, { horizon: Math.min(end, ...indexes), data: stateOf(agentId, conversation, tasks) });
   }
   return { agents, watched, answered, chosen: chosenOf(events, end) };
 }
 
-function watch(event: SessionEvent, { tasks, watched, answered }: WatchPlace): void {
+function watch(event: SessionEvent, { tasks, watched, answered }: WatchState): void {
   const { agentId } = event;
   switch (event.type) {
     case "troupe.task_created":
@@ -166,7 +166,7 @@ function watch(event: SessionEvent, { tasks, watched, answered }: WatchPlace): v
   }
 }
 
-interface WatchPlace {
+interface WatchState {
   readonly tasks: TaskFold;
   readonly watched: Set<string>;
   readonly answered: Set<string>;
@@ -252,19 +252,19 @@ function withoutSummary(event: SessionEvent): SessionEvent {
 function withUsageMerged(events: readonly SessionEvent[]): readonly SessionEvent[] {
   const lastOf = new Map<string | undefined, SessionEvent>();
   for (const event of events) if (event.type === "troupe.usage") lastOf.set(event.agentId, event);
-  const places = new Map<string, number>();
+  const indexes = new Map<string, number>();
   const merged: SessionEvent[] = [];
   for (const event of events) {
     const isSingle =
       event.type !== "troupe.usage" || lastOf.get(event.agentId) === event || isSidekickId(event.agentId);
     const key = isSingle ? "" : JSON.stringify([event.agentId, event.data.provider, event.data.model]);
-    const place = isSingle ? undefined : places.get(key);
+    const place = isSingle ? undefined : indexes.get(key);
     const before = place === undefined ? undefined : merged[place];
     if (place !== undefined && before?.type === "troupe.usage" && event.type === "troupe.usage") {
       merged[place] = addedUsage(before, event);
       continue;
     }
-    if (!isSingle) places.set(key, merged.length);
+    if (!isSingle) indexes.set(key, merged.length);
     merged.push(event);
   }
   return merged;
@@ -287,7 +287,11 @@ function addedUsage(one: EventOf<"troupe.usage">, other: EventOf<"troupe.usage">
  * Returns the state events. They go right before the last event, so that the first and last events of a list are real
  * ones.
  */
-function states(facts: Facts, end: SessionEvent, tally: { before: Tally; left: Tally }): SessionEvent[] {
+function states(
+  facts: Facts,
+  end: SessionEvent,
+  tally: { before: ConversationCounts; left: ConversationCounts },
+): SessionEvent[] {
   const dropped = {
     turns: tally.before.turns - tally.left.turns,
     userMessages: tally.before.userMessages - tally.left.userMessages,

@@ -2,7 +2,7 @@ import type { ModelError } from "../../model/model-error.ts";
 import { countSent, type ModelRequest, type Provider } from "../../model/provider.ts";
 import type { Message } from "../../protocol/message.ts";
 
-export interface Shrinking {
+export interface ShrinkPorts {
   /** Makes the conversation, or the part of it that is sent, smaller. */
   shrink(signal: AbortSignal): Promise<void>;
   messages(): Promise<readonly Message[]>;
@@ -12,7 +12,7 @@ export interface Shrinking {
  * Wraps a provider: if a request is too long, it is sent once more with a smaller context. Listeners see this as a
  * retry.
  */
-export function afterOverflow(provider: Provider, shrinking: Shrinking): Provider {
+export function afterOverflow(provider: Provider, shrinking: ShrinkPorts): Provider {
   return {
     id: provider.id,
     async *stream(request, signal) {

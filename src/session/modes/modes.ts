@@ -125,7 +125,7 @@ function refusedWhilePlanning(question: PermissionQuestion, policy: Policy, plan
   switch (access.kind) {
     case "write": {
       // File tools resolve `..` textually.
-      const isPlan = policy.resolvePath(resolve(cwd, access.path), cwd) === placeOf(planFile, policy, cwd);
+      const isPlan = policy.resolvePath(resolve(cwd, access.path), cwd) === resolvedPlanPath(planFile, policy, cwd);
       return isPlan ? undefined : `plan mode is on, and ${access.path} is not the plan`;
     }
     case "shell":
@@ -141,7 +141,7 @@ function refusedWhilePlanning(question: PermissionQuestion, policy: Policy, plan
 }
 
 /** Resolves only the plan's folder: a plan that is a link to another file is not the plan. */
-function placeOf(planFile: string, policy: Policy, cwd: string): string {
+function resolvedPlanPath(planFile: string, policy: Policy, cwd: string): string {
   const slash = planFile.lastIndexOf("/");
   return `${policy.resolvePath(planFile.slice(0, slash) || "/", cwd)}${planFile.slice(slash)}`;
 }

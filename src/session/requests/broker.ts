@@ -16,8 +16,8 @@ import { isSameRequest, type PendingRequest, toolCallOf, waitsForLater } from ".
 import {
   type Answers,
   type AnyAnswer,
-  type AnyOutcome,
   type AnyRequest,
+  type AnyRequestOutcome,
   announce,
   completedData,
   eventsOf,
@@ -26,7 +26,7 @@ import {
 } from "./requests.ts";
 
 /** The result of a request. "unavailable": no client answered. "cancelled": the caller gave up, or the session closed. */
-export type Outcome<K extends RequestKind> = Answers[K] | "unavailable" | "cancelled";
+export type RequestOutcome<K extends RequestKind> = Answers[K] | "unavailable" | "cancelled";
 
 /** The result of answering: only the first answer to an open request counts. */
 export type Acceptance = "accepted" | "already answered" | "expired" | "unknown";
@@ -71,9 +71,9 @@ interface Entry {
   request: AnyRequest;
   /** The main agent's call that waits for it. */
   readonly toolCallId: string | undefined;
-  readonly end: Deferred<AnyOutcome>;
+  readonly end: Deferred<AnyRequestOutcome>;
   /** Set when it has ended. */
-  outcome?: AnyOutcome;
+  outcome?: AnyRequestOutcome;
   /** Stops timers and handlers when the request has ended. */
   readonly ended: AbortController;
   readonly declined: Set<Answerer>;
@@ -102,7 +102,11 @@ export class Broker {
   }
 
   /** Makes a request. Resolves once its end is durably announced. Rejects only if announcing fails. */
-  request<K extends RequestKind>(kind: K, data: RequestData<K>, options: RequestOptions = {}): Promise<Outcome<K>> {
+  request<K extends RequestKind>(
+    kind: K,
+    data: RequestData<K>,
+    options: RequestOptions = {},
+  ): Promise<RequestOutcome<K>> {
     if (options.signal?.aborted) return Promise.resolve("cancelled");
     const isFutile = this.#isClosed || this.#pending.size >= MAX_PENDING || !this.canAnswer(kind);
     const adopted = this.#takeAdopted(kind, data, options);
@@ -111,7 +115,7 @@ export class Broker {
     const settled = running.catch(() => undefined).finally(() => this.#running.delete(settled));
     this.#running.add(settled);
     // `answer` has checked the answer against the kind.
-    return running as Promise<Outcome<K>>;
+    return running as Promise<RequestOutcome<K>>;
   }
 
   /** Returns an id for a decision that is made without asking but announced like a request. */
@@ -222,7 +226,7 @@ export class Broker {
     await Promise.all(this.#running);
   }
 
-  async #run(kind: RequestKind, data: object, options: RequestOptions): Promise<AnyOutcome> {
+  async #run(kind: RequestKind, data: object, options: RequestOptions): Promise<AnyRequestOutcome> {
     const { emit = this.#options.emit } = options;
     const requestId = this.newRequestId();
     const toolCallId = emit === this.#options.emit ? toolCallOf(data, options) : undefined;
@@ -236,7 +240,7 @@ export class Broker {
   }
 
   /** Continues an adopted request, which may already be answered. Announces it again unless it is a client tool. */
-  async #goOn({ entry, left }: Adopted, data: object, options: RequestOptions): Promise<AnyOutcome> {
+  async #goOn({ entry, left }: Adopted, data: object, options: RequestOptions): Promise<AnyRequestOutcome> {
     if (left.answer) return left.answer;
     const { kind, requestId } = left;
     entry.request = { ...data, kind, requestId } as AnyRequest;
@@ -248,7 +252,7 @@ export class Broker {
     });
   }
 
-  async #until(entry: Entry, options: RequestOptions, tell: () => Promise<void>): Promise<AnyOutcome> {
+  async #until(entry: Entry, options: RequestOptions, tell: () => Promise<void>): Promise<AnyRequestOutcome> {
     const { timeoutMs = TIMEOUT_MS, signal, emit = this.#options.emit } = options;
     const { kind, requestId } = entry.request;
     const cancel = (): void => void this.#end(entry, "cancelled");
@@ -309,7 +313,7 @@ export class Broker {
   }
 
   /** Returns false if it has already ended. */
-  #end(entry: Entry, outcome: AnyOutcome): boolean {
+  #end(entry: Entry, outcome: AnyRequestOutcome): boolean {
     const { requestId } = entry.request;
     if (!this.#pending.delete(requestId)) return false;
     this.#past.set(requestId, typeof outcome === "string" ? "expired" : "already answered");
@@ -378,7 +382,7 @@ interface Adopted {
   readonly left: PendingRequest;
 }
 
-const isRefusal = (outcome: AnyOutcome | undefined): outcome is Answers["permission"] =>
+const isRefusal = (outcome: AnyRequestOutcome | undefined): outcome is Answers["permission"] =>
   typeof outcome === "object" && "kind" in outcome && outcome.kind.startsWith("denied");
 
 function newEntry(request: AnyRequest, toolCallId: string | undefined): Entry {

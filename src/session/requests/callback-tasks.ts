@@ -6,7 +6,7 @@ import type { AgentDefinition } from "../../agents/agent.ts";
 import type { LimitReached } from "../../loop/run.ts";
 import type { TurnEnd, TurnPorts } from "../../tasks/ports.ts";
 import type { TaskRecord } from "../../tasks/task-record.ts";
-import type { MessageReceipt } from "../../tools/agents/tasks.ts";
+import type { MessageReceipt } from "../../tools/agents/task-port.ts";
 import type { AgentSetup } from "../agents/agent-run.ts";
 
 export interface CallbackTask {

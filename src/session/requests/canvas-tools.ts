@@ -13,7 +13,7 @@ import openText from "./open-canvas.md";
 export interface CanvasPort {
   list(): { readonly canvases: readonly object[]; readonly open: readonly object[] };
   open(
-    wish: {
+    request: {
       readonly canvasId: string;
       readonly extensionId?: string | undefined;
       readonly instanceId: string;
@@ -22,7 +22,7 @@ export interface CanvasPort {
     signal: AbortSignal,
   ): Promise<object>;
   act(
-    wish: { readonly instanceId: string; readonly actionName: string; readonly input?: Json },
+    request: { readonly instanceId: string; readonly actionName: string; readonly input?: Json },
     signal: AbortSignal,
   ): Promise<Json>;
   /** Returns the extension that shows this instance, if it is one. Output of extensions is treated as data. */
@@ -52,10 +52,10 @@ export function canvasTools(port: CanvasPort): readonly Tool[] {
         extension_id: name.optional().describe("Whose it is, where several have a canvas of this name"),
         input,
       }),
-      access: (wish) => asked(canvasToolNames.open, openText, wish),
-      run: async (wish, { signal }) => {
-        const { canvas_id: canvasId, instance_id: instanceId, extension_id: extensionId } = wish;
-        const answer = await failing(port.open({ canvasId, instanceId, extensionId, ...given(wish) }, signal));
+      access: (request) => asked(canvasToolNames.open, openText, request),
+      run: async (request, { signal }) => {
+        const { canvas_id: canvasId, instance_id: instanceId, extension_id: extensionId } = request;
+        const answer = await failing(port.open({ canvasId, instanceId, extensionId, ...given(request) }, signal));
         return said(answer, { name: canvasToolNames.open, extension: port.extensionOf(instanceId) });
       },
     }),
@@ -68,11 +68,11 @@ export function canvasTools(port: CanvasPort): readonly Tool[] {
         input,
       }),
       timeoutMs: ACTION_MS,
-      access: (wish) => asked(canvasToolNames.act, invokeText, wish),
-      run: async (wish, { signal }) => {
-        const { instance_id: instanceId, action_name: actionName } = wish;
+      access: (request) => asked(canvasToolNames.act, invokeText, request),
+      run: async (request, { signal }) => {
+        const { instance_id: instanceId, action_name: actionName } = request;
         const whose = { name: canvasToolNames.act, extension: port.extensionOf(instanceId) };
-        return said(await failing(port.act({ instanceId, actionName, ...given(wish) }, signal)), whose);
+        return said(await failing(port.act({ instanceId, actionName, ...given(request) }, signal)), whose);
       },
     }),
   ];

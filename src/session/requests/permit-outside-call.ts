@@ -23,9 +23,9 @@ export async function permitOutsideCall(session: Session, access: Access, signal
   const facts = { isRememberable: isRememberable(known, question) };
   // The cast is safe: `permissionRequest` builds the request that the event's schema describes.
   const request = permissionRequest(question, undefined, facts) as PermissionRequest;
-  const opinion = hookOpinion(session.permissions.hooks);
-  const opinions = { emit: session.history.emit, broker: session.requests, signal, ...defined({ opinion }) };
-  const verdict = await judgeUnasked(opinions, { question, decision, request });
+  const hookDecision = hookOpinion(session.permissions.hooks);
+  const ports = { emit: session.history.emit, broker: session.requests, signal, ...defined({ hookDecision }) };
+  const verdict = await judgeUnasked(ports, { question, decision, request });
   if (verdict) return verdict.allowed;
   const how = { signal, timeoutMs: PATIENCE_MS };
   const answer = await session.requests.request("permission", { permissionRequest: request }, how);

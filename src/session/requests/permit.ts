@@ -24,14 +24,14 @@ export interface Permitter {
   readonly grants: Grants;
   readonly signal: AbortSignal;
   /** Hooks that run unless a rule denies. They can deny, or approve in place of the user. */
-  readonly opinion?: (request: PermissionRequest, signal: AbortSignal) => Promise<Opinion>;
+  readonly hookDecision?: (request: PermissionRequest, signal: AbortSignal) => Promise<HookDecision>;
   readonly onFileAccess?: (path: string, toolName: string) => Promise<void>;
   /** Returns the reason to deny an access that no rule can allow, such as one that would leak a secret. */
   readonly refuses?: (question: PermissionQuestion) => string | undefined;
   readonly sandboxStatus?: () => Promise<SandboxStatus>;
 }
 
-export type Opinion =
+export type HookDecision =
   | { readonly kind: "none" }
   | { readonly kind: "allow"; readonly by: string }
   | { readonly kind: "deny"; readonly message?: string; readonly interrupt?: boolean };
@@ -125,13 +125,13 @@ async function factsOf(options: Permitter, question: PermissionQuestion): Promis
 }
 
 /** The parts needed to run hooks and to announce their decisions. */
-export type Opinions = Pick<Permitter, "opinion" | "emit" | "signal"> & {
+export type DecisionPorts = Pick<Permitter, "hookDecision" | "emit" | "signal"> & {
   readonly broker: Pick<Broker, "newRequestId" | "mode">;
 };
 
 /** Returns the verdict of rules and hooks, or undefined if a user must decide. */
 export async function judgeUnasked(
-  options: Opinions,
+  options: DecisionPorts,
   what: {
     readonly question: PermissionQuestion;
     readonly decision: Decision;
@@ -141,31 +141,31 @@ export async function judgeUnasked(
 ): Promise<Verdict | undefined> {
   const { question, decision, request, approvedBy } = what;
   if (decision.decision === "deny") return ruled(decision);
-  const opinion = await opinionOn(options, question, request);
-  if (opinion.kind === "deny") return deniedByHook(options, request, opinion);
+  const hookDecision = await askHooks(options, question, request);
+  if (hookDecision.kind === "deny") return deniedByHook(options, request, hookDecision);
   if (decision.decision === "allow") return ruled(decision);
   // A hook's approval replaces the user's only if no rule and no policy requires asking.
-  const standIn = opinion.kind === "allow" ? opinion.by : approvedBy;
+  const standIn = hookDecision.kind === "allow" ? hookDecision.by : approvedBy;
   if (standIn === undefined || decision.by !== "default") return undefined;
   await announceHook(options, request, { kind: "approved" });
   return { allowed: true, by: "hook", reason: `approved by ${standIn}` };
 }
 
-async function opinionOn(
-  { opinion, signal }: Opinions,
+async function askHooks(
+  { hookDecision, signal }: DecisionPorts,
   { access }: PermissionQuestion,
   request: PermissionRequest,
-): Promise<Opinion> {
-  if (!opinion || access.kind === "read" || access.kind === "hook") return { kind: "none" };
-  const said = await opinion(request, signal);
+): Promise<HookDecision> {
+  if (!hookDecision || access.kind === "read" || access.kind === "hook") return { kind: "none" };
+  const said = await hookDecision(request, signal);
   signal.throwIfAborted();
   return said;
 }
 
 async function deniedByHook(
-  options: Opinions,
+  options: DecisionPorts,
   request: PermissionRequest,
-  { message, interrupt }: Extract<Opinion, { kind: "deny" }>,
+  { message, interrupt }: Extract<HookDecision, { kind: "deny" }>,
 ): Promise<Verdict> {
   await announceHook(options, request, {
     kind: "denied-by-permission-request-hook",
@@ -177,7 +177,7 @@ async function deniedByHook(
 
 /** Logs a hook's decision as a request and its answer, like any other permission. */
 async function announceHook(
-  { broker, emit }: Opinions,
+  { broker, emit }: DecisionPorts,
   permissionRequest: PermissionRequest,
   result: EventData<"permission.completed">["result"],
 ): Promise<void> {

@@ -1,7 +1,7 @@
 import type { RequestOrigin } from "../../model/provider.ts";
 
 /** Returns the origin of an agent's model requests. The main agent is identified by the session's id. */
-export function originOf(
+export function requestOrigin(
   sessionId: string,
   agent?: { readonly id: string; readonly parentId?: string | undefined },
 ): RequestOrigin {

@@ -18,7 +18,7 @@ export function announce(emit: Emit, type: keyof BrokerEvents, data: object): Pr
   return emit(type, data as BrokerEvents[keyof BrokerEvents]);
 }
 
-export function completedData(kind: RequestKind, outcome: AnyOutcome, reason: string | undefined): object {
+export function completedData(kind: RequestKind, outcome: AnyRequestOutcome, reason: string | undefined): object {
   if (kind === "sampling" || kind === "external_tool") return {};
   // A token is passed only to the caller and never announced.
   if (kind === "mcp_oauth") return { outcome: typeof outcome === "object" && isToken(outcome) ? "token" : "cancelled" };
@@ -51,7 +51,7 @@ export type AnyRequest = {
   [K in RequestKind]: { readonly kind: K; readonly requestId: string } & RequestData<K>;
 }[RequestKind];
 export type AnyAnswer = Answers[RequestKind];
-export type AnyOutcome = AnyAnswer | "unavailable" | "cancelled";
+export type AnyRequestOutcome = AnyAnswer | "unavailable" | "cancelled";
 
 export interface Answers {
   permission: PermissionResult;

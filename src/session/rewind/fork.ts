@@ -11,7 +11,7 @@ import type { ForkCopy } from "../../store/fork-folder.ts";
 import type { ForkedEvents } from "../../store/fork-log.ts";
 import type { Scan, Scanned } from "../../store/log-scan.ts";
 
-interface ForkWish {
+interface ForkRequest {
   readonly sessionId: string;
   readonly name: string | undefined;
   readonly now: string;
@@ -82,7 +82,7 @@ function addFact(facts: ReturnType<typeof newFacts>, event: SessionEvent): void 
  * executed twice. Events about the old log itself are left out too.
  */
 export function forkedEvents(
-  { sessionId, name, now, newId, message }: ForkWish,
+  { sessionId, name, now, newId, message }: ForkRequest,
   { answered, count }: Pick<ForkFacts, "answered" | "count">,
 ): ForkedEvents {
   const envelope = { timestamp: now, parentId: null };

@@ -102,9 +102,21 @@ async function finish(name: string, files: FileHistory): Promise<readonly string
  * Returns the changes since a message was sent: the first one made while it or a later message was answered, and all
  * after it.
  */
-export function changesSince(changes: readonly KeptChange[], turns: ReadonlySet<string>): KeptChange[] {
-  const first = changes.find(({ turn }) => turns.has(turn));
+export function changesSince(changes: readonly KeptChange[], { turns, calls, since }: RemovedPart): KeptChange[] {
+  const isIn = ({ turn, toolCallId, time }: KeptChange): boolean =>
+    turns.has(turn) || (time >= since && calls.has(toolCallId));
+  const first = changes.find(isIn);
   return first ? changes.filter(({ seq }) => seq >= first.seq) : [];
+}
+
+/** The part of a log that a rewind removes, as file changes refer to it. */
+export interface RemovedPart {
+  /** Ids of messages to the main agent. */
+  readonly turns: ReadonlySet<string>;
+  /** Calls of all agents. Agents in the background change files also while the main agent answers no message. */
+  readonly calls: ReadonlySet<string>;
+  /** Time of the first event. */
+  readonly since: string;
 }
 
 /** Returns the changes that a rewind made. */

@@ -5,7 +5,7 @@ import type { KeptChange } from "../../checkpoints/checkpoints.ts";
 import type { FileHistory } from "../../checkpoints/file-history.ts";
 import { KeptTexts, type LineChanges } from "../../checkpoints/kept-texts.ts";
 import type { EventOf, SessionEvent } from "../../protocol/event.ts";
-import { changesSince, planFiles } from "./rewind-files.ts";
+import { changesSince, planFiles, type RemovedPart } from "./rewind-files.ts";
 
 /** A message in the user's role. Rewinding to it removes it and everything after it. */
 export interface RewindPoint {
@@ -51,13 +51,15 @@ export async function rewindPoints(
 ): Promise<readonly RewindPoint[]> {
   const changes = (await files?.checkpoints.changes()) ?? [];
   const texts = files && new KeptTexts(files.checkpoints);
-  const roots = events.filter(isRoot);
   const points: RewindPoint[] = [];
-  const later = new Set<string>();
-  for (const { id: eventId, timestamp, data } of [...roots].reverse()) {
+  const turns = new Set<string>();
+  const calls = new Set<string>();
+  for (const event of [...events].reverse()) {
+    noteIds(event, turns, calls);
+    if (!isRoot(event)) continue;
+    const { id: eventId, timestamp, data } = event;
     const turn = data.interactionId ?? "";
-    later.add(turn);
-    const paths = new Set(changesSince(changes, later).map(({ path }) => path));
+    const paths = new Set(changesSince(changes, { turns, calls, since: timestamp }).map(({ path }) => path));
     const own = changes.filter((change) => change.turn === turn);
     const lines = texts ? await linesOf(own, texts) : { linesAdded: 0, linesRemoved: 0 };
     points.push({
@@ -78,7 +80,7 @@ export async function previewOf(
 ): Promise<RewindPreview> {
   const eventsRemoved = removed.length;
   if (!files) return { files: [], skipped: [], eventsRemoved };
-  const plan = await planFiles(changesSince(await files.checkpoints.changes(), turnsIn(removed)));
+  const plan = await planFiles(changesSince(await files.checkpoints.changes(), removedPart(removed)));
   const texts = new KeptTexts(files.checkpoints);
   const previews: RewindFile[] = [];
   for (const { path, goal, now } of plan.steps) {
@@ -88,13 +90,17 @@ export async function previewOf(
   return { files: previews, skipped: plan.skipped.map(({ path }) => path), eventsRemoved };
 }
 
-/** Returns the ids of the messages among these events. File changes refer to them. */
-export function turnsIn(events: readonly SessionEvent[]): ReadonlySet<string> {
-  return new Set(
-    events.flatMap((event) =>
-      event.type === "user.message" && event.agentId === undefined ? (event.data.interactionId ?? []) : [],
-    ),
-  );
+export function removedPart(events: readonly SessionEvent[]): RemovedPart {
+  const turns = new Set<string>();
+  const calls = new Set<string>();
+  for (const event of events) noteIds(event, turns, calls);
+  return { turns, calls, since: events[0]?.timestamp ?? "" };
+}
+
+function noteIds(event: SessionEvent, turns: Set<string>, calls: Set<string>): void {
+  if (event.type === "tool.execution_start") calls.add(event.data.toolCallId);
+  if (event.type !== "user.message" || event.agentId !== undefined) return;
+  if (event.data.interactionId !== undefined) turns.add(event.data.interactionId);
 }
 
 function changeType(before: Entry, now: Entry): RewindFile["changeType"] {

@@ -12,11 +12,11 @@ import type { EventData, EventOf, SessionEvent } from "../../protocol/event.ts";
 import { viewBefore, viewUpTo } from "../../store/log/rewound.ts";
 import { foldSchedules } from "../modes/schedules.ts";
 import { changesOf, changesSince, type FilePlan, followPlan, keepPlan, planFiles } from "./rewind-files.ts";
-import { isRoot, previewOf, type RewindPoint, type RewindPreview, rewindPoints, turnsIn } from "./rewind-points.ts";
+import { isRoot, previewOf, type RewindPoint, type RewindPreview, removedPart, rewindPoints } from "./rewind-points.ts";
 
 export type { RewindPoint, RewindPreview };
 
-export interface RewindPlace {
+export interface RewindPorts {
   /** Returns the complete current view of the log. */
   view(): Promise<readonly SessionEvent[]>;
   /** Changes with every event. */
@@ -69,20 +69,20 @@ interface Target {
 const BUSY = { outcome: "session-busy", restoredFiles: [], skippedFiles: [] } as const;
 
 export class Rewinds {
-  readonly #place: RewindPlace;
+  readonly #ports: RewindPorts;
 
-  constructor(place: RewindPlace) {
-    this.#place = place;
+  constructor(ports: RewindPorts) {
+    this.#ports = ports;
   }
 
   /** Returns one point for each message that started an answer, oldest first. */
   async points(): Promise<readonly RewindPoint[]> {
-    return rewindPoints(await this.#place.view(), this.#place.files);
+    return rewindPoints(await this.#ports.view(), this.#ports.files);
   }
 
   /** Throws if the event does not exist. */
   async preview(eventId: string): Promise<RewindPreview> {
-    return previewOf((await this.#removedBy(eventId)).removed, this.#place.files);
+    return previewOf((await this.#removedBy(eventId)).removed, this.#ports.files);
   }
 
   /**
@@ -95,7 +95,7 @@ export class Rewinds {
       const { kept, removed } = await this.#removedBy(eventId);
       return {
         view: kept,
-        changes: files ? (all) => changesSince(all, turnsIn(removed)) : undefined,
+        changes: files ? (all) => changesSince(all, removedPart(removed)) : undefined,
         data: { upToEventId: eventId, eventsRemoved: removed.length },
       };
     });
@@ -103,7 +103,7 @@ export class Rewinds {
 
   /** Returns the rewinds that can be undone, latest first. */
   async past(): Promise<readonly PastRewind[]> {
-    const all = await this.#place.everything();
+    const all = await this.#ports.everything();
     const marks = all.filter((event): event is EventOf<"troupe.rewound"> => event.type === "troupe.rewound");
     return marks.reverse().map(({ id: rewindId, timestamp, data }) => {
       const from = all.findIndex(({ id }) => id === data.upToEventId);
@@ -117,10 +117,10 @@ export class Rewinds {
    * Undoes the last rewind, or the one named. The conversation is as before that rewind, and later events are removed
    * from view. With `files`, also undoes the rewind's file changes.
    */
-  async restore(wish: { readonly rewindId?: string; readonly files?: boolean } = {}): Promise<Rewound> {
+  async restore(request: { readonly rewindId?: string; readonly files?: boolean } = {}): Promise<Rewound> {
     return this.#apply(async () => {
-      const { rewindId, files = false } = wish;
-      const all = await this.#place.everything();
+      const { rewindId, files = false } = request;
+      const all = await this.#ports.everything();
       const isMeant = (event: SessionEvent): event is EventOf<"troupe.rewound"> =>
         event.type === "troupe.rewound" && (rewindId === undefined || event.id === rewindId);
       const mark = all.findLast(isMeant);
@@ -133,7 +133,7 @@ export class Rewinds {
         changes: files && name !== undefined ? (changes) => changesOf(changes, name) : undefined,
         data: {
           upToEventId: mark.id,
-          eventsRemoved: (await this.#place.view()).filter(({ id }) => !known.has(id)).length,
+          eventsRemoved: (await this.#ports.view()).filter(({ id }) => !known.has(id)).length,
           restores: mark.id,
         },
       };
@@ -141,19 +141,19 @@ export class Rewinds {
   }
 
   async #apply(choose: () => Promise<Target>): Promise<Rewound> {
-    const place = this.#place;
-    if (place.isBusy()) return BUSY;
-    const done = await place.alone(async (): Promise<Rewound> => {
-      await place.rest();
-      const last = place.lastEventId();
+    const ports = this.#ports;
+    if (ports.isBusy()) return BUSY;
+    const done = await ports.alone(async (): Promise<Rewound> => {
+      await ports.rest();
+      const last = ports.lastEventId();
       const { view, changes, data } = await choose();
-      const planned = await this.#plan(changes, place.newId());
+      const planned = await this.#plan(changes, ports.newId());
       // A message may have been accepted meanwhile: it must be answered, not removed from view.
-      const now = await place.view();
-      if (place.isBusy() || place.lastEventId() !== last) return BUSY;
+      const now = await ports.view();
+      if (ports.isBusy() || ports.lastEventId() !== last) return BUSY;
       const ended = endedSchedules(view, now);
       const lastEventId = view.at(-1)?.id;
-      await place.commit(view, {
+      await ports.commit(view, {
         ...data,
         ...defined({ lastEventId }),
         ...(planned && planned.plan.steps.length > 0 && { files: planned.name }),
@@ -165,7 +165,7 @@ export class Rewinds {
   }
 
   async #follow(planned: Awaited<ReturnType<typeof keepPlan>> | undefined, eventsRemoved: number): Promise<Rewound> {
-    const { files } = this.#place;
+    const { files } = this.#ports;
     const done = { eventsRemoved, skippedFiles: planned?.plan.skipped ?? [] };
     const restoredFiles = planned?.plan.steps.map(({ path }) => path) ?? [];
     if (!planned || !files || restoredFiles.length === 0) return { outcome: "success", ...done, restoredFiles };
@@ -179,14 +179,14 @@ export class Rewinds {
   }
 
   async #plan(choose: ((all: readonly KeptChange[]) => KeptChange[]) | undefined, rewindId: string) {
-    const { files } = this.#place;
+    const { files } = this.#ports;
     if (!choose || !files) return undefined;
     const plan = await planFiles(choose(await files.checkpoints.changes()));
     return keepPlan(plan, files, rewindId);
   }
 
   async #removedBy(eventId: string): Promise<{ kept: readonly SessionEvent[]; removed: readonly SessionEvent[] }> {
-    const view = await this.#place.view();
+    const view = await this.#ports.view();
     const kept = viewUpTo(view, eventId);
     if (!kept) throw new TroupeError("usage", `Event ${eventId} not found in this session.`);
     if (kept.length === 0) {

@@ -16,8 +16,8 @@ interface SessionRewindsParts {
   readonly emit: Emit;
   readonly conversation: Conversation;
   readonly agentPool: AgentPool | undefined;
-  readonly working: MessageQueue;
-  readonly inbox: PendingMessages;
+  readonly queue: MessageQueue;
+  readonly pending: PendingMessages;
   readonly modes: ModeState;
   /** Rebuilds all folded state from the log. */
   refold(): void;
@@ -57,8 +57,8 @@ export class SessionRewinds {
   }
 
   /** Undoes the last rewind, or the one named. */
-  async restore(wish: { readonly rewindId?: string; readonly files?: boolean } = {}): Promise<Rewound> {
-    return (await this.#open()).restore(wish);
+  async restore(request: { readonly rewindId?: string; readonly files?: boolean } = {}): Promise<Rewound> {
+    return (await this.#open()).restore(request);
   }
 
   /**
@@ -66,9 +66,9 @@ export class SessionRewinds {
    * messages before.
    */
   async clear(prompt: string): Promise<number> {
-    const { working, conversation } = this.#parts;
+    const { queue, conversation } = this.#parts;
     const { length } = conversation.entries;
-    await working.startAfresh(prompt, length);
+    await queue.startAfresh(prompt, length);
     return length;
   }
 
@@ -85,7 +85,7 @@ export class SessionRewinds {
   }
 
   #open(): Promise<Rewinds> {
-    const { options, log, agentPool, working, inbox } = this.#parts;
+    const { options, log, agentPool, queue, pending } = this.#parts;
     this.#opening ??= import("./rewinds.ts").then(
       ({ Rewinds: Made }) =>
         new Made({
@@ -95,8 +95,8 @@ export class SessionRewinds {
           everything: () => options.log.everything(),
           newId: () => options.stamp.id("rewind"),
           files: options.fileHistory,
-          isBusy: () => inbox.size > 0 || (agentPool?.isBusy ?? false),
-          alone: (work) => working.alone(work),
+          isBusy: () => pending.size > 0 || (agentPool?.isBusy ?? false),
+          alone: (work) => queue.alone(work),
           rest: async () => {
             await agentPool?.rest();
             await options.compactions?.reset();
@@ -113,10 +113,10 @@ export class SessionRewinds {
 
   /** Rebuilds all state after a rewind. */
   async #rewound({ upToEventId, eventsRemoved }: EventData<"troupe.rewound">): Promise<void> {
-    const { options, log, emit, conversation, agentPool, inbox, modes, refold, writeSummary } = this.#parts;
+    const { options, log, emit, conversation, agentPool, pending, modes, refold, writeSummary } = this.#parts;
     const { events } = log;
     refold();
-    inbox.forgetNotices();
+    pending.forgetNotices();
     modes.rewound(events);
     options.onRewound?.(events);
     void emit("session.snapshot_rewind", { upToEventId, eventsRemoved });

@@ -39,7 +39,7 @@ export function takesTime({
  */
 export async function acceptPrompt(message: Incoming, parts: AcceptedPrompt): Promise<string | undefined> {
   const { emit, promptAndTools, preamble, model, signal } = parts;
-  await untilAborted(promptAndTools.ready?.(signal), signal);
+  await awaitUnlessAborted(promptAndTools.ready?.(signal), signal);
   const said = message.notice ? undefined : await hooked(userMessage(message, parts.delivery), parts);
   preamble.before(emit, { model, promptAndTools });
   await parts.deliverNotices(emit);
@@ -66,7 +66,7 @@ async function hooked(prompt: EventData<"user.message">, parts: AcceptedPrompt):
   }
 }
 
-export async function untilAborted(work: Promise<void> | undefined, signal: AbortSignal): Promise<void> {
+export async function awaitUnlessAborted(work: Promise<void> | undefined, signal: AbortSignal): Promise<void> {
   if (!work) return;
   try {
     await work;

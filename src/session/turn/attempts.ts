@@ -1,4 +1,4 @@
-import type { Outcome } from "../../loop/loop.ts";
+import type { LoopOutcome } from "../../loop/loop.ts";
 import type { PendingTurn, Run } from "../../loop/run.ts";
 import type { EventData } from "../../protocol/event.ts";
 import { offerMoreCredits } from "../budget/credits.ts";
@@ -53,7 +53,7 @@ export class Attempts {
 
   /** Returns the next run. */
   next(): Run {
-    const { settings, emit, hooks, history, budget, inbox, broker } = this.#parts;
+    const { settings, emit, hooks, history, budget, pending, broker } = this.#parts;
     const { log, limits = {} } = settings;
     const [rules, signal, left] = [this.#rules, this.#signal, this.#left];
     this.#stop ??= this.#newStop();
@@ -61,7 +61,9 @@ export class Attempts {
       ...settings,
       ports: { ...settings.ports, ...this.#agentPorts() },
       ...{ emit, hooks, history, broker, signal },
-      inbox: { deliver: (say) => inbox.deliver(say, (prompt) => steered(prompt, { hooks, signal, settings })) },
+      pendingMessages: {
+        deliver: (say) => pending.deliver(say, (prompt) => steered(prompt, { hooks, signal, settings })),
+      },
       source: "top_level",
       cacheKey: log.sessionId,
       limitReached: (expected: Expected) => budget.reserve(undefined, { limits }, expected),
@@ -78,7 +80,7 @@ export class Attempts {
   }
 
   /** Returns the final outcome, or undefined if another attempt follows. */
-  async judge(outcome: Outcome): Promise<Outcome | undefined> {
+  async judge(outcome: LoopOutcome): Promise<LoopOutcome | undefined> {
     const { settings, hooks, emit, budget, broker, modelSwitch } = this.#parts;
     const signal = this.#signal;
     if (await isRetried(outcome, { hooks, emit, signal, retries: this.#retries++ })) return undefined;

@@ -1,12 +1,12 @@
 import { defined } from "../../lib/defined.ts";
-import type { Outcome } from "../../loop/loop.ts";
+import type { LoopOutcome } from "../../loop/loop.ts";
 import type { ModelError } from "../../model/model-error.ts";
 import type { Emit, EventData } from "../../protocol/event.ts";
 import type { ModelSelection } from "../model-selection.ts";
 
 /** Emits the outcome of a run that did not simply finish, right before the session is idle. */
 export async function conclude(
-  outcome: Outcome,
+  outcome: LoopOutcome,
   { emit, modelSelection }: { emit: Emit; modelSelection: ModelSelection | undefined },
 ): Promise<void> {
   switch (outcome.kind) {

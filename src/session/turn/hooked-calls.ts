@@ -6,7 +6,7 @@ import type { AroundCalls, BeforeCall } from "../../loop/run.ts";
 import type { Emit } from "../../protocol/event.ts";
 import type { ToolCall } from "../../protocol/message.ts";
 import type { ToolPorts } from "../../tools/tool.ts";
-import type { Opinion } from "../requests/permit.ts";
+import type { HookDecision } from "../requests/permit.ts";
 import type { PermissionRequest } from "../requests/requests.ts";
 
 /** The hooks of a session, bound to its id and working directory. */
@@ -18,7 +18,7 @@ export interface SessionHooks {
 /** Hook points about an agent as a whole. Their input names the session, so that programs find its log. */
 const ABOUT_AGENTS: ReadonlySet<HookPoint> = new Set<HookPoint>(["subagentStart", "subagentStop"]);
 
-interface HookPlace {
+interface HookScope {
   readonly sessionId: string;
   readonly cwd: string;
   /**
@@ -29,13 +29,13 @@ interface HookPlace {
 }
 
 /** Binds hooks to a session. With `emit`, for a subagent: events of its hooks are emitted as the agent's own. */
-export function sessionHooks(hooks: Hooks, { session, ...place }: HookPlace, emit?: Emit): SessionHooks {
-  const sessionId = (point: HookPoint): string => (ABOUT_AGENTS.has(point) ? session : undefined) ?? place.sessionId;
+export function bindSessionHooks(hooks: Hooks, { session, ...scope }: HookScope, emit?: Emit): SessionHooks {
+  const sessionId = (point: HookPoint): string => (ABOUT_AGENTS.has(point) ? session : undefined) ?? scope.sessionId;
   return {
     has: (point) => hooks.has(point),
     // An input combines the common fields with those of this point.
     fire: (point, input, signal) =>
-      hooks.fire(point, { ...place, sessionId: sessionId(point), ...input } as HookInput<typeof point>, {
+      hooks.fire(point, { ...scope, sessionId: sessionId(point), ...input } as HookInput<typeof point>, {
         ...defined({ signal, emit }),
       }),
   };
@@ -109,7 +109,7 @@ function beforeCall(said: HookOutput<"preToolUse">): BeforeCall {
 /** Returns the hooks for permission requests, or undefined if there are none. */
 export function hookOpinion(hooks: SessionHooks | undefined) {
   if (!hooks?.has("permissionRequest")) return undefined;
-  return async (request: PermissionRequest, signal: AbortSignal): Promise<Opinion> => {
+  return async (request: PermissionRequest, signal: AbortSignal): Promise<HookDecision> => {
     const { toolName, toolInput } = asToolCall(request);
     const input = { hookName: "permissionRequest", toolName, toolInput, permissionSuggestions: [] } as const;
     const { behavior, message, interrupt } = await hooks.fire("permissionRequest", input, signal);

@@ -1,4 +1,4 @@
-import type { Outcome } from "../../loop/loop.ts";
+import type { LoopOutcome } from "../../loop/loop.ts";
 import type { Run } from "../../loop/run.ts";
 import type { Emit } from "../../protocol/event.ts";
 import type { SessionHooks } from "./hooked-calls.ts";
@@ -39,7 +39,7 @@ const MAX_RETRIES = 5;
 
 /** Notifies hooks of a model call that has finally failed. Returns true if one wants it retried and may. */
 export async function isRetried(
-  outcome: Outcome,
+  outcome: LoopOutcome,
   what: { hooks: SessionHooks | undefined; emit: Emit; signal: AbortSignal; retries: number },
 ): Promise<boolean> {
   const { hooks, emit, signal, retries } = what;
@@ -55,7 +55,7 @@ export async function isRetried(
 }
 
 /** Returns the input of the `sessionEnd` hooks. */
-export function endReason(outcome: Outcome | { kind: "failed"; error: Error } | undefined): {
+export function endReason(outcome: LoopOutcome | { kind: "failed"; error: Error } | undefined): {
   reason: "complete" | "error" | "abort" | "user_exit";
   finalMessage?: string;
   error?: string;

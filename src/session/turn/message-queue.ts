@@ -10,15 +10,21 @@ import type { ModeState } from "../modes/mode-state.ts";
 import type { SessionOptions } from "../session-options.ts";
 import { IdleMonitor } from "./idle-monitor.ts";
 import { OutcomeWaiters } from "./outcome-waiters.ts";
-import { type Incoming, incoming, type Notice, type PendingMessages, type SendOptions } from "./pending-messages.ts";
+import {
+  type Incoming,
+  incoming,
+  type PendingMessages,
+  type SendOptions,
+  type SystemNotice,
+} from "./pending-messages.ts";
 import { QueueEditor } from "./queue-editor.ts";
 import type { Acceptance, Outcome, TurnRunner } from "./turn-runner.ts";
 
 interface MessageQueueParts {
   readonly sessionId: string;
   readonly options: Pick<SessionOptions, "stamp" | "log" | "waitForAgentsMs">;
-  readonly inbox: PendingMessages;
-  readonly answering: TurnRunner;
+  readonly pending: PendingMessages;
+  readonly runner: TurnRunner;
   readonly emit: Emit;
   readonly modes: Pick<ModeState, "current" | "resting">;
   /** Aborts when the session is closed. */
@@ -40,14 +46,14 @@ export class MessageQueue {
 
   constructor(parts: MessageQueueParts) {
     this.#parts = parts;
-    const { inbox, emit } = parts;
+    const { pending, emit } = parts;
     this.editor = new QueueEditor({
-      ...{ inbox, emit },
+      ...{ pending, emit },
       enqueue: (options) => this.accept(options),
       keep: (given) => this.#keep(given),
       isWorking: () => this.isWorking,
       wake: () => {
-        if (!this.#isClosing && inbox.size > 0) this.#working ??= this.#work();
+        if (!this.#isClosing && pending.size > 0) this.#working ??= this.#work();
         this.#idleMonitor.wake();
       },
     });
@@ -60,7 +66,7 @@ export class MessageQueue {
 
   /** True while waiting messages or running agents will wake the main agent. */
   get isPending(): boolean {
-    return this.#parts.inbox.size > 0 || this.#parts.areAgentsBusy();
+    return this.#parts.pending.size > 0 || this.#parts.areAgentsBusy();
   }
 
   /** Aborts when the session is closed. */
@@ -72,13 +78,13 @@ export class MessageQueue {
   readonly editor: QueueEditor;
 
   get waiting(): PendingMessages["waiting"] {
-    return this.#parts.inbox.waiting;
+    return this.#parts.pending.waiting;
   }
 
   /** Withdraws a waiting message. Its outcome is `aborted`. Returns false if it is not waiting. */
   async withdraw(messageId: string): Promise<boolean> {
-    const { inbox, emit } = this.#parts;
-    if (!inbox.withdraw(messageId)) return false;
+    const { pending, emit } = this.#parts;
+    if (!pending.withdraw(messageId)) return false;
     this.#settling.settle([messageId]);
     void emit("pending_messages.modified", {});
     await emit("troupe.message_withdrawn", { messageId });
@@ -108,27 +114,27 @@ export class MessageQueue {
   /** Accepts a message. When this resolves, it is on disk and will be answered. `settle` receives the outcome. */
   async accept(options: SendOptions, settle?: (outcome: Outcome) => void): Promise<Incoming> {
     if (this.#isClosing) throw this.#closed();
-    const { inbox, answering, emit } = this.#parts;
+    const { pending, runner, emit } = this.#parts;
     const kept = options.attachments?.length ? await this.#keep(options.attachments) : [];
     const { current } = this.#parts.modes;
     const meant = current === "interactive" ? options : { agentMode: current, ...options };
     const message = incoming(this.#parts.options.stamp.id("message"), meant, kept);
     void emit("pending_messages.modified", {});
     // Behind others it is stored and acknowledged at once: its sender does not wait for their answers.
-    if (this.#working || this.left || inbox.size > 0 || inbox.isPaused) {
-      await answering.keepQueued(message);
+    if (this.#working || this.left || pending.size > 0 || pending.isPaused) {
+      await runner.keepQueued(message);
       this.#settling.wait(message.messageId, settle);
-      if (message.mode === "immediate") inbox.steer(message);
-      else inbox.enqueue(message);
+      if (message.mode === "immediate") pending.steer(message);
+      else pending.enqueue(message);
       this.#idleMonitor.wake();
       // The session may have become idle during the write. A closed session answers it once it is resumed and works again.
-      if (!this.#isClosing) this.#working ??= inbox.size > 0 ? this.#work() : undefined;
+      if (!this.#isClosing) this.#working ??= pending.size > 0 ? this.#work() : undefined;
       else settle?.({ kind: "aborted" });
       return message;
     }
     const accepted = deferred<void>();
     this.#settling.wait(message.messageId, settle);
-    inbox.enqueue(message);
+    pending.enqueue(message);
     this.#working = this.#work({ messageId: message.messageId, accepted: accepted.resolve, refused: accepted.reject });
     await accepted.promise;
     return message;
@@ -140,15 +146,15 @@ export class MessageQueue {
    */
   async startAfresh(prompt: string, messagesCleared: number): Promise<void> {
     if (this.#isClosing) throw this.#closed();
-    const { inbox, answering, emit, options } = this.#parts;
+    const { pending, runner, emit, options } = this.#parts;
     const message = incoming(options.stamp.id("message"), { prompt, mode: "immediate" }, []);
     void emit("pending_messages.modified", {});
-    await answering.repair();
+    await runner.repair();
     // One write: both events are stored, or neither.
     const cleared = emit("session.context_cleared", { messagesCleared, initialMessage: prompt });
-    await answering.keepQueued(message);
+    await runner.keepQueued(message);
     await cleared;
-    inbox.steerFirst(message);
+    pending.steerFirst(message);
     this.#idleMonitor.wake();
     if (!this.#isClosing) this.#working ??= this.#work();
   }
@@ -162,22 +168,22 @@ export class MessageQueue {
 
   /** Runs `work` while nothing is answered; new messages wait. Returns undefined if something is already running. */
   async alone<T>(work: () => Promise<T>): Promise<T | undefined> {
-    const { inbox } = this.#parts;
-    if (this.#working || this.left || this.#isClosing || inbox.size > 0) return undefined;
+    const { pending } = this.#parts;
+    if (this.#working || this.left || this.#isClosing || pending.size > 0) return undefined;
     const done = deferred<void>();
     this.#working = done.promise;
     try {
       return await work();
     } finally {
-      this.#working = !this.#isClosing && inbox.size > 0 ? this.#work() : undefined;
+      this.#working = !this.#isClosing && pending.size > 0 ? this.#work() : undefined;
       done.resolve();
     }
   }
 
   /** Sends the agent a notice that no user typed: before its next model call, or by waking an idle agent. */
-  notify(notice: Notice, options: { wakes?: boolean; take?: () => boolean } = {}): void {
+  notify(notice: SystemNotice, options: { wakes?: boolean; take?: () => boolean } = {}): void {
     if (this.#isClosing) return;
-    this.#parts.inbox.notify(notice, options);
+    this.#parts.pending.notify(notice, options);
     if (options.wakes !== false) this.#working ??= this.#work();
     this.#idleMonitor.wake();
   }
@@ -189,7 +195,7 @@ export class MessageQueue {
 
   /** Answers messages until none is left. Never rejects: a failure is an outcome and an event. */
   async #work(first?: Acceptance): Promise<void> {
-    const { inbox, answering, emit } = this.#parts;
+    const { pending, runner, emit } = this.#parts;
     let outcome: Outcome | undefined;
     /** Messages whose answer may continue: results of background agents arrive in later turns. */
     const open: string[] = [];
@@ -198,51 +204,51 @@ export class MessageQueue {
     this.left = undefined;
     if (left) {
       this.#abort = stoppable();
-      outcome = await answering.answer(left, this.#abort.signal);
+      outcome = await runner.answer(left, this.#abort.signal);
     }
     do {
       for (let next = this.#next(); next; next = this.#next()) {
         if (!next.notice) settleOpen();
         this.#abort = stoppable();
         const acceptance = next.messageId === first?.messageId ? first : undefined;
-        outcome = await answering.answer(next, this.#abort.signal, acceptance);
-        open.push(next.messageId, ...inbox.takeJoined());
+        outcome = await runner.answer(next, this.#abort.signal, acceptance);
+        open.push(next.messageId, ...pending.takeJoined());
         if (outcome.kind !== "done") settleOpen();
         if (outcome.kind === "failed") break; // waiting messages stay queued until the next message
-        if (inbox.size > 0) await this.#restAfter(outcome);
+        if (pending.size > 0) await this.#restAfter(outcome);
       }
       const aborted = outcome?.kind === "aborted" ? { aborted: true } : {};
-      await answering.checkpoint();
+      await runner.checkpoint();
       void emit("assistant.idle", aborted);
       if (outcome?.kind !== "failed" && (await this.#waitForWork())) continue;
       settleOpen();
       void emit("session.idle", { ...aborted, ...this.#parts.modes.resting });
-    } while (outcome?.kind !== "failed" && !this.#isClosing && inbox.size > 0);
+    } while (outcome?.kind !== "failed" && !this.#isClosing && pending.size > 0);
     if (outcome?.kind === "failed" || this.#isClosing) this.#settling.settleAll(outcome);
     first?.refused(this.#closed()); // no effect if it was accepted
     this.#working = undefined;
   }
 
   #next(): Incoming | undefined {
-    const { inbox, options } = this.#parts;
-    return this.#isClosing ? undefined : inbox.takeNext(() => options.stamp.id("message"));
+    const { pending, options } = this.#parts;
+    return this.#isClosing ? undefined : pending.takeNext(() => options.stamp.id("message"));
   }
 
   async #restAfter(outcome: Outcome): Promise<void> {
     this.#abort = stoppable();
-    const { inbox, emit, options } = this.#parts;
-    await restAfter(outcome, { waiting: inbox.size, emit, stamp: options.stamp, signal: this.#abort.signal });
+    const { pending, emit, options } = this.#parts;
+    await restAfter(outcome, { waiting: pending.size, emit, stamp: options.stamp, signal: this.#abort.signal });
   }
 
   /**
    * Waits while background agents are busy. Returns true if there is something to answer before the session is idle.
    */
   async #waitForWork(): Promise<boolean> {
-    const { inbox, options, areAgentsBusy: isBusy } = this.#parts;
+    const { pending, options, areAgentsBusy: isBusy } = this.#parts;
     const { stamp, waitForAgentsMs: limitMs } = options;
-    const hasWork = (): boolean => this.#isClosing || inbox.size > 0;
+    const hasWork = (): boolean => this.#isClosing || pending.size > 0;
     await this.#idleMonitor.settle({ hasWork, isBusy, stamp, limitMs });
-    return !this.#isClosing && inbox.size > 0;
+    return !this.#isClosing && pending.size > 0;
   }
 
   #closed(): TroupeError {

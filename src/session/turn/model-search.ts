@@ -73,32 +73,32 @@ async function searchOnce(query: SearchQuery, parts: ModelSearch, signal: AbortS
   return { by: modelReference(model), ...cited(text, end.citations) };
 }
 
-interface Heard {
+interface StreamedReply {
   text: string;
   end: ModelEnd;
 }
 
-function listen(query: SearchQuery, parts: ModelSearch, signal: AbortSignal): Promise<Heard> {
+function listen(query: SearchQuery, parts: ModelSearch, signal: AbortSignal): Promise<StreamedReply> {
   const { model, emit } = parts;
-  const heard: Heard = { text: "", end: { type: "end", stop: "error" } };
+  const reply: StreamedReply = { text: "", end: { type: "end", stop: "error" } };
   const request: ModelRequest = {
     ...parts.request,
     ...{ model: model.model, system, tools: [], messages: [{ role: "user", content: query.text }] },
     webSearch: { maxSearches: MAX_SEARCHES },
     maxOutputTokens: Math.min(model.maxOutputTokens ?? MAX_OUTPUT_TOKENS, MAX_OUTPUT_TOKENS),
   };
-  const listening = async (): Promise<Heard> => {
+  const listening = async (): Promise<StreamedReply> => {
     for await (const event of model.provider.stream(request, signal)) {
-      if (event.type === "text") heard.text = (heard.text + event.delta).slice(0, MAX_CHARACTERS);
-      if (event.type === "end") heard.end = event;
+      if (event.type === "text") reply.text = (reply.text + event.delta).slice(0, MAX_CHARACTERS);
+      if (event.type === "end") reply.end = event;
       if (event.type === "retry") {
-        heard.text = "";
+        reply.text = "";
         void emit("troupe.retry", { attempt: event.attempt, delayMs: event.delayMs, reason: event.error.message });
       }
     }
-    return heard;
+    return reply;
   };
-  return untilAborted(listening(), signal, () => ({ ...heard, end: { type: "end", stop: "aborted" } }));
+  return untilAborted(listening(), signal, () => ({ ...reply, end: { type: "end", stop: "aborted" } }));
 }
 
 /** Returns the answer with source numbers after each cited part. */

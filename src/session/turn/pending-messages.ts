@@ -10,7 +10,7 @@ import type { Attachment, Emit, EventData, SessionEvent } from "../../protocol/e
 type UserMessage = EventData<"user.message">;
 
 /** A message to the agent that no user typed. */
-export type Notice = EventData<"system.notification">;
+export type SystemNotice = EventData<"system.notification">;
 
 /** A message on its way to the agent. */
 export interface Incoming {
@@ -30,7 +30,7 @@ export interface Incoming {
   /** Set for a message of an earlier process: the rules to rebuild. */
   readonly rules?: KeptRules;
   /** Set for a notice that woke the agent: there is no user message then. */
-  readonly notice?: Notice;
+  readonly notice?: SystemNotice;
 }
 
 /** Structured output, in the wire's format. */
@@ -76,7 +76,7 @@ export interface SendOptions {
 }
 
 interface PendingNotice {
-  readonly notice: Notice;
+  readonly notice: SystemNotice;
   /** Whether it wakes an idle agent. */
   readonly wakes: boolean;
   /** Called right before it is emitted. Returns false if it is no longer needed. */
@@ -94,7 +94,7 @@ export class PendingMessages {
 
   /** Restores messages that an earlier process accepted and did not answer. */
   static restored(events: readonly SessionEvent[]): PendingMessages {
-    const inbox = new PendingMessages();
+    const pending = new PendingMessages();
     const waiting = new Map<string, Incoming>();
     for (const event of events) {
       if (event.type === "troupe.message_queued") waiting.set(event.data.messageId, event.data);
@@ -103,8 +103,8 @@ export class PendingMessages {
       if (event.type === "troupe.rewound") waiting.clear();
       if (event.type === "troupe.message_withdrawn") waiting.delete(event.data.messageId);
     }
-    for (const message of waiting.values()) inbox.enqueue(message);
-    return inbox;
+    for (const message of waiting.values()) pending.enqueue(message);
+    return pending;
   }
 
   get size(): number {
@@ -119,9 +119,9 @@ export class PendingMessages {
 
   /** Removes a message that no agent has read yet. Returns false if there is none. */
   withdraw(messageId: string): boolean {
-    const [lane, place] = this.#find(messageId);
-    if (place >= 0) lane.splice(place, 1);
-    return place >= 0;
+    const [lane, index] = this.#find(messageId);
+    if (index >= 0) lane.splice(index, 1);
+    return index >= 0;
   }
 
   #find(messageId: string): [lane: Incoming[], place: number] {
@@ -140,16 +140,16 @@ export class PendingMessages {
 
   /** Replaces the message with the same id. Returns false if it is no longer waiting. */
   replace(message: Incoming): boolean {
-    const [lane, place] = this.#find(message.messageId);
-    if (place >= 0) lane[place] = message;
-    return place >= 0;
+    const [lane, index] = this.#find(message.messageId);
+    if (index >= 0) lane[index] = message;
+    return index >= 0;
   }
 
   /** Moves a message from the queue to those that a working agent reads next. */
   promote(messageId: string): boolean {
-    const place = this.#queue.findIndex((message) => message.messageId === messageId);
-    this.#steering.push(...(place < 0 ? [] : this.#queue.splice(place, 1)));
-    return place >= 0;
+    const index = this.#queue.findIndex((message) => message.messageId === messageId);
+    this.#steering.push(...(index < 0 ? [] : this.#queue.splice(index, 1)));
+    return index >= 0;
   }
 
   /** Drops undelivered notices. */
@@ -171,16 +171,16 @@ export class PendingMessages {
   }
 
   /** Adds a notice. One that does not wake the agent is read with its next input. */
-  notify(notice: Notice, { wakes = true, take = () => true }: Partial<Omit<PendingNotice, "notice">> = {}): void {
+  notify(notice: SystemNotice, { wakes = true, take = () => true }: Partial<Omit<PendingNotice, "notice">> = {}): void {
     this.#notices.push({ notice, wakes, take });
   }
 
   /** Emits what arrived while the agent worked: notices first, because a user's message may refer to them. */
-  async deliver(emit: Emit, hear: (prompt: UserMessage) => Promise<readonly UserMessage[]>): Promise<void> {
+  async deliver(emit: Emit, hooked: (prompt: UserMessage) => Promise<readonly UserMessage[]>): Promise<void> {
     await this.deliverNotices(emit);
     for (let next = this.#steering.shift(); next; next = this.#steering.shift()) {
       this.#joined.push(next.messageId);
-      for (const said of await hear(userMessage(next, "steering"))) await emit("user.message", said);
+      for (const said of await hooked(userMessage(next, "steering"))) await emit("user.message", said);
     }
   }
 
@@ -206,10 +206,10 @@ export class PendingMessages {
     this.#queue.unshift(message);
   }
 
-  #takeWaking(): Notice | undefined {
+  #takeWaking(): SystemNotice | undefined {
     for (;;) {
-      const place = this.#notices.findIndex(({ wakes }) => wakes);
-      const [next] = place < 0 ? [] : this.#notices.splice(place, 1);
+      const index = this.#notices.findIndex(({ wakes }) => wakes);
+      const [next] = index < 0 ? [] : this.#notices.splice(index, 1);
       if (!next || next.take()) return next?.notice;
     }
   }

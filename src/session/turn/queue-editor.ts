@@ -5,7 +5,7 @@ import type { Attachment, Emit } from "../../protocol/event.ts";
 import { type Incoming, type PendingMessages, queuedMessage, type SendOptions } from "./pending-messages.ts";
 
 interface QueueEditorParts {
-  readonly inbox: PendingMessages;
+  readonly pending: PendingMessages;
   readonly emit: Emit;
   /** Accepts a message at the end of the queue. */
   enqueue(options: SendOptions): Promise<Incoming>;
@@ -35,7 +35,7 @@ export class QueueEditor {
 
   /** Moves a message. Returns whether its position has changed. A position outside the queue means its nearest end. */
   move(messageId: string, position: number): boolean {
-    const isMoved = this.#parts.inbox.move(messageId, position);
+    const isMoved = this.#parts.pending.move(messageId, position);
     if (isMoved) this.#changed();
     return isMoved;
   }
@@ -48,7 +48,7 @@ export class QueueEditor {
 
   /** Inserts a copy right after the message. Throws if it is not waiting. */
   async duplicate(messageId: string): Promise<string> {
-    const { inbox } = this.#parts;
+    const { pending } = this.#parts;
     const message = this.#waiting(messageId);
     const { content: prompt, displayPrompt, source, agentMode, answering, attachments } = message;
     const copy = {
@@ -56,7 +56,7 @@ export class QueueEditor {
       ...defined({ displayPrompt, source, agentMode, answering }),
     };
     const made = await this.#parts.enqueue({ ...copy, ...(attachments && { attachments: [...attachments] }) });
-    this.move(made.messageId, inbox.waiting.queued.findIndex((one) => one.messageId === messageId) + 1);
+    this.move(made.messageId, pending.waiting.queued.findIndex((one) => one.messageId === messageId) + 1);
     return made.messageId;
   }
 
@@ -65,7 +65,7 @@ export class QueueEditor {
     messageId: string,
     { prompt, displayPrompt }: { prompt: string; displayPrompt?: string },
   ): Promise<boolean> {
-    const known = this.#parts.inbox.waiting.queued.find((one) => one.messageId === messageId);
+    const known = this.#parts.pending.waiting.queued.find((one) => one.messageId === messageId);
     if (!known) return false;
     const { displayPrompt: _, ...rest } = known;
     return this.#replace({ ...rest, content: prompt, ...defined({ displayPrompt }) });
@@ -77,7 +77,7 @@ export class QueueEditor {
    */
   async append(messageId: string, expected: string, more: SteeringAddition): Promise<boolean> {
     const attachments = more.attachments.length > 0 ? await this.#parts.keep(more.attachments) : [];
-    const known = this.#parts.inbox.waiting.steering.find((one) => one.messageId === messageId);
+    const known = this.#parts.pending.waiting.steering.find((one) => one.messageId === messageId);
     if (known?.content !== expected) return false;
     const shown = known.displayPrompt ?? known.content;
     return this.#replace({
@@ -91,9 +91,9 @@ export class QueueEditor {
   }
 
   async #replace(message: Incoming): Promise<boolean> {
-    const { inbox, emit } = this.#parts;
+    const { pending, emit } = this.#parts;
     // Update memory first: an agent that reads the message during the write gets the new text.
-    const isChanged = inbox.replace(message);
+    const isChanged = pending.replace(message);
     if (!isChanged) return false;
     await emit("troupe.message_queued", queuedMessage(message));
     this.#changed();
@@ -103,7 +103,7 @@ export class QueueEditor {
   /** Lets a working agent read the message before its next model call. Returns false if no agent is working. */
   sendNow(messageId: string): boolean {
     if (!this.#parts.isWorking()) return false;
-    const isSteered = this.#parts.inbox.promote(messageId);
+    const isSteered = this.#parts.pending.promote(messageId);
     if (isSteered) this.#changed();
     return isSteered;
   }
@@ -112,15 +112,15 @@ export class QueueEditor {
    * Pauses or resumes the queue. While paused, messages wait even if the agent is idle. Throws if it is already paused.
    */
   setPaused(isPaused: boolean): void {
-    const { inbox } = this.#parts;
-    if (isPaused && inbox.isPaused)
+    const { pending } = this.#parts;
+    if (isPaused && pending.isPaused)
       throw new TroupeError("usage", "queue_already_paused: the queue is paused already.");
-    inbox.isPaused = isPaused;
+    pending.isPaused = isPaused;
     if (!isPaused) this.#parts.wake();
   }
 
   #waiting(messageId: string): Incoming {
-    const message = this.#parts.inbox.waiting.queued.find((one) => one.messageId === messageId);
+    const message = this.#parts.pending.waiting.queued.find((one) => one.messageId === messageId);
     if (!message) throw new TroupeError("usage", `No message ${messageId} waits in the queue.`);
     return message;
   }

@@ -6,7 +6,7 @@ import { TroupeError } from "../../protocol/errors.ts";
 import type { Message } from "../../protocol/message.ts";
 import type { Tool } from "../../tools/tool.ts";
 import { reportUsage } from "../budget/report-usage.ts";
-import { originOf } from "../requests/request-origin.ts";
+import { requestOrigin } from "../requests/request-origin.ts";
 import type { Session } from "../session.ts";
 import { expectedCall } from "./expected-call.ts";
 
@@ -59,7 +59,7 @@ export async function callModelOnce(session: Session, call: SingleCall, signal: 
   }
 }
 
-interface Heard {
+interface StreamedReply {
   text: string;
   end: ModelEnd;
 }
@@ -68,26 +68,26 @@ function listen(
   { id, mainAgent }: Session,
   call: SingleCall & { readonly sent: SentRequests },
   signal: AbortSignal,
-): Promise<Heard> {
+): Promise<StreamedReply> {
   const { model } = mainAgent;
   const { system, tools, messages, sent } = call;
-  const heard: Heard = { text: "", end: { type: "end", stop: "error" } };
+  const reply: StreamedReply = { text: "", end: { type: "end", stop: "error" } };
   const most = Math.min(
     call.maxOutputTokens ?? Number.POSITIVE_INFINITY,
     model.maxOutputTokens ?? Number.POSITIVE_INFINITY,
   );
   const request = {
-    ...{ model: model.model, system, tools, messages, sent, cacheKey: id, origin: originOf(id) },
+    ...{ model: model.model, system, tools, messages, sent, cacheKey: id, origin: requestOrigin(id) },
     stream: mainAgent.isStreamed,
     ...(Number.isFinite(most) && { maxOutputTokens: most }),
   };
-  const listening = async (): Promise<Heard> => {
+  const listening = async (): Promise<StreamedReply> => {
     for await (const event of model.provider.stream(request, signal)) {
-      if (event.type === "text") heard.text = (heard.text + event.delta).slice(0, MAX_CHARACTERS);
-      if (event.type === "end") heard.end = event;
-      if (event.type === "retry") heard.text = "";
+      if (event.type === "text") reply.text = (reply.text + event.delta).slice(0, MAX_CHARACTERS);
+      if (event.type === "end") reply.end = event;
+      if (event.type === "retry") reply.text = "";
     }
-    return heard;
+    return reply;
   };
-  return untilAborted(listening(), signal, () => ({ ...heard, end: { type: "end", stop: "aborted" } }));
+  return untilAborted(listening(), signal, () => ({ ...reply, end: { type: "end", stop: "aborted" } }));
 }

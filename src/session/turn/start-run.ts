@@ -17,7 +17,7 @@ import type { Broker } from "../requests/broker.ts";
 import { brokerUser } from "../requests/broker-user.ts";
 import { type Permitter, permitter } from "../requests/permit.ts";
 import { readGuard } from "../requests/read-guard.ts";
-import { originOf } from "../requests/request-origin.ts";
+import { requestOrigin } from "../requests/request-origin.ts";
 import type { RunSettings } from "../run-settings.ts";
 import type { PromptAndTools } from "../session-model.ts";
 import { isStreamed } from "../session-model.ts";
@@ -35,7 +35,7 @@ type Shown = Pick<PromptAndTools, "system" | "tools">;
 interface RunParts extends RunSettings {
   readonly emit: Emit;
   readonly history: History;
-  readonly inbox: Run["inbox"];
+  readonly pendingMessages: Run["pendingMessages"];
   readonly broker: Broker;
   readonly signal: AbortSignal;
   readonly hooks: SessionHooks | undefined;
@@ -67,11 +67,11 @@ interface RunParts extends RunSettings {
 
 /** Builds a `Run` from an agent, model, tools and context. This is the only place that fills the loop's ports. */
 export function startRun(parts: RunParts): Run {
-  const { model, promptAndTools, emit, inbox } = parts;
+  const { model, promptAndTools, emit, pendingMessages } = parts;
   const around = hookedCalls(parts.hooks);
-  const opinion = hookOpinion(parts.hooks);
+  const hookDecision = hookOpinion(parts.hooks);
   const shown = shownOf(parts);
-  const origin = originOf(parts.log.sessionId, parts.agent);
+  const origin = requestOrigin(parts.log.sessionId, parts.agent);
   const context = parts.compactions?.of({ ...parts, shown, origin });
   const request = requestOf(parts, origin);
   const failures = new RepeatedFailures();
@@ -99,16 +99,16 @@ export function startRun(parts: RunParts): Run {
     ...defined({ originatingMessageId: parts.originatingMessageId }),
     request,
     emit,
-    inbox: {
+    pendingMessages: {
       deliver: (say) => {
-        const heard = resettingOnMessage(say, failures);
-        return inbox.deliver(parts.limitedTools?.withoutAdvice(heard) ?? heard);
+        const emitMessage = resettingOnMessage(say, failures);
+        return pendingMessages.deliver(parts.limitedTools?.withoutAdvice(emitMessage) ?? emitMessage);
       },
     },
     failures,
     nextTurnId: () => String(turns++),
     ...conversationPorts(parts, { context, shown, failures }),
-    permit: permitter({ ...parts, ...defined({ opinion }), refuses: refusals(parts) }),
+    permit: permitter({ ...parts, ...defined({ hookDecision }), refuses: refusals(parts) }),
     ...defined({ around, outside: parts.outside }),
     ports: toolPorts(parts, request),
     beforeStopping: parts.beforeStopping,

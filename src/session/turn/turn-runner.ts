@@ -3,7 +3,7 @@
  * concluding with an outcome. `TurnRunner` is its main part.
  */
 import type { Redactor } from "../../lib/redact/redact.ts";
-import { continueLoop, type Outcome as LoopOutcome, runLoop } from "../../loop/loop.ts";
+import { continueLoop, type LoopOutcome, runLoop } from "../../loop/loop.ts";
 import type { PendingTurn } from "../../loop/run.ts";
 import { type RequestedEnd, runRequestedCall } from "../../loop/run-calls.ts";
 import { TroupeError } from "../../protocol/errors.ts";
@@ -20,10 +20,10 @@ import { modelName } from "../model-selection.ts";
 import { ModelSwitch } from "../model-switch.ts";
 import { closeOpenCalls } from "../recover.ts";
 import type { Broker } from "../requests/broker.ts";
-import { originOf } from "../requests/request-origin.ts";
+import { requestOrigin } from "../requests/request-origin.ts";
 import type { RunSettings } from "../run-settings.ts";
 import type { SessionOptions } from "../session-options.ts";
-import { acceptPrompt, takesTime, untilAborted } from "./accept-prompt.ts";
+import { acceptPrompt, awaitUnlessAborted, takesTime } from "./accept-prompt.ts";
 import { Attempts, type RunRules } from "./attempts.ts";
 import { conclude } from "./conclude.ts";
 import type { SessionHooks } from "./hooked-calls.ts";
@@ -69,7 +69,7 @@ export interface TurnRunnerParts {
   readonly history: History;
   readonly preamble: SessionPreamble;
   readonly budget: Budget;
-  readonly inbox: PendingMessages;
+  readonly pending: PendingMessages;
   readonly broker: Broker;
   readonly hooks: SessionHooks | undefined;
   /** The agents that work for the main agent, if it may have any. */
@@ -150,7 +150,7 @@ export class TurnRunner {
       shown: promptAndTools,
       ...{ emit, hooks, history },
       cacheKey: log.sessionId,
-      origin: originOf(log.sessionId),
+      origin: requestOrigin(log.sessionId),
       limitReached: () => budget.reached(limits),
       settled: () => undefined,
     });
@@ -160,12 +160,12 @@ export class TurnRunner {
   async callTool(call: ToolCall, signal: AbortSignal): Promise<RequestedEnd> {
     const { settings, emit, hooks, history, broker, agentPool } = this.#parts;
     await this.#parts.log.repair();
-    await untilAborted(settings.promptAndTools.ready?.(signal), signal);
+    await awaitUnlessAborted(settings.promptAndTools.ready?.(signal), signal);
     const run = startRun({
       ...settings,
       ports: { ...settings.ports, ...agentPool },
       ...{ emit, hooks, history, broker, signal },
-      inbox: { deliver: async () => undefined },
+      pendingMessages: { deliver: async () => undefined },
       source: "top_level",
       cacheKey: settings.log.sessionId,
       limitReached: () => undefined,
@@ -228,7 +228,7 @@ export class TurnRunner {
     const answer = await acceptPrompt(message, {
       ...{ emit, hooks, promptAndTools, preamble, model: modelName(model), source, signal, form: settings, status },
       delivery: wasIdle ? "idle" : "queued",
-      deliverNotices: (say) => this.#parts.inbox.deliverNotices(limits?.withoutAdvice(say) ?? say),
+      deliverNotices: (say) => this.#parts.pending.deliverNotices(limits?.withoutAdvice(say) ?? say),
     });
     delivery.isTaken = true;
     this.#begun = true;
@@ -241,7 +241,7 @@ export class TurnRunner {
   async #resume(signal: AbortSignal): Promise<Begun> {
     const { settings, emit, preamble } = this.#parts;
     const { promptAndTools, model } = settings;
-    await untilAborted(promptAndTools.ready?.(signal), signal);
+    await awaitUnlessAborted(promptAndTools.ready?.(signal), signal);
     preamble.before(emit, { model: modelName(model), promptAndTools });
     return { rules: await this.#rulesOfLeft() };
   }
@@ -285,7 +285,7 @@ export class TurnRunner {
   #refuse(message: Incoming, waiting: Acceptance | undefined, error: Error): void {
     this.#unsay(message);
     if (waiting) waiting.refused(error);
-    else this.#parts.inbox.putBack(message);
+    else this.#parts.pending.putBack(message);
   }
 
   /** Withdraws events that could not be written, so that no model sees a message that was reported as refused. */

@@ -17,7 +17,7 @@ import { scanEvents } from "../log-scan.ts";
 import { alreadyThere, checkSessionId, noSuchSession } from "../session-id.ts";
 import { failTo } from "../storage-error.ts";
 import type { SessionLog, SessionSummary, Store } from "../store.ts";
-import { parseSummary, summarise } from "../summary.ts";
+import { parseSummary, summaryOfEvents } from "../summary.ts";
 import { type ElsewhereFiles, elsewhereFiles } from "./elsewhere-files.ts";
 import { elsewhereLog, LOG, repair, SUMMARY } from "./elsewhere-log.ts";
 
@@ -189,7 +189,7 @@ async function summaryOf(files: ElsewhereFiles, sessionId: string, modified: str
   const summary = text === undefined ? undefined : await parseSummary(text, sessionId).catch(() => undefined);
   if (summary) return summary;
   const { events } = parseLog(Buffer.from((await files.read(LOG)) ?? ""));
-  return summarise(viewOf(events).events, sessionId, modified);
+  return summaryOfEvents(viewOf(events).events, sessionId, modified);
 }
 
 function readOnly(sessionId: string, log: SessionLog): SessionLog {

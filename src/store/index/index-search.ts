@@ -57,8 +57,8 @@ export function searchIndex(database: DatabaseSyncInstance, query: SearchQuery):
   if (since !== undefined) only(`${TIME} >= ?`, since);
   const filter: Filter = { match, values, isJoined: conditions.length > 0, conditions: conditions.join(" ") };
   const ranked = [
-    ...rankedPlaces(database, filter, "i.source_type <> 'file'"),
-    ...rankedPlaces(database, filter, "i.source_type = 'file'"),
+    ...rankedMatches(database, filter, "i.source_type <> 'file'"),
+    ...rankedMatches(database, filter, "i.source_type = 'file'"),
   ];
   const ids = bestOf(ranked, Math.max(0, Math.min(limit, MAX_SESSIONS)));
   const rows = database
@@ -85,7 +85,7 @@ interface Ranked {
   readonly sessionId: string;
 }
 
-function rankedPlaces(database: DatabaseSyncInstance, filter: Filter, source: string): Ranked[] {
+function rankedMatches(database: DatabaseSyncInstance, filter: Filter, source: string): Ranked[] {
   const { match, conditions, values, isJoined } = filter;
   const from = `FROM search_index i ${isJoined ? JOINED : ""} WHERE search_index MATCH ? AND ${source} ${conditions}`;
   const candidates = database
@@ -102,9 +102,9 @@ function rankedPlaces(database: DatabaseSyncInstance, filter: Filter, source: st
 function bestOf(ranked: readonly Ranked[], limit: number): number[] {
   const sessions = new Map<string, number[]>();
   for (const { id, sessionId } of ranked) {
-    const places = sessions.get(sessionId);
-    if (places === undefined && sessions.size < limit) sessions.set(sessionId, [id]);
-    else if (places !== undefined && places.length < MAX_PLACES) places.push(id);
+    const matches = sessions.get(sessionId);
+    if (matches === undefined && sessions.size < limit) sessions.set(sessionId, [id]);
+    else if (matches !== undefined && matches.length < MAX_PLACES) matches.push(id);
   }
   return [...sessions.values()].flat();
 }

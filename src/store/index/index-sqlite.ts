@@ -11,7 +11,7 @@ import { TroupeError } from "../../protocol/errors.ts";
 import type { SessionEvent } from "../../protocol/event.ts";
 import { storageError } from "../storage-error.ts";
 import type { SessionRevision, Store } from "../store.ts";
-import { summarise } from "../summary.ts";
+import { summaryOfEvents } from "../summary.ts";
 import { emptyDatabase, openDatabase, removeDatabase, troubleOf } from "./index-file.ts";
 import { type Found, type SearchQuery, searchIndex } from "./index-search.ts";
 import { IndexWriter, type SessionUpdate } from "./index-write.ts";
@@ -192,6 +192,6 @@ async function updateOf(
     const isHead = heads.length === 0 || isPrompt;
     if (isHead || event.type === "session.start" || event.type === "troupe.session_named") heads.push(event);
   }
-  const summary = { ...summarise(heads, sessionId, updatedAt), turns };
+  const summary = { ...summaryOfEvents(heads, sessionId, updatedAt), turns };
   return { summary, revision, rows: fold.take(), extent: "all" };
 }

@@ -176,14 +176,14 @@ function snapshotQueue(context: LogContext, { content, removed, damage, prefix: 
     position: Position,
     rules: number,
   ): Promise<boolean> {
-    const place = {
+    const snapshotPosition = {
       offset: position.length,
       lines: content.lines + position.last.seq - content.last.seq,
       last: position.last,
       afterDamage: content.endsDamaged && position.last.seq === content.last.seq,
     };
     const snapshot = { events, removed, count, damage };
-    const what = { snapshot, rules, place, ...(prefix && { before: prefix }) };
+    const what = { snapshot, rules, position: snapshotPosition, ...(prefix && { before: prefix }) };
     const written = await writeSnapshot(context.disk, context, what);
     prefix = written ?? prefix;
     return written !== undefined;

@@ -30,8 +30,8 @@ export async function loadLog(paths: LogPaths, rules: SnapshotRules | undefined)
 export async function readSince(paths: LogPaths, rules: SnapshotRules): Promise<LoadedLog | undefined> {
   const found = await readSnapshot(paths, rules.version);
   if (!found) return undefined;
-  const { snapshot, place, prefix } = found;
-  const content = await readLog(paths.log, { from: place });
+  const { snapshot, position, prefix } = found;
+  const content = await readLog(paths.log, { from: position });
   if (content.refersBack || content.events.some(isRewind)) return undefined;
   const events = [...snapshot.events, ...content.events];
   const wantsSnapshot = content.length - prefix.length >= minLogBytes(rules);

@@ -24,7 +24,7 @@ export interface LogContent {
 }
 
 /** A position between two lines of a log. */
-export interface LogPlace {
+export interface LogPosition {
   readonly offset: number;
   /** Number of lines before the position. */
   readonly lines: number;
@@ -38,7 +38,7 @@ export interface ReadOptions {
   readonly chunkBytes?: number;
   readonly maxLineBytes?: number;
   /** Starts reading here (default: the beginning of the file). */
-  readonly from?: LogPlace;
+  readonly from?: LogPosition;
   /** Receives each event. The result's `events` is then empty. */
   readonly onEvent?: (event: SessionEvent) => void;
 }
@@ -242,9 +242,9 @@ class LogCollector {
   }
 }
 
-function torn(place: Omit<Damage, "message">, newline: "there" | "missing"): Tail {
-  const message = `The last ${plural(place.bytes, "byte")} of the log were not written completely and are not used.`;
-  return { kind: "torn", newline, damage: { ...place, message } };
+function torn(position: Omit<Damage, "message">, newline: "there" | "missing"): Tail {
+  const message = `The last ${plural(position.bytes, "byte")} of the log were not written completely and are not used.`;
+  return { kind: "torn", newline, damage: { ...position, message } };
 }
 
 const WITHOUT_CHECKSUM = "The line has no checksum: another program wrote it. It is used as it is.";

@@ -87,14 +87,14 @@ async function rewrite(disk: Disk, path: string, length: number): Promise<void> 
 
 async function saveBytes(
   options: { disk: Disk; directory: string; path: string },
-  place: { offset: number; bytes: number },
+  position: { offset: number; bytes: number },
 ): Promise<string> {
   const { disk, directory, path } = options;
   const folder = join(directory, "damaged");
   await disk.mkdir(folder);
   for (let copy = 1; ; copy++) {
-    const target = join(folder, copy === 1 ? `${place.offset}.bin` : `${place.offset}-${copy}.bin`);
-    const range = { path, start: place.offset, end: place.offset + place.bytes };
+    const target = join(folder, copy === 1 ? `${position.offset}.bin` : `${position.offset}-${copy}.bin`);
+    const range = { path, start: position.offset, end: position.offset + position.bytes };
     const existing = await stat(target).catch(ignoreMissing);
     if (existing && !(await holds(target, existing.size, range))) continue;
     if (!existing) {

@@ -26,8 +26,8 @@ export function viewBefore(all: readonly SessionEvent[], rewindId: string): read
 
 /** Returns the events before `eventId`, which remain after a rewind to it. Returns `undefined` if it is not in view. */
 export function viewUpTo(view: readonly SessionEvent[], eventId: string): readonly SessionEvent[] | undefined {
-  const place = view.findIndex(({ id }) => id === eventId);
-  return place === -1 ? undefined : view.slice(0, place);
+  const index = view.findIndex(({ id }) => id === eventId);
+  return index === -1 ? undefined : view.slice(0, index);
 }
 
 const isRewind = ({ type }: SessionEvent): boolean => type === "troupe.rewound";

@@ -14,7 +14,7 @@ import { isObject, parseJson } from "../../lib/json.ts";
 import { type Disk, replaceFile } from "../../lib/node/disk.ts";
 import type { SessionEvent } from "../../protocol/event.ts";
 import type { Damage } from "../damage.ts";
-import type { LogPlace } from "./read-log.ts";
+import type { LogPosition } from "./read-log.ts";
 
 export const SNAPSHOT_FILE = "snapshot.json";
 const VERSION = 1;
@@ -55,7 +55,7 @@ export interface Prefix {
   readonly checksum: number;
 }
 
-interface Header extends Prefix, Omit<LogPlace, "offset"> {
+interface Header extends Prefix, Omit<LogPosition, "offset"> {
   readonly version: number;
   readonly rules: number;
   readonly file: FileIdentity;
@@ -70,7 +70,7 @@ interface FileIdentity {
 
 export interface ReadSnapshot {
   readonly snapshot: Snapshot;
-  readonly place: LogPlace;
+  readonly position: LogPosition;
   readonly prefix: Prefix;
 }
 
@@ -89,35 +89,40 @@ export async function readSnapshot(
     if (!(await isPrefix(paths.log, header))) return undefined;
     const snapshot = JSON.parse(body.toString("utf8")) as Snapshot;
     const { length, checksum, lines, last, afterDamage } = header;
-    return { snapshot, place: { offset: length, lines, last, afterDamage }, prefix: { length, checksum } };
+    return { snapshot, position: { offset: length, lines, last, afterDamage }, prefix: { length, checksum } };
   } catch {
     return undefined;
   }
 }
 
 /**
- * Replaces the snapshot with one of the log up to `place`. `before` is a prefix with a known checksum. Returns the new
- * prefix, or `undefined` if the snapshot would be too large to help or the log is shorter than `place`.
+ * Replaces the snapshot with one of the log up to `position`. `before` is a prefix with a known checksum. Returns the new
+ * prefix, or `undefined` if the snapshot would be too large to help or the log is shorter than `position`.
  */
 export async function writeSnapshot(
   disk: Disk,
   paths: { readonly log: string; readonly snapshot: string },
-  what: { readonly snapshot: Snapshot; readonly rules: number; readonly place: LogPlace; readonly before?: Prefix },
+  what: {
+    readonly snapshot: Snapshot;
+    readonly rules: number;
+    readonly position: LogPosition;
+    readonly before?: Prefix;
+  },
 ): Promise<Prefix | undefined> {
-  const { snapshot, rules, place } = what;
+  const { snapshot, rules, position } = what;
   const body = Buffer.from(JSON.stringify(snapshot));
-  if (body.length > MAX_BYTES || body.length > place.offset) return undefined;
-  const known = what.before && what.before.length <= place.offset ? what.before : { length: 0, checksum: 0 };
+  if (body.length > MAX_BYTES || body.length > position.offset) return undefined;
+  const known = what.before && what.before.length <= position.offset ? what.before : { length: 0, checksum: 0 };
   const file = await identityOf(paths.log);
-  const checksum = await checksumOf(paths.log, known, place.offset);
+  const checksum = await checksumOf(paths.log, known, position.offset);
   if (checksum === undefined) return undefined;
-  const { offset: length, ...where } = place;
+  const { offset: length, ...where } = position;
   const header: Header = {
     ...{ version: VERSION, rules, length, checksum, ...where, file },
     body: { bytes: body.length, checksum: crc32(body) },
   };
   await replaceFile(disk, paths.snapshot, Buffer.concat([Buffer.from(`${JSON.stringify(header)}\n`), body]));
-  return { length: place.offset, checksum };
+  return { length: position.offset, checksum };
 }
 
 function headerIn(text: string): Header | undefined {

@@ -17,7 +17,7 @@ import { scanEvents } from "../log-scan.ts";
 import { alreadyThere, checkSessionId, noSuchSession } from "../session-id.ts";
 import { failTo } from "../storage-error.ts";
 import type { SessionLog, SessionSummary, Store } from "../store.ts";
-import { encodeSummary, parseSummary, summarise } from "../summary.ts";
+import { encodeSummary, parseSummary, summaryOfEvents } from "../summary.ts";
 import type { Database } from "./database.ts";
 import { postgresLog } from "./postgres-log.ts";
 import { loadRows, noRows, readRows } from "./rows.ts";
@@ -238,7 +238,9 @@ async function list(database: Database): Promise<readonly SessionSummary[]> {
   const summaries: SessionSummary[] = [];
   for (const { id, summary, changed } of rows) {
     const known = summary === null ? undefined : await parseSummary(summary, id).catch(() => undefined);
-    summaries.push(known ?? summarise(viewOf((await readRows(database, id)).events).events, id, changed.toISOString()));
+    summaries.push(
+      known ?? summaryOfEvents(viewOf((await readRows(database, id)).events).events, id, changed.toISOString()),
+    );
   }
   return summaries;
 }

@@ -2,7 +2,8 @@
 import type { Host } from "../host.ts";
 import type { CommandEntry } from "../input/completion.ts";
 import { themeNames } from "../screen/style.ts";
-import { openHelp, openTranscript, openTree, showCost } from "./overlays.ts";
+import { showCost } from "./cost.ts";
+import { openHelp, openTranscript, openTree } from "./overlays.ts";
 import { forkSession, openAgents, openModels, openRewind, openSessions, openThemes } from "./pickers.ts";
 import { exportTranscript, showDiff } from "./reports.ts";
 

@@ -1,14 +1,14 @@
 /** Opens what is shown on the alternate screen: output, agents, keys, the transcript. */
 import type { SessionEvent } from "../../protocol/event.ts";
-import { agentRows } from "../../view/agent-rows.ts";
 import type { Block } from "../../view/blocks.ts";
 import { SessionView } from "../../view/session-view.ts";
-import type { AgentView, View } from "../../view/view.ts";
+import type { AgentView } from "../../view/view.ts";
+import { waitChain, waitText } from "../../view/waits.ts";
 import type { Host } from "../host.ts";
 import { Pager } from "../overlays/pager.ts";
 import { AgentTreeOverlay } from "../overlays/tree.ts";
 import { safe, safeLine } from "../screen/safe.ts";
-import { blockLines, tokensText } from "../transcript/block-lines.ts";
+import { blockLines } from "../transcript/block-lines.ts";
 import { localCommands } from "./list.ts";
 
 const LAST_CALLS = 20;
@@ -79,7 +79,7 @@ export function openAgentRun(app: Host, agentId: string): void {
     const fresh = (agent?.blocks ?? []).filter(({ id }) => !known.has(id));
     const blocks = [...past, ...fresh].flatMap((block) => blockLines(block, { style: app.style, isFull: true }));
     const tail = agent?.streaming?.tail ? safe(agent.streaming.tail.text).split("\n") : [];
-    return [...headOf(app, agent), ...blocks, ...tail];
+    return [...headOf(app, agent), ...blocks, ...tail, ...(agent ? underWay(app, agent) : [])];
   };
   const back = (): "close" | undefined => {
     if (!tree) return "close";
@@ -91,7 +91,8 @@ export function openAgentRun(app: Host, agentId: string): void {
     style: app.style,
     lines,
     isFollowing: true,
-    extra: { help: "← tree · m message", key: (key) => (key === "left" ? back() : message(key)) },
+    extra: { help: "m message", key: (key) => (key === "left" ? back() : message(key)) },
+    back,
   });
   const message = (key: string): "close" | undefined => {
     if (key !== "m") return undefined;
@@ -104,6 +105,16 @@ export function openAgentRun(app: Host, agentId: string): void {
     for (const event of events) fold.apply(event);
     past = [...(fold.view.agents.get(agentId)?.blocks ?? [])];
   });
+}
+
+/** Calls that run, and what the agent waits for. */
+function underWay({ style, view }: Host, agent: AgentView): string[] {
+  const calls = [...agent.tools.values()].map(({ title }) => `${style.yellow("○")} ${safeLine(title)}`);
+  const wait = waitText(waitChain(view, agent.id));
+  return [
+    ...(calls.length > 0 ? ["", ...calls] : []),
+    ...(wait === "" ? [] : [style.yellow(`waits: ${safeLine(wait)}`)]),
+  ];
 }
 
 function headOf(app: Host, agent: AgentView | undefined): string[] {
@@ -149,7 +160,7 @@ export function openHelp(app: Host): void {
   const unique = commands.filter(({ name }, index) => commands.findIndex((one) => one.name === name) === index);
   const lines = unique.map(
     ({ name, hint, description }) =>
-      `  ${`/${name}${hint === undefined ? "" : ` ${hint}`}`.padEnd(28)} ${safeLine(description)}`,
+      `  ${`/${name}${hint === undefined ? "" : ` ${hint}`}`.padEnd(KEY_COLUMN)}  ${safeLine(description)}`,
   );
   app.openOverlay(
     new Pager({
@@ -171,41 +182,10 @@ export function openHelp(app: Host): void {
   );
 }
 
+const KEY_COLUMN = 32;
+
 const keyLines = (app: Host): string[] =>
-  app.keyTable.map(({ keys, help }) => `  ${keys.join(", ").padEnd(28)} ${help}`);
-
-/** Tokens and cost per agent, with the sums of their subtrees. */
-export function showCost(app: Host): void {
-  const { view } = app.session ?? {};
-  if (!view) return;
-  const row = (name: string, { spent, subtree }: AgentView): string => {
-    const own = `${tokensText(spent.inputTokens)} in ${tokensText(spent.outputTokens)} out`;
-    const cost = (usd: number, isKnown: boolean): string => `$${usd.toFixed(4)}${isKnown ? "" : "+"}`;
-    return `  ${name.padEnd(36)} ${own.padEnd(20)} ${cost(spent.costUsd, spent.isCostKnown)} · with its agents ${cost(subtree.costUsd, subtree.isCostKnown)}`;
-  };
-  app.commit([
-    "",
-    app.style.bold("Cost"),
-    row("main agent", view.main),
-    ...agentRows(view).flatMap((one) =>
-      one.kind === "agent" ? [row(safeLine(`${"  ".repeat(one.depth)}${one.agent.id}`), one.agent)] : [],
-    ),
-    ...budgetLines(view).map((line) => `  ${safeLine(line)}`),
-  ]);
-}
-
-/** Limits that were set, how much of them is used, and the last one that ended something. */
-function budgetLines({ budget, agents }: View): string[] {
-  const { maxAiCredits, usedNanoAiu, reached } = budget;
-  const credits =
-    maxAiCredits === undefined ? [] : [`budget: ${((usedNanoAiu ?? 0) / 1e9).toFixed(2)} of ${maxAiCredits} credits`];
-  const limited = [...agents.values()].flatMap(({ id, limits }) => {
-    const set = Object.entries(limits ?? {}).filter(([, value]) => typeof value === "number");
-    return set.length === 0 ? [] : [`limits of ${id}: ${set.map(([name, value]) => `${name} ${value}`).join(", ")}`];
-  });
-  const ended = reached === undefined ? [] : [`${reached.agentId ?? "the main agent"}: ${reached.message}`];
-  return [...credits, ...limited.slice(0, 20), ...ended];
-}
+  app.keyTable.map(({ keys, help }) => `  ${keys.join(", ").padEnd(KEY_COLUMN)}  ${help}`);
 
 function readEvents(app: Host, use: (events: readonly SessionEvent[]) => void): void {
   app.session?.events().then(

@@ -75,14 +75,20 @@ export async function openSessions(app: Host): Promise<void> {
     return {
       value: sessionId,
       label: safeLine(name ?? summary ?? "(nothing said)").slice(0, 60),
-      detail: [state, modifiedTime.slice(0, 16).replace("T", " "), place, sessionId.slice(0, 8)]
-        .filter((fact) => fact)
-        .join(" · "),
+      detail: [state, localTime(modifiedTime), place, sessionId.slice(0, 8)].filter((fact) => fact).join(" · "),
       isOpen: state === OPEN,
     };
   });
   const sorted = [...choices.filter(({ isOpen }) => isOpen), ...choices.filter(({ isOpen }) => !isOpen)];
   pick(app, "Session to open", sorted, (sessionId) => app.switchTo(sessionId));
+}
+
+/** `2026-11-18 17:03`, by the clock of the user. */
+function localTime(timestamp: string): string {
+  const time = new Date(timestamp);
+  const two = (value: number): string => String(value).padStart(2, "0");
+  const day = `${time.getFullYear()}-${two(time.getMonth() + 1)}-${two(time.getDate())}`;
+  return `${day} ${two(time.getHours())}:${two(time.getMinutes())}`;
 }
 
 const MAX_ASKED = 1_000;
@@ -108,7 +114,7 @@ export async function openRewind(app: Host, args = ""): Promise<void> {
   const choices = [...points].reverse().map((point) => ({
     value: point,
     label: safeLine(point.userMessage).slice(0, 60),
-    detail: `${point.timestamp.slice(11, 16)} · ${plural(point.fileCount, "file")} changed since`,
+    detail: `${localTime(point.timestamp).slice(11)} · ${plural(point.fileCount, "file")} changed since`,
   }));
   pick(app, "Rewind to before this message", choices, (point) => rewindHow(app, point));
 }

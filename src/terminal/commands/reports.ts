@@ -1,6 +1,7 @@
 /** Longer texts about the session: its changes, and its transcript as a file. */
 import { resolve } from "node:path";
 import { nodeDisk, writeNewFile } from "../../lib/node/disk.ts";
+import { plural } from "../../lib/text.ts";
 import type { Host } from "../host.ts";
 import { Pager } from "../overlays/pager.ts";
 import { safe } from "../screen/safe.ts";
@@ -30,7 +31,7 @@ export async function showDiff(app: Host): Promise<void> {
         return line.startsWith("-") ? style.red(line) : line;
       }),
   ]);
-  app.openOverlay(new Pager({ title: `${changes.length} files changed`, style, lines: () => lines }));
+  app.openOverlay(new Pager({ title: `${plural(changes.length, "file")} changed`, style, lines: () => lines }));
 }
 
 /** Fails for a file that exists, so that nothing is overwritten. */

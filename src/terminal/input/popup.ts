@@ -56,13 +56,17 @@ export class Popup {
         this.#complete();
         return true;
       case "enter":
-        // A command that is typed whole is sent, not completed.
-        if (this.#entries[this.#selected]?.text.trim() === this.#editor.shown.trim()) return false;
+        // A command or a path that is typed whole is sent, not completed.
+        if (this.#isTyped(this.#entries[this.#selected])) return false;
         this.#complete();
         return true;
       default:
         return false;
     }
+  }
+
+  #isTyped(entry: Suggestion | undefined): boolean {
+    return entry !== undefined && this.#editor.beforeCaret.text.slice(-entry.replaces) === entry.text.trimEnd();
   }
 
   #complete(): void {

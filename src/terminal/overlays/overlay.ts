@@ -15,12 +15,12 @@ export interface Overlay {
 /** A window of lines: title on top, keys at the bottom. */
 export function framed(
   { columns, rows }: Size,
-  parts: { readonly title: string; readonly body: readonly string[]; readonly footer: string },
+  parts: { readonly title: string; readonly body: readonly string[]; readonly footer: readonly string[] },
 ): string[] {
   const width = Math.max(1, columns - 1);
-  const room = Math.max(0, rows - 2);
+  const room = Math.max(0, rows - 1 - parts.footer.length);
   const body = Array.from({ length: room }, (_, row) => clipRow(parts.body[row] ?? "", width));
-  return [clipRow(parts.title, width), ...body, clipRow(parts.footer, width)];
+  return [clipRow(parts.title, width), ...body, ...parts.footer.map((row) => clipRow(row, width))];
 }
 
 /** The first of `room` items so that the selected one is visible. */

@@ -1,6 +1,7 @@
 /** A text to read: scrolls, searches, follows text that still grows. */
 import type { Style } from "../screen/style.ts";
-import { wrapStyled } from "../screen/wrap.ts";
+import { keyRows } from "../screen/width.ts";
+import { wrapHanging } from "../screen/wrap.ts";
 import { framed, type Overlay, printable, type Size } from "./overlay.ts";
 
 export interface PagerOptions {
@@ -12,6 +13,8 @@ export interface PagerOptions {
   readonly isFollowing?: boolean;
   /** More keys, named in the footer. */
   readonly extra?: { readonly help: string; key(id: string): "close" | undefined };
+  /** Goes back to the overlay from which it was opened. */
+  readonly back?: (() => "close" | undefined) | undefined;
 }
 
 export class Pager implements Overlay {
@@ -20,6 +23,8 @@ export class Pager implements Overlay {
   #isFollowing: boolean;
   #search: string | undefined;
   #isTyping = false;
+  /** The search has found nothing yet: it is repeated while the text grows. */
+  #isSearching = false;
   #rows: readonly string[] = [];
   #room = 1;
 
@@ -30,19 +35,22 @@ export class Pager implements Overlay {
 
   rows(size: Size): readonly string[] {
     const { title, style, extra } = this.#options;
-    this.#room = Math.max(1, size.rows - 2);
-    this.#rows = this.#options.lines().flatMap((line) => wrapStyled(line, Math.max(1, size.columns - 1)));
+    this.#rows = this.#options.lines().flatMap((line) => wrapHanging(line, Math.max(1, size.columns - 1)));
+    const help = ["q close", "↑↓ PgUp PgDn g G", "/ search n next", extra?.help].filter((part) => part).join(" · ");
+    // The place is not known before the room is.
+    const footer = keyRows(`${help} · ${this.#rows.length}/${this.#rows.length}`, size.columns - 1);
+    this.#room = Math.max(1, size.rows - 1 - footer.length);
+    if (this.#isSearching) this.#find();
     const last = Math.max(0, this.#rows.length - this.#room);
     if (this.#isFollowing) this.#top = last;
     this.#top = Math.max(0, Math.min(this.#top, last));
     const place = `${Math.min(this.#rows.length, this.#top + this.#room)}/${this.#rows.length}`;
-    const footer = this.#isTyping
-      ? `/${this.#search ?? ""}`
-      : ["q close", "↑↓ PgUp PgDn g G", "/ search n next", extra?.help, place].filter((part) => part).join(" · ");
+    const keys = keyRows(`${help} · ${place}`, size.columns - 1);
+    const shown = this.#isTyping ? [`/${this.#search ?? ""}`, ...footer.slice(1).map(() => "")] : keys;
     return framed(size, {
       title: style.bold(title),
       body: this.#rows.slice(this.#top, this.#top + this.#room),
-      footer: style.dim(footer),
+      footer: shown.map(style.dim),
     });
   }
 
@@ -52,6 +60,7 @@ export class Pager implements Overlay {
     switch (id) {
       case "q":
       case "escape":
+        return this.#options.back ? this.#options.back() : "close";
       case "ctrl+c":
       case "ctrl+o":
         return "close";
@@ -100,15 +109,18 @@ export class Pager implements Overlay {
 
   #move(by: number): undefined {
     this.#isFollowing = false;
+    this.#isSearching = false;
     this.#top = Math.max(0, Math.min(Math.max(0, this.#rows.length - this.#room), this.#top + by));
     return undefined;
   }
 
   #find(): void {
     const wanted = (this.#search ?? "").toLowerCase();
+    this.#isSearching = false;
     if (wanted === "") return;
     const below = this.#rows.findIndex((row, index) => index > this.#top && row.toLowerCase().includes(wanted));
     const found = below >= 0 ? below : this.#rows.findIndex((row) => row.toLowerCase().includes(wanted));
+    this.#isSearching = found < 0;
     if (found < 0) return;
     this.#isFollowing = false;
     this.#top = found;

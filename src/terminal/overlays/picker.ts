@@ -53,7 +53,7 @@ export class Picker<T> implements Overlay {
     return framed(size, {
       title: style.bold(title),
       body: [`filter: ${safeLine(this.#filter)}`, ...shownList, ...below],
-      footer: style.dim("type to filter · ↑↓ · Enter chooses · Esc closes"),
+      footer: [style.dim("type to filter · ↑↓ · Enter chooses · Esc closes")],
     });
   }
 

@@ -2,9 +2,11 @@
 import { agentRows, groupText } from "../../view/agent-rows.ts";
 import type { AgentView, View } from "../../view/view.ts";
 import { type WaitLink, waitChain, waitText } from "../../view/waits.ts";
-import { agentRow } from "../panels/strip.ts";
+import { agentRow, waitOf } from "../panels/strip.ts";
 import { safeLine } from "../screen/safe.ts";
 import type { Style } from "../screen/style.ts";
+import { keyRows } from "../screen/width.ts";
+import { wrapStyled } from "../screen/wrap.ts";
 import { tokensText } from "../transcript/block-lines.ts";
 import { framed, type Overlay, type Size, scrollTo } from "./overlay.ts";
 
@@ -48,15 +50,16 @@ export class AgentTreeOverlay implements Overlay {
     const agents = this.#agents;
     const now = Date.now();
     this.#selected = Math.max(0, Math.min(this.#selected, agents.length - 1));
-    const details = this.#details(agents[this.#selected]);
-    const room = Math.max(1, size.rows - 3 - details.length);
+    const details = this.#details(agents[this.#selected], size.columns);
+    const footer = keyRows(`${this.#said}${KEYS}`, size.columns - 1);
+    const room = Math.max(1, size.rows - 2 - footer.length - details.length);
     const lines = this.#tree.map((row) => {
       const indent = "  ".repeat(row.depth);
       if (row.kind === "group")
         return { id: undefined, text: `  ${indent}${style.bold(safeLine(groupText(row.agents)))}` };
       const { agent } = row;
       const isSelected = agent === agents[this.#selected];
-      const text = `${isSelected ? "▸" : " "} ${indent}${agentRow(agent, { style, now })}`;
+      const text = `${isSelected ? "▸" : " "} ${indent}${agentRow(agent, { style, now, wait: waitOf(this.#ports.view(), agent) })}`;
       const armed = agent.id === this.#armed ? style.red("  press x again to stop it") : "";
       return { id: agent.id, text: `${isSelected ? style.bold(text) : text}${armed}` };
     });
@@ -72,13 +75,16 @@ export class AgentTreeOverlay implements Overlay {
     return framed(size, {
       title: style.bold(`Agents · ${count} at work · ${agents.length} shown`),
       body: [...empty, ...filled.slice(empty.length), style.dim("─".repeat(20)), ...details],
-      footer: style.dim(
-        `${this.#said}Enter open · m message · w wait · x x stop · b background · f finished · q close`,
-      ),
+      footer: footer.map(style.dim),
     });
   }
 
-  #details(agent: AgentView | undefined): string[] {
+  /** Each fact on at most three rows. */
+  #details(agent: AgentView | undefined, columns: number): string[] {
+    return this.#facts(agent).flatMap((fact) => wrapStyled(fact, Math.max(1, columns - 1)).slice(0, 3));
+  }
+
+  #facts(agent: AgentView | undefined): string[] {
     if (!agent) return [];
     const { style } = this.#ports;
     const { inputTokens, outputTokens, costUsd } = agent.subtree;
@@ -92,7 +98,9 @@ export class AgentTreeOverlay implements Overlay {
         `${tokensText(inputTokens)} in, ${tokensText(outputTokens)} out${cost}${facts.length > 0 ? ` · ${safeLine(facts.join(" · "))}` : ""}`,
       ),
       style.dim(`prompt: ${safeLine(agent.prompt).slice(0, 300)}`),
-      ...(agent.result === undefined ? [] : [style.dim(`result: ${safeLine(agent.result).slice(0, 300)}`)]),
+      ...(agent.result === undefined
+        ? lastOf(agent).map((text) => style.dim(`last: ${text}`))
+        : [style.dim(`result: ${safeLine(agent.result).slice(0, 300)}`)]),
       ...(agent.error === undefined ? [] : [style.red(`error: ${safeLine(agent.error).slice(0, 300)}`)]),
       ...(wait === "" ? [] : [style.yellow(`waits: ${safeLine(wait)}${resolvedBy(chain)}`)]),
     ];
@@ -155,6 +163,14 @@ export class AgentTreeOverlay implements Overlay {
     }
   }
 }
+
+const KEYS = "Enter open · m message · a answer · w wait · x x stop · b background · f finished · q close";
+
+/** The last line that it wrote or read. */
+const lastOf = ({ lastOutput }: AgentView): string[] => {
+  const text = safeLine(lastOutput).trim().slice(0, 200);
+  return text === "" ? [] : [text];
+};
 
 /** The key that ends the wait, where there is one. */
 function resolvedBy(chain: readonly WaitLink[]): string {

@@ -4,7 +4,7 @@
  */
 import { safeCode, safeLine } from "../screen/safe.ts";
 import type { Style } from "../screen/style.ts";
-import { widthOf, wrapPlain } from "../screen/width.ts";
+import { keyRows, wrapPlain } from "../screen/width.ts";
 import type { CardState } from "./live.ts";
 
 export function cardRows(
@@ -19,7 +19,7 @@ export function cardRows(
   const body = bodyLines(card).flatMap((line) => wrapPlain(safeCode(line), Math.max(8, columns - 2)));
   const choices = item.choices.map((choice, index) => `${index + 1}  ${safeLine(choice)}`);
   const told = card.isFocused || card.isArmed ? card.keys : `Ctrl+A to answer · ${card.keys}`;
-  const keys = keyRows(told, Math.max(8, columns - 2));
+  const keys = card.keys === "" ? [] : keyRows(told, Math.max(8, columns - 2));
   const room = Math.max(1, maxRows - 1 - keys.length - choices.length);
   const shown =
     body.length <= room
@@ -38,15 +38,6 @@ function changed(row: string, { kind, request }: CardState["item"], style: Style
   if (kind !== "permission" || !isWrite) return row;
   if (row.startsWith("+")) return style.green(row);
   return row.startsWith("-") ? style.red(row) : row;
-}
-
-/** At most two rows, broken between two keys. */
-function keyRows(keys: string, columns: number): string[] {
-  if (widthOf(keys) <= columns) return [keys];
-  const parts = keys.split(" · ");
-  let first = parts.shift() ?? "";
-  while (parts[0] !== undefined && widthOf(`${first} · ${parts[0]}`) <= columns) first += ` · ${parts.shift()}`;
-  return [first, parts.join(" · ")];
 }
 
 const titles: Readonly<Record<string, string>> = {

@@ -53,6 +53,7 @@ const MAX_QUEUE_ROWS = 3;
 const MAX_POPUP_ROWS = 8;
 const MAX_LABEL = 36;
 const MIN_ROWS_FOR_GAP = 16;
+const SEPARATOR = " · ";
 
 export function liveRegion(input: LiveInput): Live {
   const { view, ui, style, size } = input;
@@ -102,11 +103,12 @@ function promptRows(prompt: PromptState, size: { columns: number; maxRows: numbe
 }
 
 function statusRow({ status, hint }: UiState, style: Style, columns: number): string {
-  const right = hint ?? status.right;
-  const room = columns - widthOf(status.left) - widthOf(right);
+  const roomFor = (text: string): number => columns - widthOf(status.left) - widthOf(text);
   // A hint that does not fit beside the state is shown alone: it is gone in a moment.
-  if (hint !== undefined && room < 1) return style.dim(hint);
-  const gap = room >= 2 ? " · " : " ";
+  if (hint !== undefined && roomFor(hint) < SEPARATOR.length) return style.dim(hint);
+  const [first = ""] = status.right.split(SEPARATOR);
+  const right = hint ?? (roomFor(status.right) < 1 ? first : status.right);
+  const gap = roomFor(right) >= SEPARATOR.length ? SEPARATOR : " ";
   return style.dim(`${status.left}${right === "" ? "" : gap}${right}`);
 }
 

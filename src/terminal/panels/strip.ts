@@ -18,7 +18,7 @@ export function agentStrip(view: View, options: { style: Style; columns: number;
     ...shown.map((row) => {
       const indent = "  ".repeat(row.depth);
       if (row.kind === "group") return `${indent}${options.style.bold(safeLine(groupText(groupOf(view, row.agents))))}`;
-      return `${indent}${agentRow(row.agent, options)}${waitOf(view, row.agent, options.style)}`;
+      return `${indent}${agentRow(row.agent, { ...options, wait: waitOf(view, row.agent) })}`;
     }),
     ...(hidden > 0 ? [options.style.dim(`  … ${hidden} more agents at work · Ctrl+T`)] : []),
   ];
@@ -31,18 +31,34 @@ function groupOf(view: View, [first]: readonly AgentView[]): readonly AgentView[
   );
 }
 
-function waitOf(view: View, agent: AgentView, style: Style): string {
+/** The end of the chain for which the agent waits, in a few words. */
+export function waitOf(view: View, agent: AgentView): string {
   const last = waitChain(view, agent.id).at(-1);
   if (!last || last.kind === "tool") return "";
-  const why = last.kind === "attention" ? "needs your answer" : `waits: ${safeLine(waitText([last])).slice(0, 60)}`;
-  return style.yellow(` · ${why}`);
+  if (last.kind === "attention") {
+    const { agentId = "" } = last.item;
+    return agentId === agent.id ? "needs your answer" : `waits for ${safeLine(agentId).slice(0, MAX_NAME)}`;
+  }
+  return `waits: ${safeLine(waitText([last])).slice(0, 60)}`;
+}
+
+/** `ann (Explore)`: the id, and the kind of agent if it says more. */
+export function agentName({ id, displayName, name }: Pick<AgentView, "id" | "displayName" | "name">): string {
+  const kind = (displayName || name).replace(/ Agent$/, "");
+  return safeLine(kind === id ? id : `${id} (${kind})`);
 }
 
 const isBusy = (status: AgentView["status"]): boolean => status === "running" || status === "queued";
 
-export function agentRow(agent: AgentView, { style, now }: { style: Style; now: number }): string {
-  const kind = agent.displayName || agent.name;
-  const name = safeLine(kind === agent.id ? agent.id : `${agent.id} (${kind})`).slice(0, MAX_NAME);
+interface RowOptions {
+  readonly style: Style;
+  readonly now: number;
+  /** Why it waits; empty if it does not. */
+  readonly wait: string;
+}
+
+export function agentRow(agent: AgentView, { style, now, wait }: RowOptions): string {
+  const name = agentName(agent).slice(0, MAX_NAME);
   const mark = MARKS[agent.status];
   const age = ageText((agent.endedAt ?? now) - agent.startedAt);
   const doing = agent.lastTool
@@ -54,7 +70,8 @@ export function agentRow(agent: AgentView, { style, now }: { style: Style; now: 
     age,
     used > 0 ? `${tokensText(used)} tok` : undefined,
   ];
-  return `${mark(style)} ${name} ${style.dim([...facts.filter((fact) => fact !== undefined), doing].join(" · "))}`;
+  const why = wait === "" ? "" : `${style.yellow(wait)}${style.dim(" · ")}`;
+  return `${mark(style)} ${name} ${why}${style.dim([...facts.filter((fact) => fact !== undefined), doing].join(" · "))}`;
 }
 
 const MARKS: Readonly<Record<AgentView["status"], (style: Style) => string>> = {

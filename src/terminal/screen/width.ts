@@ -72,3 +72,12 @@ export function wrapPlain(line: string, columns: number): string[] {
   rows.push(rest);
   return rows;
 }
+
+/** Names of keys on one row, or on two where they do not fit, broken between two keys. */
+export function keyRows(keys: string, columns: number): string[] {
+  if (widthOf(keys) <= columns) return [keys];
+  const parts = keys.split(" · ");
+  let first = parts.shift() ?? "";
+  while (parts[0] !== undefined && widthOf(`${first} · ${parts[0]}`) <= columns) first += ` · ${parts.shift()}`;
+  return parts.length === 0 ? [first] : [first, parts.join(" · ")];
+}

@@ -1,14 +1,20 @@
 /** Blocks of a transcript as logical lines, written once. One function per kind of block. */
 import { clip, plural } from "../../lib/text.ts";
+import type { BinaryReference } from "../../protocol/event.ts";
 import type { Block, OutputText, ToolBlock } from "../../view/blocks.ts";
 import { safe, safeLine } from "../screen/safe.ts";
 import type { Style } from "../screen/style.ts";
 import { markdownLines } from "./markdown.ts";
+import { fileLine } from "./result-files.ts";
 
 export interface LineOptions {
   readonly style: Style;
   /** Show whole texts, as in an overlay. */
   readonly isFull?: boolean;
+  /** The session's folder, where files that tools returned are. */
+  readonly folder?: string | undefined;
+  /** Files that are shown as images, and need no line. */
+  isShown?(file: BinaryReference): boolean;
 }
 
 const TITLE_CHARACTERS = 120;
@@ -115,7 +121,10 @@ function toolLines({ card }: ToolBlock, options: LineOptions): string[] {
   const head = `${mark} ${clip(safeLine(card.title), TITLE_CHARACTERS)}${state}${code}${time}`;
   const body = card.diff ? diffLines(card.diff, options) : outputLines(card, options);
   const error = card.error === undefined ? [] : [style.red(`  ${safeLine(card.error)}`)];
-  return ["", head, ...(card.state === "done" || card.exitCode !== undefined ? body : []), ...error];
+  const files = card.images
+    .filter((file) => !options.isShown?.(file))
+    .map((file) => style.dim(`  ${fileLine(file, options.folder)}`));
+  return ["", head, ...(card.state === "done" || card.exitCode !== undefined ? body : []), ...files, ...error];
 }
 
 function diffLines(diff: OutputText, { style, isFull }: LineOptions): string[] {
@@ -147,8 +156,13 @@ function outputLines({ name, output, state }: ToolBlock["card"], { style, isFull
   return [...head, `… ${plural(hidden, "line")} (Ctrl+O)`, ...tail].map((line) => style.dim(`  ${line}`));
 }
 
+/** The exit code is told by the head of the card. */
+const EXIT_LINE = /\n*<exited with exit code \d+>$/;
+
 function whole({ head, tail }: OutputText): string[] {
-  const text = safe(tail === "" ? head : `${head}\n${tail}`).replace(/\n+$/, "");
+  const text = safe(tail === "" ? head : `${head}\n${tail}`)
+    .replace(/\n+$/, "")
+    .replace(EXIT_LINE, "");
   return text === "" ? [] : text.split("\n");
 }
 
@@ -171,7 +185,7 @@ function agentLines(block: Extract<Block, { kind: "agent" }>, style: Style): str
   const first = safeLine(block.error === undefined ? block.result : "").slice(0, 200);
   return [
     "",
-    `${mark} ${safeLine(`${block.childId} (${block.name})`)} ${style.dim(`${block.status} · ${(block.durationMs / 1000).toFixed(0)} s${why === undefined ? "" : ` · ${safeLine(why)}`}`)}`,
+    `${mark} ${safeLine(`${block.childId} (${block.name.replace(/ Agent$/, "")})`)} ${style.dim(`${block.status} · ${(block.durationMs / 1000).toFixed(0)} s${why === undefined ? "" : ` · ${safeLine(why)}`}`)}`,
     ...(first === "" ? [] : [style.dim(`  ${first}`)]),
   ];
 }
@@ -186,7 +200,7 @@ export function tokensText(tokens: number): string {
 /** A failure of the terminal itself, or of a request to the session. */
 export function errorLines(error: unknown, style: Style): string[] {
   const text = error instanceof Error ? error.message : String(error);
-  return safe(text)
+  return safe(text.replace(/^Request [\w.]+ failed with message: /, ""))
     .split("\n")
     .map((line, index) => (index === 0 ? style.red(`✗ ${line}`) : `  ${line}`));
 }

@@ -4,7 +4,7 @@ import { quoted } from "../../lib/quoting.ts";
 import { clip, nearest, sanitiseLine } from "../../lib/text.ts";
 import type { ToolContext } from "../tool.ts";
 import { ToolError, type ToolErrorCode } from "../tool-error.ts";
-import type { TaskReason, TaskReport, Tasks, TaskTurn, TaskView } from "./tasks.ts";
+import type { TaskReason, TaskReport, Tasks, TaskTurn, TaskView } from "./task-port.ts";
 
 /** Maximum wait for an agent. Its own limits normally end it earlier. */
 export const AGENT_TIMEOUT_MS = 24 * 60 * 60 * 1000;

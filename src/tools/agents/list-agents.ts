@@ -3,7 +3,7 @@ import { plural } from "../../lib/text.ts";
 import { defineTool, fixed } from "../tool.ts";
 import { age, cost, line, reasonOf, tasksOf } from "./agent-text.ts";
 import description from "./list-agents.md";
-import type { TaskView } from "./tasks.ts";
+import type { TaskView } from "./task-port.ts";
 
 const MAX_ROWS = 100;
 const COLUMNS = [

@@ -17,7 +17,7 @@ import {
   tasksOf,
 } from "./agent-text.ts";
 import description from "./read-agent.md";
-import type { McpTaskProgress, TaskReport, TaskView } from "./tasks.ts";
+import type { McpTaskProgress, TaskReport, TaskView } from "./task-port.ts";
 
 const DEFAULT_WAIT_SECONDS = 30;
 const MAX_WAIT_SECONDS = 600;

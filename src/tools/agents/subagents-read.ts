@@ -5,7 +5,7 @@ import { defineTool, fixed } from "../tool.ts";
 import { ToolError } from "../tool-error.ts";
 import { agentId, idMeant, namingAgents, tasksOf } from "./agent-text.ts";
 import description from "./subagents-read.md";
-import type { TaskReport } from "./tasks.ts";
+import type { TaskReport } from "./task-port.ts";
 
 export const subagentsRead = defineTool({
   name: "subagents_read",

@@ -5,7 +5,7 @@ import { defineTool, fixed, type Tool } from "../tool.ts";
 import { ToolError } from "../tool-error.ts";
 import { AGENT_TIMEOUT_MS, answerOf, bounded, line, namesOffered, normalised, tasksOf } from "./agent-text.ts";
 import introduction from "./task.md";
-import type { TaskReport, TaskRequest, TaskStart } from "./tasks.ts";
+import type { TaskReport, TaskRequest, TaskStart } from "./task-port.ts";
 
 /** The agents the model can currently choose. `id` is an alternative name (the name of its file). */
 export interface AgentSource {

@@ -2,7 +2,7 @@ import * as z from "zod";
 import { defineTool, fixed } from "../tool.ts";
 import { ToolError } from "../tool-error.ts";
 import { agentId, bounded, idMeant, line, namingAgents, tasksOf } from "./agent-text.ts";
-import type { MessageReceipt, Tasks } from "./tasks.ts";
+import type { MessageReceipt, Tasks } from "./task-port.ts";
 import description from "./write-agent.md";
 
 const MAX_MESSAGE_CHARACTERS = 50_000;

@@ -3,7 +3,7 @@
  * for the permission request, then again from fresh content under a lock on its paths. The rest of this folder parses
  * patches and edits text.
  */
-import { openForWriting, type Place, removeEmptyFolders } from "../../lib/node/paths-write.ts";
+import { openForWriting, removeEmptyFolders, type WriteTarget } from "../../lib/node/paths-write.ts";
 import type { Access } from "../../protocol/permission.ts";
 import { type FileChange, type FileState, type Files, filesOf, hashOf, MAX_EDIT_BYTES } from "../files/files.ts";
 import { pathFailure } from "../files/path-failure.ts";
@@ -54,7 +54,7 @@ export async function accessFor(request: ChangeRequest, context: ToolContext): P
   if (refused.length > 0) {
     return refused.map((path) => ({ kind: "write" as const, path, intention: request.intention, diff: "" }));
   }
-  return await withPlaces({ request, context, files }, async (look) => {
+  return await withTargets({ request, context, files }, async (look) => {
     const planned = await request.plan(look, files);
     refuseTooLarge(planned);
     files.intend(
@@ -87,8 +87,8 @@ async function refusedPaths(request: ChangeRequest, context: ToolContext, files:
   for (const path of request.paths) {
     if (request.shownBy !== undefined && context.reading?.denies(path, request.shownBy)) refused.add(path);
     // Other errors of a path are reported when it is read.
-    const place = await openForWriting(path, { ...scopeOf(context, files), refuses }).catch(() => undefined);
-    await place?.close();
+    const target = await openForWriting(path, { ...scopeOf(context, files), refuses }).catch(() => undefined);
+    await target?.close();
   }
   return [...refused];
 }
@@ -102,15 +102,15 @@ export async function changeFiles(
   const locked = await Promise.all(request.paths.map((path) => realPathOf(path, context, files)));
   const { signal, lockWait: onWait } = context;
   return await files.alone(locked, { signal, onWait }, () =>
-    withPlaces({ request, context, files, locked }, async (look, placeOf) => {
+    withTargets({ request, context, files, locked }, async (look, targetOf) => {
       const planned = await request.plan(look, files);
       refuseTooLarge(planned);
       refuseUnlessIntended(planned, files.intended(context.toolCallId));
       const diffs = await Promise.all(planned.map((one) => diffOf(one, context.cwd)));
-      const changes = planned.map((one) => changeOf(one, placeOf(one.found), context.toolCallId));
+      const changes = planned.map((one) => changeOf(one, targetOf(one.found), context.toolCallId));
       context.signal.throwIfAborted();
       await files.checkpoint(changes).catch(notKept);
-      await writeAll(planned, { placeOf, context, files });
+      await writeAll(planned, { targetOf, context, files });
       return { planned, diff: boundDiff(diffs.join("")) };
     }),
   );
@@ -141,42 +141,42 @@ export function missing(path: string): ToolError {
 }
 
 type Look = (path: string) => Promise<Found>;
-type PlaceOf = (found: Found) => Place;
+type TargetOf = (found: Found) => WriteTarget;
 
 /** Keeps every file open until `work` is done, and reads each file once. */
-async function withPlaces<T>(
+async function withTargets<T>(
   given: { request: ChangeRequest; context: ToolContext; files: Files; locked?: readonly string[] },
-  work: (look: Look, placeOf: PlaceOf) => Promise<T>,
+  work: (look: Look, targetOf: TargetOf) => Promise<T>,
 ): Promise<T> {
   const { context, files, locked } = given;
-  const places = new Map<string, Place>();
+  const targets = new Map<string, WriteTarget>();
   const looked = new Map<string, Found>();
   const look: Look = async (path) => {
-    const place = await openForWriting(path, scopeOf(context, files)).catch(pathFailure);
-    const known = looked.get(place.realPath);
+    const target = await openForWriting(path, scopeOf(context, files)).catch(pathFailure);
+    const known = looked.get(target.realPath);
     if (known) {
-      await place.close();
-      return { ...known, path: place.path };
+      await target.close();
+      return { ...known, path: target.path };
     }
-    places.set(place.realPath, place);
-    if (locked && !locked.includes(place.realPath)) throw leadsElsewhere(place.path);
-    const found = { path: place.path, realPath: place.realPath, before: await contentOf(place, context) };
-    looked.set(place.realPath, found);
+    targets.set(target.realPath, target);
+    if (locked && !locked.includes(target.realPath)) throw leadsElsewhere(target.path);
+    const found = { path: target.path, realPath: target.realPath, before: await contentOf(target, context) };
+    looked.set(target.realPath, found);
     return found;
   };
-  const placeOf: PlaceOf = ({ realPath }) => {
-    const place = places.get(realPath);
-    if (!place) throw new Error(`${realPath} is planned, but nobody looked at it`);
-    return place;
+  const targetOf: TargetOf = ({ realPath }) => {
+    const target = targets.get(realPath);
+    if (!target) throw new Error(`${realPath} is planned, but nobody looked at it`);
+    return target;
   };
   try {
-    return await work(look, placeOf);
+    return await work(look, targetOf);
   } finally {
-    await Promise.all([...places.values()].map((place) => place.close()));
+    await Promise.all([...targets.values()].map((target) => target.close()));
   }
 }
 
-async function contentOf({ stat, realPath, read }: Place, context: ToolContext): Promise<Found["before"]> {
+async function contentOf({ stat, realPath, read }: WriteTarget, context: ToolContext): Promise<Found["before"]> {
   if (!stat) return "missing";
   const saved = await read(MAX_EDIT_BYTES).catch(pathFailure);
   const unsaved = await unsavedContent({ realPath, stat, content: saved }, context);
@@ -186,9 +186,9 @@ async function contentOf({ stat, realPath, read }: Place, context: ToolContext):
 }
 
 async function realPathOf(path: string, context: ToolContext, files: Files): Promise<string> {
-  const place = await openForWriting(path, scopeOf(context, files)).catch(pathFailure);
-  await place.close();
-  return place.realPath;
+  const target = await openForWriting(path, scopeOf(context, files)).catch(pathFailure);
+  await target.close();
+  return target.realPath;
 }
 
 const scopeOf = ({ cwd, roots }: ToolContext, files: Files) => ({ cwd, roots, refuses: files.refuses });
@@ -209,13 +209,13 @@ function leadsElsewhere(path: string): ToolError {
   return new ToolError(`Path ${path} no longer leads to the file that was checked. Try again.`);
 }
 
-function changeOf({ found, after }: Planned, place: Place, toolCallId: string): FileChange {
+function changeOf({ found, after }: Planned, target: WriteTarget, toolCallId: string): FileChange {
   return {
     path: found.realPath,
     toolCallId,
     before: found.before,
     after: after === "missing" ? after : { hash: hashOf(after) },
-    madeFolders: place.missingFolders,
+    madeFolders: target.missingFolders,
   };
 }
 
@@ -228,16 +228,16 @@ function notKept(error: unknown): never {
 
 async function writeAll(
   planned: readonly Planned[],
-  { placeOf, context, files }: { placeOf: PlaceOf; context: ToolContext; files: Files },
+  { targetOf, context, files }: { targetOf: TargetOf; context: ToolContext; files: Files },
 ): Promise<void> {
   const done: Planned[] = [];
   try {
     for (const one of planned) {
-      await writeOne(one, placeOf(one.found), { context, files });
+      await writeOne(one, targetOf(one.found), { context, files });
       done.push(one);
     }
   } catch (error) {
-    const left = await restore(done.reverse(), { placeOf, context, files });
+    const left = await restore(done.reverse(), { targetOf, context, files });
     if (left.length === 0) return pathFailure(error);
     const reason = error instanceof Error ? error.message : String(error);
     throw new ToolError(`${reason} These files were changed before and could not be restored: ${left.join(", ")}.`);
@@ -246,18 +246,18 @@ async function writeAll(
 
 async function writeOne(
   { found, after, movedFrom }: Planned,
-  place: Place,
+  target: WriteTarget,
   { context, files }: { context: ToolContext; files: Files },
 ): Promise<void> {
   if (after === "missing") {
-    await place.remove();
+    await target.remove();
     files.noteWritten(found.realPath, "missing");
     return;
   }
-  if (await writtenByHolder(found, after, { place, context, files })) return;
+  if (await writtenByHolder(found, after, { target, context, files })) return;
   const from = movedFrom?.before;
   const mode = from === undefined || from === "missing" ? {} : { mode: from.mode };
-  const { size, mtimeMs } = await place.write(after, mode);
+  const { size, mtimeMs } = await target.write(after, mode);
   files.noteWritten(found.realPath, { size, mtimeMs, hash: hashOf(after) });
 }
 
@@ -268,11 +268,11 @@ async function writeOne(
 async function writtenByHolder(
   { realPath, path, before }: Found,
   after: Buffer,
-  { place, context, files }: { place: Place; context: ToolContext; files: Files },
+  { target, context, files }: { target: WriteTarget; context: ToolContext; files: Files },
 ): Promise<boolean> {
   const text = textOf(after);
-  if (before === "missing" || !before.isUnsaved || !context.buffers || !place.stat || text === undefined) return false;
-  if (!(await isInPlace(realPath, place.stat))) throw leadsElsewhere(path);
+  if (before === "missing" || !before.isUnsaved || !context.buffers || !target.stat || text === undefined) return false;
+  if (!(await isInPlace(realPath, target.stat))) throw leadsElsewhere(path);
   if (!(await context.buffers.write(realPath, text, context.signal))) return false;
   const written = await openForWriting(realPath, scopeOf(context, files)).catch(pathFailure);
   try {
@@ -288,25 +288,25 @@ async function writtenByHolder(
 /** Restores the previous content. Returns the paths where that failed. */
 async function restore(
   done: readonly Planned[],
-  { placeOf, context, files }: { placeOf: PlaceOf; context: ToolContext; files: Files },
+  { targetOf, context, files }: { targetOf: TargetOf; context: ToolContext; files: Files },
 ): Promise<string[]> {
   const left: string[] = [];
   for (const { found } of done) {
     const scope = scopeOf(context, files);
     try {
-      const place = await openForWriting(found.realPath, scope);
+      const target = await openForWriting(found.realPath, scope);
       try {
         if (found.before === "missing") {
-          await place.remove();
+          await target.remove();
           files.noteWritten(found.realPath, "missing");
         } else {
-          const { size, mtimeMs } = await place.write(found.before.content, { mode: found.before.mode });
+          const { size, mtimeMs } = await target.write(found.before.content, { mode: found.before.mode });
           files.noteWritten(found.realPath, { size, mtimeMs, hash: found.before.state.hash });
         }
       } finally {
-        await place.close();
+        await target.close();
       }
-      if (found.before === "missing") await removeEmptyFolders(placeOf(found).missingFolders, scope);
+      if (found.before === "missing") await removeEmptyFolders(targetOf(found).missingFolders, scope);
     } catch {
       left.push(found.path);
     }

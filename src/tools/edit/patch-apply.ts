@@ -50,8 +50,8 @@ function locate(
   const wanted = hunk.lines.filter(({ kind }) => kind !== "add").map(({ text }) => text);
   if (wanted.length === 0) return { at: insertionPoint(lines, { hunk, start, from }), loose: false };
   for (const [level, same] of comparisons.entries()) {
-    const places = matches(lines, { wanted: wanted.map(same), from: start, same, atEnd: hunk.atEnd });
-    const at = choose(places, { hunk, name });
+    const positions = matches(lines, { wanted: wanted.map(same), from: start, same, atEnd: hunk.atEnd });
+    const at = choose(positions, { hunk, name });
     if (at !== undefined) return { at, loose: level > 0 };
   }
   throw new ToolError(`${name} does not fit: ${nearMiss(lines, wanted, start)} Nothing was changed.`);
@@ -92,16 +92,16 @@ function matches(
 }
 
 /** Chooses between several matches by an anchor or a line number. Throws when the patch has neither. */
-function choose(places: readonly number[], { hunk, name }: { hunk: Hunk; name: string }): number | undefined {
-  const [first] = places;
-  if (places.length < 2 || hunk.anchors.length > 0) return first;
+function choose(positions: readonly number[], { hunk, name }: { hunk: Hunk; name: string }): number | undefined {
+  const [first] = positions;
+  if (positions.length < 2 || hunk.anchors.length > 0) return first;
   const goal = hunk.startLine;
   if (goal !== undefined) {
-    return [...places].sort((one, other) => Math.abs(one + 1 - goal) - Math.abs(other + 1 - goal))[0];
+    return [...positions].sort((one, other) => Math.abs(one + 1 - goal) - Math.abs(other + 1 - goal))[0];
   }
-  const where = listed(places.map((at) => at + 1));
+  const where = listed(positions.map((at) => at + 1));
   const remedy = "Add more lines around it, or a line such as `@@ function name` before it.";
-  throw new ToolError(`${name} fits ${places.length} places, on lines ${where}. ${remedy} Nothing was changed.`);
+  throw new ToolError(`${name} fits ${positions.length} places, on lines ${where}. ${remedy} Nothing was changed.`);
 }
 
 /** Describes the position where most of the wanted lines match, and the first line that does not. */

@@ -18,17 +18,17 @@ export function replaceText(
   }
   const verbatim = oldText.includes("\r");
   const plain = verbatim ? undefined : withoutReturns(text);
-  const places = occurrences(plain?.text ?? text, oldText);
-  const [place] = places;
-  if (place === undefined) throw new ToolError(whyNotFound(text, { oldText, path }));
-  if (places.length > 1) {
-    const lines = [...new Set(places.map((offset) => lineAt(plain?.text ?? text, offset)))];
+  const positions = occurrences(plain?.text ?? text, oldText);
+  const [position] = positions;
+  if (position === undefined) throw new ToolError(whyNotFound(text, { oldText, path }));
+  if (positions.length > 1) {
+    const lines = [...new Set(positions.map((offset) => lineAt(plain?.text ?? text, offset)))];
     const where = `${lines.length === 1 ? "on line" : "on lines"} ${listed(lines, 10)}`;
     const remedy = "Nothing was changed. Add surrounding lines to old_str until it fits only one place.";
-    throw new ToolError(`old_str occurs ${counted(places.length)} in ${path}, ${where}. ${remedy}`);
+    throw new ToolError(`old_str occurs ${counted(positions.length)} in ${path}, ${where}. ${remedy}`);
   }
-  const start = plain ? plain.original(place) : place;
-  const end = plain ? plain.original(place + oldText.length) : place + oldText.length;
+  const start = plain ? plain.original(position) : position;
+  const end = plain ? plain.original(position + oldText.length) : position + oldText.length;
   const added = verbatim ? newText : withEnding(newText, endingNear(text, start));
   return text.slice(0, start) + added + text.slice(end);
 }

@@ -97,7 +97,7 @@ export function rememberedFiles(options: {
       return writer?.hash === hash && writer.agent !== agent ? writer.agent : undefined;
     },
     checkpoint: keep,
-    alone: (paths, how, work) => inTurn(ledger, { paths: [...new Set(paths)].sort(), agent, ...how, work }),
+    alone: (paths, how, work) => withLocks(ledger, { paths: [...new Set(paths)].sort(), agent, ...how, work }),
     intend: (toolCallId, paths) => remember(intentions, toolCallId, paths, MAX_INTENDED),
     intended: (toolCallId) => intentions.get(toolCallId),
     refuses: (path) => options.refuses?.(path),
@@ -133,7 +133,7 @@ export function hashOf(content: Uint8Array): string {
 }
 
 /** Takes locks in sorted order of the paths, to prevent deadlocks. */
-async function inTurn<T>(
+async function withLocks<T>(
   ledger: Pick<FileLedger, "queues" | "holders">,
   how: AloneOptions & { readonly paths: readonly string[]; readonly agent: string; readonly work: () => Promise<T> },
 ): Promise<T> {
@@ -151,7 +151,7 @@ async function inTurn<T>(
     await orAborted(before, signal);
     if (holder !== undefined) onWait?.({ path, holder, isOver: true });
     holders.set(path, agent);
-    return await inTurn(ledger, { ...how, paths: rest }).finally(() => holders.delete(path));
+    return await withLocks(ledger, { ...how, paths: rest }).finally(() => holders.delete(path));
   } finally {
     mine.resolve();
     if (queues.get(path) === tail) void tail.then(() => queues.get(path) === tail && queues.delete(path));

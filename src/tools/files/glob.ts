@@ -8,14 +8,14 @@ import { globMatcher, splitBase } from "./glob-pattern.ts";
 import { isMissingPath } from "./path-failure.ts";
 import { type LeftOut, leftOutLine } from "./read-guard.ts";
 import { namesPackages, type RipgrepEnd, type RipgrepOptions, ripgrep, TOOL_TIMEOUT_MS, timeLimit } from "./ripgrep.ts";
-import { placeFields, placesOf, readingOf, withPlace } from "./search-place.ts";
+import { readingOf, searchPathFields, searchPathsOf, withOpenPath } from "./search-paths.ts";
 
 const MAX_RESULTS = 1000;
 
 const input = fixed("glob", () =>
   z.object({
     pattern: z.string().min(1).describe('Which files to find, such as "**/*.ts" or "src/**/*.{js,css}"'),
-    ...placeFields(),
+    ...searchPathFields(),
   }),
 );
 type Input = InputOf<typeof input>;
@@ -64,7 +64,7 @@ function nothingThere(error: unknown): RipgrepEnd {
 /** Starts the search at the fixed prefix of the pattern. Absolute patterns work, and fewer folders are walked. */
 function foldersOf(call: Input): { folders: string[]; pattern: string; hasBase: boolean } {
   const { base, pattern } = splitBase(call.pattern);
-  const folders = placesOf(call).map((place) => (isAbsolute(base) ? base : base === "" ? place : join(place, base)));
+  const folders = searchPathsOf(call).map((path) => (isAbsolute(base) ? base : base === "" ? path : join(path, base)));
   return { folders: [...new Set(folders)], pattern, hasBase: base !== "" };
 }
 
@@ -82,7 +82,7 @@ async function listFiles(
   { folder, context, options, limit, left, includesPackages }: Listing,
   onFile: (path: string, below: string) => void,
 ): Promise<RipgrepEnd> {
-  return withPlace(folder, context, async (opened) => {
+  return withOpenPath(folder, context, async (opened) => {
     if (opened.kind === "file") throw new ToolError(`${opened.path} is a file; glob searches folders.`);
     return ripgrep({
       options,

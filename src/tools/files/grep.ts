@@ -6,7 +6,7 @@ import { ToolError } from "../tool-error.ts";
 import description from "./grep.md";
 import { type LeftOut, leftOutLine } from "./read-guard.ts";
 import { namesPackages, type RipgrepEnd, type RipgrepOptions, ripgrep, TOOL_TIMEOUT_MS, timeLimit } from "./ripgrep.ts";
-import { placeFields, placesOf, readingOf, withPlace } from "./search-place.ts";
+import { readingOf, searchPathFields, searchPathsOf, withOpenPath } from "./search-paths.ts";
 
 const MAX_RESULT_CHARACTERS = 256 * 1024;
 const MAX_CONTEXT_LINES = 1000;
@@ -18,7 +18,7 @@ const contextLines = () => z.int().min(0).max(MAX_CONTEXT_LINES).optional();
 const input = fixed("grep", () =>
   z.object({
     pattern: z.string().min(1).describe("Regular expression"),
-    ...placeFields(),
+    ...searchPathFields(),
     output_mode: z
       .enum(["content", "files_with_matches", "count"])
       .default("files_with_matches")
@@ -45,17 +45,17 @@ export function grepTool(options: RipgrepOptions = {}): Tool {
     input,
     readOnly: true,
     timeoutMs: TOOL_TIMEOUT_MS,
-    access: (call) => readingOf(placesOf(call)),
+    access: (call) => readingOf(searchPathsOf(call)),
     async run(call, context) {
       const output = collector(call.head_limit);
       const search = { call, output, context, options, limit: timeLimit(options) };
       let end: RipgrepEnd = "done";
       const hidden: (LeftOut | undefined)[] = [];
-      for (const place of placesOf(call)) {
-        const left = await context.reading?.forSearch({ folder: place, toolName: "grep" });
-        end = await withPlace(place, context, (opened) => {
+      for (const path of searchPathsOf(call)) {
+        const left = await context.reading?.forSearch({ folder: path, toolName: "grep" });
+        end = await withOpenPath(path, context, (opened) => {
           if (opened.kind === "directory") hidden.push(left);
-          return searchPlace(opened, search, left);
+          return searchPath(opened, search, left);
         });
         if (end !== "done") break;
       }
@@ -72,7 +72,7 @@ interface Search {
   readonly limit: AbortSignal;
 }
 
-async function searchPlace(opened: Opened, search: Search, left: LeftOut | undefined): Promise<RipgrepEnd> {
+async function searchPath(opened: Opened, search: Search, left: LeftOut | undefined): Promise<RipgrepEnd> {
   const { call, output, context, options, limit } = search;
   const isFile = opened.kind === "file";
   if (isFile && call.multiline === true && opened.stat.size > MAX_MULTILINE_BYTES) {

@@ -5,9 +5,9 @@ import { ToolError } from "../tool-error.ts";
 import { cleanLine } from "./bounds.ts";
 import { type AskingCall, answerInput, type McpAnswerers } from "./requests.ts";
 import type { McpServerConfig, McpToolDefinition } from "./server.ts";
+import { callAsTask, followTask, type McpTaskStatus } from "./tasks/call-as-task.ts";
 import { type CallClock, CallTimeout, callClock, LIBRARY_MS } from "./tasks/call-clock.ts";
 import type { TaskMessages } from "./tasks/task-messages.ts";
-import { callAsTask, followTask, type McpTaskStatus } from "./tasks/tasks.ts";
 
 export interface McpCall {
   readonly definition: McpToolDefinition;
@@ -21,7 +21,7 @@ export interface McpCall {
 }
 
 /** The parts of a connection that a call uses. */
-export interface CallPlace {
+export interface CallConnection {
   readonly client: Client;
   readonly tasks: TaskMessages;
   readonly config: McpServerConfig;
@@ -41,25 +41,28 @@ const PROGRESS_EVERY_MS = 200;
 /** Keys that belong to the protocol; callers cannot set them. */
 const RESERVED_META = /^(io\.modelcontextprotocol\/|progressToken$)/;
 
-export async function callTool(place: CallPlace, call: McpCall): Promise<CallToolResult> {
-  const { config } = place;
+export async function callTool(connection: CallConnection, call: McpCall): Promise<CallToolResult> {
+  const { config } = connection;
   const isTask = call.definition.taskSupport === "required";
   const totalMs = isTask ? Math.max(TASK_TOTAL_MS, config.timeoutMs) : config.timeoutMs * PROGRESS_FACTOR;
   const clock = callClock({ silenceMs: config.timeoutMs, totalMs });
   const signal = AbortSignal.any([call.signal, clock.signal]);
   const asking: AskingCall = {
     toolCallId: call.toolCallId,
-    answerers: place.answerers,
+    answerers: connection.answerers,
     signal,
     samples: { count: 0 },
     whileAsking: (work) => clock.pauseFor(work),
   };
-  const end = place.begin(asking);
+  const end = connection.begin(asking);
   const under = { call, clock, signal, asking };
   try {
-    return await Promise.race([isTask ? asTask(place, under, totalMs) : plainly(place, under), ended(signal)]);
+    return await Promise.race([
+      isTask ? asTask(connection, under, totalMs) : plainly(connection, under),
+      ended(signal),
+    ]);
   } catch (error) {
-    throw await worded(error, { place, call, clock });
+    throw await worded(error, { connection, call, clock });
   } finally {
     clock.stop();
     end();
@@ -73,9 +76,9 @@ interface Under {
   readonly asking: AskingCall;
 }
 
-async function plainly(place: CallPlace, under: Under): Promise<CallToolResult> {
+async function plainly(connection: CallConnection, under: Under): Promise<CallToolResult> {
   const { call, clock, signal, asking } = under;
-  const { client, config, tasks } = place;
+  const { client, config, tasks } = connection;
   const { name, inputSchema } = call.definition;
   const request = () =>
     client.callTool(paramsOf(call), {
@@ -116,7 +119,11 @@ async function afterVisits<T>(request: () => Promise<T>, asked: { call: AskingCa
   }
 }
 
-async function asTask({ client, config, tasks }: CallPlace, under: Under, totalMs: number): Promise<CallToolResult> {
+async function asTask(
+  { client, config, tasks }: CallConnection,
+  under: Under,
+  totalMs: number,
+): Promise<CallToolResult> {
   return asResult(
     await callAsTask({
       client,
@@ -185,10 +192,10 @@ function ended(signal: AbortSignal): Promise<never> {
 
 async function worded(
   error: unknown,
-  { place, call, clock }: { place: CallPlace; call: McpCall; clock: CallClock },
+  { connection, call, clock }: { connection: CallConnection; call: McpCall; clock: CallClock },
 ): Promise<unknown> {
   if (call.signal.aborted) return call.signal.reason;
-  const server = `The MCP server ${place.config.name}`;
+  const server = `The MCP server ${connection.config.name}`;
   const over: unknown = clock.signal.reason;
   if (over instanceof CallTimeout) {
     const advice = "It is unknown what the call has done. The timeout of the server can be raised in its settings.";
@@ -199,7 +206,7 @@ async function worded(
   }
   const { SdkError, SdkErrorCode } = await import("@modelcontextprotocol/client");
   if (error instanceof SdkError && error.code === SdkErrorCode.ConnectionClosed) {
-    const why = place.diagnosis() === "" ? "" : ` (${place.diagnosis()})`;
+    const why = connection.diagnosis() === "" ? "" : ` (${connection.diagnosis()})`;
     return new ToolError(
       `${server} ended during this call${why}. It is unknown what the call has done. The next call starts the server again.`,
       { cause: error },

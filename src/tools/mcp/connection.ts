@@ -56,11 +56,11 @@ export interface ConnectionOptions {
   readonly config: McpServerConfig;
   readonly base: OpenBase;
   readonly limits: ConnectionLimits;
-  readonly inTurn: InTurn;
+  readonly withSlot: WithSlot;
 }
 
 /** Runs the work when a connection slot is free; the work can give up the slot for a while. */
-export type InTurn = <T>(work: (stepAside: WhileAsking) => Promise<T>, signal: AbortSignal) => Promise<T>;
+export type WithSlot = <T>(work: (stepAside: WhileAsking) => Promise<T>, signal: AbortSignal) => Promise<T>;
 
 interface Live extends Opened {
   listing: Listing;
@@ -122,7 +122,7 @@ export class Connection {
     this.#opening ??= this.#open().finally(() => {
       this.#opening = undefined;
     });
-    return untilAborted(this.#opening, signal);
+    return rejectWhenAborted(this.#opening, signal);
   }
 
   /** Like `ready`, with a listing made after the server's last change notification. */
@@ -133,7 +133,7 @@ export class Connection {
       this.#relisting ??= this.#relist(live).finally(() => {
         this.#relisting = undefined;
       });
-      await untilAborted(this.#relisting, signal);
+      await rejectWhenAborted(this.#relisting, signal);
     }
     throw this.#error("changes its tools faster than they can be listed, so the tool was not called.");
   }
@@ -177,10 +177,10 @@ export class Connection {
   }
 
   async #open(): Promise<Live> {
-    const { inTurn, limits, config } = this.#options;
+    const { withSlot, limits, config } = this.#options;
     await this.#waitForRestart();
     const { signal } = this.#stop;
-    return inTurn(async (stepAside) => {
+    return withSlot(async (stepAside) => {
       this.#starts.push(performance.now());
       this.#say({ status: "pending" });
       const slow = setTimeout(() => this.#notice(slowText(config, limits)), limits.slowMs);
@@ -386,7 +386,7 @@ function messageOf(error: unknown): string {
   return error.cause instanceof Error ? `${error.message} (${error.cause.message})` : error.message;
 }
 
-function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+function rejectWhenAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const stop = (): void => reject(signal.reason);
     signal.addEventListener("abort", stop, { once: true });

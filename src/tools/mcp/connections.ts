@@ -6,7 +6,7 @@ import type { CallToolResult } from "@modelcontextprotocol/client";
 import type { PrepareProgram } from "../../lib/node/program.ts";
 import { ToolError } from "../tool-error.ts";
 import type { McpCall } from "./call.ts";
-import { Connection, type ConnectionLimits, type InTurn, type McpServerState, type McpUser } from "./connection.ts";
+import { Connection, type ConnectionLimits, type McpServerState, type McpUser, type WithSlot } from "./connection.ts";
 import type { OpenBase } from "./open.ts";
 import { isPackageRunner } from "./package-runner.ts";
 import type { McpProbe } from "./probe.ts";
@@ -69,7 +69,7 @@ export class McpConnections {
   readonly #limits: ConnectionLimits;
   readonly #connections = new Map<string, Connection>();
   readonly #closing = new Set<Promise<void>>();
-  readonly #inTurn: InTurn;
+  readonly #withSlot: WithSlot;
   #watchdog: ReturnType<OpenBase["watchdog"]> | undefined;
   #isClosed = false;
 
@@ -77,7 +77,7 @@ export class McpConnections {
     const { limits, environment = process.env, ...rest } = options;
     const { connectAtOnce, ...others } = { ...LIMITS, ...limits };
     this.#limits = others;
-    this.#inTurn = turns(connectAtOnce);
+    this.#withSlot = turns(connectAtOnce);
     const mark = `mcp-${crypto.randomUUID()}`;
     let marks = 0;
     this.#base = {
@@ -139,7 +139,7 @@ export class McpConnections {
   }
 
   #add(key: string, config: McpServerConfig): Connection {
-    const connection = new Connection({ config, base: this.#base, limits: this.#limits, inTurn: this.#inTurn });
+    const connection = new Connection({ config, base: this.#base, limits: this.#limits, withSlot: this.#withSlot });
     this.#connections.set(key, connection);
     return connection;
   }
@@ -174,7 +174,7 @@ async function startWatchdog(mark: string): ReturnType<OpenBase["watchdog"]> {
 }
 
 /** Limits concurrency; the others wait in order. A connection that waits for the user gives up its slot meanwhile. */
-function turns(most: number): InTurn {
+function turns(most: number): WithSlot {
   const waiting: (() => void)[] = [];
   let busy = 0;
   const enter = async (): Promise<void> => {

@@ -3,7 +3,7 @@ import type { Agent, IncomingMessage, RequestOptions } from "node:http";
 import type { LookupFunction } from "node:net";
 import { Readable, Transform } from "node:stream";
 import type { FetchLike } from "@modelcontextprotocol/client";
-import { dialAddresses, type HttpPlace, hostOf, PlaceError } from "./http-place.ts";
+import { dialAddresses, EndpointError, type HttpEndpoint, hostOf } from "./http-endpoint.ts";
 
 export interface GuardedFetch {
   readonly fetch: FetchLike;
@@ -20,7 +20,7 @@ const NO_BODY = new Set([101, 204, 205, 304]);
  * reported, because the library would wait for the rest of it.
  */
 export async function guardedFetch(
-  place: HttpPlace,
+  endpoint: HttpEndpoint,
   onExcess: (reason: string) => void = () => undefined,
 ): Promise<GuardedFetch> {
   const [http, https] = await Promise.all([import("node:http"), import("node:https")]);
@@ -29,19 +29,19 @@ export async function guardedFetch(
     async fetch(target, init = {}) {
       const url = new URL(target);
       if (url.protocol !== "http:" && url.protocol !== "https:")
-        throw new PlaceError("only http and https are supported");
-      const isOwn = url.origin === place.url.origin;
-      if (!isOwn && url.protocol === "http:" && !place.privateHosts.has(hostOf(url)))
-        throw new PlaceError(`the connection to ${url.host} would not be encrypted`);
+        throw new EndpointError("only http and https are supported");
+      const isOwn = url.origin === endpoint.url.origin;
+      if (!isOwn && url.protocol === "http:" && !endpoint.privateHosts.has(hostOf(url)))
+        throw new EndpointError(`the connection to ${url.host} would not be encrypted`);
       const headers = new Headers(init.headers);
       if (isOwn)
-        for (const [name, value] of Object.entries(place.headers)) if (!headers.has(name)) headers.set(name, value);
+        for (const [name, value] of Object.entries(endpoint.headers)) if (!headers.has(name)) headers.set(name, value);
       const { request } = url.protocol === "https:" ? https : http;
       const options: RequestOptions = {
         method: init.method ?? "GET",
         headers: Object.fromEntries(headers),
         agent: agents[url.protocol],
-        lookup: lookupOnly(await dialAddresses(url, place)),
+        lookup: lookupOnly(await dialAddresses(url, endpoint)),
         ...(init.signal && { signal: init.signal }),
       };
       return toResponse(await exchange(request, { url, options, body: bodyOf(init.body) }), onExcess);
@@ -96,7 +96,7 @@ function toResponse(incoming: IncomingMessage, onExcess: (reason: string) => voi
   }
   if (headers.has("content-encoding") && headers.get("content-encoding") !== "identity") {
     incoming.destroy();
-    throw new PlaceError("its answer has a content encoding that was not requested");
+    throw new EndpointError("its answer has a content encoding that was not requested");
   }
   const limited = incoming.pipe(limit(headers.get("content-type") ?? "", onExcess));
   incoming.on("error", (error) => limited.destroy(error));
@@ -116,7 +116,7 @@ function limit(contentType: string, onExcess: (reason: string) => void): Transfo
       size = end < 0 ? size + bytes.length : bytes.length - end;
       if (size <= most) return done(null, bytes);
       const reason = `it sent more than ${most / 1024} KiB at once`;
-      done(new PlaceError(reason));
+      done(new EndpointError(reason));
       onExcess(reason);
     },
   });

@@ -7,7 +7,7 @@ import { MARK_NAME } from "../shell/process/family.ts";
 import type { Watchdog } from "../shell/process/watchdog.ts";
 import { cleanText } from "./bounds.ts";
 import { guardedFetch } from "./guarded-fetch.ts";
-import { httpPlace } from "./http-place.ts";
+import { httpEndpoint } from "./http-endpoint.ts";
 import { type Refusal, watchRefusals } from "./oauth/oauth-challenge.ts";
 import type { HostTokens } from "./oauth/oauth-host.ts";
 import { isPackageRunner } from "./package-runner.ts";
@@ -236,21 +236,21 @@ async function processCarrier({ config, base, onWarning }: OpenRequest, stdio: M
 
 async function httpCarrier(request: OpenRequest, type: "http" | "sse"): Promise<Carrier> {
   const { config, base, tokens } = request;
-  const place = httpPlace(config, base.allowPrivateHosts);
+  const endpoint = httpEndpoint(config, base.allowPrivateHosts);
   let failure = "";
-  const guarded = await guardedFetch(place, (reason) => {
+  const guarded = await guardedFetch(endpoint, (reason) => {
     failure = reason;
     void carrier.close();
   });
   const authProvider = tokens ? undefined : await base.authProvider?.(config);
   const library = await import("@modelcontextprotocol/client");
-  const watched = watchRefusals(guarded.fetch, place.url.href, (refusal) => authProvider?.onRefused?.(refusal));
+  const watched = watchRefusals(guarded.fetch, endpoint.url.href, (refusal) => authProvider?.onRefused?.(refusal));
   const fetch = tokens ? await authorised(request, tokens, guarded.fetch) : watched;
   const options = { fetch, ...(authProvider && { authProvider }) };
   const transport =
     type === "http"
-      ? new library.StreamableHTTPClientTransport(place.url, options)
-      : new library.SSEClientTransport(place.url, options);
+      ? new library.StreamableHTTPClientTransport(endpoint.url, options)
+      : new library.SSEClientTransport(endpoint.url, options);
   let closing: Promise<void> | undefined;
   const carrier: Carrier = {
     transport,

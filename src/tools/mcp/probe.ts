@@ -1,6 +1,6 @@
 /** Asks a remote server once whether it wants a sign-in. Opens no connection and requests no token. */
 import { guardedFetch } from "./guarded-fetch.ts";
-import { httpPlace } from "./http-place.ts";
+import { httpEndpoint } from "./http-endpoint.ts";
 import type { OpenBase } from "./open.ts";
 import type { McpServerConfig } from "./server.ts";
 
@@ -26,14 +26,14 @@ const MAX_PROBE_MS = 10_000;
 
 /** Throws when the server cannot be reached. */
 export async function probeServer({ config, base, token, signal }: ProbeRequest): Promise<McpProbe> {
-  const place = httpPlace(config, base.allowPrivateHosts);
+  const endpoint = httpEndpoint(config, base.allowPrivateHosts);
   const { extractWWWAuthenticateParams } = await import("@modelcontextprotocol/client");
   const authorization = token ?? (await storedToken(config, base));
-  const guarded = await guardedFetch(place);
+  const guarded = await guardedFetch(endpoint);
   try {
     const headers = authorization === undefined ? {} : { authorization };
     const within = AbortSignal.any([signal, AbortSignal.timeout(MAX_PROBE_MS)]);
-    const response = await guarded.fetch(place.url, { ...requestTo(config, base.version, headers), signal: within });
+    const response = await guarded.fetch(endpoint.url, { ...requestTo(config, base.version, headers), signal: within });
     await response.body?.cancel().catch(() => undefined);
     const isRefused = response.status === 401 || response.status === 403;
     const { error, scope, resourceMetadataUrl } = isRefused ? extractWWWAuthenticateParams(response) : {};

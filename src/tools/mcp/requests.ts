@@ -6,7 +6,7 @@ import type { Client, ClientCapabilities, ElicitResult } from "@modelcontextprot
 import { isObject, type Json } from "../../lib/json.ts";
 import { UI_EXTENSION } from "./apps.ts";
 import { cleanText, jsonProblem } from "./bounds.ts";
-import { TASKS_EXTENSION } from "./tasks/tasks.ts";
+import { TASKS_EXTENSION } from "./tasks/call-as-task.ts";
 
 interface ElicitationForm {
   type: "object";

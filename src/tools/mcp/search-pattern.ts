@@ -246,7 +246,7 @@ function run(program: readonly Instruction[], text: string, budget: { steps: num
   return false;
 }
 
-interface Place {
+interface MatchState {
   readonly text: string;
   readonly at: number;
   /** For each state, the last position at which it was reached. */
@@ -257,8 +257,8 @@ interface Place {
 }
 
 /** Returns true when the pattern is complete here. Consumes the given states. */
-function advance(program: readonly Instruction[], open: number[], place: Place): boolean {
-  const { text, at, lastSeen, next, budget } = place;
+function advance(program: readonly Instruction[], open: number[], match: MatchState): boolean {
+  const { text, at, lastSeen, next, budget } = match;
   const code = at < text.length ? text.charCodeAt(at) : undefined;
   for (let state = open.pop(); state !== undefined; state = open.pop()) {
     if (lastSeen[state] === at) continue;

@@ -15,7 +15,7 @@ import { modelNames } from "./names.ts";
 import { toToolResult } from "./result.ts";
 import type { McpToolDefinition } from "./server.ts";
 import { type McpWork, untilTask } from "./tasks/background.ts";
-import type { McpTaskStatus } from "./tasks/tasks.ts";
+import type { McpTaskStatus } from "./tasks/call-as-task.ts";
 
 type PinVerdict = "ok" | "changed" | "new";
 
@@ -34,7 +34,7 @@ interface McpCallInfo {
   readonly toolCallId: string;
 }
 
-export interface OfferedServer {
+export interface ToolServer {
   readonly server: McpServer;
   /** Listed now or stored from before; a call compares them with the server's current listing. */
   readonly definitions: readonly McpToolDefinition[];
@@ -43,7 +43,7 @@ export interface OfferedServer {
 const MAX_DESCRIPTION_CHARACTERS = 2000;
 const MAX_TEXT_CHARACTERS = 1000;
 
-export function mcpTools(offered: readonly OfferedServer[], options: McpToolsOptions): Tool[] {
+export function mcpTools(offered: readonly ToolServer[], options: McpToolsOptions): Tool[] {
   const pairs = offered.flatMap(({ server, definitions }) =>
     definitions.filter((one) => isFor("model", one)).map((definition) => ({ server, definition })),
   );

@@ -12,7 +12,7 @@ import {
 import { freshArguments } from "./process/driver.ts";
 import type { Prepared } from "./sandbox/sandbox.ts";
 import type { FinishedCommand, ShellInput, ShellReply, ShellRequest, ShellSummary, ShellsOptions } from "./shells.ts";
-import { bashLimits, environmentOf, launcherOf, placeOf } from "./start-shell.ts";
+import { bashLimits, environmentOf, launcherOf, sandboxRequest } from "./start-shell.ts";
 
 /** The detached commands of a session, including those of its earlier processes. */
 export class DetachedShells {
@@ -39,9 +39,9 @@ export class DetachedShells {
     if (this.find(shellId)?.running) throw new ToolError(`Shell ${shellId} is in use. Choose another shellId.`);
     await this.#disk.mkdir(folder);
     const gitMounts = await this.#options.gitMounts?.();
-    const place = { ...placeOf(request), ...(gitMounts && { gitMounts }) };
+    const wanted = { ...sandboxRequest(request), ...(gitMounts && { gitMounts }) };
     const prepared = await sandbox.prepare({
-      ...place,
+      ...wanted,
       readable: [folder],
       ownTerminal: false,
       detached: true,

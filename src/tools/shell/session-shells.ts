@@ -51,7 +51,7 @@ class SessionShells implements Shells {
   readonly #warned = new Set<string>();
   /** Calls whose request to leave the sandbox was put to the user before they run. */
   readonly #leaving = new Set<string>();
-  readonly #places = new WeakMap<Shell, Place>();
+  readonly #folders = new WeakMap<Shell, ShellFolders>();
   readonly #listeners = new Set<(finished: FinishedCommand) => void>();
   #count = 0;
   #base: Promise<ShellBase> | undefined;
@@ -112,7 +112,7 @@ class SessionShells implements Shells {
       throw new ToolError(`Shell ${shell.id} runs outside the sandbox. Try again, so that a person can be asked.`);
     }
     await this.#settled(shell.commands.at(-1)?.begun, request);
-    const kept = await this.#keepFiles({ ...this.#placeOf(shell), command: input, ...request });
+    const kept = await this.#keepFiles({ ...this.#foldersOf(shell), command: input, ...request });
     if (kept) this.#track(shell.commands.at(-1)?.ended.then(() => kept.settle("anyone")));
     for (const stroke of strokes(input, process)) {
       if (stroke.kind === "text") process.type(stroke.text);
@@ -181,14 +181,14 @@ class SessionShells implements Shells {
   }
 
   /** A named shell runs the command in the folder of its last one. */
-  async #keepFiles(request: Coming): Promise<KeptFiles | undefined> {
+  async #keepFiles(request: UpcomingRequest): Promise<KeptFiles | undefined> {
     const { command: text, roots, toolCallId = "", shellId } = request;
     const cwd = (shellId !== undefined && this.#shells.get(shellId)?.cwd) || request.cwd;
     return this.#options.beforeRun?.({ text, cwd, roots, toolCallId });
   }
 
-  #placeOf(shell: Shell): Place {
-    return this.#places.get(shell) ?? { cwd: shell.cwd, roots: [] };
+  #foldersOf(shell: Shell): ShellFolders {
+    return this.#folders.get(shell) ?? { cwd: shell.cwd, roots: [] };
   }
 
   #said(kept: KeptFiles | undefined): Warning {
@@ -218,7 +218,7 @@ class SessionShells implements Shells {
       const where = shell.unsandboxed ? "outside" : "inside";
       throw new ToolError(`Shell ${shell.id} was started ${where} the sandbox. Choose another shellId.`);
     }
-    requireSameView(shell.id, this.#placeOf(shell), request);
+    requireSameView(shell.id, this.#foldersOf(shell), request);
     return { shell, command: this.#addTo(shell, request), warning: {} };
   }
 
@@ -249,7 +249,7 @@ class SessionShells implements Shells {
     });
     if (prepared.kind === "plain") this.#ranOutside = true;
     this.#shells.set(id, shell);
-    this.#places.set(shell, { cwd: request.cwd, roots: request.roots, readOnly: request.readOnly ?? false });
+    this.#folders.set(shell, { cwd: request.cwd, roots: request.roots, readOnly: request.readOnly ?? false });
     this.#past.forget(id);
     void shell.gone.then(() => this.#forgetOldest());
     return { shell, command, warning: this.#warningOf(prepared) };
@@ -383,8 +383,8 @@ class SessionShells implements Shells {
 
 type Warning = { readonly warning?: string };
 
-type Place = Pick<ShellRequest, "cwd" | "roots" | "readOnly">;
-type Coming = Pick<ShellRequest, "command" | "cwd" | "roots" | "toolCallId" | "shellId">;
+type ShellFolders = Pick<ShellRequest, "cwd" | "roots" | "readOnly">;
+type UpcomingRequest = Pick<ShellRequest, "command" | "cwd" | "roots" | "toolCallId" | "shellId">;
 
 interface Started {
   readonly shell: Shell;

@@ -80,7 +80,7 @@ export interface FinishedCommand {
 }
 
 /** A command before it runs, or text before it is typed into one. */
-export interface ComingCommand {
+export interface UpcomingCommand {
   readonly text: string;
   readonly cwd: string;
   readonly roots: readonly string[];
@@ -149,7 +149,7 @@ export interface ShellsOptions {
    * Stores files that the command may destroy; the command waits for it. Resolves to undefined when there is nothing to
    * store.
    */
-  beforeRun?(command: ComingCommand): Promise<KeptFiles | undefined>;
+  beforeRun?(command: UpcomingCommand): Promise<KeptFiles | undefined>;
   /** Returns a filter that removes secrets from output stored in files; one for each file. */
   newCleaner?(): HeldText;
   /** Called with warnings for the user: no sandbox, something undone. */

@@ -63,7 +63,7 @@ export async function startShell(start: ShellStart): Promise<{ shell: Shell; com
   const terminal = request.mode === "async" && base.options.terminals !== false && (await hasTerminals());
   const gitMounts = await base.options.gitMounts?.();
   const prepared = await base.options.sandbox.prepare({
-    ...placeOf(request),
+    ...sandboxRequest(request),
     ...(gitMounts && { gitMounts }),
     readable: [base.options.folder],
     ownTerminal: terminal,
@@ -158,7 +158,7 @@ export function environmentOf(
   };
 }
 
-interface CommandPlace {
+interface SandboxRequest {
   readonly workspace: readonly string[];
   readonly cwd: string;
   readonly unsandboxed: boolean;
@@ -166,7 +166,7 @@ interface CommandPlace {
   readonly required: boolean;
 }
 
-export function placeOf(request: ShellRequest): CommandPlace {
+export function sandboxRequest(request: ShellRequest): SandboxRequest {
   const { roots, cwd, unsandboxed = false, readOnly = false, confined: required = false } = request;
   const workspace = roots.length > 0 ? roots : [cwd];
   return { workspace, cwd, unsandboxed, readOnlyWorkspace: readOnly || required, required };

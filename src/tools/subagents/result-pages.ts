@@ -22,7 +22,7 @@ const PAGE_BYTES = 16_000;
 const PIECE_CODE_POINTS = 4000;
 const OVERVIEW_SUMMARY = 500;
 
-export interface PagePlace {
+export interface PagePosition {
   readonly part: ResultPart;
   /** Index of the first item, from 0. */
   readonly from: number;
@@ -30,25 +30,25 @@ export interface PagePlace {
   readonly offset?: number;
 }
 
-export interface ResultPage extends PagePlace {
+export interface ResultPage extends PagePosition {
   /** Items in this part. */
   readonly of: number;
   readonly items: readonly unknown[];
   /** A piece of the JSON of one item that is longer than a page. */
   readonly piece?: string;
   /** Absent on the last page of the part. */
-  readonly next?: PagePlace;
+  readonly next?: PagePosition;
 }
 
 /**
  * Returns as many items of one part as fit, in order. For an item that is longer than a page, returns a piece of it.
  */
-export function pageOf(result: Submission, place: PagePlace): ResultPage {
-  const { part, from } = place;
+export function pageOf(result: Submission, position: PagePosition): ResultPage {
+  const { part, from } = position;
   const all = itemsOf(result, part);
   const items = fitting(all.slice(from), PAGE_BYTES);
   const end = from + items.length;
-  if (items.length === 0 && end < all.length) return pieceOf(all[from], place, all.length);
+  if (items.length === 0 && end < all.length) return pieceOf(all[from], position, all.length);
   return { part, from, of: all.length, items, ...(end < all.length && { next: { part, from: end } }) };
 }
 
@@ -61,7 +61,7 @@ function fitting(items: readonly unknown[], maxBytes: number): readonly unknown[
   return tooMany < 0 ? items : items.slice(0, tooMany);
 }
 
-function pieceOf(item: unknown, { part, from, offset = 0 }: PagePlace, of: number): ResultPage {
+function pieceOf(item: unknown, { part, from, offset = 0 }: PagePosition, of: number): ResultPage {
   const points = Array.from(JSON.stringify(item));
   const end = offset + PIECE_CODE_POINTS;
   const next = end < points.length ? { part, from, offset: end } : from + 1 < of ? { part, from: from + 1 } : undefined;

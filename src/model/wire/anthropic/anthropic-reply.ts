@@ -3,8 +3,8 @@ import type { Reasoning } from "../../../protocol/message.ts";
 import type { ModelError } from "../../model-error.ts";
 import type { ModelEvent, ModelRequest, Usage } from "../../provider.ts";
 import { layoutText } from "../encode.ts";
+import type { Endpoint } from "../endpoint.ts";
 import { limits } from "../limits.ts";
-import type { Place } from "../place.ts";
 import { countOf, type OpenCall, Reply, textOf } from "../reply.ts";
 import type { Decoder } from "../wire.ts";
 import { protocolError, refusedContent, reportedError } from "../wire-error.ts";
@@ -25,7 +25,7 @@ type Block =
 
 /** Decodes one message, streamed or whole. */
 export class AnthropicDecoder implements Decoder {
-  readonly #place: Place;
+  readonly #endpoint: Endpoint;
   readonly #reply: Reply;
   readonly #blocks: Block[] = [];
   readonly #blockAt = new Map<unknown, Block>();
@@ -38,9 +38,9 @@ export class AnthropicDecoder implements Decoder {
   #stopDetails: Fields = {};
   #isStopped = false;
 
-  constructor(place: Place, request: ModelRequest) {
-    this.#place = place;
-    this.#reply = new Reply(place.id, request);
+  constructor(endpoint: Endpoint, request: ModelRequest) {
+    this.#endpoint = endpoint;
+    this.#reply = new Reply(endpoint.id, request);
   }
 
   get state(): Decoder["state"] {
@@ -48,15 +48,15 @@ export class AnthropicDecoder implements Decoder {
   }
 
   event(data: unknown): boolean {
-    if (!isObject(data)) throw protocolError(this.#place.id, "the reply is not a message");
+    if (!isObject(data)) throw protocolError(this.#endpoint.id, "the reply is not a message");
     this.#readEvent(data);
     return data.type !== "ping";
   }
 
   whole(data: unknown): void {
-    if (isObject(data) && data.error) throw reportedError(this.#place, data.error);
+    if (isObject(data) && data.error) throw reportedError(this.#endpoint, data.error);
     if (!isObject(data) || !Array.isArray(data.content)) {
-      throw protocolError(this.#place.id, "the reply is not a message");
+      throw protocolError(this.#endpoint.id, "the reply is not a message");
     }
     this.#readMessage(data);
     this.#useGivenBlocks();
@@ -99,13 +99,13 @@ export class AnthropicDecoder implements Decoder {
         break;
       case "message_stop":
         if (this.#stopReason === undefined) {
-          throw protocolError(this.#place.id, "the reply ended without a stop reason");
+          throw protocolError(this.#endpoint.id, "the reply ended without a stop reason");
         }
         this.#useGivenBlocks();
         this.#isStopped = true;
         break;
       case "error":
-        throw reportedError(this.#place, event.error);
+        throw reportedError(this.#endpoint, event.error);
     }
   }
 
@@ -131,19 +131,19 @@ export class AnthropicDecoder implements Decoder {
   #refusal(): ModelError {
     const { explanation, category, recommended_model: model } = this.#stopDetails;
     const details = { said: textOf(explanation), category: textOf(category), otherModel: textOf(model) };
-    return refusedContent(this.#place, details);
+    return refusedContent(this.#endpoint, details);
   }
 
   #start(index: unknown, content: unknown): void {
     if (!isObject(content)) return;
     if (typeof index === "number" && index >= this.#given.length) this.#useGivenBlocks();
     this.#given = [];
-    if (this.#blockAt.has(index)) throw protocolError(this.#place.id, "a block of the reply was started twice");
+    if (this.#blockAt.has(index)) throw protocolError(this.#endpoint.id, "a block of the reply was started twice");
     this.#blockAt.set(index, this.#openBlock(content));
   }
 
   #openBlock(content: Fields): Block {
-    if (this.#blocks.length >= limits.blocks) throw protocolError(this.#place.id, "the reply has too many blocks");
+    if (this.#blocks.length >= limits.blocks) throw protocolError(this.#endpoint.id, "the reply has too many blocks");
     if (content.type === "text") this.#separateTexts();
     const block = this.#newBlock(content);
     this.#blocks.push(block);
@@ -187,7 +187,7 @@ export class AnthropicDecoder implements Decoder {
 
   #readDelta(index: unknown, delta: unknown): void {
     const block = this.#blockAt.get(index);
-    if (!block) throw protocolError(this.#place.id, "a part of the reply came for a block that was never started");
+    if (!block) throw protocolError(this.#endpoint.id, "a part of the reply came for a block that was never started");
     if (!isObject(delta)) return;
     if (block.type === "text") {
       if (delta.type === "citations_delta") this.#citations.add(delta.citation);
@@ -226,7 +226,7 @@ export class AnthropicDecoder implements Decoder {
       return block.type === "thinking" ? [block.fields] : [];
     });
     const text = this.#reply.reasoningText;
-    return { ...(text && { text }), opaque: layoutText(this.#place.id, layout), wireField: ANTHROPIC };
+    return { ...(text && { text }), opaque: layoutText(this.#endpoint.id, layout), wireField: ANTHROPIC };
   }
 }
 

@@ -4,8 +4,8 @@ import type { Document, Image, Message } from "../../../protocol/message.ts";
 import type { ModelRequest, Provider, ReasoningEffort, ToolDefinition } from "../../provider.ts";
 import { encodeJson } from "../bounded-json.ts";
 import { arrange, hasOwnReasoning, objectText, type Pieces, parametersOf, remember, without } from "../encode.ts";
+import type { Endpoint } from "../endpoint.ts";
 import { aboutSchema, type OptionalParameter } from "../optional-parameters.ts";
-import type { Place } from "../place.ts";
 import { anthropicFormat, systemWithFormat } from "../response-format.ts";
 import { wireProvider } from "../wire.ts";
 import { ANTHROPIC, AnthropicDecoder } from "./anthropic-reply.ts";
@@ -17,14 +17,14 @@ export interface AnthropicOptions {
   readonly promptCache?: boolean;
 }
 
-export function anthropicMessages(place: Place, options: AnthropicOptions = {}): Provider {
-  const encodeMessage = remember((message: Message) => messageBlocks(message, "plain", place.id));
-  const encodeCited = remember((message: Message) => messageBlocks(message, "cited", place.id));
+export function anthropicMessages(endpoint: Endpoint, options: AnthropicOptions = {}): Provider {
+  const encodeMessage = remember((message: Message) => messageBlocks(message, "plain", endpoint.id));
+  const encodeCited = remember((message: Message) => messageBlocks(message, "cited", endpoint.id));
   const encodeTools = remember(toolTexts);
-  return wireProvider(place, {
-    path: /\/v\d+\/*$/.test(place.baseUrl) ? "/messages" : "/v1/messages",
+  return wireProvider(endpoint, {
+    path: /\/v\d+\/*$/.test(endpoint.baseUrl) ? "/messages" : "/v1/messages",
     headers: { "anthropic-version": "2023-06-01" },
-    decoder: (request) => new AnthropicDecoder(place, request),
+    decoder: (request) => new AnthropicDecoder(endpoint, request),
     optional,
     encode(request, refused) {
       const { model, tools, stream, citations, responseFormat } = request;
@@ -33,7 +33,7 @@ export function anthropicMessages(place: Place, options: AnthropicOptions = {}):
       const isCached = options.promptCache !== false && !refused.has("cache_control");
       const mark = isCached ? withCacheMarker : (block: string) => block;
       const system = systemWithFormat(request, format ? "enforced" : "asked");
-      const { thinking, effort } = without(refused, thinkingOfRequest(request, place.id, options));
+      const { thinking, effort } = without(refused, thinkingOfRequest(request, endpoint.id, options));
       const messages = request.messages.map(citations ? encodeCited : encodeMessage);
       return objectText({
         model: encodeJson(model),

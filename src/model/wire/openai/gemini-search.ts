@@ -4,7 +4,7 @@ import type { Citations } from "../../../protocol/citations.ts";
 import type { ModelEvent, ModelRequest, Provider, Usage } from "../../provider.ts";
 import { GEMINI_CHAT } from "../../web-search.ts";
 import { encodeJson } from "../bounded-json.ts";
-import type { Place } from "../place.ts";
+import type { Endpoint } from "../endpoint.ts";
 import { countOf, Reply, textOf } from "../reply.ts";
 import { type Decoder, wireProvider } from "../wire.ts";
 import { protocolError, refusedContent, reportedError } from "../wire-error.ts";
@@ -12,13 +12,13 @@ import { citationLimits, webAddress } from "./openai-citations.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
-export function geminiSearch(place: Place, model: string): Provider {
-  const baseUrl = place.baseUrl.slice(0, -GEMINI_CHAT.length);
+export function geminiSearch(endpoint: Endpoint, model: string): Provider {
+  const baseUrl = endpoint.baseUrl.slice(0, -GEMINI_CHAT.length);
   return wireProvider(
-    { ...place, baseUrl },
+    { ...endpoint, baseUrl },
     {
       path: `/models/${encodeURIComponent(model)}:generateContent`,
-      decoder: (request) => new GeminiDecoder(place, request),
+      decoder: (request) => new GeminiDecoder(endpoint, request),
       optional: [],
       encode: ({ system, messages, maxOutputTokens }) =>
         encodeJson({
@@ -36,13 +36,13 @@ export function geminiSearch(place: Place, model: string): Provider {
 
 /** Decodes one reply, which is never streamed. */
 class GeminiDecoder implements Decoder {
-  readonly #place: Place;
+  readonly #endpoint: Endpoint;
   readonly #reply: Reply;
   #events: readonly ModelEvent[] | undefined;
 
-  constructor(place: Place, request: ModelRequest) {
-    this.#place = place;
-    this.#reply = new Reply(place.id, request);
+  constructor(endpoint: Endpoint, request: ModelRequest) {
+    this.#endpoint = endpoint;
+    this.#reply = new Reply(endpoint.id, request);
   }
 
   get state(): Decoder["state"] {
@@ -50,19 +50,19 @@ class GeminiDecoder implements Decoder {
   }
 
   event(): boolean {
-    throw protocolError(this.#place.id, "a stream came back where one reply was asked for");
+    throw protocolError(this.#endpoint.id, "a stream came back where one reply was asked for");
   }
 
   whole(data: unknown): void {
-    if (isObject(data) && data.error) throw reportedError(this.#place, data.error);
+    if (isObject(data) && data.error) throw reportedError(this.#endpoint, data.error);
     const isReply = isObject(data) && (Array.isArray(data.candidates) || isObject(data.promptFeedback));
-    if (!isReply) throw protocolError(this.#place.id, "the reply is not a response");
+    if (!isReply) throw protocolError(this.#endpoint.id, "the reply is not a response");
     const [candidate] = Array.isArray(data.candidates) ? data.candidates.filter(isObject) : [];
     const grounding = isObject(candidate?.groundingMetadata) ? candidate.groundingMetadata : {};
     const usage = usageOf(data.usageMetadata, grounding);
     const reason = candidate === undefined ? "SAFETY" : textOf(candidate.finishReason);
     if (!FINISHED.has(reason)) {
-      this.#events = this.#reply.fail(refusedContent(this.#place, { category: reason }), usage);
+      this.#events = this.#reply.fail(refusedContent(this.#endpoint, { category: reason }), usage);
       return;
     }
     const text = textIn(candidate);
@@ -106,8 +106,8 @@ function citationsOf(grounding: Fields, text: string): Citations | undefined {
   const bytes = Buffer.from(text);
   const at = (offset: unknown): number => bytes.subarray(0, countOf(offset)).toString().length;
   const spans = listIn(grounding.groundingSupports).flatMap(({ segment, groundingChunkIndices }) => {
-    const place = isObject(segment) ? segment : {};
-    const [startIndex, endIndex] = [at(place.startIndex), at(place.endIndex)];
+    const endpoint = isObject(segment) ? segment : {};
+    const [startIndex, endIndex] = [at(endpoint.startIndex), at(endpoint.endIndex)];
     const indices = Array.isArray(groundingChunkIndices) ? groundingChunkIndices : [];
     const references = indices
       .map((index) => ({ sourceId: `source-${countOf(index) + 1}` }))

@@ -1,7 +1,7 @@
 import { isObject } from "../../../lib/json.ts";
 import type { Reasoning } from "../../../protocol/message.ts";
 import type { ModelEvent, ModelRequest, Usage } from "../../provider.ts";
-import type { Place } from "../place.ts";
+import type { Endpoint } from "../endpoint.ts";
 import { countOf, type OpenCall, Reply, textOf } from "../reply.ts";
 import type { Decoder } from "../wire.ts";
 import { protocolError, refusedContent, reportedError } from "../wire-error.ts";
@@ -20,7 +20,7 @@ export function isReasoningField(name: string | undefined): name is ReasoningFie
 
 /** Decodes one chat completion, streamed or whole. A whole message has the shape of one complete delta. */
 export class ChatDecoder implements Decoder {
-  readonly #place: Place;
+  readonly #endpoint: Endpoint;
   readonly #reply: Reply;
   readonly #callAt = new Map<unknown, OpenCall>();
   #latestCall: OpenCall | undefined;
@@ -39,10 +39,10 @@ export class ChatDecoder implements Decoder {
   /** True if the text so far ends inside a thought. */
   #isThought = false;
 
-  constructor(place: Place, request: ModelRequest) {
-    this.#place = place;
-    this.#reply = new Reply(place.id, request);
-    this.#details = new ReasoningDetails(place.id);
+  constructor(endpoint: Endpoint, request: ModelRequest) {
+    this.#endpoint = endpoint;
+    this.#reply = new Reply(endpoint.id, request);
+    this.#details = new ReasoningDetails(endpoint.id);
   }
 
   get state(): Decoder["state"] {
@@ -64,7 +64,7 @@ export class ChatDecoder implements Decoder {
   /** Several choices are one reply: some servers put each call into its own choice. */
   whole(data: unknown): void {
     const { choices } = this.#readFrame(data);
-    if (!Array.isArray(choices)) throw protocolError(this.#place.id, "the reply is not a chat completion");
+    if (!Array.isArray(choices)) throw protocolError(this.#endpoint.id, "the reply is not a chat completion");
     const reasons = choices.filter(isObject).map((choice) => {
       if (isObject(choice.message)) this.#readDelta(choice.message, "whole");
       return textOf(choice.finish_reason) || (isObject(choice.message) ? "stop" : "");
@@ -84,9 +84,9 @@ export class ChatDecoder implements Decoder {
   finish(): readonly ModelEvent[] {
     const isRefused = this.#refusal !== "" && this.#text === "" && !this.#reply.hasCalls;
     if (this.#finishReason === "content_filter" || isRefused) {
-      return this.#reply.fail(refusedContent(this.#place, { said: this.#refusal }), this.#usage);
+      return this.#reply.fail(refusedContent(this.#endpoint, { said: this.#refusal }), this.#usage);
     }
-    if (this.#finishReason === "error") throw reportedError(this.#place, undefined);
+    if (this.#finishReason === "error") throw reportedError(this.#endpoint, undefined);
     this.#citations.annotate(this.#annotations, this.#text, 0);
     return this.#reply.finish({
       stop: this.#finishReason === "length" ? "length" : "done",
@@ -98,8 +98,8 @@ export class ChatDecoder implements Decoder {
 
   /** Reads the fields that a chunk and a whole reply share, except the choices. */
   #readFrame(frame: unknown): Fields {
-    if (!isObject(frame)) throw protocolError(this.#place.id, "the reply is not a chat completion");
-    if (frame.error) throw reportedError(this.#place, frame.error);
+    if (!isObject(frame)) throw protocolError(this.#endpoint.id, "the reply is not a chat completion");
+    if (frame.error) throw reportedError(this.#endpoint, frame.error);
     if (isObject(frame.usage)) this.#usage = usageOf(frame.usage);
     this.#citations.list(frame);
     return frame;
@@ -155,7 +155,7 @@ export class ChatDecoder implements Decoder {
   }
 
   #readCall(part: unknown, extent: "part" | "whole"): void {
-    if (!isObject(part)) throw protocolError(this.#place.id, "the reply contains an invalid tool call");
+    if (!isObject(part)) throw protocolError(this.#endpoint.id, "the reply contains an invalid tool call");
     const { name, arguments: argumentText }: Fields = isObject(part.function) ? part.function : {};
     const known = extent === "part" ? this.#knownCall(part, textOf(name)) : undefined;
     const call = known ?? this.#reply.openCall(part.id, name);
@@ -184,7 +184,7 @@ export class ChatDecoder implements Decoder {
     const field = this.#hasThinking ? "thinking" : this.#reasoningField;
     if (details || calls.length > 0 || this.#extra || this.#hasThinking) {
       return replayReasoning(text, {
-        provider: this.#place.id,
+        provider: this.#endpoint.id,
         ...(field && { field }),
         ...(this.#opaque && { opaque: this.#opaque }),
         ...(details && { details }),

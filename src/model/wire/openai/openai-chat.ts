@@ -3,8 +3,8 @@ import type { AssistantMessage, Document, Image, Message } from "../../../protoc
 import type { Provider, ToolDefinition } from "../../provider.ts";
 import { encodeJson } from "../bounded-json.ts";
 import { dataUrl, fittingId, objectText, parametersOf, remember, without } from "../encode.ts";
+import type { Endpoint } from "../endpoint.ts";
 import { aboutSchema, type OptionalParameter } from "../optional-parameters.ts";
-import type { Place } from "../place.ts";
 import { chatFormat, systemWithFormat } from "../response-format.ts";
 import { wireProvider } from "../wire.ts";
 import { type ChatReplay, replayFor, unsignedCall } from "./openai-chat-replay.ts";
@@ -15,16 +15,16 @@ export interface OpenaiChatOptions {
   readonly maxTokensField?: "max_tokens" | "max_completion_tokens";
 }
 
-export function openaiChat(place: Place, options: OpenaiChatOptions = {}): Provider {
-  const isOpenai = /^https:\/\/[^/]*\.(?:openai|azure)\.com(?:[:/]|$)/.test(place.baseUrl);
+export function openaiChat(endpoint: Endpoint, options: OpenaiChatOptions = {}): Provider {
+  const isOpenai = /^https:\/\/[^/]*\.(?:openai|azure)\.com(?:[:/]|$)/.test(endpoint.baseUrl);
   const maxTokensField = options.maxTokensField ?? (isOpenai ? "max_completion_tokens" : "max_tokens");
-  const isGoogle = /^https:\/\/[^/]*\.googleapis\.com(?:[:/]|$)/.test(place.baseUrl);
-  const idOf = callIds(place.baseUrl, isOpenai);
-  const encodeMessage = messageEncoders({ provider: place.id, idOf });
+  const isGoogle = /^https:\/\/[^/]*\.googleapis\.com(?:[:/]|$)/.test(endpoint.baseUrl);
+  const idOf = callIds(endpoint.baseUrl, isOpenai);
+  const encodeMessage = messageEncoders({ provider: endpoint.id, idOf });
   const encodeTools = remember(toolsText);
-  return wireProvider(place, {
+  return wireProvider(endpoint, {
     path: "/chat/completions",
-    decoder: (request) => new ChatDecoder(place, request),
+    decoder: (request) => new ChatDecoder(endpoint, request),
     optional,
     encode(request, refused) {
       const { model, tools, stream, maxOutputTokens, reasoningEffort, cacheKey, responseFormat } = request;
@@ -43,7 +43,7 @@ export function openaiChat(place: Place, options: OpenaiChatOptions = {}): Provi
         stream: stream ? "true" : undefined,
         ...(maxTokens && { [maxTokens]: maxOutputTokens?.toString() }),
         ...without(refused, {
-          stream_options: stream && place.streamUsage !== false ? '{"include_usage":true}' : undefined,
+          stream_options: stream && endpoint.streamUsage !== false ? '{"include_usage":true}' : undefined,
           reasoning_effort: reasoningEffort && encodeJson(reasoningEffort === "max" ? "xhigh" : reasoningEffort),
           response_format: responseFormat && chatFormat(responseFormat),
           prompt_cache_key: isOpenai && cacheKey ? encodeJson(cacheKey) : undefined,

@@ -3,8 +3,8 @@ import type { Reasoning } from "../../../protocol/message.ts";
 import { ModelError } from "../../model-error.ts";
 import type { ModelEvent, ModelRequest, Usage } from "../../provider.ts";
 import { type Layout, layoutText } from "../encode.ts";
+import type { Endpoint } from "../endpoint.ts";
 import { limits } from "../limits.ts";
-import type { Place } from "../place.ts";
 import { countOf, type OpenCall, Reply, textOf } from "../reply.ts";
 import type { Decoder } from "../wire.ts";
 import { protocolError, refusedContent, reportedError } from "../wire-error.ts";
@@ -26,7 +26,7 @@ interface OpenItem {
 
 /** Decodes one response, streamed or whole. */
 export class ResponsesDecoder implements Decoder {
-  readonly #place: Place;
+  readonly #endpoint: Endpoint;
   readonly #reply: Reply;
   readonly #items = new Map<unknown, OpenItem>();
   readonly #layout: Layout[number][] = [];
@@ -39,9 +39,9 @@ export class ResponsesDecoder implements Decoder {
   #searches = 0;
   #final: { readonly stop: "done" | "length"; readonly usage: Usage | undefined } | undefined;
 
-  constructor(place: Place, request: ModelRequest) {
-    this.#place = place;
-    this.#reply = new Reply(place.id, request);
+  constructor(endpoint: Endpoint, request: ModelRequest) {
+    this.#endpoint = endpoint;
+    this.#reply = new Reply(endpoint.id, request);
   }
 
   get state(): Decoder["state"] {
@@ -49,15 +49,15 @@ export class ResponsesDecoder implements Decoder {
   }
 
   event(data: unknown): boolean {
-    if (!isObject(data)) throw protocolError(this.#place.id, "the reply is not a response");
-    if (isObject(data.error)) throw reportedError(this.#place, data.error);
+    if (!isObject(data)) throw protocolError(this.#endpoint.id, "the reply is not a response");
+    if (isObject(data.error)) throw reportedError(this.#endpoint, data.error);
     this.#readEvent(data);
     return data.type !== "ping" && data.type !== "keepalive";
   }
 
   whole(data: unknown): void {
     const isResponse = isObject(data) && (Array.isArray(data.output) || data.error || data.status);
-    if (!isResponse) throw protocolError(this.#place.id, "the reply is not a response");
+    if (!isResponse) throw protocolError(this.#endpoint.id, "the reply is not a response");
     this.#close(data, data.status ?? "completed");
   }
 
@@ -67,7 +67,7 @@ export class ResponsesDecoder implements Decoder {
 
   finish(): readonly ModelEvent[] {
     if (this.#isFiltered || (this.#refusal !== "" && !this.#reply.hasCalls)) {
-      return this.#reply.fail(refusedContent(this.#place, { said: this.#refusal }), this.#final?.usage);
+      return this.#reply.fail(refusedContent(this.#endpoint, { said: this.#refusal }), this.#final?.usage);
     }
     return this.#reply.finish({
       stop: "done",
@@ -112,19 +112,19 @@ export class ResponsesDecoder implements Decoder {
         this.#close(event.response, "failed");
         break;
       case "error":
-        throw reportedError(this.#place, { ...event, type: undefined });
+        throw reportedError(this.#endpoint, { ...event, type: undefined });
     }
   }
 
   #announce({ output_index: key, item }: Fields): void {
     if (!isObject(item)) return;
-    if (this.#items.has(key)) throw protocolError(this.#place.id, "two items of the reply have the same index");
+    if (this.#items.has(key)) throw protocolError(this.#endpoint.id, "two items of the reply have the same index");
     this.#openItem(key, item);
   }
 
   #openItem(key: unknown, item: Fields): OpenItem {
     if (this.#items.size + this.#doneItems >= limits.blocks) {
-      throw protocolError(this.#place.id, "the reply has too many items");
+      throw protocolError(this.#endpoint.id, "the reply has too many items");
     }
     const call = item.type === "function_call" ? this.#reply.openCall(item.call_id, item.name) : undefined;
     const open = { call, textStart: 0, textLength: 0, reasoningLength: 0 };
@@ -170,7 +170,7 @@ export class ResponsesDecoder implements Decoder {
 
   #addArgument(event: Fields): void {
     const call = this.#items.get(event.output_index)?.call;
-    if (!call) throw protocolError(this.#place.id, "arguments came for a call that was never announced");
+    if (!call) throw protocolError(this.#endpoint.id, "arguments came for a call that was never announced");
     this.#reply.argument(call, textOf(event.delta));
   }
 
@@ -189,7 +189,7 @@ export class ResponsesDecoder implements Decoder {
   }
 
   #closeCall({ call }: OpenItem, item: Fields): void {
-    if (!call) throw protocolError(this.#place.id, "an item of the reply changed its kind");
+    if (!call) throw protocolError(this.#endpoint.id, "an item of the reply changed its kind");
     call.wireId ||= textOf(item.call_id);
     call.name ||= textOf(item.name);
     if (typeof item.arguments === "string") this.#reply.wholeArgument(call, item.arguments);
@@ -214,10 +214,10 @@ export class ResponsesDecoder implements Decoder {
 
   /** Reads the response object of the last event, or of a reply that is not streamed. */
   #close(response: unknown, status: unknown): void {
-    if (!isObject(response)) throw protocolError(this.#place.id, "the reply is not a response");
-    if (isObject(response.error)) throw reportedError(this.#place, response.error);
-    if (status === "failed" || status === "cancelled") throw reportedError(this.#place, undefined);
-    if (status !== "completed" && status !== "incomplete") throw ModelError.incomplete(this.#place.id);
+    if (!isObject(response)) throw protocolError(this.#endpoint.id, "the reply is not a response");
+    if (isObject(response.error)) throw reportedError(this.#endpoint, response.error);
+    if (status === "failed" || status === "cancelled") throw reportedError(this.#endpoint, undefined);
+    if (status !== "completed" && status !== "incomplete") throw ModelError.incomplete(this.#endpoint.id);
     if (this.#doneItems === 0 && Array.isArray(response.output)) {
       for (const [index, item] of response.output.entries()) if (isObject(item)) this.#closeItem(index, item);
     }
@@ -235,7 +235,7 @@ export class ResponsesDecoder implements Decoder {
     if (!hasItems && text === "") return undefined;
     return {
       ...(text && { text }),
-      ...(hasItems && { opaque: layoutText(this.#place.id, this.#layout) }),
+      ...(hasItems && { opaque: layoutText(this.#endpoint.id, this.#layout) }),
       wireField: RESPONSES,
     };
   }

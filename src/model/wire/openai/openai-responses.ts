@@ -3,8 +3,8 @@ import type { Document, Image, Message } from "../../../protocol/message.ts";
 import type { ModelRequest, Provider, ToolDefinition } from "../../provider.ts";
 import { encodeJson } from "../bounded-json.ts";
 import { arrange, dataUrl, fittingId, objectText, type Pieces, parametersOf, remember, without } from "../encode.ts";
+import type { Endpoint } from "../endpoint.ts";
 import { aboutSchema, type OptionalParameter } from "../optional-parameters.ts";
-import type { Place } from "../place.ts";
 import { responsesFormat, systemWithFormat } from "../response-format.ts";
 import { wireProvider } from "../wire.ts";
 import { RESPONSES, ResponsesDecoder } from "./openai-responses-reply.ts";
@@ -14,12 +14,12 @@ export interface OpenaiResponsesOptions {
   readonly reasoningSummary?: boolean;
 }
 
-export function openaiResponses(place: Place, options: OpenaiResponsesOptions = {}): Provider {
-  const encodeMessage = remember((message: Message) => inputItems(message, place.id));
+export function openaiResponses(endpoint: Endpoint, options: OpenaiResponsesOptions = {}): Provider {
+  const encodeMessage = remember((message: Message) => inputItems(message, endpoint.id));
   const encodeTools = remember(toolsText);
-  return wireProvider(place, {
+  return wireProvider(endpoint, {
     path: "/responses",
-    decoder: (request) => new ResponsesDecoder(place, request),
+    decoder: (request) => new ResponsesDecoder(endpoint, request),
     optional,
     encode(request, refused) {
       const { model, messages, tools, stream, maxOutputTokens, cacheKey, responseFormat, webSearch } = request;

@@ -1,9 +1,9 @@
 /** Sends one POST. All waiting is bounded: see `Bounds`. */
 import { setImmediate as nextTask } from "node:timers/promises";
 import { ModelError } from "../../model-error.ts";
+import type { Bounds } from "../endpoint.ts";
 import { limits } from "../limits.ts";
-import type { Bounds } from "../place.ts";
-import { httpError, networkError, originOf, protocolError } from "../wire-error.ts";
+import { endpointOrigin, httpError, networkError, protocolError } from "../wire-error.ts";
 import { addressOf, boundsFor, type Post, secretsOf, signInHeaders } from "./http-request.ts";
 import type { Answer } from "./transport.ts";
 
@@ -41,9 +41,9 @@ export class Exchange {
   }
 
   async open(): Promise<void> {
-    const { place, signal } = this.#options;
+    const { endpoint, signal } = this.#options;
     const { connectMs, idleMs, totalMs } = this.#bounds;
-    const origin = originOf(place);
+    const origin = endpointOrigin(endpoint);
     signal.throwIfAborted();
     signal.addEventListener("abort", this.#onAbort, { once: true });
     this.#total = setTimeout(() => this.#timeOut(`the call took longer than ${seconds(totalMs)}`), totalMs);
@@ -57,7 +57,7 @@ export class Exchange {
     this.hurry(ERROR_BODY_MS);
     const body = await this.#errorBody();
     signal.throwIfAborted();
-    throw httpError(place, { status, header: this.#answer.header, body, secrets: secretsOf(signedIn, place) });
+    throw httpError(endpoint, { status, header: this.#answer.header, body, secrets: secretsOf(signedIn, endpoint) });
   }
 
   /** Returns the next bytes, or `undefined` at the end. */
@@ -75,7 +75,10 @@ export class Exchange {
     }
     this.#bytes += value.length;
     if (this.#bytes > limits.responseBytes) {
-      throw protocolError(this.#options.place.id, `the reply is larger than ${limits.responseBytes / 1024 / 1024} MiB`);
+      throw protocolError(
+        this.#options.endpoint.id,
+        `the reply is larger than ${limits.responseBytes / 1024 / 1024} MiB`,
+      );
     }
     return value;
   }
@@ -102,7 +105,7 @@ export class Exchange {
     for (let chunk = await this.read(); chunk !== undefined; chunk = await this.read()) {
       bytes += chunk.length;
       if (bytes > maxBytes) {
-        throw protocolError(this.#options.place.id, `the reply is larger than ${maxBytes / 1024 / 1024} MiB`);
+        throw protocolError(this.#options.endpoint.id, `the reply is larger than ${maxBytes / 1024 / 1024} MiB`);
       }
       if (chunk.some((byte) => !isBlank(byte))) this.progress();
       text += decoder.decode(chunk, { stream: true });
@@ -174,13 +177,13 @@ export class Exchange {
   #reason(cause: unknown): unknown {
     if (this.#failure) return this.#failure.error;
     if (cause instanceof ModelError) return cause;
-    return networkError(this.#options.place, originOf(this.#options.place), cause);
+    return networkError(this.#options.endpoint, endpointOrigin(this.#options.endpoint), cause);
   }
 
   #timeOut(what: string): void {
-    const { place } = this.#options;
-    const hint = `Try again. For a model that thinks for long, raise "timeouts" of ${place.id} in providers.json.`;
-    this.#fail(new ModelError(`${place.id}: ${what}`, { kind: "timeout", provider: place.id, hint }));
+    const { endpoint } = this.#options;
+    const hint = `Try again. For a model that thinks for long, raise "timeouts" of ${endpoint.id} in providers.json.`;
+    this.#fail(new ModelError(`${endpoint.id}: ${what}`, { kind: "timeout", provider: endpoint.id, hint }));
   }
 
   #fail(error: unknown): void {
@@ -207,7 +210,7 @@ export class Exchange {
   }
 
   #drop(): void {
-    this.#failure ??= { error: protocolError(this.#options.place.id, "the reply was not read to its end") };
+    this.#failure ??= { error: protocolError(this.#options.endpoint.id, "the reply was not read to its end") };
     this.#answer?.cancel();
     this.#controller.abort();
   }

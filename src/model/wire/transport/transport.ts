@@ -8,7 +8,7 @@ import type { Socket } from "node:net";
 import { type Duplex, pipeline, type Readable, type Transform } from "node:stream";
 import { constants, createBrotliDecompress, createGunzip, createInflate } from "node:zlib";
 import type { RequestOrigin } from "../../provider.ts";
-import type { Connections, Place } from "../place.ts";
+import type { Connections, Endpoint } from "../endpoint.ts";
 import { sendBySocket } from "./socket-transport.ts";
 
 export interface Sending {
@@ -33,14 +33,14 @@ export interface Answer {
 export type Send = (sending: Sending) => Promise<Answer>;
 
 /** Creates the sender of a provider. It lives as long as the provider and reuses connections. */
-export function transport(place: Place): Send {
-  const send = place.fetch
-    ? sendByFetch(place.fetch)
-    : sendByNode(new URL(place.baseUrl).protocol === "https:", place.connections ?? {});
-  return place.openSocket ? sendBySocket(place.openSocket, send) : send;
+export function transport(endpoint: Endpoint): Send {
+  const send = endpoint.fetch
+    ? sendByFetch(endpoint.fetch)
+    : sendByNode(new URL(endpoint.baseUrl).protocol === "https:", endpoint.connections ?? {});
+  return endpoint.openSocket ? sendBySocket(endpoint.openSocket, send) : send;
 }
 
-function sendByFetch(fetch: NonNullable<Place["fetch"]>): Send {
+function sendByFetch(fetch: NonNullable<Endpoint["fetch"]>): Send {
   return async ({ url, headers, body, signal, origin }) => {
     const init = { method: "POST", headers, body, signal, redirect: "manual", ...(origin && { origin }) } as const;
     const response = await fetch(url, init);

@@ -10,7 +10,7 @@ export const canvasMethods: MethodTable = {
   "session.canvas.listOpen": sessionMethod(nothing, (_, { live }) => ({ openCanvases: live.clients.canvases.open })),
   "session.canvas.open": sessionMethod(
     () => ({ canvasId: name(), extensionId: name().optional(), instanceId: name(), input: input() }),
-    (wish, { live, signal }) => live.clients.canvases.show(wish, signal),
+    (request, { live, signal }) => live.clients.canvases.show(request, signal),
   ),
   "session.canvas.close": sessionMethod(
     () => ({ instanceId: name() }),
@@ -18,6 +18,6 @@ export const canvasMethods: MethodTable = {
   ),
   "session.canvas.action.invoke": sessionMethod(
     () => ({ instanceId: name(), actionName: name(), input: input() }),
-    async (wish, { live, signal }) => ({ result: await live.clients.canvases.act(wish, signal) }),
+    async (request, { live, signal }) => ({ result: await live.clients.canvases.act(request, signal) }),
   ),
 };

@@ -7,7 +7,7 @@ import { type Call, type MethodTable, method, noParams, nothing, sessionMethod }
 
 const byId = () => ({ id: z.string().min(1) });
 const byIds = () => z.object({ ids: z.array(z.string().min(1)).max(1_000) });
-const placeOf = ({ server }: Call) => ({ runtime: server.runtime, environment: server.options.environment });
+const hostOf = ({ server }: Call) => ({ runtime: server.runtime, environment: server.options.environment });
 
 export const extensionsMethods: MethodTable = {
   "session.extensions.list": sessionMethod(nothing, (_, { live }) => ({ extensions: live.extensions.list })),
@@ -34,7 +34,7 @@ export const extensionsMethods: MethodTable = {
   ),
   "extensions.discover": method(noParams, async (_, call) => {
     const disabled = disabledIds(call);
-    const { extensions, isOn } = await ownExtensions(placeOf(call), call.server.options.cwd);
+    const { extensions, isOn } = await ownExtensions(hostOf(call), call.server.options.cwd);
     return {
       extensions: extensions.map(({ id, name, path, source, pluginName }) => ({
         ...{ id, name, path, source, enabled: !disabled.includes(id) },
@@ -54,11 +54,11 @@ export const extensionsMethods: MethodTable = {
 };
 
 function disabledIds(call: Call): string[] {
-  const { value } = readOwnSettings(placeOf(call)).disabledExtensions ?? { value: null };
+  const { value } = readOwnSettings(hostOf(call)).disabledExtensions ?? { value: null };
   return Array.isArray(value) ? value.map(String) : [];
 }
 
 /** Stores the setting for future sessions. Open sessions have their own state. */
 async function remember(ids: readonly string[], call: Call): Promise<void> {
-  await changeOwnSettings(placeOf(call), { disabledExtensions: ids.length > 0 ? [...ids] : null });
+  await changeOwnSettings(hostOf(call), { disabledExtensions: ids.length > 0 ? [...ids] : null });
 }

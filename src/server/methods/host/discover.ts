@@ -5,8 +5,8 @@ import {
   changeOwnSettings,
   discoverIn,
   ownServers,
-  placesOf,
   readOwnSettings,
+  searchedFolders,
 } from "../../../runtime/workspace/discovery.ts";
 import { describedAgent } from "../agents/agent.ts";
 import { type Call, type MethodTable, method, noParams } from "../method.ts";
@@ -15,7 +15,7 @@ const folders = () => ({
   projectPaths: z.array(z.string()).default([]),
 });
 
-const placeOf = ({ server }: Call) => ({ runtime: server.runtime, environment: server.options.environment });
+const hostOf = ({ server }: Call) => ({ runtime: server.runtime, environment: server.options.environment });
 
 export const discoverMethods: MethodTable = {
   "skills.discover": method(
@@ -28,7 +28,7 @@ export const discoverMethods: MethodTable = {
     async ({ projectPaths, skillDirectories, excludeHostSkills }, call) => {
       const disabled = new Set(disabledSkills(call));
       const found = await Promise.all(
-        orHere(projectPaths, call).map((folder) => discoverIn(folder, placeOf(call), { skillDirectories })),
+        orHere(projectPaths, call).map((folder) => discoverIn(folder, hostOf(call), { skillDirectories })),
       );
       const skills = found.flatMap((workspace) => workspace.skills);
       const wanted = skills.filter(
@@ -46,14 +46,14 @@ export const discoverMethods: MethodTable = {
   "skills.config.setDisabledSkills": method(
     () => z.object({ disabledSkills: z.array(z.string()) }),
     async ({ disabledSkills: names }, call) =>
-      changeOwnSettings(placeOf(call), { disabledSkills: names.length > 0 ? names : null }),
+      changeOwnSettings(hostOf(call), { disabledSkills: names.length > 0 ? names : null }),
   ),
   "skills.config.setSkillDisabled": method(
     () => z.object({ name: z.string(), disabled: z.boolean() }),
     async ({ name, disabled }, call) => {
       const others = disabledSkills(call).filter((other) => other !== name);
       const names = disabled ? [...others, name] : others;
-      await changeOwnSettings(placeOf(call), { disabledSkills: names.length > 0 ? names : null });
+      await changeOwnSettings(hostOf(call), { disabledSkills: names.length > 0 ? names : null });
     },
   ),
   "hooks.discover": method(
@@ -61,7 +61,7 @@ export const discoverMethods: MethodTable = {
     async ({ projectPaths, excludeHostHooks }, call) => {
       const found = await Promise.all(
         orHere(projectPaths, call).map(async (folder) => {
-          const { hooks, notices } = await discoverIn(folder, placeOf(call));
+          const { hooks, notices } = await discoverIn(folder, hostOf(call));
           return { hooks: hooks.map((hook) => hookInfo(hook, folder)), notices };
         }),
       );
@@ -79,7 +79,7 @@ export const discoverMethods: MethodTable = {
   "agents.discover": method(
     () => z.object({ ...folders(), excludeHostAgents: z.boolean().default(false) }),
     async ({ projectPaths, excludeHostAgents }, call) => {
-      const found = await Promise.all(orHere(projectPaths, call).map((folder) => discoverIn(folder, placeOf(call))));
+      const found = await Promise.all(orHere(projectPaths, call).map((folder) => discoverIn(folder, hostOf(call))));
       const agents = found.flatMap((workspace) => workspace.agents.agents).filter(({ source }) => source !== "builtin");
       const wanted = agents.filter(({ source }) => !(excludeHostAgents && source === "user"));
       return {
@@ -100,7 +100,7 @@ export const discoverMethods: MethodTable = {
     async ({ projectPaths, excludeHostInstructions }, call) => {
       const sources = await Promise.all(
         orHere(projectPaths, call).map(async (folder) => {
-          const { instructions } = await discoverIn(folder, placeOf(call));
+          const { instructions } = await discoverIn(folder, hostOf(call));
           return instructions.files
             .filter(({ scope }) => !(excludeHostInstructions && scope === "user"))
             .map(({ path, scope, content }) => ({
@@ -146,7 +146,7 @@ export const discoverMethods: MethodTable = {
   "mcp.discover": method(
     () => z.object({ workingDirectory: z.string().optional() }),
     async ({ workingDirectory }, call) => {
-      const { servers } = await discoverIn(workingDirectory ?? call.server.options.cwd, placeOf(call));
+      const { servers } = await discoverIn(workingDirectory ?? call.server.options.cwd, hostOf(call));
       const entries = [
         ...servers.servers.map((config) => ({ config, enabled: true })),
         ...servers.disabled.map(({ config }) => ({ config, enabled: false })),
@@ -161,19 +161,19 @@ export const discoverMethods: MethodTable = {
       };
     },
   ),
-  "mcp.config.list": method(noParams, (_, call) => ({ servers: ownServers(placeOf(call)).entries() })),
-  "mcp.config.add": method(serverEntry, ({ name, config }, call) => ownServers(placeOf(call)).set(name, config, "add")),
+  "mcp.config.list": method(noParams, (_, call) => ({ servers: ownServers(hostOf(call)).entries() })),
+  "mcp.config.add": method(serverEntry, ({ name, config }, call) => ownServers(hostOf(call)).set(name, config, "add")),
   "mcp.config.update": method(serverEntry, ({ name, config }, call) =>
-    ownServers(placeOf(call)).set(name, config, "update"),
+    ownServers(hostOf(call)).set(name, config, "update"),
   ),
   "mcp.config.remove": method(
     () => z.object({ name: z.string() }),
     async ({ name }, call) => {
-      await ownServers(placeOf(call)).remove(name);
+      await ownServers(hostOf(call)).remove(name);
     },
   ),
-  "mcp.config.enable": method(names, ({ names: given }, call) => ownServers(placeOf(call)).setEnabled(given, true)),
-  "mcp.config.disable": method(names, ({ names: given }, call) => ownServers(placeOf(call)).setEnabled(given, false)),
+  "mcp.config.enable": method(names, ({ names: given }, call) => ownServers(hostOf(call)).setEnabled(given, true)),
+  "mcp.config.disable": method(names, ({ names: given }, call) => ownServers(hostOf(call)).setEnabled(given, false)),
   "mcp.config.reload": method(noParams, () => undefined), // read on every request
 };
 
@@ -190,13 +190,13 @@ const orHere = (given: readonly string[], { server }: Call): readonly string[] =
 
 function paths(kind: "skills" | "agents", given: readonly string[], call: Call) {
   return distinct(
-    orHere(given, call).flatMap((folder) => placesOf(kind, folder, placeOf(call))),
+    orHere(given, call).flatMap((folder) => searchedFolders(kind, folder, hostOf(call))),
     ({ path }) => path,
   );
 }
 
 function disabledSkills(call: Call): readonly string[] {
-  const { value } = readOwnSettings(placeOf(call)).disabledSkills ?? { value: null };
+  const { value } = readOwnSettings(hostOf(call)).disabledSkills ?? { value: null };
   return Array.isArray(value) ? value.map(String) : [];
 }
 

@@ -3,14 +3,14 @@ import * as z from "zod";
 import { changeOwnSettings, readOwnSettings } from "../../../runtime/workspace/discovery.ts";
 import { type Call, type MethodTable, method, noParams } from "../method.ts";
 
-const placeOf = ({ server }: Call) => ({ runtime: server.runtime, environment: server.options.environment });
+const hostOf = ({ server }: Call) => ({ runtime: server.runtime, environment: server.options.environment });
 
 export const userMethods: MethodTable = {
-  "user.settings.get": method(noParams, (_, call) => ({ settings: readOwnSettings(placeOf(call)) })),
+  "user.settings.get": method(noParams, (_, call) => ({ settings: readOwnSettings(hostOf(call)) })),
   "user.settings.set": method(
     () => z.object({ settings: z.record(z.string(), z.json()) }),
     async ({ settings }, call) => {
-      await changeOwnSettings(placeOf(call), settings);
+      await changeOwnSettings(hostOf(call), settings);
       return { shadowedKeys: [] };
     },
   ),

@@ -11,8 +11,8 @@ export const sessionFsMethods: MethodTable = {
         conventions: z.enum(["posix", "windows"]),
         capabilities: z.object({ sqlite: z.boolean().optional() }).optional(),
       }),
-    async ({ capabilities, ...place }, { hub, connection }) => {
-      await hub.keepWith(connection, { ...place, hasSqlite: capabilities?.sqlite === true });
+    async ({ capabilities, ...storage }, { hub, connection }) => {
+      await hub.keepWith(connection, { ...storage, hasSqlite: capabilities?.sqlite === true });
       return { success: true };
     },
   ),

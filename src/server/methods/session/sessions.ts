@@ -37,8 +37,9 @@ export const sessionsMethods: MethodTable = {
   })),
 };
 
-/** Excludes sessions without any message: there is nothing to resume. */
-const hadActivity = ({ title, turns }: SessionSummary): boolean => title !== undefined || turns > 0;
+/** Excludes sessions without a message and without a name: there is nothing to resume or to join. */
+const hadActivity = ({ title, name, turns }: SessionSummary): boolean =>
+  title !== undefined || name !== undefined || turns > 0;
 
 /** Whether a session belongs to the requested location. */
 export function fits(summary: SessionSummary, filter: z.infer<typeof Filter> | undefined): boolean {

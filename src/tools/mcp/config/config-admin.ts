@@ -100,7 +100,7 @@ export async function mcpAdministration(options: McpAdministrationOptions) {
     setEnabled: (name: string, enabled: boolean) => own.setEnabled([name], enabled),
     check: async (name: string): Promise<McpProbe> => checked(find(name), options, pins),
     review: (name: string): Promise<McpReview> => review(find(name), options, pins),
-    async login(name: string, more: LoginWish): Promise<"signed-in" | "not-needed"> {
+    async login(name: string, more: McpLoginRequest): Promise<"signed-in" | "not-needed"> {
       const config = remote(find(name).config);
       const reach = await (options.openFetch ?? guarded)(config);
       try {
@@ -122,7 +122,7 @@ interface Known {
   readonly item: PinnedItem<"mcp">;
 }
 
-export interface LoginWish {
+export interface McpLoginRequest {
   readonly onAuthorize: (url: URL) => void;
   readonly signal: AbortSignal;
   readonly clientSecret?: string;
@@ -220,11 +220,11 @@ function remote(config: McpServerConfig): McpServerConfig {
 }
 
 async function guarded(config: McpServerConfig) {
-  const [{ guardedFetch }, { httpPlace }] = await Promise.all([
+  const [{ guardedFetch }, { httpEndpoint }] = await Promise.all([
     import("../guarded-fetch.ts"),
-    import("../http-place.ts"),
+    import("../http-endpoint.ts"),
   ]);
-  return guardedFetch(httpPlace(config), () => undefined);
+  return guardedFetch(httpEndpoint(config), () => undefined);
 }
 
 function noticeText({ source, server, field, message }: McpNotice): string {

@@ -16,7 +16,7 @@ export interface McpNotice {
   readonly message: string;
 }
 
-export interface EntryPlace {
+export interface EntryOrigin {
   readonly scope: McpScope;
   readonly source: string;
   /** Base of relative folders in the entry. */
@@ -40,8 +40,8 @@ function nameProblem(name: string): string | undefined {
 }
 
 /** Variables are not expanded yet, so that the user approves the text as written. */
-export function readEntry(name: string, entry: unknown, place: EntryPlace): ReadEntry {
-  const at = { source: place.source, server: clip(sanitise(name), 64) };
+export function readEntry(name: string, entry: unknown, origin: EntryOrigin): ReadEntry {
+  const at = { source: origin.source, server: clip(sanitise(name), 64) };
   const refused = (message: string, field?: string): ReadEntry => ({
     kind: "refused",
     notice: { ...at, ...(field !== undefined && { field }), message },
@@ -56,9 +56,9 @@ export function readEntry(name: string, entry: unknown, place: EntryPlace): Read
     const [issue] = parsed.error.issues;
     return refused(issue?.message ?? "not as expected", issue?.path.join("."));
   }
-  const transport = transportOf(parsed.data, place);
+  const transport = transportOf(parsed.data, origin);
   if ("problem" in transport) return refused(transport.problem, transport.field);
-  const isOwn = place.scope !== "project" && place.scope !== "plugin";
+  const isOwn = origin.scope !== "project" && origin.scope !== "plugin";
   if (parsed.data.sandbox !== undefined && !isOwn) return refused("only your own configuration may set it", "sandbox");
   const { tools, timeout, deferTools, filterMapping, sandbox, disabled, enabled } = parsed.data;
   return {
@@ -67,14 +67,14 @@ export function readEntry(name: string, entry: unknown, place: EntryPlace): Read
     notices: unknownFields(entry).map((field) => ({ ...at, ...field })),
     config: {
       name,
-      scope: place.scope,
-      source: place.source,
+      scope: origin.scope,
+      source: origin.source,
       transport,
       tools: tools ?? ["*"],
       timeoutMs: timeout ?? DEFAULT_MCP_TIMEOUT_MS,
       ...(deferTools !== undefined && { deferTools: deferral(deferTools) }),
       ...(filterMapping !== undefined && { filterMapping }),
-      ...(place.pluginName !== undefined && { pluginName: place.pluginName }),
+      ...(origin.pluginName !== undefined && { pluginName: origin.pluginName }),
       ...(sandbox !== undefined && { sandbox }),
     },
   };
@@ -171,7 +171,7 @@ interface Problem {
   readonly field: string;
 }
 
-function transportOf(entry: Entry, place: EntryPlace): McpServerConfig["transport"] | Problem {
+function transportOf(entry: Entry, origin: EntryOrigin): McpServerConfig["transport"] | Problem {
   const type = entry.type ?? (entry.command === undefined ? "http" : "stdio");
   if (entry.command !== undefined && entry.url !== undefined)
     return { problem: "give a command or a url, not both", field: "url" };
@@ -179,7 +179,7 @@ function transportOf(entry: Entry, place: EntryPlace): McpServerConfig["transpor
     if (entry.command === undefined) return { problem: "is missing", field: "command" };
     const badName = Object.keys(entry.env ?? {}).find((key) => !/^[A-Za-z_][A-Za-z0-9_.-]*$/.test(key));
     if (badName !== undefined) return { problem: "is not the name of a variable", field: `env.${clip(badName, 64)}` };
-    const steering = place.scope === "project" ? Object.keys(entry.env ?? {}).find(steersLauncher) : undefined;
+    const steering = origin.scope === "project" ? Object.keys(entry.env ?? {}).find(steersLauncher) : undefined;
     if (steering !== undefined) return { problem: "a project must not set it", field: `env.${steering}` };
     return {
       type: "stdio",
@@ -187,7 +187,7 @@ function transportOf(entry: Entry, place: EntryPlace): McpServerConfig["transpor
       args: entry.args ?? [],
       environment: entry.env ?? {},
       ...(entry.hosts !== undefined && entry.hosts.length > 0 && { hosts: entry.hosts }),
-      ...(entry.cwd !== undefined && { cwd: isPlain(entry.cwd) ? resolve(place.folder, entry.cwd) : entry.cwd }),
+      ...(entry.cwd !== undefined && { cwd: isPlain(entry.cwd) ? resolve(origin.folder, entry.cwd) : entry.cwd }),
     };
   }
   if (entry.url === undefined)

@@ -1,6 +1,6 @@
 /** Edits the user's `mcp-config.json` one entry at a time; everything else in it is preserved. */
 import { join } from "node:path";
-import { isObject, jsonTroublePlace, parseJson } from "../../../lib/json.ts";
+import { isObject, jsonErrorPosition, parseJson } from "../../../lib/json.ts";
 import { type Disk, replaceFile } from "../../../lib/node/disk.ts";
 import { withFileLock } from "../../../lib/node/file-lock.ts";
 import { readSmallFile } from "../../../lib/node/small-file.ts";
@@ -81,7 +81,7 @@ function contentOf(file: string): Content {
   const json = read.kind === "text" ? parseJson(read.text) : undefined;
   const value: unknown = json?.ok ? json.value : undefined;
   if (isObject(value)) return value;
-  const reason = read.kind === "refused" ? read.reason : `is not a JSON object${jsonTroublePlace(read.text)}`;
+  const reason = read.kind === "refused" ? read.reason : `is not a JSON object${jsonErrorPosition(read.text)}`;
   throw new TroupeError("configuration", `${file} ${reason}.`, { hint: "Fix or remove it. Nothing was changed." });
 }
 

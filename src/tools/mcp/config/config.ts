@@ -4,13 +4,13 @@
  * untrusted until approved, and see only variables that were released to them.
  */
 import { join } from "node:path";
-import { isObject, jsonTroublePlace, parseJson } from "../../../lib/json.ts";
+import { isObject, jsonErrorPosition, parseJson } from "../../../lib/json.ts";
 import { childEnvironment } from "../../../lib/node/child-environment.ts";
 import { readSmallFile } from "../../../lib/node/small-file.ts";
 import type { ItemTrust, PinnedItem } from "../../../lib/pinned-item.ts";
 import { TroupeError } from "../../../protocol/errors.ts";
 import type { McpServerConfig } from "../server.ts";
-import { type EntryPlace, fillIn, type McpNotice, readEntry } from "./config-entry.ts";
+import { type EntryOrigin, fillIn, type McpNotice, readEntry } from "./config-entry.ts";
 import { MAX_CONFIG_BYTES, projectFiles, USER_FILE } from "./config-files.ts";
 import { pinnedItem, shownServer } from "./config-pin.ts";
 import type { Variables } from "./config-variables.ts";
@@ -129,10 +129,11 @@ function disabledNames({ enabled = [], disabled = [] }: ServerSources, user: Ser
 
 /** Yields every valid entry, highest precedence first. */
 function* candidates(all: readonly Group[], notices: McpNotice[]) {
-  for (const { place, entries } of all) {
+  for (const { origin, entries } of all) {
     for (const [name, entry] of Object.entries(entries)) {
-      const read = readEntry(name, entry, place);
-      for (const notice of read.kind === "refused" ? [read.notice] : read.notices) report(notice, place.scope, notices);
+      const read = readEntry(name, entry, origin);
+      for (const notice of read.kind === "refused" ? [read.notice] : read.notices)
+        report(notice, origin.scope, notices);
       if (read.kind === "server") yield read;
     }
   }
@@ -144,7 +145,7 @@ function report(notice: McpNotice, scope: McpServerConfig["scope"], notices: Mcp
 }
 
 interface Group {
-  readonly place: EntryPlace;
+  readonly origin: EntryOrigin;
   readonly entries: Readonly<Record<string, unknown>>;
 }
 
@@ -152,27 +153,27 @@ interface Group {
 function groups(sources: ServerSources, user: Group["entries"], notices: McpNotice[]): Group[] {
   const { cwd, stateRoot } = sources;
   const flags = (sources.flags ?? []).map((value) => ({
-    place: { scope: "flag", source: FLAG, folder: cwd } as const,
+    origin: { scope: "flag", source: FLAG, folder: cwd } as const,
     entries: flagEntries(value),
   }));
   const { discovered = true } = sources;
   const project = (discovered ? projectFiles(cwd, sources.gitRoot) : []).map(({ path, folder }) => ({
-    place: { scope: "project", source: path, folder } as const,
+    origin: { scope: "project", source: path, folder } as const,
     entries: readMap({ source: path, notices }).entries,
   }));
-  const settings = (discovered ? (sources.settings ?? []) : []).map(({ servers: entries, ...place }) => ({
-    place,
+  const settings = (discovered ? (sources.settings ?? []) : []).map(({ servers: entries, ...origin }) => ({
+    origin,
     entries,
   }));
   return [
     ...flags.reverse(),
-    { place: { scope: "program", source: "the program", folder: cwd }, entries: sources.program ?? {} },
+    { origin: { scope: "program", source: "the program", folder: cwd }, entries: sources.program ?? {} },
     ...(sources.plugins ?? []).flatMap((plugin) => pluginGroups(plugin, notices)),
     ...project,
-    ...settings.filter(({ place }) => place.scope === "project"),
-    { place: { scope: "user", source: join(stateRoot, USER_FILE), folder: cwd }, entries: discovered ? user : {} },
-    ...settings.filter(({ place }) => place.scope === "user"),
-    { place: { scope: "builtin", source: "built in", folder: cwd }, entries: sources.builtin ?? {} },
+    ...settings.filter(({ origin }) => origin.scope === "project"),
+    { origin: { scope: "user", source: join(stateRoot, USER_FILE), folder: cwd }, entries: discovered ? user : {} },
+    ...settings.filter(({ origin }) => origin.scope === "user"),
+    { origin: { scope: "builtin", source: "built in", folder: cwd }, entries: sources.builtin ?? {} },
   ];
 }
 
@@ -183,7 +184,7 @@ function pluginGroups({ name, folder, parts }: PluginServers, notices: McpNotice
     const { entries, extra } = part.kind === "file" ? readMap({ source, notices }) : { entries: {}, extra: part.value };
     const isBare = extra.mcpServers === undefined && extra.servers === undefined;
     const named = isObject(extra.mcpServers) ? extra.mcpServers : entries;
-    return { place: { scope: "plugin", source, folder, pluginName: name }, entries: isBare ? extra : named };
+    return { origin: { scope: "plugin", source, folder, pluginName: name }, entries: isBare ? extra : named };
   });
 }
 
@@ -229,7 +230,7 @@ class Problem extends Error {}
 /** Does not pass on the parser's message, which may quote the file. */
 function mapOf(text: string, problem: (message: string) => Error): ServerMap {
   const json = parseJson(text);
-  if (!json.ok) throw problem(`is not JSON${jsonTroublePlace(text)}.`);
+  if (!json.ok) throw problem(`is not JSON${jsonErrorPosition(text)}.`);
   const whole: unknown = json.value;
   const entries = isObject(whole) ? (whole.mcpServers ?? whole.servers ?? {}) : undefined;
   if (!isObject(whole) || !isObject(entries)) throw problem('holds no object "mcpServers".');

@@ -1,7 +1,7 @@
 /** Calls that a server runs as tasks. They continue in the background, like background agents. */
 import { deferred } from "../../../lib/deferred.ts";
 import type { ToolResult } from "../../tool-error.ts";
-import type { McpTaskStatus } from "./tasks.ts";
+import type { McpTaskStatus } from "./call-as-task.ts";
 
 export interface McpTasks {
   /** Resolves with the text for the model: the id of the background call, or its result if it was awaited. */

@@ -2,11 +2,11 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import type { AttentionItem } from "../../../view/view.ts";
-import type { AttentionRow } from "../../api.ts";
+import type { AttentionRow, SignInBegun } from "../../api.ts";
 import { age } from "../format.ts";
 import { call } from "../server.ts";
 import { attempt, now, tell } from "../state.ts";
-import { FormFields } from "./form-fields.tsx";
+import { FormFields, OutsideLink, TextField } from "./form-fields.tsx";
 import { Markdown } from "./markdown.tsx";
 
 const kinds: Readonly<Record<AttentionItem["kind"], string>> = {
@@ -38,6 +38,9 @@ export function AttentionCard({ item, blocks, agent, sessionId, title, isSelecte
     </article>
   );
 }
+
+/** Ids of sign-ins that this server offers, before the name of the MCP server. */
+const SIGN_IN_ID = "sign-in ";
 
 type Result = Readonly<Record<string, unknown>>;
 
@@ -75,6 +78,12 @@ function Answers({ item, sessionId }: { readonly item: AttentionItem; readonly s
       );
     case "limit":
       return <LimitAnswers {...props} />;
+    case "sign_in":
+      return item.id.startsWith(SIGN_IN_ID) ? (
+        <SignInAnswers server={item.id.slice(SIGN_IN_ID.length)} sessionId={sessionId} />
+      ) : (
+        <HostSignIn {...props} />
+      );
     default:
       return <p class="hint">Answer it in the terminal of this session.</p>;
   }
@@ -115,7 +124,7 @@ function PermissionAnswers({ item, isBusy, onAnswer }: AnswerProps): JSX.Element
       >
         Deny
       </button>
-      <Words label="Why not? (goes to the agent)" value={words} onChange={setWords} />
+      <TextField label="Why not? (goes to the agent)" value={words} onChange={setWords} />
     </div>
   );
 }
@@ -133,7 +142,7 @@ function QuestionAnswers({ item, isBusy, onAnswer }: AnswerProps): JSX.Element {
       ))}
       {item.allowFreeform && (
         <>
-          <Words label="Your answer" value={words} onChange={setWords} onEnter={() => say(words, true)} />
+          <TextField label="Your answer" value={words} onChange={setWords} onEnter={() => say(words, true)} />
           <button type="button" class="primary" disabled={isBusy || words === ""} onClick={() => say(words, true)}>
             Answer
           </button>
@@ -168,7 +177,7 @@ function PlanAnswers({ item, isBusy, onAnswer }: AnswerProps): JSX.Element {
       >
         Reject
       </button>
-      <Words label="What to change" value={words} onChange={setWords} />
+      <TextField label="What to change" value={words} onChange={setWords} />
     </div>
   );
 }
@@ -188,24 +197,53 @@ function LimitAnswers({ isBusy, onAnswer }: AnswerProps): JSX.Element {
   );
 }
 
-interface WordsProps {
-  readonly label: string;
-  readonly value: string;
-  onChange(value: string): void;
-  onEnter?(): void;
+/** Signs in by this server: it names the address, and the browser comes back to it. */
+function SignInAnswers({ server, sessionId }: { readonly server: string; readonly sessionId: string }): JSX.Element {
+  const [isBusy, setBusy] = useState(false);
+  const [address, setAddress] = useState<string | undefined>();
+  const begin = async (): Promise<void> => {
+    setBusy(true);
+    const begun = await attempt(call<SignInBegun>("web.signIn", { sessionId, server }));
+    setBusy(false);
+    if (begun?.address !== undefined) setAddress(begun.address);
+    else if (begun) tell(`Signed in to ${server}.`);
+  };
+  return (
+    <div class="answers">
+      {address === undefined ? (
+        <button type="button" class="primary" data-answer="yes" disabled={isBusy} onClick={() => void begin()}>
+          Sign in
+        </button>
+      ) : (
+        <OutsideLink address={address} />
+      )}
+      <button
+        type="button"
+        data-answer="no"
+        disabled={isBusy}
+        onClick={() => void attempt(call("web.leaveSignIn", { sessionId, server }))}
+      >
+        Not now
+      </button>
+      {address !== undefined && <p class="hint">This card goes away when you are signed in.</p>}
+    </div>
+  );
 }
 
-function Words({ label, value, onChange, onEnter }: WordsProps): JSX.Element {
+/** Another program runs the session and signs in by itself. */
+function HostSignIn({ isBusy, onAnswer }: AnswerProps): JSX.Element {
   return (
-    <input
-      type="text"
-      aria-label={label}
-      placeholder={label}
-      value={value}
-      onInput={({ currentTarget }) => onChange(currentTarget.value)}
-      onKeyDown={(event) => {
-        if (event.key === "Enter" && value !== "") onEnter?.();
-      }}
-    />
+    <div class="answers">
+      <p class="hint">The program that runs this session signs in.</p>
+      <button
+        type="button"
+        class="danger"
+        data-answer="no"
+        disabled={isBusy}
+        onClick={() => onAnswer("session.mcp.oauth.handlePendingRequest", { result: { kind: "cancelled" } })}
+      >
+        Go on without it
+      </button>
+    </div>
   );
 }

@@ -18,6 +18,8 @@ interface Blame {
         readonly agent: string;
         readonly time: string;
         readonly tool?: string;
+        readonly command?: string;
+        readonly doubt?: string;
         readonly prompt?: string;
         readonly approval?: string;
         readonly facts?: string;
@@ -52,7 +54,7 @@ export function ChangesTab({ model }: TabProps): JSX.Element {
   return (
     <TabBody label="Changes">
       {trees.value.map((tree) => (
-        <Worktree key={tree.taskId} tree={tree} model={model} onChange={() => void load()} />
+        <Worktree key={`${tree.isFork} ${tree.taskId}`} tree={tree} model={model} onChange={() => void load()} />
       ))}
       {blame.value && <BlameCard blame={blame.value} onClose={() => (blame.value = undefined)} />}
       {shown === undefined && <p class="hint">Reading the changes…</p>}
@@ -153,7 +155,7 @@ function BlameCard({ blame, onClose }: { readonly blame: Blame; onClose(): void 
   return (
     <aside class="ask" aria-label="Origin of the line">
       <header>
-        <strong>Where this line comes from</strong>
+        <strong>Where this line {origin?.doubt === undefined ? "" : "probably "}comes from</strong>
         <button type="button" class="quiet" onClick={onClose}>
           close
         </button>
@@ -161,7 +163,9 @@ function BlameCard({ blame, onClose }: { readonly blame: Blame; onClose(): void 
       <code>{sanitise(text)}</code>
       {origin ? (
         <dl>
-          {(["agent", "time", "tool", "prompt", "intent", "approval", "facts", "sessionId"] as const).map((name) =>
+          {(
+            ["agent", "time", "tool", "command", "doubt", "prompt", "intent", "approval", "facts", "sessionId"] as const
+          ).map((name) =>
             origin[name] === undefined ? null : (
               <div key={name} class="fact">
                 <dt>{name === "sessionId" ? "session" : name}</dt>
@@ -177,30 +181,30 @@ function BlameCard({ blame, onClose }: { readonly blame: Blame; onClose(): void 
   );
 }
 
-function Worktree({
-  tree,
-  model,
-  onChange,
-}: {
-  tree: WorktreeRow;
-  model: SessionModel;
+interface WorktreeProps {
+  readonly tree: WorktreeRow;
+  readonly model: SessionModel;
   onChange(): void;
-}): JSX.Element {
-  const run = async (method: string, done: string, force = false): Promise<void> => {
-    const params = { sessionId: model.id, taskId: tree.taskId, force };
+}
+
+function Worktree({ tree, model, onChange }: WorktreeProps): JSX.Element {
+  /** The work in it was not merged: a second click discards it. */
+  const isRefused = useSignal(false);
+  const run = async (method: string, done: string): Promise<void> => {
+    const params = { sessionId: model.id, taskId: tree.taskId, isFork: tree.isFork, force: isRefused.value };
     const result = await attempt(call<{ kind: string; because?: string }>(method, params));
     if (!result) return;
+    isRefused.value = method === "web.discard" && result.kind === "refused";
     const isDone = ["merged", "discarded", "nothing"].includes(result.kind);
     if (isDone) tell(done);
-    else if (result.kind === "refused" && confirm("There is work that was not merged. Discard it?"))
-      return run(method, done, true);
+    else if (isRefused.value) tell("There is work in it that was not merged. Click again to discard it.", true);
     else tell(`Not done: ${result.because ?? result.kind}`, true);
     onChange();
   };
   return (
     <section class="change">
       <header>
-        <strong>Worktree of {sanitise(tree.taskId)}</strong>
+        <strong>Worktree of {tree.isFork ? "this fork" : sanitise(tree.taskId)}</strong>
         <span class="hint">
           {sanitise(tree.branch)} · {tree.files.length} files to merge
           {tree.conflicts.length > 0 && ` · conflicts: ${sanitise(tree.conflicts.join(", "))}`}
@@ -216,7 +220,7 @@ function Worktree({
           Merge
         </button>
         <button type="button" class="danger" onClick={() => void run("web.discard", "Discarded.")}>
-          Discard
+          {isRefused.value ? "Discard anyway" : "Discard"}
         </button>
       </header>
       {tree.diff !== "" && <Diff diff={tree.diff} label={`Changes of ${tree.taskId}`} />}

@@ -89,7 +89,8 @@ function RunTable({ runs }: { readonly runs: readonly Run[] }): JSX.Element {
 async function merge({ id, trees }: Run): Promise<void> {
   const [tree] = trees;
   if (!tree) return;
-  const result = await attempt(call<{ kind: string }>("web.merge", { sessionId: id, taskId: tree.taskId }));
+  const params = { sessionId: id, taskId: tree.taskId, isFork: tree.isFork };
+  const result = await attempt(call<{ kind: string }>("web.merge", params));
   if (result)
     tell(
       result.kind === "merged" ? "Merged as uncommitted changes." : `Not merged: ${result.kind}`,

@@ -11,7 +11,7 @@ import { cleanLine } from "../bounds.ts";
 import { LIBRARY_MS } from "./call-clock.ts";
 import type { TaskMessages } from "./task-messages.ts";
 
-interface TaskPlace {
+interface TaskContext {
   readonly client: Client;
   /** For each single request. */
   readonly timeoutMs: number;
@@ -19,7 +19,7 @@ interface TaskPlace {
   onStatus(status: McpTaskStatus): void;
 }
 
-export interface TaskRequest extends TaskPlace {
+export interface McpTaskRequest extends TaskContext {
   readonly params: {
     readonly name: string;
     readonly arguments: Record<string, unknown>;
@@ -63,7 +63,7 @@ const created = z.object({ task });
 const anything = z.looseObject({});
 
 /** Returns the result of the task. An abort cancels the task on the server and rejects immediately. */
-export async function callAsTask(request: TaskRequest): Promise<unknown> {
+export async function callAsTask(request: McpTaskRequest): Promise<unknown> {
   const { client, signal, timeoutMs, messages } = request;
   let known: McpTaskStatus | undefined;
   const tell = (status: McpTaskStatus): void => {
@@ -82,8 +82,8 @@ export async function callAsTask(request: TaskRequest): Promise<unknown> {
     const first = await client.request({ method: "tools/call", params }, created, { timeout: timeoutMs, signal });
     const { taskId } = first.task;
     return await cancelling({ ...request, taskId }, async () => {
-      const place = { ...request, onStatus: tell };
-      await untilEnded(first.task, place, { states: ["working"], read: task, steer: steering(request, taskId) });
+      const context = { ...request, onStatus: tell };
+      await untilEnded(first.task, context, { states: ["working"], read: task, steer: steering(request, taskId) });
       // While the server waits for our input, it sends its requests in response to `tasks/result`.
       return client.request({ method: "tasks/result", params: { taskId } }, anything, { timeout: LIBRARY_MS, signal });
     });
@@ -100,7 +100,7 @@ const detailed = task.extend({
 type Detailed = z.infer<typeof detailed>;
 type InputRequest = { readonly method: string; readonly params?: unknown };
 
-export interface MadeTask extends TaskPlace {
+export interface MadeTask extends TaskContext {
   /** The server's response to the call. */
   readonly first: unknown;
   /** Answers requests of the server during the task. */
@@ -136,7 +136,7 @@ export async function followTask(request: MadeTask): Promise<unknown> {
 
 /** Notifies the server when the task is no longer wanted. */
 async function cancelling<T>(
-  { client, signal, taskId }: TaskPlace & { taskId: string },
+  { client, signal, taskId }: TaskContext & { taskId: string },
   work: () => Promise<T>,
 ): Promise<T> {
   const cancel = (): void => {
@@ -160,8 +160,8 @@ interface Watching<T extends Task> {
   each?(current: T): Promise<void>;
 }
 
-async function untilEnded<T extends Task>(first: T, place: TaskPlace, watching: Watching<T>): Promise<T> {
-  const { client, signal, timeoutMs, onStatus } = place;
+async function untilEnded<T extends Task>(first: T, context: TaskContext, watching: Watching<T>): Promise<T> {
+  const { client, signal, timeoutMs, onStatus } = context;
   const { states, read, steer, each } = watching;
   const { taskId } = first;
   let current = first;
@@ -200,7 +200,7 @@ function shown(
 }
 
 /** Not part of the core protocol: a server announces it in its capabilities. */
-function steering({ client, timeoutMs, signal }: TaskRequest, taskId: string): McpTaskStatus["steer"] {
+function steering({ client, timeoutMs, signal }: McpTaskRequest, taskId: string): McpTaskStatus["steer"] {
   const tasks: unknown = client.getServerCapabilities()?.tasks;
   if (!isObject(tasks) || !isObject(tasks.steer)) return undefined;
   return async (message) => {

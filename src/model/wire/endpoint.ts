@@ -22,7 +22,7 @@ export interface Connections {
 }
 
 /** The endpoint of a wire and its sign-in. A provider file fills this in; the wires do the rest. */
-export interface Place {
+export interface Endpoint {
   /** The provider's id, for messages. */
   readonly id: string;
   /** Without a trailing slash. */

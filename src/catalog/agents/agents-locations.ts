@@ -5,7 +5,7 @@ import { readFolder, realPath } from "../../context/skills/read-inside.ts";
 import { isInside } from "../../lib/node/paths.ts";
 import type { NoteAgent } from "./agents-notice.ts";
 
-export interface AgentPlaces {
+export interface AgentSearchPaths {
   /** Real path of the working directory. */
   readonly cwd: string;
   /** Real path; undefined outside of a repository, where only `cwd` is searched. */
@@ -42,18 +42,18 @@ const MAX_ENTRIES = 1000;
 const MAX_FILES = 500;
 
 /** Returns the folders to search. The user's come before the project's: a repository cannot replace a user's agent. */
-export function agentLocations(places: AgentPlaces): AgentLocation[] {
-  const isDiscovered = places.discovered !== false;
-  const own = isDiscovered ? [userFolder(places.stateRoot), join(places.home, ".claude/agents")] : [];
-  const levels = isDiscovered ? levelsUpTo(places.cwd, places.gitRoot) : [];
-  const workspace = places.gitRoot ?? places.cwd;
+export function agentLocations(searchPaths: AgentSearchPaths): AgentLocation[] {
+  const isDiscovered = searchPaths.discovered !== false;
+  const own = isDiscovered ? [userFolder(searchPaths.stateRoot), join(searchPaths.home, ".claude/agents")] : [];
+  const levels = isDiscovered ? levelsUpTo(searchPaths.cwd, searchPaths.gitRoot) : [];
+  const workspace = searchPaths.gitRoot ?? searchPaths.cwd;
   const ofProject = (folder: string, source: AgentSource, within: string): AgentLocation[] =>
     PROJECT_FOLDERS.map((name) => ({ path: join(folder, name), source, workspace: within }));
   const all: AgentLocation[] = [
     ...own.map((path) => ({ path, source: "user" as const })),
-    ...levels.flatMap((folder) => ofProject(folder, folder === places.cwd ? "project" : "inherited", workspace)),
-    ...(places.addedDirectories ?? []).flatMap((folder) => ofProject(folder, "project", folder)),
-    ...(places.plugins ?? []).flatMap(({ name, agentFolders }) =>
+    ...levels.flatMap((folder) => ofProject(folder, folder === searchPaths.cwd ? "project" : "inherited", workspace)),
+    ...(searchPaths.addedDirectories ?? []).flatMap((folder) => ofProject(folder, "project", folder)),
+    ...(searchPaths.plugins ?? []).flatMap(({ name, agentFolders }) =>
       agentFolders.map((path) => ({ path, source: "plugin" as const, pluginName: name })),
     ),
   ];

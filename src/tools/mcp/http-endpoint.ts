@@ -6,7 +6,7 @@ import { addressKind, isLocalName, parseAddress, refusalOf, refusalOfName } from
 import type { ResolvedAddress } from "../web/web-access.ts";
 import type { McpHttpTransport, McpServerConfig } from "./server.ts";
 
-export interface HttpPlace {
+export interface HttpEndpoint {
   readonly url: URL;
   readonly headers: Readonly<Record<string, string>>;
   /** Local hosts that the user named. */
@@ -14,8 +14,8 @@ export interface HttpPlace {
 }
 
 /** An address or URL that must not be reached; the message gives the reason. */
-export class PlaceError extends Error {
-  override readonly name = "PlaceError";
+export class EndpointError extends Error {
+  override readonly name = "EndpointError";
 }
 
 const MAX_URL_CHARACTERS = 4096;
@@ -27,8 +27,8 @@ const RESERVED_HEADERS =
 /** Names that no public server can have. */
 const PRIVATE_NAME = /^[^.]+$|\.(internal|intranet|local|lan|corp|home|private|home\.arpa)$/i;
 
-export function httpPlace(config: McpServerConfig, allowPrivateHosts: readonly string[] = []): HttpPlace {
-  if (config.transport.type === "stdio") throw new PlaceError("it is not a remote server");
+export function httpEndpoint(config: McpServerConfig, allowPrivateHosts: readonly string[] = []): HttpEndpoint {
+  if (config.transport.type === "stdio") throw new EndpointError("it is not a remote server");
   const url = urlOf(config.transport);
   const mayNamePrivate = config.scope !== "project" && config.scope !== "plugin";
   const host = hostOf(url);
@@ -38,25 +38,27 @@ export function httpPlace(config: McpServerConfig, allowPrivateHosts: readonly s
 }
 
 function urlOf({ url: text }: McpHttpTransport): URL {
-  if (text.length > MAX_URL_CHARACTERS) throw new PlaceError(`its URL is longer than ${MAX_URL_CHARACTERS} characters`);
+  if (text.length > MAX_URL_CHARACTERS)
+    throw new EndpointError(`its URL is longer than ${MAX_URL_CHARACTERS} characters`);
   const url = URL.canParse(text) ? new URL(text) : undefined;
-  if (url === undefined) throw new PlaceError("its URL is not complete");
+  if (url === undefined) throw new EndpointError("its URL is not complete");
   if (url.protocol !== "http:" && url.protocol !== "https:")
-    throw new PlaceError(`its URL begins with ${url.protocol}, but only http and https are supported`);
+    throw new EndpointError(`its URL begins with ${url.protocol}, but only http and https are supported`);
   if (url.username !== "" || url.password !== "")
-    throw new PlaceError("its URL contains a user name or password; use headers");
+    throw new EndpointError("its URL contains a user name or password; use headers");
   url.hash = "";
   return url;
 }
 
 function checkedHeaders(headers: Readonly<Record<string, string>>): Record<string, string> {
   const entries = Object.entries(headers);
-  if (entries.length > MAX_HEADERS) throw new PlaceError(`it has more than ${MAX_HEADERS} headers`);
+  if (entries.length > MAX_HEADERS) throw new EndpointError(`it has more than ${MAX_HEADERS} headers`);
   for (const [name, value] of entries) {
-    if (!/^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}$/.test(name)) throw new PlaceError("one of its headers has no valid name");
-    if (RESERVED_HEADERS.test(name)) throw new PlaceError(`its header ${name} cannot be set`);
+    if (!/^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}$/.test(name))
+      throw new EndpointError("one of its headers has no valid name");
+    if (RESERVED_HEADERS.test(name)) throw new EndpointError(`its header ${name} cannot be set`);
     if (value.length > MAX_HEADER_CHARACTERS || /[^\t\x20-\x7e\x80-\xff]/.test(value))
-      throw new PlaceError(`the value of its header ${name} has characters that a header cannot have`);
+      throw new EndpointError(`the value of its header ${name} has characters that a header cannot have`);
   }
   return Object.fromEntries(entries);
 }
@@ -65,9 +67,9 @@ function checkedHeaders(headers: Readonly<Record<string, string>>): Record<strin
  * Returns all addresses of the host, each one checked. The caller must connect to these, so that the name cannot change
  * between check and connection. Cloud metadata addresses are never reached, whoever names them.
  */
-export async function dialAddresses(url: URL, place: HttpPlace): Promise<readonly ResolvedAddress[]> {
+export async function dialAddresses(url: URL, endpoint: HttpEndpoint): Promise<readonly ResolvedAddress[]> {
   const host = hostOf(url);
-  const isPrivateNamed = place.privateHosts.has(host);
+  const isPrivateNamed = endpoint.privateHosts.has(host);
   const nameRefusal = refusalOfName(host, { allowLocalhost: isPrivateNamed });
   if (nameRefusal !== undefined) throw refused(host, nameRefusal);
   const literal = parseAddress(host);
@@ -83,7 +85,7 @@ export async function dialAddresses(url: URL, place: HttpPlace): Promise<readonl
 async function resolve(host: string): Promise<readonly ResolvedAddress[]> {
   const { lookup } = await import("node:dns/promises");
   const addresses = await lookup(host, { all: true }).catch(() => []);
-  if (addresses.length === 0) throw new PlaceError(`the name ${host} could not be resolved`);
+  if (addresses.length === 0) throw new EndpointError(`the name ${host} could not be resolved`);
   return addresses;
 }
 
@@ -91,7 +93,7 @@ export function hostOf(url: URL): string {
   return url.hostname.toLowerCase().replace(/^\[(.*)\]$/, "$1");
 }
 
-function refused(host: string, reason: string): PlaceError {
+function refused(host: string, reason: string): EndpointError {
   const remedy = "Addresses of this machine or its network are allowed only if the user's own settings name them.";
-  return new PlaceError(`${host} is ${reason}. ${remedy}`);
+  return new EndpointError(`${host} is ${reason}. ${remedy}`);
 }

@@ -7,26 +7,27 @@ import { realpathSync, statSync } from "node:fs";
 import { basename, dirname, isAbsolute, join, resolve } from "node:path";
 import { smallText } from "../../lib/node/small-file.ts";
 
-export interface MemoryPlace {
+/** A repository or the user, with a journal of its own. Stored facts name it in their field `place`. */
+export interface MemorySpace {
   /** The file name. Stable across restarts. */
   readonly key: string;
   /** The name for the user. */
   readonly label: string;
 }
 
-export const userPlace: MemoryPlace = { key: "user", label: "you, in all repositories" };
+export const userSpace: MemorySpace = { key: "user", label: "you, in all repositories" };
 
 /**
- * Returns the places of a folder. New facts go to the first. Without trust there is only the path of the repository,
+ * Returns the memory spaces of a folder. New facts go to the first. Without trust there is only the path of the repository,
  * shared by its linked work trees. With trust the origin comes first, shared by all clones, then the path.
  */
-export function repositoryPlaces(cwd: string, options: { readonly isTrusted: boolean }): readonly MemoryPlace[] {
+export function repositorySpaces(cwd: string, options: { readonly isTrusted: boolean }): readonly MemorySpace[] {
   const folder = realpathSync(cwd);
   const git = findRepository(folder);
   const path = git?.main ?? folder;
-  const byPath: MemoryPlace = { key: `path-${digest(path)}`, label: path };
+  const byPath: MemorySpace = { key: `path-${digest(path)}`, label: path };
   const origin =
-    options.isTrusted && git ? originOf(smallText(join(git.common, "config"), MAX_BYTES) ?? "") : undefined;
+    options.isTrusted && git ? originUrlIn(smallText(join(git.common, "config"), MAX_BYTES) ?? "") : undefined;
   return origin === undefined ? [byPath] : [{ key: `origin-${digest(origin)}`, label: origin }, byPath];
 }
 
@@ -65,7 +66,7 @@ function linkedRepository(root: string, entry: string): Repository | undefined {
 }
 
 /** Returns `host/path` of the remote `origin` without credentials, or `undefined` for a local path. */
-export function originOf(config: string): string | undefined {
+export function originUrlIn(config: string): string | undefined {
   const section = config.split(/^\[/m).find((part) => /^remote "origin"\]/.test(part));
   const url = section?.match(/^\s*url\s*=\s*(.+)$/m)?.[1]?.trim() ?? "";
   if (url === "" || isAbsolute(url) || url.startsWith(".") || url.startsWith("file:")) return undefined;

@@ -1,5 +1,5 @@
 /** Runs all steps in order, even if some fail, then throws the first failure. */
-export async function inTurn(steps: readonly (() => Promise<unknown> | undefined)[]): Promise<void> {
+export async function runAll(steps: readonly (() => Promise<unknown> | undefined)[]): Promise<void> {
   const failures: unknown[] = [];
   for (const step of steps) {
     try {

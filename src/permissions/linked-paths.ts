@@ -6,7 +6,7 @@ import * as fs from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { smallText } from "../lib/node/small-file.ts";
 import { PROTECTED_FILES, PROTECTED_FOLDERS, PROTECTED_PARTS } from "../lib/protected-names.ts";
-import type { ProtectedPlaces } from "./protected-paths.ts";
+import type { ProtectedPaths } from "./protected-paths.ts";
 import { realPathOf } from "./resolve-path.ts";
 
 const NAMES = [
@@ -16,7 +16,7 @@ const NAMES = [
 ];
 const MAX_POINTER_BYTES = 4096;
 
-export function linkedPlaces(folders: readonly string[]): Pick<ProtectedPlaces, "gitFolders" | "linkTargets"> {
+export function linkedPaths(folders: readonly string[]): Pick<ProtectedPaths, "gitFolders" | "linkTargets"> {
   const real = [...new Set(folders.map((folder) => realPathOf(folder, "/")))];
   const linkTargets = real.flatMap((folder) =>
     NAMES.flatMap((name) => {

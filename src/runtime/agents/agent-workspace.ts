@@ -4,7 +4,7 @@ import { basename, join, relative } from "node:path";
 import type { Checkpoints } from "../../checkpoints/checkpoints.ts";
 import { defined } from "../../lib/defined.ts";
 import type { Disk } from "../../lib/node/disk.ts";
-import { linkedPlaces } from "../../permissions/linked-places.ts";
+import { linkedPaths } from "../../permissions/linked-paths.ts";
 import { type Policy, policyWith } from "../../permissions/policy.ts";
 import { protectionOf } from "../../permissions/protected-paths.ts";
 import type { Rule } from "../../permissions/rules.ts";
@@ -14,9 +14,9 @@ import { type FileLedger, type Files, fileLedger, rememberedFiles } from "../../
 import type { Shells } from "../../tools/shell/shells.ts";
 import type { ToolPorts } from "../../tools/tool.ts";
 import type { ShellContainment } from "../permissions/containment.ts";
-import type { AgentPlace } from "./agent-pool-setup.ts";
+import type { AgentWorkspace } from "./agent-pool-setup.ts";
 
-export interface PlaceParts {
+export interface WorkspaceParts {
   readonly cwd: string;
   readonly roots: readonly string[];
   readonly policy: Policy;
@@ -32,15 +32,15 @@ export interface PlaceParts {
   contain(policy: Policy, cwd: string): ShellContainment;
 }
 
-export interface AgentPlaces {
+export interface AgentWorkspaces {
   /** Returns file access for one agent in the session's folder; undefined: the main agent. */
   filesOf(agentId?: string): Files;
-  placeFor(task: Actor): Promise<AgentPlace>;
+  workspaceFor(task: Actor): Promise<AgentWorkspace>;
   /** Folder of the agents' worktrees. */
   readonly worktrees: string;
 }
 
-export function agentPlaces(parts: PlaceParts): AgentPlaces {
+export function agentWorkspaces(parts: WorkspaceParts): AgentWorkspaces {
   const ledger = fileLedger();
   const worktrees = join(parts.sessionFolder, "worktrees");
   const filesOf = (agent: string | undefined, policy: Policy, shared: FileLedger): Files =>
@@ -48,12 +48,12 @@ export function agentPlaces(parts: PlaceParts): AgentPlaces {
       ...defined({ agent }),
       ledger: shared,
       keep: (changes) => parts.checkpoints.keep(changes),
-      refuses: (path) => (protectionOf(path, policy.places) === "deny" ? "it is protected" : undefined),
+      refuses: (path) => (protectionOf(path, policy.protectedPaths) === "deny" ? "it is protected" : undefined),
     });
   return {
     worktrees,
     filesOf: (agentId) => filesOf(agentId, parts.policy, ledger),
-    async placeFor(task) {
+    async workspaceFor(task) {
       if (task.spec.worktree !== undefined) return inWorktree(task, { parts, worktrees, filesOf });
       const shells = parts.newShells();
       const { cwd, roots, policy, shared } = parts;
@@ -83,11 +83,11 @@ function inTree(policy: Policy, { from, to }: { from: string; to: string }): Pol
 async function inWorktree(
   task: Actor,
   how: {
-    parts: PlaceParts;
+    parts: WorkspaceParts;
     worktrees: string;
     filesOf(agent: string, policy: Policy, ledger: FileLedger): Files;
   },
-): Promise<AgentPlace> {
+): Promise<AgentWorkspace> {
   const { parts, worktrees, filesOf } = how;
   if (parts.gitRoot === undefined) {
     throw new TroupeError("usage", "A work tree of its own needs a git repository, and this folder is in none.");
@@ -106,17 +106,17 @@ async function inWorktree(
     taskId,
     disk,
   });
-  const { places } = parts.policy;
+  const { protectedPaths } = parts.policy;
   const roots = [tree.root, ...parts.roots.filter((root) => root.startsWith(`${parts.sessionFolder}/`))];
   // The agent is bound to its tree: it gets no write access to the session's working directory.
-  const linked = linkedPlaces([tree.root]);
+  const linked = linkedPaths([tree.root]);
   const own = policyWith(inTree(parts.policy, { from: parts.gitRoot, to: tree.root }), {
     roots,
-    places: {
-      ...places,
-      writable: [...places.writable, tree.root],
-      gitFolders: [...places.gitFolders, ...linked.gitFolders],
-      linkTargets: [...places.linkTargets, ...linked.linkTargets],
+    protectedPaths: {
+      ...protectedPaths,
+      writable: [...protectedPaths.writable, tree.root],
+      gitFolders: [...protectedPaths.gitFolders, ...linked.gitFolders],
+      linkTargets: [...protectedPaths.linkTargets, ...linked.linkTargets],
     },
   });
   const containment = parts.contain(own, tree.cwd);

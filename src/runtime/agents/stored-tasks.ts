@@ -12,33 +12,33 @@ import { Registry } from "../../tasks/registry.ts";
 import { TaskFold } from "../../tasks/task-fold.ts";
 import { isAtRest } from "../../tasks/task-state.ts";
 import { viewOf, wholeTurn } from "../../tasks/task-view.ts";
-import type { TaskReason, TaskStatus, TaskView } from "../../tools/agents/tasks.ts";
+import type { TaskReason, TaskStatus, TaskView } from "../../tools/agents/task-port.ts";
 
-export interface KeptTask extends TaskView {
+export interface StoredTask extends TaskView {
   /** Depth below the main agent: 1 was started by it. */
   readonly depth: number;
   readonly createdAt: number;
   readonly prompt: string;
 }
 
-export interface KeptTasks {
+export interface StoredTasks {
   readonly sessionId: string;
   /** The session's own folder. */
   readonly directory: string;
   /** The process that currently holds the session. */
   readonly heldBy: SessionLog["heldBy"];
   /** Parents before their children, otherwise in order of creation. */
-  readonly tasks: readonly KeptTask[];
+  readonly tasks: readonly StoredTask[];
 }
 
-export interface KeptReport {
-  readonly task: KeptTask;
+export interface StoredReport {
+  readonly task: StoredTask;
   readonly turns: readonly { number: number; message: string; response: string; reason: TaskReason }[];
   readonly error?: string;
 }
 
 /** Reads tasks from the log, without a model and without changes. */
-export async function readTasks(store: Store, sessionId: string, stamp: Stamp = systemStamp): Promise<KeptTasks> {
+export async function readTasks(store: Store, sessionId: string, stamp: Stamp = systemStamp): Promise<StoredTasks> {
   const log = await store.open(sessionId);
   try {
     return { sessionId, directory: log.directory, heldBy: log.heldBy, tasks: inTreeOrder(tasksOf(log, stamp)) };
@@ -48,7 +48,7 @@ export async function readTasks(store: Store, sessionId: string, stamp: Stamp = 
 }
 
 /** Returns all answers of one agent; undefined if the session has no such agent. */
-export async function readTask(store: Store, sessionId: string, taskId: string): Promise<KeptReport | undefined> {
+export async function readTask(store: Store, sessionId: string, taskId: string): Promise<StoredReport | undefined> {
   const log = await store.open(sessionId);
   try {
     const record = new TaskFold(log.events).get(taskId);
@@ -89,7 +89,7 @@ export async function stopTasks(
 }
 
 /** Throws if another process holds the session, because only that process can stop its agents. */
-export function requireFree({ sessionId, heldBy }: Pick<KeptTasks, "sessionId" | "heldBy">): void {
+export function requireFree({ sessionId, heldBy }: Pick<StoredTasks, "sessionId" | "heldBy">): void {
   if (!heldBy) return;
   const where = heldBy.host === undefined ? "" : ` on ${heldBy.host}`;
   throw new TroupeError("failed", `Session ${sessionId} is in use by process ${heldBy.pid}${where}.`, {
@@ -97,7 +97,7 @@ export function requireFree({ sessionId, heldBy }: Pick<KeptTasks, "sessionId" |
   });
 }
 
-function tasksOf(log: SessionLog, stamp: Stamp): KeptTask[] {
+function tasksOf(log: SessionLog, stamp: Stamp): StoredTask[] {
   const fold = new TaskFold(log.events);
   const depths = new Map<string, number>();
   return fold.all().map((record) => {
@@ -116,16 +116,16 @@ function stateNow({ status, reason }: TaskView, log: SessionLog): { status: Task
   return { status, ...defined({ reason }) };
 }
 
-function inTreeOrder(tasks: readonly KeptTask[]): KeptTask[] {
+function inTreeOrder(tasks: readonly StoredTask[]): StoredTask[] {
   const known = new Set(tasks.map(({ id }) => id));
-  const children = new Map<string | undefined, KeptTask[]>();
+  const children = new Map<string | undefined, StoredTask[]>();
   for (const task of tasks) {
     const parent = task.parentId !== undefined && known.has(task.parentId) ? task.parentId : undefined;
     const siblings = children.get(parent);
     if (siblings) siblings.push(task);
     else children.set(parent, [task]);
   }
-  const below = (id: string | undefined): KeptTask[] =>
+  const below = (id: string | undefined): StoredTask[] =>
     (children.get(id) ?? []).flatMap((task) => [task, ...below(task.id)]);
   return below(undefined);
 }

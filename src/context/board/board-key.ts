@@ -2,7 +2,7 @@
  * Finds the board of a folder. A folder can claim any origin URL and could so read and write another repository's
  * board. As for memories, its origin counts only if the user trusts the folder.
  */
-import { repositoryPlaces } from "../memory/place.ts";
+import { repositorySpaces } from "../memory/space.ts";
 import { workingDirectory } from "../working-directory.ts";
 import type { BoardKey } from "./board.ts";
 
@@ -12,8 +12,8 @@ const LOCAL = "local:";
 const DEFAULT_BRANCH = "default";
 
 export function boardKey(cwd: string, options: { readonly isTrusted: boolean }): BoardKey {
-  const [place] = repositoryPlaces(cwd, options);
-  const label = place?.label ?? cwd;
-  const repository = place?.key.startsWith("origin-") ? label : `${LOCAL}${label}`;
+  const [space] = repositorySpaces(cwd, options);
+  const label = space?.label ?? cwd;
+  const repository = space?.key.startsWith("origin-") ? label : `${LOCAL}${label}`;
   return { repository, branch: workingDirectory(cwd).branch ?? DEFAULT_BRANCH };
 }

@@ -1,0 +1,74 @@
+/** Runs the work that the engine hands to this worker, and decides what happens after an error. */
+
+import type { Activation, Claim } from "../../engine/engine.ts";
+import { ClaimLost } from "../../engine/engine.ts";
+import type { SharedBudgets } from "../../engine/shared-budgets.ts";
+import { TroupeError } from "../../protocol/errors.ts";
+import type { Database } from "../../store/postgres/database.ts";
+import type { Store } from "../../store/store.ts";
+import type { Runtime } from "../runtime.ts";
+import type { SessionRequest } from "../session-request.ts";
+import { activate } from "./activation.ts";
+import { type CheckoutOptions, checkOut, pushChanges } from "./checkout.ts";
+import { tenantPurse } from "./tenant-purse.ts";
+import { findWork, noteEnd, type WorkRow } from "./work.ts";
+
+export type TenantClaim = Claim & { readonly tenant: string };
+
+export interface WorkRunnerParts {
+  readonly database: Database;
+  readonly runtime: Runtime;
+  readonly store: Store;
+  readonly budgets: SharedBudgets;
+  readonly workerId: string;
+  /** Claims of the sessions that run, by session. */
+  readonly claims: Map<string, TenantClaim>;
+  readonly places: CheckoutOptions;
+  /** Serves only this tenant. */
+  readonly tenant: string | undefined;
+  request(work: WorkRow, cwd: string): SessionRequest;
+  report(line: string): void;
+}
+
+/** Work that a worker has begun this often without an outcome fails. */
+const MAX_STARTS = 20;
+
+export function workRunner(parts: WorkRunnerParts): Activation {
+  const { database, claims, tenant, report } = parts;
+  return async (work, claim) => {
+    const row = await findWork(database, work.id);
+    if (!row) return report(`work ${work.id} has no row and is dropped`);
+    if (tenant !== undefined && row.tenant !== tenant) {
+      const message = `This worker serves only tenant ${tenant}.`;
+      return noteEnd(database, work.id, { kind: "failed", message });
+    }
+    claims.set(work.sessionId, { ...claim, tenant: row.tenant });
+    try {
+      report(`${work.sessionId}: started${row.starts > 0 ? ` again (start ${row.starts + 1})` : ""}`);
+      const outcome = await activate(row, activationParts(parts));
+      report(`${work.sessionId}: ${outcome.kind}${"message" in outcome ? `: ${outcome.message}` : ""}`);
+    } catch (error) {
+      const message = error instanceof Error ? error.message : String(error);
+      report(`${work.sessionId}: ${message}`);
+      if (error instanceof TroupeError && error.kind === "interrupted") throw new ClaimLost(work);
+      const isPassing = !(error instanceof TroupeError) || error.kind === "storage";
+      if (isPassing && row.starts < MAX_STARTS) throw error;
+      // Repeating it would not help, and would hold a place of the worker for ever.
+      await noteEnd(database, work.id, { kind: "failed", message });
+    } finally {
+      claims.delete(work.sessionId);
+    }
+  };
+}
+
+function activationParts(parts: WorkRunnerParts): Parameters<typeof activate>[1] {
+  const { database: queries, runtime, store, workerId: worker, budgets, places } = parts;
+  return {
+    ...{ queries, runtime, store, worker },
+    prepare: async (work) => {
+      const request = parts.request(work, await checkOut(work, places));
+      return { ...request, limits: { ...request.limits, purse: tenantPurse(budgets, work.tenant) } };
+    },
+    finished: async (work) => void (await pushChanges(work, places)),
+  };
+}

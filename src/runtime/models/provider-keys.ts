@@ -1,0 +1,112 @@
+/** Keys of model providers that a user enters: each is tested with one request and stored in `providers.json`. */
+import { realpathSync } from "node:fs";
+import { dirname } from "node:path";
+import { type Disk, nodeDisk, replaceFile } from "../../lib/node/disk.ts";
+import { withFileLock } from "../../lib/node/file-lock.ts";
+import { readSmallFile } from "../../lib/node/small-file.ts";
+import { resolveModel } from "../../model/catalog.ts";
+import { checkModel } from "../../model/check-model.ts";
+import type { CatalogDependencies } from "../../model/connect.ts";
+import { ModelError } from "../../model/model-error.ts";
+import { providerList } from "../../model/providers/list.ts";
+import { checkedKey, withProviderKey } from "../../model/settings/key-change.ts";
+import type { ProviderSettings, Settings, TextFile } from "../../model/settings/settings.ts";
+import { TroupeError, withHint } from "../../protocol/errors.ts";
+
+export interface ProviderKeys {
+  /** Returns the providers whose only missing part is a key, or which have one. */
+  list(): Promise<readonly KeyedProvider[]>;
+  /**
+   * Tests the key with one request, stores it, and returns the model that answered. From then on every session uses it.
+   * Rejects with a `TroupeError` and stores nothing if the provider refuses the key.
+   */
+  set(given: { readonly provider: string; readonly apiKey: string }, signal?: AbortSignal): Promise<{ model: string }>;
+}
+
+export interface KeyedProvider {
+  readonly id: string;
+  readonly name: string;
+  readonly hasKey: boolean;
+}
+
+interface Parts {
+  /** The path of `providers.json`. */
+  readonly file: string;
+  readonly disk?: Disk;
+  /** Returns the current settings. */
+  settings(): Promise<Settings>;
+  /** Returns the settings as if the file had this text. */
+  settingsWith(providersFile: TextFile): Promise<Settings>;
+  readonly dependencies: CatalogDependencies;
+}
+
+const MAX_FILE_BYTES = 1024 * 1024;
+
+export function providerKeys(parts: Parts): ProviderKeys {
+  const { file: path, settings, settingsWith, dependencies, disk = nodeDisk } = parts;
+  return {
+    async list() {
+      const { providers } = await settings();
+      return providers.filter(takesKey).map(({ id, name, missing }) => ({ id, name, hasKey: missing === undefined }));
+    },
+    async set({ provider: id, apiKey: given }, signal) {
+      const apiKey = checkedKey(given);
+      const { providers } = await settings();
+      const provider = providers.find((one) => one.id === id);
+      if (!provider || !takesKey(provider)) throw unknown(id, providers.filter(takesKey));
+      const candidate = await settingsWith({ path, text: withProviderKey(readFile(path), id, apiKey) });
+      const reference = referenceOf(candidate, id);
+      const model = await resolveModel(candidate, reference, dependencies);
+      await checkModel(model, signal).catch((cause: unknown) => {
+        throw signal?.aborted ? cause : refused(provider, cause);
+      });
+      await disk.mkdir(dirname(path));
+      await withFileLock({ path, disk, Failure: TroupeError }, async () => {
+        await replaceFile(disk, realPath(path), withProviderKey(readFile(path), id, apiKey));
+      });
+      return { model: `${id}/${model.id ?? model.model}` };
+    },
+  };
+}
+
+/** Servers on this machine, packages and providers without a known address take more than a key, or none. */
+function takesKey({ id, local, npm, baseUrl, defaultModel, models }: ProviderSettings): boolean {
+  const isKnown = providerList.some((known) => known.id === id && known.keyVariables.length > 0);
+  return (
+    isKnown && local === undefined && npm === undefined && baseUrl !== "" && (defaultModel ?? models[0]) !== undefined
+  );
+}
+
+function referenceOf({ providers }: Settings, id: string): string {
+  const { defaultModel, models } = providers.find((one) => one.id === id) ?? { models: [] };
+  return `${id}/${defaultModel ?? models[0]?.name ?? ""}`;
+}
+
+function readFile(path: string): TextFile {
+  const file = readSmallFile(path, { maxBytes: MAX_FILE_BYTES });
+  if (file.kind === "refused") throw new TroupeError("configuration", `${path} ${file.reason}.`);
+  return { path, text: file.kind === "text" && file.text.trim() !== "" ? file.text : "{}" };
+}
+
+/** Follows a link, so that it stays and its target is changed. */
+function realPath(path: string): string {
+  try {
+    return realpathSync(path);
+  } catch {
+    return path;
+  }
+}
+
+function unknown(id: string, known: readonly ProviderSettings[]): TroupeError {
+  const names = known.map((provider) => provider.id).join(", ");
+  return new TroupeError("usage", `No key can be stored for the provider "${id}".`, { hint: `One of: ${names}.` });
+}
+
+function refused({ name }: ProviderSettings, cause: unknown): TroupeError {
+  const reason = cause instanceof Error ? cause.message : String(cause);
+  const kind = cause instanceof ModelError && cause.kind !== "authentication" ? "provider" : "usage";
+  const hint = cause instanceof ModelError ? cause.hint : undefined;
+  return new TroupeError(kind, withHint(`The key was not stored: ${name} did not answer with it: ${reason}`, hint), {
+    cause,
+  });
+}

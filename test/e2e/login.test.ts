@@ -1,0 +1,57 @@
+import { readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, it } from "vitest";
+import { fails, modelServer, says, tempFolder } from "../../src/testing/index.ts";
+import { troupe } from "../support/troupe.ts";
+
+it("tests a key with one request, stores it with the other settings, and uses it from then on", async () => {
+  await using folder = await tempFolder();
+  await using server = await modelServer({ steps: [says("ready"), says("Hello.")] });
+  const path = join(folder.path, "providers.json");
+  const other = { baseUrl: "http://127.0.0.1:9/v1", defaultModel: "m" };
+  writeFileSync(path, JSON.stringify({ providers: { other, openai: { apiKeyVariable: "GONE" } } }));
+  const options = { cwd: folder.path, home: folder.path, environment: { OPENAI_BASE_URL: server.baseUrl } };
+  const stored = await troupe(["login", "openai"], { ...options, stdin: "sk-new\n" });
+  expect(stored).toMatchObject({
+    code: 0,
+    stdout: expect.stringMatching(/^The key is stored\. openai\/\S+ answers\.\n$/),
+  });
+  expect(JSON.parse(readFileSync(path, "utf8"))).toEqual({ providers: { other, openai: { apiKey: "sk-new" } } });
+  expect(statSync(path).mode & 0o077).toBe(0);
+  expect(`${stored.stdout}${stored.stderr}`).not.toContain("sk-new");
+  const model = /openai\/\S+/.exec(stored.stdout)?.[0] ?? "";
+  expect(await troupe(["-p", "hi", "-s", "--model", model], options)).toMatchObject({ code: 0, stdout: "Hello.\n" });
+  expect(server.requests.map(({ headers }) => headers.authorization)).toEqual(["Bearer sk-new", "Bearer sk-new"]);
+});
+
+it("stores nothing when the provider refuses the key, and says so", async () => {
+  await using folder = await tempFolder();
+  await using server = await modelServer({ steps: [fails(401)] });
+  const options = { cwd: folder.path, home: folder.path, environment: { OPENAI_BASE_URL: server.baseUrl } };
+  const refused = await troupe(["login", "openai"], { ...options, stdin: "sk-wrong\n" });
+  expect(refused).toMatchObject({ code: 2, stdout: "", stderr: expect.stringContaining("The key was not stored") });
+  expect(refused.stderr).not.toContain("sk-wrong");
+  expect(() => statSync(join(folder.path, "providers.json"))).toThrow("ENOENT");
+  expect(server.requests).toHaveLength(1);
+});
+
+it("names the providers when none is given, and refuses a key that no header can carry", async () => {
+  await using folder = await tempFolder();
+  const options = { cwd: folder.path, home: folder.path };
+  expect(await troupe(["login"], { ...options, stdin: "x\n" })).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining("anthropic, openai"),
+  });
+  const odd = await troupe(["login", "openai"], { ...options, stdin: "sk with spaces\n" });
+  expect(odd).toMatchObject({ code: 2, stderr: expect.stringContaining("characters that no key has") });
+  const unknown = await troupe(["login", "nobody"], { ...options, stdin: "sk-1\n" });
+  expect(unknown).toMatchObject({ code: 2, stderr: expect.stringContaining("No key can be stored") });
+});
+
+it("runs as the sign-in of an editor, which appends login to the command line of the agent", async () => {
+  await using folder = await tempFolder();
+  await using server = await modelServer({ steps: [says("ready")] });
+  const options = { cwd: folder.path, home: folder.path, environment: { OPENAI_BASE_URL: server.baseUrl } };
+  const stored = await troupe(["--acp", "login", "openai"], { ...options, stdin: "sk-new\n" });
+  expect(stored).toMatchObject({ code: 0, stdout: expect.stringContaining("The key is stored.") });
+});

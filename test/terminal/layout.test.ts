@@ -1,0 +1,154 @@
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { widthOf } from "../../src/terminal/screen/width.ts";
+import { fillLine, wrapHanging } from "../../src/terminal/screen/wrap.ts";
+import { isShowable } from "../../src/terminal/transcript/result-files.ts";
+import { calls, forAgent, says, stalls } from "../../src/testing/index.ts";
+import { READY, terminalStage } from "./stage.ts";
+import { virtualTerminal } from "./virtual-terminal.ts";
+
+const ENTER = "\r";
+const CTRL_T = "\u0014";
+const ESC = "\u001b";
+const PNG = Buffer.from(
+  "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==",
+  "base64",
+);
+
+const isAgent = (request: { readonly messages: readonly { readonly role: string }[] }): boolean =>
+  JSON.stringify(request.messages.find(({ role }) => role === "user")).includes("agent work");
+
+const words = (text: string): string[] => text.split(/ +/).filter((word) => word !== "");
+
+describe("committed prose", () => {
+  it.each([60, 80, 200])(
+    "breaks between words in %i columns, stays one line, and keeps its words at any width",
+    async (columns) => {
+      const text = Array.from({ length: 60 }, (_, index) => "abcdefghijklm".slice(0, 1 + ((index * 5) % 13))).join(" ");
+      const terminal = virtualTerminal({ columns, rows: 30 });
+      await terminal.write(`${fillLine(text, columns)}\r\n`);
+      const rows = terminal.screen().filter((row) => row !== "");
+      expect(rows.flatMap(words)).toEqual(words(text));
+      for (const width of [33, 120, columns]) {
+        terminal.resize(width, 30);
+        const [line = "", ...others] = terminal.lines();
+        expect({ words: words(line), others }).toEqual({ words: words(text), others: [] });
+      }
+    },
+  );
+
+  it("indents what follows a bullet, and leaves long words, styles and short lines whole", () => {
+    const item = `• ${"word ".repeat(12)}end`;
+    const filled = fillLine(item, 30);
+    expect(filled.slice(30, 32)).toBe("  ");
+    expect(words(filled)).toEqual(words(item));
+    const url = `see https://example.org/${"x".repeat(60)} now`;
+    expect(fillLine(url, 40)).toContain(`https://example.org/${"x".repeat(60)}`);
+    const styled = `\u001b[1m${"bold ".repeat(10)}\u001b[22m and ${"plain ".repeat(10)}`;
+    expect(fillLine(styled, 30).replaceAll(/ +/g, " ")).toBe(styled);
+    expect(fillLine("short", 30)).toBe("short");
+  });
+
+  it("keeps the second column of a list of keys a column", () => {
+    const rows = wrapHanging("  ctrl+c      clear the prompt, then interrupt; twice exits", 40);
+    expect(rows.length).toBeGreaterThan(1);
+    for (const row of rows.slice(1)) expect(row).toMatch(/^ {14}\S/);
+    for (const row of rows) expect(widthOf(row)).toBeLessThanOrEqual(40);
+  });
+});
+
+describe("the layout of the terminal", { timeout: 90_000 }, () => {
+  it("names an image that a tool returned with its type, its size and its file", async () => {
+    await using stage = await terminalStage({
+      steps: [calls(["view", { path: "shot.png" }]), says("I see it.")],
+      columns: 300,
+    });
+    await writeFile(join(stage.cwd, "shot.png"), PNG);
+    await stage.shows(READY);
+    stage.send(`look${ENTER}`);
+    const screen = await stage.shows("I see it.");
+    expect(screen).toMatch(/^ {2}.*image\/png, 70 B: .*\/records\/[0-9a-f]{64}\.png$/m);
+    expect(stage.writes.join("")).not.toMatch(/\u001b(?:\]1337|_G)/);
+  });
+
+  it("draws an image that a tool returned where the terminal can", async () => {
+    await using stage = await terminalStage({
+      steps: [calls(["view", { path: "shot.png" }]), says("I see it.")],
+      environment: { TERM: "xterm-kitty" },
+    });
+    await writeFile(join(stage.cwd, "shot.png"), PNG);
+    await stage.shows(READY);
+    stage.send(`look${ENTER}`);
+    await stage.shows("I see it.");
+    const drawn = `;${PNG.toString("base64")}${ESC}\\`;
+    await expect.poll(() => stage.writes.join("").includes(drawn), { timeout: 20_000 }).toBe(true);
+    expect(await stage.screenText()).not.toContain("image/png");
+    const jpeg = { type: "image", assetId: "sha256:0", byteLength: 9, mimeType: "image/jpeg" } as const;
+    expect(isShowable(jpeg, { TERM: "xterm-kitty" })).toBe(false);
+    expect(isShowable(jpeg, { TERM_PROGRAM: "iTerm.app" })).toBe(true);
+  });
+
+  it("sends a prompt that ends with a whole path and a range with one Enter", async () => {
+    await using stage = await terminalStage({ steps: [says("Read.")] });
+    await stage.shows(READY);
+    stage.send("see @readme.md:1-2");
+    await stage.shows("▸ readme.md");
+    stage.send(ENTER);
+    await stage.shows("Read.");
+  });
+
+  it("shows the request while words are typed for it", async () => {
+    await using stage = await terminalStage({
+      steps: [calls(["create", { path: "made.txt", file_text: "x\n" }]), says("All right.")],
+    });
+    await stage.shows(READY);
+    stage.send(`write${ENTER}`);
+    await stage.shows(/^▌ y once/m);
+    stage.send("n");
+    const screen = await stage.shows("why not ›");
+    expect(screen).toContain("made.txt");
+    expect(screen).not.toContain("y once");
+    stage.send(`not there${ENTER}`);
+    await stage.shows("They said: not there");
+  });
+
+  it("says on the agent's row in 60 columns that it needs an answer, and leads back from its run to the tree", async () => {
+    const task = { agent_type: "general-purpose", name: "ann", description: "write it", prompt: "agent work" };
+    await using stage = await terminalStage({
+      columns: 60,
+      rows: 30,
+      steps: [
+        calls(["task", { ...task, mode: "background" }]),
+        forAgent(isAgent, calls(["create", { path: "made.txt", file_text: "x\n" }])),
+        says("It is at work."),
+        stalls(),
+      ],
+    });
+    await stage.shows(READY);
+    stage.send(`go${ENTER}`);
+    await stage.shows(/^◆ ann \(.*\) needs your answer/m);
+    stage.send(CTRL_T);
+    await stage.shows("Agents · 1 at work");
+    const tree = await stage.shows(/a answers it/);
+    expect(tree).toContain("q close");
+    stage.send(ENTER);
+    await stage.shows("Agent ann");
+    expect(await stage.shows("○ create made.txt")).toContain("waits:");
+    stage.send("q");
+    await stage.shows("Agents · 1 at work");
+    stage.send("q");
+    await stage.hides("Agents · 1 at work");
+  });
+
+  it("fits the table of /cost into 60 columns", async () => {
+    await using stage = await terminalStage({ columns: 60, steps: [says("Done.")] });
+    await stage.shows(READY);
+    stage.send(`go${ENTER}`);
+    await stage.shows("Done.");
+    await stage.shows("Esc Esc rewinds");
+    stage.send(`/cost${ENTER}`);
+    await stage.shows(/^Cost +in +out +cost +with agents$/m);
+    await stage.shows(/^main agent +\S+ +\S+ +\$\S+ +\$\S+$/m);
+  });
+});
