@@ -8,6 +8,7 @@ import { median, spread } from "./statistics.mjs";
 const TURNS = 60;
 const COMMANDS = 20;
 const LONG_ANSWER_BYTES = 2_000_000;
+const SANDBOXED = { kind: "difference", limit: 13 };
 const launcher = fileURLToPath(new URL("../bin/troupe.js", import.meta.url));
 const floorAgent = fileURLToPath(new URL("./floor-agent.mjs", import.meta.url));
 
@@ -47,7 +48,24 @@ export const agentScenarios = [
     runs: (reps) => reps,
     prompt: `Run the commands one by one. [[bench:shell:${COMMANDS}]]`,
     requests: COMMANDS + 1,
-    figures: (samples) => [shellFigure(samples)],
+    figures: (samples) => [shellFigure("own time per shell turn, in the sandbox", samples, SANDBOXED)],
+  },
+  {
+    // Real models take at least this long, and troupe uses the time to start the next bubblewrap.
+    name: "shell-think",
+    runs: (reps) => reps,
+    prompt: `Run the commands one by one. [[bench:think:${COMMANDS}]]`,
+    requests: COMMANDS + 1,
+    figures: (samples) => [shellFigure("own time per shell turn, in the sandbox, model of 30 ms", samples)],
+  },
+  {
+    // Shows which part of a shell turn is the sandbox.
+    name: "shell-off",
+    runs: (reps) => reps,
+    prompt: `Run the commands one by one. [[bench:shell:${COMMANDS}]]`,
+    requests: COMMANDS + 1,
+    environment: { TROUPE_SANDBOX: "off" },
+    figures: (samples) => [shellFigure("own time per shell turn, sandbox off", samples)],
   },
   {
     name: "stream",
@@ -74,7 +92,10 @@ export async function runAgent({ scenario, peer, stage, mock, wire, nodeArgument
   await mock.take();
   const run = await runChild({
     argv: [...nodeArguments, ...argv],
-    environment: environmentOf({ peer, stage, wire, port: mock.port }),
+    environment: {
+      ...environmentOf({ peer, stage, wire, port: mock.port }),
+      ...(peer === "troupe" && scenario.environment),
+    },
     cwd: stage.workspace,
     scratch: stage.scratch,
     measure: scenario.measure,
@@ -128,16 +149,9 @@ function figure(name, unit, samples, pick, target) {
 }
 
 /** The first gap is left out: it holds the start of the watchdog and everything compiled on first use. */
-function shellFigure({ floor, troupe }) {
+function shellFigure(name, { floor, troupe }, target) {
   const own = (runs) => spread(runs.flatMap(({ gaps }) => gaps.slice(1)));
-  const target = { kind: "difference", limit: 13 };
-  return {
-    name: "own time per shell turn, in the sandbox",
-    unit: "ms",
-    floor: own(floor),
-    troupe: own(troupe),
-    target,
-  };
+  return { name, unit: "ms", floor: own(floor), troupe: own(troupe), ...(target && { target }) };
 }
 
 /** A gap is the agent's own time: from the end of one response to the arrival of the next request. */

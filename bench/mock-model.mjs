@@ -3,6 +3,7 @@
 //
 //   [[bench:turns:N]]       N calls of `view`, one after the other, then "done"
 //   [[bench:shell:N]]       N calls of `bash` with an `echo`, one after the other, then "done"
+//   [[bench:think:N]]       the same by a model that thinks for 30 ms before each reply
 //   [[bench:text:BYTES]]    one text of that many bytes, in deltas of 32
 //   [[bench:drip:N]]        N short deltas, one each millisecond, each with the moment it was sent (`@<ns>;`);
 //                           text and thoughts in turns, for pieces of one kind that arrive together become one event
@@ -17,6 +18,7 @@ import { wires } from "./wires.mjs";
 
 const DELTA_BYTES = 32;
 const DRIP_MS = 1;
+const THINK_MS = 30;
 const WRITE_BYTES = 16 * 1024;
 const folder = process.argv[2];
 const longAnswers = new Map();
@@ -76,13 +78,13 @@ function decide(prompt, results) {
   if (kind === "text") return { bytes: Number(amount) };
   if (kind === "drip") return { drips: Number(amount) };
   const turn = results.length;
-  const [mark, call] = kind === "shell" ? [shellMark, shellCall] : [fileMark, viewCall];
+  const [mark, call] = kind === "turns" ? [fileMark, viewCall] : [shellMark, shellCall];
   // A fast turn is worth nothing if its tool failed.
   if (turn > 0 && !results[turn - 1].includes(mark(turn - 1))) {
     throw new Error(`result ${turn} does not contain "${mark(turn - 1)}": ${results[turn - 1].slice(0, 200)}`);
   }
   if (turn >= Number(amount)) return { deltas: ["done"] };
-  return call(turn);
+  return { ...call(turn), ...(kind === "think" && { delayMs: THINK_MS }) };
 }
 
 function shellCall(turn) {

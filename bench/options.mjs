@@ -1,7 +1,20 @@
 import { parseArgs } from "node:util";
 
 export const scenarioNames = [
-  ...["version", "start", "turns", "shell", "stream", "company", "resume", "append", "past", "long"],
+  ...[
+    "version",
+    "start",
+    "turns",
+    "shell",
+    "shell-think",
+    "shell-off",
+    "stream",
+    "company",
+    "resume",
+    "append",
+    "past",
+    "long",
+  ],
   ...["scale-long", "scale-many"],
   ...["events", "clients", "sessions", "sandbox", "terminal", "web"],
 ];

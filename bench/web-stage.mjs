@@ -24,7 +24,7 @@ export async function startDashboard({ stage, name, more = {} }) {
   const child = spawn(process.execPath, argv, { cwd: stage.workspace, env, stdio: ["pipe", "pipe", "ignore"] });
   const printed = lines(child.stdout);
   const ended = new Promise((resolve) => child.once("exit", resolve));
-  ended.then(() => printed.end());
+  void ended.then(() => printed.end());
   const newAddress = async () => /http:\S+/.exec(await printed.next())?.[0] ?? "";
   const first = await newAddress();
   if (first === "") throw new Error("troupe web ended at once");

@@ -1,22 +1,17 @@
 // `npm run test:adversarial`: every starred case of the adversarial test plan, by the built program: as an ordinary user
-// and as root, then with the guards off (each attack must succeed), then against builds with one seeded weakness each (the
-// case that watches it must turn red). Ends with a table. Arguments are ids of cases: `npm run test:adversarial -- D05`.
+// and as root, with the guards off (each attack must succeed), and against programs with one seeded weakness each (the
+// case that watches it must turn red), all at the same time. Ends with a table. Arguments are ids of cases:
+// `npm run test:adversarial -- D05`. `--user`, `--root`, `--control` and `--seeded` run only these parts.
 import { spawn, spawnSync } from "node:child_process";
-import {
-  chmodSync,
-  chownSync,
-  cpSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from "node:fs";
+import { chmodSync, chownSync, cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
+import { copyProgram, weaken } from "./weakened-program.mjs";
+
+/** Attacks that each part plays at the same time. Most of them wait for processes. */
+const LANES = 2;
 
 const root = fileURLToPath(new URL("..", import.meta.url)).replace(/\/$/, "");
 const started = performance.now();
@@ -34,6 +29,7 @@ process.once("uncaughtException", (error) => {
 });
 
 const program = join(base, "program.mjs");
+const copy = join(base, "copy");
 const { attacks, pending, weaknesses } = await prepare();
 const rows = new Map(attacks.map(({ id, title }) => [id, { id, title }]));
 const listed = wanted.length > 0 ? wanted : [...rows.keys()];
@@ -44,16 +40,19 @@ const report = (problem) => {
   console.log(problem);
 };
 
-if (all || only("user")) await guarded("user", user ? { ...user, ...readableBy(user) } : {});
-if (isRoot && (all || only("root"))) await guarded("root", {});
-if (all || only("control")) await control();
-if (all || only("seeded")) await seeded();
+const parts = {
+  user: () => guarded("user", user ? { ...user, ...readableBy(user) } : {}),
+  ...(isRoot && { root: () => guarded("root", {}) }),
+  control,
+  seeded,
+};
+await Promise.all(Object.entries(parts).map(([name, play]) => (all || only(name) ? play() : undefined)));
 printTable();
 end(problems.length > 0 ? 1 : 0);
 
 /** The job of the real program: nothing may get through. */
 async function guarded(column, as) {
-  const job = { root: as.root ?? root, guards: "on", ids: listed, parallel: 3 };
+  const job = { root: as.root ?? root, guards: "on", ids: listed, parallel: LANES };
   for await (const { id, breaches, milliseconds } of play(job, as)) {
     rows.get(id)[column] = breaches.length === 0 ? "held" : "BROKEN";
     rows.get(id).milliseconds = milliseconds;
@@ -64,18 +63,23 @@ async function guarded(column, as) {
 
 /** The same attacks where nothing guards: each that gets nothing would prove nothing. */
 async function control() {
-  const weakened = await mutant({
-    id: "control",
-    changes: weaknesses.flatMap(({ control: is, changes }) => (is ? changes : [])),
-  });
-  for await (const { id, effects, breaches } of play({ root, weakened, guards: "off", ids: listed, parallel: 3 }, {})) {
+  const weakened = join(base, "weak-control");
+  await weaken(
+    copy,
+    weakened,
+    weaknesses.flatMap(({ control: is, changes }) => (is ? changes : [])),
+  );
+  for await (const { id, effects, breaches } of play(
+    { root, weakened, guards: "off", ids: listed, parallel: LANES },
+    {},
+  )) {
     rows.get(id).control = effects > 0 ? "succeeds" : "FAILS";
     if (effects === 0) report(`${id} control: the attack gets nothing. ${breaches.map(({ what }) => what).join("; ")}`);
   }
   complain("control");
 }
 
-/** One weakness at a time, and the case that must notice it. */
+/** Programs with one weakness each, and the case that must notice it. */
 async function seeded() {
   const meant = weaknesses.filter(({ watcher }) => listed.includes(watcher));
   for (const weakness of meant) rows.get(weakness.watcher).seeded = 0;
@@ -83,43 +87,30 @@ async function seeded() {
   const work = async () => {
     for (let weakness = waiting.shift(); weakness; weakness = waiting.shift()) await seed(weakness);
   };
-  await Promise.all([work(), work()]);
+  await Promise.all(Array.from({ length: LANES }, work));
+  complain(
+    "seeded",
+    meant.map(({ watcher }) => watcher),
+  );
 }
 
 async function seed(weakness) {
   const { id, watcher } = weakness;
-  const folder = await mutant(weakness).catch((error) => {
+  const folder = join(base, `weak-${id}`);
+  try {
+    await weaken(copy, folder, weakness.changes);
+  } catch (error) {
     report(`seeded ${id}: cannot be built: ${error.message}`);
-  });
-  if (!folder) return;
+    return;
+  }
   for await (const { breaches } of play({ root: folder, guards: "on", ids: [watcher], parallel: 1 }, {})) {
-    if (breaches.length > 0) rows.get(watcher).seeded++;
-    else report(`seeded ${id}: ${watcher} does not notice it`);
-    weakness.noticed = breaches[0]?.what ?? "not noticed";
+    const [seen] = breaches.filter(({ kind }) => kind !== "failure");
+    if (seen) rows.get(watcher).seeded++;
+    else report(`seeded ${id}: ${watcher} does not notice it. ${breaches.map(({ what }) => what).join("; ")}`);
+    weakness.noticed = seen?.what ?? "not noticed";
   }
   if (weakness.noticed === undefined) report(`seeded ${id}: ${watcher} did not end`);
   rmSync(folder, { recursive: true, force: true });
-}
-
-/** A copy of the checkout with lines of its source changed, built. */
-async function mutant({ id, changes }) {
-  const folder = join(base, `mutant-${id}`);
-  mkdirSync(folder);
-  for (const name of ["src", "scripts", "bin", "package.json", "tsconfig.json"])
-    cpSync(join(root, name), join(folder, name), { recursive: true });
-  symlinkSync(join(root, "node_modules"), join(folder, "node_modules"));
-  for (const { file, from, to } of changes) {
-    const path = join(folder, file);
-    const text = readFileSync(path, "utf8");
-    if (!text.includes(from)) throw new Error(`${file} does not contain: ${from}`);
-    writeFileSync(path, text.replaceAll(from, to));
-  }
-  const built = await run(process.execPath, [join(folder, "scripts", "build.mjs")], {
-    cwd: folder,
-    env: { ...environment({}), TROUPE_SKIP_TYPES: "1" },
-  });
-  if (built.code !== 0) throw new Error(built.stderr.slice(-500));
-  return folder;
 }
 
 /** Results as they come. */
@@ -167,6 +158,7 @@ async function prepare() {
   const env = { ...process.env, TROUPE_SKIP_TYPES: "1" };
   const built = spawnSync(process.execPath, [join(root, "scripts", "build.mjs")], { cwd: root, env, stdio: "inherit" });
   if (built.status !== 0) end(1);
+  copyProgram(root, copy);
   const options = {
     bundle: true,
     platform: "node",
@@ -217,10 +209,11 @@ function ordinaryUser() {
   return { uid: 65534, gid: 65534 };
 }
 
-function complain(column) {
-  for (const id of listed) if (rows.get(id)?.[column] === undefined) report(`${id} ${column}: no result`);
+/** `expected`: rows that must have a result. */
+function complain(column, expected = listed) {
+  for (const id of expected) if (rows.get(id)?.[column] === undefined) report(`${id} ${column}: no result`);
   const seconds = Math.round((performance.now() - started) / 1000);
-  console.log(`${column}: ${listed.length} cases, ${problems.length} problems so far (${seconds} s)`);
+  console.log(`${column}: ${expected.length} cases, ${problems.length} problems so far (${seconds} s)`);
 }
 
 function printTable() {

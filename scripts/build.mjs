@@ -2,10 +2,11 @@
 // start parses nothing; the library entries as ES modules; and their types. `npm ci` runs it through `dependencies`, `npm pack` through `prepack`.
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { chmodSync, copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, copyFileSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { buildOptions } from "./build-options.mjs";
 import { derivedModules, puttingDerived, toolSchemas } from "./derive.mjs";
 import { licenceTexts } from "./licences.mjs";
 import { laterPack, modulesBehind, startPack } from "./pack.mjs";
@@ -22,27 +23,7 @@ try {
   process.exit(0);
 }
 
-const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
-const shared = {
-  absWorkingDir: root,
-  bundle: true,
-  platform: "node",
-  target: "node20.19",
-  loader: { ".md": "text" },
-  define: { __TROUPE_VERSION__: JSON.stringify(version) },
-  external: [
-    "@photostructure/sqlite",
-    "@vscode/ripgrep",
-    "@lydell/node-pty",
-    "@modelcontextprotocol/client",
-    "@modelcontextprotocol/server",
-    "@dbos-inc/dbos-sdk",
-    "pg",
-  ],
-  legalComments: "none",
-  logLevel: "warning",
-  charset: "ascii", // so that the launcher may read it as latin1, which is four times as fast
-};
+const shared = buildOptions(root);
 
 rmSync(join(root, "dist"), { recursive: true, force: true });
 mkdirSync(join(root, "dist"), { recursive: true });

@@ -5,7 +5,7 @@
 // This rests on two rules of the house: modules do nothing but define, and none is imported for its effects. What the
 // packer does not understand stops the build.
 import { readFileSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 
 /**
  * Every module behind the entry as the body of a function of `exports`: ours by path, packages by name. `bodies` are
@@ -25,15 +25,19 @@ export async function modulesBehind(entry, { esbuild, root, options, bodies = ne
   const modules = new Map();
   /** What is used of each package, by the path in it; `*` where that cannot be known. */
   const packages = new Map();
-  for (const [name, { imports }] of Object.entries(metafile.inputs)) {
+  for (const name of Object.keys(metafile.inputs)) {
     const source = readFileSync(join(root, name), "utf8");
-    const ours = new Map(imports.filter(({ external }) => !external).map(({ original, path }) => [original, path]));
-    const context = { name, ours, packages, external: options.external };
     const body = name.endsWith(".md") ? textBody(source) : bodies.get(name);
-    modules.set(name, body ?? (await codeBody(source, { esbuild, options, context })));
+    modules.set(name, body ?? (await codeBody(source, { esbuild, options, context: { name, packages } })));
   }
   for (const [name, used] of packages) modules.set(name, await packageBody(used, { esbuild, root, options }));
   return new Map([...modules].map(([name, body]) => [name, ascii(body)]));
+}
+
+/** Returns how a pack that holds the module `name` with this source defines it. */
+export async function definitionOf(name, source, { esbuild, options }) {
+  const body = await codeBody(source, { esbuild, options, context: { name, packages: new Map() } });
+  return definition(name, ascii(body));
 }
 
 /** The first pack: runs the entry and returns its exports. `later` are packs that are asked, in order, for the rest. */
@@ -49,9 +53,10 @@ export function laterPack(modules, names) {
 const SCOPE = "const{__export,__toESM,$use,$names,$uuid,$now}=$link";
 
 function definitions(modules, names) {
-  const bodies = names.map((name) => `${JSON.stringify(name)}:function(exports){${modules.get(name)}\n}`);
-  return `{${bodies.join(",\n")}}`;
+  return `{${names.map((name) => definition(name, modules.get(name))).join(",\n")}}`;
 }
+
+const definition = (name, body) => `${JSON.stringify(name)}:function(exports){${body}\n}`;
 
 /** What runs in the packs; its text becomes part of the first. */
 function link(require, open, $url, later) {
@@ -100,8 +105,9 @@ async function codeBody(source, { esbuild, options, context }) {
     define: { ...options.define, "import.meta.url": "$url" },
     supported: { "dynamic-import": false }, // code that runs from a script object can require, but not import
   });
-  const lazy = withLazyImports(withoutPreamble(code, context), context);
-  const body = lazy.replace(/__toESM\(require\("([^"]+)"\)\)/g, (_, specifier) => located(specifier, ["*"], context));
+  const at = { ...context, external: options.external };
+  const lazy = withLazyImports(withoutPreamble(code, context), at);
+  const body = lazy.replace(/__toESM\(require\("([^"]+)"\)\)/g, (_, specifier) => located(specifier, ["*"], at));
   const odd = /\brequire\("\..*|__reExport.*|__copyProps.*|\bmodule\.exports.*/.exec(body);
   if (odd) throw misfit(context, odd[0]);
   const cheap = body.replace(/(?<![\w$.])(?:crypto\.randomUUID|performance\.now)\b/g, (name) => CHEAP[name]);
@@ -141,9 +147,10 @@ function withLazyImports(body, context) {
   return `${declared.join("\n")}\n${code}`;
 }
 
-function located(specifier, used, { ours, packages, external }) {
+function located(specifier, used, { name: importer, packages, external }) {
   const quoted = JSON.stringify(specifier);
-  if (ours.has(specifier)) return `$use(${JSON.stringify(ours.get(specifier))})`;
+  // Imports of our own name the file exactly.
+  if (specifier.startsWith(".")) return `$use(${JSON.stringify(join(dirname(importer), specifier))})`;
   if (specifier.startsWith("node:")) return `require(${quoted})`;
   if (external.includes(specifier)) return `__toESM(require(${quoted}))`;
   const name = packageOf(specifier);

@@ -34,6 +34,8 @@ const MAX_RECOVERIES = 20;
 const FIRST_PAUSE_MS = 200;
 const LAST_PAUSE_MS = 5_000;
 const DEFAULT_LEASE_MS = 15_000;
+/** Another worker takes over at most this long after a lease has expired, plus the time of a poll. */
+const MAX_DETECTION_MS = 1_000;
 
 /** Time between two looks for work that waits for a place. The end of an activation looks at once. */
 const DISPATCH_MS = 250;
@@ -177,7 +179,8 @@ async function serve(options: DbosEngineOptions, run: Activation, dispatch: () =
     }
   };
   // Repeated: a recovery that the database interrupted is made up for by the next one.
-  const timers = [setInterval(() => void recover().catch(ignore), leaseMs / 3), setInterval(look, DISPATCH_MS)];
+  const detectMs = Math.min(leaseMs / 3, MAX_DETECTION_MS);
+  const timers = [setInterval(() => void recover().catch(ignore), detectMs), setInterval(look, DISPATCH_MS)];
   return {
     async drain(timeoutMs) {
       for (const timer of timers) clearInterval(timer);
@@ -221,7 +224,8 @@ const claimOf = (work: DispatchedWork, token: string | undefined): Claim => ({
   values: [workflowOf(work), token ?? ""],
 });
 
-async function isClaimed(queries: Queries, { condition, values }: Claim): Promise<boolean> {
+/** Whether the worker with this claim may still work on the session. */
+export async function isClaimed(queries: Queries, { condition, values }: Claim): Promise<boolean> {
   const { rows } = await queries.query<{ valid: boolean }>(
     `select ${condition.replace(" for share", "")} as valid`,
     values,

@@ -105,7 +105,9 @@ const MAX_REPLY_CHARACTERS = 16 * 1024 * 1024;
 
 async function listen(run: Run, turnId: string, request: ModelRequest): Promise<StreamedReply> {
   const reply: StreamedReply = { ...nothingYet(run), pausedMs: 0, end: { type: "end", stop: "error" } };
-  for await (const event of eventsUntilAborted(run.provider.stream(request, run.signal), run.signal)) {
+  const events = eventsUntilAborted(run.provider.stream(request, run.signal), run.signal);
+  run.whileModelWorks?.();
+  for await (const event of events) {
     if (reply.content.length + reply.reasoning.length > MAX_REPLY_CHARACTERS) {
       reply.end = { type: "end", stop: "error", error: tooLong(run.provider.id) };
       break;

@@ -3,7 +3,7 @@
  * no more calls. The main agent and every subagent run this same function.
  * Features attach through the ports of `Run`; the loop does not grow with them:
  * - before each model call: `pendingMessages`, `beforeModelCall`, `history`, `usageInfo`
- * - the model call: `provider`, `spent`
+ * - the model call: `provider`, `whileModelWorks`, `spent`
  * - around tool calls: `findTool`, `showTools`, `around`, `permit`, `ports`, `outside`, `failures`, `bound`,
  *   `keepBinaries`
  * - before it stops: `beforeStopping`

@@ -13,6 +13,8 @@ import type { RepeatedFailures } from "./repeated-failures.ts";
  */
 export interface Run {
   readonly provider: Provider;
+  /** Called when a request is about to be sent. It may schedule work that would delay a turn at another time. */
+  whileModelWorks?(): void;
   readonly model: string;
   readonly system: string;
   readonly tools: readonly Tool[];

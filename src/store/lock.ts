@@ -17,13 +17,13 @@
  * renewal, then renames the claim. So either the successor sees the renewal, or its rename fails, or the holder finds
  * another token in the lock: never do both write. Decision 29 in docs/decisions has the reasons.
  */
-import { readFile, stat } from "node:fs/promises";
+import { stat } from "node:fs/promises";
 import { hostname } from "node:os";
 import { join } from "node:path";
-import { isObject, parseJson } from "../lib/json.ts";
 import type { Disk } from "../lib/node/disk.ts";
 import { bootId, isSameProcess, pidNamespace, startTime } from "../lib/node/process-identity.ts";
 import { type FolderWatch, watchFolder } from "../lib/node/watch-folder.ts";
+import { type Holder, holderLocation, LOCK_FILE, ON_REQUEST, readHolder, SILENCE_MS } from "./lock-holder.ts";
 import { errorCode } from "./storage-error.ts";
 
 export type LockResult =
@@ -58,14 +58,11 @@ export interface LockOptions {
   readonly watch?: typeof watchFolder;
 }
 
-/** The renewal interval, and the time without renewal after which a holder counts as dead. */
+/** The renewal interval of a lock that is renewed by a timer. */
 const BEAT_MS = 5_000;
-const SILENCE_MS = 20_000;
 /** The time after which a holder that renews on request counts as dead. It must check its lock more often than that. */
 const ANSWER_MS = 6_000;
 const LOOK_MS = 50;
-/** A session elsewhere that wrote nothing for this long is listed as left. Opening it asks its holder. */
-const LISTED_MS = 60 * 60_000;
 
 export async function takeLock(options: LockOptions): Promise<LockResult> {
   const path = join(options.directory, LOCK_FILE);
@@ -114,8 +111,6 @@ export async function sweepLocks(directory: string, names: readonly string[], di
   }
 }
 
-export const LOCK_FILE = "lock";
-const ON_REQUEST = "on request";
 /** The file that a process writes first to take the lock. A holder that watches its folder renews the lock then. */
 const TEMPORARY = /^lock\.[\w-]+\.tmp$/;
 const MAX_ATTEMPTS = 50;
@@ -130,22 +125,6 @@ interface Attempt {
   token: string;
   answerMs: number;
   keeper: LockKeeper;
-}
-
-interface Holder {
-  readonly pid: number;
-  readonly started: string;
-  readonly host: string;
-  readonly boot: string;
-  /** The pid namespace of `pid`; empty if unknown. */
-  readonly pids: string;
-  readonly token: string;
-  /** Time of the last renewal by the file system's clock. `undefined` for a lock that is never renewed. */
-  readonly renewedAt?: number;
-  /** It is renewed when another process tries to take it. */
-  readonly isAnswering: boolean;
-  /** Set when the file's content is not a valid lock. */
-  readonly unreadableSince?: number;
 }
 
 /** Returns `undefined` when the state changed in the meantime and the caller should retry. */
@@ -334,34 +313,6 @@ async function readHolders(path: string): Promise<Holder[]> {
   return holders;
 }
 
-async function readHolder(path: string): Promise<Holder | undefined> {
-  try {
-    const parsed = parseJson(await readFile(path, "utf8"));
-    const value: unknown = parsed.ok ? parsed.value : undefined;
-    const { ino, mtimeMs } = await stat(path);
-    const unnamed = `${ino}-${Math.trunc(mtimeMs)}`;
-    if (!isObject(value) || typeof value.pid !== "number") {
-      const unknown = { pid: 0, started: "", host: hostname(), boot: "", pids: "", isAnswering: false };
-      return { ...unknown, token: unnamed, unreadableSince: mtimeMs };
-    }
-    const text = (member: unknown, otherwise: string): string => (typeof member === "string" ? member : otherwise);
-    const token = text(value.token, "");
-    return {
-      pid: value.pid,
-      started: text(value.started, ""),
-      host: text(value.host, hostname()),
-      boot: text(value.boot, ""),
-      pids: text(value.pids, ""),
-      ...((value.renewed === true || value.renewed === ON_REQUEST) && { renewedAt: mtimeMs }),
-      isAnswering: value.renewed === ON_REQUEST,
-      token: /^[\w-]{1,64}$/.test(token) ? token : unnamed,
-    };
-  } catch (error) {
-    if (errorCode(error) === "ENOENT") return undefined;
-    throw error;
-  }
-}
-
 /** Returns advice for a held lock, or `undefined` when its process is gone. */
 async function whyHeld(holder: Holder, { path, temporary }: Attempt): Promise<string | undefined> {
   if (holder.unreadableSince !== undefined) {
@@ -381,37 +332,4 @@ async function whyHeld(holder: Holder, { path, temporary }: Attempt): Promise<st
   if (leftMs <= 0) return undefined;
   const again = `in ${Math.ceil(leftMs / 1000)} s`;
   return `It runs in another container or on another machine: end it there. If it was killed, try again ${again}, when its lock expires.`;
-}
-
-/** Returns "elsewhere" if the pid cannot be looked up from here. */
-function holderLocation(holder: Holder): "here" | "earlier boot" | "elsewhere" {
-  const boot = bootId();
-  const isThisHost = holder.host === hostname();
-  if (holder.boot !== "" && boot !== "" && holder.boot !== boot) {
-    // Host names repeat across machines, so for a renewed lock the renewal time decides.
-    return isThisHost && holder.renewedAt === undefined ? "earlier boot" : "elsewhere";
-  }
-  const pids = pidNamespace();
-  if (holder.pids !== "" && pids !== "" && holder.boot !== "") return holder.pids === pids ? "here" : "elsewhere";
-  return isThisHost ? "here" : "elsewhere";
-}
-
-/** The process that has a session open, according to its lock. "died": its process ended without closing it. */
-export type SessionHolder =
-  | { readonly kind: "nobody" }
-  | { readonly kind: "died" }
-  /** `isHere` is false for a process of another machine or container. */
-  | { readonly kind: "process"; readonly pid: number; readonly isHere: boolean };
-
-/** Reads the lock only, so that many sessions can be asked about. */
-export async function holderOf(directory: string): Promise<SessionHolder> {
-  const holder = await readHolder(join(directory, LOCK_FILE)).catch(() => undefined);
-  if (!holder) return { kind: "nobody" };
-  const { pid, renewedAt } = holder;
-  if (holderLocation(holder) === "here") {
-    return (await isSameProcess(pid, holder.started)) ? { kind: "process", pid, isHere: true } : { kind: "died" };
-  }
-  const limit = holder.isAnswering ? LISTED_MS : SILENCE_MS;
-  const isSilent = renewedAt === undefined || Date.now() - renewedAt > limit;
-  return isSilent ? { kind: "died" } : { kind: "process", pid, isHere: false };
 }

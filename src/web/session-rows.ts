@@ -233,7 +233,7 @@ export class SessionRows {
   }
 }
 
-/** Where the session works. A fork and a session that was resumed elsewhere are not where they began. */
+/** Returns the place of the session. A fork and a session that was resumed elsewhere are not where they began. */
 function placeOf(view: View | undefined, summary: SessionSummary): Pick<SessionRow, "cwd" | "branch" | "repository"> {
   const { cwd, branch, repository } = view?.session.cwd === undefined ? summary : view.session;
   return { cwd: cwd ?? summary.cwd, branch, repository };

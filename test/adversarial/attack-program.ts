@@ -33,10 +33,7 @@ async function play(attack: Attack): Promise<void> {
   const started = performance.now();
   const findings = await attack.run(stage).catch((cause: unknown) => {
     const failed = new Findings();
-    failed.expect(
-      false,
-      `the attack itself failed: ${cause instanceof Error ? (cause.stack ?? cause.message) : cause}`,
-    );
+    failed.failure(cause);
     return failed;
   });
   stage.close();

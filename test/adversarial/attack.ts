@@ -19,9 +19,12 @@ export interface Pending {
   readonly reason: string;
 }
 
-/** "effect": something happened that must not. "word": it did not, but the decision was not told as it must be. */
+/**
+ * "effect": something happened that must not. "word": it did not, but the decision was not told as it must be. "failure":
+ * the attack itself failed, so nothing is known.
+ */
 export interface Breach {
-  readonly kind: "effect" | "word";
+  readonly kind: "effect" | "word" | "failure";
   readonly what: string;
 }
 
@@ -36,6 +39,12 @@ export class Findings {
   /** Something that must be said, recorded or still work. */
   expect(holds: boolean, what: string): void {
     if (!holds) this.breaches.push({ kind: "word", what: `missing: ${what}` });
+  }
+
+  /** The attack could not be played to its end. */
+  failure(cause: unknown): void {
+    const what = cause instanceof Error ? (cause.stack ?? cause.message) : String(cause);
+    this.breaches.push({ kind: "failure", what: `the attack itself failed: ${what}` });
   }
 
   get effects(): number {

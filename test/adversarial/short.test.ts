@@ -1,8 +1,9 @@
 /** A few of the attacks, so that `npm test` notices a broken guard; `npm run test:adversarial` plays them all. */
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { copyProgram, weaken } from "../../scripts/weakened-program.mjs";
 import { attacks, pending } from "./attacks.ts";
 import { Stage } from "./stage.ts";
 import { weaknesses } from "./weaknesses.ts";
@@ -34,9 +35,24 @@ describe("attacks", () => {
     expect(new Set(ids).size).toBe(ids.length);
   });
 
-  it("are watched by at least ten seeded weaknesses", () => {
+  it("are watched by at least ten seeded weaknesses, each of which can be put into the source", () => {
     const ids = attacks.map(({ id }) => id);
     expect(weaknesses.length).toBeGreaterThanOrEqual(10);
     expect(weaknesses.filter(({ watcher }) => !ids.includes(watcher))).toEqual([]);
+    const changes = weaknesses.flatMap((weakness) => weakness.changes);
+    expect(changes.filter(({ file, from }) => !readFileSync(file, "utf8").includes(from))).toEqual([]);
+  });
+
+  it("notice a weakness in a copy of the built program", async () => {
+    const weakness = weaknesses.find(({ id }) => id === "trusts-every-folder");
+    copyProgram(resolve("."), join(base, "copy"));
+    await weaken(join(base, "copy"), join(base, "weak"), weakness?.changes ?? []);
+    const stage = new Stage({ guards: "on", root: join(base, "weak"), base, id: "A01" });
+    try {
+      const found = await attacks.find(({ id }) => id === weakness?.watcher)?.run(stage);
+      expect(found?.breaches.map(({ kind }) => kind)).toContain("effect");
+    } finally {
+      stage.close();
+    }
   });
 });

@@ -1,6 +1,6 @@
 /**
- * Weaknesses that someone could bring in by one changed line. Each is put into a copy of the source and built; the case
- * that watches must turn red. Those marked `control` have no switch: the control run uses a program built with them.
+ * Weaknesses that someone could bring in by one changed line. Each is put into a copy of the built program; the case that
+ * watches must turn red. Those marked `control` have no switch: the control run uses a program built with them.
  */
 export interface Weakness {
   readonly id: string;
@@ -46,7 +46,11 @@ export const weaknesses: readonly Weakness[] = [
   {
     id: "blind-to-substitutions",
     watcher: "B03",
-    changes: change("src/permissions/shell/collect.ts", "if (word.parts !== undefined) this.#parts(word, place);", ""),
+    changes: change(
+      "src/permissions/shell/collect.ts",
+      "if (word.parts !== undefined) this.#parts(word, nesting);",
+      "",
+    ),
   },
   {
     id: "no-unwrapping",
@@ -95,7 +99,7 @@ export const weaknesses: readonly Weakness[] = [
     changes: change(
       "src/permissions/protected-paths.ts",
       "  const folded = fold(path);\n",
-      "  const folded = fold(path);\n  if (folded !== places.stateRoot) return undefined;\n",
+      "  const folded = fold(path);\n  if (folded !== protectedPaths.stateRoot) return undefined;\n",
     ),
   },
   {
@@ -154,9 +158,21 @@ export const weaknesses: readonly Weakness[] = [
     ),
   },
   {
+    // Two walls stand here, and either is enough.
     id: "believes-paths-of-mounts",
     watcher: "D21",
-    changes: change("src/tools/shell/sandbox/sandbox-entry.ts", "mountCheck(plan.mounts, ", "mountCheck([], "),
+    changes: [
+      ...change(
+        "src/tools/shell/sandbox/sandbox-entry.ts",
+        'mountCheck(plan.mounts, ["/dev", "/proc"]) : "";',
+        'mountCheck(plan.mounts, ["/dev", "/proc"]).slice(0, 0) : "";',
+      ),
+      ...change(
+        "src/tools/shell/sandbox/sandbox-entry.ts",
+        "isFixed: mountPoints.fixedPaths(),",
+        "isFixed: () => true,",
+      ),
+    ],
   },
   {
     id: "leaves-new-repositories",
@@ -302,8 +318,8 @@ export const weaknesses: readonly Weakness[] = [
     changes: [
       ...change(
         "src/permissions/protected-paths.ts",
-        'if (own === undefined && isBelow(places.stateRoot)) return "deny";',
-        "if (isBelow(places.stateRoot)) return undefined;",
+        'if (own === undefined && isBelow(protectedPaths.stateRoot)) return "deny";',
+        "if (isBelow(protectedPaths.stateRoot)) return undefined;",
       ),
     ],
   },
@@ -324,7 +340,7 @@ export const weaknesses: readonly Weakness[] = [
     watcher: "D13-settings",
     changes: change(
       "src/runtime/setup/tool-backends.ts",
-      "shared.sandboxes.get(network, wishes.sandbox)",
+      "shared.sandboxes.get(network, requested.sandbox)",
       "shared.sandboxes.get(network)",
     ),
   },

@@ -2,7 +2,7 @@
 
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { postgresPrograms } from "../support/postgres.ts";
-import { type ClusterStage, clusterStage, HANG } from "./stage.ts";
+import { type ClusterStage, clusterStage, HANG } from "./tenant-stage.ts";
 
 const programs = postgresPrograms();
 

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { openDatabase, type Queries } from "../../src/store/postgres/database.ts";
 import { postgresPrograms } from "../support/postgres.ts";
 import { script } from "../support/troupe.ts";
-import { type ClusterStage, clusterStage, HANG } from "./stage.ts";
+import { type ClusterStage, clusterStage, HANG } from "./tenant-stage.ts";
 
 const programs = postgresPrograms();
 const BWRAP = "/usr/bin/bwrap";
@@ -216,7 +216,7 @@ describe.runIf(programs !== undefined)("tenants", { timeout: 240_000 }, () => {
     };
     await expect.poll(status, HANG).toMatchObject({
       state: "set_aside",
-      reason: expect.stringContaining("5 workers in a row were lost while they ran it"),
+      reason: expect.stringContaining("Set aside: 5 workers in a row"),
     });
     writeFileSync(pid, "");
     expect((await stage.run(["cluster", "retry", workId])).code).toBe(0);

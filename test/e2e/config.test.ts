@@ -140,3 +140,20 @@ it("is not changed from inside a command of an agent", async () => {
   expect(await at.run("list", { environment })).toMatchObject({ code: 0 });
   expect(existsSync(at.file)).toBe(false);
 });
+
+it("changes no project's settings in the folder above the state folder, where they would be the user's own", async () => {
+  await using folder = await tempFolder();
+  const home = join(folder.path, ".troupe");
+  mkdirSync(home, { mode: 0o700 });
+  const settings = '{ "model": "a/b" }\n';
+  writeFileSync(join(home, "settings.json"), settings);
+  const run = (...args: string[]) => troupe(["config", ...args], { cwd: folder.path, home });
+  for (const scope of ["--project", "--local"]) {
+    const { code, stdout, stderr } = await run("set", "model", "c/d", scope);
+    expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
+    expect(stderr).toContain("holds your own settings, not those of a project. Use --user, or run it in a repository.");
+  }
+  expect(readFileSync(join(home, "settings.json"), "utf8")).toBe(settings);
+  expect(existsSync(join(home, "settings.local.json"))).toBe(false);
+  expect(JSON.parse((await run("list", "--json")).stdout)).toMatchObject([{ key: "model", scope: "user" }]);
+});

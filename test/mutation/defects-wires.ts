@@ -194,7 +194,7 @@ export const wiresDefects: readonly Defect[] = [
   {
     id: "acp-refused-key-as-failure",
     file: "src/acp/editor-session.ts",
-    find: "throw this.#refusedKey === undefined ? error : authRequired(this.#refusedKey);",
+    find: "throw authRequired(this.#refusedKey);",
     replace: "throw error;",
     test: "test/acp/auth.test.ts",
     title: "fails a prompt with the code for a missing key when the provider refuses the key, and the next one works",

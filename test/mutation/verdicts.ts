@@ -3,8 +3,16 @@ import type { Defect } from "./defect.ts";
 const slots = { file: "src/tasks/slots.ts", test: "test/tasks/slots.test.ts" } as const;
 const title = "are never more than the limit, and no task waits while one is free";
 
-/** Defects that the run must not count as caught. */
+/** One defect for each verdict of the run. Only the first is caught. */
 export const defects: readonly Defect[] = [
+  {
+    ...slots,
+    id: "one-more-slot",
+    find: "while (this.#used < this.#limits.maxConcurrency) {",
+    replace: "while (this.#used <= this.#limits.maxConcurrency) {",
+    title,
+    why: "One agent more than allowed would run.",
+  },
   {
     ...slots,
     id: "harmless",

@@ -1,9 +1,10 @@
 /**
  * A process to be killed: starts many commands that leave grandchildren in every way they can, says "ready" when all
  * of them run, and waits. Arguments: folder, number of commands, "off" or "required" for the sandbox, a token, and a
- * command that is run instead of those.
+ * command that is run instead of those. With the command "expect" it expects a further one and says its mark instead.
  */
 import { writeSync } from "node:fs";
+import { PROCESS_MARK } from "../../src/tools/shell/process/watchdog.ts";
 import { createSandbox, type SandboxMode } from "../../src/tools/shell/sandbox/sandbox.ts";
 import { createShells } from "../../src/tools/shell/session-shells.ts";
 
@@ -26,11 +27,12 @@ for (let index = 0; index < Number(countText); index++) {
   const kind = index % 3;
   await shells.run({
     ...batch,
-    command: command ?? ways[index % ways.length] ?? "",
+    command: (command === "expect" ? "true" : command) ?? ways[index % ways.length] ?? "",
     mode: kind === 0 ? "sync" : "async",
-    waitMs: 0,
+    waitMs: command === "expect" ? 20_000 : 0,
     ...(kind === 2 && { shellId: `named-${index}` }),
   });
 }
-writeSync(1, "ready\n");
+if (command === "expect") shells.expectCommand?.();
+writeSync(1, command === "expect" ? `${PROCESS_MARK}\n` : "ready\n");
 setInterval(() => undefined, 1000);

@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { readlinkSync } from "node:fs";
+import { existsSync, mkdirSync, readlinkSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
 import { build } from "esbuild";
 import { expect, it } from "vitest";
@@ -63,6 +63,70 @@ it.runIf(process.platform === "linux")(
     owner.stdin.end();
     expect(await ownerEnded).toEqual([0, null]);
     reader.kill("SIGKILL");
+  },
+);
+
+it.runIf(process.platform === "linux")(
+  "a watchdog removes mount points of a process that still counts as alive when its pipe closes",
+  async () => {
+    await using folder = await tempFolder();
+    await build({
+      entryPoints: ["src/tools/shell/process/watchdog.ts"],
+      outfile: folder.at("watchdog.mjs"),
+      bundle: true,
+      platform: "node",
+      format: "esm",
+    });
+    const point = folder.at("point");
+    const program = `
+      import * as fs from "node:fs";
+      import { startWatchdog } from ${JSON.stringify(folder.at("watchdog.mjs"))};
+      const records = ${JSON.stringify(folder.at("records"))};
+      const left = { points: [{ path: ${JSON.stringify(point)}, kind: "folder" }], links: [], trees: [] };
+      const started = fs.readFileSync("/proc/self/stat", "latin1").split(") ").at(-1).split(" ")[19];
+      for (const path of [records, ${JSON.stringify(point)}]) fs.mkdirSync(path);
+      fs.writeFileSync(records + "/mounts-" + process.pid + ".json", JSON.stringify({ pid: process.pid, started, ...left }));
+      const sockets = () => fs.readdirSync("/proc/self/fd").filter((fd) => {
+        try { return fs.readlinkSync("/proc/self/fd/" + fd).startsWith("socket:"); } catch { return false; }
+      });
+      const before = sockets();
+      const watchdog = await startWatchdog({ mark: "ending", folder: "/dev/null/ending", records });
+      watchdog.keep(left);
+      setTimeout(() => {
+        for (const fd of sockets()) if (!before.includes(fd)) fs.closeSync(Number(fd));
+      }, 200);
+      setTimeout(() => process.kill(process.pid, "SIGKILL"), 2000);`;
+    const owner = spawn(process.execPath, ["--input-type=module", "-e", program], {
+      stdio: ["ignore", "ignore", "inherit"],
+    });
+    expect(await once(owner, "exit")).toEqual([null, "SIGKILL"]);
+    await expect.poll(() => existsSync(point), { timeout: HANG_MS }).toBe(false);
+  },
+);
+
+it.runIf(process.platform === "linux")(
+  "a watchdog undoes exactly what is kept, also what was kept before",
+  async () => {
+    await using folder = await tempFolder();
+    const points = Array.from({ length: 9 }, (_, index) => folder.at(`point-${index}`));
+    for (const path of [...points, folder.at("records")]) mkdirSync(path);
+    const left = (index: number) => ({
+      ...{ links: [], trees: [] },
+      points: [{ path: points[index] ?? "", kind: "folder" as const }],
+    });
+    const watchdog = await startWatchdog({ mark: "kept", folder: "/dev/null/kept", records: folder.at("records") });
+    const releases = points.map((_, index) => watchdog.keep(left(index)));
+    for (const release of releases) release();
+    // The last ones are still known to the watchdog, the first ones are not. One is kept twice and released once.
+    for (const index of [0, 6, 7]) watchdog.keep(left(index));
+    const [first, second] = [watchdog.keep(left(8)), watchdog.keep(left(8))];
+    for (const release of [first, first]) release();
+    watchdog.keep(left(1))();
+    expect(second).toBeTypeOf("function");
+    watchdog.close();
+    await expect
+      .poll(() => points.filter(existsSync), { timeout: HANG_MS })
+      .toEqual([1, 2, 3, 4, 5].map((n) => points[n]));
   },
 );
 

@@ -106,7 +106,7 @@ test("a repair killed before every operation and done again gives the same", { t
   expect(points).toBeGreaterThan(10);
 });
 
-const races = isSlow ? 1000 : 40;
+const races = isSlow ? 1000 : 20;
 /** Other tests run at the same time unless the slow ones do. */
 const longest = isSlow ? 200 : 1000;
 

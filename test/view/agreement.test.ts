@@ -6,6 +6,8 @@ import { SessionView } from "../../src/view/session-view.ts";
 import { type Recorded, recordings, storedOf } from "./recorded.ts";
 import { storedView } from "./stored-view.ts";
 
+const RUNS = process.env.TROUPE_SLOW === undefined ? 10 : 30;
+
 let logs: readonly Recorded[] = [];
 beforeAll(async () => {
   logs = await recordings();
@@ -30,7 +32,7 @@ describe("watchers agree", () => {
           const snapshot = folded(events.slice(0, cut)).snapshot();
           expect(folded(events.slice(cut), SessionView.restored(snapshot)).view, name).toEqual(all);
         }),
-        { numRuns: 30 },
+        { numRuns: RUNS },
       );
     });
   });
@@ -69,7 +71,7 @@ describe("watchers agree", () => {
           const { revision: _, ...view } = folded(stored.slice(0, at)).view;
           expect(replay.at(at).view, name).toMatchObject(view);
         }),
-        { numRuns: 30 },
+        { numRuns: RUNS },
       );
     });
   });

@@ -164,12 +164,16 @@ describe.skipIf(noBrowser !== undefined)(`the page in a browser${noBrowser ? ` (
   it.runIf(SLOW)("breaks no rule of accessibility, in light and dark, wide and on a phone", async () => {
     await using stage = await webStage({ files, steps: tour() });
     const { sessionId } = await stage.call<{ sessionId: string }>("web.create", { prompt });
+    const wide = { width: 1280, height: 800 };
+    const phone = { width: 390, height: 780 };
+    const tabs = ["", "/changes", "/cost", "/memory"].map((name) => `#/s/${sessionId}${name}`);
+    const views = ["#/", "#/attention", "#/memory", `#/compare?ids=${sessionId},${sessionId}`, ...tabs];
     for (const [scheme, size] of [
-      ["light", { width: 1280, height: 800 }],
-      ["dark", { width: 390, height: 780 }],
-    ] as const) {
+      ...[["light", wide] as const, ["dark", phone] as const],
+      ...[["dark", wide] as const, ["light", phone] as const],
+    ]) {
       await using tab = await openTab(browser.browser, stage, { scheme, size });
-      for (const hash of ["#/", "#/attention", `#/s/${sessionId}`, `#/s/${sessionId}/cost`, "#/memory"]) {
+      for (const hash of views) {
         await tab.page.goto(`${stage.origin}/${hash}`);
         await tab.page.waitForSelector("main");
         await tab.page.waitForTimeout(150);

@@ -67,7 +67,7 @@ async function worksOf({ database, engine }: Cluster, limit: number): Promise<Ta
   return (await listWork(database, limit)).map((row) => ({
     work: row.id,
     session: row.sessionId,
-    state: row.outcome?.kind ?? (row.setAside === null ? (states.get(row.id)?.state ?? "unknown") : "set_aside"),
+    state: row.setAside === null ? (row.outcome?.kind ?? states.get(row.id)?.state ?? "unknown") : "set_aside",
     pool: row.pool,
     tenant: row.tenant,
     starts: row.starts,

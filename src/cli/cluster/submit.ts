@@ -74,7 +74,6 @@ function sessionFlags(argv: readonly string[], given: Arguments): string[] {
 async function waitFor({ database }: Cluster, id: string): Promise<WorkRow> {
   for (;;) {
     const row = await findWork(database, id);
-    if (row && row.setAside !== null) return { ...row, outcome: { kind: "set_aside", message: row.setAside } };
     if (row && row.outcome !== null) return row;
     await new Promise((resolve) => setTimeout(resolve, POLL_MS));
   }

@@ -1,3 +1,4 @@
+import { existsSync, realpathSync } from "node:fs";
 import { join } from "node:path";
 import { MAX_SETTINGS_BYTES } from "../../catalog/settings/settings.ts";
 import { parseSettingsText } from "../../catalog/settings/settings-parse.ts";
@@ -30,14 +31,31 @@ export function configContext(): ConfigContext {
   return { environment: process.env, home: stateRoot(process.env), cwd, root: gitRoot ?? cwd };
 }
 
-/** Returns the file that a change of this scope goes to. */
-export function configFile({ home, root }: ConfigContext, scope: ConfigFile["scope"]): ConfigFile {
+/** Returns the file that a change of this scope goes to. Throws when the folder has no settings of its own. */
+export function configFile(context: ConfigContext, scope: ConfigFile["scope"]): ConfigFile {
+  const { home, root } = context;
   if (scope === "user") return { scope, path: join(home, "settings.json") };
+  if (isAboveState(context)) {
+    throw new TroupeError(
+      "configuration",
+      `${join(root, ".troupe")} holds your own settings, not those of a project.`,
+      {
+        hint: `Use --user, or run it in a repository.`,
+      },
+    );
+  }
   const name = scope === "project" ? "settings.json" : "settings.local.json";
   return { scope, path: join(root, ".troupe", name), below: root };
 }
 
-export const configFiles = (context: ConfigContext): ConfigFile[] => scopes.map((scope) => configFile(context, scope));
+export const configFiles = (context: ConfigContext): ConfigFile[] =>
+  scopes.filter((scope) => scope === "user" || !isAboveState(context)).map((scope) => configFile(context, scope));
+
+/** Returns whether the project's folder for settings is the state folder, as in the home folder. */
+function isAboveState({ home, root }: ConfigContext): boolean {
+  const real = (path: string): string => (existsSync(path) ? realpathSync(path) : path);
+  return real(join(root, ".troupe")) === real(home);
+}
 
 /** Returns undefined if there is no such file. Throws an error with the line if it cannot be parsed. */
 export function readConfig({ path, below }: ConfigFile): Settings | undefined {

@@ -29,13 +29,8 @@ export interface ActivationParts {
 export async function activate(work: WorkRow, parts: ActivationParts): Promise<WorkOutcome> {
   const { queries, store, worker } = parts;
   if (work.outcome !== null) return work.outcome;
-  if (work.setAside !== null) return { kind: "set_aside", message: work.setAside };
   const losses = await noteStart(queries, work.id, worker);
-  if (losses >= MAX_LOSSES) {
-    const message = `${losses} workers in a row were lost while they ran it, the last one was ${work.worker}`;
-    await setAside(queries, work.id, message);
-    return { kind: "set_aside", message };
-  }
+  if (losses >= MAX_LOSSES) return setAside(queries, work.id, losses);
   const owner = await tenantOf(queries, work.sessionId);
   if (owner !== undefined && owner !== work.tenant) {
     throw new TroupeError("usage", `Session ${work.sessionId} belongs to another tenant.`);

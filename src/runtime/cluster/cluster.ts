@@ -18,14 +18,13 @@ import { postgresStore, type Worker } from "../../store/postgres/postgres.ts";
 import { checkSchema, migrate } from "../../store/postgres/schema.ts";
 import { checkSessionId } from "../../store/session-id.ts";
 import { builtinTools } from "../../tools/builtin.ts";
-import type { Tool } from "../../tools/tool.ts";
-import { ToolError } from "../../tools/tool-error.ts";
 import { createRuntime, type Runtime, type RuntimeOptions } from "../runtime.ts";
 import type { SessionRequest } from "../session-request.ts";
 import { version } from "../version.ts";
+import { LeaseGuard } from "./lease-guard.ts";
 import { type TenantClaim, workRunner } from "./run-work.ts";
 import { sharedLimitsOf } from "./shared-limits.ts";
-import { addWork, type OnLoss, type WorkRequest, type WorkRow } from "./work.ts";
+import { addWork, type OnLoss, setAside, type WorkRequest, type WorkRow } from "./work.ts";
 
 export interface ClusterOptions {
   readonly url: string;
@@ -143,18 +142,19 @@ export async function serveCluster(options: WorkerOptions): Promise<ServingWorke
   });
   const shared = { queries: database, workerId: worker.id, leaseMs };
   const budgets = new SharedBudgets(shared);
+  const { request, report } = options;
+  const guard = new LeaseGuard({ lease, queries: database, report });
   const runtime = createRuntime({
     ...options.runtime,
     home: options.home,
     store,
-    tools: guarded(builtinTools, lease),
+    tools: guard.guard(builtinTools),
     sharedLimits: sharedLimitsOf(new SharedRates(shared)),
   });
   hideAddress(url, runtime);
   if (options.requiresSandbox) await checkSandbox(runtime, database);
-  const { request, report } = options;
   const run = workRunner({
-    ...{ database, runtime, store, budgets, workerId: worker.id, claims, tenant, request, report },
+    ...{ database, runtime, store, budgets, guard, workerId: worker.id, claims, tenant, request, report },
     // Not in the state folder, which tools may not reach.
     places: { folder: `${resolve(options.home)}-work`, disk: nodeDisk, localFolders: options.localFolders },
   });
@@ -165,11 +165,13 @@ export async function serveCluster(options: WorkerOptions): Promise<ServingWorke
   });
   // One after the other: workers that create the tables of DBOS at the same time would end in a deadlock.
   const serving = await alone(database, "start", () => engine.serve(run));
+  const sweeping = setInterval(() => void noteSetAside(database, engine).catch(() => undefined), 2 * leaseMs);
   return {
     id: worker.id,
     isAlive: () => lease.isValid,
     active: () => claims.size,
     async stop(timeoutMs) {
+      clearInterval(sweeping);
       await lease.drain().catch(() => undefined);
       await serving.drain(timeoutMs);
       await engine.close();
@@ -227,19 +229,9 @@ const LOCK_POLL_MS = 100;
 
 const here = () => ({ host: hostname(), pid: process.pid });
 
-/** Refuses calls while the lease is not valid: another worker may be running the session. */
-function guarded(tools: readonly Tool[], lease: Lease): readonly Tool[] {
-  return tools.map((tool) => ({
-    ...tool,
-    bind(rawArguments) {
-      const call = tool.bind(rawArguments);
-      return {
-        access: (context) => call.access(context),
-        async run(context) {
-          if (!lease.isValid) throw new ToolError("This worker has lost its lease, so it starts nothing more.");
-          return call.run(context);
-        },
-      };
-    },
-  }));
+/** Stores the reason for work that the engine gives to no worker any more, so that nobody waits for it. */
+async function noteSetAside(database: Database, engine: Engine): Promise<void> {
+  for (const { id, attempts } of await engine.list({ states: ["set_aside"] })) {
+    await setAside(database, id, attempts);
+  }
 }

@@ -10,6 +10,7 @@ import type { Runtime } from "../runtime.ts";
 import type { SessionRequest } from "../session-request.ts";
 import { activate } from "./activation.ts";
 import { type CheckoutOptions, checkOut, pushChanges } from "./checkout.ts";
+import type { LeaseGuard } from "./lease-guard.ts";
 import { tenantPurse } from "./tenant-purse.ts";
 import { findWork, noteEnd, type WorkRow } from "./work.ts";
 
@@ -20,6 +21,7 @@ export interface WorkRunnerParts {
   readonly runtime: Runtime;
   readonly store: Store;
   readonly budgets: SharedBudgets;
+  readonly guard: LeaseGuard;
   readonly workerId: string;
   /** Claims of the sessions that run, by session. */
   readonly claims: Map<string, TenantClaim>;
@@ -31,7 +33,7 @@ export interface WorkRunnerParts {
 }
 
 /** Work that a worker has begun this often without an outcome fails. */
-const MAX_STARTS = 20;
+const MAX_STARTS = 10;
 
 export function workRunner(parts: WorkRunnerParts): Activation {
   const { database, claims, tenant, report } = parts;
@@ -45,7 +47,7 @@ export function workRunner(parts: WorkRunnerParts): Activation {
     claims.set(work.sessionId, { ...claim, tenant: row.tenant });
     try {
       report(`${work.sessionId}: started${row.starts > 0 ? ` again (start ${row.starts + 1})` : ""}`);
-      const outcome = await activate(row, activationParts(parts));
+      const outcome = await parts.guard.run(claim, () => activate(row, activationParts(parts)));
       report(`${work.sessionId}: ${outcome.kind}${"message" in outcome ? `: ${outcome.message}` : ""}`);
     } catch (error) {
       const message = error instanceof Error ? error.message : String(error);

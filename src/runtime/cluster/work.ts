@@ -19,8 +19,6 @@ export type WorkOutcome =
   | { readonly kind: "done"; readonly answer: string }
   /** The worker was lost, and `onLoss` was `stop`. */
   | { readonly kind: "lost" }
-  /** Several workers were lost while they ran it. Not stored as an outcome: it can be retried. */
-  | { readonly kind: "set_aside"; readonly message: string }
   | { readonly kind: Exclude<Outcome["kind"], "done">; readonly message: string };
 
 export interface WorkRow {
@@ -85,8 +83,16 @@ export async function noteStart(queries: Queries, id: string, worker: string): P
   return rows[0]?.losses ?? 0;
 }
 
-export async function setAside(queries: Queries, id: string, reason: string): Promise<void> {
-  await queries.query("update troupe.work set set_aside = $2 where id = $1 and outcome is null", [id, reason]);
+/** Ends work with the reason that its workers were lost. `reopen` takes it back. Returns the outcome. */
+export async function setAside(queries: Queries, id: string, losses: number): Promise<WorkOutcome> {
+  const message = `Set aside: ${losses} workers in a row began this work, and none of them came to an end.`;
+  const outcome: WorkOutcome = { kind: "failed", message };
+  await queries.query(
+    `update troupe.work set set_aside = $2, outcome = $3, ended_at = clock_timestamp()
+     where id = $1 and outcome is null`,
+    [id, message, JSON.stringify(outcome)],
+  );
+  return outcome;
 }
 
 /** Prepares work that has failed or was set aside for another run. Returns false if it was answered or does not exist. */

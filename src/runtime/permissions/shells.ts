@@ -102,6 +102,7 @@ export function lazyShells(
     },
     stop: async (shellId) => (await get()).stop(shellId),
     leavesSandbox: (call) => made?.leavesSandbox(call) ?? false,
+    expectCommand: () => made?.expectCommand?.(),
     list: () => made?.list() ?? [],
     takeFinished: () => made?.takeFinished() ?? [],
     onFinished(listener) {

@@ -55,12 +55,7 @@ export function sessionServices(
     ...(mcp && { mcp: serverPort(mcp, mcpApps(setup, { mcp, rules: how.rules })) }),
     serverSummaries: () => summaries(mcp, workspace),
     servers: () => serverEntries(mcp, workspace),
-    ...(mcp && {
-      async signIn(serverName) {
-        const { signInToServer } = await import("../mcp/server-sign-in.ts");
-        return (await signInToServer(mcp, serverName, setup))?.href;
-      },
-    }),
+    ...(mcp && { signIn: (serverName) => signIn(mcp, serverName, setup) }),
     agents: agentChoice,
     ...defined({ extensions: how.extensions, factories: how.factories }),
     ...(agents && { reloadAgents: () => agents.reload(), giveSubagents: (given) => agents.give(given) }),
@@ -73,15 +68,21 @@ export function sessionServices(
         flush: async () => how.tracker()?.flush(),
       },
     }),
-    async fork(toEventId) {
-      const { forkSession } = await import("../sessions/fork-session.ts");
-      const { session } = setup.listener;
-      const wish = { ...defined({ toEventId, session }) };
-      return forkSession({ sessionId: setup.log.sessionId, ...wish }, setup);
-    },
+    fork: (toEventId) => forkHere(toEventId, setup),
     readTodos: () => database.readTodos(),
     readDependencies: () => database.readDependencies(),
   };
+}
+
+async function forkHere(toEventId: string | undefined, setup: SessionSetup) {
+  const { forkSession } = await import("../sessions/fork-session.ts");
+  const { session } = setup.listener;
+  return forkSession({ sessionId: setup.log.sessionId, ...defined({ toEventId, session }) }, setup);
+}
+
+async function signIn(mcp: SessionMcp, serverName: string, setup: SessionSetup): Promise<string | undefined> {
+  const { signInToServer } = await import("../mcp/server-sign-in.ts");
+  return (await signInToServer(mcp, serverName, setup))?.href;
 }
 
 async function serverEntries(mcp: SessionMcp | undefined, workspace: Workspace) {

@@ -78,6 +78,7 @@ export function startRun(parts: RunParts): Run {
   let turns = parts.turnsBefore ?? 0;
   return {
     provider: context?.provider ?? model.provider,
+    whileModelWorks: () => parts.ports.shells?.expectCommand?.(),
     model: model.model,
     get system() {
       return shown.system;

@@ -12,7 +12,7 @@ import { TroupeError } from "../../protocol/errors.ts";
 import type { SessionEvent } from "../../protocol/event.ts";
 import { encodeLine, type Link, noRecord } from "../log/line.ts";
 import { storageError } from "../storage-error.ts";
-import type { Database, Queries } from "./database.ts";
+import type { Database } from "./database.ts";
 
 export interface GroupWriterOptions {
   readonly database: Database;
@@ -183,17 +183,9 @@ export class GroupWriter {
 
   /** Returns the ids of the sessions whose lines were stored. */
   async #send(parts: readonly Part[], mustSync: boolean): Promise<ReadonlySet<string>> {
-    const { database } = this.#options;
-    const values = valuesOf(parts);
-    const write = async (queries: Queries): Promise<ReadonlySet<string>> => {
-      const { rows } = await queries.query<{ id: string }>(APPEND, values);
-      return new Set(rows.map(({ id }) => id));
-    };
-    if (mustSync) return write(database);
-    return database.transaction(async (queries) => {
-      await queries.query("set local synchronous_commit = off");
-      return write(queries);
-    });
+    const text = mustSync ? APPEND : APPEND_UNSYNCED;
+    const { rows } = await this.#options.database.query<{ id: string }>(text, valuesOf(parts));
+    return new Set(rows.map(({ id }) => id));
   }
 
   #acknowledge({ tail, batch }: Part, synced: boolean): void {
@@ -280,6 +272,16 @@ const APPEND = `
     from own join unnest($5::text[], $6::bigint[], $7::text[]) as e(id, seq, line) on e.id = own.id
   )
   select id from own`;
+
+/**
+ * The same without waiting for the server's disk. One statement, because a process that is frozen in a transaction holds
+ * the row of its session, and no other worker could take it.
+ */
+const APPEND_UNSYNCED = APPEND.replace(
+  "with given as (\n    select * from",
+  `with relaxed as (select set_config('synchronous_commit', 'off', true)), given as (
+    select g.* from relaxed cross join`,
+);
 
 /** Errors of Postgres that waiting does not cure: bad data, missing tables, missing rights. */
 const PERMANENT = /^(22|23|42|28|3D|3F)/;

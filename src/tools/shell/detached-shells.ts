@@ -10,6 +10,7 @@ import {
   stopDetached,
 } from "./detached.ts";
 import { freshArguments } from "./process/driver.ts";
+import { MARK_NAME } from "./process/family.ts";
 import type { Prepared } from "./sandbox/sandbox.ts";
 import type { FinishedCommand, ShellInput, ShellReply, ShellRequest, ShellSummary, ShellsOptions } from "./shells.ts";
 import { bashLimits, environmentOf, launcherOf, sandboxRequest } from "./start-shell.ts";
@@ -61,7 +62,7 @@ export class DetachedShells {
         }),
       ],
       cwd: request.cwd,
-      environment: environmentOf(this.#options, prepared, { ...request, mark }),
+      environment: { ...environmentOf(this.#options, prepared, request), [MARK_NAME]: mark },
       mark,
       folder,
       mountRecords: isSandboxed ? sandbox.records : undefined,

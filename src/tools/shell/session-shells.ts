@@ -95,6 +95,11 @@ class SessionShells implements Shells {
     return { ...this.#report(shell, command), ...said };
   }
 
+  expectCommand(): void {
+    // Before the first command it is not known whether there will be one.
+    if (!this.#closed) void this.#base?.then(({ launcher }) => launcher.expect());
+  }
+
   async read(request: ShellInput): Promise<ShellReply> {
     const shell = this.#shells.get(request.shellId);
     if (shell === undefined) return this.#detached.read(request, this.#findDetached(request.shellId));

@@ -109,6 +109,8 @@ export interface Shells {
    * there.
    */
   leavesSandbox(call: { readonly shellId: string; readonly toolCallId: string }): boolean;
+  /** Call it when a request to the model is sent: prepares the start of a command while the model works. */
+  expectCommand?(): void;
   list(): ShellSummary[];
   /** Returns background commands whose end was not reported yet, each only once. */
   takeFinished(): FinishedCommand[];

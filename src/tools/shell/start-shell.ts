@@ -1,15 +1,16 @@
-import { realpathSync } from "node:fs";
+import { existsSync, realpathSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { childEnvironment } from "../../lib/node/child-environment.ts";
 import type { Disk } from "../../lib/node/disk.ts";
 import { ToolError } from "../tool-error.ts";
-import { freshArguments, namedArguments } from "./process/driver.ts";
+import { freshArguments, laterVariables, namedArguments } from "./process/driver.ts";
 import { endLeftovers, familyOf, MARK_NAME } from "./process/family.ts";
 import { commandLimits, guardProcesses, limitLines } from "./process/limits.ts";
 import { OutputPipes } from "./process/output-pipe.ts";
-import { filterDescriptor, type ProcessRequest, startProcess } from "./process/shell-process.ts";
+import { filterDescriptor, type ProcessRequest, type ShellProcess, startProcess } from "./process/shell-process.ts";
 import { hasTerminals } from "./process/terminal.ts";
-import { guardFolderName, shareWatchdog, type Watchdog } from "./process/watchdog.ts";
+import { WaitingLauncher } from "./process/waiting-launcher.ts";
+import { guardFolderName, PROCESS_MARK, shareWatchdog, type Watchdog } from "./process/watchdog.ts";
 import type { Prepared } from "./sandbox/sandbox.ts";
 import { SANDBOX_BASH } from "./sandbox/sandbox-entry.ts";
 import { type Command, Shell } from "./shell.ts";
@@ -22,6 +23,7 @@ export interface ShellBase {
   readonly folder: string;
   readonly pipes: OutputPipes;
   readonly watchdog: Watchdog;
+  readonly launcher: WaitingLauncher;
   /** Call when every shell has ended. */
   close(): Promise<void>;
 }
@@ -34,12 +36,14 @@ export async function openShellBase(options: ShellsOptions, mark: string, disk: 
   await disk.mkdir(folder);
   const watchdog = await shareWatchdog(options.sandbox.records);
   const pipes = new OutputPipes(folder);
+  const launcher = new WaitingLauncher({ pipes, watchdog, mark: `${PROCESS_MARK}.${mark}` });
   const close = async (): Promise<void> => {
+    await launcher.close();
     await pipes.close();
     await disk.remove(folder).catch(() => undefined);
     watchdog.release();
   };
-  return { options, folder: realpathSync(folder), watchdog, pipes, close };
+  return { options, folder: realpathSync(folder), watchdog, pipes, launcher, close };
 }
 
 interface ShellStart {
@@ -59,7 +63,7 @@ interface ShellStart {
 
 /** Throws a `ToolError` when it must not or cannot be started. */
 export async function startShell(start: ShellStart): Promise<{ shell: Shell; command: Command; prepared: Prepared }> {
-  const { base, kind, request, mark } = start;
+  const { base, kind, request } = start;
   const terminal = request.mode === "async" && base.options.terminals !== false && (await hasTerminals());
   const gitMounts = await base.options.gitMounts?.();
   const prepared = await base.options.sandbox.prepare({
@@ -86,12 +90,40 @@ export async function startShell(start: ShellStart): Promise<{ shell: Shell; com
     },
   });
   const command = start.firstCommand(shell);
+  const { process, mark } = await startBash(start, prepared, { shell, terminal }).catch(async (cause: Error) => {
+    if (prepared.kind === "sandboxed") await prepared.release();
+    undone?.();
+    throw new ToolError(`bash could not be started in ${request.cwd}: ${cause.message}`, { cause });
+  });
+  const family = familyOf(process.pid, mark);
+  unguard = guardProcesses(family, limits, () => shell.note(`Ended: more than ${limits.processes} processes.`));
+  shell.attach(process, family);
+  return { shell, command, prepared };
+}
+
+/** Starts the process, or continues one that waits. Returns it with its mark. The watchdog watches it. */
+async function startBash(
+  { base, kind, request, mark }: ShellStart,
+  prepared: Prepared,
+  { shell, terminal }: { shell: Shell; terminal: boolean },
+): Promise<{ process: ShellProcess; mark: string }> {
   const direct = !terminal && prepared.kind === "sandboxed" ? prepared.direct : undefined;
   const beginning = {
     guardFolder: prepared.kind === "plain" ? base.folder : "",
     first: (direct?.script ?? "") + bashLimits(base.options, prepared),
     bash: direct ? SANDBOX_BASH : "bash",
   };
+  const environment = environmentOf(base.options, prepared, request);
+  const input = kind === "named" || request.mode === "async";
+  const onBytes = (bytes: Buffer): boolean => shell.onBytes(bytes);
+  if (direct !== undefined && !input && existsSync(request.cwd)) {
+    const [program = "", ...args] = direct.launcher(filterDescriptor(false)).slice(0, -1);
+    const variables = laterVariables(request.command, beginning).flatMap((variable) => ["--setenv", ...variable]);
+    const all = [...args, ...variables];
+    const launch = { program, bash: beginning.bash, filter: direct.filter, environment };
+    const waiting = all.every(isWord) ? base.launcher.take(launch) : undefined;
+    if (waiting) return { process: waiting.process.start(all, onBytes), mark: waiting.mark };
+  }
   const bash =
     kind === "fresh"
       ? freshArguments(request.command, beginning)
@@ -99,23 +131,22 @@ export async function startShell(start: ShellStart): Promise<{ shell: Shell; com
   const process = await startProcess({
     ...spawnedBy(prepared, { direct, kind, bash }),
     cwd: request.cwd,
-    environment: environmentOf(base.options, prepared, { ...request, mark }),
+    environment: { ...environment, [MARK_NAME]: mark },
     pipes: base.pipes,
-    input: kind === "named" || request.mode === "async",
+    input,
     commands: kind === "named" && !terminal,
     terminal,
-    onBytes: (bytes) => shell.onBytes(bytes),
-  }).catch(async (cause: Error) => {
-    if (prepared.kind === "sandboxed") await prepared.release();
-    undone?.();
-    throw new ToolError(`bash could not be started in ${request.cwd}: ${cause.message}`, { cause });
+    onBytes,
   });
   base.watchdog.watch(process.pid);
-  const family = familyOf(process.pid, mark);
-  unguard = guardProcesses(family, limits, () => shell.note(`Ended: more than ${limits.processes} processes.`));
-  shell.attach(process, family);
-  return { shell, command, prepared };
+  return { process, mark };
 }
+
+/** The kernel accepts no longer text as one argument or variable. */
+const MAX_WORD_BYTES = 120_000;
+
+/** Returns false for a text that would end early in a list of arguments, or be refused. The ordinary start reports it. */
+const isWord = (text: string): boolean => !text.includes("\0") && Buffer.byteLength(text) < MAX_WORD_BYTES;
 
 type DirectLaunch = Extract<Prepared, { kind: "sandboxed" }>["direct"];
 
@@ -144,17 +175,17 @@ async function release(shell: Shell, prepared: Prepared, start: ShellStart): Pro
 /** Prevents pagers that wait for a key, prompts and history files. */
 const QUIET = { PAGER: "cat", GIT_PAGER: "cat", MANPAGER: "cat", HISTFILE: "/dev/null", PS1: "", PROMPT_COMMAND: "" };
 
+/** Returns the environment of a command, without its mark. */
 export function environmentOf(
   { environment = process.env, additions }: ShellsOptions,
   prepared: Prepared,
-  { mark, variables }: { readonly mark: string } & Pick<ShellRequest, "variables">,
+  { variables }: Pick<ShellRequest, "variables">,
 ): Record<string, string> {
   return {
     ...QUIET,
     ...childEnvironment(environment, additions),
     ...variables,
     ...(prepared.kind === "sandboxed" ? prepared.environment : {}),
-    [MARK_NAME]: mark,
   };
 }
 

@@ -14,6 +14,12 @@ export const boot = signal<Boot | undefined>(undefined);
 export const session = signal<SessionModel | undefined>(undefined);
 /** Advances once a minute while the page is visible. */
 export const now = signal(Date.now());
+const narrow = matchMedia("(max-width: 1080px)");
+/** There is no room for the agent's facts beside the transcript. As in `style.css`. */
+export const isNarrow = signal(narrow.matches);
+narrow.addEventListener("change", ({ matches }) => {
+  isNarrow.value = matches;
+});
 export const toast = signal<{ readonly text: string; readonly isError: boolean } | undefined>(undefined);
 
 /** Sessions, the one that changed last first. */

@@ -63,6 +63,28 @@ export function namedArguments(kind: "pipe" | "terminal", { guardFolder, first, 
   return [bash, ...OPTIONS, first + NAMED, "bash", guardFolder, kind];
 }
 
+/**
+ * The arguments of a bash that is chosen before its command is known: the rest comes in variables. The last of them is set
+ * last, so that a list of variables that was cut off runs nothing.
+ */
+export const laterArguments = (bash: string): string[] => [bash, ...OPTIONS, LATER, "bash"];
+
+const LATER = `
+[ "$troupe_later_end" = 1 ] || exit 126
+__troupe_script=$troupe_later_script
+set -- "$troupe_later_guard" "$troupe_later_command"
+unset troupe_later_script troupe_later_guard troupe_later_command troupe_later_end
+eval "unset __troupe_script; $__troupe_script"
+`;
+
+/** Returns the variables for `laterArguments`, in their order, that make it the bash of `freshArguments`. */
+export const laterVariables = (command: string, { guardFolder, first }: Beginning): [name: string, value: string][] => [
+  ["troupe_later_script", first + FRESH],
+  ["troupe_later_guard", guardFolder],
+  ["troupe_later_command", command],
+  ["troupe_later_end", "1"],
+];
+
 /** Printed by a terminal shell when it accepts its first command. */
 export const READY_MARK = "\u001eready\u001e";
 

@@ -6,6 +6,7 @@ import type { ChildProcess } from "node:child_process";
 import * as fs from "node:fs";
 import { constants } from "node:os";
 import { setTimeout as delay } from "node:timers/promises";
+import { familyOf } from "./family.ts";
 import type { OutputPipe, OutputPipes } from "./output-pipe.ts";
 import { openTerminal } from "./terminal.ts";
 
@@ -44,6 +45,9 @@ const PIPE_GRACE_MS = 500;
 
 /** The descriptor after stdin, stdout, stderr and, if there is one, the pipe for commands. */
 export const filterDescriptor = (commands: boolean): number => (commands ? 4 : 3);
+
+/** The descriptor on which a waiting process reads its arguments. */
+const ARGUMENTS_DESCRIPTOR = 4;
 
 export function startProcess(request: ProcessRequest): Promise<ShellProcess> {
   return request.terminal ? terminalProcess(request) : pipedProcess(request);
@@ -100,6 +104,69 @@ async function pipedProcess(request: ProcessRequest): Promise<ShellProcess> {
     fs.closeSync(pipe.writeFd);
     if (filter !== undefined) fs.closeSync(filter);
   }
+}
+
+/** A bubblewrap that has started and waits for its arguments. Until they arrive it has made no namespace and no mount. */
+export interface WaitingProcess {
+  readonly pid: number;
+  isAlive(): boolean;
+  /** Continues as a process that accepts no input. No argument may contain a null character. */
+  start(args: readonly string[], onBytes: ProcessRequest["onBytes"]): ShellProcess;
+  end(): void;
+}
+
+/** The filter is on the descriptor of `filterDescriptor`. `command`: what it runs, without its variables. */
+export async function waitingProcess(request: {
+  readonly program: string;
+  readonly command: readonly string[];
+  readonly filter: string;
+  readonly environment: Readonly<Record<string, string>>;
+  readonly pipes: OutputPipes;
+}): Promise<WaitingProcess> {
+  const { spawn } = await import("node:child_process");
+  const pipe = await request.pipes.open();
+  const filter = fs.openSync(request.filter, "r");
+  try {
+    const child = spawn(request.program, ["--args", String(ARGUMENTS_DESCRIPTOR), "--", ...request.command], {
+      cwd: "/",
+      env: { ...request.environment },
+      stdio: ["ignore", pipe.writeFd, pipe.writeFd, filter, "pipe"],
+      detached: true,
+    });
+    const pid = await started(child);
+    child.unref();
+    return waiting(child, pid, pipe);
+  } catch (error) {
+    pipe.destroy();
+    throw error;
+  } finally {
+    fs.closeSync(pipe.writeFd);
+    fs.closeSync(filter);
+  }
+}
+
+function waiting(child: ChildProcess, pid: number, pipe: OutputPipe): WaitingProcess {
+  const rest = child.stdio[ARGUMENTS_DESCRIPTOR];
+  child.on("error", () => undefined);
+  rest?.on("error", () => undefined);
+  if (rest && "unref" in rest && typeof rest.unref === "function") rest.unref();
+  // The end of a process is known here a moment after it. `since` is 0 for one that has ended.
+  const isAlive = (): boolean => child.exitCode === null && child.signalCode === null && familyOf(pid, "").since > 0;
+  return {
+    pid,
+    isAlive,
+    start(args, onBytes) {
+      child.ref();
+      pipe.read(onBytes);
+      const process = piped(child, pid, pipe);
+      if (rest && "end" in rest) rest.end(args.map((word) => `${word}\0`).join(""));
+      return process;
+    },
+    end() {
+      if (isAlive()) child.kill("SIGKILL");
+      pipe.destroy();
+    },
+  };
 }
 
 function piped(child: ChildProcess, pid: number, pipe: OutputPipe): ShellProcess {

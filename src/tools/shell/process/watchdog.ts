@@ -37,14 +37,17 @@ export interface Watchdog {
 /**
  * $1 is the mark without its last part, $2 the guard folder. $3 to $6 are Node.js, the clean-up program, the folder of
  * the records, and the record of the watched process; $7 and $8 its pid and start time.
- * Input lines: "+pid" adds a group and "-pid" removes it; "=number json" adds something to undo and "~number" removes
- * it; "." means that nothing else is left.
+ * Input lines: "+pid" adds a group and "-pid" removes it; "=number json" adds something to undo, "~number" removes it
+ * and "^number" adds it again; "." means that nothing else is left, and "!" that the watched process lives on.
+ * Otherwise a closed pipe means that it is ending. A killed process closes its files a moment before it counts as ended,
+ * and as long as it lives its record protects its mount points. So the clean-up waits for the end.
  * Searches until it has found nothing several times in a row, because a process that is just starting shows its mark
  * only when it runs. Not every sh accepts "kill -KILL --".
  */
 const SCRIPT = `
 trap '' HUP INT TERM
 clean_up() {
+  while [ -z "$closed" ] && [ $waited -lt 100 ] && owner_lives "$@"; do waited=$((waited + 1)); sleep 0.1; done
   if [ -n "$lefts" ] || [ -e "$5/$6" ]; then printf '%s\\n' "$lefts" | "$3" -e "$4" "$5"; fi
   lefts=
 }
@@ -56,16 +59,17 @@ owner_lives() {
 groups=' '
 kept=' '
 dismissed=
+closed=
+waited=0
 while IFS= read -r line; do
   case $line in
     +*) groups="$groups\${line#+} " ;;
     -*) case $groups in *" \${line#-} "*) groups="\${groups%% \${line#-} *} \${groups#* \${line#-} }" ;; esac ;;
     =*) key=\${line%% *}; key=\${key#=}; eval "left_$key=\\\${line#* }"; kept="$kept$key " ;;
-    ~*)
-      case $kept in *" \${line#?} "*) kept="\${kept%% \${line#?} *} \${kept#* \${line#?} }" ;; esac
-      unset "left_\${line#?}"
-      ;;
+    ^*) kept="$kept\${line#?} " ;;
+    ~*) case $kept in *" \${line#?} "*) kept="\${kept%% \${line#?} *} \${kept#* \${line#?} }" ;; esac ;;
     .) dismissed=1 ;;
+    !) closed=1 ;;
   esac
 done
 [ -n "$dismissed" ] && [ "$groups$kept" = '  ' ] && exit
@@ -125,17 +129,48 @@ export async function startWatchdog(options: WatchdogOptions): Promise<Watchdog>
   child.stdin?.on("error", () => undefined);
   child.unref();
   unrefPipe(child);
-  let kept = 0;
+  const keep = keeper((line) => void child.stdin?.write(line));
   return {
     watch: (pid) => void child.stdin?.write(`+${pid}\n`),
-    keep(left) {
-      const key = ++kept;
-      child.stdin?.write(`=${key} ${JSON.stringify(left)}\n`);
-      return () => void child.stdin?.write(`~${key}\n`);
-    },
+    keep,
     unwatch: (pid) => void child.stdin?.write(`-${pid}\n`),
-    close: () => void child.stdin?.end(),
+    close: () => void child.stdin?.end("!\n"),
     dismiss: () => void child.stdin?.end(".\n"),
+  };
+}
+
+const MAX_KNOWN = 4;
+
+/**
+ * Returns `keep`. A shell reads its input byte by byte, and most commands must undo the same as the one before. So a text
+ * that the watchdog already has is added again by its number.
+ */
+function keeper(send: (line: string) => void): Watchdog["keep"] {
+  /** Texts that the watchdog has and that are not kept at the moment, the oldest first. */
+  const known = new Map<string, number>();
+  const free: number[] = [];
+  let count = 0;
+  const forget = (text: string, number: number): void => {
+    if (known.has(text)) free.push(number);
+    else known.set(text, number);
+    const [oldest] = known;
+    if (oldest === undefined || known.size <= MAX_KNOWN) return;
+    known.delete(oldest[0]);
+    free.push(oldest[1]);
+  };
+  return (left) => {
+    const text = JSON.stringify(left);
+    const again = known.get(text);
+    known.delete(text);
+    const number = again ?? free.pop() ?? ++count;
+    send(again === undefined ? `=${number} ${text}\n` : `^${number}\n`);
+    let isKept = true;
+    return () => {
+      if (!isKept) return;
+      isKept = false;
+      send(`~${number}\n`);
+      forget(text, number);
+    };
   };
 }
 

@@ -1,47 +1,49 @@
-/** The chart of tokens and cost. In a chunk of its own, with uPlot. */
+/** The chart of the cost view. In a chunk of its own, with uPlot. */
 import UPlot from "uplot";
-import type { Usage } from "../../../view/usage.ts";
+import type { Measure, Series } from "../views/cost-series.ts";
 
-const HEIGHT = 200;
+const HEIGHT = 220;
+
+const units: Readonly<Record<Measure, (value: number) => string>> = {
+  tokens: (value) => (value >= 1_000 ? `${Math.round(value / 1_000)}k` : String(Math.round(value))),
+  cost: (value) => `$${value.toFixed(value < 1 ? 3 : 2)}`,
+  latency: (value) => `${value.toFixed(1)} s`,
+  "cache hits": (value) => `${Math.round(value)} %`,
+};
 
 /** Returns a function that removes it. */
-export function drawChart(place: HTMLElement, usages: readonly Usage[]): () => void {
+export function drawChart(place: HTMLElement, { times, lines, isDaily }: Series, measure: Measure): () => void {
   const style = getComputedStyle(place);
   const colour = (name: string): string => style.getPropertyValue(`--${name}`).trim();
-  let cost = 0;
-  const costs = usages.map(({ costUsd }) => {
-    cost += costUsd ?? 0;
-    return cost;
-  });
   const axis = {
     stroke: colour("muted"),
     grid: { stroke: colour("line"), width: 1 },
     ticks: { stroke: colour("line") },
   };
+  const isPoints = measure === "latency" && !isDaily;
   const chart = new UPlot(
     {
       width: place.clientWidth,
       height: HEIGHT,
       legend: { show: false },
       cursor: { show: false },
+      scales: { y: { range: (_, __, most) => [0, most > 0 ? most * 1.05 : 1] } },
       axes: [
-        axis,
-        { ...axis, label: "tokens" },
-        { ...axis, side: 1, scale: "usd", label: "cost ($)", grid: { show: false } },
+        { ...axis, values: (_, marks) => marks.map((at) => timeText(at, isDaily)) },
+        { ...axis, size: 64, values: (_, marks) => marks.map(units[measure]) },
       ],
       series: [
         {},
-        { label: "tokens in", stroke: colour("lane-model"), width: 1.5 },
-        { label: "tokens out", stroke: colour("lane-tool"), width: 1.5 },
-        { label: "cost", stroke: colour("lane-wait"), width: 2, scale: "usd" },
+        ...lines.map(({ name }, index) => ({
+          label: name,
+          stroke: colour(`chart-${index + 1}`),
+          width: isPoints ? 0 : 2,
+          spanGaps: true,
+          points: { show: isPoints || isDaily || times.length < 30, size: 6, fill: colour(`chart-${index + 1}`) },
+        })),
       ],
     },
-    [
-      usages.map(({ at }) => at / 1_000),
-      usages.map(({ inputTokens }) => inputTokens),
-      usages.map(({ outputTokens }) => outputTokens),
-      costs,
-    ],
+    [[...times], ...lines.map(({ values }) => [...values])],
     place,
   );
   const observer = new ResizeObserver(() => chart.setSize({ width: place.clientWidth, height: HEIGHT }));
@@ -50,4 +52,9 @@ export function drawChart(place: HTMLElement, usages: readonly Usage[]): () => v
     observer.disconnect();
     chart.destroy();
   };
+}
+
+function timeText(seconds: number, isDaily: boolean): string {
+  const at = new Date(seconds * 1_000);
+  return isDaily ? at.toISOString().slice(5, 10) : at.toLocaleTimeString(undefined, { hour12: false });
 }

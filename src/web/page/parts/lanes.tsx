@@ -24,6 +24,10 @@ export interface LanesProps {
 const LANE = 16;
 const AXIS = 18;
 const MAX_LANES = 40;
+/** Room for the names of the agents, where the lanes are wide enough. */
+const GUTTER = 116;
+const MIN_NAMED = 520;
+const MAX_NAME = 17;
 const heights: Readonly<Record<SpanKind, number>> = { model: 10, tool: 6, wait: 12, queue: 2 };
 
 export function LanesView(props: LanesProps): JSX.Element {
@@ -37,16 +41,17 @@ export function LanesView(props: LanesProps): JSX.Element {
   const height = AXIS + Math.max(1, ids.length) * LANE;
   const from = lanes.from ?? 0;
   const to = Math.max(lanes.to, from + 1_000);
-  const xOf = (at: number): number => ((at - from) / (to - from)) * width;
+  const gutter = width > MIN_NAMED ? GUTTER : 0;
+  const xOf = (at: number): number => gutter + ((at - from) / (to - from)) * (width - gutter);
 
   useLayoutEffect(() => {
     const element = canvas.current;
-    if (element && width > 0) draw(element, { ids, lanes, selected, until, width, height, xOf, from, to });
+    if (element && width > 0) draw(element, { ids, lanes, selected, until, width, height, gutter, xOf, from, to });
   });
 
   const spanAt = (event: MouseEvent): { id: string | undefined; span: Span | undefined } => {
     const id = ids[Math.floor((event.offsetY - AXIS) / LANE)];
-    const at = from + (event.offsetX / Math.max(1, width)) * (to - from);
+    const at = from + ((event.offsetX - gutter) / Math.max(1, width - gutter)) * (to - from);
     const slack = ((to - from) / Math.max(1, width)) * 3;
     const spans = id === undefined ? [] : (lanes.spans.get(id) ?? []);
     return { id, span: spans.findLast((one) => one.from - slack <= at && (one.to ?? to) + slack >= at) };
@@ -116,13 +121,15 @@ interface Drawing {
   readonly until: number | undefined;
   readonly width: number;
   readonly height: number;
+  /** Room for names at the left. */
+  readonly gutter: number;
   readonly from: number;
   readonly to: number;
   xOf(at: number): number;
 }
 
 function draw(canvas: HTMLCanvasElement, drawing: Drawing): void {
-  const { ids, lanes, selected, until, width, height, xOf, from, to } = drawing;
+  const { ids, lanes, selected, until, width, height, gutter, xOf, from, to } = drawing;
   const scale = window.devicePixelRatio || 1;
   canvas.width = Math.round(width * scale);
   canvas.height = Math.round(height * scale);
@@ -138,9 +145,9 @@ function draw(canvas: HTMLCanvasElement, drawing: Drawing): void {
   };
   context.font = `10px ${style.fontFamily}`;
   context.fillStyle = colour("muted");
-  const ticks = Math.max(2, Math.floor(width / 140));
+  const ticks = Math.max(2, Math.floor((width - gutter) / 140));
   for (let tick = 0; tick < ticks; tick++) {
-    const x = (tick / ticks) * width;
+    const x = gutter + (tick / ticks) * (width - gutter);
     context.fillText(clock(from + ((to - from) * tick) / ticks), x + 2, 11);
     context.fillRect(x, AXIS - 4, 1, 4);
   }
@@ -150,6 +157,8 @@ function draw(canvas: HTMLCanvasElement, drawing: Drawing): void {
       context.fillStyle = colour("selected");
       context.fillRect(0, top, width, LANE);
     }
+    context.fillStyle = colour(id === selected ? "text" : "muted");
+    if (gutter > 0) context.fillText(clipped(id === "" ? "main agent" : sanitise(id)), 2, top + LANE - 4);
     drawLane(context, lanes.spans.get(id) ?? [], { top, to, xOf, colour });
   }
   if (until === undefined) return;
@@ -160,6 +169,8 @@ function draw(canvas: HTMLCanvasElement, drawing: Drawing): void {
   context.fillRect(xOf(until) + 1, AXIS, width, height);
   context.globalAlpha = 1;
 }
+
+const clipped = (name: string): string => (name.length > MAX_NAME ? `${name.slice(0, MAX_NAME - 1)}…` : name);
 
 function drawLane(
   context: CanvasRenderingContext2D,

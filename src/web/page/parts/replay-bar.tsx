@@ -10,11 +10,13 @@ const MAX_PAUSE_MS = 5_000;
 
 export interface ReplayProps {
   readonly model: SessionModel;
+  /** More events may follow. */
+  readonly isOpen: boolean;
   /** Undefined in a file that was exported. */
   readonly onFork: ((eventId: string) => void) | undefined;
 }
 
-export function ReplayBar({ model, onFork }: ReplayProps): JSX.Element {
+export function ReplayBar({ model, isOpen, onFork }: ReplayProps): JSX.Element {
   const [speed, setSpeed] = useState<number>(10);
   const [isPlaying, setPlaying] = useState(false);
   void model.revision.value;
@@ -51,7 +53,7 @@ export function ReplayBar({ model, onFork }: ReplayProps): JSX.Element {
         {model.time !== undefined && <span class="hint"> {clock(model.time)}</span>}
       </span>
       {position === undefined ? (
-        <span class="state state-idle">live</span>
+        <span class="state state-idle">{isOpen ? "live" : "end"}</span>
       ) : (
         <>
           <button type="button" onClick={() => model.seek(undefined)}>

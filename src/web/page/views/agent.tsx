@@ -1,7 +1,7 @@
 /** The facts of one agent, and what can be done with it. */
 import type { JSX } from "preact";
 import { sanitise } from "../../../lib/text.ts";
-import type { AgentView, View } from "../../../view/view.ts";
+import type { AgentView, Spent, View } from "../../../view/view.ts";
 import { waitChain, waitText } from "../../../view/waits.ts";
 import { count, duration, exactMoney, tokens } from "../format.ts";
 import { Fact, StateLabel } from "../parts/labels.tsx";
@@ -91,10 +91,8 @@ function Facts({ agent, end }: FactsProps): JSX.Element {
       <Fact name="tools">{count(agent.spent.tools)}</Fact>
       <Fact name="tokens in">{`${tokens(agent.spent.inputTokens)} (${tokens(agent.spent.cacheReadTokens)} cached)`}</Fact>
       <Fact name="tokens out">{tokens(agent.spent.outputTokens)}</Fact>
-      <Fact name="cost">{exactMoney(agent.spent.costUsd)}</Fact>
-      {agent.subtree.costUsd !== agent.spent.costUsd && (
-        <Fact name="with its agents">{exactMoney(agent.subtree.costUsd)}</Fact>
-      )}
+      <Fact name="cost">{costOf(agent.spent)}</Fact>
+      {agent.subtree.costUsd !== agent.spent.costUsd && <Fact name="with its agents">{costOf(agent.subtree)}</Fact>}
       {agent.context && (
         <Fact name="context">{`${tokens(agent.context.currentTokens)} of ${tokens(agent.context.tokenLimit)}`}</Fact>
       )}
@@ -102,6 +100,11 @@ function Facts({ agent, end }: FactsProps): JSX.Element {
       {agent.lastTool && <Fact name="last tool">{sanitise(agent.lastTool.title)}</Fact>}
     </dl>
   );
+}
+
+function costOf({ costUsd, isCostKnown }: Spent): string {
+  if (isCostKnown) return exactMoney(costUsd);
+  return costUsd === 0 ? "unknown" : `≥ ${exactMoney(costUsd)}`;
 }
 
 function Actions({ model, agent }: Pick<PanelProps, "model" | "agent">): JSX.Element {

@@ -169,7 +169,7 @@ function BlameCard({ blame, onClose }: { readonly blame: Blame; onClose(): void 
             origin[name] === undefined ? null : (
               <div key={name} class="fact">
                 <dt>{name === "sessionId" ? "session" : name}</dt>
-                <dd>{sanitise(origin[name])}</dd>
+                <dd>{name === "time" ? new Date(origin.time).toLocaleString() : sanitise(origin[name])}</dd>
               </div>
             ),
           )}

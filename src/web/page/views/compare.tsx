@@ -66,9 +66,9 @@ function RunTable({ runs }: { readonly runs: readonly Run[] }): JSX.Element {
     <TableBox label="Runs">
       <thead>
         <tr>
-          <th>session</th>
-          <th>model</th>
-          <th>checks</th>
+          <th class="words">session</th>
+          <th class="words">model</th>
+          <th class="words">checks</th>
           <th>changed lines</th>
           <th>model calls</th>
           <th>tokens out</th>
@@ -107,11 +107,11 @@ function RunRow({ run }: { readonly run: Run }): JSX.Element {
   const { passed, failed } = checksOf(run.events);
   return (
     <tr>
-      <td>
+      <td class="words">
         <a href={addressOf({ view: "session", id: run.id, tab: "run", agent: "" })}>{nameOf(run.id)}</a>
       </td>
-      <td>{sanitise([...new Set(usages.map(({ model }) => model))].join(", "))}</td>
-      <td>{passed + failed === 0 ? "–" : `${passed} passed, ${failed} failed`}</td>
+      <td class="words">{sanitise([...new Set(usages.map(({ model }) => model))].join(", "))}</td>
+      <td class="words">{passed + failed === 0 ? "–" : `${passed} passed, ${failed} failed`}</td>
       <td>
         +{count(added)} −{count(removed)}
       </td>
@@ -182,7 +182,7 @@ function SideBySide({ one, other }: { readonly one: Run; readonly other: Run }):
   const isEqual = same === left.length && same === right.length;
   return (
     <section>
-      <p class="hint">{isEqual ? "They say the same." : `The first ${same} blocks say the same. From there on:`}</p>
+      <p class="hint">{differenceText(same, isEqual)}</p>
       {!isEqual && (
         <div class="columns">
           {column(one)}
@@ -191,4 +191,9 @@ function SideBySide({ one, other }: { readonly one: Run; readonly other: Run }):
       )}
     </section>
   );
+}
+
+function differenceText(same: number, isEqual: boolean): string {
+  if (isEqual) return "They say the same.";
+  return same === 0 ? "They differ from the beginning." : `The first ${same} blocks say the same. From there on:`;
 }

@@ -1,27 +1,18 @@
 /** Tokens, cost, latency and cache hits per agent, model and day; and what the same run would cost on another model. */
-import { useSignal } from "@preact/signals";
+import { type Signal, useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import { sanitise } from "../../../lib/text.ts";
 import { addCosts, costOf } from "../../../model/prices.ts";
 import { type Usage, usagesOf } from "../../../view/usage.ts";
-import type { View } from "../../../view/view.ts";
 import type { ModelPrice } from "../../api.ts";
 import { count, duration, exactMoney, tokens } from "../format.ts";
-import { treeEntries } from "../parts/agent-tree.tsx";
 import { TableBox } from "../parts/labels.tsx";
 import { call } from "../server.ts";
 import { attempt, isExported } from "../state.ts";
+import { type Grouping, type Measure, seriesOf } from "./cost-series.ts";
+import { agentRows, groups, type Row } from "./cost-sums.ts";
 import { TabBody, type TabProps } from "./lazy.tsx";
-
-interface Sum {
-  readonly calls: number;
-  readonly input: number;
-  readonly output: number;
-  readonly cached: number;
-  readonly cost: number | null;
-  readonly medianMs: number;
-}
 
 export function CostTab({ model }: TabProps): JSX.Element {
   const { view } = model;
@@ -38,40 +29,6 @@ export function CostTab({ model }: TabProps): JSX.Element {
   );
 }
 
-type Row = readonly [name: string, sum: Sum, depth: number, subtree: Sum | undefined];
-
-function agentRows(view: View, usages: readonly Usage[]): Row[] {
-  const own = (id: string): Usage[] => usages.filter(({ agentId }) => agentId === id);
-  const below = (id: string): Usage[] => [
-    ...own(id),
-    ...[...view.agents.values()].filter(({ parentId = "" }) => parentId === id).flatMap((child) => below(child.id)),
-  ];
-  return treeEntries(view).flatMap(({ agent, depth }): Row[] => {
-    if (!agent) return [];
-    const name = agent.kind === "main" ? "main agent" : agent.id;
-    return [[name, sumOf(own(agent.id)), depth, sumOf(below(agent.id))]];
-  });
-}
-
-function groups(usages: readonly Usage[], keyOf: (usage: Usage) => string): Row[] {
-  const found = new Map<string, Usage[]>();
-  for (const usage of usages) found.set(keyOf(usage), [...(found.get(keyOf(usage)) ?? []), usage]);
-  return [...found].map(([name, own]): Row => [name, sumOf(own), 0, undefined]);
-}
-
-function sumOf(usages: readonly Usage[]): Sum {
-  const add = (value: (usage: Usage) => number): number => usages.reduce((sum, usage) => sum + value(usage), 0);
-  const times = usages.map(({ durationMs }) => durationMs).sort((one, other) => one - other);
-  return {
-    calls: usages.length,
-    input: add(({ inputTokens }) => inputTokens),
-    output: add(({ outputTokens }) => outputTokens),
-    cached: add(({ cacheReadTokens }) => cacheReadTokens),
-    cost: addCosts(usages.map(({ costUsd }) => costUsd)),
-    medianMs: times[Math.floor(times.length / 2)] ?? 0,
-  };
-}
-
 const price = (cost: number | null): string => (cost === null ? "unknown" : exactMoney(cost));
 
 function SumTable({ title, rows }: { readonly title: string; readonly rows: readonly Row[] }): JSX.Element {
@@ -82,7 +39,7 @@ function SumTable({ title, rows }: { readonly title: string; readonly rows: read
       <TableBox label={title}>
         <thead>
           <tr>
-            <th>{title.replace("By ", "")}</th>
+            <th class="words">{title.replace("By ", "")}</th>
             <th>model calls</th>
             <th>tokens in</th>
             <th>cached</th>
@@ -95,7 +52,9 @@ function SumTable({ title, rows }: { readonly title: string; readonly rows: read
         <tbody>
           {rows.map(([name, sum, depth, subtree], index) => (
             <tr key={index}>
-              <td style={{ paddingLeft: `${10 + depth * 14}px` }}>{sanitise(name)}</td>
+              <td class="words" style={{ paddingLeft: `${12 + depth * 14}px` }}>
+                {sanitise(name)}
+              </td>
               <td>{count(sum.calls)}</td>
               <td>{tokens(sum.input)}</td>
               <td>{sum.input === 0 ? "–" : `${Math.round((100 * sum.cached) / sum.input)} %`}</td>
@@ -119,6 +78,7 @@ function OtherModel({ usages }: { readonly usages: readonly Usage[] }): JSX.Elem
       prices.value = found ?? [];
     });
   }, []);
+  const paid = addCosts(usages.map(({ costUsd }) => costUsd));
   const rows = prices.value
     .map(({ ref, price: one }) => ({
       ref,
@@ -133,15 +93,17 @@ function OtherModel({ usages }: { readonly usages: readonly Usage[] }): JSX.Elem
       <TableBox label="The same run on another model">
         <thead>
           <tr>
-            <th>model</th>
+            <th class="words">model</th>
             <th>cost</th>
+            <th>compared</th>
           </tr>
         </thead>
         <tbody>
           {rows.map(({ ref, cost }) => (
             <tr key={ref}>
-              <td>{sanitise(ref)}</td>
+              <td class="words">{sanitise(ref)}</td>
               <td>{exactMoney(cost)}</td>
+              <td>{paid ? `${Math.round((100 * cost) / paid)} %` : "–"}</td>
             </tr>
           ))}
         </tbody>
@@ -150,29 +112,74 @@ function OtherModel({ usages }: { readonly usages: readonly Usage[] }): JSX.Elem
   );
 }
 
-/** Tokens of the calls and the sum of their costs over time. */
+const measures: readonly Measure[] = ["tokens", "cost", "latency", "cache hits"];
+const groupings: readonly Grouping[] = ["all", "agent", "model", "day"];
+
+/** One measure over time. */
 function Chart({ usages }: { readonly usages: readonly Usage[] }): JSX.Element {
   const place = useRef<HTMLDivElement>(null);
+  const measure = useSignal<Measure>("tokens");
+  const by = useSignal<Grouping>("agent");
+  const series = useMemo(() => seriesOf(usages, measure.value, by.value), [usages, measure.value, by.value]);
   useEffect(() => {
     const element = place.current;
     if (!element || usages.length === 0) return undefined;
     let isGone = false;
     let remove = (): void => undefined;
     void import("../parts/chart.ts").then(({ drawChart }) => {
-      if (!isGone) remove = drawChart(element, usages);
+      if (!isGone) remove = drawChart(element, series, measure.value);
     });
     return () => {
       isGone = true;
       remove();
     };
-  }, [usages]);
+  }, [series]);
   if (usages.length === 0) return <p class="hint">No model was called yet.</p>;
   return (
-    <div
-      class="chart"
-      ref={place}
-      role="img"
-      aria-label="Tokens and cost over time; the tables below have the numbers"
-    />
+    <section class="chart-box">
+      <div class="choices">
+        <Choice label="Measure" options={measures} chosen={measure} />
+        <Choice label="Per" options={groupings} chosen={by} />
+      </div>
+      <div
+        class="chart"
+        ref={place}
+        role="img"
+        aria-label={`${measure.value} over time; the tables below have the numbers`}
+      />
+      <p class="legend">
+        {series.lines.map(({ name }, index) => (
+          <span key={name} class={`key chart-${index + 1}`}>
+            {sanitise(name)}
+          </span>
+        ))}
+      </p>
+    </section>
+  );
+}
+
+interface ChoiceProps<T> {
+  readonly label: string;
+  readonly options: readonly T[];
+  readonly chosen: Signal<T>;
+}
+
+/** One of a few, as buttons side by side. */
+function Choice<T extends string>({ label, options, chosen }: ChoiceProps<T>): JSX.Element {
+  return (
+    <fieldset class="segments" aria-label={label}>
+      {options.map((option) => (
+        <button
+          key={option}
+          type="button"
+          aria-pressed={option === chosen.value}
+          onClick={() => {
+            chosen.value = option;
+          }}
+        >
+          {option}
+        </button>
+      ))}
+    </fieldset>
   );
 }

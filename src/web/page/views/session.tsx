@@ -10,7 +10,7 @@ import { ReplayBar } from "../parts/replay-bar.tsx";
 import { addressOf, go, type Route, type Tab } from "../route.ts";
 import { call } from "../server.ts";
 import type { SessionModel } from "../session-model.ts";
-import { attempt, isExported, rows, session } from "../state.ts";
+import { attempt, isExported, isNarrow, rows, session } from "../state.ts";
 import { AgentPanel } from "./agent.tsx";
 import { Lazy } from "./lazy.tsx";
 import { Transcript } from "./transcript.tsx";
@@ -43,7 +43,11 @@ export function SessionPage({ route }: { readonly route: SessionRoute }): JSX.El
       ) : (
         <Lazy tab={route.tab} model={model} agent={route.agent} />
       )}
-      <ReplayBar model={model} onFork={isExported.value ? undefined : (eventId) => void fork(model, eventId)} />
+      <ReplayBar
+        model={model}
+        isOpen={(rows.value.get(model.id)?.state ?? "closed") !== "closed"}
+        onFork={isExported.value ? undefined : (eventId) => void fork(model, eventId)}
+      />
     </main>
   );
 }
@@ -89,10 +93,19 @@ function Run({ model, view, route }: { model: SessionModel; view: View; route: S
   const select = (agent: string): void => go({ ...route, agent });
   const agent: AgentView = view.agents.get(route.agent) ?? view.main;
   const isLive = model.position.value === undefined;
+  const panel = <AgentPanel model={model} view={view} agent={agent} isLive={isLive} />;
   return (
     <div class="run">
       <AgentTree view={view} revision={model.revision.value} selected={agent.id} onSelect={select} />
       <div class="middle">
+        {isNarrow.value && (
+          <details class="sheet">
+            <summary>
+              {agent.kind === "main" ? "main agent" : sanitise(agent.id)} <StateLabel state={agent.status} />
+            </summary>
+            {panel}
+          </details>
+        )}
         <LanesView
           lanes={model.lanes}
           view={view}
@@ -104,7 +117,7 @@ function Run({ model, view, route }: { model: SessionModel; view: View; route: S
         />
         <Transcript key={agent.id} model={model} view={view} agent={agent} isLive={isLive} onAgent={select} />
       </div>
-      <AgentPanel model={model} view={view} agent={agent} isLive={isLive} />
+      {!isNarrow.value && panel}
     </div>
   );
 }
