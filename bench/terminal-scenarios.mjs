@@ -66,8 +66,8 @@ const peers = [
   { name: "pi", program: "pi", shows: /\u001b\[\?2026h|─{10}|│|>/ },
   { name: "gemini-cli", program: "gemini", shows: /[▝█]|Gemini|│|Type your message/ },
   { name: "opencode", program: "opencode", shows: /[█▀▄]|opencode|Ask anything/i },
-  { name: "codex", program: "codex", shows: /[A-Za-z]{4}/ },
-  { name: "claude-code", program: "claude", shows: /[A-Za-z]{4}|[█▀▄╭]/ },
+  { name: "codex", program: "codex", shows: /\u001b\[\?(?:1049|2026)h/ },
+  { name: "claude-code", program: "claude", shows: /Welcome|Claude/ },
 ];
 
 async function firstFrames({ pty, stage, rounds }) {

@@ -7,10 +7,10 @@
  * worker has no valid lease and lets DBOS recover them.
  */
 
+import type { Queries } from "../lib/queries.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { Activation, Claim, Engine, Serving, Work, WorkQuery, WorkState, WorkView } from "./engine.ts";
 import { ClaimLost } from "./engine.ts";
-import type { Queries } from "./lease.ts";
 
 export interface DbosEngineOptions {
   readonly url: string;
@@ -32,6 +32,8 @@ const MAX_RECOVERIES = 20;
 const FIRST_PAUSE_MS = 200;
 const LAST_PAUSE_MS = 5_000;
 const DEFAULT_LEASE_MS = 15_000;
+/** Another worker takes over at most this long after a lease has expired, plus the time of a poll. */
+const MAX_DETECTION_MS = 1_000;
 
 const queueOf = (pool: string): string => `troupe-${pool}`;
 
@@ -99,7 +101,7 @@ async function serve(options: DbosEngineOptions, run: Activation): Promise<Servi
     }
   };
   // Repeated: a recovery that the database interrupted is made up for by the next one.
-  const timer = setInterval(() => void recover().catch(() => undefined), leaseMs / 3);
+  const timer = setInterval(() => void recover().catch(() => undefined), Math.min(leaseMs / 3, MAX_DETECTION_MS));
   return {
     async drain(timeoutMs) {
       clearInterval(timer);
@@ -138,7 +140,8 @@ const claimOf = (work: Work, token: string | undefined): Claim => ({
   values: [work.id, token ?? ""],
 });
 
-async function isClaimed(queries: Queries, { condition, values }: Claim): Promise<boolean> {
+/** Whether the worker with this claim may still work on the session. */
+export async function isClaimed(queries: Queries, { condition, values }: Claim): Promise<boolean> {
   const { rows } = await queries.query<{ valid: boolean }>(
     `select ${condition.replace(" for share", "")} as valid`,
     values,

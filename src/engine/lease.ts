@@ -3,10 +3,7 @@
  * it must start nothing with effects.
  */
 
-/** The part of a database connection that this folder uses. */
-export interface Queries {
-  query<Row extends object>(text: string, values?: readonly unknown[]): Promise<{ readonly rows: readonly Row[] }>;
-}
+import type { Queries } from "../lib/queries.ts";
 
 export interface LeaseOptions {
   readonly queries: Queries;
@@ -30,6 +27,9 @@ export class Lease {
   #until = { monotonic: Number.NEGATIVE_INFINITY, wall: Number.NEGATIVE_INFINITY };
   #timer: NodeJS.Timeout | undefined;
   #isDraining = false;
+  #lapses = 0;
+  #expiry = new AbortController();
+  #expiryTimer: NodeJS.Timeout | undefined;
 
   constructor(options: LeaseOptions) {
     this.#options = options;
@@ -37,8 +37,8 @@ export class Lease {
 
   /** Resolves after the first renewal. */
   async start(): Promise<void> {
-    await this.#renew();
-    this.#timer = setInterval(() => void this.#renew().catch(() => undefined), this.#options.leaseMs / 3);
+    await this.renew();
+    this.#timer = setInterval(() => void this.renew().catch(() => undefined), this.#options.leaseMs / 3);
   }
 
   /**
@@ -50,19 +50,30 @@ export class Lease {
     return monotonic < this.#until.monotonic && wall < this.#until.wall;
   }
 
+  /** Number of times that the lease was renewed after it had expired. Others may have taken over in between. */
+  get lapses(): number {
+    return this.#lapses;
+  }
+
+  /** Aborted when the current lease expires. A renewal after that starts a new lease with a new signal. */
+  get expired(): AbortSignal {
+    return this.#expiry.signal;
+  }
+
   async drain(): Promise<void> {
     this.#isDraining = true;
-    await this.#renew();
+    await this.renew();
   }
 
   /** Removes the row, so that nobody waits for the lease to expire. */
   async stop(): Promise<void> {
     clearInterval(this.#timer);
+    clearTimeout(this.#expiryTimer);
     this.#until = { monotonic: Number.NEGATIVE_INFINITY, wall: Number.NEGATIVE_INFINITY };
     await this.#options.queries.query("delete from troupe.worker where id = $1", [this.#options.worker.id]);
   }
 
-  async #renew(): Promise<void> {
+  async renew(): Promise<void> {
     const { queries, worker, leaseMs } = this.#options;
     // Taken before the request: the server's time of expiry is never earlier than this.
     const { monotonic, wall } = (this.#options.now ?? clocks)();
@@ -72,6 +83,13 @@ export class Lease {
        on conflict (id) do update set expires_at = excluded.expires_at, draining = excluded.draining`,
       [worker.id, worker.host, worker.pid, worker.pool, worker.version, worker.concurrency, this.#isDraining, leaseMs],
     );
+    if (!this.isValid) {
+      if (this.#until.wall > Number.NEGATIVE_INFINITY) this.#lapses++;
+      this.#expiry.abort();
+      this.#expiry = new AbortController();
+    }
     this.#until = { monotonic: monotonic + leaseMs, wall: wall + leaseMs };
+    clearTimeout(this.#expiryTimer);
+    this.#expiryTimer = setTimeout(() => this.#expiry.abort(), leaseMs).unref();
   }
 }

@@ -23,16 +23,7 @@ import { join } from "node:path";
 import type { Disk } from "../lib/node/disk.ts";
 import { bootId, isSameProcess, pidNamespace, startTime } from "../lib/node/process-identity.ts";
 import { type FolderWatch, watchFolder } from "../lib/node/watch-folder.ts";
-import {
-  claimPath,
-  type Holder,
-  holderLocation,
-  LOCK_FILE,
-  MAX_ATTEMPTS,
-  ON_REQUEST,
-  readHolder,
-  readHolders,
-} from "./lock-file.ts";
+import { type Holder, holderLocation, LOCK_FILE, ON_REQUEST, readHolder, SILENCE_MS } from "./lock-holder.ts";
 import { errorCode } from "./storage-error.ts";
 
 export type LockResult =
@@ -67,14 +58,11 @@ export interface LockOptions {
   readonly watch?: typeof watchFolder;
 }
 
-/** The renewal interval, and the time without renewal after which a holder counts as dead. */
+/** The renewal interval of a lock that is renewed by a timer. */
 const BEAT_MS = 5_000;
-const SILENCE_MS = 20_000;
 /** The time after which a holder that renews on request counts as dead. It must check its lock more often than that. */
 const ANSWER_MS = 6_000;
 const LOOK_MS = 50;
-/** A session elsewhere that wrote nothing for this long is listed as left. Opening it asks its holder. */
-const LISTED_MS = 60 * 60_000;
 
 export async function takeLock(options: LockOptions): Promise<LockResult> {
   const path = join(options.directory, LOCK_FILE);
@@ -125,6 +113,7 @@ export async function sweepLocks(directory: string, names: readonly string[], di
 
 /** The file that a process writes first to take the lock. A holder that watches its folder renews the lock then. */
 const TEMPORARY = /^lock\.[\w-]+\.tmp$/;
+const MAX_ATTEMPTS = 50;
 /** Grace period for an incomplete lock file. Without hard links, a lock is visible briefly before its content is. */
 const UNREADABLE_GRACE_MS = 2000;
 
@@ -288,6 +277,8 @@ class LockKeeper {
   }
 }
 
+const claimPath = (path: string, dead: Pick<Holder, "token">): string => `${path}.after-${dead.token}`;
+
 /** Publishes the complete lock as `target`. Returns false if the file exists. */
 async function publish({ disk, temporary, content }: Attempt, target: string): Promise<boolean> {
   try {
@@ -311,6 +302,17 @@ async function writePlain(disk: Disk, path: string, content: Buffer): Promise<vo
   }
 }
 
+/** Returns the lock's holder, then the claim to succeed it, then the claim to succeed that one, and so on. */
+async function readHolders(path: string): Promise<Holder[]> {
+  const holders: Holder[] = [];
+  let next = await readHolder(path);
+  while (next && holders.length < MAX_ATTEMPTS) {
+    holders.push(next);
+    next = await readHolder(claimPath(path, next));
+  }
+  return holders;
+}
+
 /** Returns advice for a held lock, or `undefined` when its process is gone. */
 async function whyHeld(holder: Holder, { path, temporary }: Attempt): Promise<string | undefined> {
   if (holder.unreadableSince !== undefined) {
@@ -330,24 +332,4 @@ async function whyHeld(holder: Holder, { path, temporary }: Attempt): Promise<st
   if (leftMs <= 0) return undefined;
   const again = `in ${Math.ceil(leftMs / 1000)} s`;
   return `It runs in another container or on another machine: end it there. If it was killed, try again ${again}, when its lock expires.`;
-}
-
-/** The process that has a session open, according to its lock. "died": its process ended without closing it. */
-export type SessionHolder =
-  | { readonly kind: "nobody" }
-  | { readonly kind: "died" }
-  /** `isHere` is false for a process of another machine or container. */
-  | { readonly kind: "process"; readonly pid: number; readonly isHere: boolean };
-
-/** Reads the lock only, so that many sessions can be asked about. */
-export async function holderOf(directory: string): Promise<SessionHolder> {
-  const holder = await readHolder(join(directory, LOCK_FILE)).catch(() => undefined);
-  if (!holder) return { kind: "nobody" };
-  const { pid, renewedAt } = holder;
-  if (holderLocation(holder) === "here") {
-    return (await isSameProcess(pid, holder.started)) ? { kind: "process", pid, isHere: true } : { kind: "died" };
-  }
-  const limit = holder.isAnswering ? LISTED_MS : SILENCE_MS;
-  const isSilent = renewedAt === undefined || Date.now() - renewedAt > limit;
-  return isSilent ? { kind: "died" } : { kind: "process", pid, isHere: false };
 }

@@ -10,7 +10,7 @@
 import { readFileSync, type Stats, statSync } from "node:fs";
 import { isObject, parseJson } from "../lib/json.ts";
 import { type Disk, replaceFile } from "../lib/node/disk.ts";
-import { LOCK_FILE } from "./lock-file.ts";
+import { LOCK_FILE } from "./lock-holder.ts";
 import type { SessionSummary } from "./store.ts";
 import { readSummary, summariseHead } from "./summary.ts";
 

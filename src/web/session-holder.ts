@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { holderOf } from "../store/lock.ts";
+import { holderOf } from "../store/lock-holder.ts";
 
 interface Holder {
   readonly pid: number;

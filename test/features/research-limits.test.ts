@@ -8,7 +8,7 @@ import type { Emit } from "../../src/protocol/event.ts";
 import { createRuntime } from "../../src/runtime/runtime.ts";
 import { sendTyped, submit } from "../../src/runtime/submit.ts";
 import { LimitedTools } from "../../src/session/turn/limited-tools.ts";
-import { LOCK_FILE } from "../../src/store/lock-file.ts";
+import { LOCK_FILE } from "../../src/store/lock-holder.ts";
 import { noticeOf } from "../../src/tasks/notices.ts";
 import type { TaskRecord } from "../../src/tasks/task-record.ts";
 import { dataOf } from "../support/stage.ts";

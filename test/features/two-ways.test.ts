@@ -8,7 +8,7 @@ import { describe, expect, it } from "vitest";
 import type { Json } from "../../src/lib/json.ts";
 import { calls, fails, says, stalls } from "../../src/model/faux/faux-step.ts";
 import { createRuntime } from "../../src/runtime/runtime.ts";
-import { LOCK_FILE } from "../../src/store/lock-file.ts";
+import { LOCK_FILE } from "../../src/store/lock-holder.ts";
 import { expectPaired } from "../../src/testing/story.ts";
 import { checkTasks } from "../../src/testing/task-checker.ts";
 import { dataOf } from "../support/stage.ts";

@@ -11,7 +11,7 @@ function stage({ canWatch = true, clients = 1 } = {}) {
     attached: new Array(clients).fill({}),
     isBusy: false,
     isAsked: false,
-    changed: (): void => {},
+    changed: (): void => undefined,
   };
   const live = {
     id: "s",

@@ -1,5 +1,7 @@
 import { createHash } from "node:crypto";
 import { expect, it } from "vitest";
+import { progress } from "../../src/cli/output/progress.ts";
+import type { Terminal } from "../../src/cli/output/screen.ts";
 import type { ModelRequest } from "../../src/model/provider.ts";
 import { readTasks } from "../../src/runtime/agents/stored-tasks.ts";
 import { createRuntime } from "../../src/runtime/runtime.ts";
@@ -7,6 +9,7 @@ import type { Client } from "../../src/sdk/client.ts";
 import { createClient } from "../../src/sdk/sdk.ts";
 import { inProcess } from "../../src/server/in-process.ts";
 import { joinableServer } from "../../src/server/joinable.ts";
+import { TaskFold } from "../../src/tasks/task-fold.ts";
 import { TerminalSession } from "../../src/terminal/session.ts";
 import { calls, otherwise, says, type WantedCall } from "../../src/testing/index.ts";
 import { modelServer } from "../../src/testing/model-server.ts";
@@ -17,13 +20,20 @@ import { storedView } from "../view/stored-view.ts";
 
 const AGENTS = 50;
 
+const statesOf = (agents: readonly { readonly id: string; readonly status: string }[]): readonly string[] =>
+  agents.map(({ id, status }) => `${id} ${status}`).sort();
+
 /** The view of a watcher at every sequence number that it has seen. */
 function notes() {
   const seen = new Map<number, string>();
+  /** Agents and their states. */
+  const states = new Map<number, readonly string[]>();
   return {
     seen,
+    states,
     note(view: View): void {
       if (seen.has(view.sequence)) return;
+      states.set(view.sequence, statesOf([...view.agents.values()]));
       const text = JSON.stringify(storedView(view), (_, value: unknown) =>
         value instanceof Map ? [...value.entries()] : value instanceof Set ? [...value] : value,
       );
@@ -46,8 +56,13 @@ async function watchWithTerminal(client: Client, resumeId: string | undefined, c
 
 /** A program that folds the events by itself, from the first on. */
 async function watchWithSdk(client: Client, sessionId: string) {
-  const { seen, note } = notes();
+  const { seen, states, note } = notes();
   const fold = new SessionView();
+  const lines: string[] = [];
+  const promptMode = progress({
+    ...{ live: false, colour: false, silent: false, level: "info", waitMs: 0, now: () => Date.now() },
+    stderr: { write: (text: string) => lines.push(text) > 0 } as unknown as Terminal,
+  });
   const known = new Set<string>();
   const early: Parameters<SessionView["apply"]>[0][] = [];
   let isReading = true;
@@ -55,6 +70,7 @@ async function watchWithSdk(client: Client, sessionId: string) {
     if (!event.ephemeral && known.has(event.id)) return;
     known.add(event.id);
     fold.apply(event);
+    promptMode.show(event);
     note(fold.view);
   };
   const session = await client.resumeSession(sessionId, {
@@ -63,7 +79,7 @@ async function watchWithSdk(client: Client, sessionId: string) {
   for (const event of await session.getEvents()) take(event);
   isReading = false;
   for (const event of early) take(event);
-  return { session, seen, fold };
+  return { session, seen, states, fold, lines };
 }
 
 it("shows all watchers the same at every sequence number through a run with 50 agents, and a late one has no gap", async () => {
@@ -140,13 +156,21 @@ it("shows all watchers the same at every sequence number through a run with 50 a
     const from = Math.min(...seen.keys());
     expect(seen.size).toBe(end - from + 1);
   }
+  // `troupe tasks` folds the log by itself: at every event, and at the end through its own reader.
+  const stored = (await program.session.getEvents()).filter(({ ephemeral }) => !ephemeral);
+  const tasks = new TaskFold([]);
+  const differing: number[] = [];
+  stored.forEach((event, index) => {
+    tasks.apply(event);
+    const wanted = program.states.get(index + 1);
+    if (wanted && String(statesOf([...tasks.all()])) !== String(wanted)) differing.push(index + 1);
+  });
+  expect(differing).toEqual([]);
   const kept = await readTasks(createRuntime({ environment }).store, first.session.id);
-  const states = (ids: readonly { readonly id: string; readonly status: string }[]): string[] =>
-    ids.map(({ id, status }) => `${id} ${status}`).sort();
-  expect(states(kept.tasks.map(({ id, status }) => ({ id, status })))).toEqual(
-    states([...first.session.view.agents.values()]),
-  );
-  expect(states(program.session.agents.all.map(({ id, status }) => ({ id, status })))).toEqual(
-    states([...first.session.view.agents.values()]),
-  );
+  const agents = statesOf([...first.session.view.agents.values()]);
+  expect(statesOf(kept.tasks)).toEqual(agents);
+  expect(statesOf([...program.session.agents.all])).toEqual(agents);
+  // The progress of prompt mode names every agent.
+  const printed = program.lines.join("");
+  expect([...first.session.view.agents.keys()].filter((id) => !printed.includes(id))).toEqual([]);
 }, 120_000);

@@ -12,7 +12,8 @@ import { TroupeError } from "../../protocol/errors.ts";
 import type { SessionEvent } from "../../protocol/event.ts";
 import { encodeLine, type Link, noRecord } from "../log/line.ts";
 import { storageError } from "../storage-error.ts";
-import type { Database, Queries } from "./database.ts";
+import type { Database } from "./database.ts";
+import { CHANNEL, topics } from "./notifications.ts";
 
 export interface GroupWriterOptions {
   readonly database: Database;
@@ -183,17 +184,9 @@ export class GroupWriter {
 
   /** Returns the ids of the sessions whose lines were stored. */
   async #send(parts: readonly Part[], mustSync: boolean): Promise<ReadonlySet<string>> {
-    const { database } = this.#options;
-    const values = valuesOf(parts);
-    const write = async (queries: Queries): Promise<ReadonlySet<string>> => {
-      const { rows } = await queries.query<{ id: string }>(APPEND, values);
-      return new Set(rows.map(({ id }) => id));
-    };
-    if (mustSync) return write(database);
-    return database.transaction(async (queries) => {
-      await queries.query("set local synchronous_commit = off");
-      return write(queries);
-    });
+    const text = mustSync ? APPEND : APPEND_UNSYNCED;
+    const { rows } = await this.#options.database.query<{ id: string }>(text, valuesOf(parts));
+    return new Set(rows.map(({ id }) => id));
   }
 
   #acknowledge({ tail, batch }: Part, synced: boolean): void {
@@ -274,12 +267,25 @@ const APPEND = `
     set last_seq = g.last, change = nextval('troupe.change'), changed_at = clock_timestamp()
     from given g where s.id = g.id and s.epoch = g.epoch and s.last_seq = g.before
     returning s.id, s.epoch
+  ), told as (
+    select pg_notify('${CHANNEL}', '${topics.events("")}' || w.session_id)
+    from troupe.watch w join own on own.id = w.session_id where w.until > clock_timestamp()
   ), added as (
     insert into troupe.event(session_id, seq, epoch, line)
     select own.id, e.seq, own.epoch, e.line
     from own join unnest($5::text[], $6::bigint[], $7::text[]) as e(id, seq, line) on e.id = own.id
   )
-  select id from own`;
+  select id, (select count(*) from told) as told from own`;
+
+/**
+ * The same without waiting for the server's disk. One statement, because a process that is frozen in a transaction holds
+ * the row of its session, and no other worker could take it.
+ */
+const APPEND_UNSYNCED = APPEND.replace(
+  "with given as (\n    select * from",
+  `with relaxed as (select set_config('synchronous_commit', 'off', true)), given as (
+    select g.* from relaxed cross join`,
+);
 
 /** Errors of Postgres that waiting does not cure: bad data, missing tables, missing rights. */
 const PERMANENT = /^(22|23|42|28|3D|3F)/;

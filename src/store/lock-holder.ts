@@ -1,15 +1,17 @@
-/** The content of lock files: who holds a lock, and where that process runs. `lock.ts` takes and keeps locks. */
+/** Reads the file of a lock: the process that holds it, and whether that process still exists. */
 import { readFile, stat } from "node:fs/promises";
 import { hostname } from "node:os";
+import { join } from "node:path";
 import { isObject, parseJson } from "../lib/json.ts";
-import { bootId, pidNamespace } from "../lib/node/process-identity.ts";
+import { bootId, isSameProcess, pidNamespace } from "../lib/node/process-identity.ts";
 import { errorCode } from "./storage-error.ts";
 
 export const LOCK_FILE = "lock";
-/** The member `renewed` of a lock that is renewed when another process tries to take it. */
 export const ON_REQUEST = "on request";
-/** Also the longest chain of claims that is followed. */
-export const MAX_ATTEMPTS = 50;
+/** A lock that is renewed by a timer counts as left after this time without renewal. */
+export const SILENCE_MS = 20_000;
+/** A session elsewhere that wrote nothing for this long is listed as left. Opening it asks its holder. */
+const LISTED_MS = 60 * 60_000;
 
 export interface Holder {
   readonly pid: number;
@@ -27,19 +29,7 @@ export interface Holder {
   readonly unreadableSince?: number;
 }
 
-export const claimPath = (path: string, dead: Pick<Holder, "token">): string => `${path}.after-${dead.token}`;
-
-/** Returns the lock's holder, then the claim to succeed it, then the claim to succeed that one, and so on. */
-export async function readHolders(path: string): Promise<Holder[]> {
-  const holders: Holder[] = [];
-  let next = await readHolder(path);
-  while (next && holders.length < MAX_ATTEMPTS) {
-    holders.push(next);
-    next = await readHolder(claimPath(path, next));
-  }
-  return holders;
-}
-
+/** Returns `undefined` if there is no lock. */
 export async function readHolder(path: string): Promise<Holder | undefined> {
   try {
     const parsed = parseJson(await readFile(path, "utf8"));
@@ -79,4 +69,24 @@ export function holderLocation(holder: Holder): "here" | "earlier boot" | "elsew
   const pids = pidNamespace();
   if (holder.pids !== "" && pids !== "" && holder.boot !== "") return holder.pids === pids ? "here" : "elsewhere";
   return isThisHost ? "here" : "elsewhere";
+}
+
+/** The process that has a session open, according to its lock. "died": its process ended without closing it. */
+export type SessionHolder =
+  | { readonly kind: "nobody" }
+  | { readonly kind: "died" }
+  /** `isHere` is false for a process of another machine or container. */
+  | { readonly kind: "process"; readonly pid: number; readonly isHere: boolean };
+
+/** Reads the lock only, so that many sessions can be asked about. */
+export async function holderOf(directory: string): Promise<SessionHolder> {
+  const holder = await readHolder(join(directory, LOCK_FILE)).catch(() => undefined);
+  if (!holder) return { kind: "nobody" };
+  const { pid, renewedAt } = holder;
+  if (holderLocation(holder) === "here") {
+    return (await isSameProcess(pid, holder.started)) ? { kind: "process", pid, isHere: true } : { kind: "died" };
+  }
+  const limit = holder.isAnswering ? LISTED_MS : SILENCE_MS;
+  const isSilent = renewedAt === undefined || Date.now() - renewedAt > limit;
+  return isSilent ? { kind: "died" } : { kind: "process", pid, isHere: false };
 }

@@ -1,0 +1,248 @@
+/** A cluster for faults: a private Postgres server, workers of the built program, a model, a ledger and a follower. */
+
+import { type ChildProcess, spawn } from "node:child_process";
+import { existsSync, mkdirSync, readFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { expect } from "vitest";
+import { calls, type Moves, says } from "../../src/model/faux/faux-step.ts";
+import type { ModelRequest } from "../../src/model/provider.ts";
+import { type Cluster, openCluster, submitWork } from "../../src/runtime/cluster/cluster.ts";
+import type { OnLoss } from "../../src/runtime/cluster/work.ts";
+import { type Database, openDatabase } from "../../src/store/postgres/database.ts";
+import { migrate } from "../../src/store/postgres/schema.ts";
+import { type ModelServer, modelServer } from "../../src/testing/model-server.ts";
+import { type TempFolder, tempFolder } from "../../src/testing/temp-folder.ts";
+import { type PostgresServer, startPostgres } from "../support/postgres.ts";
+import { type ClusterRecord, check } from "./checker.ts";
+import { effectsIn, Follower, installAudit, readRecord } from "./record.ts";
+
+/** Long versions of the scenarios. */
+export const SLOW = process.env.TROUPE_SLOW !== undefined;
+
+/** For waits that end early unless something hangs. */
+export const HANG = { timeout: 150_000, interval: 50 };
+
+export interface WorkerSetup {
+  /** Seconds (default: 1). */
+  readonly lease?: number;
+  readonly concurrency?: number;
+  readonly pool?: string;
+  /** A fault for `seam.cjs`. */
+  readonly seam?: object;
+  /** The address of the database (default: the server's). */
+  readonly url?: string;
+  /** The address of the model (default: the stage's). */
+  readonly model?: string;
+  readonly environment?: Readonly<Record<string, string>>;
+  /** A command in front of Node.js, for example `ip netns exec`. */
+  readonly before?: readonly string[];
+  readonly program?: string;
+}
+
+export interface StagedWorker {
+  readonly id: string;
+  readonly child: ChildProcess;
+  said(): string;
+  readonly ended: Promise<number | string | null>;
+}
+
+export class ClusterStage {
+  readonly server: PostgresServer;
+  readonly database: Database;
+  readonly ledger: string;
+  readonly folder: TempFolder;
+  readonly model: ModelServer;
+  readonly workerIds = new Map<string, string>();
+  readonly #cluster: Cluster;
+  readonly #follower: Follower;
+  readonly #workers: StagedWorker[] = [];
+  readonly #submitted: string[] = [];
+
+  static async open(programs: string): Promise<ClusterStage> {
+    const server = await startPostgres(programs);
+    const database = await openDatabase({ url: server.url, connections: 3 });
+    await migrate(database);
+    await installAudit(database);
+    const folder = await tempFolder();
+    const ledger = folder.at("ledger");
+    const model = await modelServer({ handler: ({ request }) => reply(request, ledger), keepRequests: 100 });
+    const cluster = await openCluster({ url: server.url });
+    return new ClusterStage({ server, database, folder, ledger, model, cluster });
+  }
+
+  private constructor(parts: {
+    server: PostgresServer;
+    database: Database;
+    folder: TempFolder;
+    ledger: string;
+    model: ModelServer;
+    cluster: Cluster;
+  }) {
+    ({ server: this.server, database: this.database, folder: this.folder } = parts);
+    ({ ledger: this.ledger, model: this.model } = parts);
+    this.#cluster = parts.cluster;
+    this.#follower = new Follower(parts.database);
+  }
+
+  /** Resolves when the worker takes work. */
+  async worker(name: string, setup: WorkerSetup = {}): Promise<StagedWorker> {
+    const worker = this.spawnWorker(name, setup);
+    await expect
+      .poll(() => worker.said() + (worker.child.exitCode ?? worker.child.signalCode ?? ""), HANG)
+      .toMatch(/takes work|\d$|SIG/);
+    const [, id = ""] = /worker (\S+) takes work/.exec(worker.said()) ?? [];
+    expect(id, worker.said()).not.toBe("");
+    this.workerIds.set(name, id);
+    return Object.assign(worker, { id });
+  }
+
+  /** Starts a worker without waiting for it. */
+  spawnWorker(name: string, setup: WorkerSetup = {}): StagedWorker {
+    const home = join(this.folder.path, name);
+    mkdirSync(home, { recursive: true });
+    const node = [process.execPath, ...(setup.seam ? ["--require", resolve("test/cluster/seam.cjs")] : [])];
+    const flags = ["--lease", String(setup.lease ?? 1), "--concurrency", String(setup.concurrency ?? 8)];
+    const [command = "", ...args] = [
+      ...(setup.before ?? []),
+      ...[...node, setup.program ?? resolve("bin/troupe.js"), "worker", ...flags],
+      ...(setup.pool === undefined ? [] : ["--pool", setup.pool]),
+      ...["--allow-all-tools", "--allow-all-paths"],
+    ];
+    const child = spawn(command, args, {
+      cwd: home,
+      env: {
+        ...{ PATH: process.env.PATH ?? "", HOME: home, TROUPE_HOME: home, TROUPE_NO_DISCOVERY: "1" },
+        ...{ TROUPE_DATABASE_URL: setup.url ?? this.server.url, TROUPE_SANDBOX: "off" },
+        ...{ TROUPE_BASE_URL: setup.model ?? this.model.baseUrl, TROUPE_API_KEY: "none", TROUPE_MODEL: "faux-model" },
+        ...(setup.seam && { SEAM: JSON.stringify(setup.seam) }),
+        ...setup.environment,
+      },
+      stdio: ["ignore", "ignore", "pipe"],
+    });
+    let said = "";
+    child.stderr?.setEncoding("utf8").on("data", (text: string) => {
+      said += text;
+      const [, id] = /worker (\S+) takes work/.exec(said) ?? [];
+      if (id !== undefined) this.workerIds.set(name, id);
+    });
+    const ended = new Promise<number | string | null>((done) =>
+      child.once("exit", (code, signal) => done(code ?? signal)),
+    );
+    const worker = { id: "", child, said: () => said, ended };
+    this.#workers.push(worker);
+    return worker;
+  }
+
+  /** Submits sessions that cause one effect for each token. `team`: by an agent for each. Returns the session ids. */
+  async submit(
+    count: number,
+    { tokens = 2, kind = "act", onLoss = "continue" as OnLoss, pool = "default" } = {},
+  ): Promise<readonly string[]> {
+    const ids = Array.from({ length: count }, () => crypto.randomUUID());
+    for (const sessionId of ids) {
+      const names = Array.from({ length: tokens }, (_, index) => `t${index}-${sessionId.slice(0, 8)}`);
+      const request = { prompt: `Act. [[${kind}:${names.join(",")}]]`, flags: [] };
+      const work = { id: `work-${sessionId}`, sessionId, onLoss, pool, request };
+      // The server may be away.
+      await expect.poll(() => submitWork(this.#cluster, work).then(() => "", String), HANG).toBe("");
+    }
+    this.#submitted.push(...ids);
+    return ids;
+  }
+
+  async outcomes(ids: readonly string[]): Promise<readonly string[]> {
+    const { rows } = await this.database.query<{ text: string }>(
+      `select coalesce(outcome->>'answer', outcome->>'kind', '') as text from troupe.work where session_id = any($1)`,
+      [ids],
+    );
+    return rows.map(({ text }) => text);
+  }
+
+  /** Resolves when all these sessions have answered and the engine knows it. */
+  async finish(ids: readonly string[]): Promise<void> {
+    await expect.poll(() => this.outcomes(ids).catch(() => []), HANG).toEqual(ids.map(() => "all done"));
+    await this.rest();
+  }
+
+  /** Resolves when the engine has nothing left to do. */
+  async rest(): Promise<void> {
+    const open = "select 1 from dbos.workflow_status where status in ('PENDING', 'ENQUEUED')";
+    await expect.poll(async () => (await this.database.query(open)).count, HANG).toBe(0);
+  }
+
+  effects = () => effectsIn(this.ledger, this.workerIds);
+
+  async record(): Promise<ClusterRecord> {
+    const { database: queries, ledger, workerIds } = this;
+    return readRecord({ queries, ledger, workerIds });
+  }
+
+  /** Returns the violations, the follower's included. Nothing may be written afterwards. */
+  async violations(): Promise<readonly string[]> {
+    const record = await this.record();
+    const followed = await this.#follower.stop();
+    const ids = new Set(this.#submitted);
+    return check({ ...record, work: (record.work ?? []).filter(({ session }) => ids.has(session)), followed });
+  }
+
+  async count(sql: string): Promise<number> {
+    const { rows } = await this.database.query<{ count: number }>(`select count(*)::int as count from ${sql}`);
+    return rows[0]?.count ?? 0;
+  }
+
+  /** Number of sessions that a worker took from another one. */
+  takeOvers = (): Promise<number> =>
+    this.count(
+      "audit.take t where exists (select 1 from audit.take o where o.session = t.session and o.epoch < t.epoch and o.holder <> t.holder)",
+    );
+
+  async close(): Promise<void> {
+    await this.#follower.stop().catch(() => undefined);
+    for (const { child, ended } of this.#workers) {
+      child.kill("SIGKILL");
+      await ended;
+    }
+    await this.#cluster.close().catch(() => undefined);
+    await this.database.close().catch(() => undefined);
+    this.server.remove();
+    await this.model.close();
+    await this.folder.remove();
+  }
+}
+
+/** Whether a process is stopped by a signal. */
+export const isStopped = (pid: number | undefined): boolean => {
+  const file = `/proc/${pid}/stat`;
+  return existsSync(file) && / T \d/.test(readFileSync(file, "utf8").replace(/\(.*\)/, ""));
+};
+
+/**
+ * Decides from the conversation alone, so that any process gets the same reply. The marker of the first message names
+ * the tokens; a token whose result is there is done.
+ */
+function reply(request: ModelRequest | undefined, ledger: string): Moves {
+  const text = JSON.stringify(request?.messages ?? []);
+  const [, kind = "act", list = ""] = /\[\[(act|team|poison):([^\]]*)\]\]/.exec(text) ?? [];
+  const results = JSON.stringify(request?.messages.filter(({ role }) => role === "tool") ?? []);
+  const isDone = (token: string): boolean => results.includes(`acted ${token}`);
+  const open = list.split(",").filter((token) => token !== "" && !isDone(token));
+  const isAgent = list.startsWith("agent-");
+  if (open.length === 0) return says(isAgent ? `acted ${list.slice("agent-".length)}` : "all done");
+  if (kind === "team") return calls(...open.map((token) => ["task", taskFor(token), callId()] as const));
+  const [token = ""] = open;
+  return calls(["bash", { command: commandFor(kind, token, ledger), description: "act" }, callId()]);
+}
+
+const callId = (): string => `call_${crypto.randomUUID().slice(0, 13)}`;
+
+const taskFor = (token: string) => ({
+  ...{ agent_type: "general-purpose", name: token, description: "act", mode: "sync" },
+  prompt: `Act. [[act:agent-${token}]]`,
+});
+
+function commandFor(kind: string, given: string, ledger: string): string {
+  const token = given.replace(/^agent-/, "");
+  // Kills the worker: the parent of the shell, whichever that is.
+  if (kind === "poison") return `kill -9 $(cat "$PWD/../../../$(basename "$(dirname "$(dirname "$PWD")")" -work).pid")`;
+  return `env -u LD_PRELOAD date +"$PWD %s%N ${token}" >> '${ledger}'; sleep 0.05; echo acted ${given}`;
+}
