@@ -37,6 +37,13 @@ export async function activate(work: WorkRow, parts: ActivationParts): Promise<W
   return outcome;
 }
 
+/** Lets calls that were running when a worker was lost end as interrupted, and does nothing else. */
+export async function endCalls(work: WorkRow, { store, runtime, prepare }: ActivationParts): Promise<void> {
+  if ((await store.revision(work.sessionId)) === undefined) return;
+  const session = await runtime.resumeSession(work.sessionId, await prepare(work));
+  await session.close();
+}
+
 /** State of the work's message in the log. */
 type Known = "new" | "unsent" | "interrupted" | { readonly answer: string };
 

@@ -8,7 +8,7 @@ import { join, resolve } from "node:path";
 import { dbosEngine } from "../../engine/dbos-engine.ts";
 import type { Claim, Engine, Work } from "../../engine/engine.ts";
 import { ClaimLost } from "../../engine/engine.ts";
-import { Lease } from "../../engine/lease.ts";
+import { Lease, type Queries } from "../../engine/lease.ts";
 import { nodeDisk } from "../../lib/node/disk.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import { snapshotRules } from "../../session/compaction/condense.ts";
@@ -20,7 +20,7 @@ import { builtinTools } from "../../tools/builtin.ts";
 import { createRuntime, type RuntimeOptions } from "../runtime.ts";
 import type { SessionRequest } from "../session-request.ts";
 import { version } from "../version.ts";
-import { type ActivationParts, activate } from "./activation.ts";
+import { type ActivationParts, activate, endCalls } from "./activation.ts";
 import { checkOut, pushChanges } from "./checkout.ts";
 import { LeaseGuard } from "./lease-guard.ts";
 import { addWork, findWork, noteEnd, type OnLoss, type WorkRequest, type WorkRow } from "./work.ts";
@@ -120,7 +120,6 @@ export async function serveCluster(options: WorkerOptions): Promise<ServingWorke
   const run = async (work: Work, claim: Claim): Promise<void> => {
     const row = await findWork(database, work.id);
     if (!row) return options.report(`work ${work.id} has no row and is dropped`);
-    if (row.outcome === null && row.starts >= MAX_STARTS) return setAside(database, row);
     claims.set(work.sessionId, claim);
     try {
       options.report(`${work.sessionId}: started${row.starts > 0 ? ` again (start ${row.starts + 1})` : ""}`);
@@ -129,6 +128,7 @@ export async function serveCluster(options: WorkerOptions): Promise<ServingWorke
         prepare: async (wanted) => options.request(wanted, await checkOut(wanted, places)),
         finished: async (done) => void (await pushChanges(done, places)),
       };
+      if (row.outcome === null && row.starts >= MAX_STARTS) return await giveUp(row, parts);
       const outcome = await guard.run(claim, () => activate(row, parts));
       options.report(`${work.sessionId}: ${outcome.kind}`);
     } catch (error) {
@@ -167,8 +167,14 @@ const here = () => ({ host: hostname(), pid: process.pid });
 const isWorthRepeating = (error: unknown, { starts }: WorkRow): boolean =>
   (!(error instanceof TroupeError) || error.kind === "storage") && starts < MAX_STARTS;
 
+/** Sets the work aside first: if it is the log that ends workers, this one is the last. */
+async function giveUp(row: WorkRow, parts: ActivationParts): Promise<void> {
+  await setAside(parts.queries, row);
+  await endCalls(row, parts);
+}
+
 /** Stores the reason as the outcome, so that nobody waits for it. */
-function setAside(database: Database, { id, starts }: Pick<WorkRow, "id" | "starts">): Promise<void> {
+function setAside(database: Queries, { id, starts }: Pick<WorkRow, "id" | "starts">): Promise<void> {
   const message = `Set aside: ${starts} workers began this work, and none of them came to an end.`;
   return noteEnd(database, id, { kind: "failed", message });
 }
