@@ -6,9 +6,9 @@ import { frameTags, summaryTags } from "../src/lib/quoting.ts";
 
 const root = fileURLToPath(new URL("../", import.meta.url));
 const known = new Set<string>([...frameTags, ...summaryTags]);
-/** They read pages, prompts and replies of others; they frame nothing. */
+/** They read pages, prompts and replies of others, or write pages for people; they frame nothing. */
 const READERS =
-  /^src\/(?:web\/(?:export-html|open-browser|access|web)\.ts$|(?:model\/understudy|model\/wire|tools\/web(?!\/web-(?:fetch|search)\.))\/)|\.test\.ts$/;
+  /^src\/(?:web\/(?:export-html|open-browser|access|web)\.ts$|acp\/key-page\.ts$|(?:model\/understudy|model\/wire|tools\/web(?!\/web-(?:fetch|search)\.))\/)|\.test\.ts$/;
 /** Frames of ours that hold no text of others, or that escape it by themselves. */
 const BY_HAND = [
   "src/session/compaction/context-report.ts",

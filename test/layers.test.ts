@@ -168,6 +168,7 @@ const mayImportSibling: Record<string, Record<string, readonly string[]>> = {
   server: {
     clients: ["extensions", "methods", "sessions"],
     extensions: ["clients", "sessions"],
+    gateway: ["clients", "methods", "model-tunnel", "sessions"],
     methods: ["clients", "sessions"],
     "model-tunnel": [],
     sessions: ["clients", "extensions", "model-tunnel"],

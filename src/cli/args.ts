@@ -8,6 +8,8 @@ export interface Arguments {
   readonly words: readonly string[];
   /** The names of the given flags, each once. */
   readonly flags: readonly string[];
+  /** Returns the given flags with their values, as words of a command line, except those of these names. */
+  without(names: readonly string[]): readonly string[];
   text(name: string): string | undefined;
   list(name: string): readonly string[];
   has(name: string): boolean;
@@ -44,6 +46,10 @@ export function parse(argv: readonly string[]): Arguments {
   return {
     words: positionals,
     flags: [...new Set(names)],
+    without: (left) =>
+      flags
+        .filter(({ name }) => !left.includes(name))
+        .map(({ name, value }) => (value === undefined ? `--${name}` : `--${name}=${value}`)),
     text,
     list(name) {
       const given = [values[name] ?? []].flat().filter((value) => typeof value === "string");

@@ -49,12 +49,16 @@ async function command(argv: readonly string[], launcher: Launcher): Promise<Exi
 
 /** Throws for a flag that only commands take. */
 function checkSessionFlags(given: Arguments): void {
-  const stray = given.flags.find((name) =>
-    options.some((option) => option.name === name && option.group === "Commands"),
+  const taken = given.has("headless") ? GATEWAY_FLAGS : [];
+  const stray = given.flags.find(
+    (name) => !taken.includes(name) && options.some((option) => option.name === name && option.group === "Commands"),
   );
   if (stray !== undefined)
     throw usage(`--${stray} is a flag of a command, and no command is given.`, "See `troupe help flags`.");
 }
+
+/** Flags of a server whose sessions run on the workers of a database. */
+const GATEWAY_FLAGS: readonly string[] = ["database", "pool", "tenant", "repo", "ref"];
 
 /** Throws for server flags without a server, and for a prompt with a server, whose clients send the prompts. */
 function checkServing(given: Arguments): void {

@@ -371,6 +371,18 @@ export const options: readonly Option[] = [
   { name: "ref", value: "ref", group: "Commands", help: "the branch, tag or commit to start from (default: HEAD)" },
   { name: "tenant", value: "name", group: "Commands", help: "who the work is for (default: default)" },
   { name: "on-loss", value: "continue|stop", group: "Commands", help: "when a worker is lost (default: continue)" },
+  {
+    name: "ask",
+    group: "Commands",
+    help: "people may decide about calls that no rule decides; without it they are denied",
+  },
+  {
+    name: "park-after",
+    value: "seconds",
+    group: "Commands",
+    help: "free the slot of a session that waits this long for a person (default 5)",
+  },
+  { name: "exact", group: "Commands", help: "print the stored lines unchanged, for troupe sessions import" },
   { name: "wait", group: "Commands", help: "wait for the answer and print it" },
 
   { name: "help", short: "h", group: "Other", help: "show help; after a command, the help of that command" },

@@ -7,10 +7,10 @@
  * worker has no valid lease and lets DBOS recover them.
  */
 
+import type { Queries } from "../lib/queries.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { Activation, Claim, Engine, Serving, Work, WorkQuery, WorkState, WorkView } from "./engine.ts";
 import { ClaimLost } from "./engine.ts";
-import type { Queries } from "./lease.ts";
 
 export interface DbosEngineOptions {
   readonly url: string;

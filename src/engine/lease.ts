@@ -3,10 +3,7 @@
  * it must start nothing with effects.
  */
 
-/** The part of a database connection that this folder uses. */
-export interface Queries {
-  query<Row extends object>(text: string, values?: readonly unknown[]): Promise<{ readonly rows: readonly Row[] }>;
-}
+import type { Queries } from "../lib/queries.ts";
 
 export interface LeaseOptions {
   readonly queries: Queries;

@@ -5,23 +5,23 @@ import type * as z from "zod";
 import { ModelError } from "../model/model-error.ts";
 import { TroupeError, withHint } from "../protocol/errors.ts";
 import { RpcError, rpcCodes } from "../protocol/rpc/errors.ts";
-import type { Method, MethodTable } from "./methods/method.ts";
+import type { Method } from "./methods/method.ts";
 
-export interface Dispatched {
-  readonly method: Method;
+export interface Dispatched<M> {
+  readonly method: M;
   readonly params: unknown;
 }
 
-export class Dispatcher {
-  readonly #methods: MethodTable;
+export class Dispatcher<M extends Pick<Method, "params">> {
+  readonly #methods: Readonly<Record<string, M>>;
   readonly #schemas = new Map<string, z.ZodType>();
 
-  constructor(methods: MethodTable) {
+  constructor(methods: Readonly<Record<string, M>>) {
     this.#methods = methods;
   }
 
   /** Returns the method and its validated parameters. */
-  find(name: string, params: unknown): Dispatched {
+  find(name: string, params: unknown): Dispatched<M> {
     const method = Object.hasOwn(this.#methods, name) ? this.#methods[name] : undefined;
     if (!method) throw new RpcError(rpcCodes.methodNotFound, `Unhandled method ${name}`);
     const schema = this.#schemas.get(name) ?? method.params();

@@ -4,8 +4,11 @@ import { deferred } from "../lib/deferred.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { Server } from "./server.ts";
 
+/** A server of either kind: for sessions of this process, or for those of workers. */
+export type Servable = Pick<Server, "accept" | "onLastGone" | "isShuttingDown">;
+
 /** Resolves when stdin ends. */
-export async function serveStdio(server: Server): Promise<void> {
+export async function serveStdio(server: Servable): Promise<void> {
   const gone = deferred<void>();
   server.onLastGone = gone.resolve;
   server.accept({ input: process.stdin, output: process.stdout });
@@ -22,7 +25,7 @@ export interface Listening {
 
 /** Listens on both loopback addresses if there are two: clients connect to `localhost`. */
 export async function serveTcp(
-  server: Server,
+  server: Servable,
   options: { port: number; token: string | undefined },
 ): Promise<Listening> {
   const { token } = options;

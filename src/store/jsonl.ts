@@ -28,7 +28,7 @@ import type { WriterOptions } from "./log/writer.ts";
 import { alreadyThere, checkSessionId, isSessionId, noSuchSession } from "./session-id.ts";
 import { type FoundLog, SESSION_LIST_FILE, SessionList } from "./session-list.ts";
 import { errorCode, failTo, storageError } from "./storage-error.ts";
-import type { Store } from "./store.ts";
+import type { ExactLines, Store } from "./store.ts";
 
 export interface JsonlStoreOptions {
   readonly root: string;
@@ -94,6 +94,22 @@ export function jsonlStore(options: JsonlStoreOptions): Store {
     },
 
     remove: async (sessionId) => removeSession({ ...context, folder, sessionId }),
+    exact: exactOf({ folder, disk: options.disk }, requireLog),
+  };
+}
+
+/** Loads the code when it is used. */
+function exactOf(
+  { folder, disk }: { readonly folder: string; readonly disk: Disk },
+  requireLog: (sessionId: string) => string,
+): ExactLines {
+  const load = async () => (await import("./log/exact-lines.ts")).fileLines(folder, disk);
+  return {
+    async *read(sessionId) {
+      requireLog(sessionId);
+      yield* (await load()).read(sessionId);
+    },
+    add: async (sessionId, lines) => (await load()).add(sessionId, lines),
   };
 }
 

@@ -10,9 +10,9 @@ export interface RecentEvents {
 }
 
 /** Shorter logs are not read from their end. */
-const MIN_LOG_BYTES = 16 * 1024 * 1024;
+export const MIN_RECENT_LOG_BYTES = 16 * 1024 * 1024;
 const FIRST_BYTES = 1024 * 1024;
-const MAX_BYTES = 64 * 1024 * 1024;
+export const MAX_RECENT_BYTES = 64 * 1024 * 1024;
 
 /**
  * Returns the events from the last one for which `isStart` is true. Returns `undefined` when the log is short, has
@@ -21,13 +21,13 @@ const MAX_BYTES = 64 * 1024 * 1024;
 export async function readRecent(
   path: string,
   isStart: (event: SessionEvent) => boolean,
-  minLogBytes = MIN_LOG_BYTES,
+  minLogBytes = MIN_RECENT_LOG_BYTES,
 ): Promise<RecentEvents | undefined> {
   const file = await open(path, "r");
   try {
     const { size } = await file.stat();
     if (size < minLogBytes) return undefined;
-    for (let length = FIRST_BYTES; length <= MAX_BYTES; length *= 2) {
+    for (let length = FIRST_BYTES; length <= MAX_RECENT_BYTES; length *= 2) {
       const end = await readEnd(file, size, Math.min(length, size));
       const from = end?.events.findLastIndex(isStart) ?? -1;
       if (end && from !== -1) return { events: end.events.slice(from), before: end.before + from };

@@ -42,6 +42,16 @@ export interface Store {
   fork(sessionId: string, fork: SessionFork): Promise<void>;
   /** Deletes the session and all its files. Throws while another process writes it. */
   remove(sessionId: string): Promise<void>;
+  /** Absent if this kind of store cannot copy logs line by line. */
+  readonly exact?: ExactLines | undefined;
+}
+
+/** Copies whole logs from one store to another. Files beside the log are not included. */
+export interface ExactLines {
+  /** Yields the stored lines without their newlines, those out of view and damaged ones included. */
+  read(sessionId: string): AsyncIterable<string>;
+  /** Creates a session from these lines, atomically. Throws if it exists or a line is damaged. */
+  add(sessionId: string, lines: AsyncIterable<string>): Promise<void>;
 }
 
 export interface SessionLog {

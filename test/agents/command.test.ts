@@ -10,6 +10,7 @@ function given(line: string): Arguments {
   return {
     words: ["agents", ...all.filter((word) => !word.startsWith("--")).map((word) => word.replaceAll("+", " "))],
     flags: all.flatMap((word) => (word.startsWith("--") ? [word.slice(2)] : [])),
+    without: () => [],
     has: (name) => all.includes(`--${name}`),
     text: () => undefined,
     list: () => [],

@@ -1,6 +1,6 @@
 /** Checks the logs of all sessions in a database. `checker.ts` also checks effects, leases and states of the engine. */
 
-import type { Queries } from "../../src/store/postgres/database.ts";
+import type { Queries } from "../../src/lib/queries.ts";
 import { check } from "./checker.ts";
 import { linesIn } from "./record.ts";
 

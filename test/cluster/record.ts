@@ -1,7 +1,7 @@
 /** Collects what the checker needs: rows, the engine's states, a history of leases and takings, and the ledger. */
 
 import { existsSync, readFileSync } from "node:fs";
-import type { Queries } from "../../src/store/postgres/database.ts";
+import type { Queries } from "../../src/lib/queries.ts";
 import type { ClusterRecord, Effect, LineRow, Renewal, Take, WorkRecord } from "./checker.ts";
 
 const LINE = "e.session_id as session, e.seq::int as seq, e.epoch::int as epoch, e.line";

@@ -6,6 +6,7 @@ export function given(words: string, flags: Record<string, string | true> = {}):
   return {
     words: ["memory", ...(words.match(/"[^"]*"|\S+/g) ?? []).map((word) => word.replaceAll('"', ""))],
     flags: Object.keys(flags),
+    without: () => [],
     text,
     list: () => [],
     has: (name) => flags[name] === true,

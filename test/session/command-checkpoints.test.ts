@@ -73,6 +73,7 @@ async function undo(home: TempFolder, folder: TempFolder, words: readonly string
   const given: Arguments = {
     words: ["undo", ...words.filter((word) => !word.startsWith("--"))],
     flags: [],
+    without: () => [],
     text: () => undefined,
     has: (name) => words.includes(`--${name}`),
     list: () => [],

@@ -30,6 +30,7 @@ async function stage() {
     const given: Arguments = {
       words: ["undo", ...words],
       flags: Object.keys(flags),
+      without: () => [],
       text: (name) => (typeof flags[name] === "string" ? flags[name] : undefined),
       has: (name) => flags[name] === true,
       list: () => [],

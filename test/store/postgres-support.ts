@@ -1,5 +1,6 @@
 import { onTestFinished } from "vitest";
-import { type Database, openDatabase, type Queries } from "../../src/store/postgres/database.ts";
+import type { Queries } from "../../src/lib/queries.ts";
+import { type Database, openDatabase } from "../../src/store/postgres/database.ts";
 import { type PostgresStoreOptions, postgresStore } from "../../src/store/postgres/postgres.ts";
 import { migrate } from "../../src/store/postgres/schema.ts";
 import type { Store } from "../../src/store/store.ts";

@@ -1,7 +1,8 @@
 /** `troupe cluster`: shows the workers, queues and work of a database. This folder has the commands for many machines. */
 
-import { sanitiseLine } from "../../lib/text.ts";
-import { type Cluster, openCluster } from "../../runtime/cluster/cluster.ts";
+import { clip, sanitiseLine } from "../../lib/text.ts";
+import { abortWork, answerRequest, type Cluster, openCluster, workIdOf } from "../../runtime/cluster/cluster.ts";
+import { openRequests, type RequestRow } from "../../runtime/cluster/requests.ts";
 import { listWork } from "../../runtime/cluster/work.ts";
 import { type Arguments, unknownSubcommand, usage } from "../args.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
@@ -23,22 +24,81 @@ export async function clusterCommand(given: Arguments): Promise<ExitCode> {
         return await show(given, { workers: await workersOf(cluster) });
       case "queues":
         return await show(given, { queues: await queuesOf(cluster) });
+      case "requests":
+        return await show(given, { requests: requestsOf(await openRequests(cluster.database)) });
+      case "answer":
+        return await answer(cluster, rest);
       case "cancel":
         return await cancel(cluster, rest[0]);
       default:
-        throw unknownSubcommand("cluster", name, ["status", "workers", "queues", "cancel"]);
+        throw unknownSubcommand("cluster", name, ["status", "workers", "queues", "requests", "answer", "cancel"]);
     }
   } finally {
     await cluster.close();
   }
 }
 
-async function cancel({ engine }: Cluster, id: string | undefined): Promise<ExitCode> {
+async function cancel(cluster: Cluster, id: string | undefined): Promise<ExitCode> {
   if (id === undefined) throw usage("Name the work to cancel: troupe cluster cancel <work id>");
-  await engine.cancel(id);
-  say(`work ${id} is cancelled`);
-  return exitCodes.done;
+  const isOpen = await abortWork(cluster, id);
+  say(isOpen ? `work ${id} is cancelled` : `work ${id} has ended already, or does not exist`);
+  return isOpen ? exitCodes.done : exitCodes.failed;
 }
+
+async function answer(cluster: Cluster, words: readonly string[]): Promise<ExitCode> {
+  const [id, ...rest] = words;
+  const text = rest.join(" ").trim();
+  if (id === undefined || text === "") throw usage("Name the request and the answer: troupe cluster answer <id> allow");
+  const found = (await openRequests(cluster.database)).filter((one) => one.id.startsWith(id));
+  const [request] = found;
+  if (!request) throw usage(`No open request has the id ${id}.`, "See troupe cluster requests.");
+  if (found.length > 1) throw usage(`Several requests begin with ${id}.`, "Give more of the id.");
+  const { sessionId, id: requestId, kind } = request;
+  const isFirst = await answerRequest(cluster, { sessionId, requestId, kind, answer: answerOf(kind, text) });
+  say(isFirst ? `answered ${requestId}` : `${requestId} was answered by somebody else`);
+  return isFirst ? exitCodes.done : exitCodes.failed;
+}
+
+type Kind = RequestRow["kind"];
+type Answer = Parameters<typeof answerRequest>[1]["answer"];
+
+/** `allow` and `deny` decide; any other text denies with this text as the reason, or answers a question. */
+function answerOf(kind: Kind, text: string): Answer {
+  const isAllowed = text === "allow";
+  const comment = isAllowed || text === "deny" ? {} : { feedback: text };
+  switch (kind) {
+    case "permission":
+      return isAllowed ? { kind: "approved" } : { kind: "denied-interactively-by-user", ...comment };
+    case "exit_plan_mode":
+      return { approved: isAllowed, ...comment };
+    case "user_input":
+      return { answer: text, wasFreeform: true };
+    default:
+      throw usage(`A request of kind ${kind} is answered by the program that submitted the work.`);
+  }
+}
+
+function requestsOf(rows: readonly RequestRow[]): Table {
+  return rows.map(({ id, sessionId, kind, data }) => ({ request: id, session: sessionId, kind, asks: asked(data) }));
+}
+
+/** Returns what is asked, in one line. */
+function asked(data: RequestRow["data"]): string {
+  switch (data.kind) {
+    case "permission": {
+      const { permissionRequest: request } = data;
+      return request.kind === "shell" ? request.fullCommandText : clip(JSON.stringify(request), ASKED_CHARACTERS);
+    }
+    case "user_input":
+      return data.question;
+    case "exit_plan_mode":
+      return data.summary;
+    default:
+      return clip(JSON.stringify(data), ASKED_CHARACTERS);
+  }
+}
+
+const ASKED_CHARACTERS = 200;
 
 type Table = readonly Readonly<Record<string, string | number | null>>[];
 
@@ -78,11 +138,13 @@ async function workersOf({ database }: Cluster): Promise<Table> {
 }
 
 async function worksOf({ database, engine }: Cluster, limit: number): Promise<Table> {
-  const states = new Map((await engine.list({ limit: 10_000 })).map((work) => [work.id, work]));
+  // The newest activation comes first, so it is set last.
+  const all = (await engine.list({ limit: 10_000 })).toReversed();
+  const states = new Map(all.map(({ id, state }) => [workIdOf(id), state]));
   return (await listWork(database, limit)).map((row) => ({
     work: row.id,
     session: row.sessionId,
-    state: row.outcome?.kind ?? states.get(row.id)?.state ?? "unknown",
+    state: row.outcome?.kind ?? (row.waitingAt === null ? states.get(row.id) : "waiting") ?? "unknown",
     pool: row.pool,
     tenant: row.tenant,
     starts: row.starts,
@@ -92,8 +154,10 @@ async function worksOf({ database, engine }: Cluster, limit: number): Promise<Ta
 }
 
 async function queuesOf({ database, engine }: Cluster): Promise<Table> {
-  const waiting = new Set((await engine.list({ states: ["queued"], limit: 100_000 })).map(({ id }) => id));
-  const running = new Set((await engine.list({ states: ["running"], limit: 100_000 })).map(({ id }) => id));
+  const queued = await engine.list({ states: ["queued"], limit: 100_000 });
+  const active = await engine.list({ states: ["running"], limit: 100_000 });
+  const waiting = new Set(queued.map(({ id }) => workIdOf(id)));
+  const running = new Set(active.map(({ id }) => workIdOf(id)));
   const counts = new Map<string, { pool: string; tenant: string; waiting: number; running: number }>();
   for (const { id, pool, tenant } of await listWork(database, 100_000)) {
     if (!waiting.has(id) && !running.has(id)) continue;

@@ -1,8 +1,8 @@
 /** `troupe submit`: hands a prompt to the workers of a database. */
 
 import { sanitise } from "../../lib/text.ts";
-import { type Cluster, openCluster, submitWork } from "../../runtime/cluster/cluster.ts";
-import { findWork, type WorkOutcome, type WorkRow } from "../../runtime/cluster/work.ts";
+import { openCluster, submitWork } from "../../runtime/cluster/cluster.ts";
+import { type WorkOutcome, type WorkRow, waitForWork } from "../../runtime/cluster/work.ts";
 import { type Arguments, parse, usage } from "../args.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { options } from "../options.ts";
@@ -11,7 +11,6 @@ import { say } from "../output/say.ts";
 import { sessionRequest } from "../prompt-mode.ts";
 import { databaseUrl } from "./database-url.ts";
 
-const POLL_MS = 250;
 const GUARDED: readonly string[] = ["Permissions", "Extensions", "MCP", "Memory"];
 
 export async function submitCommand(given: Arguments): Promise<ExitCode> {
@@ -26,7 +25,7 @@ export async function submitCommand(given: Arguments): Promise<ExitCode> {
   if (refused !== undefined) {
     throw usage(`--${refused} is decided by the workers.`, `Start them with it: troupe worker --${refused} …`);
   }
-  const flags = sessionFlags(process.argv.slice(2), given);
+  const flags = given.without(OWN);
   sessionRequest(parse(flags), "json");
   const cluster = await openCluster({ url: databaseUrl(given) });
   try {
@@ -34,56 +33,47 @@ export async function submitCommand(given: Arguments): Promise<ExitCode> {
       ...{ id, sessionId, onLoss },
       ...(tenant !== undefined && { tenant }),
       ...(pool !== undefined && { pool }),
-      request: { prompt, flags, ...(repository !== undefined && { repository }), ...(ref !== undefined && { ref }) },
+      request: {
+        prompt,
+        flags,
+        ...(given.has("ask") && { asks: ASKED }),
+        ...(repository !== undefined && { repository }),
+        ...(ref !== undefined && { ref }),
+      },
     });
     if (!given.has("wait")) {
       await write(given.has("json") ? `${jsonLine({ workId: id, sessionId }, process.stdout)}\n` : `${sessionId}\n`);
       return exitCodes.done;
     }
-    return await report(given, await waitFor(cluster, id), { id, sessionId });
+    return await report(given, await waitForWork(cluster.database, id, given.amount("timeout", "whole")), {
+      id,
+      sessionId,
+    });
   } finally {
     await cluster.close();
   }
 }
+
+/** Kinds of requests that wait for an answer with `--ask`. */
+const ASKED = ["permission", "user_input", "exit_plan_mode"] as const;
+
+/** Flags of `submit` itself, which are not flags of the session. */
+const OWN: readonly string[] = [
+  ...options.filter(({ group }) => group === "Commands").map(({ name }) => name),
+  ...["prompt", "session-id", "json"],
+];
 
 /** Flags that would allow something on the workers' machines. */
 const REFUSED: readonly string[] = options
   .filter(({ name, group }) => GUARDED.includes(group) && !/^(?:deny|excluded|available|no|disable)-/.test(name))
   .map(({ name }) => name);
 
-/** Flags of `submit` itself, which are not flags of the session. Each takes a value, except the last two. */
-const OWN_VALUES = ["prompt", "p", "database", "pool", "repo", "ref", "tenant", "on-loss", "session-id"];
-const OWN_SWITCHES = ["wait", "json"];
-
-/** Returns the flags for the session, without the word `submit` and its own flags. */
-function sessionFlags(argv: readonly string[], given: Arguments): string[] {
-  const flags: string[] = [];
-  for (let index = 0; index < argv.length; index++) {
-    const word = argv[index] ?? "";
-    const name = /^--?([a-z-]+)/.exec(word)?.[1] ?? "";
-    if (word.startsWith("-") && OWN_VALUES.includes(name)) {
-      if (!word.includes("=")) index++;
-      continue;
-    }
-    if (OWN_SWITCHES.includes(name) && word.startsWith("-")) continue;
-    if (!given.words.includes(word)) flags.push(word);
-  }
-  return flags;
-}
-
-async function waitFor({ database }: Cluster, id: string): Promise<WorkRow> {
-  for (;;) {
-    const row = await findWork(database, id);
-    if (row && row.outcome !== null) return row;
-    await new Promise((resolve) => setTimeout(resolve, POLL_MS));
-  }
-}
-
 async function report(
   given: Arguments,
-  { outcome }: WorkRow,
+  work: WorkRow | undefined,
   ids: { readonly id: string; readonly sessionId: string },
 ): Promise<ExitCode> {
+  const outcome = work?.outcome ?? null;
   if (given.has("json"))
     await write(`${jsonLine({ workId: ids.id, sessionId: ids.sessionId, outcome }, process.stdout)}\n`);
   else if (outcome?.kind === "done")
@@ -94,7 +84,7 @@ async function report(
 }
 
 function describe(outcome: WorkOutcome | null): string {
-  if (outcome === null) return "no outcome yet";
+  if (outcome === null) return "not done yet; it goes on without this command";
   if (outcome.kind === "done") return "done";
   if (outcome.kind === "lost") return "the worker was lost, and the work was not continued (--on-loss stop)";
   return `${outcome.kind}: ${outcome.message}`;

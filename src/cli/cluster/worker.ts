@@ -7,6 +7,8 @@ import { type ServingWorker, serveCluster } from "../../runtime/cluster/cluster.
 import type { WorkRow } from "../../runtime/cluster/work.ts";
 import { stateRoot } from "../../runtime/home.ts";
 import type { SessionRequest } from "../../runtime/session-request.ts";
+import { remoteRequest } from "../../server/gateway/remote-options.ts";
+import { ExternalTools } from "../../session/requests/external-tools.ts";
 import { type Arguments, parse } from "../args.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import type { Launcher } from "../launcher.ts";
@@ -21,6 +23,7 @@ const DEFAULT_CONCURRENCY = 8;
 
 export async function workerCommand(given: Arguments, launcher: Launcher): Promise<ExitCode> {
   const pool = given.text("pool");
+  const park = given.amount("park-after", "any");
   // DBOS makes pg print a deprecation that no user of troupe can act on.
   Object.assign(process, { noDeprecation: true });
   const worker = await serveCluster({
@@ -28,6 +31,8 @@ export async function workerCommand(given: Arguments, launcher: Launcher): Promi
     ...(pool !== undefined && { pool }),
     concurrency: given.amount("concurrency", "whole") ?? DEFAULT_CONCURRENCY,
     leaseMs: (given.amount("lease", "any") ?? DEFAULT_LEASE_SECONDS) * 1000,
+    asks: given.has("ask"),
+    ...(park !== undefined && { parkMs: park * 1000 }),
     home: stateRoot(process.env),
     runtime: { environment: process.env, importModule: launcher.importModule },
     localFolders: given.list("add-dir").map((folder) => resolve(folder)),
@@ -49,6 +54,11 @@ export async function workerCommand(given: Arguments, launcher: Launcher): Promi
  */
 function requestOf(given: Arguments, work: WorkRow, cwd: string): SessionRequest {
   const own = sessionRequest(given, "json");
+  const { options } = work.request;
+  if (options) {
+    const asked = remoteRequest(options, { ...own, cwd });
+    return { ...asked, client: { ...asked.client, ...clientOf(work) } };
+  }
   const {
     permissions,
     workspace: _workspace,
@@ -65,8 +75,15 @@ function requestOf(given: Arguments, work: WorkRow, cwd: string): SessionRequest
     },
     ...(own.workspace && { workspace: own.workspace }),
     ...(own.context && { context: own.context }),
-    client: { askUser: false },
+    client: clientOf(work),
   };
+}
+
+/** Returns the part of the request that depends on the submitter: questions, and the tools that a program runs. */
+function clientOf({ request }: WorkRow): NonNullable<SessionRequest["client"]> {
+  const tools = new ExternalTools();
+  tools.offer("client", request.tools ?? []);
+  return { askUser: request.asks?.includes("user_input") ?? false, program: { tools } };
 }
 
 /** Answers 200 while the worker's lease is valid, else 503. */

@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { fstatSync } from "node:fs";
 import { join } from "node:path";
+import { defined } from "../../lib/defined.ts";
 import { nodeDisk, replaceFile } from "../../lib/node/disk.ts";
 import { isOrdinary } from "../../lib/redact/redact-values.ts";
 import { TroupeError } from "../../protocol/errors.ts";
@@ -29,17 +30,17 @@ export async function headlessCommand(given: Arguments, launcher: Launcher): Pro
   const github = { tokenVariable: given.text("auth-token-env"), ambient: !given.has("no-auto-login") };
   const runtime = createRuntime({ environment, github, importModule: launcher.importModule });
   const { cwd, ...defaults } = sessionRequest(given, "json");
-  const server = new Server({
-    runtime,
-    environment,
-    cwd,
-    defaults,
-    program: ownProgram(),
-    say: (message) => {
-      if (level !== "none") sayLines(message);
-    },
-    ...(idleSeconds !== undefined && { idleMs: idleSeconds * 1000 }),
-  });
+  const report = (message: string): void => {
+    if (level !== "none") sayLines(message);
+  };
+  const database = given.text("database");
+  const server =
+    database === undefined
+      ? new Server({
+          ...{ runtime, environment, cwd, defaults, program: ownProgram(), say: report },
+          ...(idleSeconds !== undefined && { idleMs: idleSeconds * 1000 }),
+        })
+      : await gatewayOf(given, { url: database, home: runtime.home, say: report });
   const interrupted = new Promise<void>((resolve) => onInterrupt(resolve));
   try {
     if (isStdio) await Promise.race([serveStdio(server), interrupted]);
@@ -67,6 +68,19 @@ export async function headlessCommand(given: Arguments, launcher: Launcher): Pro
   return exitCodes.done;
 }
 
+/** The server for sessions that workers run. */
+async function gatewayOf(
+  given: Arguments,
+  { url, home, say }: { url: string; home: string; say: (message: string) => void },
+) {
+  const { RemoteSessions } = await import("../../runtime/cluster/remote-sessions.ts");
+  const { Gateway } = await import("../../server/gateway/gateway.ts");
+  const [pool, tenant] = [given.text("pool"), given.text("tenant")];
+  const [repository, ref] = [given.text("repo"), given.text("ref")];
+  const sessions = await RemoteSessions.open({ url, home, ...defined({ pool, tenant, repository, ref }) });
+  return new Gateway({ sessions, say });
+}
+
 function portOf(given: Arguments): number | undefined {
   const port = given.amount("port", "whole");
   if (port !== undefined && port > 65_535) throw usage(`--port needs a number up to 65535, not "${port}".`);
@@ -77,7 +91,7 @@ function portOf(given: Arguments): number | undefined {
  * Resolves when the server is orphaned. A program that starts a server with a token and reads its stdout owns it. If
  * the owner exited without stopping the server, and no other client is connected, the server ends.
  */
-async function whenLeftAlone(server: Server): Promise<void> {
+async function whenLeftAlone(server: { readonly hasClients: boolean }): Promise<void> {
   const { ppid } = process;
   await new Promise<void>((resolve) => {
     let looks = 0;

@@ -1,6 +1,8 @@
+import { createReadStream } from "node:fs";
 import { workingDirectory } from "../../context/working-directory.ts";
 import { clip, plural, sanitise, sanitiseLine } from "../../lib/text.ts";
 import type { SessionEvent } from "../../protocol/event.ts";
+import { stateRoot } from "../../runtime/home.ts";
 import { createRuntime, type Runtime } from "../../runtime/runtime.ts";
 import { findSession, isInDirectory } from "../../runtime/sessions/select-session.ts";
 import { isSidekickId } from "../../session/agents/sidekick-id.ts";
@@ -16,8 +18,19 @@ type SessionSummary = Awaited<ReturnType<Runtime["store"]["list"]>>[number];
 
 /** `troupe sessions`: lists, shows, exports and deletes stored sessions. */
 export async function sessionsCommand(given: Arguments): Promise<ExitCode> {
+  const url = given.text("database");
+  if (url === undefined) return runVerb(given, createRuntime({ environment: process.env }));
+  const { RemoteSessions } = await import("../../runtime/cluster/remote-sessions.ts");
+  const remote = await RemoteSessions.open({ url, home: stateRoot(process.env) });
+  try {
+    return await runVerb(given, createRuntime({ environment: process.env, store: remote.store }));
+  } finally {
+    await remote.close();
+  }
+}
+
+async function runVerb(given: Arguments, runtime: Runtime): Promise<ExitCode> {
   const [, verb = "list", ...wanted] = given.words;
-  const runtime = createRuntime({ environment: process.env });
   const one = async (): Promise<string> => {
     if (wanted.length !== 1 || !wanted[0]) throw usage(`troupe sessions ${verb} needs one id or name.`);
     return findSession(runtime.store, wanted[0]);
@@ -33,7 +46,10 @@ export async function sessionsCommand(given: Arguments): Promise<ExitCode> {
       return (await import("./search.ts")).searchCommand(given, wanted);
     case "reindex":
       return (await import("./search.ts")).reindexCommand(runtime);
+    case "import":
+      return importLog(runtime, given, wanted);
     case "export":
+      if (given.has("exact")) return exportExact(runtime, await one());
       return given.has("html") ? exportPage(runtime, await one()) : exportLog(runtime, await one());
     case "delete": {
       const sessionId = await one();
@@ -43,7 +59,7 @@ export async function sessionsCommand(given: Arguments): Promise<ExitCode> {
       return exitCodes.done;
     }
     default:
-      throw unknownSubcommand("sessions", verb, ["list", "show", "search", "reindex", "export", "delete"]);
+      throw unknownSubcommand("sessions", verb, ["list", "show", "search", "reindex", "export", "import", "delete"]);
   }
 }
 
@@ -141,6 +157,22 @@ async function exportPage({ store }: Runtime, sessionId: string): Promise<ExitCo
   })) {
     await write(piece);
   }
+  return exitCodes.done;
+}
+
+async function exportExact({ store }: Runtime, sessionId: string): Promise<ExitCode> {
+  for await (const line of store.exact?.read(sessionId) ?? []) await write(`${line}\n`);
+  return exitCodes.done;
+}
+
+async function importLog({ store }: Runtime, given: Arguments, wanted: readonly string[]): Promise<ExitCode> {
+  const [path] = wanted;
+  if (wanted.length !== 1 || path === undefined) throw usage("troupe sessions import needs one file.");
+  if (!store.exact) throw usage("This store takes no sessions of others.");
+  const sessionId = given.text("session-id") ?? crypto.randomUUID();
+  const { splitLines } = await import("../../runtime/sessions/split-lines.ts");
+  await store.exact.add(sessionId, splitLines(createReadStream(path)));
+  await write(`${sessionId}\n`);
   return exitCodes.done;
 }
 

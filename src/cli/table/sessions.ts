@@ -2,6 +2,8 @@ import type { Command } from "./command.ts";
 
 const session = [{ name: "id|name", values: "session" }] as const;
 
+const FROM = "read the sessions of this Postgres database";
+
 export const sessions: Command = {
   name: "sessions",
   group: "Sessions",
@@ -17,13 +19,13 @@ export const sessions: Command = {
     {
       name: "list",
       summary: "list sessions, the last used first",
-      flags: { here: true, limit: "show at most n sessions", json: "print one JSON array" },
+      flags: { here: true, limit: "show at most n sessions", json: "print one JSON array", database: FROM },
     },
     {
       name: "show",
       summary: "print what was said and done in a session",
       arguments: session,
-      flags: { all: "start at the beginning, also if the log has 16 MiB or more" },
+      flags: { all: "start at the beginning, also if the log has 16 MiB or more", database: FROM },
     },
     {
       name: "search",
@@ -36,7 +38,13 @@ export const sessions: Command = {
       name: "export",
       summary: "print the whole log as JSON lines",
       arguments: session,
-      flags: { html: true },
+      flags: { html: true, exact: true, database: FROM },
+    },
+    {
+      name: "import",
+      summary: "create a session from the output of export --exact, and print its id",
+      arguments: [{ name: "file", values: "file" }],
+      flags: { "session-id": "the id of the new session", database: "import into this Postgres database" },
     },
     {
       name: "delete",

@@ -13,7 +13,9 @@ export const submit: Command = {
     ref: true,
     tenant: true,
     "on-loss": true,
+    ask: "questions, plans and calls that no rule decides wait for an answer: troupe cluster answer",
     wait: true,
+    timeout: "with --wait: stop waiting after this time; the work goes on (default: no limit)",
     json: "print one JSON object",
   },
   notes: [

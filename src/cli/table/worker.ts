@@ -5,7 +5,15 @@ export const worker: Command = {
   group: "Many machines",
   summary: "run submitted sessions from a database",
   takesSessionFlags: true,
-  flags: { database: true, pool: true, concurrency: true, lease: true, "health-port": true },
+  flags: {
+    database: true,
+    pool: true,
+    concurrency: true,
+    lease: true,
+    "health-port": true,
+    ask: true,
+    "park-after": true,
+  },
   examples: [
     ["troupe worker --database postgres://troupe@db/troupe", "take work until it is stopped"],
     ["troupe worker --pool gpu --concurrency 2", "only work of this pool, two sessions at a time"],

@@ -1,40 +1,85 @@
 /**
  * Runs one piece of work on a session, as a function of its log: an answered message is not sent again, an interrupted
- * one is continued or reported, and everything else is answered. So an activation may run any number of times, on any
- * worker.
+ * one is continued or reported, one that waits for a person is parked, and everything else is answered. So an activation
+ * may run any number of times, on any worker.
  */
 
-import type { Queries } from "../../engine/lease.ts";
+import { deferred } from "../../lib/deferred.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import type { SessionEvent } from "../../protocol/event.ts";
 import { cutOff } from "../../session/cut-off.ts";
+import type { RequestKind } from "../../session/requests/requests.ts";
 import type { Outcome, Session } from "../../session/session.ts";
+import type { Database } from "../../store/postgres/database.ts";
+import { changes, topics } from "../../store/postgres/notifications.ts";
 import type { Store } from "../../store/store.ts";
 import type { Runtime } from "../runtime.ts";
 import type { SessionRequest } from "../session-request.ts";
 import continuation from "./continuation.md";
-import { noteEnd, noteStart, type WorkOutcome, type WorkRow } from "./work.ts";
+import { attachRows } from "./parking.ts";
+import { endRequests, hasOpenRequest, isAnswered } from "./requests.ts";
+import { findWork, noteEnd, noteStart, noteWaiting, openWork, type WorkOutcome, type WorkRow } from "./work.ts";
 
 export interface ActivationParts {
-  readonly queries: Queries;
+  readonly database: Database;
   readonly runtime: Runtime;
   readonly store: Store;
   readonly worker: string;
+  /** Time without an answer after which a session that waits for a person is parked. */
+  readonly parkMs: number;
   /** Prepares the working folder and returns the request for the session. */
   prepare(work: WorkRow): Promise<SessionRequest>;
+  /** Kinds of requests of this work that people may answer. */
+  kinds(work: WorkRow): readonly RequestKind[];
+  /** Hands another activation of this work to the engine. */
+  submit(work: WorkRow, reason: string): Promise<void>;
   /** Called after the session is closed. */
   finished?(work: WorkRow): Promise<void>;
 }
 
-export async function activate(work: WorkRow, parts: ActivationParts): Promise<WorkOutcome> {
-  const { queries, store, worker } = parts;
+/** Returns "waiting" if the work waits for an answer. Another activation is submitted with the answer. */
+export async function activate(work: WorkRow, parts: ActivationParts): Promise<WorkOutcome | "waiting"> {
+  const { database, store, worker } = parts;
   if (work.outcome !== null) return work.outcome;
-  await noteStart(queries, work.id, worker);
-  const known = (await store.revision(work.sessionId)) === undefined ? "new" : await stateIn(store, work);
-  const outcome = await outcomeOf(known, work, parts);
-  await parts.finished?.(work);
-  await noteEnd(queries, work.id, outcome);
-  return outcome;
+  if (await isBehind(work, database)) {
+    await noteWaiting(database, work.id);
+    return "waiting";
+  }
+  for (;;) {
+    await noteStart(database, work.id, worker);
+    const known = (await store.revision(work.sessionId)) === undefined ? "new" : await stateIn(store, work);
+    const outcome = await outcomeOf(known, work, parts);
+    await parts.finished?.(work);
+    if (outcome !== "waiting") {
+      await endWork(work, outcome, parts);
+      return outcome;
+    }
+    await noteWaiting(database, work.id);
+    // An answer that came meanwhile found no parked work. Whoever answers from now on submits an activation.
+    const isDue = (await isAnswered(database, work.id)) || (await findWork(database, work.id))?.abortAt;
+    if (!isDue) return "waiting";
+  }
+}
+
+/** True if an earlier message of the session waits for an answer. */
+async function isBehind(work: WorkRow, database: Database): Promise<boolean> {
+  for (const { id, waitingAt } of await openWork(database, work.sessionId)) {
+    if (id === work.id) return false;
+    if (waitingAt !== null) return true;
+  }
+  return false;
+}
+
+/** Stores the outcome, withdraws open requests, and submits the next message of the session if it waited behind this one. */
+export async function endWork(
+  work: Pick<WorkRow, "id" | "sessionId">,
+  outcome: WorkOutcome,
+  { database, submit }: Pick<ActivationParts, "database" | "submit">,
+): Promise<void> {
+  await endRequests(database, work.id);
+  await noteEnd(database, work.id, outcome);
+  const next = (await openWork(database, work.sessionId)).find(({ waitingAt }) => waitingAt !== null);
+  if (next) await submit(next, `after-${work.id}`);
 }
 
 /** Lets calls that were running when a worker was lost end as interrupted, and does nothing else. */
@@ -75,23 +120,110 @@ function answerIn(events: readonly SessionEvent[]): { answer: string } | undefin
 
 const sourceOf = ({ id }: WorkRow): string => `work-${id}`;
 
-async function outcomeOf(known: Known, work: WorkRow, parts: ActivationParts): Promise<WorkOutcome> {
+async function outcomeOf(known: Known, work: WorkRow, parts: ActivationParts): Promise<WorkOutcome | "waiting"> {
   if (typeof known === "object") return { kind: "done", answer: known.answer };
-  if (known === "interrupted" && work.onLoss === "stop") return { kind: "lost" };
+  const isAborted = (await findWork(parts.database, work.id))?.abortAt != null;
+  if (isAborted && known !== "interrupted") return ABORTED;
+  const isPending = known === "interrupted" && !isAborted && (await hasOpenRequest(parts.database, work.id));
+  if (known === "interrupted" && work.onLoss === "stop" && !isPending && !isAborted) return { kind: "lost" };
   const request = await parts.prepare(work);
-  const session = await open(known, work, request, parts);
+  const session =
+    known === "new"
+      ? await parts.runtime.createSession({ ...request, sessionId: work.sessionId })
+      : await parts.runtime.resumeSession(work.sessionId, {
+          ...request,
+          ...(isPending && { resume: { continuesPending: true } }),
+        });
   try {
-    const prompt = known === "interrupted" ? continuation.trim() : work.request.prompt;
-    return toWorkOutcome(await session.sendAndWait({ prompt, source: sourceOf(work) }));
+    if (isAborted) return ABORTED;
+    return await converse(session, work, { ...parts, prompt: isPending ? undefined : promptOf(known, work) });
   } finally {
     await session.close();
   }
 }
 
-function open(known: Known, work: WorkRow, request: SessionRequest, { runtime }: ActivationParts): Promise<Session> {
-  return known === "new"
-    ? runtime.createSession({ ...request, sessionId: work.sessionId })
-    : runtime.resumeSession(work.sessionId, request);
+const ABORTED: WorkOutcome = { kind: "aborted", message: "aborted" };
+
+const promptOf = (known: Known, work: WorkRow): string =>
+  known === "interrupted" ? continuation.trim() : work.request.prompt;
+
+/** Sends the prompt, or resumes pending calls if there is none. Parks the session when everything in it waits. */
+async function converse(
+  session: Session,
+  work: WorkRow,
+  parts: ActivationParts & { readonly prompt: string | undefined },
+): Promise<WorkOutcome | "waiting"> {
+  const { database, prompt, parkMs } = parts;
+  const parked = deferred<"waiting">();
+  const ended = new AbortController();
+  const kinds = parts.kinds(work);
+  const onPark = (): void => parked.resolve("waiting");
+  const detach = attachRows(session, { database, workId: work.id, kinds, parkMs, onPark });
+  const aborting = abortWhenAsked(session, work.id, { database, signal: ended.signal });
+  try {
+    const answering =
+      prompt === undefined ? resumePending(session) : session.sendAndWait({ prompt, source: sourceOf(work) });
+    answering.catch(() => undefined);
+    const outcome = await Promise.race([answering, parked.promise]);
+    if (outcome !== "waiting") return toWorkOutcome(outcome);
+    const kept = session.requests.pending().map(({ requestId }) => requestId);
+    await session.close({ leavesPending: true });
+    await endRequests(database, work.id, kept);
+    return "waiting";
+  } finally {
+    ended.abort();
+    detach();
+    await aborting;
+  }
+}
+
+/** Whether somebody wants to end the work is also looked up, in case a notification is lost. */
+const ABORT_POLL_MS = 10_000;
+
+async function abortWhenAsked(
+  session: Session,
+  workId: string,
+  { database, signal }: { readonly database: Database; readonly signal: AbortSignal },
+): Promise<void> {
+  try {
+    for await (const _ of changes(database.notifications, [topics.work(workId)], { signal, pollMs: ABORT_POLL_MS })) {
+      if ((await findWork(database, workId))?.abortAt == null) continue;
+      session.abort();
+      return;
+    }
+  } catch {
+    // The database is away. Its absence ends the work if it lasts.
+  }
+}
+
+/** Resumes calls that waited when the session was parked or its worker lost. Returns the outcome of their message. */
+async function resumePending(session: Session): Promise<Outcome> {
+  let outcome: Outcome | undefined;
+  const stop = session.subscribe((event) => {
+    if (event.agentId === undefined) outcome = outcomeIn(event) ?? outcome;
+  });
+  session.queue.resume();
+  await session.queue.whenIdle();
+  stop();
+  // Without an outcome the log could not be written: the activation runs again.
+  return outcome ?? { kind: "failed", error: new TroupeError("storage", "The message has no outcome.") };
+}
+
+function outcomeIn(event: SessionEvent): Outcome | undefined {
+  switch (event.type) {
+    case "assistant.message":
+      if ((event.data.toolRequests ?? []).length > 0) return undefined;
+      return { kind: "done", answer: event.data.content };
+    case "session.error":
+      if (event.data.errorType === "notification") return undefined;
+      return { kind: "failed", error: new Error(event.data.message) };
+    case "troupe.limit_reached":
+      return { kind: "failed", error: new Error(event.data.message) };
+    case "abort":
+      return { kind: "aborted" };
+    default:
+      return undefined;
+  }
 }
 
 /** Throws for failures of the database: the activation runs again. */

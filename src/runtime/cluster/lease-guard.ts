@@ -8,7 +8,8 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { isClaimed } from "../../engine/dbos-engine.ts";
 import type { Claim } from "../../engine/engine.ts";
-import type { Lease, Queries } from "../../engine/lease.ts";
+import type { Lease } from "../../engine/lease.ts";
+import type { Queries } from "../../lib/queries.ts";
 import type { Tool } from "../../tools/tool.ts";
 import { ToolError } from "../../tools/tool-error.ts";
 

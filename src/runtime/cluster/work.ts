@@ -1,7 +1,11 @@
 /** Submitted work: one row for each prompt, with its request and, in the end, its outcome. */
 
-import type { Queries } from "../../engine/lease.ts";
+import type { Queries } from "../../lib/queries.ts";
+import type { ExternalToolDefinition } from "../../session/requests/external-tools.ts";
+import type { RequestKind } from "../../session/requests/requests.ts";
 import type { Outcome } from "../../session/session.ts";
+import type { Database } from "../../store/postgres/database.ts";
+import { CHANNEL, changes, topics } from "../../store/postgres/notifications.ts";
 
 /** Behaviour when a worker is lost while it answers. */
 export type OnLoss = "continue" | "stop";
@@ -13,6 +17,12 @@ export interface WorkRequest {
   /** The git repository to work on, and the branch, tag or commit (default: the remote's HEAD). */
   readonly repository?: string;
   readonly ref?: string;
+  /** Kinds of requests that somebody answers. All others are refused at once, as without anyone to ask. */
+  readonly asks?: readonly RequestKind[];
+  /** Options of a program's session, in the contract of client programs. */
+  readonly options?: Readonly<Record<string, unknown>>;
+  /** Tools that the program runs. */
+  readonly tools?: readonly ExternalToolDefinition[];
 }
 
 export type WorkOutcome =
@@ -35,10 +45,15 @@ export interface WorkRow {
   readonly starts: number;
   readonly worker: string | null;
   readonly outcome: WorkOutcome | null;
+  /** Since when it waits for an answer, without a worker. */
+  readonly waitingAt: Date | null;
+  /** Set when somebody has asked to end it. */
+  readonly abortAt: Date | null;
 }
 
 const COLUMNS = `id, session_id as "sessionId", tenant, pool, on_loss as "onLoss", request, created_at as "createdAt",
-  started_at as "startedAt", ended_at as "endedAt", starts, worker, outcome`;
+  started_at as "startedAt", ended_at as "endedAt", starts, worker, outcome,
+  waiting_at as "waitingAt", abort_at as "abortAt"`;
 
 /** Stores the work. Storing the same id twice is the same as storing it once. */
 export async function addWork(
@@ -57,6 +72,25 @@ export async function findWork(queries: Queries, id: string): Promise<WorkRow | 
   return rows[0];
 }
 
+/** Waits until the work has an outcome, at most `timeoutMs` (default: no limit). Returns the row as it is then. */
+export async function waitForWork(
+  database: Database,
+  id: string,
+  timeoutMs: number | undefined,
+): Promise<WorkRow | undefined> {
+  const signal = timeoutMs === undefined ? new AbortController().signal : AbortSignal.timeout(timeoutMs);
+  let row: WorkRow | undefined;
+  for await (const _ of changes(database.notifications, [topics.work(id)], { signal })) {
+    row = await findWork(database, id);
+    if (row && row.outcome !== null) return row;
+  }
+  return row;
+}
+
+/** Notifies of a change of the work. */
+const NOTIFY = `pg_notify('${CHANNEL}', '${topics.work("")}' || id),
+  pg_notify('${CHANNEL}', '${topics.session("")}' || session_id)`;
+
 /** Returns the newest work first. */
 export async function listWork(queries: Queries, limit: number): Promise<readonly WorkRow[]> {
   const { rows } = await queries.query<WorkRow>(
@@ -68,16 +102,63 @@ export async function listWork(queries: Queries, limit: number): Promise<readonl
 
 export async function noteStart(queries: Queries, id: string, worker: string): Promise<void> {
   await queries.query(
-    `update troupe.work set starts = starts + 1, worker = $2, started_at = coalesce(started_at, clock_timestamp())
+    `update troupe.work set starts = starts + 1, waiting_at = null, worker = $2, started_at = coalesce(started_at, clock_timestamp())
      where id = $1 and outcome is null`,
     [id, worker],
   );
 }
 
+/** Stores that it waits for an answer, without a worker. A wait is no failed start. */
+export async function noteWaiting(queries: Queries, id: string): Promise<void> {
+  await queries.query(
+    `with parked as (
+       update troupe.work set waiting_at = clock_timestamp(), starts = 0, worker = null
+       where id = $1 and outcome is null returning id, session_id)
+     select ${NOTIFY} from parked`,
+    [id],
+  );
+}
+
+/** Asks for the end of work. Returns it, or `undefined` if it has ended or does not exist. */
+export async function noteAbort(queries: Queries, id: string): Promise<WorkRow | undefined> {
+  const { rows } = await queries.query<WorkRow>(
+    `with asked as (
+       update troupe.work set abort_at = coalesce(abort_at, clock_timestamp()) where id = $1 and outcome is null
+       returning *)
+     select ${COLUMNS}, ${NOTIFY} from asked`,
+    [id],
+  );
+  return rows[0];
+}
+
+/** Returns work of the session without an outcome, oldest first. */
+export async function openWork(queries: Queries, sessionId: string): Promise<readonly WorkRow[]> {
+  const { rows } = await queries.query<WorkRow>(
+    `select ${COLUMNS} from troupe.work where session_id = $1 and outcome is null order by created_at, id`,
+    [sessionId],
+  );
+  return rows;
+}
+
+/** Returns parked work that has an answer. Usually its activation is under way. */
+export async function answeredWork(queries: Queries): Promise<readonly (WorkRow & { readonly requestId: string })[]> {
+  const { rows } = await queries.query<WorkRow & { requestId: string }>(
+    `select ${COLUMNS}, request_id as "requestId" from (
+       select w.*, a.request_id from troupe.work w
+       join troupe.request r on r.work_id = w.id and r.ended_at is null
+       join troupe.answer a on a.session_id = r.session_id and a.request_id = r.id
+       where w.waiting_at is not null and w.outcome is null limit 1000) answered`,
+  );
+  return rows;
+}
+
 /** Stores the outcome once. The first one counts. */
 export async function noteEnd(queries: Queries, id: string, outcome: WorkOutcome): Promise<void> {
   await queries.query(
-    "update troupe.work set outcome = $2, ended_at = clock_timestamp() where id = $1 and outcome is null",
+    `with ended as (
+       update troupe.work set outcome = $2, ended_at = clock_timestamp(), waiting_at = null
+       where id = $1 and outcome is null returning id, session_id)
+     select ${NOTIFY} from ended`,
     [id, JSON.stringify(outcome)],
   );
 }

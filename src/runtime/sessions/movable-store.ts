@@ -17,6 +17,9 @@ export function movableStore(first: Store): { readonly store: Store; moveTo(othe
       revisions: () => current.revisions(),
       fork: (sessionId, fork) => current.fork(sessionId, fork),
       remove: (sessionId) => current.remove(sessionId),
+      get exact() {
+        return current.exact;
+      },
     },
     moveTo(other) {
       current = other;

@@ -6,7 +6,6 @@ import * as z from "zod";
 import { quoted, wrapped } from "../../lib/quoting.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import type { HookListener, SessionProgram } from "../../runtime/session-request.ts";
-import type { Answerer } from "../../session/requests/broker.ts";
 import { canvasTools } from "../../session/requests/canvas-tools.ts";
 import { type ExternalToolDefinition, ExternalTools } from "../../session/requests/external-tools.ts";
 import type { Session } from "../../session/session.ts";
@@ -14,6 +13,7 @@ import { clientBuffers } from "../client-buffers.ts";
 import type { Connection } from "../connection.ts";
 import { extensionsWord } from "../extensions/extension-rights.ts";
 import { type CanvasDeclaration, Canvases, type CanvasProvider, type OpenCanvas } from "./canvases.ts";
+import { answerersOf } from "./client-answerers.ts";
 import { ClientFactories } from "./client-factories.ts";
 
 /** The declarations of a client when it opens a session. Omitted fields stay unchanged. */
@@ -235,12 +235,7 @@ export class Clients {
   #answerFor(connection: Connection, profile: ClientProfile): (() => void)[] {
     const session = this.#session;
     if (!session) return [];
-    const answerers = [
-      ...(profile.requestUserInput ? [userInputOf(connection, this.sessionId)] : []),
-      ...(profile.requestExitPlanMode ? [planReviewOf(connection, this.sessionId)] : []),
-      ...(profile.requestAutoModeSwitch ? [modelSwitchOf(connection, this.sessionId)] : []),
-      ...(profile.requestElicitation ? [{ kinds: ["elicitation"] } as const] : []),
-    ];
+    const answerers = answerersOf(connection, this.sessionId, profile);
     return answerers.map((answerer) => session.requests.attach(answerer));
   }
 
@@ -312,52 +307,6 @@ const TRANSFORM_MS = 60_000;
 const TOKEN_MS = 60_000;
 const HookAnswer = z.object({ output: z.unknown().optional() }).nullish();
 const Sections = z.object({ sections: z.record(z.string(), z.object({ content: z.string() })) });
-const UserInput = z.object({ answer: z.string(), wasFreeform: z.boolean().default(true) });
-const PlanReview = z.object({
-  approved: z.boolean(),
-  selectedAction: z.enum(["exit_only", "interactive", "autopilot", "autopilot_fleet"]).exactOptional(),
-  autoApproveEdits: z.boolean().exactOptional(),
-  feedback: z.string().exactOptional(),
-});
-
-function userInputOf(connection: Connection, sessionId: string): Answerer {
-  return {
-    kinds: ["user_input"],
-    async handle(request, signal) {
-      if (request.kind !== "user_input") return undefined;
-      const { question, choices, allowFreeform } = request;
-      const params = { sessionId, question, ...(choices && { choices }), allowFreeform: allowFreeform ?? true };
-      return UserInput.parse(await connection.ask("userInput.request", params, { signal }));
-    },
-  };
-}
-
-function planReviewOf(connection: Connection, sessionId: string): Answerer {
-  return {
-    kinds: ["exit_plan_mode"],
-    async handle(request, signal) {
-      if (request.kind !== "exit_plan_mode") return undefined;
-      const { summary, planContent, actions, recommendedAction } = request;
-      const params = { sessionId, summary, planContent, actions, recommendedAction };
-      return PlanReview.parse(await connection.ask("exitPlanMode.request", params, { signal }));
-    },
-  };
-}
-
-const ModelSwitchAnswer = z.object({ response: z.enum(["yes", "yes_always", "no"]) });
-
-function modelSwitchOf(connection: Connection, sessionId: string): Answerer {
-  return {
-    kinds: ["auto_mode_switch"],
-    async handle(request, signal) {
-      if (request.kind !== "auto_mode_switch") return undefined;
-      const { errorCode, retryAfterSeconds } = request;
-      const params = { sessionId, ...(errorCode !== undefined && { errorCode }) };
-      const asked = { ...params, ...(retryAfterSeconds !== undefined && { retryAfterSeconds }) };
-      return ModelSwitchAnswer.parse(await connection.ask("autoModeSwitch.request", asked, { signal }));
-    },
-  };
-}
 
 function goneNotice(name: string): Parameters<Session["queue"]["notify"]>[0] {
   const content = wrapped(

@@ -1,21 +1,15 @@
 /** The connection to Postgres: a pool of connections, and transactions. The only importer of `pg`. */
 
-import type { Pool, PoolClient } from "pg";
+import type { Client, Pool, PoolClient } from "pg";
+import type { Queries, Rows } from "../../lib/queries.ts";
 import { TroupeError } from "../../protocol/errors.ts";
-
-export interface Queries {
-  query<Row extends object = Record<string, unknown>>(text: string, values?: readonly unknown[]): Promise<Result<Row>>;
-}
-
-interface Result<Row> {
-  readonly rows: readonly Row[];
-  /** Number of rows returned or changed. */
-  readonly count: number;
-}
+import { Notifications } from "./notifications.ts";
 
 export interface Database extends Queries {
   /** Runs `work` in one transaction on one connection. Rolls back if it throws. */
   transaction<T>(work: (queries: Queries) => Promise<T>): Promise<T>;
+  /** Connects at the first subscription. */
+  readonly notifications: Notifications;
   close(): Promise<void>;
 }
 
@@ -33,7 +27,7 @@ const CONNECT_MS = 10_000;
 const STATEMENT_MS = 60_000;
 
 export async function openDatabase({ url, connections = 8, name = "troupe" }: DatabaseOptions): Promise<Database> {
-  const { Pool: PoolOf } = await loadPg();
+  const { Pool: PoolOf, Client: ClientOf } = await loadPg();
   const pool = new PoolOf({
     connectionString: url,
     max: connections,
@@ -44,14 +38,27 @@ export async function openDatabase({ url, connections = 8, name = "troupe" }: Da
   });
   // A connection that breaks while it is idle is replaced by the next query. Without a listener it ends the process.
   pool.on("error", ignore);
+  const notifications = new Notifications(
+    async () =>
+      new ClientOf({
+        connectionString: url,
+        application_name: name,
+        connectionTimeoutMillis: CONNECT_MS,
+        keepAlive: true,
+      }),
+  );
   return {
     query: (text, values) => (isRead(text) ? patiently(() => run(pool, text, values)) : run(pool, text, values)),
     transaction: (work) => transaction(pool, work),
-    close: () => pool.end(),
+    notifications,
+    async close() {
+      await notifications.close();
+      await pool.end();
+    },
   };
 }
 
-async function loadPg(): Promise<{ readonly Pool: typeof Pool }> {
+async function loadPg(): Promise<{ readonly Pool: typeof Pool; readonly Client: typeof Client }> {
   try {
     return (await import("pg")).default;
   } catch (error) {
@@ -66,7 +73,7 @@ async function run<Row extends object>(
   client: Pool | PoolClient,
   text: string,
   values: readonly unknown[] = [],
-): Promise<Result<Row>> {
+): Promise<Rows<Row>> {
   const { rows, rowCount } = await client.query<Row>(text, [...values]);
   return { rows, count: rowCount ?? 0 };
 }

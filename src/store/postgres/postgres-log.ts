@@ -3,11 +3,11 @@
 import { TroupeError } from "../../protocol/errors.ts";
 import type { SessionEvent } from "../../protocol/event.ts";
 import { checkSize, cleanExtension, cleanName, nameAsset } from "../assets.ts";
-import { viewOf } from "../log/rewound.ts";
 import { failTo, storageError } from "../storage-error.ts";
 import type { SessionLog } from "../store.ts";
 import { encodeSummary } from "../summary.ts";
 import type { Database } from "./database.ts";
+import { pageOf } from "./reading.ts";
 import { type LoadedRows, readRows, writeRowSnapshot } from "./rows.ts";
 import type { SessionFiles } from "./session-files.ts";
 import { type GroupWriter, type LogTail, takenOver } from "./writer.ts";
@@ -48,7 +48,10 @@ export function postgresLog(context: PostgresLogContext): SessionLog & { readonl
     damage: loaded.damage,
     heldBy: undefined,
     everything,
-    page: async (from, to) => viewOf(await everything()).events.slice(Math.max(0, from), Math.max(0, to)),
+    async page(from, to) {
+      await writer.settled(tail);
+      return pageOf(database, sessionId, { from, to, isClean: loaded.damage.length === 0 });
+    },
     async snapshot(now) {
       if (context.rules === undefined || loaded.removed.length > 0) return false;
       await writer.settled(tail);

@@ -13,13 +13,14 @@ import { forkedEvents } from "../fork-log.ts";
 import { encodeLine, noRecord } from "../log/line.ts";
 import { viewOf } from "../log/rewound.ts";
 import type { SnapshotRules } from "../log/snapshot.ts";
-import { scanEvents } from "../log-scan.ts";
 import { alreadyThere, checkSessionId, noSuchSession } from "../session-id.ts";
 import { failTo } from "../storage-error.ts";
 import type { SessionLog, SessionSummary, Store } from "../store.ts";
-import { encodeSummary, parseSummary, summaryOfEvents } from "../summary.ts";
+import { encodeSummary } from "../summary.ts";
 import type { Database } from "./database.ts";
+import { rowLines } from "./follow.ts";
 import { postgresLog } from "./postgres-log.ts";
+import { readingOf } from "./reading.ts";
 import { loadRows, noRows, readRows } from "./rows.ts";
 import { SessionFiles } from "./session-files.ts";
 import { GroupWriter, LogTail } from "./writer.ts";
@@ -68,6 +69,7 @@ export function postgresStore(options: PostgresStoreOptions): Store {
     const rules = options.snapshots?.version;
     return postgresLog({ database, writer, tail, loaded, files, rules, release: () => release(database, tail) });
   };
+  const exact = rowLines(database, options.tenant ?? "default");
 
   return {
     async create(sessionId) {
@@ -83,6 +85,12 @@ export function postgresStore(options: PostgresStoreOptions): Store {
       return readOnly(logOf(new LogTail(sessionId, loaded.last), loaded), await holderOf(database, sessionId, worker));
     },
     ...readingOf(database, check),
+    exact: {
+      async *read(sessionId) {
+        yield* exact.read(await check(sessionId));
+      },
+      add: (sessionId, lines) => exact.add(sessionId, lines),
+    },
     async fork(sessionId, fork) {
       const { events } = await readRows(database, await check(sessionId));
       const own = forkedEvents(viewOf(events).events, fork.events);
@@ -102,44 +110,6 @@ export function postgresStore(options: PostgresStoreOptions): Store {
   };
 }
 
-type Reading = Pick<Store, "read" | "events" | "recent" | "scan" | "revision" | "revisions" | "list" | "ids">;
-
-/** Returns the methods that read without taking a session. `check` throws for a session that does not exist. */
-function readingOf(database: Database, check: (sessionId: string) => Promise<string>): Reading {
-  const readAll = async (sessionId: string) =>
-    readRows(database, await check(sessionId)).catch(failTo("read the session log"));
-  return {
-    async read(sessionId) {
-      const { events, damage } = await readAll(sessionId);
-      return { ...viewOf(events), damage };
-    },
-    async *events(sessionId, onDamage) {
-      const { events, damage } = await readAll(sessionId);
-      if (damage.length > 0) onDamage?.(damage);
-      yield* viewOf(events).events;
-    },
-    recent: async () => undefined,
-    async scan(sessionId, scan) {
-      const { events } = await readAll(sessionId);
-      return scanEvents(viewOf(events).events, scan);
-    },
-    async revision(sessionId) {
-      const { rows } = await database.query<{ change: string }>(
-        "select change::text from troupe.session where id = $1 and last_seq > 0",
-        [checkSessionId(sessionId)],
-      );
-      return rows[0]?.change;
-    },
-    revisions: () => revisions(database),
-    list: () => list(database),
-    async ids() {
-      const { rows } = await database.query<{ id: string }>(`select id from troupe.session ${NEWEST_FIRST}`);
-      return rows.map(({ id }) => id);
-    },
-  };
-}
-
-const NEWEST_FIRST = "where last_seq > 0 order by change desc";
 const IS_FREE = `(s.holder is null or not exists (
   select 1 from troupe.worker w where w.id = s.holder and w.expires_at > clock_timestamp()))`;
 
@@ -222,27 +192,6 @@ function heldError(sessionId: string, { host, pid }: Worker): TroupeError {
 
 function lostClaim(sessionId: string): TroupeError {
   return new TroupeError("interrupted", `Session ${sessionId} was given to another worker.`);
-}
-
-async function revisions(database: Database) {
-  const { rows } = await database.query<{ id: string; change: string; ms: string }>(
-    `select id, change::text, (extract(epoch from changed_at) * 1000)::text as ms from troupe.session ${NEWEST_FIRST}`,
-  );
-  return rows.map(({ id, change, ms }) => ({ sessionId: id, revision: change, changedMs: Number(ms) }));
-}
-
-async function list(database: Database): Promise<readonly SessionSummary[]> {
-  const { rows } = await database.query<{ id: string; summary: string | null; changed: Date }>(
-    `select id, summary, changed_at as changed from troupe.session ${NEWEST_FIRST}`,
-  );
-  const summaries: SessionSummary[] = [];
-  for (const { id, summary, changed } of rows) {
-    const known = summary === null ? undefined : await parseSummary(summary, id).catch(() => undefined);
-    summaries.push(
-      known ?? summaryOfEvents(viewOf((await readRows(database, id)).events).events, id, changed.toISOString()),
-    );
-  }
-  return summaries;
 }
 
 async function insertFork(

@@ -1,12 +1,13 @@
 /** Reads the lines of a session, verifies them, and stores and uses snapshots of long logs. */
 
 import { isObject, parseJson } from "../../lib/json.ts";
+import type { Queries } from "../../lib/queries.ts";
 import type { SessionEvent } from "../../protocol/event.ts";
 import type { Damage } from "../damage.ts";
 import { decodeLine, type Link, noRecord } from "../log/line.ts";
 import { viewOf } from "../log/rewound.ts";
 import { minLogBytes, type SnapshotRules } from "../log/snapshot.ts";
-import type { Database, Queries } from "./database.ts";
+import type { Database } from "./database.ts";
 import type { LogTail } from "./writer.ts";
 
 export interface RowContent {
@@ -26,7 +27,7 @@ export interface LoadedRows {
 
 export const noRows: LoadedRows = { events: [], removed: [], count: 0, damage: [], last: noRecord };
 
-const PAGE_ROWS = 5000;
+export const PAGE_ROWS = 1000;
 
 /** Reads the lines after `after`, page by page. */
 export async function readRows(database: Queries, sessionId: string, after: Link = noRecord): Promise<RowContent> {
@@ -39,20 +40,39 @@ export async function readRows(database: Queries, sessionId: string, after: Link
       "select e.seq::text as seq, e.line from troupe.event e where e.session_id = $1 and e.seq > $2 order by e.seq limit $3",
       [sessionId, last.seq, PAGE_ROWS],
     );
-    for (const { seq, line } of rows) {
-      const decoded = decodeLine(Buffer.from(line));
-      bytes += line.length;
-      if (decoded.kind === "bad") {
-        const { damage: kind, message } = decoded;
-        damage.push({ kind, message, line: Number(seq), offset: bytes - line.length, bytes: line.length });
-        last = { seq: Number(seq), crc: 0 };
-        continue;
-      }
+    const page = decodedRows(rows, bytes);
+    for (const event of page.events) events.push(event);
+    damage.push(...page.damage);
+    bytes += page.bytes;
+    last = page.last ?? last;
+    if (rows.length < PAGE_ROWS) return { events, damage, last, bytes };
+  }
+}
+
+interface DecodedRows extends Omit<RowContent, "last"> {
+  /** Undefined if there are no rows. */
+  readonly last: Link | undefined;
+}
+
+/** `offset` is the number of bytes before the rows. */
+export function decodedRows(rows: readonly { seq: string; line: string }[], offset = 0): DecodedRows {
+  const events: SessionEvent[] = [];
+  const damage: Damage[] = [];
+  let last: Link | undefined;
+  let bytes = 0;
+  for (const { seq, line } of rows) {
+    const decoded = decodeLine(Buffer.from(line));
+    if (decoded.kind === "bad") {
+      const { damage: kind, message } = decoded;
+      damage.push({ kind, message, line: Number(seq), offset: offset + bytes, bytes: line.length });
+      last = { seq: Number(seq), crc: 0 };
+    } else {
       events.push(decoded.event);
       last = { seq: Number(seq), crc: decoded.kind === "record" ? decoded.crc : 0 };
     }
-    if (rows.length < PAGE_ROWS) return { events, damage, last, bytes };
+    bytes += line.length;
   }
+  return { events, damage, last, bytes };
 }
 
 /** Loads what a session needs: from its snapshot and the lines after it, or from all lines. */

@@ -35,6 +35,21 @@ const migrations: readonly string[] = [
     started_at timestamptz, ended_at timestamptz, starts integer not null default 0, worker text, outcome jsonb);
   create index work_session on troupe.work(session_id, created_at);
   `,
+  // Watchers of sessions, requests to people with the first answer to each, and sessions that programs created.
+  `
+  create index event_rewound on troupe.event(session_id) where line like '%"type":"troupe.rewound"%';
+  create table troupe.watch(session_id text primary key, until timestamptz not null);
+  create table troupe.request(
+    session_id text not null references troupe.session on delete cascade, id text not null, work_id text not null, kind text not null, data jsonb not null,
+    created_at timestamptz not null default clock_timestamp(), ended_at timestamptz, primary key(session_id, id));
+  create table troupe.answer(
+    session_id text not null references troupe.session on delete cascade, request_id text not null, kind text not null, answer jsonb not null,
+    created_at timestamptz not null default clock_timestamp(), primary key(session_id, request_id));
+  create table troupe.remote_session(
+    id text primary key, tenant text not null default 'default', options jsonb not null,
+    created_at timestamptz not null default clock_timestamp(), changed_at timestamptz not null default clock_timestamp());
+  alter table troupe.work add column waiting_at timestamptz, add column abort_at timestamptz;
+  `,
 ];
 
 /** An arbitrary number that identifies the lock for migrations in this database. */

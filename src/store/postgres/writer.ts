@@ -13,6 +13,7 @@ import type { SessionEvent } from "../../protocol/event.ts";
 import { encodeLine, type Link, noRecord } from "../log/line.ts";
 import { storageError } from "../storage-error.ts";
 import type { Database } from "./database.ts";
+import { CHANNEL, topics } from "./notifications.ts";
 
 export interface GroupWriterOptions {
   readonly database: Database;
@@ -274,12 +275,15 @@ const APPEND = `
     set last_seq = g.last, change = nextval('troupe.change'), changed_at = clock_timestamp()
     from given g where s.id = g.id and s.epoch = g.epoch and s.last_seq = g.before
     returning s.id, s.epoch
+  ), told as (
+    select pg_notify('${CHANNEL}', '${topics.events("")}' || w.session_id)
+    from troupe.watch w join own on own.id = w.session_id where w.until > clock_timestamp()
   ), added as (
     insert into troupe.event(session_id, seq, epoch, line)
     select own.id, e.seq, own.epoch, e.line
     from own join unnest($5::text[], $6::bigint[], $7::text[]) as e(id, seq, line) on e.id = own.id
   )
-  select id from own`;
+  select id, (select count(*) from told) as told from own`;
 
 /**
  * The same without waiting for the server's disk. One statement, because a process that is frozen in a transaction holds

@@ -1,0 +1,117 @@
+/**
+ * Requests of sessions to people and programs, as rows. A request is answered by inserting a row: the first answer counts.
+ * The worker that has the session open reads it; if none has, a new activation resumes the session.
+ */
+
+import type { Queries } from "../../lib/queries.ts";
+import type { AnyAnswer, AnyRequest, RequestKind } from "../../session/requests/requests.ts";
+import type { Database } from "../../store/postgres/database.ts";
+import { CHANNEL, topics } from "../../store/postgres/notifications.ts";
+
+export interface RequestRow {
+  readonly sessionId: string;
+  readonly id: string;
+  readonly workId: string;
+  readonly kind: RequestKind;
+  /** The request as it was announced. */
+  readonly data: AnyRequest;
+}
+
+const COLUMNS = `r.session_id as "sessionId", r.id, r.work_id as "workId", r.kind, r.data`;
+const NOTIFY = `pg_notify('${CHANNEL}', '${topics.session("")}' || session_id)`;
+
+/** Stores an open request. Storing it again, by another worker, changes nothing. */
+export async function addRequest(
+  queries: Queries,
+  sessionId: string,
+  request: AnyRequest,
+  workId: string,
+): Promise<void> {
+  await queries.query(
+    `with added as (
+       insert into troupe.request(session_id, id, work_id, kind, data) values($1, $2, $3, $4, $5)
+       on conflict (session_id, id) do update set work_id = excluded.work_id, data = excluded.data returning session_id)
+     select ${NOTIFY} from added`,
+    [sessionId, request.requestId, workId, request.kind, JSON.stringify(request)],
+  );
+}
+
+/** Returns open requests of a session, or of all, oldest first. */
+export async function openRequests(queries: Queries, sessionId?: string): Promise<readonly RequestRow[]> {
+  const { rows } = await queries.query<RequestRow>(
+    `select ${COLUMNS} from troupe.request r where ($1::text is null or r.session_id = $1) and r.ended_at is null
+       and not exists (select 1 from troupe.answer a where a.session_id = r.session_id and a.request_id = r.id)
+     order by r.created_at limit 10000`,
+    [sessionId ?? null],
+  );
+  return rows;
+}
+
+/** Whether there is such a request, open or not. */
+export async function isKnownRequest(queries: Queries, sessionId: string, id: string): Promise<boolean> {
+  const { count } = await queries.query("select 1 from troupe.request where session_id = $1 and id = $2", [
+    sessionId,
+    id,
+  ]);
+  return count > 0;
+}
+
+/** Ends the work's requests, except those that a later activation continues. */
+export async function endRequests(queries: Queries, workId: string, except: readonly string[] = []): Promise<void> {
+  await queries.query(
+    `with ended as (
+       update troupe.request set ended_at = clock_timestamp()
+       where work_id = $1 and ended_at is null and id <> all($2::text[]) returning session_id)
+     select ${NOTIFY} from ended`,
+    [workId, except],
+  );
+}
+
+export async function hasOpenRequest(queries: Queries, workId: string): Promise<boolean> {
+  const { count } = await queries.query(
+    "select 1 from troupe.request where work_id = $1 and ended_at is null limit 1",
+    [workId],
+  );
+  return count > 0;
+}
+
+/** Returns whether a request of the work has an answer that no worker has used yet. */
+export async function isAnswered(queries: Queries, workId: string): Promise<boolean> {
+  const { count } = await queries.query(
+    `select 1 from troupe.request r join troupe.answer a on a.session_id = r.session_id and a.request_id = r.id
+     where r.work_id = $1 and r.ended_at is null limit 1`,
+    [workId],
+  );
+  return count > 0;
+}
+
+export async function answerTo(queries: Queries, sessionId: string, requestId: string): Promise<AnyAnswer | undefined> {
+  const { rows } = await queries.query<{ answer: AnyAnswer }>(
+    "select answer from troupe.answer where session_id = $1 and request_id = $2",
+    [sessionId, requestId],
+  );
+  return rows[0]?.answer;
+}
+
+/** Stores the answer if it is the first one to an open request of this kind. Returns the request's work, if so. */
+export async function addAnswer(
+  database: Database,
+  given: {
+    readonly sessionId: string;
+    readonly requestId: string;
+    readonly kind: RequestKind;
+    readonly answer: AnyAnswer;
+  },
+): Promise<string | undefined> {
+  const { rows } = await database.query<{ work: string }>(
+    `with added as (
+       insert into troupe.answer(session_id, request_id, kind, answer)
+       select r.session_id, r.id, r.kind, $4 from troupe.request r
+       where r.session_id = $1 and r.id = $2 and r.kind = $3 and r.ended_at is null
+       on conflict do nothing returning session_id, request_id)
+     select r.work_id as work, ${NOTIFY.replace("session_id", "a.session_id")}
+     from added a join troupe.request r on r.session_id = a.session_id and r.id = a.request_id`,
+    [given.sessionId, given.requestId, given.kind, JSON.stringify(given.answer)],
+  );
+  return rows[0]?.work;
+}
