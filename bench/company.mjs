@@ -19,6 +19,27 @@ export function decideCompany(marker, results, { view }) {
   return { deltas: ["done"] };
 }
 
+/**
+ * The same without thinking, for sessions that may lose their process: whoever has not answered is started again. The
+ * first agent runs a command that leaves a line outside of the session; a new start has a new number, so each line
+ * belongs to one call. `member:<round * 100 + part>`.
+ */
+export function decideTeam(marker, results, { view, effect }) {
+  const [, kind, amount] = /^(team|member):(\d+)$/.exec(marker) ?? [];
+  const number = Number(amount);
+  if (kind === "member") {
+    if (results.length > 0) return { deltas: [memberOf(number % 100)] };
+    return number % 100 === 0 ? effect(number) : view(number % 100);
+  }
+  if (kind === undefined) return undefined;
+  const heard = (part) => results.some((text) => text.includes(memberOf(part)));
+  const silent = Array.from({ length: number }, (_, part) => part).filter((part) => !heard(part));
+  if (silent.length === 0) return { deltas: ["done"] };
+  return { calls: silent.map((part) => taskCall(part, `member:${results.length * 100 + part}`)) };
+}
+
+const memberOf = (part) => `member ${part} has ended`;
+
 export const companyScenario = (figure) => ({
   name: "company",
   runs: (reps) => reps,
@@ -37,8 +58,8 @@ export const companyScenario = (figure) => ({
 
 const partOf = (part) => `part ${part} is read`;
 
-function taskCall(part) {
-  const words = { description: "Look at a part", prompt: `Look at your part. [[bench:part:${part}]]` };
+function taskCall(part, marker = `part:${part}`) {
+  const words = { description: "Look at a part", prompt: `Look at your part. [[bench:${marker}]]` };
   const args = { ...words, agent_type: "general-purpose", name: `part ${part}`, mode: "sync" };
   return { name: "task", arguments: JSON.stringify(args) };
 }

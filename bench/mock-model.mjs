@@ -8,12 +8,13 @@
 //   [[bench:drip:N]]        N short deltas, one each millisecond, each with the moment it was sent (`@<ns>;`);
 //                           text and thoughts in turns, for pieces of one kind that arrive together become one event
 //   [[bench:company:N]]     N calls of `task` at once, then "done"; each agent reads a file, see company.mjs
+//   [[bench:team:N]]        the same without thinking, for sessions that may lose their process
 //
 // Runs as a child process with an IPC channel: `{ port }` when it listens; `"take"` is answered with the requests
 // seen since the last one. Times are of the monotonic clock, which all processes of a machine share.
 import { createServer } from "node:http";
 import { join } from "node:path";
-import { decideCompany } from "./company.mjs";
+import { decideCompany, decideTeam } from "./company.mjs";
 import { wires } from "./wires.mjs";
 
 const DELTA_BYTES = 32;
@@ -73,7 +74,8 @@ function decide(prompt, results) {
   const [, marker] = /\[\[bench:([a-z]+:\d+)\]\]/.exec(prompt.join("\n")) ?? [];
   if (marker === undefined) throw new Error("the prompt has no [[bench:…]] marker");
   const company = decideCompany(marker, results, { view: viewCall });
-  if (company) return company;
+  const team = decideTeam(marker, results, { view: viewCall, effect: effectCall });
+  if (company ?? team) return company ?? team;
   const [kind, amount] = marker.split(":");
   if (kind === "text") return { bytes: Number(amount) };
   if (kind === "drip") return { drips: Number(amount) };
@@ -89,6 +91,12 @@ function decide(prompt, results) {
 
 function shellCall(turn) {
   return { calls: [{ name: "bash", arguments: JSON.stringify({ command: `echo ${shellMark(turn)}` }) }] };
+}
+
+/** Leaves a line with the working folder, the time and a token. */
+function effectCall(number) {
+  const command = `date +"$PWD %s%N effect-${number}-" >> '${join(folder, "ledger")}'`;
+  return { calls: [{ name: "bash", arguments: JSON.stringify({ command }) }] };
 }
 
 const shellMark = (turn) => `command ${turn} of the bench`;

@@ -1,5 +1,8 @@
 import { parseArgs } from "node:util";
 
+/** Takes longer than all others, so it runs only when it is named, or with `--full`. */
+const onlyNamed = "cluster";
+
 export const scenarioNames = [
   ...[
     "version",
@@ -16,7 +19,7 @@ export const scenarioNames = [
     "long",
   ],
   ...["scale-long", "scale-many"],
-  ...["events", "clients", "sessions", "sandbox", "terminal", "web"],
+  ...["events", "clients", "sessions", "sandbox", "terminal", "web", onlyNamed],
 ];
 const wireNames = ["completions", "responses", "anthropic"];
 
@@ -28,7 +31,7 @@ on the loopback, and compares the figures with their targets. Exit code 1 when a
   --reps <n>      repetitions of each scenario (default 7)
   --only <names>  only these scenarios: ${scenarioNames.join(", ")} (comma separated)
   --wire <name>   ${wireNames.join(", ")} (default completions)
-  --full          the long forms of resume, append, past, long, scale and the contract (events, clients, sessions)
+  --full          the long forms of resume, append, past, long, scale, cluster and the contract (events, clients, sessions)
   --json          figures as JSON on stdout
   --profile       also write a CPU profile of troupe per scenario into bench/results/
   --help          this text
@@ -54,5 +57,6 @@ export function readOptions(argv) {
   const only = values.only.flatMap((names) => names.split(","));
   const unknown = only.find((name) => !scenarioNames.includes(name));
   if (unknown !== undefined) throw new Error(`--only ${unknown}: known are ${scenarioNames.join(", ")}`);
-  return { ...values, reps, only: only.length > 0 ? only : scenarioNames };
+  const all = scenarioNames.filter((name) => values.full || name !== onlyNamed);
+  return { ...values, reps, only: only.length > 0 ? only : all };
 }

@@ -22,6 +22,7 @@ export interface DbosEngineOptions {
   readonly tenant?: string;
   readonly concurrency?: number;
   readonly leaseMs?: number;
+  /** Interval in which free places ask for work (default: 100). */
   readonly pollMs?: number;
 }
 
@@ -34,6 +35,8 @@ const MAX_RECOVERIES = 20;
 const FIRST_PAUSE_MS = 200;
 const LAST_PAUSE_MS = 5_000;
 const DEFAULT_LEASE_MS = 15_000;
+/** An idle worker makes one transaction for each poll, and about seven more in a second. */
+const DEFAULT_POLL_MS = 100;
 /** Another worker takes over at most this long after a lease has expired, plus the time of a poll. */
 const MAX_DETECTION_MS = 1_000;
 
@@ -170,7 +173,7 @@ async function serve(options: DbosEngineOptions, run: Activation, dispatch: () =
   await DBOS.registerQueue(queue, {
     workerConcurrency: concurrency,
     partitionConcurrency: 1,
-    minPollingIntervalMs: options.pollMs ?? 50,
+    minPollingIntervalMs: options.pollMs ?? DEFAULT_POLL_MS,
     onConflict: "always_update",
   });
   const recover = async (): Promise<void> => {
