@@ -1,3 +1,4 @@
+import { clusterOptions } from "./cluster/options.ts";
 import type { Completion } from "./table/command.ts";
 
 /** Every flag of `troupe`, defined once. The parser, the help text, completion and the suggestions read this table. */
@@ -352,36 +353,7 @@ export const options: readonly Option[] = [
   },
   { name: "print", group: "Commands", help: "print the text instead of writing the file" },
   { name: "man", group: "Commands", help: "print the man page, in roff" },
-  {
-    name: "database",
-    value: "url",
-    group: "Commands",
-    help: "the Postgres database: postgres://user@host/name (default: TROUPE_DATABASE_URL)",
-  },
-  { name: "pool", value: "name", group: "Commands", help: "the pool of workers (default: default)" },
-  { name: "concurrency", value: "n", group: "Commands", help: "run at most n sessions at a time (default 8)" },
-  {
-    name: "lease",
-    value: "seconds",
-    group: "Commands",
-    help: "a silent worker is replaced after this time (default 15)",
-  },
-  { name: "health-port", value: "port", group: "Commands", help: "answer GET /healthz on this port of the loopback" },
-  { name: "repo", value: "git url", group: "Commands", help: "the repository to work on; every worker must reach it" },
-  { name: "ref", value: "ref", group: "Commands", help: "the branch, tag or commit to start from (default: HEAD)" },
-  { name: "tenant", value: "name", group: "Commands", help: "who the work is for (default: default)" },
-  { name: "on-loss", value: "continue|stop", group: "Commands", help: "when a worker is lost (default: continue)" },
-  {
-    name: "ask",
-    group: "Commands",
-    help: "people may decide about calls that no rule decides; without it they are denied",
-  },
-  {
-    name: "park-after",
-    value: "seconds",
-    group: "Commands",
-    help: "free the slot of a session that waits this long for a person (default 5)",
-  },
+  ...clusterOptions,
   { name: "exact", group: "Commands", help: "print the stored lines unchanged, for troupe sessions import" },
   { name: "wait", group: "Commands", help: "wait for the answer and print it" },
 

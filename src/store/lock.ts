@@ -15,7 +15,7 @@
  * A holder may be too slow to answer. It must call `isOurs` before it writes, which checks when the last check is too
  * old. The check renews the lock, then deletes a claim on it. A successor publishes its claim, then looks for a
  * renewal, then renames the claim. So either the successor sees the renewal, or its rename fails, or the holder finds
- * another token in the lock: never do both write. Decision 29 in docs/decisions has the reasons.
+ * another token in the lock. Decision 29 in docs/decisions has the reasons.
  */
 import { stat } from "node:fs/promises";
 import { hostname } from "node:os";

@@ -1,53 +1,42 @@
-/** A frozen worker that wakes up after another one has taken over does nothing: no write and no effect. */
+/** A frozen worker that wakes up after another one has taken over does nothing: no write and no effect. The short version is in `workers.test.ts`. */
 
 import { afterEach, describe, expect, it } from "vitest";
 import { postgresPrograms } from "../support/postgres.ts";
-import { ClusterStage, HANG, isStopped, SLOW, type StagedWorker } from "./stage.ts";
+import { ClusterStage, freezeWorker, HANG, SLOW, type StagedWorker } from "./stage.ts";
 
 const programs = postgresPrograms();
 const LEASE_MS = 1_000;
 /** How long the worker is frozen at least. It always stays so until its session was taken. */
-const FREEZES_MS = SLOW ? [8_000, 60_000] : [0];
+const FREEZES_MS = [8_000, 60_000];
 const REFUSED = /refused a call/g;
 
 if (programs === undefined) it.skip("frozen workers do nothing after they wake up (skipped: no Postgres here)");
 
-describe.runIf(programs !== undefined)("a frozen worker", { timeout: 600_000 }, () => {
+describe.runIf(programs !== undefined && SLOW)("a frozen worker", { timeout: 600_000 }, () => {
   let stage: ClusterStage;
   afterEach(() => stage?.close());
 
-  /** Stops the worker between the stored start of a call and its effect, and wakes it when the session is done. */
-  async function freeze(seam: object, atLeastMs: number): Promise<{ frozen: StagedWorker; ids: readonly string[] }> {
+  async function freeze(seam: object, atLeastMs: number): Promise<StagedWorker> {
     stage = await ClusterStage.open(programs ?? "");
-    const once = stage.folder.at("once");
-    const frozen = await stage.worker("frozen", { seam: { stopAtCall: "t1-", once, deafMs: 3_000, ...seam } });
-    const ids = await stage.submit(1, { tokens: 3 });
-    await expect.poll(() => isStopped(frozen.child.pid), HANG).toBe(true);
-    const since = performance.now();
-    await stage.worker("other");
-    await stage.finish(ids);
-    const leftMs = atLeastMs - (performance.now() - since);
-    if (leftMs > 0) await new Promise((resolve) => setTimeout(resolve, leftMs));
-    frozen.child.kill("SIGCONT");
-    return { frozen, ids };
+    return freezeWorker(stage, { seam, atLeastMs });
   }
 
   it.each(FREEZES_MS)("starts no tool when it wakes up after %i ms", async (ms) => {
-    const { frozen } = await freeze({}, ms);
+    const frozen = await freeze({}, ms);
     await expect.poll(() => frozen.said().match(REFUSED)?.length, HANG).toBe(1);
     await stage.rest();
     expect(await stage.takeOvers()).toBe(1);
     expect(await stage.violations()).toEqual([]);
   });
 
-  it.runIf(SLOW)("starts no tool either when its lease is valid again", async () => {
-    const { frozen } = await freeze({ delayMs: 2 * LEASE_MS }, 0);
+  it("starts no tool either when its lease is valid again", async () => {
+    const frozen = await freeze({ delayMs: 2 * LEASE_MS }, 0);
     await expect.poll(() => frozen.said().match(REFUSED)?.length, HANG).toBe(1);
     await stage.rest();
     expect(await stage.violations()).toEqual([]);
   });
 
-  it.runIf(SLOW)("is caught by the checker when it does not look at its claim", async () => {
+  it("is caught by the checker when it does not look at its claim", async () => {
     const rewrite = [["select exists (select 1 from dbos.", "select true or exists (select 1 from dbos."]];
     await freeze({ rewrite }, 0);
     await expect.poll(() => stage.effects().filter(({ token }) => token.startsWith("t1-")).length, HANG).toBe(2);

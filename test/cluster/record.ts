@@ -101,26 +101,36 @@ export class Follower {
   readonly #known = new Map<string, number>();
   readonly #stopping = new AbortController();
   readonly #running: Promise<void>;
+  #reading: Promise<void> = Promise.resolve();
 
   constructor(queries: Queries) {
     this.#queries = queries;
     this.#running = this.#run();
   }
 
-  /** Reads what is left, and ends. */
-  async stop(): Promise<readonly LineRow[]> {
+  /** Reads what is left. */
+  async catchUp(): Promise<readonly LineRow[]> {
+    await this.#next();
+    return this.lines;
+  }
+
+  async stop(): Promise<void> {
     this.#stopping.abort();
     await this.#running;
-    await this.#read();
-    return this.lines;
   }
 
   async #run(): Promise<void> {
     while (!this.#stopping.signal.aborted) {
       // The server may be away.
-      await this.#read().catch(() => undefined);
+      await this.#next().catch(() => undefined);
       await new Promise((resolve) => setTimeout(resolve, 100));
     }
+  }
+
+  /** One reading at a time, so that no line is read twice. */
+  #next(): Promise<void> {
+    this.#reading = this.#reading.catch(() => undefined).then(() => this.#read());
+    return this.#reading;
   }
 
   async #read(): Promise<void> {

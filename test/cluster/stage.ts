@@ -37,6 +37,8 @@ export interface WorkerSetup {
   /** A command in front of Node.js, for example `ip netns exec`. */
   readonly before?: readonly string[];
   readonly program?: string;
+  /** Repositories in this folder may be named by path. */
+  readonly repositories?: string;
 }
 
 export interface StagedWorker {
@@ -106,6 +108,7 @@ export class ClusterStage {
       ...(setup.before ?? []),
       ...[...node, setup.program ?? resolve("bin/troupe.js"), "worker", ...flags],
       ...(setup.pool === undefined ? [] : ["--pool", setup.pool]),
+      ...(setup.repositories === undefined ? [] : ["--add-dir", setup.repositories]),
       ...["--allow-all-tools", "--allow-all-paths"],
     ];
     const child = spawn(command, args, {
@@ -177,10 +180,10 @@ export class ClusterStage {
     return readRecord({ queries, ledger, workerIds });
   }
 
-  /** Returns the violations, the follower's included. Nothing may be written afterwards. */
+  /** Returns the violations so far, the follower's included. Nothing may be running. */
   async violations(): Promise<readonly string[]> {
     const record = await this.record();
-    const followed = await this.#follower.stop();
+    const followed = await this.#follower.catchUp();
     const ids = new Set(this.#submitted);
     return check({ ...record, work: (record.work ?? []).filter(({ session }) => ids.has(session)), followed });
   }
@@ -190,18 +193,23 @@ export class ClusterStage {
     return rows[0]?.count ?? 0;
   }
 
-  /** Number of sessions that a worker took from another one. */
-  takeOvers = (): Promise<number> =>
-    this.count(
-      "audit.take t where exists (select 1 from audit.take o where o.session = t.session and o.epoch < t.epoch and o.holder <> t.holder)",
-    );
+  /** Number of times that a worker took one of these sessions from another one. */
+  async takeOvers(ids: readonly string[] = this.#submitted): Promise<number> {
+    const takes = (await this.record()).takes?.filter(({ session }) => ids.includes(session)) ?? [];
+    return takes.filter(({ session, epoch, holder }) =>
+      takes.some((other) => other.session === session && other.epoch < epoch && other.holder !== holder),
+    ).length;
+  }
+
+  /** Kills the workers. */
+  async clear(): Promise<void> {
+    for (const { child } of this.#workers) child.kill("SIGKILL");
+    await Promise.all(this.#workers.splice(0).map(({ ended }) => ended));
+  }
 
   async close(): Promise<void> {
     await this.#follower.stop().catch(() => undefined);
-    for (const { child, ended } of this.#workers) {
-      child.kill("SIGKILL");
-      await ended;
-    }
+    await this.clear();
     await this.#cluster.close().catch(() => undefined);
     await this.database.close().catch(() => undefined);
     this.server.remove();
@@ -210,8 +218,30 @@ export class ClusterStage {
   }
 }
 
+/**
+ * Stops a worker between the stored start of a call and its effect, lets another one finish the session, and wakes it
+ * after that. `seam` is a fault for `seam.cjs` after the waking.
+ */
+export async function freezeWorker(
+  stage: ClusterStage,
+  { seam = {}, atLeastMs = 0, pool = "default" }: { seam?: object; atLeastMs?: number; pool?: string } = {},
+): Promise<StagedWorker> {
+  const once = stage.folder.at(`once-${pool}`);
+  const stopping = { stopAtCall: "t1-", once, deafMs: 2_000, ...seam };
+  const frozen = await stage.worker(`frozen-${pool}`, { seam: stopping, pool });
+  const ids = await stage.submit(1, { tokens: 3, pool });
+  await expect.poll(() => isStopped(frozen.child.pid), HANG).toBe(true);
+  const since = performance.now();
+  await stage.worker(`other-${pool}`, { pool });
+  await stage.finish(ids);
+  const leftMs = atLeastMs - (performance.now() - since);
+  if (leftMs > 0) await new Promise((resolve) => setTimeout(resolve, leftMs));
+  frozen.child.kill("SIGCONT");
+  return frozen;
+}
+
 /** Whether a process is stopped by a signal. */
-export const isStopped = (pid: number | undefined): boolean => {
+const isStopped = (pid: number | undefined): boolean => {
   const file = `/proc/${pid}/stat`;
   return existsSync(file) && / T \d/.test(readFileSync(file, "utf8").replace(/\(.*\)/, ""));
 };

@@ -1,176 +1,135 @@
-/** Workers of the built program on a real Postgres server: work survives the loss of a worker and of the server. */
+/**
+ * Workers of the built program on a real Postgres server: work survives the loss of a worker, of connections and of the
+ * server. One server for all tests; each has a pool of its own. Long versions: `npm run test:cluster`.
+ */
 
-import { type ChildProcess, execFileSync, spawn } from "node:child_process";
+import { execFileSync } from "node:child_process";
 import { mkdirSync } from "node:fs";
-import { join, resolve } from "node:path";
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
-import { type Database, openDatabase } from "../../src/store/postgres/database.ts";
-import { type TempFolder, tempFolder } from "../../src/testing/temp-folder.ts";
-import { type PostgresServer, postgresPrograms, startPostgres } from "../support/postgres.ts";
-import { script, troupe } from "../support/troupe.ts";
-import { violations } from "./invariants.ts";
+import { join } from "node:path";
+import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { postgresPrograms } from "../support/postgres.ts";
+import { type Finished, script, troupe } from "../support/troupe.ts";
+import { cuttingProxy } from "./proxy.ts";
+import { ClusterStage, freezeWorker, HANG } from "./stage.ts";
 
 const programs = postgresPrograms();
-const LEASE_SECONDS = 2;
-const HANG = { timeout: 100_000, interval: 100 };
 
 if (programs === undefined) it.skip("workers survive losses (skipped: no Postgres here)");
 
 describe.runIf(programs !== undefined)("workers", { timeout: 180_000 }, () => {
-  let server: PostgresServer;
-  let database: Database;
-  let folder: TempFolder;
+  let stage: ClusterStage;
+  let pools = 0;
+  const newPool = (): string => `pool${++pools}`;
 
   beforeAll(async () => {
-    server = await startPostgres(programs ?? "");
-    database = await openDatabase({ url: server.url, connections: 2 });
-    folder = await tempFolder();
-    mkdirSync(folder.at("repositories"));
+    stage = await ClusterStage.open(programs ?? "");
   });
-  afterAll(async () => {
-    await database?.close();
-    server?.remove();
-    await folder?.remove();
-  });
+  afterEach(() => stage.clear());
+  afterAll(() => stage?.close());
 
-  const environment = () => ({ TROUPE_DATABASE_URL: server.url, TROUPE_SANDBOX: "off" });
+  const sessionsOf = (worker: string) => () => stage.count(`troupe.session where holder = '${worker}'`);
 
-  async function startWorker(name: string): Promise<ChildProcess> {
-    const home = join(folder.path, name);
-    mkdirSync(home, { recursive: true });
-    const child = spawn(
-      process.execPath,
-      [
-        resolve("bin/troupe.js"),
-        "worker",
-        "--lease",
-        String(LEASE_SECONDS),
-        "--allow-all-tools",
-        "--add-dir",
-        folder.at("repositories"),
-      ],
-      {
-        cwd: home,
-        env: {
-          PATH: process.env.PATH ?? "",
-          HOME: home,
-          TROUPE_HOME: home,
-          TROUPE_NO_DISCOVERY: "1",
-          ...environment(),
-        },
-        stdio: ["ignore", "ignore", "pipe"],
-      },
-    );
-    onTestFinished(() => void child.kill("SIGKILL"));
-    let said = "";
-    child.stderr?.setEncoding("utf8").on("data", (text: string) => {
-      said += text;
+  /** Runs `troupe submit`. */
+  function submit(args: readonly string[]): Promise<Finished> {
+    const environment = { TROUPE_DATABASE_URL: stage.server.url };
+    return troupe(["submit", "-p", "x", ...args], {
+      ...{ cwd: stage.folder.path, home: join(stage.folder.path, "client"), environment },
     });
-    await expect.poll(() => (child.exitCode === null ? said : `ended: ${said}`), HANG).toMatch(/takes work|^ended/);
-    expect(said).toContain("takes work");
-    return child;
   }
 
-  const command = { name: "bash", arguments: { command: "sleep 1; echo acted", description: "act" } };
-  async function submit(count: number): Promise<readonly string[]> {
-    const model = script(folder.path, [{ calls: [command] }, { say: "all done" }]);
-    const home = join(folder.path, "client");
-    const args = ["submit", "-p", "Act.", "--model", model, "--json"];
-    const all = await Promise.all(
-      Array.from({ length: count }, () => troupe(args, { cwd: folder.path, home, environment: environment() })),
-    );
-    return all.map(({ stdout }) => (JSON.parse(stdout) as { workId: string }).workId);
-  }
+  it("finish all work when one of them is killed, and repeat nothing unasked", async () => {
+    const pool = newPool();
+    const lost = await stage.worker(`${pool}a`, { pool });
+    const ids = [...(await stage.submit(2, { pool, tokens: 3 })), ...(await stage.submit(1, { pool, kind: "team" }))];
+    await expect.poll(sessionsOf(lost.id), HANG).toBeGreaterThan(0);
+    lost.child.kill("SIGKILL");
+    await stage.worker(`${pool}b`, { pool });
+    await stage.finish(ids);
+    expect(await stage.takeOvers(ids)).toBeGreaterThan(0);
+    expect(await stage.violations()).toEqual([]);
+  });
 
-  async function outcomes(ids: readonly string[]): Promise<readonly string[]> {
-    const { rows } = await database.query<{ answer: string | null }>(
-      "select outcome->>'answer' as answer from troupe.work where id = any($1)",
-      [ids],
-    );
-    return rows.map(({ answer }) => answer ?? "");
-  }
+  it("start no tool when they were frozen and replaced", async () => {
+    const frozen = await freezeWorker(stage, { pool: newPool() });
+    await expect.poll(() => frozen.said().match(/refused a call/g)?.length, HANG).toBe(1);
+    await stage.rest();
+    expect(await stage.violations()).toEqual([]);
+  });
 
-  const runningNow = async (): Promise<number> =>
-    (await database.query("select 1 from troupe.session where holder is not null")).count;
-
-  it("finish all work when one of them is killed, and repeat no answer", async () => {
-    const lost = await startWorker("w1");
-    const ids = await submit(4);
-    await expect.poll(runningNow, HANG).toBeGreaterThan(0);
-    await startWorker("w2");
-    lost.kill("SIGKILL");
-    await expect.poll(() => outcomes(ids), HANG).toEqual(ids.map(() => "all done"));
-    expect(await violations(database)).toEqual([]);
-    const { rows } = await database.query<{ most: number }>(
-      "select max(starts)::int as most from troupe.work where id = any($1)",
-      [ids],
-    );
-    expect(rows[0]?.most).toBeGreaterThan(1);
+  it("neither lose nor double a line when connections are cut after a commit", async () => {
+    const pool = newPool();
+    const proxy = await cuttingProxy(stage.server.url, { text: "insert into troupe.event", every: 3 });
+    onTestFinished(() => proxy.close());
+    await stage.worker(`${pool}a`, { url: proxy.url, lease: 5, pool });
+    await stage.finish(await stage.submit(1, { pool, tokens: 1 }));
+    expect(proxy.cuts()).toBeGreaterThan(1);
+    expect(await stage.violations()).toEqual([]);
   });
 
   it("wait for a server that crashes, and lose nothing", async () => {
-    await startWorker("w3");
-    const ids = await submit(2);
-    await expect.poll(runningNow, HANG).toBeGreaterThan(0);
-    server.crash();
-    await expect.poll(() => outcomes(ids).catch(() => []), HANG).toEqual(ids.map(() => "all done"));
-    expect(await violations(database)).toEqual([]);
+    const pool = newPool();
+    const { id } = await stage.worker(`${pool}a`, { pool });
+    const ids = await stage.submit(2, { pool, tokens: 4 });
+    await expect.poll(sessionsOf(id), HANG).toBeGreaterThan(0);
+    stage.server.crash();
+    await stage.finish(ids);
+    expect(await stage.violations()).toEqual([]);
   });
 
   it("work on a repository, and push the changes to a ref of the session", async () => {
-    const repository = folder.at("repositories/app");
+    const pool = newPool();
+    const repositories = stage.folder.at(`repositories-${pool}`);
+    const repository = join(repositories, "app");
     mkdirSync(repository, { recursive: true });
     const git = (...args: string[]) => execFileSync("git", args, { cwd: repository, encoding: "utf8" }).trim();
     git("init", "-q", "-b", "main");
     git("-c", "user.name=t", "-c", "user.email=t@t", "commit", "-q", "--allow-empty", "-m", "start");
-    await startWorker("w5");
+    await stage.worker(`${pool}a`, { pool, repositories });
     const create = { name: "create", arguments: { path: "made.txt", file_text: "made\n" } };
-    const model = script(folder.path, [{ calls: [create] }, { say: "made" }, { say: "seen" }]);
-    const where = { cwd: folder.path, home: join(folder.path, "client"), environment: environment() };
-    const made = await troupe(
-      ["submit", "-p", "Make.", "--model", model, "--repo", repository, "--wait", "--json"],
-      where,
-    );
+    const model = script(stage.folder.path, [{ calls: [create] }, { say: "made" }]);
+    const made = await submit(["--model", model, "--repo", repository, "--pool", pool, "--wait", "--json"]);
     const { sessionId, outcome } = JSON.parse(made.stdout) as { sessionId: string; outcome: object };
     expect(outcome).toEqual({ kind: "done", answer: "made" });
     expect(git("show", `refs/troupe/${sessionId}:made.txt`)).toBe("made");
   });
 
-  it.each([
-    ["--repo", "--upload-pack=touch /tmp/x", "cannot begin with a dash"],
-    ["--repo", "https://user:secret@example.com/app.git", "contains credentials"],
-    ["--repo", "/etc", "do not take the repository"],
-    ["--repo", "ext::sh -c true", "do not take the repository"],
-  ])("fail work with %s=%s at once", async (flag, value, reason) => {
-    await startWorker("w6");
-    const where = { cwd: folder.path, home: join(folder.path, "client"), environment: environment() };
-    const model = script(folder.path, [{ say: "never" }]);
-    const done = await troupe(["submit", "-p", "x", "--model", model, `${flag}=${value}`, "--wait", "--json"], where);
-    expect(JSON.parse(done.stdout)).toMatchObject({
-      outcome: { kind: "failed", message: expect.stringContaining(reason) },
+  it("fail work with a repository that they do not take at once", async () => {
+    const pool = newPool();
+    await stage.worker(`${pool}a`, { pool });
+    const reasons = {
+      "--upload-pack=touch /tmp/x": "cannot begin with a dash",
+      "https://user:secret@example.com/app.git": "contains credentials",
+      "/etc": "do not take the repository",
+      "ext::sh -c true": "do not take the repository",
+    };
+    const tries = Object.entries(reasons).map(async ([repository, reason]) => {
+      const { code, stdout } = await submit([`--repo=${repository}`, "--pool", pool, "--wait", "--json"]);
+      expect({ code, ...(JSON.parse(stdout) as object) }, repository).toMatchObject({
+        ...{ code: 1, outcome: { kind: "failed", message: expect.stringContaining(reason) } },
+      });
     });
-    expect(done.code).toBe(1);
+    await Promise.all(tries);
   });
 
   it("take no rules from submitters", async () => {
-    const where = { cwd: folder.path, home: join(folder.path, "client"), environment: environment() };
-    for (const flag of ["--allow-all", "--plugin-dir=x", "--additional-mcp-config={}", "--trust-folder"]) {
-      const { code, stderr } = await troupe(["submit", "-p", "x", flag], where);
+    const flags = ["--allow-all", "--plugin-dir=x", "--additional-mcp-config={}", "--trust-folder"];
+    const tries = flags.map(async (flag) => {
+      const { code, stderr } = await submit([flag]);
       expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringContaining("is decided by the workers") });
-    }
-    const { code } = await troupe(["submit", "-p", "x", "--session-id", "../x"], where);
+    });
+    await Promise.all(tries);
+    const { code } = await submit(["--session-id", "../x"]);
     expect(code).toBe(2);
   });
 
   it("end cleanly on SIGTERM, and leave no lease behind", async () => {
-    const worker = await startWorker("w4");
-    const [id = ""] = await submit(1);
-    await expect.poll(runningNow, HANG).toBeGreaterThan(0);
-    const ended = new Promise((done) => worker.once("exit", done));
-    worker.kill("SIGTERM");
-    expect(await ended).toBe(0);
-    expect(await outcomes([id])).toEqual(["all done"]);
-    const { count } = await database.query("select 1 from troupe.worker where pid = $1", [worker.pid]);
-    expect(count).toBe(0);
+    const pool = newPool();
+    const worker = await stage.worker(`${pool}a`, { pool });
+    const ids = await stage.submit(1, { pool, tokens: 3 });
+    await expect.poll(sessionsOf(worker.id), HANG).toBeGreaterThan(0);
+    worker.child.kill("SIGTERM");
+    expect(await worker.ended).toBe(0);
+    expect(await stage.outcomes(ids)).toEqual(["all done"]);
+    expect(await stage.count(`troupe.worker where id = '${worker.id}'`)).toBe(0);
   });
 });

@@ -58,7 +58,7 @@ it("refuses a flag that the command does not take, and names it", async () => {
     code: 2,
     stdout: "",
     stderr:
-      "troupe: troupe sessions list does not take --purge. It takes --here, --limit, --json. " +
+      "troupe: troupe sessions list does not take --purge. It takes --here, --limit, --json, --database. " +
       "See `troupe sessions list --help`.\n",
   });
   expect(await run("diff", "--model", "understudy")).toMatchObject({

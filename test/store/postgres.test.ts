@@ -108,6 +108,35 @@ describe.runIf(programs !== undefined)("sessions in Postgres", { timeout: 120_00
     expect(await violations(database)).toEqual([]);
   });
 
+  it("lose no acknowledged event of one session when another one is the first to write after a crash", async () => {
+    const store = await storeOf("k");
+    const [quiet, busy] = await Promise.all([store.create(newId()), store.create(newId())]);
+    await quiet.append(message(1), barrier);
+    await busy.append(message(1), barrier);
+    await quiet.append(message(2), plain);
+    server.crash();
+    await busy.append(message(2), barrier);
+    await quiet.append(message(3), barrier);
+    for (const [log, count] of [
+      [quiet, 3],
+      [busy, 2],
+    ] as const) {
+      expect((await store.read(log.sessionId)).events).toEqual(messages(count));
+      await log.close();
+    }
+  });
+
+  it("are created when the server is back", async () => {
+    const store = await storeOf("j");
+    const log = await store.create(newId());
+    server.stop("immediate");
+    const written = log.append(message(1), barrier);
+    server.start();
+    await written;
+    expect((await store.read(log.sessionId)).events).toEqual(messages(1));
+    await log.close();
+  });
+
   it("can be appended to again after an outage that lasted too long", async () => {
     const store = await storeOf("g", { patienceMs: 200 });
     const log = await store.create(newId());

@@ -3,7 +3,7 @@
  *
  * - A line is stored only while its session has the writer's epoch: a process that lost the session cannot write.
  * - A barrier is a commit that waits for the server's disk. Other lines are committed without waiting, and are held
- *   in memory until the next barrier, because a crash of the server may lose them.
+ *   in memory until the session's next barrier, because a crash of the server may lose them.
  * - When the server is away, writes wait and then look up what was committed. Only a lost session or a long outage is
  *   an error.
  */
@@ -72,7 +72,6 @@ const MAX_STATEMENT_BYTES = 8 * 1024 * 1024;
 export class GroupWriter {
   readonly #options: GroupWriterOptions;
   readonly #dirty = new Set<LogTail>();
-  readonly #unsynced = new Set<LogTail>();
   #writing: Promise<void> | undefined;
 
   constructor(options: GroupWriterOptions) {
@@ -97,7 +96,7 @@ export class GroupWriter {
   }
 
   async #enter(tail: LogTail): Promise<void> {
-    tail.entering = tail.enter();
+    tail.entering = this.#enterPatiently(tail);
     try {
       await tail.entering;
       this.#wake(tail);
@@ -105,6 +104,21 @@ export class GroupWriter {
       this.#fail(tail, [], storageError("create the session", error));
     } finally {
       tail.entering = undefined;
+    }
+  }
+
+  /** Waits while the server is away. Entering twice is the same as entering once, except for the epoch. */
+  async #enterPatiently(tail: LogTail): Promise<void> {
+    const { patienceMs = PATIENCE_MS } = this.#options;
+    const end = performance.now() + patienceMs;
+    for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(pauseMs * 2, LAST_PAUSE_MS)) {
+      try {
+        return await tail.enter();
+      } catch (error) {
+        const cause = error instanceof TroupeError ? error.cause : error;
+        if (performance.now() > end || cause === undefined || isPermanent(cause)) throw error;
+        await new Promise((resolve) => setTimeout(resolve, pauseMs));
+      }
     }
   }
 
@@ -192,15 +206,9 @@ export class GroupWriter {
   #acknowledge({ tail, batch }: Part, synced: boolean): void {
     const last = batch.at(-1);
     if (last) tail.acknowledged = last.link;
-    if (synced) {
-      // A commit that waited for the server's disk has brought every earlier commit there, too.
-      for (const other of this.#unsynced) other.unsynced = [];
-      this.#unsynced.clear();
-      tail.unsynced = [];
-    } else {
-      tail.unsynced.push(...batch);
-      this.#unsynced.add(tail);
-    }
+    // It says nothing about other sessions: the server may have crashed since their lines were acknowledged.
+    if (synced) tail.unsynced = [];
+    else tail.unsynced.push(...batch);
     for (const { resolve } of batch) resolve();
   }
 
