@@ -16,7 +16,13 @@ export interface KeyPage {
 }
 
 export interface KeyPageOptions {
-  readonly providers: readonly { readonly id: string; readonly name: string; readonly hasKey: boolean }[];
+  readonly providers: readonly {
+    readonly id: string;
+    readonly name: string;
+    /** Receives the key. */
+    readonly host: string;
+    readonly hasKey: boolean;
+  }[];
   /** Tests and stores a key; resolves with the model that answered. Rejects with a message for the user. */
   store(provider: string, apiKey: string): Promise<string>;
   readonly timeoutMs?: number;
@@ -71,6 +77,8 @@ async function visit(given: Visit, { providers, store }: KeyPageOptions): Promis
     return undefined;
   }
   if (request.method === "GET") {
+    // Another program may have had this port before: its worker must not see the form with the key.
+    response.setHeader("clear-site-data", '"storage"');
     reply(response, 200, form(providers, {}));
     return undefined;
   }
@@ -115,11 +123,11 @@ function form(
   providers: KeyPageOptions["providers"],
   { provider: chosen, problem }: { readonly provider?: string; readonly problem?: string },
 ): string {
-  const options = providers.map(({ id, name, hasKey }) => {
-    const note = hasKey ? " (replaces the current key)" : "";
+  const options = providers.map(({ id, name, host, hasKey }) => {
+    const note = escaped(` at ${host}`) + (hasKey ? " (replaces the current key)" : "");
     return `<option value="${escaped(id)}"${id === chosen ? " selected" : ""}>${escaped(name)}${note}</option>`;
   });
-  return page(`<p>troupe sends one short request with the key, then stores it in providers.json in your state folder.</p>
+  return page(`<p>troupe sends one short request with the key to the host shown here, then stores it in providers.json in your state folder.</p>
 ${problem === undefined ? "" : `<p role="alert"><strong>${escaped(problem)}</strong></p>`}
 <form method="post" autocomplete="off">
 <p><label>Provider <select name="provider">${options.join("")}</select></label></p>

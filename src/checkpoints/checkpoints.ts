@@ -21,7 +21,16 @@ import type { FileChange } from "../tools/files/files.ts";
 import { CheckpointLines } from "./checkpoint-lines.ts";
 import { CheckpointPacks } from "./checkpoint-packs.ts";
 import { type Entries, type Entry, entriesSchema, type Line } from "./checkpoint-schema.ts";
-import { contentOf, entryAt, type Surveyed, sameEntry, sha256, survey, type TreeOptions } from "./checkpoint-tree.ts";
+import {
+  contentOf,
+  entryAt,
+  MAX_TREE_BYTES,
+  type Surveyed,
+  sameEntry,
+  sha256,
+  survey,
+  type TreeOptions,
+} from "./checkpoint-tree.ts";
 
 type KeptEntries = { readonly path: string; readonly entry: Entry }[];
 
@@ -58,6 +67,8 @@ export interface CheckpointOptions {
   readonly turn?: () => string;
 }
 
+/** Limit for the changed files of one command whose contents are hashed. The command could make all of them huge. */
+const MAX_SETTLED_BYTES = 2 * MAX_TREE_BYTES;
 /** Limit for the recorded paths created by one command. */
 const MAX_CREATED = 200;
 /** Limit for the created files whose contents are hashed. */
@@ -124,8 +135,15 @@ export class Checkpoints {
         .catch(() => [])
         .then((all) => new Map(all.map((one) => [one.path, one])));
       const changed: Entries = [];
+      let unread = MAX_SETTLED_BYTES;
       for (const { path, entry } of kept) {
         if (now.has(path) && now.get(path)?.version === versions.get(path)) continue;
+        const size = (await lstat(path).catch(() => undefined))?.size ?? 0;
+        if (size > unread) {
+          changed.push({ path });
+          continue;
+        }
+        unread -= size;
         const left = await entryAt(path);
         if (sameEntry(left, entry)) continue;
         changed.push(changedBy === "command" || left.kind === "missing" ? { path, entry: left } : { path });

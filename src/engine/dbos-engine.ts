@@ -18,6 +18,8 @@ export interface DbosEngineOptions {
   /** The worker's id. A process that only submits has none. */
   readonly workerId?: string;
   readonly pool?: string;
+  /** Takes only this tenant's work. */
+  readonly tenant?: string;
   readonly concurrency?: number;
   readonly leaseMs?: number;
   readonly pollMs?: number;
@@ -35,41 +37,116 @@ const DEFAULT_LEASE_MS = 15_000;
 /** Another worker takes over at most this long after a lease has expired, plus the time of a poll. */
 const MAX_DETECTION_MS = 1_000;
 
-const queueOf = (pool: string): string => `troupe-${pool}`;
+/** Time between two looks for work that waits for a place. The end of an activation looks at once. */
+const DISPATCH_MS = 250;
+
+const queueOf = (pool: string, tenant?: string): string => `troupe-${pool}${tenant === undefined ? "" : `@${tenant}`}`;
+
+/** Work as the engine hands it out. The attempt distinguishes workflows of work that was retried. */
+interface DispatchedWork extends Work {
+  readonly attempt?: number;
+}
+
+const workflowOf = ({ id, attempt = 0 }: DispatchedWork): string => (attempt === 0 ? id : `${id}#${attempt}`);
 
 export async function dbosEngine(options: DbosEngineOptions): Promise<Engine> {
   const { DBOSClient } = await load(() => import("@dbos-inc/dbos-sdk"));
-  const client = await DBOSClient.create({
-    systemDatabaseUrl: options.url,
-    systemDatabasePoolSize: 2,
-    applicationName: APPLICATION,
-    logger: quiet,
-  });
+  const { queries } = options;
+  let connecting: ReturnType<typeof DBOSClient.create> | undefined;
+  // Connected at the first use: the role of a tenant may submit, but not read the engine's tables.
+  const client = (): ReturnType<typeof DBOSClient.create> => {
+    connecting ??= DBOSClient.create({
+      systemDatabaseUrl: options.url,
+      systemDatabasePoolSize: 2,
+      applicationName: APPLICATION,
+      logger: quiet,
+    });
+    return connecting;
+  };
+  const dispatch = (pool: string): Promise<void> => dispatchWaiting(pool, queries, client);
+  const enqueue = async (work: Work, attempt: number): Promise<void> => {
+    await queries.query(
+      `insert into troupe.queue(work_id, session_id, tenant, pool${attempt > 0 ? ", attempt" : ""})
+       values($1, $2, $3, $4${attempt > 0 ? ", $5" : ""}) on conflict do nothing`,
+      [work.id, work.sessionId, work.tenant ?? "default", work.pool, ...(attempt > 0 ? [attempt] : [])],
+    );
+    // Workers look, too: this only saves time.
+    await dispatch(work.pool).catch(() => undefined);
+  };
   return {
-    async submit(work) {
-      const enqueue = {
-        workflowName: WORKFLOW,
-        queueName: queueOf(work.pool),
-        workflowID: work.id,
-        queuePartitionKey: work.sessionId,
-      };
-      await client.enqueue(enqueue, work);
+    submit: (work) => enqueue(work, 0),
+    serve: (run) => serve(options, run, () => dispatch(options.pool ?? "default")),
+    async cancel(workId) {
+      const { rows } = await queries.query("delete from troupe.queue where work_id = $1 returning 1", [workId]);
+      const workflows = await workflowsOf(queries, workId);
+      if (workflows.length === 0 && rows.length > 0) return;
+      await (await client()).cancelWorkflow(workflows[0] ?? workId);
     },
-    serve: (run) => serve(options, run),
-    cancel: (workId) => client.cancelWorkflow(workId),
-    list: (query) => list(options.queries, query),
-    close: () => client.destroy(),
+    async retry(work) {
+      await queries.query("delete from troupe.queue where work_id = $1", [work.id]);
+      await enqueue(work, (await workflowsOf(queries, work.id)).length);
+    },
+    list: (query) => list(queries, query),
+    close: async () => (await connecting)?.destroy(),
   };
 }
 
-async function serve(options: DbosEngineOptions, run: Activation): Promise<Serving> {
+/** Moves work for which a place is free to the engine. Safe to repeat and to be interrupted. */
+async function dispatchWaiting(
+  pool: string,
+  queries: Queries,
+  client: () => Promise<{ enqueue(options: EnqueueOptions, work: DispatchedWork): Promise<unknown> }>,
+): Promise<void> {
+  const { rows } = await queries.query<DispatchRow>("select * from troupe.dispatch($1)", [pool]);
+  for (const { work_id: id, session_id: sessionId, tenant, attempt, bound } of rows) {
+    const work = { id, sessionId, pool, tenant, ...(attempt > 0 && { attempt }) };
+    await (await client()).enqueue(
+      {
+        workflowName: WORKFLOW,
+        queueName: queueOf(pool, bound ? tenant : undefined),
+        workflowID: workflowOf(work),
+        queuePartitionKey: sessionId,
+      },
+      work,
+    );
+  }
+}
+
+interface DispatchRow {
+  readonly work_id: string;
+  readonly session_id: string;
+  readonly tenant: string;
+  readonly attempt: number;
+  readonly bound: boolean;
+}
+
+interface EnqueueOptions {
+  readonly workflowName: string;
+  readonly queueName: string;
+  readonly workflowID: string;
+  readonly queuePartitionKey: string;
+}
+
+/** Returns the workflows of a piece of work, the newest first. */
+async function workflowsOf(queries: Queries, workId: string): Promise<readonly string[]> {
+  const { rows } = await queries.query<{ id: string }>(
+    `select workflow_uuid as id from dbos.workflow_status
+     where workflow_uuid = $1 or starts_with(workflow_uuid, $1 || '#') order by created_at desc`,
+    [workId],
+  );
+  return rows.map(({ id }) => id);
+}
+
+async function serve(options: DbosEngineOptions, run: Activation, dispatch: () => Promise<void>): Promise<Serving> {
   const { workerId = crypto.randomUUID(), pool = "default", concurrency = 8, leaseMs = DEFAULT_LEASE_MS } = options;
   const { DBOS } = await load(() => import("@dbos-inc/dbos-sdk"));
   const { currentOwnerXid } = await load(() => import("@dbos-inc/dbos-sdk/internal/context"));
   const { DBOSExecutor } = await load(() => import("@dbos-inc/dbos-sdk/internal/dbos-executor"));
+  const queue = queueOf(pool, options.tenant);
   const active = new Set<Promise<void>>();
-  const activation = async (work: Work): Promise<void> => {
-    const claim = claimOf(work, currentOwnerXid(work.id));
+  const look = (): void => void dispatch().catch(() => undefined);
+  const activation = async (work: DispatchedWork): Promise<void> => {
+    const claim = claimOf(work, currentOwnerXid(workflowOf(work)));
     const activity = persist(
       work,
       () => run(work, claim),
@@ -77,6 +154,7 @@ async function serve(options: DbosEngineOptions, run: Activation): Promise<Servi
     );
     active.add(activity);
     await activity.finally(() => active.delete(activity));
+    await leaveQueue(options.queries, work).then(look, ignore);
   };
   DBOS.registerWorkflow(activation, { name: WORKFLOW, maxRecoveryAttempts: MAX_RECOVERIES });
   DBOS.setConfig({
@@ -86,10 +164,10 @@ async function serve(options: DbosEngineOptions, run: Activation): Promise<Servi
     executorID: workerId,
     applicationVersion: CONTRACT_VERSION,
     logger: quiet,
-    listenQueues: [queueOf(pool)],
+    listenQueues: [queue],
   } as Parameters<typeof DBOS.setConfig>[0]);
   await DBOS.launch();
-  await DBOS.registerQueue(queueOf(pool), {
+  await DBOS.registerQueue(queue, {
     workerConcurrency: concurrency,
     partitionConcurrency: 1,
     minPollingIntervalMs: options.pollMs ?? 50,
@@ -101,10 +179,11 @@ async function serve(options: DbosEngineOptions, run: Activation): Promise<Servi
     }
   };
   // Repeated: a recovery that the database interrupted is made up for by the next one.
-  const timer = setInterval(() => void recover().catch(() => undefined), Math.min(leaseMs / 3, MAX_DETECTION_MS));
+  const detectMs = Math.min(leaseMs / 3, MAX_DETECTION_MS);
+  const timers = [setInterval(() => void recover().catch(ignore), detectMs), setInterval(look, DISPATCH_MS)];
   return {
     async drain(timeoutMs) {
-      clearInterval(timer);
+      for (const timer of timers) clearInterval(timer);
       const { globalInstance } = DBOSExecutor;
       await globalInstance?.deactivateEventReceivers();
       const timeout = new Promise<void>((resolve) => setTimeout(resolve, timeoutMs).unref());
@@ -112,6 +191,11 @@ async function serve(options: DbosEngineOptions, run: Activation): Promise<Servi
       await DBOS.shutdown();
     },
   };
+}
+
+/** Frees the place at once. Without it the next look would, when it finds that the workflow has ended. */
+async function leaveQueue(queries: Queries, { id, attempt = 0 }: DispatchedWork): Promise<void> {
+  await queries.query("delete from troupe.queue where work_id = $1 and attempt = $2", [id, attempt]);
 }
 
 /**
@@ -134,10 +218,10 @@ async function persist(work: Work, run: () => Promise<void>, isClaimed: () => Pr
 const CONDITION = `exists (select 1 from dbos.workflow_status d
   where d.workflow_uuid = $1 and d.owner_xid::text = $2 and d.status = 'PENDING' for share)`;
 
-const claimOf = (work: Work, token: string | undefined): Claim => ({
+const claimOf = (work: DispatchedWork, token: string | undefined): Claim => ({
   workId: work.id,
   condition: CONDITION,
-  values: [work.id, token ?? ""],
+  values: [workflowOf(work), token ?? ""],
 });
 
 /** Whether the worker with this claim may still work on the session. */
@@ -187,17 +271,23 @@ async function list(queries: Queries, query: WorkQuery = {}): Promise<readonly W
     const state = states[key];
     return state !== undefined && (query.states?.includes(state) ?? true);
   });
+  const values = [WORKFLOW, wanted, query.sessionId ?? null, query.limit ?? 1_000];
   const { rows } = await queries.query<StatusRow>(
-    `select workflow_uuid as id, queue_partition_key as session, queue_name as queue, status, executor_id as worker,
-            recovery_attempts::text as attempts, created_at::text as created, updated_at::text as updated
-     from dbos.workflow_status where name = $1 and status = any($2) and ($3::text is null or queue_partition_key = $3)
-     order by created_at desc limit $4`,
-    [WORKFLOW, wanted, query.sessionId ?? null, query.limit ?? 1_000],
+    `select s.* from (
+       select split_part(workflow_uuid, '#', 1) as id, queue_partition_key as session, queue_name as queue, status,
+              executor_id as worker, recovery_attempts::text as attempts, created_at as created, updated_at as updated
+       from dbos.workflow_status where name = $1 and ($3::text is null or queue_partition_key = $3)
+       union all
+       select work_id, session_id, 'troupe-' || pool, 'ENQUEUED', null, '0', ms, ms
+       from (select q.*, (extract(epoch from enqueued_at) * 1000)::bigint as ms from troupe.queue q) q
+       where dispatched_at is null and ($3::text is null or session_id = $3)
+     ) s where s.status = any($2) order by s.created desc, s.id limit $4`,
+    values,
   );
-  return rows.map((row) => ({
+  return newestOf(rows).map((row) => ({
     id: row.id,
     sessionId: row.session ?? "",
-    pool: (row.queue ?? "").replace(/^troupe-/, ""),
+    pool: (row.queue ?? "").replace(/^troupe-|@.*$/g, ""),
     state: states[row.status] ?? "failed",
     ...(row.worker ? { worker: row.worker } : {}),
     attempts: Number(row.attempts ?? 0),
@@ -205,6 +295,10 @@ async function list(queries: Queries, query: WorkQuery = {}): Promise<readonly W
     updatedAt: Number(row.updated),
   }));
 }
+
+/** Keeps the first row of each piece of work: one that was retried has several. */
+const newestOf = (rows: readonly StatusRow[]): readonly StatusRow[] =>
+  [...new Map([...rows].reverse().map((row) => [row.id, row])).values()].reverse();
 
 const ignore = (): void => undefined;
 const quiet = { info: ignore, debug: ignore, warn: ignore, error: ignore };

@@ -10,6 +10,8 @@ export interface Work {
   readonly sessionId: string;
   /** Workers of this pool take it. */
   readonly pool: string;
+  /** Tenants share the places of a pool evenly (default: `default`). */
+  readonly tenant?: string;
 }
 
 /** The right to work on a session, held by one worker at a time. */
@@ -52,6 +54,8 @@ export interface Engine {
   /** Takes work of the given pool until `stop`. At most one activation of a session runs at a time, in any worker. */
   serve(run: Activation): Promise<Serving>;
   cancel(workId: string): Promise<void>;
+  /** Runs work again that has ended or was set aside. */
+  retry(work: Work): Promise<void>;
   list(query?: WorkQuery): Promise<readonly WorkView[]>;
   close(): Promise<void>;
 }

@@ -14,6 +14,8 @@ export interface LeaseOptions {
     readonly pool: string;
     readonly version: string;
     readonly concurrency: number;
+    /** Set if it serves only this tenant. */
+    readonly tenant?: string;
   };
   readonly leaseMs: number;
   /** Clocks, replaced by tests. */
@@ -78,10 +80,13 @@ export class Lease {
     // Taken before the request: the server's time of expiry is never earlier than this.
     const { monotonic, wall } = (this.#options.now ?? clocks)();
     await queries.query(
-      `insert into troupe.worker(id, host, pid, pool, version, concurrency, draining, expires_at)
-       values($1, $2, $3, $4, $5, $6, $7, clock_timestamp() + $8::float * interval '1 ms')
+      `insert into troupe.worker(id, host, pid, pool, version, concurrency, draining, expires_at, tenant)
+       values($1, $2, $3, $4, $5, $6, $7, clock_timestamp() + $8::float * interval '1 ms', $9)
        on conflict (id) do update set expires_at = excluded.expires_at, draining = excluded.draining`,
-      [worker.id, worker.host, worker.pid, worker.pool, worker.version, worker.concurrency, this.#isDraining, leaseMs],
+      [
+        ...[worker.id, worker.host, worker.pid, worker.pool, worker.version, worker.concurrency, this.#isDraining],
+        ...[leaseMs, worker.tenant ?? null],
+      ],
     );
     if (!this.isValid) {
       if (this.#until.wall > Number.NEGATIVE_INFINITY) this.#lapses++;

@@ -25,10 +25,14 @@ export function memoryEngine({ now = Date.now, concurrency = 8 } = {}): Engine {
   };
   const isBusy = (sessionId: string): boolean =>
     [...entries.values()].some((entry) => entry.sessionId === sessionId && entry.state === "running");
+  const runningOf = (tenant: string | undefined): number =>
+    [...entries.values()].filter((entry) => entry.state === "running" && entry.tenant === tenant).length;
   const next = (): void => {
-    for (const entry of entries.values()) {
-      if (!run || running.size >= concurrency) return;
-      if (entry.state === "queued" && !isBusy(entry.sessionId)) start(entry, run);
+    while (run && running.size < concurrency) {
+      const ready = [...entries.values()].filter(({ state, sessionId }) => state === "queued" && !isBusy(sessionId));
+      const [first] = ready.sort((one, other) => runningOf(one.tenant) - runningOf(other.tenant));
+      if (!first) return;
+      start(first, run);
     }
   };
   const start = (entry: Entry, activation: Activation): void => {
@@ -59,6 +63,11 @@ export function memoryEngine({ now = Date.now, concurrency = 8 } = {}): Engine {
     async cancel(workId) {
       const entry = entries.get(workId);
       if (entry?.state === "queued" || entry?.state === "running") change(entry, "cancelled");
+    },
+    async retry(work) {
+      entries.delete(work.id);
+      entries.set(work.id, { ...work, state: "queued", attempts: 0, createdAt: now(), updatedAt: now() });
+      next();
     },
     list: async (query: WorkQuery = {}) =>
       [...entries.values()].filter((entry) => matches(entry, query)).slice(0, query.limit ?? 1_000),

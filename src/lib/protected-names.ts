@@ -14,6 +14,13 @@ export const PROTECTED_PARTS: Readonly<Record<string, readonly string[]>> = {
   ".claude": ["hooks", "settings.json", "settings.local.json"],
 };
 
+/** Examples of environment files, without values. */
+export const HARMLESS_ENVIRONMENT_FILE = /\.(example|sample|template|dist|schema)$/i;
+
+/** Returns whether files with this name usually hold secrets. Commands in the sandbox cannot read them. */
+export const isEnvironmentFile = (name: string): boolean =>
+  name.startsWith(".env") && name !== ".envrc" && !HARMLESS_ENVIRONMENT_FILE.test(name);
+
 /** Entries of a git folder that make git run programs. A missing one must not be created either. */
 export const GIT_INTERNALS = {
   folders: ["hooks"],

@@ -14,6 +14,7 @@ import {
   refusal,
 } from "./breaker.ts";
 import type { ModelError } from "./model-error.ts";
+import { enterBoth, type SharedLimit } from "./shared-limits.ts";
 
 export interface LimiterOptions {
   readonly stamp: Stamp;
@@ -24,6 +25,8 @@ export interface LimiterOptions {
   readonly longestWaitMs?: number;
   /** After a rate limit: at most `starts` requests in any `slotMs`, for `calmMs`. */
   readonly ramp?: { readonly starts: number; readonly slotMs: number; readonly calmMs: number };
+  /** A limit that other processes share. Each request needs it, too. */
+  readonly shared?: SharedLimit;
 }
 
 export interface LimiterWait {
@@ -52,6 +55,8 @@ export interface Pass {
   accepted(): void;
   /** `delayMs` is how long to wait if the error is a rate limit. */
   failed(error: ModelError, delayMs: number): void;
+  /** Waits for the right to send another request in place of the first. Absent if nothing limits it. */
+  again?(): Promise<void>;
   release(): void;
 }
 
@@ -76,6 +81,7 @@ export class Limiter {
   readonly #breakerLimits: BreakerLimits;
   readonly #longestWaitMs: number;
   readonly #ramp: { readonly starts: number; readonly slotMs: number; readonly calmMs: number };
+  readonly #shared: SharedLimit | undefined;
   readonly #waiting: Waiter[] = [];
   #breaker: Breaker = closedCircuit;
   /** The current limit: halved by a rate limit, increased by one with each success. */
@@ -94,6 +100,7 @@ export class Limiter {
     this.#breakerLimits = options.breaker ?? { failures: 5, openMs: 30_000 };
     this.#longestWaitMs = options.longestWaitMs ?? 180_000;
     this.#ramp = options.ramp ?? { starts: 5, slotMs: 100, calmMs: 60_000 };
+    this.#shared = options.shared;
   }
 
   join(priority?: "low"): QueuedCall {
@@ -103,7 +110,11 @@ export class Limiter {
     const weight = priority === "low" ? 0 : 1;
     this.#joined += weight;
     return {
-      enter: (signal, onWait) => this.#enter({ position, yields: priority === "low" }, signal, onWait),
+      enter: (signal, onWait) => {
+        const entering = this.#enter({ position, yields: priority === "low" }, signal, onWait);
+        const shared = this.#shared;
+        return shared ? entering.then((pass) => enterBoth(pass, shared, signal, onWait)) : entering;
+      },
       leave: () => {
         if (left) return;
         left = true;

@@ -24,6 +24,8 @@ export interface ModelRequest {
   readonly cacheKey?: string;
   /** Counts the requests that are sent for this call. Not sent over the wire. */
   readonly sent?: SentRequests;
+  /** Resolves when the wire may send another request for this call. Not sent over the wire. */
+  readonly beforeResending?: () => Promise<void>;
   /** The calling agent, if it is not the main agent. Not sent over the wire. */
   readonly agent?: { readonly id: string; readonly name: string };
   /** Requests citations of the documents that the reply uses, if the wire supports them. */

@@ -91,7 +91,7 @@ async function* attempts(call: Call): AsyncGenerator<ModelEvent, void> {
       let usage: Usage | undefined;
       countSent(call.request, 1);
       try {
-        const { end, output } = yield* oneAttempt(call, () => pass?.accepted());
+        const { end, output } = yield* oneAttempt(call, pass);
         if (end.stop !== "error") return yield end;
         usage = end.usage;
         error = end.error ?? ModelError.incomplete(call.provider.id);
@@ -147,10 +147,12 @@ async function* admission(
 
 async function* oneAttempt(
   { provider, request, signal }: Call,
-  accepted: () => void,
+  pass: Pass | undefined,
 ): AsyncGenerator<ModelEvent, { end: ModelEnd; output: boolean }> {
   let output = false;
-  for await (const event of provider.stream(request, signal)) {
+  const accepted = (): void => pass?.accepted();
+  const shown = pass?.again ? { ...request, beforeResending: pass.again } : request;
+  for await (const event of provider.stream(shown, signal)) {
     if (event.type === "end") {
       if (event.stop !== "error" && event.stop !== "aborted") accepted();
       return { end: event, output };

@@ -8,6 +8,7 @@
 import { join, resolve } from "node:path";
 import { type Disk, nodeDisk } from "../lib/node/disk.ts";
 import { type Stamp, systemStamp } from "../lib/stamp.ts";
+import type { SharedLimits } from "../model/shared-limits.ts";
 import { realPathOf } from "../permissions/resolve-path.ts";
 import type { FileProvider } from "../protocol/session-fs.ts";
 import { snapshotRules } from "../session/compaction/condense.ts";
@@ -44,6 +45,8 @@ export interface RuntimeOptions {
   readonly store?: Store;
   /** Tools in place of the built-in ones. */
   readonly tools?: readonly Tool[];
+  /** Limits of model requests that other processes share. */
+  readonly sharedLimits?: SharedLimits;
   /** Set by programs that use GitHub identities and models. Without it GitHub is never contacted for them. */
   readonly github?: GithubRequest;
 }
@@ -88,6 +91,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   const known = models({
     ...{ environment, home, stamp, userAgent: `troupe/${version}`, importModule: options.importModule },
     onKey: (key, providerId) => shared.addSecret(key, providerId),
+    sharedLimits: options.sharedLimits,
   });
   const onToken = (token: string): void => shared.addSecret(token, "GitHub");
   const github = githubService({ request: options.github, environment, stamp, onToken });

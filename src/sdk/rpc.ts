@@ -93,7 +93,10 @@ export interface SessionRpc {
 export interface ServerRpc {
   ping: Method<{ message?: string }, { message: string; timestamp: string; protocolVersion: number }>;
   "models.list": Method<None, { models: readonly { id: string; name: string }[] }>;
-  "providerKeys.list": Method<None, { providers: readonly { id: string; name: string; hasKey: boolean }[] }>;
+  "providerKeys.list": Method<
+    None,
+    { providers: readonly { id: string; name: string; host: string; hasKey: boolean }[] }
+  >;
   "providerKeys.set": Method<{ provider: string; apiKey: string }, { model: string }>;
   "tools.list": Method<None, { tools: readonly { name: string; description: string }[] }>;
   "sessions.fork": Method<{ sessionId: string; toEventId?: string; name?: string }, { sessionId: string }>;

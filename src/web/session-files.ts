@@ -1,11 +1,12 @@
 /** Files that a session changed: diffs, undo, worktrees of its agents, and forks with the files of an earlier moment. */
-import { join, relative, sep } from "node:path";
+import { basename, join, relative, sep } from "node:path";
 import { entryAt } from "../checkpoints/checkpoint-tree.ts";
 import { Checkpoints, type KeptChange } from "../checkpoints/checkpoints.ts";
 import { KeptTexts } from "../checkpoints/kept-texts.ts";
 import { takeSteps } from "../checkpoints/restore-steps.ts";
 import { undo } from "../checkpoints/undo.ts";
 import type { Disk } from "../lib/node/disk.ts";
+import { isEnvironmentFile } from "../lib/protected-names.ts";
 import type { Stamp } from "../lib/stamp.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { Runtime } from "../runtime/runtime.ts";
@@ -158,7 +159,7 @@ export class SessionFiles {
     for (const { path, before } of later) {
       const mapped = join(tree.root, relative(top, path));
       // The first later change knows the state at that moment.
-      if (steps.has(mapped) || !path.startsWith(`${top}${sep}`)) continue;
+      if (steps.has(mapped) || !path.startsWith(`${top}${sep}`) || isLeftOut(relative(top, path))) continue;
       const goal = before.kind === "file" && before.mode === -1 ? { ...before, mode: 0o644 } : before;
       steps.set(mapped, { path: mapped, goal, now: await entryAt(mapped), isDone: false, isOurs: true });
     }
@@ -191,6 +192,9 @@ export class SessionFiles {
     return isFork ? forkFolder(this.#parts.runtime.home, sessionId) : join(this.#folder(sessionId), "worktrees");
   }
 }
+
+/** Returns whether a fork does without this path: git's own files, which the fork shares, and `.env` files. */
+const isLeftOut = (path: string): boolean => path.split(sep).includes(".git") || isEnvironmentFile(basename(path));
 
 /** Changes that are not undone and files that commands created, in the order in which they were recorded. */
 async function allChanges(checkpoints: Checkpoints): Promise<KeptChange[]> {

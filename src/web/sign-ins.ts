@@ -75,13 +75,12 @@ export class SignIns {
     this.#running.set(key, stop);
     const { environment, folderOf } = this.#parts;
     const { administration, close } = await openMcpAdministration({ cwd: await folderOf(sessionId), environment });
-    const clientSecret = environment.TROUPE_MCP_CLIENT_SECRET;
+    // TROUPE_MCP_CLIENT_SECRET belongs to the one server of a `troupe mcp login`, and this may be another.
     return new Promise((resolve, reject) => {
       administration
         .login(server, {
           signal: stop.signal,
           onAuthorize: (url) => resolve({ address: url.href }),
-          ...(clientSecret && { clientSecret }),
         })
         .then(async () => {
           await this.#parts.reconnect(sessionId, server);

@@ -8,7 +8,7 @@ import { systemStamp } from "../lib/stamp.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import { git, gitCode, NOBODY } from "./worktree-git.ts";
 import { type OpenRecord, stateFolder, type WorktreeRecord } from "./worktree-records.ts";
-import { changesIn, snapshotTree } from "./worktree-snapshot.ts";
+import { changesIn, secretPaths, snapshotTree } from "./worktree-snapshot.ts";
 import type { Tip, WorktreeQuestion } from "./worktree-state.ts";
 
 /** One path in two trees. Mode 000000 means that it is missing there. */
@@ -56,12 +56,15 @@ export async function planMerge(record: OpenRecord, request: PlanRequest): Promi
   const { excludesFile } = record.person;
   const { paths, unmerged } = await changesIn(main, { excludesFile, signal });
   const uncommitted = [...paths, ...unmerged];
-  const ours = onto === "commit" ? head : await filesTree(record, { head, paths: uncommitted, request });
+  const secret = secretPaths(main, uncommitted);
+  const compared = uncommitted.filter((path) => !secret.has(path));
+  const ours = onto === "commit" ? head : await filesTree(record, { head, paths: compared, request });
   const { merged, conflicts } = await mergeTrees(main, { base, ours, theirs: tip.tree, signal });
   const changes = bounded(await treeChanges(main, ours, merged));
   const differing = new Set((await treeChanges(main, base, ours)).map(({ path }) => path));
   const touched = new Set([...changes.map(({ path }) => path), ...conflicts.map(({ path }) => path)]);
-  const isLost = (path: string): boolean => touched.has(path) && (onto === "commit" || differing.has(path));
+  const isLost = (path: string): boolean =>
+    touched.has(path) && (onto === "commit" || differing.has(path) || secret.has(path));
   return {
     ...{ base, head, merged, changes, conflicts },
     brought: bounded(await treeChanges(main, base, tip.tree)).map(({ path }) => path),

@@ -1,5 +1,8 @@
 /** Turns the files of a work tree into a git tree, without touching the work tree or its index. */
+import { realpathSync } from "node:fs";
+import { basename, join, relative } from "node:path";
 import type { GitCheckout } from "../lib/node/git-write.ts";
+import { isEnvironmentFile } from "../lib/protected-names.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import { git } from "./worktree-git.ts";
 
@@ -66,6 +69,23 @@ export async function snapshotTree(
     await git(checkout, ["update-index", ...flags], { ...work, input: paths.map((path) => `${path}\0`).join("") });
   }
   return (await git(checkout, ["write-tree"], work)).trim();
+}
+
+/**
+ * Returns the `.env` files among the paths, and the files to which those that are links lead. They must not become
+ * objects of the repository: commands in the sandbox, which hides the files, can read all objects.
+ */
+export function secretPaths({ workTree }: GitCheckout, paths: readonly string[]): ReadonlySet<string> {
+  const named = paths.filter((path) => isEnvironmentFile(basename(path)));
+  return new Set(named.flatMap((path) => [path, relative(realOf(workTree), realOf(join(workTree, path)))]));
+}
+
+function realOf(path: string): string {
+  try {
+    return realpathSync(path);
+  } catch {
+    return path;
+  }
 }
 
 /** Returns the paths that git runs through a filter program, such as Git LFS. */

@@ -13,7 +13,7 @@ import { TroupeError } from "../protocol/errors.ts";
 import { findRepository, git, NOBODY, personOf, type Repository } from "./worktree-git.ts";
 import { checkTaskId, readRecord, stateFolder, type WorktreeRecord, writeRecord } from "./worktree-records.ts";
 import { removeWorktree } from "./worktree-remove.ts";
-import { changesIn, filteredPaths, snapshotTree } from "./worktree-snapshot.ts";
+import { changesIn, filteredPaths, secretPaths, snapshotTree } from "./worktree-snapshot.ts";
 
 export interface WorktreeRequest {
   /** Any folder of the user's work tree. */
@@ -24,7 +24,7 @@ export interface WorktreeRequest {
   readonly taskId: string;
   /** A commit; default HEAD. */
   readonly base?: string;
-  /** Starts from HEAD plus uncommitted changes: tracked files, and new ones that are not ignored. */
+  /** Starts from HEAD plus uncommitted changes: tracked files, and new ones that are not ignored, but no `.env` files. */
   readonly includeUncommitted?: boolean;
   readonly disk: Disk;
   readonly signal?: AbortSignal;
@@ -150,7 +150,7 @@ async function withUncommitted(
   what: { request: WorktreeRequest; paths: readonly string[]; nested: readonly string[] },
 ): Promise<Start> {
   const { disk, folder, taskId, signal } = what.request;
-  const filtered = new Set(await filteredPaths(main, what.paths, signal));
+  const filtered = new Set([...(await filteredPaths(main, what.paths, signal)), ...secretPaths(main, what.paths)]);
   const own = stateFolder(folder, taskId);
   const indexFile = join(own, "start.index");
   await disk.mkdir(own);
@@ -160,7 +160,7 @@ async function withUncommitted(
     const message = "Uncommitted changes of the main tree";
     const args = ["commit-tree", tree, "-p", head, "-m", message];
     const commit = (await git(main, args, { to: "store the uncommitted changes", author: NOBODY, signal })).trim();
-    const left = [...filtered, ...what.nested];
+    const left = [...what.paths.filter((path) => filtered.has(path)), ...what.nested];
     const notice = `Not copied from the main tree: ${left.slice(0, 20).join(", ")}.`;
     return { commit, includesUncommitted: true, notices: left.length > 0 ? [notice] : [] };
   } finally {

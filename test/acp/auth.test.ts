@@ -60,6 +60,7 @@ describe("signing in from an editor", () => {
         expect(await editor.request("authenticate", { methodId: "provider-key" })).toEqual({});
         expect(editor.forms).toMatchObject([{ mode: "url", requestId: expect.anything() }]);
         expect(entered[0]?.form).toContain('type="password"');
+        expect(entered[0]?.form).toContain(`OpenAI at ${new URL(editor.model.baseUrl).host}`);
         expect(entered[0]?.result).toMatch(/The key was not stored: OpenAI did not answer with it/);
         expect(entered[1]?.result).toMatch(/Stored\. openai\/\S+ answers/);
         expect(await storedKeys(editor)).toEqual({ providers: { openai: { apiKey: "sk-right" } } });

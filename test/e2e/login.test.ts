@@ -19,6 +19,7 @@ it("tests a key with one request, stores it with the other settings, and uses it
   expect(JSON.parse(readFileSync(path, "utf8"))).toEqual({ providers: { other, openai: { apiKey: "sk-new" } } });
   expect(statSync(path).mode & 0o077).toBe(0);
   expect(`${stored.stdout}${stored.stderr}`).not.toContain("sk-new");
+  expect(stored.stderr).toContain(`one request to openai at ${new URL(server.baseUrl).host}\n`);
   const model = /openai\/\S+/.exec(stored.stdout)?.[0] ?? "";
   expect(await troupe(["-p", "hi", "-s", "--model", model], options)).toMatchObject({ code: 0, stdout: "Hello.\n" });
   expect(server.requests.map(({ headers }) => headers.authorization)).toEqual(["Bearer sk-new", "Bearer sk-new"]);

@@ -11,7 +11,9 @@ import { migrate } from "../../src/store/postgres/schema.ts";
 import { type PostgresServer, postgresPrograms, startPostgres } from "../support/postgres.ts";
 
 const programs = postgresPrograms();
-const workOf = (id: string, sessionId = id): Work => ({ id, sessionId, pool: "default" });
+const workOf = (id: string, sessionId = id, tenant = "default"): Work => ({ id, sessionId, pool: "default", tenant });
+
+const CONCURRENCY = 4;
 
 function contract(make: () => { readonly engine: Engine; readonly runs: Runs }): void {
   it("runs each piece of work once, however often it is submitted", async () => {
@@ -36,6 +38,54 @@ function contract(make: () => { readonly engine: Engine; readonly runs: Runs }):
     expect(runs.of("a2")).toBe(0);
     gate.resolve();
     await expect.poll(() => runs.of("a2"), { timeout: 30_000 }).toBe(1);
+  });
+
+  it("gives the next place to the tenant with the fewest running sessions", async () => {
+    const { engine, runs } = make();
+    const gates = new Map<string, ReturnType<typeof deferred<void>>>();
+    const submit = async (id: string, tenant: string): Promise<void> => {
+      const gate = deferred<void>();
+      gates.set(id, gate);
+      runs.wait.set(id, gate.promise);
+      await engine.submit(workOf(id, id, tenant));
+    };
+    const ids = (prefix: string, count: number) => Array.from({ length: count }, (_, index) => `${prefix}${index}`);
+    const started = (names: readonly string[]): number => names.filter((id) => runs.of(id) > 0).length;
+    const noisy = ids("noisy", 12);
+    for (const id of noisy) await submit(id, "noisy");
+    await expect.poll(() => started(noisy), { timeout: 30_000 }).toBe(CONCURRENCY);
+    const quiet = [...ids("b", 2), ...ids("c", 2)];
+    for (const id of quiet) await submit(id, id.slice(0, 1));
+    for (const id of noisy.slice(0, CONCURRENCY)) gates.get(id)?.resolve();
+    // Four places, three tenants: each quiet one gets at least one of them, the noisy one at most two.
+    const places = () => ({ b: started(ids("b", 2)) > 0, c: started(ids("c", 2)) > 0 });
+    await expect.poll(places, { timeout: 30_000 }).toEqual({ b: true, c: true });
+    expect(started(noisy)).toBeLessThanOrEqual(CONCURRENCY + 2);
+    for (const gate of gates.values()) gate.resolve();
+    await expect.poll(() => started([...noisy, ...quiet]), { timeout: 60_000 }).toBe(16);
+  });
+
+  it("runs work again when it is retried, and drops work that is cancelled before it runs", async () => {
+    const { engine, runs } = make();
+    await engine.submit(workOf("again"));
+    await expect
+      .poll(async () => (await engine.list({ sessionId: "again" }))[0]?.state, { timeout: 30_000 })
+      .toBe("done");
+    await engine.retry(workOf("again"));
+    await expect.poll(() => runs.of("again"), { timeout: 30_000 }).toBe(2);
+    await expect
+      .poll(async () => (await engine.list({ sessionId: "again" })).map(({ state }) => state))
+      .toEqual(["done"]);
+    const gate = deferred<void>();
+    runs.wait.set("x1", gate.promise);
+    await engine.submit(workOf("x1", "x"));
+    await expect.poll(() => runs.of("x1"), { timeout: 30_000 }).toBe(1);
+    await engine.submit(workOf("x2", "x"));
+    expect((await engine.list({ sessionId: "x", states: ["queued"] })).map(({ id }) => id)).toEqual(["x2"]);
+    await engine.cancel("x2");
+    gate.resolve();
+    await expect.poll(async () => (await engine.list({ sessionId: "x", states: ["done"] })).length).toBe(1);
+    expect(runs.of("x2")).toBe(0);
   });
 
   it("repeats work that throws", async () => {
@@ -63,7 +113,7 @@ class Runs {
 
 describe("the engine in memory", () => {
   contract(() => {
-    const [engine, runs] = [memoryEngine(), new Runs()];
+    const [engine, runs] = [memoryEngine({ concurrency: CONCURRENCY }), new Runs()];
     void engine.serve(runs.activation);
     return { engine, runs };
   });
@@ -86,7 +136,13 @@ describe.runIf(programs !== undefined)("the engine on DBOS", { timeout: 120_000 
     const worker = { id: "w1", host: "h", pid: process.pid, pool: "default", version: "1", concurrency: 4 };
     lease = new Lease({ queries: database, worker, leaseMs: 3_000 });
     await lease.start();
-    engine = await dbosEngine({ url: server.url, queries: database, workerId: "w1", leaseMs: 3_000 });
+    engine = await dbosEngine({
+      url: server.url,
+      queries: database,
+      workerId: "w1",
+      leaseMs: 3_000,
+      concurrency: CONCURRENCY,
+    });
     serving = await engine.serve(runs.activation);
   });
   afterAll(async () => {

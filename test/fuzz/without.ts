@@ -49,8 +49,8 @@ export const WITHOUT: Readonly<Record<string, readonly Change[]>> = {
   "environment-links": [
     {
       file: scan,
-      from: "isEnvironment(entry.name) && !entry.isDirectory()",
-      to: "isEnvironment(entry.name) && entry.isFile()",
+      from: "isEnvironmentFile(entry.name) && !entry.isDirectory()",
+      to: "isEnvironmentFile(entry.name) && entry.isFile()",
     },
   ],
   "bare-with-commondir": [{ file: scan, from: '(names.has("commondir") || ', to: "(" }],

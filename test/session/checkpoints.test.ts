@@ -283,6 +283,17 @@ describe("trees", () => {
     expect(added).toBeDefined();
   });
 
+  it("are not read whole when a command made all of their files huge", async () => {
+    const made = stage();
+    const paths = ["a", "b", "c", "d"].map((name) => made.write(`data/${name}`, name));
+    const kept = await made.checkpoints.keepTree([join(made.root, "data")], "call_grow");
+    for (const path of paths.slice(0, 3)) truncateSync(path, 60 * 1024 * 1024);
+    rmSync(join(made.root, "data/d"));
+    await kept.settle();
+    const changes = (await made.checkpoints.changes()).filter(({ before }) => before.kind === "file");
+    expect(changes.map(({ after }) => after?.kind)).toEqual(["file", "file", undefined, "missing"]);
+  });
+
   it("do not copy files behind a folder that a command replaced by a link", async () => {
     const { root, outside, checkpoints } = stage();
     mkdirSync(outside, { recursive: true });

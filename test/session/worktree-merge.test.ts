@@ -130,6 +130,20 @@ describe("merging a worktree", () => {
     expect(readFileSync(join(stage.main, "a.txt"), "utf8")).toBe("TASK\ntwo\nMINE\n");
   });
 
+  it("stores no .env file of the person in the repository, and never replaces one", async () => {
+    await using stage = await worktreeStage({ "a.txt": "one\n" });
+    await stage.make("one");
+    await stage.write({ ".env": "CANARY-1\n", "conf/dev": "CANARY-2\n" });
+    symlinkSync("dev", join(stage.main, "conf/.env.local"));
+    await stage.edit("one", { "a.txt": "two\n" });
+    expect(await worktreeState(stage.ports("one"))).toMatchObject({ files: ["a.txt"] });
+    expect(await mergeWorktree(stage.ports("one"))).toEqual({ kind: "merged", files: ["a.txt"] });
+    expect(stage.git(["cat-file", "--batch-all-objects", "--batch"])).not.toContain("CANARY");
+    await stage.edit("one", { ".env": "of the agent\n", "conf/dev": "of the agent\n" });
+    expect(await mergeWorktree(stage.ports("one"))).toMatchObject({ kind: "dirty", files: [".env", "conf/dev"] });
+    expect(readFileSync(join(stage.main, ".env"), "utf8")).toBe("CANARY-1\n");
+  });
+
   it("says what the agent did: commits, files, and a bounded diff", async () => {
     await using stage = await worktreeStage(START);
     const { root } = await stage.make("one");

@@ -1,14 +1,17 @@
 /** `troupe cluster`: shows the workers, queues and work of a database. This folder has the commands for many machines. */
 
-import { clip, sanitiseLine } from "../../lib/text.ts";
-import { abortWork, answerRequest, type Cluster, openCluster, workIdOf } from "../../runtime/cluster/cluster.ts";
+import { clip } from "../../lib/text.ts";
+import { abortWork, answerRequest, type Cluster, openCluster } from "../../runtime/cluster/cluster.ts";
 import { openRequests, type RequestRow } from "../../runtime/cluster/requests.ts";
+import { workIdOf } from "../../runtime/cluster/run-work.ts";
 import { listWork } from "../../runtime/cluster/work.ts";
 import { type Arguments, unknownSubcommand, usage } from "../args.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
-import { jsonLine, write } from "../output/output.ts";
 import { say } from "../output/say.ts";
 import { databaseUrl } from "./database-url.ts";
+import { budgetCommand, limitCommand } from "./limits.ts";
+import { show, type Table } from "./tables.ts";
+import { retryCommand, tenantCommand } from "./tenants.ts";
 
 export async function clusterCommand(given: Arguments): Promise<ExitCode> {
   const [, name = "status", ...rest] = given.words;
@@ -30,13 +33,23 @@ export async function clusterCommand(given: Arguments): Promise<ExitCode> {
         return await answer(cluster, rest);
       case "cancel":
         return await cancel(cluster, rest[0]);
+      case "limit":
+        return await limitCommand(given, cluster);
+      case "budget":
+        return await budgetCommand(given, cluster);
+      case "tenant":
+        return await tenantCommand(given, cluster);
+      case "retry":
+        return await retryCommand(cluster, rest[0]);
       default:
-        throw unknownSubcommand("cluster", name, ["status", "workers", "queues", "requests", "answer", "cancel"]);
+        throw unknownSubcommand("cluster", name, NAMES);
     }
   } finally {
     await cluster.close();
   }
 }
+
+const NAMES = "status workers queues requests answer cancel retry limit budget tenant".split(" ");
 
 async function cancel(cluster: Cluster, id: string | undefined): Promise<ExitCode> {
   if (id === undefined) throw usage("Name the work to cancel: troupe cluster cancel <work id>");
@@ -100,33 +113,6 @@ function asked(data: RequestRow["data"]): string {
 
 const ASKED_CHARACTERS = 200;
 
-type Table = readonly Readonly<Record<string, string | number | null>>[];
-
-/** Prints each table with its column names, or everything as one JSON object. */
-async function show(given: Arguments, tables: Readonly<Record<string, Table>>): Promise<ExitCode> {
-  if (given.has("json")) {
-    await write(`${jsonLine(tables, process.stdout)}\n`);
-    return exitCodes.done;
-  }
-  for (const [name, rows] of Object.entries(tables)) {
-    if (rows.length === 0) await write(`no ${name}\n`);
-    else await write(`${lines(rows).join("\n")}\n`);
-  }
-  return exitCodes.done;
-}
-
-function lines(rows: Table): string[] {
-  const names = Object.keys(rows[0] ?? {});
-  const cells = [names, ...rows.map((row) => names.map((name) => sanitiseLine(String(row[name] ?? "–"))))];
-  const widths = names.map((_, column) => Math.max(...cells.map((row) => row[column]?.length ?? 0)));
-  return cells.map((row) =>
-    row
-      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
-      .join("  ")
-      .trimEnd(),
-  );
-}
-
 async function workersOf({ database }: Cluster): Promise<Table> {
   const { rows } = await database.query<Record<string, string | number>>(
     `select w.id as worker, w.host, w.pid, w.pool, w.version,
@@ -144,12 +130,16 @@ async function worksOf({ database, engine }: Cluster, limit: number): Promise<Ta
   return (await listWork(database, limit)).map((row) => ({
     work: row.id,
     session: row.sessionId,
-    state: row.outcome?.kind ?? (row.waitingAt === null ? states.get(row.id) : "waiting") ?? "unknown",
+    state:
+      row.setAside === null
+        ? (row.outcome?.kind ?? (row.waitingAt === null ? states.get(row.id) : "waiting") ?? "unknown")
+        : "set_aside",
     pool: row.pool,
     tenant: row.tenant,
     starts: row.starts,
     worker: row.worker,
     submitted: row.createdAt.toISOString(),
+    reason: row.setAside ?? (row.outcome && "message" in row.outcome ? row.outcome.message : null),
   }));
 }
 

@@ -9,7 +9,7 @@ import { stateRoot } from "../../runtime/home.ts";
 import type { SessionRequest } from "../../runtime/session-request.ts";
 import { remoteRequest } from "../../server/gateway/remote-options.ts";
 import { ExternalTools } from "../../session/requests/external-tools.ts";
-import { type Arguments, parse } from "../args.ts";
+import { type Arguments, parse, usage } from "../args.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import type { Launcher } from "../launcher.ts";
 import { say } from "../output/say.ts";
@@ -24,6 +24,9 @@ const DEFAULT_CONCURRENCY = 8;
 export async function workerCommand(given: Arguments, launcher: Launcher): Promise<ExitCode> {
   const pool = given.text("pool");
   const park = given.amount("park-after", "any");
+  const isUntrusted = given.has("untrusted");
+  const tenant = given.text("tenant");
+  if (isUntrusted) checkUntrusted(given, tenant);
   // DBOS makes pg print a deprecation that no user of troupe can act on.
   Object.assign(process, { noDeprecation: true });
   const worker = await serveCluster({
@@ -34,7 +37,12 @@ export async function workerCommand(given: Arguments, launcher: Launcher): Promi
     asks: given.has("ask"),
     ...(park !== undefined && { parkMs: park * 1000 }),
     home: stateRoot(process.env),
-    runtime: { environment: process.env, importModule: launcher.importModule },
+    ...(tenant !== undefined && { tenant }),
+    requiresSandbox: isUntrusted,
+    runtime: {
+      environment: isUntrusted ? { ...process.env, TROUPE_SANDBOX: "required" } : process.env,
+      importModule: launcher.importModule,
+    },
     localFolders: given.list("add-dir").map((folder) => resolve(folder)),
     request: (work, cwd) => requestOf(given, work, cwd),
     report: (line) => say(line),
@@ -46,6 +54,20 @@ export async function workerCommand(given: Arguments, launcher: Launcher): Promi
   await worker.stop(DRAIN_MS);
   health?.close();
   return exitCodes.done;
+}
+
+/** Flags that would give commands a way out of the sandbox. */
+const TOO_WIDE = ["allow-all", "yolo", "allow-all-urls", "allow-all-paths"];
+
+function checkUntrusted(given: Arguments, tenant: string | undefined): void {
+  if (tenant === undefined) throw usage("--untrusted serves one tenant: name it with --tenant.");
+  const wide = TOO_WIDE.find((name) => given.has(name));
+  if (wide !== undefined) {
+    throw usage(
+      `--untrusted and --${wide} exclude each other.`,
+      "Allow single tools: --allow-tool write --allow-tool shell.",
+    );
+  }
 }
 
 /**

@@ -19,8 +19,10 @@ export async function loginCommand(given: Arguments, launcher: Launcher): Promis
   const isTerminal = process.stdin.isTTY && process.stderr.isTTY;
   if (wanted === undefined && !isTerminal) throw usage(`Name a provider: ${ids(providers)}.`);
   const provider = wanted ?? (await chooseProvider(providers));
-  const apiKey = isTerminal ? await hiddenLine(`Key of ${provider} (not shown): `) : await pipedLine();
-  say("testing the key with one request");
+  const known = providers.find(({ id }) => id === provider);
+  const target = known ? `${provider} at ${known.host}` : provider;
+  const apiKey = isTerminal ? await hiddenLine(sanitise(`Key of ${target} (not shown): `)) : await pipedLine();
+  say(`testing the key with one request to ${sanitise(target)}`);
   const { model } = await keys.set({ provider, apiKey });
   await write(`The key is stored. ${sanitise(model)} answers.\n`);
   return exitCodes.done;

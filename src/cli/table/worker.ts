@@ -13,9 +13,12 @@ export const worker: Command = {
     "health-port": true,
     ask: true,
     "park-after": true,
+    tenant: "take only this tenant's work",
+    untrusted: true,
   },
   examples: [
     ["troupe worker --database postgres://troupe@db/troupe", "take work until it is stopped"],
+    ["troupe worker --untrusted --tenant acme --pool strangers", "for people you do not trust"],
     ["troupe worker --pool gpu --concurrency 2", "only work of this pool, two sessions at a time"],
   ],
   notes: [

@@ -110,6 +110,7 @@ async function begin(what: Beginning): Promise<{ exchange: Exchange; warnings: r
       body = without(parameter.name);
       refused.add(parameter.name);
       warnings.push(refusalWarning(error, parameter));
+      await request.beforeResending?.();
       countSent(request, 1);
     }
   }

@@ -18,7 +18,17 @@ import type { SessionRequest } from "../session-request.ts";
 import continuation from "./continuation.md";
 import { attachRows } from "./parking.ts";
 import { endRequests, hasOpenRequest, isAnswered } from "./requests.ts";
-import { findWork, noteEnd, noteStart, noteWaiting, openWork, type WorkOutcome, type WorkRow } from "./work.ts";
+import {
+  findWork,
+  noteEnd,
+  noteSetAside,
+  noteStart,
+  noteWaiting,
+  openWork,
+  tenantOf,
+  type WorkOutcome,
+  type WorkRow,
+} from "./work.ts";
 
 export interface ActivationParts {
   readonly database: Database;
@@ -45,8 +55,18 @@ export async function activate(work: WorkRow, parts: ActivationParts): Promise<W
     await noteWaiting(database, work.id);
     return "waiting";
   }
+  const owner = await tenantOf(database, work.sessionId);
+  if (owner !== undefined && owner !== work.tenant) {
+    throw new TroupeError("usage", `Session ${work.sessionId} belongs to another tenant.`);
+  }
   for (;;) {
-    await noteStart(database, work.id, worker);
+    const losses = await noteStart(database, work.id, worker);
+    if (losses >= MAX_LOSSES) {
+      const outcome = await setAside(work, losses, parts);
+      // Afterwards: if opening the log is what ends workers, no other one tries.
+      await endCalls(work, parts);
+      return outcome;
+    }
     const known = (await store.revision(work.sessionId)) === undefined ? "new" : await stateIn(store, work);
     const outcome = await outcomeOf(known, work, parts);
     await parts.finished?.(work);
@@ -70,24 +90,35 @@ async function isBehind(work: WorkRow, database: Database): Promise<boolean> {
   return false;
 }
 
+type EndParts = Pick<ActivationParts, "database" | "submit">;
+type Ended = Pick<WorkRow, "id" | "sessionId">;
+
+/** Ends work with the reason that its workers were lost. `troupe cluster retry` takes it back. */
+export async function setAside(work: Ended, losses: number, parts: EndParts): Promise<WorkOutcome> {
+  const message = `Set aside: ${losses} workers in a row began this work, and none of them came to an end.`;
+  const outcome: WorkOutcome = { kind: "failed", message };
+  await noteSetAside(parts.database, work.id, message);
+  await endWork(work, outcome, parts);
+  return outcome;
+}
+
+/** Lets calls that were running when a worker was lost end as interrupted, and does nothing else. */
+async function endCalls(work: WorkRow, { store, runtime, prepare }: ActivationParts): Promise<void> {
+  if ((await store.revision(work.sessionId)) === undefined) return;
+  const session = await runtime.resumeSession(work.sessionId, await prepare(work));
+  await session.close();
+}
+
 /** Stores the outcome, withdraws open requests, and submits the next message of the session if it waited behind this one. */
-export async function endWork(
-  work: Pick<WorkRow, "id" | "sessionId">,
-  outcome: WorkOutcome,
-  { database, submit }: Pick<ActivationParts, "database" | "submit">,
-): Promise<void> {
+export async function endWork(work: Ended, outcome: WorkOutcome, { database, submit }: EndParts): Promise<void> {
   await endRequests(database, work.id);
   await noteEnd(database, work.id, outcome);
   const next = (await openWork(database, work.sessionId)).find(({ waitingAt }) => waitingAt !== null);
   if (next) await submit(next, `after-${work.id}`);
 }
 
-/** Lets calls that were running when a worker was lost end as interrupted, and does nothing else. */
-export async function endCalls(work: WorkRow, { store, runtime, prepare }: ActivationParts): Promise<void> {
-  if ((await store.revision(work.sessionId)) === undefined) return;
-  const session = await runtime.resumeSession(work.sessionId, await prepare(work));
-  await session.close();
-}
+/** Work that loses this many workers in a row is set aside: it may be what ends them. */
+const MAX_LOSSES = 5;
 
 /** State of the work's message in the log. */
 type Known = "new" | "unsent" | "interrupted" | { readonly answer: string };
@@ -234,7 +265,11 @@ function toWorkOutcome(outcome: Outcome): WorkOutcome {
     case "failed":
       if (outcome.error instanceof TroupeError && outcome.error.kind === "storage") throw outcome.error;
       return { kind: "failed", message: outcome.error.message };
+    case "error":
+      return { kind: "error", message: outcome.error.message };
+    case "limit":
+      return { kind: "limit", message: outcome.reached.message };
     default:
-      return { kind: outcome.kind, message: "message" in outcome ? String(outcome.message) : outcome.kind };
+      return { kind: outcome.kind, message: outcome.kind };
   }
 }

@@ -6,9 +6,10 @@
 import { hostname } from "node:os";
 import { join, resolve } from "node:path";
 import { dbosEngine } from "../../engine/dbos-engine.ts";
-import type { Claim, Engine, Work } from "../../engine/engine.ts";
-import { ClaimLost } from "../../engine/engine.ts";
+import type { Engine } from "../../engine/engine.ts";
 import { Lease } from "../../engine/lease.ts";
+import { SharedBudgets } from "../../engine/shared-budgets.ts";
+import { SharedRates } from "../../engine/shared-rates.ts";
 import { nodeDisk } from "../../lib/node/disk.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import { snapshotRules } from "../../session/compaction/condense.ts";
@@ -17,13 +18,14 @@ import { postgresStore, type Worker } from "../../store/postgres/postgres.ts";
 import { checkSchema, migrate } from "../../store/postgres/schema.ts";
 import { checkSessionId } from "../../store/session-id.ts";
 import { builtinTools } from "../../tools/builtin.ts";
-import { createRuntime, type RuntimeOptions } from "../runtime.ts";
+import { createRuntime, type Runtime, type RuntimeOptions } from "../runtime.ts";
 import type { SessionRequest } from "../session-request.ts";
 import { version } from "../version.ts";
-import { type ActivationParts, activate, endCalls, endWork } from "./activation.ts";
-import { checkOut, pushChanges } from "./checkout.ts";
+import { setAside } from "./activation.ts";
 import { LeaseGuard } from "./lease-guard.ts";
 import { addAnswer } from "./requests.ts";
+import { ACTIVATION_SEPARATOR, type Submit, type TenantClaim, workIdOf, workRunner } from "./run-work.ts";
+import { sharedLimitsOf } from "./shared-limits.ts";
 import { addWork, answeredWork, findWork, noteAbort, type OnLoss, type WorkRequest, type WorkRow } from "./work.ts";
 
 export interface ClusterOptions {
@@ -39,9 +41,9 @@ export interface Cluster {
 }
 
 const DEFAULT_POOL = "default";
-/** Work that was begun this often without an outcome is set aside: it may be what ends its workers. */
-const MAX_STARTS = 10;
 const PARK_MS = 5_000;
+/** Time to store the usage of the last calls when a worker stops. */
+const FLUSH_MS = 10_000;
 
 export async function openCluster({
   url,
@@ -77,19 +79,37 @@ export async function submitWork(
     readonly request: WorkRequest;
   },
 ): Promise<void> {
-  const { id, sessionId, tenant = "default", pool = DEFAULT_POOL, onLoss, request } = what;
+  const { id, sessionId, pool = DEFAULT_POOL, onLoss, request } = what;
   checkSessionId(sessionId);
-  await addWork(database, { id, sessionId, tenant, pool, onLoss, request });
-  await engine.submit({ id, sessionId, pool });
+  const tenant = what.tenant ?? (await roleTenant(database)) ?? "default";
+  try {
+    await addWork(database, { id, sessionId, tenant, pool, onLoss, request });
+    await engine.submit({ id, sessionId, pool, tenant });
+  } catch (error) {
+    throw error instanceof Error && "code" in error && error.code === NO_RIGHT
+      ? mayNotSubmit(tenant, pool, error)
+      : error;
+  }
 }
 
-/** The engine's id of a further activation of the same work. */
-const SEPARATOR = "~";
+const NO_RIGHT = "42501";
+
+const mayNotSubmit = (tenant: string, pool: string, cause: Error): TroupeError =>
+  new TroupeError("usage", `This database role may not submit work for tenant ${tenant} to pool ${pool}.`, {
+    hint: "Name another --tenant or --pool, or ask the operator: troupe cluster tenant set <tenant> --role <role> --pool <pool>.",
+    cause,
+  });
+
+/** Returns the tenant that the database role belongs to, if it is the role of a tenant. */
+async function roleTenant(database: Database): Promise<string | undefined> {
+  const { rows } = await database.query<{ tenant: string | null }>("select troupe.my_tenant() as tenant");
+  return rows[0]?.tenant ?? undefined;
+}
 
 /** Hands another activation of this work to the engine. Repeating it for the same reason is safe. */
 async function submitAgain(engine: Engine, work: WorkRow, reason: string): Promise<void> {
-  const { id, sessionId, pool } = work;
-  await engine.submit({ id: `${id}${SEPARATOR}${reason}`, sessionId, pool });
+  const { id, sessionId, pool, tenant } = work;
+  await engine.submit({ id: `${id}${ACTIVATION_SEPARATOR}${reason}`, sessionId, pool, tenant });
 }
 
 /** Answers a request of a session, wherever it runs. Returns false unless this is the first answer to an open request. */
@@ -128,6 +148,10 @@ export interface WorkerOptions extends ClusterOptions {
   readonly asks: boolean;
   /** Folders whose repositories may be named by path. */
   readonly localFolders: readonly string[];
+  /** Serves only this tenant, for the whole life of the process. */
+  readonly tenant?: string;
+  /** Refuses to start where commands cannot run in a sandbox. */
+  readonly requiresSandbox?: boolean;
   /** Returns the request for a session in this folder. */
   request(work: WorkRow, cwd: string): SessionRequest;
   /** Reports what happens, one line at a time. */
@@ -148,39 +172,43 @@ export async function serveCluster(options: WorkerOptions): Promise<ServingWorke
   const worker: Worker = { id: `${hostname()}-${process.pid}-${crypto.randomUUID().slice(0, 8)}`, ...here() };
   const database = await openDatabase({ url, connections: 6, name: `troupe worker ${worker.id}` });
   await migrate(database);
-  const lease = new Lease({ queries: database, worker: { ...worker, pool, version, concurrency }, leaseMs });
-  const claims = new Map<string, Claim>();
-  const folder = join(options.home, "session-state");
+  const { tenant } = options;
+  const row = { ...worker, pool, version, concurrency, ...(tenant !== undefined && { tenant }) };
+  const lease = new Lease({ queries: database, worker: row, leaseMs });
+  const claims = new Map<string, TenantClaim>();
   const store = postgresStore({
-    ...{ database, folder, disk: nodeDisk, worker, snapshots: snapshotRules },
+    ...{ database, folder: join(options.home, "session-state"), disk: nodeDisk, worker, snapshots: snapshotRules },
     claim: (sessionId) => claims.get(sessionId),
+    tenantOf: (sessionId) => claims.get(sessionId)?.tenant,
   });
-  const guard = new LeaseGuard({ lease, queries: database, report: options.report });
-  const tools = guard.guard(builtinTools);
-  const runtime = createRuntime({ ...options.runtime, home: options.home, store, tools });
-  const submit: Submit = (other, reason) => submitAgain(engine, other, reason);
-  const parts = activationParts(options, { database, runtime, store, worker: worker.id, submit });
-  const run = async (work: Work, claim: Claim): Promise<void> => {
-    const row = await findWork(database, workIdOf(work.id));
-    if (!row) return options.report(`work ${work.id} has no row and is dropped`);
-    claims.set(work.sessionId, claim);
-    try {
-      options.report(`${work.sessionId}: started${row.starts > 0 ? ` again (start ${row.starts + 1})` : ""}`);
-      if (row.outcome === null && row.starts >= MAX_STARTS) return await giveUp(row, parts);
-      const outcome = await guard.run(claim, () => activate(row, parts));
-      options.report(`${work.sessionId}: ${outcome === "waiting" ? "waits for an answer" : outcome.kind}`);
-    } catch (error) {
-      options.report(`${work.sessionId}: ${messageOf(error)}`);
-      if (error instanceof TroupeError && error.kind === "interrupted") throw new ClaimLost(work);
-      if (isWorthRepeating(error, row)) throw error;
-      await endWork(row, { kind: "failed", message: messageOf(error) }, { database, submit });
-    } finally {
-      claims.delete(work.sessionId);
-    }
-  };
+  const shared = { queries: database, workerId: worker.id, leaseMs };
+  const budgets = new SharedBudgets(shared);
+  const { request, report } = options;
+  const guard = new LeaseGuard({ lease, queries: database, report });
+  const runtime = createRuntime({
+    ...options.runtime,
+    home: options.home,
+    store,
+    tools: guard.guard(builtinTools),
+    sharedLimits: sharedLimitsOf(new SharedRates(shared)),
+  });
+  hideAddress(url, runtime);
+  if (options.requiresSandbox) await checkSandbox(runtime, database);
+  const run = workRunner({
+    ...{ database, runtime, store, budgets, guard, workerId: worker.id, claims, tenant, request, report },
+    parkMs: options.parkMs ?? PARK_MS,
+    asks: options.asks,
+    submit: (work, reason) => submitAgain(engine, work, reason),
+    // Not in the state folder, which tools may not reach.
+    places: { folder: `${resolve(options.home)}-work`, disk: nodeDisk, localFolders: options.localFolders },
+  });
   await lease.start();
-  const engine = await dbosEngine({ url, queries: database, workerId: worker.id, pool, concurrency, leaseMs });
-  const serving = await engine.serve(run);
+  const engine = await dbosEngine({
+    ...{ url, queries: database, workerId: worker.id, pool, concurrency, leaseMs },
+    ...(tenant !== undefined && { tenant }),
+  });
+  // One after the other: workers that create the tables of DBOS at the same time would end in a deadlock.
+  const serving = await alone(database, "start", () => engine.serve(run));
   const sweeping = setInterval(() => void sweep({ database, engine }).catch(() => undefined), leaseMs);
   return {
     id: worker.id,
@@ -192,63 +220,74 @@ export async function serveCluster(options: WorkerOptions): Promise<ServingWorke
       await serving.drain(timeoutMs);
       await engine.close();
       await runtime.close();
+      await flush(budgets);
       await lease.stop().catch(() => undefined);
       await database.close();
     },
   };
 }
 
-function activationParts(
-  options: WorkerOptions,
-  own: Pick<ActivationParts, "database" | "runtime" | "store" | "worker" | "submit">,
-): ActivationParts {
-  // Not in the state folder, which tools may not reach.
-  const folders = { folder: `${resolve(options.home)}-work`, disk: nodeDisk, localFolders: options.localFolders };
-  return {
-    ...own,
-    parkMs: options.parkMs ?? PARK_MS,
-    kinds: ({ request }) => (request.asks ?? []).filter((kind) => options.asks || kind !== "permission"),
-    prepare: async (work) => options.request(work, await checkOut(work, folders)),
-    finished: async (work) => void (await pushChanges(work, folders)),
+async function flush(budgets: SharedBudgets): Promise<void> {
+  await Promise.race([budgets.flush(), new Promise((resolve) => setTimeout(resolve, FLUSH_MS).unref())]);
+}
+
+/** Removes the address of the database and its password from everything that sessions store. */
+function hideAddress(url: string, runtime: Runtime): void {
+  runtime.addSecret(url);
+  const { password } = new URL(url);
+  if (password !== "") runtime.addSecret(decodeURIComponent(password));
+}
+
+async function checkSandbox(runtime: Runtime, database: Database): Promise<void> {
+  const absence = await runtime.sandboxAbsence();
+  if (absence === undefined) return;
+  await runtime.close();
+  await database.close();
+  throw new TroupeError("configuration", `A worker for strangers needs the sandbox, and there is none: ${absence}`, {
+    hint: "Install bubblewrap (apt install bubblewrap), then start the worker again. troupe doctor checks it.",
+  });
+}
+
+/**
+ * Runs `work` in one process at a time. The lock is a row, because DBOS creates indexes in a way that waits for all open
+ * transactions, also for those that wait for a lock.
+ */
+async function alone<T>(database: Database, name: string, work: () => Promise<T>): Promise<T> {
+  const take = async (): Promise<boolean> => {
+    const { count } = await database.query(
+      `insert into troupe.lock as l (name, expires_at) values($1, clock_timestamp() + interval '60 s')
+       on conflict (name) do update set expires_at = excluded.expires_at where l.expires_at < clock_timestamp()`,
+      [name],
+    );
+    return count > 0;
   };
+  while (!(await take())) await new Promise((resolve) => setTimeout(resolve, LOCK_POLL_MS));
+  try {
+    return await work();
+  } finally {
+    await database.query("delete from troupe.lock where name = $1", [name]);
+  }
 }
 
-/** Does what a worker or a sender that was lost left undone. */
-async function sweep(cluster: Pick<Cluster, "database" | "engine">): Promise<void> {
-  await noteSetAside(cluster);
-  await resumeAnswered(cluster);
-}
-
-/** Returns the work of an activation of the engine. */
-export const workIdOf = (activationId: string): string => activationId.split(SEPARATOR)[0] ?? activationId;
-
-const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+const LOCK_POLL_MS = 100;
 
 const here = () => ({ host: hostname(), pid: process.pid });
 
-/** Other failures would come again, and hold a place of the worker for ever. */
-const isWorthRepeating = (error: unknown, { starts }: WorkRow): boolean =>
-  (!(error instanceof TroupeError) || error.kind === "storage") && starts < MAX_STARTS;
-
-type Submit = ActivationParts["submit"];
-
-/** Sets the work aside first: if it is the log that ends workers, this one is the last. */
-async function giveUp(work: WorkRow, parts: ActivationParts): Promise<void> {
-  await setAside(work, parts);
-  await endCalls(work, parts);
+/** Does what a worker or a sender that was lost left undone. */
+async function sweep(cluster: Pick<Cluster, "database" | "engine">): Promise<void> {
+  await endGivenUp(cluster);
+  await resumeAnswered(cluster);
 }
 
-/** Stores the reason as the outcome, so that nobody waits for it. */
-function setAside(work: WorkRow, parts: { readonly database: Database; readonly submit: Submit }): Promise<void> {
-  const message = `Set aside: ${work.starts} workers began this work, and none of them came to an end.`;
-  return endWork(work, { kind: "failed", message }, parts);
-}
-
-/** Does the same for work that the engine gives to no worker any more. */
-async function noteSetAside({ database, engine }: Pick<Cluster, "database" | "engine">): Promise<void> {
-  const submit: Submit = (other, reason) => submitAgain(engine, other, reason);
-  for (const { id } of await engine.list({ states: ["set_aside"] })) {
+/** Ends work that the engine gives to no worker any more, so that nobody waits for it. */
+async function endGivenUp({ database, engine }: Pick<Cluster, "database" | "engine">): Promise<void> {
+  for (const { id, attempts } of await engine.list({ states: ["set_aside"] })) {
     const work = await findWork(database, workIdOf(id));
-    if (work?.outcome === null) await setAside(work, { database, submit });
+    if (work?.outcome === null) await setAside(work, attempts, { database, submit: submitterOf(engine) });
   }
 }
+
+const submitterOf =
+  (engine: Engine): Submit =>
+  (work, reason) =>
+    submitAgain(engine, work, reason);

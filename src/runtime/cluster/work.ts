@@ -44,6 +44,10 @@ export interface WorkRow {
   /** How often a worker has begun it. */
   readonly starts: number;
   readonly worker: string | null;
+  /** How many workers in a row were lost while they ran it. */
+  readonly losses: number;
+  /** The reason why no worker takes it up any more. */
+  readonly setAside: string | null;
   readonly outcome: WorkOutcome | null;
   /** Since when it waits for an answer, without a worker. */
   readonly waitingAt: Date | null;
@@ -52,7 +56,7 @@ export interface WorkRow {
 }
 
 const COLUMNS = `id, session_id as "sessionId", tenant, pool, on_loss as "onLoss", request, created_at as "createdAt",
-  started_at as "startedAt", ended_at as "endedAt", starts, worker, outcome,
+  started_at as "startedAt", ended_at as "endedAt", starts, worker, losses, set_aside as "setAside", outcome,
   waiting_at as "waitingAt", abort_at as "abortAt"`;
 
 /** Stores the work. Storing the same id twice is the same as storing it once. */
@@ -100,12 +104,40 @@ export async function listWork(queries: Queries, limit: number): Promise<readonl
   return rows;
 }
 
-export async function noteStart(queries: Queries, id: string, worker: string): Promise<void> {
-  await queries.query(
-    `update troupe.work set starts = starts + 1, waiting_at = null, worker = $2, started_at = coalesce(started_at, clock_timestamp())
-     where id = $1 and outcome is null`,
+/** Notes that a worker begins. Returns how many workers in a row were lost while they ran it. */
+export async function noteStart(queries: Queries, id: string, worker: string): Promise<number> {
+  const { rows } = await queries.query<{ losses: number }>(
+    `update troupe.work set starts = starts + 1, waiting_at = null, worker = $2, taken_at = clock_timestamp(),
+       started_at = coalesce(started_at, clock_timestamp()),
+       losses = case when worker is null then 0 when worker = $2 then losses
+                     when taken_at < clock_timestamp() - interval '10 min' then 1 else losses + 1 end
+     where id = $1 and outcome is null returning losses`,
     [id, worker],
   );
+  return rows[0]?.losses ?? 0;
+}
+
+/** Stores the reason why no worker takes the work up any more. */
+export async function noteSetAside(queries: Queries, id: string, reason: string): Promise<void> {
+  await queries.query("update troupe.work set set_aside = $2 where id = $1 and outcome is null", [id, reason]);
+}
+
+/** Prepares work that has failed or was set aside for another run. Returns false if it was answered or does not exist. */
+export async function reopen(queries: Queries, id: string): Promise<boolean> {
+  const { rows } = await queries.query(
+    `update troupe.work set outcome = null, ended_at = null, losses = 0, starts = 0, set_aside = null, worker = null
+     where id = $1 and (set_aside is not null or outcome->>'kind' <> 'done') returning 1`,
+    [id],
+  );
+  return rows.length > 0;
+}
+
+/** Returns the tenant of a stored session. */
+export async function tenantOf(queries: Queries, sessionId: string): Promise<string | undefined> {
+  const { rows } = await queries.query<{ tenant: string }>("select tenant from troupe.session where id = $1", [
+    sessionId,
+  ]);
+  return rows[0]?.tenant;
 }
 
 /** Stores that it waits for an answer, without a worker. A wait is no failed start. */

@@ -43,7 +43,8 @@ export function ownModels(
     githubSockets,
     name: model = lastModel?.reference,
   } = request.model ?? {};
-  return { ...providers, model, clientName: request.client?.name, fetch, openSocket, githubSockets, identity };
+  const { purse } = request.limits ?? {};
+  return { ...providers, model, clientName: request.client?.name, fetch, openSocket, githubSockets, identity, purse };
 }
 
 export class ModelChoice implements ModelSelection {

@@ -16,6 +16,8 @@ import type { ModelRow } from "../../model/list-models.ts";
 import { costOf } from "../../model/prices.ts";
 import { withRetry } from "../../model/retry.ts";
 import { readSettings, registryPath, type Settings, type TextFile } from "../../model/settings/settings.ts";
+import type { SharedLimits } from "../../model/shared-limits.ts";
+import { type SharedPurse, withPurse } from "../../model/shared-purse.ts";
 import type { ModelFetch } from "../../model/wire/endpoint.ts";
 import { RefusedParameters } from "../../model/wire/optional-parameters.ts";
 import type { OpenSocket } from "../../model/wire/transport/socket.ts";
@@ -57,25 +59,31 @@ export interface OwnModels extends GivenProviders {
   readonly githubSockets?: boolean | undefined;
   /** The GitHub identity, if any. Its models are added to the session's. */
   readonly identity?: Pick<SessionIdentity, "settingsWith"> | undefined;
+  /** Pays every call of the session's models. */
+  readonly purse?: SharedPurse | undefined;
 }
 
 const FAUX = "faux:";
 
 const providersPath = (home: string): string => join(home, "providers.json");
 
-/**
- * Reads the user's configuration on first use and when it has changed. Keeps one limiter per provider and model for all
- * callers.
- */
-export function models(options: {
+interface ModelsOptions {
   environment: Readonly<Record<string, string | undefined>>;
   home: string;
   stamp: Stamp;
   userAgent?: string;
   importModule?: ((specifier: string) => Promise<unknown>) | undefined;
   onKey?: (key: string, providerId: string) => void;
-}): ProcessModels {
-  const { environment, home, stamp, userAgent, importModule, onKey } = options;
+  /** Limits that other processes share. They apply to the configured keys, not to keys that a session brings. */
+  sharedLimits?: SharedLimits | undefined;
+}
+
+/**
+ * Reads the user's configuration on first use and when it has changed. Keeps one limiter per provider and model for all
+ * callers.
+ */
+export function models(options: ModelsOptions): ProcessModels {
+  const { environment, home, stamp, userAgent, importModule, onKey, sharedLimits } = options;
   const dependencies = {
     stamp,
     packagesFolder: home,
@@ -108,14 +116,14 @@ export function models(options: {
       dependencies,
     });
   };
-  const ofProcess = guard(stamp);
+  const ofProcess = guard(stamp, sharedLimits);
   const modelsOf = (source: ModelSource): Models => ({
     async resolve(wanted) {
-      if (wanted?.startsWith(FAUX)) return faux(wanted.slice(FAUX.length));
+      if (wanted?.startsWith(FAUX)) return paid(await faux(wanted.slice(FAUX.length)), source.purse);
       const settings = await settingsOrWhy(source);
       if (settings instanceof TroupeError) return absent(settings, wanted);
       if (wanted === undefined && source.isNameless) return nameless();
-      return source.guarded(await resolveModel(settings, wanted, source.dependencies));
+      return paid(source.guarded(await resolveModel(settings, wanted, source.dependencies)), source.purse);
     },
     async list() {
       const { listModels } = await import("../../model/list-models.ts");
@@ -135,14 +143,18 @@ interface ModelSource {
   /** There is a provider, but no model is named. */
   readonly isNameless?: boolean;
   guarded(model: ResolvedModel): NamedModel;
+  readonly purse?: SharedPurse | undefined;
 }
+
+const paid = (model: NamedModel, purse: SharedPurse | undefined): NamedModel =>
+  purse ? { ...model, provider: withPurse(model.provider, purse, model.costOf) } : model;
 
 function ownSource(own: OwnModels, source: ModelSource, stamp: Stamp): ModelSource {
   const { clientName, fetch, openSocket, model } = own;
   const { provider, providers, models: given, identity } = own;
   const brings = [provider, providers, given, identity].some((part) => part !== undefined);
   const introduction = clientName === undefined ? "" : headerText(clientName);
-  if (!brings && !fetch && introduction === "") return source;
+  if (!brings && !fetch && introduction === "") return own.purse ? { ...source, purse: own.purse } : source;
   let settings: Promise<Settings> | undefined;
   return {
     settings() {
@@ -161,6 +173,7 @@ function ownSource(own: OwnModels, source: ModelSource, stamp: Stamp): ModelSour
     isNameless: own.provider !== undefined && model === undefined && own.provider.modelId === undefined,
     // Rate limits and failures are tracked per session, because it has its own keys or network.
     guarded: brings || fetch ? guard(stamp) : source.guarded,
+    purse: own.purse,
   };
 }
 
@@ -181,11 +194,12 @@ const headerText = (text: string): string =>
     .slice(0, 200);
 
 /** Adds retries, and one limiter per model. */
-function guard(stamp: Stamp): (model: ResolvedModel) => NamedModel {
+function guard(stamp: Stamp, sharedLimits?: SharedLimits): (model: ResolvedModel) => NamedModel {
   const limiters = new Map<string, Limiter>();
   return ({ provider, providerId, price, maxConcurrency, ...rest }) => {
     const key = `${providerId}/${rest.model}`;
-    const limiter = limiters.get(key) ?? new Limiter({ stamp, ...defined({ maxConcurrency }) });
+    const shared = sharedLimits?.of(providerId, rest.model);
+    const limiter = limiters.get(key) ?? new Limiter({ stamp, ...defined({ maxConcurrency, shared }) });
     limiters.set(key, limiter);
     return {
       ...rest,

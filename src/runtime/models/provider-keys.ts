@@ -26,6 +26,8 @@ export interface ProviderKeys {
 export interface KeyedProvider {
   readonly id: string;
   readonly name: string;
+  /** Receives the key. Settings and the environment can name another than the provider's own. */
+  readonly host: string;
   readonly hasKey: boolean;
 }
 
@@ -47,7 +49,9 @@ export function providerKeys(parts: Parts): ProviderKeys {
   return {
     async list() {
       const { providers } = await settings();
-      return providers.filter(takesKey).map(({ id, name, missing }) => ({ id, name, hasKey: missing === undefined }));
+      return providers.filter(takesKey).map(({ id, name, baseUrl, missing }) => {
+        return { id, name, host: hostOf(baseUrl), hasKey: missing === undefined };
+      });
     },
     async set({ provider: id, apiKey: given }, signal) {
       const apiKey = checkedKey(given);
@@ -76,6 +80,8 @@ function takesKey({ id, local, npm, baseUrl, defaultModel, models }: ProviderSet
     isKnown && local === undefined && npm === undefined && baseUrl !== "" && (defaultModel ?? models[0]) !== undefined
   );
 }
+
+const hostOf = (baseUrl: string): string => (URL.canParse(baseUrl) ? new URL(baseUrl).host : baseUrl);
 
 function referenceOf({ providers }: Settings, id: string): string {
   const { defaultModel, models } = providers.find((one) => one.id === id) ?? { models: [] };

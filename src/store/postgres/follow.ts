@@ -81,7 +81,7 @@ function rewritten(sessionId: string): TroupeError {
 }
 
 /** The exact lines of logs in the database. */
-export function rowLines(database: Database, tenant: string): ExactLines {
+export function rowLines(database: Database, tenantOf: (sessionId: string) => string): ExactLines {
   return {
     async *read(sessionId) {
       for (let seq = 0, isEnd = false; !isEnd; ) {
@@ -95,7 +95,7 @@ export function rowLines(database: Database, tenant: string): ExactLines {
       await database.transaction(async (queries) => {
         const { count } = await queries.query(
           "insert into troupe.session(id, tenant, epoch) values($1, $2, 1) on conflict do nothing",
-          [checkSessionId(sessionId), tenant],
+          [checkSessionId(sessionId), tenantOf(sessionId)],
         );
         if (count === 0) throw alreadyThere(sessionId);
         let [stored, page] = [0, [] as string[]];

@@ -31,8 +31,8 @@ export interface PostgresStoreOptions {
   readonly folder: string;
   readonly disk: Disk;
   readonly worker: Worker;
-  /** The tenant of new sessions (default: `default`). */
-  readonly tenant?: string;
+  /** Returns the tenant of a new session (default: `default`). */
+  tenantOf?(sessionId: string): string | undefined;
   /** Returns the claim on a session that the caller works for. */
   claim?(sessionId: string): SessionClaim | undefined;
   readonly snapshots?: SnapshotRules;
@@ -69,7 +69,7 @@ export function postgresStore(options: PostgresStoreOptions): Store {
     const rules = options.snapshots?.version;
     return postgresLog({ database, writer, tail, loaded, files, rules, release: () => release(database, tail) });
   };
-  const exact = rowLines(database, options.tenant ?? "default");
+  const exact = rowLines(database, (sessionId) => options.tenantOf?.(sessionId) ?? "default");
 
   return {
     async create(sessionId) {
@@ -138,7 +138,7 @@ const shifted = ({ condition }: SessionClaim, by: number): string =>
 
 /** Returns a function that creates the row of a new session, once. */
 function entering(options: PostgresStoreOptions, tail: LogTail): () => Promise<void> {
-  const { database, worker, tenant = "default" } = options;
+  const { database, worker } = options;
   let running: Promise<void> | undefined;
   const enter = async (): Promise<void> => {
     const claim = options.claim?.(tail.sessionId);
@@ -148,7 +148,7 @@ function entering(options: PostgresStoreOptions, tail: LogTail): () => Promise<v
        on conflict (id) do update set epoch = s.epoch + 1, holder = $2
          where s.last_seq = 0 and ${claim ? "true" : `(s.holder = $2 or ${IS_FREE})`}
        returning epoch::text`,
-      [tail.sessionId, worker.id, tenant, ...(claim?.values ?? [])],
+      [tail.sessionId, worker.id, options.tenantOf?.(tail.sessionId) ?? "default", ...(claim?.values ?? [])],
     );
     if (!rows[0]) throw claim ? lostClaim(tail.sessionId) : alreadyThere(tail.sessionId);
     tail.epoch = rows[0].epoch;

@@ -5,6 +5,8 @@
 
 import { TroupeError } from "../../protocol/errors.ts";
 import type { Database } from "./database.ts";
+import { sharedLimits } from "./schema-limits.ts";
+import { tenants } from "./schema-tenants.ts";
 
 /** `event.line` is the exact line of `events.jsonl` without its newline. */
 const migrations: readonly string[] = [
@@ -50,6 +52,7 @@ const migrations: readonly string[] = [
     created_at timestamptz not null default clock_timestamp(), changed_at timestamptz not null default clock_timestamp());
   alter table troupe.work add column waiting_at timestamptz, add column abort_at timestamptz;
   `,
+  sharedLimits + tenants,
 ];
 
 /** An arbitrary number that identifies the lock for migrations in this database. */

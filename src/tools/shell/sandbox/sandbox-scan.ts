@@ -8,7 +8,7 @@
 import { accessSync, constants, type Dirent, lstatSync, readdirSync, statSync } from "node:fs";
 import { basename, dirname, join, sep } from "node:path";
 import { setImmediate as nextTick } from "node:timers/promises";
-import { PROTECTED_PARTS } from "../../../lib/protected-names.ts";
+import { HARMLESS_ENVIRONMENT_FILE, isEnvironmentFile, PROTECTED_PARTS } from "../../../lib/protected-names.ts";
 import { NESTED_NAMES } from "./left-behind.ts";
 import type { Unnameable } from "./leftovers.ts";
 import { linkedRepository } from "./linked-git.ts";
@@ -52,8 +52,6 @@ const YIELD_AFTER_MS = 12;
 /** A folder that changed this recently can change again without a new time stamp. */
 const SETTLED_AFTER_MS = 50;
 const SYSTEM_FILE = /^\/(usr|bin|sbin|lib\w*|etc|dev|proc|sys|nix|snap)\//;
-/** Examples without values. */
-const HARMLESS_ENV = /\.(example|sample|template|dist|schema)$/i;
 const PROTECTED_NAMES: ReadonlySet<string> = new Set(NESTED_NAMES);
 /** Deeper folders with odd names count as dangerous. */
 const MAX_ODD_DEPTH = 20;
@@ -256,7 +254,7 @@ function holdsDanger(path: Buffer, depth: number): boolean {
     const stat = lstatSync(path, { throwIfNoEntry: false });
     const name = basename(path.toString("latin1"));
     if (stat === undefined) return false;
-    if (isEnvironment(name) || name === ".git" || name === "HEAD" || PROTECTED_NAMES.has(name)) return true;
+    if (isEnvironmentFile(name) || name === ".git" || name === "HEAD" || PROTECTED_NAMES.has(name)) return true;
     if (partsOf(name).length > 0) return true;
     if (!stat.isDirectory()) return false;
     const entries = readdirSync(path, { encoding: "latin1" });
@@ -272,12 +270,9 @@ function holdsDanger(path: Buffer, depth: number): boolean {
 const partsOf = (name: string): readonly string[] =>
   Object.hasOwn(PROTECTED_PARTS, name) ? (PROTECTED_PARTS[name] ?? []) : [];
 
-const isEnvironment = (name: string): boolean =>
-  name.startsWith(".env") && name !== ".envrc" && !HARMLESS_ENV.test(name);
-
 function secretsIn(folder: string, entries: readonly Dirent[]): Mark[] {
   return entries
-    .filter((entry) => isEnvironment(entry.name) && !entry.isDirectory())
+    .filter((entry) => isEnvironmentFile(entry.name) && !entry.isDirectory())
     .map((entry) => ({
       kind: entry.isSymbolicLink() ? "environment link" : "environment",
       path: join(folder, entry.name),
@@ -334,7 +329,8 @@ function fileBehind(path: string): string | typeof ODD | undefined {
   try {
     if (!statSync(path).isFile()) return undefined;
     const target = realPath(path);
-    const isHarmless = target === undefined || SYSTEM_FILE.test(target) || HARMLESS_ENV.test(basename(target));
+    const isHarmless =
+      target === undefined || SYSTEM_FILE.test(target) || HARMLESS_ENVIRONMENT_FILE.test(basename(target));
     return isHarmless ? undefined : target;
   } catch (error) {
     return error instanceof Unprotectable ? ODD : undefined;

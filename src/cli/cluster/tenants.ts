@@ -1,0 +1,39 @@
+/** `troupe cluster tenant` and `troupe cluster retry`. */
+
+import type { Cluster } from "../../runtime/cluster/cluster.ts";
+import { listTenantRoles, removeTenantRole, setTenantRole } from "../../runtime/cluster/tenants.ts";
+import { findWork, reopen } from "../../runtime/cluster/work.ts";
+import { type Arguments, unknownSubcommand, usage } from "../args.ts";
+import { type ExitCode, exitCodes } from "../exit-codes.ts";
+import { say } from "../output/say.ts";
+import { show } from "./tables.ts";
+
+const ACTIONS = ["list", "set", "remove"];
+
+export async function tenantCommand(given: Arguments, { database }: Cluster): Promise<ExitCode> {
+  const [, , action = "list", tenant] = given.words;
+  if (action === "list")
+    return show(given, { tenants: [...(await listTenantRoles(database))].map((row) => ({ ...row })) });
+  if (!ACTIONS.includes(action)) throw unknownSubcommand("cluster tenant", action, ACTIONS);
+  const role = given.text("role");
+  if (role === undefined) throw usage(`Name the database role: troupe cluster tenant ${action} … --role <role>`);
+  if (action === "remove") {
+    await removeTenantRole(database, role);
+    say(`role ${role} has no rights any more`);
+    return exitCodes.done;
+  }
+  if (tenant === undefined) throw usage("Name the tenant: troupe cluster tenant set <tenant> --role <role>");
+  await setTenantRole(database, { role, tenant, pools: given.list("pool") });
+  say(`role ${role} can submit and read work of tenant ${tenant}`);
+  return exitCodes.done;
+}
+
+export async function retryCommand({ database, engine }: Cluster, id: string | undefined): Promise<ExitCode> {
+  const row = id === undefined ? undefined : await findWork(database, id);
+  if (id === undefined || !row) throw usage("Name work that exists: troupe cluster retry <work id>");
+  if (!(await reopen(database, id))) throw usage(`Work ${id} is not set aside and has not failed.`);
+  const { sessionId, pool, tenant } = row;
+  await engine.retry({ id, sessionId, pool, tenant });
+  say(`work ${id} runs again`);
+  return exitCodes.done;
+}

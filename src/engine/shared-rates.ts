@@ -1,0 +1,241 @@
+/**
+ * Request rates and concurrency that all workers share. Rights are drawn in blocks: all requests of this process that wait
+ * for the same limit share one statement. A right to send expires with its slot, and a place counts while the worker's
+ * lease is valid. After a rate limit of the provider, one worker probes.
+ */
+
+import type { Queries } from "../lib/queries.ts";
+
+export interface SharedRatesOptions {
+  readonly queries: Queries;
+  readonly workerId: string;
+  readonly leaseMs: number;
+  /** The longest time that a shut gate holds a request (default: 180 s). */
+  readonly longestGateMs?: number;
+}
+
+export interface RateWait {
+  readonly reason: "rate" | "concurrency" | "gate";
+  /** Time until the next attempt. */
+  readonly delayMs: number;
+  /** Number of waiting requests of this process. */
+  readonly waiting: number;
+}
+
+/** The right to one request. The holder must call `release` last. */
+export interface RateRight {
+  accepted(): void;
+  /** The provider refused the request because of its rate: nobody sends for this time. */
+  refused(delayMs: number): void;
+  release(): void;
+}
+
+/** Thrown when the gate stays shut for longer than a request may wait. */
+export class GateShut extends Error {
+  readonly waitMs: number;
+
+  constructor(name: string, waitMs: number) {
+    super(`The provider limits the requests of all workers to ${name}.`);
+    this.waitMs = waitMs;
+  }
+}
+
+interface Drawn {
+  readonly name: string;
+  readonly granted: number;
+  readonly valid_ms: number;
+  readonly wait_ms: number;
+  readonly reason: RateWait["reason"] | "lease" | null;
+  readonly probe: boolean;
+}
+
+interface Waiter {
+  readonly since: number;
+  readonly onWait: ((wait: RateWait) => void) | undefined;
+  /** The last reason that it was told. */
+  told?: RateWait["reason"];
+  admit(right: RateRight): void;
+  reject(error: unknown): void;
+}
+
+const LONGEST_GATE_MS = 180_000;
+const LONGEST_PAUSE_MS = 1_000;
+const SHORTEST_PAUSE_MS = 20;
+const OUTAGE_PAUSE_MS = 500;
+
+export class SharedRates {
+  readonly #options: SharedRatesOptions;
+  readonly #lines = new Map<string, Line>();
+
+  constructor(options: SharedRatesOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Resolves when a request may be sent at once. `names` are limits, the most specific one first: the first that is
+   * configured applies. Rejects with `GateShut` or the abort reason.
+   */
+  enter(names: readonly string[], signal: AbortSignal, onWait?: (wait: RateWait) => void): Promise<RateRight> {
+    const key = names[0] ?? "";
+    const line = this.#lines.get(key) ?? new Line(names, this.#options);
+    this.#lines.set(key, line);
+    return line.enter(signal, onWait);
+  }
+}
+
+/** All requests of this process to one model. One statement at a time. */
+class Line {
+  readonly #names: readonly string[];
+  readonly #options: SharedRatesOptions;
+  readonly #waiting: Waiter[] = [];
+  #held = 0;
+  #isDirty = false;
+  #pumping: Promise<void> | undefined;
+  #wake: (() => void) | undefined;
+
+  constructor(names: readonly string[], options: SharedRatesOptions) {
+    this.#names = names;
+    this.#options = options;
+  }
+
+  enter(signal: AbortSignal, onWait: Waiter["onWait"]): Promise<RateRight> {
+    return new Promise((resolve, reject) => {
+      if (signal.aborted) return reject(signal.reason);
+      const abort = (): void => {
+        this.#waiting.splice(this.#waiting.indexOf(waiter), 1);
+        reject(signal.reason);
+      };
+      const waiter: Waiter = {
+        since: performance.now(),
+        onWait,
+        admit: (right) => {
+          signal.removeEventListener("abort", abort);
+          resolve(right);
+        },
+        reject: (error) => {
+          signal.removeEventListener("abort", abort);
+          reject(error);
+        },
+      };
+      signal.addEventListener("abort", abort, { once: true });
+      this.#waiting.push(waiter);
+      this.#pump();
+    });
+  }
+
+  #pump(): void {
+    this.#wake?.();
+    this.#pumping ??= this.#run().finally(() => {
+      this.#pumping = undefined;
+      if (this.#waiting.length > 0 || this.#isDirty) this.#pump();
+    });
+  }
+
+  async #run(): Promise<void> {
+    // Requests that arrive in the same tick share a statement.
+    await Promise.resolve();
+    while (this.#waiting.length > 0 || this.#isDirty) {
+      const sentAt = performance.now();
+      this.#isDirty = false;
+      const drawn = await this.#draw().catch(() => undefined);
+      if (!drawn) {
+        this.#isDirty = true;
+        await this.#pause(OUTAGE_PAUSE_MS);
+        continue;
+      }
+      this.#admit(drawn, sentAt);
+      if (this.#waiting.length > 0) await this.#hold(drawn);
+    }
+  }
+
+  async #draw(): Promise<Drawn | undefined> {
+    const { queries, workerId, leaseMs } = this.#options;
+    const { rows } = await queries.query<Drawn>("select * from troupe.draw_requests($1, $2, $3, $4, $5)", [
+      this.#names,
+      workerId,
+      this.#held,
+      this.#waiting.length,
+      leaseMs,
+    ]);
+    return rows[0];
+  }
+
+  #admit({ name, granted, valid_ms, probe }: Drawn, sentAt: number): void {
+    // Measured from before the statement: the server counts from later on.
+    const isExpired = performance.now() > sentAt + valid_ms;
+    if (granted > 0) this.#isDirty ||= isExpired || granted > this.#waiting.length;
+    if (isExpired || granted === 0) {
+      if (probe) void this.#report("prober = null", name);
+      return;
+    }
+    for (const waiter of this.#waiting.splice(0, granted)) {
+      this.#held++;
+      waiter.admit(this.#right(name, probe));
+    }
+  }
+
+  #right(name: string, isProbe: boolean): RateRight {
+    let phase: "sent" | "decided" | "released" = "sent";
+    return {
+      accepted: () => {
+        if (phase !== "sent") return;
+        phase = "decided";
+        if (isProbe) void this.#report("gate_until = null, prober = null", name);
+      },
+      refused: (delayMs) => {
+        if (phase === "released") return;
+        phase = "decided";
+        const until = `gate_until = greatest(gate_until, clock_timestamp() + ${Math.max(0, delayMs)} * interval '1 ms')`;
+        // A request that was sent before the probe says nothing new.
+        const condition = isProbe ? "true" : "prober is null";
+        void this.#report(`${until}, prober = null`, name, condition);
+      },
+      release: () => {
+        if (phase === "released") return;
+        if (phase === "sent" && isProbe) void this.#report("prober = null", name);
+        phase = "released";
+        this.#held--;
+        this.#isDirty = true;
+        this.#pump();
+      },
+    };
+  }
+
+  /** Changes the gate. If the database is away, the gate stays as it is, and the next reply of the provider decides. */
+  async #report(change: string, name: string, condition = "prober = $2"): Promise<void> {
+    const { queries, workerId } = this.#options;
+    const text = `update troupe.rate_limit set ${change} where name = $1 and ($2::text is null or ${condition})`;
+    await queries.query(text, [name, workerId]).catch(() => undefined);
+    this.#wake?.();
+  }
+
+  /** Tells the waiting requests why they wait, and waits for the next attempt. */
+  async #hold({ name, reason, wait_ms, granted }: Drawn): Promise<void> {
+    if (granted > 0 && reason === null) return;
+    const delayMs = Math.max(wait_ms, SHORTEST_PAUSE_MS);
+    const { longestGateMs = LONGEST_GATE_MS } = this.#options;
+    for (const waiter of [...this.#waiting]) {
+      if (reason !== null && reason !== "lease" && waiter.told !== reason) {
+        waiter.told = reason;
+        waiter.onWait?.({ reason, delayMs, waiting: this.#waiting.length });
+      }
+      if (reason !== "gate" || performance.now() - waiter.since + delayMs < longestGateMs) continue;
+      this.#waiting.splice(this.#waiting.indexOf(waiter), 1);
+      waiter.reject(new GateShut(name, delayMs));
+    }
+    if (this.#waiting.length > 0) await this.#pause(Math.min(delayMs, LONGEST_PAUSE_MS));
+  }
+
+  /** Waits, with jitter so that workers do not ask at the same time. Ends early when a place becomes free. */
+  #pause(delayMs: number): Promise<void> {
+    return new Promise((resolve) => {
+      const done = (): void => {
+        clearTimeout(timer);
+        this.#wake = undefined;
+        resolve();
+      };
+      const timer = setTimeout(done, delayMs * (0.75 + Math.random() / 2));
+      this.#wake = done;
+    });
+  }
+}

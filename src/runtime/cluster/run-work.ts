@@ -1,0 +1,95 @@
+/** Runs the work that the engine hands to this worker, and decides what happens after an error. */
+
+import type { Activation, Claim } from "../../engine/engine.ts";
+import { ClaimLost } from "../../engine/engine.ts";
+import type { SharedBudgets } from "../../engine/shared-budgets.ts";
+import { TroupeError } from "../../protocol/errors.ts";
+import type { Database } from "../../store/postgres/database.ts";
+import type { Store } from "../../store/store.ts";
+import type { Runtime } from "../runtime.ts";
+import type { SessionRequest } from "../session-request.ts";
+import { type ActivationParts, activate, endWork } from "./activation.ts";
+import { type CheckoutOptions, checkOut, pushChanges } from "./checkout.ts";
+import type { LeaseGuard } from "./lease-guard.ts";
+import { tenantPurse } from "./tenant-purse.ts";
+import { findWork, type WorkRow } from "./work.ts";
+
+export type TenantClaim = Claim & { readonly tenant: string };
+
+export type Submit = ActivationParts["submit"];
+
+/** Separates the id of work from the reason of a further activation, in ids of the engine. */
+export const ACTIVATION_SEPARATOR = "~";
+
+/** Returns the work of an activation of the engine. */
+export const workIdOf = (activationId: string): string => activationId.split(ACTIVATION_SEPARATOR)[0] ?? activationId;
+
+export interface WorkRunnerParts {
+  readonly database: Database;
+  readonly runtime: Runtime;
+  readonly store: Store;
+  readonly budgets: SharedBudgets;
+  readonly guard: LeaseGuard;
+  readonly workerId: string;
+  /** Claims of the sessions that run, by session. */
+  readonly claims: Map<string, TenantClaim>;
+  readonly places: CheckoutOptions;
+  /** Serves only this tenant. */
+  readonly tenant: string | undefined;
+  /** Time without an answer after which a session that waits for a person is parked. */
+  readonly parkMs: number;
+  /** True: people may allow calls that no rule decides. */
+  readonly asks: boolean;
+  readonly submit: Submit;
+  request(work: WorkRow, cwd: string): SessionRequest;
+  report(line: string): void;
+}
+
+/** Work that a worker has begun this often without an outcome fails. */
+const MAX_STARTS = 10;
+
+export function workRunner(parts: WorkRunnerParts): Activation {
+  const { database, claims, tenant, report } = parts;
+  return async (work, claim) => {
+    const row = await findWork(database, workIdOf(work.id));
+    if (!row) return report(`work ${work.id} has no row and is dropped`);
+    if (tenant !== undefined && row.tenant !== tenant) {
+      const message = `This worker serves only tenant ${tenant}.`;
+      return endWork(row, { kind: "failed", message }, parts);
+    }
+    claims.set(work.sessionId, { ...claim, tenant: row.tenant });
+    try {
+      report(`${work.sessionId}: started${row.starts > 0 ? ` again (start ${row.starts + 1})` : ""}`);
+      const outcome = await parts.guard.run(claim, () => activate(row, activationParts(parts)));
+      report(`${work.sessionId}: ${described(outcome)}`);
+    } catch (error) {
+      const message = error instanceof Error ? error.message : String(error);
+      report(`${work.sessionId}: ${message}`);
+      if (error instanceof TroupeError && error.kind === "interrupted") throw new ClaimLost(work);
+      const isPassing = !(error instanceof TroupeError) || error.kind === "storage";
+      if (isPassing && row.starts < MAX_STARTS) throw error;
+      // Repeating it would not help, and would hold a place of the worker for ever.
+      await endWork(row, { kind: "failed", message }, parts);
+    } finally {
+      claims.delete(work.sessionId);
+    }
+  };
+}
+
+function described(outcome: Awaited<ReturnType<typeof activate>>): string {
+  if (outcome === "waiting") return "waits for an answer";
+  return "message" in outcome ? `${outcome.kind}: ${outcome.message}` : outcome.kind;
+}
+
+function activationParts(parts: WorkRunnerParts): ActivationParts {
+  const { database, runtime, store, workerId: worker, budgets, places, parkMs, asks, submit } = parts;
+  return {
+    ...{ database, runtime, store, worker, parkMs, submit },
+    kinds: ({ request }) => (request.asks ?? []).filter((kind) => asks || kind !== "permission"),
+    prepare: async (work) => {
+      const request = parts.request(work, await checkOut(work, places));
+      return { ...request, limits: { ...request.limits, purse: tenantPurse(budgets, work.tenant) } };
+    },
+    finished: async (work) => void (await pushChanges(work, places)),
+  };
+}

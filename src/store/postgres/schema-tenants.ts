@@ -1,0 +1,113 @@
+/**
+ * The queue in front of the engine, and what a tenant's own database role may do. Work waits in `queue` until a place is
+ * free. Then the tenant with the fewest running sessions is next. A tenant's role can submit and read its own work, and
+ * never touches the engine's tables.
+ */
+
+const QUEUE = `
+  alter table troupe.worker add column tenant text;
+  alter table troupe.work add column losses integer not null default 0, add column taken_at timestamptz,
+    add column set_aside text;
+  create table troupe.queue(
+    work_id text primary key, session_id text not null, tenant text not null default 'default', pool text not null,
+    attempt integer not null default 0, position bigint generated always as identity,
+    enqueued_at timestamptz not null default clock_timestamp(), dispatched_at timestamptz, bound boolean not null default false);
+  create index queue_waiting on troupe.queue(pool, tenant, position) where dispatched_at is null;
+  create index queue_running on troupe.queue(pool, tenant) where dispatched_at is not null;
+  create index queue_session on troupe.queue(session_id, position);
+
+  create function troupe.workflow_id(p_work text, p_attempt integer) returns text language sql immutable as $$
+    select case when p_attempt = 0 then p_work else p_work || '#' || p_attempt end
+  $$;
+
+  create function troupe.dispatch(p_pool text)
+  returns table(work_id text, session_id text, tenant text, attempt integer, bound boolean)
+  language plpgsql as $$
+  #variable_conflict use_column
+  declare r record; free integer; own integer; is_bound boolean;
+  begin
+    perform pg_advisory_xact_lock(7405120, hashtext(p_pool));
+    delete from troupe.queue q using dbos.workflow_status s
+      where q.pool = p_pool and q.dispatched_at is not null
+        and s.workflow_uuid = troupe.workflow_id(q.work_id, q.attempt)
+        and s.status not in ('ENQUEUED', 'PENDING', 'DELAYED');
+    -- The process that dispatched it ended before it reached the engine.
+    update troupe.queue q set dispatched_at = null
+      where q.pool = p_pool and q.dispatched_at < clock_timestamp() - interval '10 s'
+        and not exists (select 1 from dbos.workflow_status s
+                        where s.workflow_uuid = troupe.workflow_id(q.work_id, q.attempt));
+    select coalesce(sum(w.concurrency), 0) - (select count(*) from troupe.queue q
+        where q.pool = p_pool and q.dispatched_at is not null and not q.bound) into free
+      from troupe.worker w
+      where w.pool = p_pool and w.tenant is null and not w.draining and w.expires_at > clock_timestamp();
+    for r in
+      select q.work_id, q.session_id, t.tenant, q.attempt, t.places, t.running_bound,
+             t.running + row_number() over (partition by t.tenant order by q.position) as share, q.position
+      from (
+        select n.tenant,
+          (select count(*) from troupe.queue o
+            where o.pool = p_pool and o.tenant = n.tenant and o.dispatched_at is not null)::integer as running,
+          (select count(*) from troupe.queue o
+            where o.pool = p_pool and o.tenant = n.tenant and o.dispatched_at is not null and o.bound)::integer as running_bound,
+          (select coalesce(sum(w.concurrency), 0) from troupe.worker w
+            where w.pool = p_pool and w.tenant = n.tenant and not w.draining
+              and w.expires_at > clock_timestamp())::integer as places
+        from (select distinct tenant from troupe.queue o where o.pool = p_pool and o.dispatched_at is null) n
+      ) t
+      cross join lateral (
+        select o.* from troupe.queue o
+        where o.pool = p_pool and o.tenant = t.tenant and o.dispatched_at is null
+          and not exists (select 1 from troupe.queue before where before.session_id = o.session_id
+            and (before.dispatched_at is not null or before.position < o.position))
+        order by o.position limit greatest(free, 0) + greatest(t.places - t.running_bound, 0)
+      ) q
+      order by share, q.position
+    loop
+      select count(*) into own from troupe.queue o
+        where o.pool = p_pool and o.tenant = r.tenant and o.dispatched_at is not null and o.bound;
+      is_bound := own < r.places;
+      continue when not is_bound and free <= 0;
+      if not is_bound then free := free - 1; end if;
+      update troupe.queue o set dispatched_at = clock_timestamp(), bound = is_bound where o.work_id = r.work_id;
+      return query select r.work_id, r.session_id, r.tenant, r.attempt, is_bound;
+    end loop;
+  end $$;
+`;
+
+/** The role decides, not a setting: a role can change its own settings. */
+const TENANTS = `
+  create table troupe.tenant_role(role name primary key, tenant text not null, pools text[]);
+  create function troupe.my_tenant() returns text language sql stable as $$
+    select tenant from troupe.tenant_role where role = current_user
+  $$;
+  create function troupe.may_submit(p_tenant text, p_pool text) returns boolean language sql stable as $$
+    select exists (select 1 from troupe.tenant_role
+      where role = current_user and tenant = p_tenant and (pools is null or p_pool = any(pools)))
+  $$;
+
+  alter table troupe.tenant_role enable row level security;
+  create policy own on troupe.tenant_role for select using (role = current_user);
+  alter table troupe.session enable row level security;
+  create policy own on troupe.session for select using (tenant = (select troupe.my_tenant()));
+  alter table troupe.event enable row level security;
+  create policy own on troupe.event for select
+    using (exists (select 1 from troupe.session s where s.id = session_id));
+  alter table troupe.file enable row level security;
+  create policy own on troupe.file for select
+    using (exists (select 1 from troupe.session s where s.id = session_id));
+  alter table troupe.snapshot enable row level security;
+  create policy own on troupe.snapshot for select
+    using (exists (select 1 from troupe.session s where s.id = session_id));
+  alter table troupe.work enable row level security;
+  create policy own on troupe.work for select using (tenant = (select troupe.my_tenant()));
+  create policy submit on troupe.work for insert with check (troupe.may_submit(tenant, pool));
+  alter table troupe.queue enable row level security;
+  create policy own on troupe.queue for select using (tenant = (select troupe.my_tenant()));
+  create policy submit on troupe.queue for insert with check (troupe.may_submit(tenant, pool) and exists (
+    select 1 from troupe.work w where w.id = work_id and w.session_id = queue.session_id and w.tenant = queue.tenant
+      and w.pool = queue.pool));
+  alter table troupe.budget enable row level security;
+  create policy own on troupe.budget for select using (tenant = (select troupe.my_tenant()));
+`;
+
+export const tenants = QUEUE + TENANTS;

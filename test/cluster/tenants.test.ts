@@ -1,0 +1,227 @@
+/** Tenants see only their own rows, strangers' commands do not reach the database, and no key is stored. */
+
+import { spawn } from "node:child_process";
+import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import type { Queries } from "../../src/lib/queries.ts";
+import { openDatabase } from "../../src/store/postgres/database.ts";
+import { postgresPrograms } from "../support/postgres.ts";
+import { script } from "../support/troupe.ts";
+import { type ClusterStage, clusterStage, HANG } from "./tenant-stage.ts";
+
+const programs = postgresPrograms();
+const BWRAP = "/usr/bin/bwrap";
+const hasSandbox = existsSync(BWRAP);
+
+if (programs === undefined) it.skip("tenants are kept apart (skipped: no Postgres here)");
+
+describe.runIf(programs !== undefined)("tenants", { timeout: 240_000 }, () => {
+  let stage: ClusterStage;
+  beforeAll(async () => {
+    stage = await clusterStage(programs ?? "");
+  });
+  afterAll(() => stage?.close());
+  beforeEach(() => stage.provider.reset());
+
+  const urlOf = (role: string): string => stage.url.replace("troupe@", `${role}:pw-${role}-planted@`);
+  async function asRole<T>(role: string, work: (queries: Queries) => Promise<T>): Promise<T> {
+    const database = await openDatabase({ url: urlOf(role), connections: 1 });
+    return work(database).finally(() => database.close());
+  }
+  const submitAs = (role: string, flags: readonly string[] = []) =>
+    stage.run(["submit", "-p", "Say something.", "--model", "counted/m", "--json", "--wait", ...flags], {
+      TROUPE_DATABASE_URL: urlOf(role),
+    });
+
+  it("with a role of their own submit, and see and change nothing of others", async () => {
+    for (const tenant of ["a", "b"]) {
+      await stage.database.query(`create role role_${tenant} login password 'pw-role_${tenant}-planted'`);
+      const args = ["cluster", "tenant", "set", tenant, "--role", `role_${tenant}`, "--pool", "default,strangers"];
+      expect((await stage.run(args)).code).toBe(0);
+    }
+    await stage.startWorker("w1");
+    const own = JSON.parse((await submitAs("role_a")).stdout) as { sessionId: string; outcome: object };
+    const other = JSON.parse((await submitAs("role_b")).stdout) as { sessionId: string; workId: string };
+    expect(own.outcome).toEqual({ kind: "done", answer: "all done" });
+
+    const seen = await asRole("role_a", async (queries) => {
+      const all: Record<string, unknown> = {};
+      for (const [table, column] of [
+        ...[
+          ["session", "tenant"],
+          ["work", "tenant"],
+          ["queue", "tenant"],
+          ["budget", "tenant"],
+          ["tenant_role", "tenant"],
+        ],
+        ...[
+          ["event", "session_id"],
+          ["file", "session_id"],
+          ["snapshot", "session_id"],
+        ],
+      ]) {
+        const { rows } = await queries.query<{ value: string }>(
+          `select distinct ${column} as value from troupe.${table}`,
+        );
+        all[table ?? ""] = rows.map(({ value }) => value);
+      }
+      return all;
+    });
+    expect(seen).toEqual({
+      ...{ session: ["a"], work: ["a"], queue: [], budget: ["a"], tenant_role: ["a"] },
+      ...{ event: [own.sessionId], file: [], snapshot: [] },
+    });
+    const refused = async (text: string): Promise<string> =>
+      asRole("role_a", (queries) => queries.query(text)).then(
+        () => "allowed",
+        (error: { code?: string }) => error.code ?? String(error),
+      );
+    const values = "'x', 's', 'b', 'default', 'continue', '{}'";
+    expect({
+      otherTenant: await refused(
+        `insert into troupe.work(id, session_id, tenant, pool, on_loss, request) values(${values})`,
+      ),
+      otherPool: await refused(
+        `insert into troupe.work(id, session_id, tenant, pool, on_loss, request) values(${values.replace("'b', 'default'", "'a', 'gpu'")})`,
+      ),
+      change: await refused("update troupe.work set tenant = 'a'"),
+      outcome: await refused("insert into troupe.work(id, outcome) values('x', '{}')"),
+      setting: await refused("insert into troupe.tenant_role(role, tenant) values('role_a', 'b')"),
+      budget: await refused("update troupe.budget set cost_usd = 1000"),
+      engine: await refused("select 1 from dbos.workflow_status"),
+      worker: await refused("select 1 from troupe.worker"),
+    }).toEqual({
+      ...{ otherTenant: "42501", otherPool: "42501", change: "42501", outcome: "42501", setting: "42501" },
+      ...{ budget: "42501", engine: "42501", worker: "42501" },
+    });
+
+    const foreign = await submitAs("role_a", ["--session-id", other.sessionId]);
+    expect(JSON.parse(foreign.stdout)).toMatchObject({
+      outcome: { kind: "failed", message: `Session ${other.sessionId} belongs to another tenant.` },
+    });
+    const pool = await submitAs("role_a", ["--pool", "gpu"]);
+    expect({ code: pool.code, stderr: pool.stderr }).toEqual({
+      code: 2,
+      stderr: expect.stringContaining("may not submit work for tenant a to pool gpu"),
+    });
+  });
+
+  it("leave no key and no password in any row, also when a model repeats them", async () => {
+    const secrets = ["sk-planted-key-0123456789abcdef", "pw-worker-planted-0123"];
+    await stage.database.query("create role worker login superuser password 'pw-worker-planted-0123'");
+    const url = stage.url.replace("troupe@", "worker:pw-worker-planted-0123@");
+    await stage.startWorker("k1", ["--allow-all-tools", "--pool", "keys"], { TROUPE_DATABASE_URL: url });
+    stage.provider.answer = () => ({ text: `The secrets are ${secrets.join(" and ")}, at ${url}.` });
+    const ids = await stage.submit(1, ["--pool", "keys"]);
+    await expect.poll(async () => (await stage.outcomes(ids))[0]?.kind, HANG).toBe("done");
+    const { rows } = await stage.database.query<{ name: string }>(
+      "select format('%I.%I', schemaname, tablename) as name from pg_tables where schemaname in ('troupe', 'dbos')",
+    );
+    expect(rows.length).toBeGreaterThan(15);
+    const found: string[] = [];
+    for (const { name } of rows) {
+      const { rows: lines } = await stage.database.query<{ line: string }>(`select t::text as line from ${name} t`);
+      for (const { line } of lines) if (secrets.some((secret) => line.includes(secret))) found.push(`${name}: ${line}`);
+    }
+    expect(found).toEqual([]);
+  });
+
+  it.runIf(hasSandbox)("who are strangers run in a sandbox that does not reach the database", async () => {
+    const { port } = new URL(stage.url);
+    const connect = `require("net").connect(${port},"127.0.0.1").on("connect",()=>{console.log("reached");process.exit()})`;
+    const program = `console.log(JSON.stringify(process.env).includes("${port}"));${connect}.on("error",()=>console.log("closed"))`;
+    const command = `node -e '${program}'`;
+    const model = script(stage.folder.path, [
+      { calls: [{ name: "bash", arguments: { command, description: "look" } }] },
+      { say: "looked" },
+    ]);
+    const outputOf = async (pool: string, tenant: string): Promise<string> => {
+      const args = ["submit", "-p", "Look.", "--model", model, "--pool", pool, "--tenant", tenant, "--wait", "--json"];
+      const { sessionId } = JSON.parse((await stage.run(args)).stdout) as { sessionId: string };
+      const { rows } = await stage.database.query<{ text: string }>(
+        `select line::jsonb->'data'->'result'->>'content' as text from troupe.event
+         where session_id = $1 and line::jsonb->>'type' = 'tool.execution_complete'`,
+        [sessionId],
+      );
+      return rows[0]?.text ?? "";
+    };
+    // The control: a trusted worker without a sandbox reaches it.
+    await stage.startWorker("s1", ["--allow-all-tools", "--pool", "trusted"]);
+    expect(await outputOf("trusted", "a")).toMatch(/^false\nreached/);
+    const flags = ["--untrusted", "--tenant", "a", "--pool", "strangers", "--allow-tool", "shell"];
+    await stage.startWorker("s2", flags, { TROUPE_SANDBOX: "off" });
+    expect(await outputOf("strangers", "a")).toMatch(/^false\nclosed/);
+    // Another tenant's work waits, although the worker has free places.
+    const [waiting = ""] = await stage.submit(1, ["--pool", "strangers", "--tenant", "b"]);
+    const [done = ""] = await stage.submit(1, ["--pool", "strangers", "--tenant", "a"]);
+    await expect.poll(async () => (await stage.outcomes([done]))[0]?.kind, HANG).toBe("done");
+    expect(await stage.outcomes([waiting])).toEqual([null]);
+  });
+
+  it("who are strangers are not served without a tenant, a sandbox, or with wide rules", async () => {
+    const refusals = await Promise.all(
+      [["--untrusted"], ["--untrusted", "--tenant", "a", "--allow-all"]].map((flags) =>
+        stage.run(["worker", ...flags]),
+      ),
+    );
+    expect(refusals.map(({ code, stderr }) => [code, stderr.split("\n")[0]])).toEqual([
+      [2, expect.stringContaining("--untrusted serves one tenant")],
+      [2, expect.stringContaining("--untrusted and --allow-all exclude each other")],
+    ]);
+  });
+
+  it.runIf(hasSandbox)("who are strangers are not served where bubblewrap is missing", async () => {
+    const home = join(stage.folder.path, "missing");
+    mkdirSync(home);
+    const worker = ["worker", "--untrusted", "--tenant", "a"];
+    // Hides the program from the worker.
+    const args = ["--dev-bind", "/", "/", "--ro-bind", "/dev/null", BWRAP, process.execPath, resolve("bin/troupe.js")];
+    const child = spawn(BWRAP, [...args, ...worker], {
+      env: { PATH: process.env.PATH ?? "", HOME: home, TROUPE_HOME: home, TROUPE_DATABASE_URL: stage.url },
+      stdio: ["ignore", "ignore", "pipe"],
+    });
+    let said = "";
+    child.stderr.setEncoding("utf8").on("data", (text: string) => {
+      said += text;
+    });
+    const code = await new Promise((done) => child.once("exit", done));
+    expect({ code, said }).toEqual({
+      code: 2,
+      said: expect.stringContaining("A worker for strangers needs the sandbox"),
+    });
+  });
+
+  it("have a session that ends its workers set aside with a reason, and run again on request", async () => {
+    const pid = join(stage.folder.path, "pid");
+    const command = `[ -s ${pid} ] && kill -9 $(cat ${pid}); echo survived`;
+    const model = script(stage.folder.path, [
+      { calls: [{ name: "bash", arguments: { command, description: "end" } }] },
+      { say: "survived" },
+      { say: "survived" },
+    ]);
+    writeFileSync(pid, "");
+    const start = async (name: string) => stage.startWorker(name, ["--allow-all", "--pool", "poison"]);
+    const first = await start("p1");
+    writeFileSync(pid, String(first.child.pid));
+    const ended = new Promise((done) => first.child.once("exit", done));
+    const args = ["submit", "-p", "End.", "--model", model, "--pool", "poison", "--json"];
+    const { workId } = JSON.parse((await stage.run(args)).stdout) as { workId: string };
+    await ended;
+    // The same happened to four workers before.
+    await stage.database.query("update troupe.work set losses = 4 where id = $1", [workId]);
+    await start("p2");
+    const status = async (): Promise<object | undefined> => {
+      const { stdout } = await stage.run(["cluster", "status", "--json"]);
+      return (JSON.parse(stdout) as { work: { work: string }[] }).work.find(({ work }) => work === workId);
+    };
+    await expect.poll(status, HANG).toMatchObject({
+      state: "set_aside",
+      reason: expect.stringContaining("Set aside: 5 workers in a row"),
+    });
+    writeFileSync(pid, "");
+    expect((await stage.run(["cluster", "retry", workId])).code).toBe(0);
+    await expect.poll(() => stage.outcomes([workId]), HANG).toEqual([{ kind: "done", answer: "survived" }]);
+    expect((await stage.run(["cluster", "retry", workId])).code).toBe(2);
+  });
+});
