@@ -155,7 +155,7 @@ export class ClusterStage {
 
   async outcomes(ids: readonly string[]): Promise<readonly string[]> {
     const { rows } = await this.database.query<{ text: string }>(
-      `select coalesce(outcome->>'answer', outcome->>'kind', '') as text from troupe.work where session_id = any($1)`,
+      `select coalesce(outcome->>'answer', outcome->>'message', outcome->>'kind', '') as text from troupe.work where session_id = any($1)`,
       [ids],
     );
     return rows.map(({ text }) => text);

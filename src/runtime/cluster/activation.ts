@@ -61,7 +61,12 @@ export async function activate(work: WorkRow, parts: ActivationParts): Promise<W
   }
   for (;;) {
     const losses = await noteStart(database, work.id, worker);
-    if (losses >= MAX_LOSSES) return giveUp(work, losses, parts);
+    if (losses >= MAX_LOSSES) {
+      const outcome = await setAside(work, losses, parts);
+      // Afterwards: if opening the log is what ends workers, no other one tries.
+      await endCalls(work, parts);
+      return outcome;
+    }
     const known = (await store.revision(work.sessionId)) === undefined ? "new" : await stateIn(store, work);
     const outcome = await outcomeOf(known, work, parts);
     await parts.finished?.(work);
@@ -97,6 +102,13 @@ export async function setAside(work: Ended, losses: number, parts: EndParts): Pr
   return outcome;
 }
 
+/** Lets calls that were running when a worker was lost end as interrupted, and does nothing else. */
+async function endCalls(work: WorkRow, { store, runtime, prepare }: ActivationParts): Promise<void> {
+  if ((await store.revision(work.sessionId)) === undefined) return;
+  const session = await runtime.resumeSession(work.sessionId, await prepare(work));
+  await session.close();
+}
+
 /** Stores the outcome, withdraws open requests, and submits the next message of the session if it waited behind this one. */
 export async function endWork(work: Ended, outcome: WorkOutcome, { database, submit }: EndParts): Promise<void> {
   await endRequests(database, work.id);
@@ -107,20 +119,6 @@ export async function endWork(work: Ended, outcome: WorkOutcome, { database, sub
 
 /** Work that loses this many workers in a row is set aside: it may be what ends them. */
 const MAX_LOSSES = 5;
-
-/** Sets the work aside first: if it is the log that ends workers, this one is the last. */
-async function giveUp(work: WorkRow, losses: number, parts: ActivationParts): Promise<WorkOutcome> {
-  const outcome = await setAside(work, losses, parts);
-  await endCalls(work, parts);
-  return outcome;
-}
-
-/** Lets calls that were running when a worker was lost end as interrupted, and does nothing else. */
-async function endCalls(work: WorkRow, { store, runtime, prepare }: ActivationParts): Promise<void> {
-  if ((await store.revision(work.sessionId)) === undefined) return;
-  const session = await runtime.resumeSession(work.sessionId, await prepare(work));
-  await session.close();
-}
 
 /** State of the work's message in the log. */
 type Known = "new" | "unsent" | "interrupted" | { readonly answer: string };
