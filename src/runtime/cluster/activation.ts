@@ -160,7 +160,9 @@ async function outcomeOf(known: Known, work: WorkRow, parts: ActivationParts): P
   const request = await parts.prepare(work);
   const session =
     known === "new"
-      ? await parts.runtime.createSession({ ...request, sessionId: work.sessionId })
+      ? await parts.runtime
+          .createSession({ ...request, sessionId: work.sessionId })
+          .catch(createdMeanwhile(work, parts))
       : await parts.runtime.resumeSession(work.sessionId, {
           ...request,
           ...(isPending && { resume: { continuesPending: true } }),
@@ -256,6 +258,14 @@ function outcomeIn(event: SessionEvent): Outcome | undefined {
       return undefined;
   }
 }
+
+/** An activation that lost its claim in an outage may create the session after this one has looked. This one runs again. */
+const createdMeanwhile =
+  ({ sessionId }: WorkRow, { store }: ActivationParts) =>
+  async (error: unknown): Promise<never> => {
+    if ((await store.revision(sessionId)) === undefined) throw error;
+    throw new TroupeError("storage", `Session ${sessionId} was created meanwhile.`, { cause: error });
+  };
 
 /** Throws for failures of the database: the activation runs again. */
 function toWorkOutcome(outcome: Outcome): WorkOutcome {
