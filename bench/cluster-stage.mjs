@@ -194,7 +194,7 @@ async function startWorker({ name, folder, environment, url, children }) {
   }
 }
 
-/** What the server has counted, without the questions of the bench. */
+/** Returns the counters of the server, without the queries of the bench. */
 async function counters(one) {
   const row = await one(
     `select coalesce(sum(calls), 0)::float8 as statements, coalesce(sum(total_exec_time), 0)::float8 as "statementMs",

@@ -14,7 +14,7 @@ const failure = (asked: Promise<unknown>) =>
 const keyless = { TROUPE_BASE_URL: "", TROUPE_MODEL: "", OPENAI_BASE_URL: "" };
 const pages = { elicitation: { url: {} } };
 
-/** What a browser does with the page: loads it, fills in the form, sends it. */
+/** Loads the page, fills in the form and sends it, as a browser does. */
 async function enter(url: string, key: string, provider = "openai"): Promise<{ form: string; result: string }> {
   const form = await (await fetch(url)).text();
   const answer = await fetch(url, { method: "POST", body: new URLSearchParams({ provider, key }) });

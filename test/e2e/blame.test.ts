@@ -100,7 +100,7 @@ describe("troupe blame", () => {
     appendFileSync(join(cwd, "made.txt"), "third\n");
     expect(await found("made.txt:2")).toMatchObject({ command: commands[1], doubt: expect.stringContaining("again") });
     expect((await run("blame", "made.txt:2")).stdout).toMatch(/^probably +the file was changed again later/m);
-    // What the first session wrote is still known.
+    // The lines of the first session are still known.
     expect(await found("poem.txt:3")).toMatchObject({ sessionId: "poet-1" });
   });
 
