@@ -1,7 +1,7 @@
 // Scenarios that run troupe and the floor as programs, in turns. Each gives samples, and samples become figures.
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { companyScenario } from "./company.mjs";
+import { manyAgentsScenario } from "./many-agents.mjs";
 import { runChild } from "./run-child.mjs";
 import { median, spread } from "./statistics.mjs";
 
@@ -83,7 +83,7 @@ export const agentScenarios = [
       figure("peak memory", "MB", samples, ({ peakBytes }) => peakBytes / 1e6),
     ],
   },
-  companyScenario(figure),
+  manyAgentsScenario(figure),
 ];
 
 /** One run of one peer, checked: a program that did not do the work has no figures. Throws what went wrong. */

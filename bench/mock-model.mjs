@@ -7,14 +7,14 @@
 //   [[bench:text:BYTES]]    one text of that many bytes, in deltas of 32
 //   [[bench:drip:N]]        N short deltas, one each millisecond, each with the moment it was sent (`@<ns>;`);
 //                           text and thoughts in turns, for pieces of one kind that arrive together become one event
-//   [[bench:company:N]]     N calls of `task` at once, then "done"; each agent reads a file, see company.mjs
+//   [[bench:agents:N]]      N calls of `task` at once, then "done"; each agent reads a file, see many-agents.mjs
 //   [[bench:team:N]]        the same without thinking, for sessions that may lose their process
 //
 // Runs as a child process with an IPC channel: `{ port }` when it listens; `"take"` is answered with the requests
 // seen since the last one. Times are of the monotonic clock, which all processes of a machine share.
 import { createServer } from "node:http";
 import { join } from "node:path";
-import { decideCompany, decideTeam } from "./company.mjs";
+import { decideManyAgents, decideTeam } from "./many-agents.mjs";
 import { wires } from "./wires.mjs";
 
 const DELTA_BYTES = 32;
@@ -73,9 +73,9 @@ async function answer({ request, response, arrivedAt, raw }) {
 function decide(prompt, results) {
   const [, marker] = /\[\[bench:([a-z]+:\d+)\]\]/.exec(prompt.join("\n")) ?? [];
   if (marker === undefined) throw new Error("the prompt has no [[bench:…]] marker");
-  const company = decideCompany(marker, results, { view: viewCall });
+  const agents = decideManyAgents(marker, results, { view: viewCall });
   const team = decideTeam(marker, results, { view: viewCall, effect: effectCall });
-  if (company ?? team) return company ?? team;
+  if (agents ?? team) return agents ?? team;
   const [kind, amount] = marker.split(":");
   if (kind === "text") return { bytes: Number(amount) };
   if (kind === "drip") return { drips: Number(amount) };

@@ -12,7 +12,7 @@ export const scenarioNames = [
     "shell-think",
     "shell-off",
     "stream",
-    "company",
+    "many-agents",
     "resume",
     "append",
     "past",

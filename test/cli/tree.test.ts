@@ -19,7 +19,7 @@ function tree(...events: readonly (SessionEvent | readonly SessionEvent[])[]): S
 
 describe("the tree of agents", () => {
   it("has a line for every running agent below its parent, with state, time, tool, tokens and cost", () => {
-    const company = tree(
+    const agents = tree(
       created("scout"),
       running("scout"),
       used("glob", { pattern: "*" }, "scout"),
@@ -31,7 +31,7 @@ describe("the tree of agents", () => {
       became("writer", "running", "idle", { reason: "finished" }),
       created("late"),
     );
-    expect(treeLines("thinking · turn 2 · 5 s", company, drawing)).toEqual([
+    expect(treeLines("thinking · turn 2 · 5 s", agents, drawing)).toEqual([
       "… thinking · turn 2 · 5 s",
       "├ scout (explore) waiting for deep 3 s · glob * · 1 tool · 1,112 tokens · $0.0012",
       "│ └ deep (explore) running 3 s",
@@ -41,13 +41,13 @@ describe("the tree of agents", () => {
   });
 
   it("ORC-47 shows what an agent last said it was about to do, behind its tool, as far as there is room", () => {
-    const company = tree(created("scout"), running("scout"), intends("First I read the parser.\nThen more.", "scout"));
-    const line = (width: number): string | undefined => treeLines("", company, { ...drawing, width })[1];
+    const agents = tree(created("scout"), running("scout"), intends("First I read the parser.\nThen more.", "scout"));
+    const line = (width: number): string | undefined => treeLines("", agents, { ...drawing, width })[1];
     expect(line(100)).toBe("└ scout (explore) running 3 s · First I read the parser.");
-    for (const event of used("view", { path: "src/parser.ts" }, "scout")) company.apply(event, 3_000);
+    for (const event of used("view", { path: "src/parser.ts" }, "scout")) agents.apply(event, 3_000);
     expect(line(100)).toBe("└ scout (explore) running 3 s · view src/parser.ts · First I read the parser. · 1 tool");
     expect(line(60)).toBe("└ scout (explore) running 3 s · view src/parser.ts · 1 tool");
-    company.apply(became("scout", "running", "idle", { reason: "finished" }), 4_000);
+    agents.apply(became("scout", "running", "idle", { reason: "finished" }), 4_000);
     expect(line(100)).toBe("└ scout (explore) idle · 1 tool");
   });
 
@@ -57,21 +57,21 @@ describe("the tree of agents", () => {
       ...running(id),
       became(id, "running", to),
     ];
-    const company = tree(
+    const agents = tree(
       ended("a", "completed"),
       ended("b", "completed"),
       ended("c", "failed"),
       ended("d", "cancelled"),
     );
-    expect(treeLines("thinking", company, drawing)).toEqual(["… thinking", "  2 finished, 1 failed, 1 stopped"]);
+    expect(treeLines("thinking", agents, drawing)).toEqual(["… thinking", "  2 finished, 1 failed, 1 stopped"]);
   });
 
   it("says what someone waits for: an approval, a provider", () => {
-    const company = tree(created("scout"), running("scout"));
-    const state = (): string | undefined => treeLines("", company, drawing)[1];
-    company.apply(said("troupe.retry", { attempt: 1, delayMs: 1, reason: "rate limited" } as never, "scout"), 3_000);
+    const agents = tree(created("scout"), running("scout"));
+    const state = (): string | undefined => treeLines("", agents, drawing)[1];
+    agents.apply(said("troupe.retry", { attempt: 1, delayMs: 1, reason: "rate limited" } as never, "scout"), 3_000);
     expect(state()).toBe("└ scout (explore) waiting for the model: rate limited 3 s");
-    company.apply(said("assistant.turn_start", { turnId: "1" }, "scout"), 3_000);
+    agents.apply(said("assistant.turn_start", { turnId: "1" }, "scout"), 3_000);
     expect(state()).toBe("└ scout (explore) running 3 s");
   });
 
@@ -84,48 +84,48 @@ describe("the tree of agents", () => {
   });
 
   it("is never wider than the screen, also with wide characters, and keeps the numbers", () => {
-    const company = tree(
+    const agents = tree(
       created("scout"),
       running("scout"),
       used("bash", { command: "find 漢字漢字漢字 -name '*.ts' | xargs grep -l something" }, "scout"),
       spent(1_100, 0.5, "scout"),
     );
-    const [, line = ""] = treeLines("thinking", company, { ...drawing, width: 70 });
+    const [, line = ""] = treeLines("thinking", agents, { ...drawing, width: 70 });
     expect(columnsOf(line)).toBeLessThanOrEqual(70);
     expect(line).toMatch(/bash find .*… · 1,112 tokens · \$0\.5000$/);
     for (const width of [20, 30, 45]) {
-      for (const text of treeLines("thinking", company, { ...drawing, width })) {
+      for (const text of treeLines("thinking", agents, { ...drawing, width })) {
         expect(columnsOf(text)).toBeLessThanOrEqual(width);
       }
     }
   });
 
   it("lets no foreign word drive the terminal, and has no colour unless asked", () => {
-    const company = tree(
+    const agents = tree(
       created("scout\u001b[2J", { agentName: "e\nvil" }),
       became("scout\u001b[2J", "queued", "running"),
       used("bash", { command: "echo \u001b]0;title\u0007 \u001b[31m\r\n" }, "scout\u001b[2J"),
     );
-    const plain = treeLines("thinking \u001b[H", company, drawing).join("\n");
+    const plain = treeLines("thinking \u001b[H", agents, drawing).join("\n");
     expect(plain).not.toMatch(/[\u0000-\u0009\u000b-\u001f]/);
     expect(plain.split("\n")).toHaveLength(2);
-    const coloured = treeLines("thinking", company, { ...drawing, colour: true }).join("\n");
+    const coloured = treeLines("thinking", agents, { ...drawing, colour: true }).join("\n");
     expect(coloured).toContain("\u001b[1mscout\u001b[0m");
     expect(coloured.replace(/\u001b\[\d+m/g, "")).not.toContain("\u001b");
   });
 
   it("knows agents of an earlier process, and shows them only when they work again", () => {
-    const company = new SessionView();
+    const agents = new SessionView();
     const past = [created("old"), ...running("old"), became("old", "running", "idle", { reason: "interrupted" })];
-    for (const event of past) company.apply(event, 0);
-    company.apply(created("cut"), 0);
-    company.apply(became("cut", "queued", "running"), 0);
-    company.markPast();
-    company.apply(became("cut", "running", "idle", { reason: "interrupted" }), 0);
-    expect(treeLines("x", company, drawing)).toEqual(["… x"]);
-    company.apply(became("old", "idle", "queued"), 4_000);
-    company.apply(became("old", "queued", "running"), 4_000);
-    expect(treeLines("x", company, drawing)[1]).toBe("└ old (explore) running 1 s");
+    for (const event of past) agents.apply(event, 0);
+    agents.apply(created("cut"), 0);
+    agents.apply(became("cut", "queued", "running"), 0);
+    agents.markPast();
+    agents.apply(became("cut", "running", "idle", { reason: "interrupted" }), 0);
+    expect(treeLines("x", agents, drawing)).toEqual(["… x"]);
+    agents.apply(became("old", "idle", "queued"), 4_000);
+    agents.apply(became("old", "queued", "running"), 4_000);
+    expect(treeLines("x", agents, drawing)[1]).toBe("└ old (explore) running 1 s");
   });
 });
 
@@ -138,10 +138,10 @@ describe("coordinated workers", () => {
   const prompt = said("user.message", { content: "look" });
 
   it("BLX-29 stand as cards in one group for each message, with status and summary when they are done", () => {
-    const company = tree(prompt, worker("a", "scout", "Scout"), worker("b", "review", "Review"));
-    const lines = (): string[] => treeLines("waiting", company, drawing).slice(1);
+    const agents = tree(prompt, worker("a", "scout", "Scout"), worker("b", "review", "Review"));
+    const lines = (): string[] => treeLines("waiting", agents, drawing).slice(1);
     const apply = (...events: readonly SessionEvent[]): void => {
-      for (const event of events) company.apply(event, 3_000);
+      for (const event of events) agents.apply(event, 3_000);
     };
     apply(...used("glob", { pattern: "*" }, "a"));
     expect(lines()).toEqual([
@@ -173,16 +173,16 @@ describe("coordinated workers", () => {
   });
 
   it("BLX-39 show the names of roles and states in the requested language", () => {
-    const company = tree(
+    const agents = tree(
       prompt,
       worker("a", "scout", "Scout"),
       worker("b", "scout", "Scout 2"),
       worker("c", "review", "UI"),
     );
-    company.apply(became("b", "running", "completed", { reason: "finished" }), 3_000);
-    company.apply(step("b", { stepId: "result", title: "Scout 2", status: "blocked", note: "no" }), 3_000);
+    agents.apply(became("b", "running", "completed", { reason: "finished" }), 3_000);
+    agents.apply(step("b", { stepId: "result", title: "Scout 2", status: "blocked", note: "no" }), 3_000);
     const labels = labelsFor({ TROUPE_LANGUAGE: "de_DE.UTF-8" });
-    expect(treeLines("x", company, { ...drawing, labels }).slice(1)).toEqual([
+    expect(treeLines("x", agents, { ...drawing, labels }).slice(1)).toEqual([
       "└ 3 Worker: 2 in Arbeit, 1 blockiert",
       "  ├ a (Erkundung) läuft 3 s",
       "  ├ b (Erkundung 2) blockiert · no",
@@ -202,20 +202,20 @@ describe("coordinated workers", () => {
   });
 
   it("BLX-29 merge the steps of a worker by their ids, and give way to those at work where there is no room", () => {
-    const company = tree(prompt, worker("a", "scout", "Scout"));
+    const agents = tree(prompt, worker("a", "scout", "Scout"));
     for (const note of ["1 call", "2 calls"]) {
-      company.apply(step("a", { stepId: "tool-view", title: "view", status: "running", note }), 3_000);
+      agents.apply(step("a", { stepId: "tool-view", title: "view", status: "running", note }), 3_000);
     }
     expect(
-      [...(company.view.agents.get("a")?.card?.steps.values() ?? [])].map(({ stepId, note }) => [stepId, note]),
+      [...(agents.view.agents.get("a")?.card?.steps.values() ?? [])].map(({ stepId, note }) => [stepId, note]),
     ).toEqual([
       ["provisioned-tools", "view"],
       ["tool-view", "2 calls"],
     ]);
-    for (const event of worker("b", "review", "Review")) company.apply(event, 3_000);
-    company.apply(became("a", "running", "completed", { reason: "finished" }), 3_000);
-    company.apply(step("a", { stepId: "result", title: "Scout", status: "completed", note: "one file" }), 3_000);
-    expect(treeLines("", company, { ...drawing, rows: 4 }).slice(1)).toEqual([
+    for (const event of worker("b", "review", "Review")) agents.apply(event, 3_000);
+    agents.apply(became("a", "running", "completed", { reason: "finished" }), 3_000);
+    agents.apply(step("a", { stepId: "result", title: "Scout", status: "completed", note: "one file" }), 3_000);
+    expect(treeLines("", agents, { ...drawing, rows: 4 }).slice(1)).toEqual([
       "└ 2 workers: 1 completed, 1 at work",
       "  └ b (Review) running 2 s",
       "  1 finished",

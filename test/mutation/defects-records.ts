@@ -135,7 +135,7 @@ export const recordsDefects: readonly Defect[] = [
     file: "src/tasks/new-task.ts",
     find: "if (!isCounted || fold.agentsOfMessage + starting < maxTotal) return;",
     replace: "if (!isCounted || fold.agentsOfMessage + starting <= maxTotal) return;",
-    test: "test/scenarios/company-spawn.test.ts",
+    test: "test/scenarios/agent-pool-spawn.test.ts",
     title: "count at every depth, and from the start again with the next message",
     why: "One message could start more agents than allowed.",
   },

@@ -6,7 +6,7 @@ import { type CoordinationParts, coordinationOf } from "../../src/session/agents
 import { PendingMessages } from "../../src/session/turn/pending-messages.ts";
 import type { WorkerSpec } from "../../src/tools/subagents/coordination.ts";
 import { defineTool } from "../../src/tools/tool.ts";
-import { agentPool, task } from "../support/company.ts";
+import { agentPool, task } from "../support/agent-pool.ts";
 import { echo } from "../support/stage.ts";
 
 describe("An agent in the background", () => {

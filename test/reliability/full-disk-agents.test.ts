@@ -7,7 +7,7 @@ import { jsonlStore } from "../../src/store/jsonl.ts";
 import { type FaultPlan, faultDisk } from "../../src/testing/fault-disk.ts";
 import { expectPaired } from "../../src/testing/story.ts";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
-import { agentPool, agentsWithoutEnd, task } from "../support/company.ts";
+import { agentPool, agentsWithoutEnd, task } from "../support/agent-pool.ts";
 import { tool } from "../support/stage.ts";
 
 /** The short version breaks every third operation of the disk. */

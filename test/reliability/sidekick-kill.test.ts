@@ -11,7 +11,7 @@ import { modelServer } from "../../src/testing/model-server.ts";
 import { expectPaired } from "../../src/testing/story.ts";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
 import { checkSidekicks } from "../support/sidekick-checker.ts";
-import { buildProgram, runProgram } from "./company-build.ts";
+import { buildProgram, runProgram } from "./agent-pool-build.ts";
 
 let folder: Awaited<ReturnType<typeof tempFolder>>;
 let program: string;

@@ -4,7 +4,7 @@ import { forAgent } from "../../src/model/faux/faux-plan.ts";
 import { calls } from "../../src/model/faux/faux-step.ts";
 import { openFactories } from "../../src/runtime/setup/session-factories.ts";
 import { agent } from "../support/agent.ts";
-import { agentPool } from "../support/company.ts";
+import { agentPool } from "../support/agent-pool.ts";
 
 const again = calls(["echo", { text: "again" }]);
 

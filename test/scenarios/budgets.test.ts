@@ -11,7 +11,7 @@ import { memoryStore } from "../../src/store/memory.ts";
 import type { TaskRecord } from "../../src/tasks/task-record.ts";
 import { checkTasks } from "../../src/testing/task-checker.ts";
 import { agent } from "../support/agent.ts";
-import { agentOf, agentPool, task } from "../support/company.ts";
+import { agentOf, agentPool, task } from "../support/agent-pool.ts";
 import { dataOf } from "../support/stage.ts";
 
 const three = calls(

@@ -13,7 +13,7 @@ import { requestOrigin } from "../../src/session/requests/request-origin.ts";
 import { memoryStore } from "../../src/store/memory.ts";
 import { fauxStamp } from "../../src/testing/faux-stamp.ts";
 import { problemsOf } from "../context/well-formed.ts";
-import { agentOf, agentPool, task } from "../support/company.ts";
+import { agentOf, agentPool, task } from "../support/agent-pool.ts";
 import { dataOf } from "../support/stage.ts";
 import { asksForSummary, big, SUMMARY, summary } from "./compaction-stage.ts";
 

@@ -10,7 +10,7 @@ import { Conversation } from "../../src/session/conversation.ts";
 import { expectOrder, expectPaired } from "../../src/testing/story.ts";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
 import { problemsOf } from "../context/well-formed.ts";
-import { storeWith } from "../support/company.ts";
+import { storeWith } from "../support/agent-pool.ts";
 import { dataOf } from "../support/stage.ts";
 import { asksForSummary, SUMMARY, small, summaries, summary } from "./compaction-stage.ts";
 

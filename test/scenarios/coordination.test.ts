@@ -8,7 +8,7 @@ import { storyByAgent } from "../../src/testing/story.ts";
 import { checkTasks } from "../../src/testing/task-checker.ts";
 import { defineTool, type Tool } from "../../src/tools/tool.ts";
 import { agent } from "../support/agent.ts";
-import { agentOf, agentPool, storeWith, task } from "../support/company.ts";
+import { agentOf, agentPool, storeWith, task } from "../support/agent-pool.ts";
 import { dataOf, type Stage } from "../support/stage.ts";
 
 const named = (name: string): Tool =>

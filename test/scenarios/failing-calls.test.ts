@@ -3,7 +3,7 @@ import { deferred } from "../../src/lib/deferred.ts";
 import { forAgent } from "../../src/model/faux/faux-plan.ts";
 import { calls, says } from "../../src/model/faux/faux-step.ts";
 import { agent } from "../support/agent.ts";
-import { agentPool } from "../support/company.ts";
+import { agentPool } from "../support/agent-pool.ts";
 import { dataOf, echo, refuse, stage, tool } from "../support/stage.ts";
 
 const repeated = <T>(count: number, make: (index: number) => T): T[] =>

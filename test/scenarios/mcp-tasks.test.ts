@@ -6,7 +6,7 @@ import { type TempFolder, tempFolder } from "../../src/testing/temp-folder.ts";
 import type { Tool } from "../../src/tools/tool.ts";
 import { type Stage as McpStage, stage as mcpStage, stdioConfig, toolsOf } from "../mcp/stage.ts";
 import { agent } from "../support/agent.ts";
-import { agentPool, storeWith, task } from "../support/company.ts";
+import { agentPool, storeWith, task } from "../support/agent-pool.ts";
 import { dataOf } from "../support/stage.ts";
 
 const SLOW = "version-one-slow";

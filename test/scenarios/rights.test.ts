@@ -13,7 +13,7 @@ import { create } from "../../src/tools/files/create.ts";
 import { rememberedFiles } from "../../src/tools/files/files.ts";
 import { defineTool, type Tool } from "../../src/tools/tool.ts";
 import { agent } from "../support/agent.ts";
-import { agentOf, agentPool, task } from "../support/company.ts";
+import { agentOf, agentPool, task } from "../support/agent-pool.ts";
 import { dataOf, echo, type Stage } from "../support/stage.ts";
 
 const pool = ["view", "grep", "glob", "bash", "edit", "skill", "web_fetch"];

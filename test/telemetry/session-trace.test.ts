@@ -5,7 +5,7 @@ import { Meter } from "../../src/telemetry/metrics.ts";
 import { SessionTrace } from "../../src/telemetry/session-trace.ts";
 import type { NewId, Span } from "../../src/telemetry/span.ts";
 import { agent } from "../support/agent.ts";
-import { agentPool, task } from "../support/company.ts";
+import { agentPool, task } from "../support/agent-pool.ts";
 import { echo, type Stage, stage, tool } from "../support/stage.ts";
 
 /** Ids that count: a trace is t1, its spans s2, s3 … */

@@ -21,7 +21,7 @@ import type { Session } from "../../src/session/session.ts";
 import { fauxStamp } from "../../src/testing/faux-stamp.ts";
 import { of, onStage, type StageOptions, starts } from "../features/stage.ts";
 import { big, small, summaries, summary } from "../scenarios/compaction-stage.ts";
-import { agentOf, agentPool } from "../support/company.ts";
+import { agentOf, agentPool } from "../support/agent-pool.ts";
 import { refuse, stage, tool } from "../support/stage.ts";
 
 export interface Recorded {

@@ -12,7 +12,7 @@ import { jsonlStore } from "../../src/store/jsonl.ts";
 import type { Registry } from "../../src/tasks/registry.ts";
 import { builtinTools } from "../../src/tools/builtin.ts";
 
-export interface RealCompany {
+export interface RealAgentPool {
   readonly home: string;
   readonly cwd: string;
   /** Where the model is. */
@@ -24,8 +24,8 @@ export interface RealCompany {
   readonly permissions?: PermissionRequest;
 }
 
-export async function realCompany(
-  how: RealCompany,
+export async function realAgentPool(
+  how: RealAgentPool,
 ): Promise<{ session: Session; registry: Registry; close(): Promise<void> }> {
   const { home, cwd, provider, maxConcurrency } = how;
   const environment = {
@@ -47,7 +47,7 @@ export async function realCompany(
     models: models({ environment, home, stamp }),
   });
   const { agentPool } = options;
-  if (!agentPool) throw new Error("a company was asked for");
+  if (!agentPool) throw new Error("the session has no agent pool");
   const scripted = provider && { ...options.model, provider };
   const session = await Session.create({
     ...options,
@@ -63,7 +63,7 @@ export async function realCompany(
   });
   started(session);
   const registry = session.agents.tasks;
-  if (!registry) throw new Error("a company has tasks");
+  if (!registry) throw new Error("the session has no tasks");
   const close = async (): Promise<void> => {
     await session.close();
     await shared.close();

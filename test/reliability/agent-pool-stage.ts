@@ -22,7 +22,7 @@ import { writeAgent } from "../../src/tools/agents/write-agent.ts";
 import type { Tool } from "../../src/tools/tool.ts";
 import { agent } from "../support/agent.ts";
 
-export interface CompanyStage {
+export interface AgentPoolStage {
   readonly root: string;
   readonly mode: "create" | "resume";
   readonly provider: Provider;
@@ -38,9 +38,9 @@ export interface CompanyStage {
   readonly contextWindow?: number;
 }
 
-export const companyStore = (root: string) => jsonlStore({ root, disk: nodeDisk, stamp: systemStamp });
+export const agentPoolStore = (root: string) => jsonlStore({ root, disk: nodeDisk, stamp: systemStamp });
 
-export async function openCompany(stage: CompanyStage): Promise<Session> {
+export async function openAgentPool(stage: AgentPoolStage): Promise<Session> {
   const { root, mode, provider, limits, more, contextWindow } = stage;
   const agents = stage.agents.map((name) => agent(name));
   const source = { agents: () => agents };
@@ -57,7 +57,7 @@ export async function openCompany(stage: CompanyStage): Promise<Session> {
     policy: policyOf({ allTools: true }, { roots: [root], stateRoot: "/nowhere", writable: [] }),
     ports: {},
   };
-  const store = companyStore(root);
+  const store = agentPoolStore(root);
   const log = await (mode === "create" ? store.create("one") : store.open("one"));
   const agentPool: AgentPoolOptions = {
     limits: { maxConcurrency: 8, maxDepth: 6, whenFull: "queue", ...limits },
@@ -90,7 +90,7 @@ export async function openCompany(stage: CompanyStage): Promise<Session> {
 }
 
 /** A log at which someone meddles: between the events, and with the life of the process. */
-function meddled(log: SessionLog, { isLast, beforeStoring }: CompanyStage): SessionLog {
+function meddled(log: SessionLog, { isLast, beforeStoring }: AgentPoolStage): SessionLog {
   let count = 0;
   let isOver = false;
   const append: SessionLog["append"] = async (event, options) => {

@@ -6,8 +6,8 @@ import { expectPaired } from "../../src/testing/story.ts";
 import { checkTasks } from "../../src/testing/task-checker.ts";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
 import { dataOf } from "../support/stage.ts";
-import { buildProgram, runProgram } from "./company-build.ts";
-import { companyStore } from "./company-stage.ts";
+import { buildProgram, runProgram } from "./agent-pool-build.ts";
+import { agentPoolStore } from "./agent-pool-stage.ts";
 
 const slow = process.env.TROUPE_SLOW !== undefined;
 const tasks = slow ? 500 : 60;
@@ -24,7 +24,7 @@ afterEach(() => folder[Symbol.asyncDispose]());
 /** Lives, dies and lives again until everyone may come to rest. */
 async function lives() {
   const program = join(folder.path, "soak.mjs");
-  await buildProgram("test/reliability/company-soak-program.ts", program);
+  await buildProgram("test/reliability/agent-pool-soak-program.ts", program);
   const root = join(folder.path, "soak");
   mkdirSync(root);
   let cutOff = 0;
@@ -37,7 +37,7 @@ async function lives() {
     if (!ended.finished) cutOff++;
   }
   const last = await runProgram(program, [root, `${seed + kills}`, `${tasks}`, "rest"]);
-  const { events, damage } = await companyStore(root).read("one");
+  const { events, damage } = await agentPoolStore(root).read("one");
   expect(damage).toEqual([]);
   return { events, last, cutOff };
 }

@@ -1,13 +1,13 @@
 /**
  * Many agents at once in one process, put together as the command line does, against a model on the loopback; prints
- * what became of them and what it cost. `company-load-program.mjs <base URL> <home> <folder> <agents>`.
+ * what became of them and what it cost. `agent-pool-load-program.mjs <base URL> <home> <folder> <agents>`.
  */
 import { performance } from "node:perf_hooks";
-import { realCompany } from "./company-real.ts";
+import { realAgentPool } from "./agent-pool-real.ts";
 
 const [, , baseUrl = "", home = "", cwd = "", count = "1"] = process.argv;
 const permissions = { allTools: true };
-const { session, registry, close } = await realCompany({
+const { session, registry, close } = await realAgentPool({
   baseUrl,
   home,
   cwd,

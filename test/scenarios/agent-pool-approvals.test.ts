@@ -9,7 +9,7 @@ import type { ModelRequest } from "../../src/model/provider.ts";
 import type { AnyRequest } from "../../src/session/requests/requests.ts";
 import { checkTasks } from "../../src/testing/task-checker.ts";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
-import { realCompany } from "../reliability/company-real.ts";
+import { realAgentPool } from "../reliability/agent-pool-real.ts";
 
 /** Plays by the name in the first message: `[[name]]`, else the main agent. One list of calls for each step. */
 function playing(plans: Record<string, readonly (readonly WantedCall[])[]>): (request: ModelRequest) => Moves {
@@ -30,7 +30,7 @@ const bash = (command: string): WantedCall => ["bash", { command, description: "
 async function stageIn(folder: string, plans: Parameters<typeof playing>[0]) {
   const [home, cwd] = [join(folder, "home"), join(folder, "work")];
   for (const made of [home, cwd]) mkdirSync(made);
-  return realCompany({ home, cwd, provider: fauxModel(otherwise(playing(plans))), maxConcurrency: 8 });
+  return realAgentPool({ home, cwd, provider: fauxModel(otherwise(playing(plans))), maxConcurrency: 8 });
 }
 
 const isAbout = (request: AnyRequest, text: string): boolean =>

@@ -10,11 +10,11 @@ import type { Registry } from "../../src/tasks/registry.ts";
 import { expectPaired } from "../../src/testing/story.ts";
 import { checkTasks } from "../../src/testing/task-checker.ts";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
-import { agentsWithoutEnd } from "../support/company.ts";
+import { agentsWithoutEnd } from "../support/agent-pool.ts";
 import { dataOf } from "../support/stage.ts";
-import { buildProgram, type Ended, runProgram } from "./company-build.ts";
-import { actIn, playTree, treeAgents } from "./company-script.ts";
-import { companyStore, openCompany } from "./company-stage.ts";
+import { buildProgram, type Ended, runProgram } from "./agent-pool-build.ts";
+import { actIn, playTree, treeAgents } from "./agent-pool-script.ts";
+import { agentPoolStore, openAgentPool } from "./agent-pool-stage.ts";
 
 const slow = process.env.TROUPE_SLOW !== undefined;
 /** About as many events as the whole tree takes, which depends a little on timing. */
@@ -29,8 +29,8 @@ let count = 0;
 
 beforeAll(async () => {
   folder = await tempFolder();
-  program = join(folder.path, "company.mjs");
-  await buildProgram("test/reliability/company-program.ts", program);
+  program = join(folder.path, "agent-pool.mjs");
+  await buildProgram("test/reliability/agent-pool-program.ts", program);
 });
 afterAll(() => folder[Symbol.asyncDispose]());
 
@@ -59,8 +59,8 @@ interface TakenUp {
 
 async function acceptPrompt(root: string): Promise<TakenUp> {
   const provider = fauxModel(otherwise(playTree));
-  const session = await openCompany({ root, mode: "resume", provider, agents: treeAgents, tools: [actIn(root)] });
-  if (!session.agents.tasks) throw new Error("a company has tasks");
+  const session = await openAgentPool({ root, mode: "resume", provider, agents: treeAgents, tools: [actIn(root)] });
+  if (!session.agents.tasks) throw new Error("the session has no tasks");
   return { session, registry: session.agents.tasks, requests: provider.requests };
 }
 
@@ -141,7 +141,7 @@ async function checkAfterKill(at: number | string): Promise<void> {
   const root = newRoot();
   const ended = await killed(root, "create", at);
   expect(ended.errors).toBe("");
-  const { events: before } = await companyStore(root).read("one");
+  const { events: before } = await agentPoolStore(root).read("one");
   const kept = new Set(before.map(({ id }) => id));
   expect(ended.lines.filter((id) => !kept.has(id))).toEqual([]);
   const ledger = ledgerOf(root);
@@ -193,7 +193,7 @@ describe("kill -9 between any two events of a tree of agents", () => {
   it("between a call's reads and its end: the parent is notified all the same", async () => {
     const root = newRoot();
     await killed(root, "create", "troupe.task_notice_delivered idle chief");
-    const { events } = await companyStore(root).read("one");
+    const { events } = await agentPoolStore(root).read("one");
     expect(events.at(-1)?.data).toMatchObject({ taskId: "chief", by: "read" });
     const taken = await acceptPrompt(root);
     expect(taken.registry.notices(undefined).map(({ taskId }) => taskId)).toContain("chief");
@@ -215,7 +215,7 @@ describe("kill -9 between any two events of a tree of agents", () => {
     const root = newRoot();
     expect(await killed(root, "create", 0)).toMatchObject({ finished: true, errors: "" });
     expect([...ledgerOf(root)].sort()).toEqual(["clerk", "helper", "worker"]);
-    const { events } = await companyStore(root).read("one");
+    const { events } = await agentPoolStore(root).read("one");
     expect(checkTasks(events, { settled: true })).toEqual([]);
   });
 });

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { forAgent } from "../../src/model/faux/faux-plan.ts";
 import { calls, says, stalls } from "../../src/model/faux/faux-step.ts";
 import { agent } from "../support/agent.ts";
-import { agentPool } from "../support/company.ts";
+import { agentPool } from "../support/agent-pool.ts";
 import { dataOf } from "../support/stage.ts";
 import { HANG_MS } from "../support/work.ts";
 

@@ -1,17 +1,17 @@
 /**
  * A process to be killed: a session whose agents have agents of their own. It says each kept event on stdout when the
- * session tells it. `company-program.mjs <root> create|stop|write|resume|settle <last event>`, where the last event is a number,
+ * session tells it. `agent-pool-program.mjs <root> create|stop|write|resume|settle <last event>`, where the last event is a number,
  * or a type with a state and a task (`troupe.task_state idle chief`), and 0 = it lives.
  */
 import { writeSync } from "node:fs";
 import { fauxModel } from "../../src/model/faux/faux-model.ts";
 import { otherwise } from "../../src/model/faux/faux-plan.ts";
 import type { SessionEvent } from "../../src/protocol/event.ts";
-import { actIn, playTree, treeAgents } from "./company-script.ts";
-import { openCompany } from "./company-stage.ts";
+import { actIn, playTree, treeAgents } from "./agent-pool-script.ts";
+import { openAgentPool } from "./agent-pool-stage.ts";
 
 const [, , root = "", mode = "create", last = "0"] = process.argv;
-const session = await openCompany({
+const session = await openAgentPool({
   root,
   mode: ["create", "stop", "write"].includes(mode) ? "create" : "resume",
   provider: fauxModel(otherwise(playTree)),

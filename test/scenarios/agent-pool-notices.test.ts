@@ -7,7 +7,7 @@ import { calls, says, stalls, type WantedCall } from "../../src/model/faux/faux-
 import { TroupeError } from "../../src/protocol/errors.ts";
 import { checkTasks } from "../../src/testing/task-checker.ts";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
-import { openCompany } from "../reliability/company-stage.ts";
+import { openAgentPool } from "../reliability/agent-pool-stage.ts";
 import { dataOf } from "../support/stage.ts";
 
 const task = (name: string): WantedCall => [
@@ -36,7 +36,7 @@ describe("a disk that is full when a notice is delivered", () => {
         );
       }),
     );
-    const session = await openCompany({
+    const session = await openAgentPool({
       ...{ root, mode: "create", provider, agents: ["worker"], tools: [] },
       beforeStoring: async ({ type }) => {
         if (type === "system.notification" && failures++ === 0) throw new TroupeError("storage", "no room");

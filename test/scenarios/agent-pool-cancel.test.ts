@@ -14,7 +14,7 @@ import type { Session } from "../../src/session/session.ts";
 import type { Registry } from "../../src/tasks/registry.ts";
 import { checkTasks } from "../../src/testing/task-checker.ts";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
-import { realCompany } from "../reliability/company-real.ts";
+import { realAgentPool } from "../reliability/agent-pool-real.ts";
 import { HANG_MS } from "../support/work.ts";
 
 const states = ["queued", "model call", "child process", "approval", "idle", "nested child"] as const;
@@ -160,7 +160,7 @@ async function enter(what: { state: State; depth: number; mark: string }) {
   };
   const provider = fauxModel(otherwise(play));
   const maxConcurrency = state === "queued" ? 2 : 16;
-  const { session, registry, close } = await realCompany({ home, cwd, provider, maxConcurrency });
+  const { session, registry, close } = await realAgentPool({ home, cwd, provider, maxConcurrency });
   const pending = new Set<string>();
   session.subscribe((event: SessionEvent) => {
     if (event.type === "permission.requested" && isAnswerless(event.data.permissionRequest))

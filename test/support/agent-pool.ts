@@ -21,7 +21,7 @@ import { echo, type Stage, stage } from "./stage.ts";
 
 type StageOptions = NonNullable<Parameters<typeof stage>[1]>;
 
-export interface TroupeOptions extends Omit<StageOptions, "tools" | "company" | "provider" | "policy"> {
+export interface TroupeOptions extends Omit<StageOptions, "tools" | "provider" | "policy"> {
   readonly agents?: readonly AgentDefinition[];
   readonly tools?: readonly Tool[];
   /** Of the session's tools, those it has at the moment. */

@@ -4,8 +4,8 @@ import { describe, expect, it } from "vitest";
 import { checkTasks, type TaskRule } from "../../src/testing/task-checker.ts";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
 import { shared } from "../support/second-look.ts";
-import { buildProgram, type Defect, runProgram } from "./company-build.ts";
-import { companyStore } from "./company-stage.ts";
+import { buildProgram, type Defect, runProgram } from "./agent-pool-build.ts";
+import { agentPoolStore } from "./agent-pool-stage.ts";
 
 let folder: Awaited<ReturnType<typeof tempFolder>>;
 let sound: string;
@@ -19,7 +19,7 @@ shared(
   () => folder[Symbol.asyncDispose](),
 );
 
-const ENTRY = "test/reliability/company-program.ts";
+const ENTRY = "test/reliability/agent-pool-program.ts";
 
 type Life = readonly [mode: "create" | "stop" | "settle", lastEvent: string];
 
@@ -72,7 +72,7 @@ const defects: readonly (Defect & { name: string; rule: TaskRule; lives: readonl
 async function rulesBroken(program: string, root: string, lives: readonly Life[]): Promise<readonly TaskRule[]> {
   mkdirSync(root);
   for (const life of lives) await runProgram(program, [root, ...life]);
-  const { events } = await companyStore(root).read("one");
+  const { events } = await agentPoolStore(root).read("one");
   return checkTasks(events, { settled: true }).map(({ rule }) => rule);
 }
 

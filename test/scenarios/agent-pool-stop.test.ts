@@ -6,7 +6,7 @@ import { fauxModel } from "../../src/model/faux/faux-model.ts";
 import { otherwise } from "../../src/model/faux/faux-plan.ts";
 import { calls, says, stalls } from "../../src/model/faux/faux-step.ts";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
-import { openCompany } from "../reliability/company-stage.ts";
+import { openAgentPool } from "../reliability/agent-pool-stage.ts";
 
 const start = calls(["task", { description: "work", prompt: "work", agent_type: "worker", name: "worker" }]);
 
@@ -20,7 +20,7 @@ describe("a turn that is stopped", () => {
       otherwise(({ system }) => (system.includes("worker") ? stalls() : says("again"))),
     );
     const written = deferred<void>();
-    const session = await openCompany({
+    const session = await openAgentPool({
       ...{ root, mode: "create", provider, agents: ["worker"], tools: [] },
       beforeStoring: async ({ type }) => {
         if (type !== "troupe.task_created") return;

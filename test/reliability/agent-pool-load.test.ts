@@ -7,8 +7,8 @@ import { type HttpPlay, httpStatus, withFaults } from "../../src/testing/http-re
 import { type ModelServer, modelServer } from "../../src/testing/model-server.ts";
 import { checkTasks } from "../../src/testing/task-checker.ts";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
-import { buildProgram, runProgram } from "./company-build.ts";
-import { companyStore } from "./company-stage.ts";
+import { buildProgram, runProgram } from "./agent-pool-build.ts";
+import { agentPoolStore } from "./agent-pool-stage.ts";
 
 const slow = process.env.TROUPE_SLOW !== undefined;
 const many = slow ? 500 : 60;
@@ -21,7 +21,7 @@ let program: string;
 beforeEach(async () => {
   folder = await tempFolder();
   program = join(folder.path, "load.mjs");
-  await buildProgram("test/reliability/company-load-program.ts", program);
+  await buildProgram("test/reliability/agent-pool-load-program.ts", program);
   server = await modelServer({ handler: answering(), keepRequests: 10 });
 });
 afterEach(async () => {
@@ -82,7 +82,7 @@ async function load(count: number): Promise<Facts> {
   writeFileSync(join(work, "read-me.txt"), "a line of text\n".repeat(100));
   const ended = await runProgram(program, [server.baseUrl, home, work, String(count)]);
   expect(ended.errors).toBe("");
-  const { events } = await companyStore(home).read("one");
+  const { events } = await agentPoolStore(home).read("one");
   expect(checkTasks(events, { settled: true, maxConcurrency: count })).toEqual([]);
   return JSON.parse(ended.lines[0] ?? "{}") as Facts;
 }

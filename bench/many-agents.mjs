@@ -4,8 +4,8 @@ export const AGENTS = 32;
 const THINKING_MS = 300;
 
 /** What the mock plays for a conversation of this scenario; undefined when it is none. */
-export function decideCompany(marker, results, { view }) {
-  const [, kind, amount] = /^(company|part):(\d+)$/.exec(marker) ?? [];
+export function decideManyAgents(marker, results, { view }) {
+  const [, kind, amount] = /^(agents|part):(\d+)$/.exec(marker) ?? [];
   if (kind === "part") {
     if (results.length === 0) return { ...view(Number(amount)), delayMs: THINKING_MS };
     return { deltas: [partOf(amount)], delayMs: THINKING_MS };
@@ -40,11 +40,11 @@ export function decideTeam(marker, results, { view, effect }) {
 
 const memberOf = (part) => `member ${part} has ended`;
 
-export const companyScenario = (figure) => ({
-  name: "company",
+export const manyAgentsScenario = (figure) => ({
+  name: "many-agents",
   runs: (reps) => reps,
   measure: true,
-  prompt: `Let each look at its part. [[bench:company:${AGENTS}]]`,
+  prompt: `Let each look at its part. [[bench:agents:${AGENTS}]]`,
   requests: 2 + 2 * AGENTS,
   figures: (samples) => [
     figure(`${AGENTS} agents at once, exec to exit`, "ms", samples, ({ wallMs }) => wallMs, {

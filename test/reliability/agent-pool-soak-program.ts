@@ -1,6 +1,6 @@
 /**
  * A process to be killed again and again: a session whose main agent starts, reads, writes to and stops agents at
- * random, under turn ends, new messages and compactions. `company-soak-program.mjs <root> <seed> <tasks wanted> live|rest`; with
+ * random, under turn ends, new messages and compactions. `agent-pool-soak-program.mjs <root> <seed> <tasks wanted> live|rest`; with
  * `rest` everyone comes to rest and hears what is due, and the process ends by itself; with `live` it never does.
  */
 import { existsSync, writeSync } from "node:fs";
@@ -10,7 +10,7 @@ import { fauxModel } from "../../src/model/faux/faux-model.ts";
 import { otherwise } from "../../src/model/faux/faux-plan.ts";
 import { calls, fails, type Moves, says, stalls, type WantedCall } from "../../src/model/faux/faux-step.ts";
 import type { ModelRequest } from "../../src/model/provider.ts";
-import { openCompany } from "./company-stage.ts";
+import { openAgentPool } from "./agent-pool-stage.ts";
 
 const [, , root = "", seedText = "1", wantedText = "60", mode = "live"] = process.argv;
 const wanted = Number(wantedText);
@@ -26,7 +26,7 @@ let isResting = false;
 /** What happens for certain, whatever the dice say: one step for each call of the director, in the last life. */
 const certain = mode === "rest" ? [ends, writes, stops] : [];
 
-const session = await openCompany({
+const session = await openAgentPool({
   root,
   mode: existsSync(join(root, "session-state", "one", "events.jsonl")) ? "resume" : "create",
   provider: fauxModel(otherwise(play)),
@@ -36,7 +36,7 @@ const session = await openCompany({
   contextWindow: 3_000,
 });
 const registry = session.agents.tasks;
-if (!registry) throw new Error("a company has tasks");
+if (!registry) throw new Error("the session has no tasks");
 if (mode === "rest") writeSync(1, "ready\n");
 for (let message = 0; mode === "live" || made() < wanted; message++) {
   // A new message while others are answered, and now and then the end of a turn: neither ends what works behind it.
