@@ -3,13 +3,13 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { approveAll, CopilotClient, defineTool, RuntimeConnection, type SessionEvent } from "@github/copilot-sdk";
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { deferred } from "../../src/lib/deferred.ts";
 import { Client } from "../../src/sdk/client.ts";
 import { calls, says } from "../../src/testing/index.ts";
 import { postgresPrograms } from "../support/postgres.ts";
-import { type ClusterStage, clusterStage, HANG } from "./gateway-stage.ts";
 import { violations } from "./invariants.ts";
+import { ClusterStage, HANG, type StagedWorker } from "./stage.ts";
 
 const programs = postgresPrograms();
 const LONG_MS = 150_000;
@@ -20,21 +20,30 @@ describe.runIf(programs !== undefined)("a program of the published SDK", { timeo
   let stage: ClusterStage;
 
   beforeAll(async () => {
-    stage = await clusterStage(programs ?? "");
+    stage = await ClusterStage.open(programs ?? "", { lease: 2 });
   });
+  afterEach(() => stage.clear());
   afterAll(() => stage?.close());
 
+  let workers = 0;
+  const startWorker = (flags: readonly string[] = []): Promise<StagedWorker> =>
+    stage.worker(`w${++workers}`, { home: "home", flags });
+
   function newClient(): CopilotClient {
-    const env = { PATH: process.env.PATH ?? "", HOME: stage.folder, TROUPE_HOME: join(stage.folder, "gateway") };
+    const env = {
+      PATH: process.env.PATH ?? "",
+      HOME: stage.folder.path,
+      TROUPE_HOME: join(stage.folder.path, "gateway"),
+    };
     const args = ["--database", stage.url];
     const client = new CopilotClient({
       connection: RuntimeConnection.forStdio({ path: resolve("bin/troupe.js"), args, env }),
-      workingDirectory: stage.folder,
+      workingDirectory: stage.folder.path,
     });
     onTestFinished(async () => void (await client.forceStop()));
     return client;
   }
-  const at = (name: string): string => join(stage.folder, "repositories", name);
+  const at = (name: string): string => join(stage.repositories, name);
   const bash = (command: string) => calls(["bash", { command, description: "act" }]);
   const newWord = (): string => `task-${crypto.randomUUID()}`;
   const requestsOf = async (sessionId: string, kind: string): Promise<readonly string[]> => {
@@ -61,7 +70,7 @@ describe.runIf(programs !== undefined)("a program of the published SDK", { timeo
       says("the colour is green"),
     );
     const asking = ["--ask", "--park-after", "60"];
-    const first = await stage.startWorker(asking);
+    const first = await startWorker(asking);
     const begun = deferred<void>();
     const released = deferred<void>();
     let lookups = 0;
@@ -85,12 +94,12 @@ describe.runIf(programs !== undefined)("a program of the published SDK", { timeo
     });
     const answer = session.sendAndWait({ prompt: `Do ${word}.` }, LONG_MS);
     await expect.poll(() => existsSync(started), HANG).toBe(true);
-    const second = await stage.startWorker(asking);
-    first.kill("SIGKILL");
+    const second = await startWorker(asking);
+    first.child.kill("SIGKILL");
     await begun.promise;
     await expect.poll(() => requestsOf(session.sessionId, "external_tool"), HANG).toHaveLength(1);
-    await stage.startWorker(asking);
-    second.kill("SIGKILL");
+    await startWorker(asking);
+    second.child.kill("SIGKILL");
     released.resolve();
     expect((await answer)?.data.content).toBe("the colour is green");
     expect(lookups).toBe(1);
@@ -107,7 +116,7 @@ describe.runIf(programs !== undefined)("a program of the published SDK", { timeo
   });
 
   it("can be lost: another client finds the open requests, answers them, and reads the rest", async () => {
-    await stage.startWorker(["--ask", "--park-after", "0.2"]);
+    await startWorker(["--ask", "--park-after", "0.2"]);
     const [word, effects] = [newWord(), at("lost.txt")];
     stage.play(
       word,
@@ -139,7 +148,7 @@ describe.runIf(programs !== undefined)("a program of the published SDK", { timeo
   });
 
   it("is told of a permission request that has waited since before it joined", async () => {
-    await stage.startWorker(["--ask", "--park-after", "0.2"]);
+    await startWorker(["--ask", "--park-after", "0.2"]);
     const [word, effects] = [newWord(), at("joined.txt")];
     stage.play(word, bash(`echo acted >> ${effects}`), says("done"));
     const lost = newClient();
@@ -154,7 +163,7 @@ describe.runIf(programs !== undefined)("a program of the published SDK", { timeo
   });
 
   it("aborts work, sees failures, and brings no keys or programs to the workers", async () => {
-    await stage.startWorker(["--allow-all-tools"]);
+    await startWorker(["--allow-all-tools"]);
     const [word, started] = [newWord(), at("aborting")];
     stage.play(word, bash(`touch ${started}; sleep 60`), says("never"));
     const client = newClient();
@@ -181,10 +190,14 @@ describe.runIf(programs !== undefined)("a program of the published SDK", { timeo
   });
 
   it("may use our own SDK", async () => {
-    await stage.startWorker();
+    await startWorker();
     const word = newWord();
     stage.play(word, says("hello"));
-    const env = { PATH: process.env.PATH ?? "", HOME: stage.folder, TROUPE_HOME: join(stage.folder, "gateway") };
+    const env = {
+      PATH: process.env.PATH ?? "",
+      HOME: stage.folder.path,
+      TROUPE_HOME: join(stage.folder.path, "gateway"),
+    };
     const client = new Client({
       connection: { kind: "stdio", path: resolve("bin/troupe.js"), args: ["--database", stage.url] },
       environment: env,

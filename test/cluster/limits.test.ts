@@ -1,40 +1,48 @@
 /** Worker processes share provider limits and budgets: the provider's own counter decides. */
 
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { postgresPrograms } from "../support/postgres.ts";
-import { type ClusterStage, clusterStage, HANG } from "./tenant-stage.ts";
+import { type CountingProvider, countingProvider } from "./counting-provider.ts";
+import { ClusterStage, HANG } from "./stage.ts";
 
 const programs = postgresPrograms();
+const COUNTED = ["--model", "counted/m"];
 
 if (programs === undefined) it.skip("workers share limits and budgets (skipped: no Postgres here)");
 
 describe.runIf(programs !== undefined)("limits of all workers", { timeout: 240_000 }, () => {
   let stage: ClusterStage;
+  let provider: CountingProvider;
   beforeAll(async () => {
-    stage = await clusterStage(programs ?? "");
+    provider = await countingProvider();
+    stage = await ClusterStage.open(programs ?? "", { lease: 2, providers: provider.settings });
   });
-  afterAll(() => stage?.close());
-  beforeEach(() => stage.provider.reset());
+  beforeEach(() => provider.reset());
+  afterEach(() => stage.clear());
+  afterAll(async () => {
+    await stage?.close();
+    provider.close();
+  });
 
   it("hold the rate and the concurrency at the provider, and a rate limit stops all of them", async () => {
     const [requests, windowMs] = [4, 3_000];
     await stage.run(["cluster", "limit", "set", "counted/m", "--requests-per-minute", "4", "--concurrency", "2"]);
     await stage.database.query("update troupe.rate_limit set window_ms = $1 where name = 'counted/m'", [windowMs]);
-    await Promise.all(["w1", "w2"].map((name) => stage.startWorker(name)));
+    await Promise.all(["w1", "w2"].map((name) => stage.worker(name)));
     let [refusals, refusedAt] = [0, Number.POSITIVE_INFINITY];
-    stage.provider.answer = (index) => {
+    provider.answer = (index) => {
       if (index === 1) refusedAt = performance.now();
       const isRefused = index === 1 || (performance.now() > refusedAt && performance.now() < refusedAt + 700);
       if (isRefused) refusals++;
       return isRefused ? { status: 429, delayMs: 0 } : { delayMs: 200 };
     };
-    const ids = await stage.submit(9);
+    const ids = await stage.submitPrompts(9, COUNTED);
     await expect
-      .poll(async () => (await stage.outcomes(ids)).map((outcome) => outcome?.answer), HANG)
+      .poll(async () => (await stage.workOutcomes(ids)).map((outcome) => outcome?.answer), HANG)
       .toEqual(ids.map(() => "all done"));
-    const { arrivals, most } = stage.provider;
+    const { arrivals, most } = provider;
     expect({ sent: arrivals.length, most: most <= 2 }).toEqual({ sent: 9 + refusals, most: true });
-    expect(stage.provider.busiest(windowMs)).toBeLessThanOrEqual(requests);
+    expect(provider.busiest(windowMs)).toBeLessThanOrEqual(requests);
     // Beside the first refused request, at most the one that was under way.
     expect(refusals).toBeLessThanOrEqual(2);
     const { rows } = await stage.database.query<{ workers: number }>(
@@ -46,15 +54,15 @@ describe.runIf(programs !== undefined)("limits of all workers", { timeout: 240_0
 
   it("end the work of a tenant without budget with an error that names the limit", async () => {
     await stage.run(["cluster", "budget", "set", "acme", "--max-cost", "0.0015", "--per", "month"]);
-    await Promise.all(["b1", "b2"].map((name) => stage.startWorker(name)));
-    const ids = await stage.submit(6, ["--tenant", "acme"]);
-    const others = await stage.submit(1, ["--tenant", "other"]);
-    await expect.poll(async () => (await stage.outcomes([...ids, ...others])).includes(null), HANG).toBe(false);
-    const messages = (await stage.outcomes(ids)).map((outcome) => outcome?.answer ?? outcome?.message);
+    await Promise.all(["b1", "b2"].map((name) => stage.worker(name)));
+    const ids = await stage.submitPrompts(6, [...COUNTED, "--tenant", "acme"]);
+    const others = await stage.submitPrompts(1, [...COUNTED, "--tenant", "other"]);
+    await expect.poll(async () => (await stage.workOutcomes([...ids, ...others])).includes(null), HANG).toBe(false);
+    const messages = (await stage.workOutcomes(ids)).map((outcome) => outcome?.answer ?? outcome?.message);
     // A call costs $0.001: the second begins while something is left, the third does not.
     const refusal = "The budget of tenant acme for this month is used up: $0.0020 of $0.0015.";
     expect(messages.sort()).toEqual(["all done", "all done", ...Array(4).fill(refusal)].sort());
-    expect(await stage.outcomes(others)).toMatchObject([{ kind: "done" }]);
+    expect(await stage.workOutcomes(others)).toMatchObject([{ kind: "done" }]);
     const { stdout } = await stage.run(["cluster", "budget", "--json"]);
     expect(JSON.parse(stdout)).toMatchObject({
       budgets: [

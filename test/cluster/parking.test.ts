@@ -2,11 +2,11 @@
 
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { calls, type HttpPlay, says } from "../../src/testing/index.ts";
 import { postgresPrograms } from "../support/postgres.ts";
-import { type ClusterStage, clusterStage, HANG } from "./gateway-stage.ts";
 import { violations } from "./invariants.ts";
+import { ClusterStage, HANG, type StagedWorker } from "./stage.ts";
 
 const programs = postgresPrograms();
 
@@ -16,9 +16,14 @@ describe.runIf(programs !== undefined)("work that waits for a person", { timeout
   let stage: ClusterStage;
 
   beforeAll(async () => {
-    stage = await clusterStage(programs ?? "");
+    stage = await ClusterStage.open(programs ?? "", { lease: 2 });
   });
+  afterEach(() => stage.clear());
   afterAll(() => stage?.close());
+
+  let workers = 0;
+  const startWorker = (flags: readonly string[] = []): Promise<StagedWorker> =>
+    stage.worker(`w${++workers}`, { home: "home", flags });
 
   async function submit(
     steps: readonly HttpPlay[],
@@ -26,7 +31,7 @@ describe.runIf(programs !== undefined)("work that waits for a person", { timeout
   ): Promise<{ workId: string; sessionId: string }> {
     const word = `task-${crypto.randomUUID()}`;
     stage.play(word, ...steps);
-    const { stdout, stderr } = await stage.run("submit", "-p", `Do ${word}.`, "--json", ...flags);
+    const { stdout, stderr } = await stage.run(["submit", "-p", `Do ${word}.`, "--json", ...flags]);
     expect(stderr).toBe("");
     return JSON.parse(stdout) as { workId: string; sessionId: string };
   }
@@ -54,9 +59,9 @@ describe.runIf(programs !== undefined)("work that waits for a person", { timeout
   const effect = (path: string) => calls(["bash", { command: `echo acted >> ${path}`, description: "act" }]);
 
   it("is parked, moves to another worker with the first answer, and has its effect once", async () => {
-    const path = join(stage.folder, "repositories", "effects.txt");
+    const path = join(stage.repositories, "effects.txt");
     const asking = ["--ask", "--park-after", "0.2"];
-    const first = await stage.startWorker(asking);
+    const first = await startWorker(asking);
     const { workId, sessionId } = await submit([effect(path), says("all done")], "--ask");
     await expect.poll(() => stateOf(workId), HANG).toBe("waiting");
     const statuses = async () => {
@@ -67,16 +72,16 @@ describe.runIf(programs !== undefined)("work that waits for a person", { timeout
       return rows.map(({ status }) => status);
     };
     await expect.poll(statuses, HANG).toEqual(["SUCCESS"]);
-    expect((await stage.run("cluster", "status")).stdout).toMatch(/\bwaiting\b/);
-    const listed = JSON.parse((await stage.run("cluster", "requests", "--json")).stdout) as object;
+    expect((await stage.run(["cluster", "status"])).stdout).toMatch(/\bwaiting\b/);
+    const listed = JSON.parse((await stage.run(["cluster", "requests", "--json"])).stdout) as object;
     expect(listed).toMatchObject({ requests: [{ session: sessionId, kind: "permission" }] });
-    first.kill("SIGKILL");
-    await stage.startWorker(asking);
+    first.child.kill("SIGKILL");
+    await startWorker(asking);
     expect(existsSync(path)).toBe(false);
     const requestId = await requestOf(sessionId);
     const both = await Promise.all([
-      stage.run("cluster", "answer", requestId, "allow"),
-      stage.run("cluster", "answer", requestId, "allow"),
+      stage.run(["cluster", "answer", requestId, "allow"]),
+      stage.run(["cluster", "answer", requestId, "allow"]),
     ]);
     // The slower one finds the request answered, or no request any more.
     expect(both.filter(({ code }) => code === 0)).toHaveLength(1);
@@ -86,27 +91,27 @@ describe.runIf(programs !== undefined)("work that waits for a person", { timeout
   });
 
   it("keeps later messages of the session behind it, and can be cancelled", async () => {
-    await stage.startWorker(["--ask", "--park-after", "0.2"]);
-    const path = join(stage.folder, "repositories", "never.txt");
+    await startWorker(["--ask", "--park-after", "0.2"]);
+    const path = join(stage.repositories, "never.txt");
     const first = await submit([effect(path), says("first")], "--ask");
     await expect.poll(() => stateOf(first.workId), HANG).toBe("waiting");
     const second = await submit([says("second")], "--session-id", first.sessionId);
     await expect.poll(() => stateOf(second.workId), HANG).toBe("waiting");
-    expect((await stage.run("cluster", "cancel", first.workId)).code).toBe(0);
+    expect((await stage.run(["cluster", "cancel", first.workId])).code).toBe(0);
     await expect.poll(() => stateOf(first.workId), HANG).toBe("aborted");
     await expect.poll(() => answerOf(second.workId), HANG).toEqual({ kind: "done", answer: "second" });
     expect(existsSync(path)).toBe(false);
-    expect((await stage.run("cluster", "cancel", first.workId)).code).toBe(1);
+    expect((await stage.run(["cluster", "cancel", first.workId])).code).toBe(1);
   });
 
   it("answers a question with the text of the person", async () => {
-    await stage.startWorker(["--park-after", "0.2"]);
+    await startWorker(["--park-after", "0.2"]);
     const { workId, sessionId } = await submit(
       [calls(["ask_user", { question: "Which colour?" }]), says("noted")],
       "--ask",
     );
     await expect.poll(() => stateOf(workId), HANG).toBe("waiting");
-    await stage.run("cluster", "answer", await requestOf(sessionId), "dark green");
+    await stage.run(["cluster", "answer", await requestOf(sessionId), "dark green"]);
     await expect.poll(() => answerOf(workId), HANG).toEqual({ kind: "done", answer: "noted" });
     const { rows } = await stage.database.query<{ line: string }>(
       "select line from troupe.event where session_id = $1 and line like '%tool.execution_complete%'",
@@ -116,16 +121,16 @@ describe.runIf(programs !== undefined)("work that waits for a person", { timeout
   });
 
   it("is denied where the worker or the submitter allows no questions", async () => {
-    await stage.startWorker(["--park-after", "0.2"]);
-    const path = join(stage.folder, "repositories", "denied.txt");
+    await startWorker(["--park-after", "0.2"]);
+    const path = join(stage.repositories, "denied.txt");
     const one = await submit([effect(path), says("denied")], "--ask");
     await expect.poll(() => answerOf(one.workId), HANG).toEqual({ kind: "done", answer: "denied" });
     expect(existsSync(path)).toBe(false);
   });
 
   it("is resumed by a worker when the sender of the answer was lost", async () => {
-    await stage.startWorker(["--ask", "--park-after", "0.2"]);
-    const path = join(stage.folder, "repositories", "late.txt");
+    await startWorker(["--ask", "--park-after", "0.2"]);
+    const path = join(stage.repositories, "late.txt");
     const { workId, sessionId } = await submit([effect(path), says("late")], "--ask");
     await expect.poll(() => stateOf(workId), HANG).toBe("waiting");
     await stage.database.query(
@@ -138,7 +143,7 @@ describe.runIf(programs !== undefined)("work that waits for a person", { timeout
   });
 
   it("stops waiting with --timeout, and the work goes on", async () => {
-    const submitted = await stage.run("submit", "-p", "x", "--model", "understudy", "--wait", "--timeout", "300");
+    const submitted = await stage.run(["submit", "-p", "x", "--model", "understudy", "--wait", "--timeout", "300"]);
     expect(submitted).toMatchObject({ code: 1, stderr: expect.stringContaining("not done yet") });
   });
 });

@@ -1,20 +1,22 @@
 /** A cluster for faults: a private Postgres server, workers of the built program, a model, a ledger and a follower. */
 
 import { type ChildProcess, spawn } from "node:child_process";
-import { existsSync, mkdirSync, readFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { expect } from "vitest";
-import { calls, type Moves, says } from "../../src/model/faux/faux-step.ts";
 import type { ModelRequest } from "../../src/model/provider.ts";
 import { type Cluster, openCluster, submitWork } from "../../src/runtime/cluster/cluster.ts";
 import type { OnLoss } from "../../src/runtime/cluster/work.ts";
 import { type Database, openDatabase } from "../../src/store/postgres/database.ts";
 import { migrate } from "../../src/store/postgres/schema.ts";
+import type { HttpPlay } from "../../src/testing/index.ts";
 import { type ModelServer, modelServer } from "../../src/testing/model-server.ts";
 import { type TempFolder, tempFolder } from "../../src/testing/temp-folder.ts";
 import { type PostgresServer, startPostgres } from "../support/postgres.ts";
+import { type Finished, troupe } from "../support/troupe.ts";
 import { type ClusterRecord, check } from "./checker.ts";
 import { effectsIn, Follower, installAudit, readRecord } from "./record.ts";
+import { nextReply } from "./stage-model.ts";
 
 /** Long versions of the scenarios. */
 export const SLOW = process.env.TROUPE_SLOW !== undefined;
@@ -23,7 +25,7 @@ export const SLOW = process.env.TROUPE_SLOW !== undefined;
 export const HANG = { timeout: 150_000, interval: 50 };
 
 export interface WorkerSetup {
-  /** Seconds (default: 1). */
+  /** Seconds (default: the stage's). */
   readonly lease?: number;
   readonly concurrency?: number;
   readonly pool?: string;
@@ -37,8 +39,23 @@ export interface WorkerSetup {
   /** A command in front of Node.js, for example `ip netns exec`. */
   readonly before?: readonly string[];
   readonly program?: string;
-  /** Repositories in this folder may be named by path. */
-  readonly repositories?: string;
+  /** Rules and other flags (default: all tools are allowed). */
+  readonly flags?: readonly string[];
+  /** Name of the state folder (default: the worker's own). */
+  readonly home?: string;
+}
+
+interface Outcome {
+  readonly kind: string;
+  readonly answer?: string;
+  readonly message?: string;
+}
+
+interface StageSetup {
+  /** Lease of all workers, in seconds (default: 1). */
+  readonly lease?: number;
+  /** Model providers of all workers beside the stage's model. */
+  readonly providers?: object;
 }
 
 export interface StagedWorker {
@@ -59,17 +76,22 @@ export class ClusterStage {
   readonly #follower: Follower;
   readonly #workers: StagedWorker[] = [];
   readonly #submitted: string[] = [];
+  readonly #plays: Map<string, readonly HttpPlay[]>;
+  readonly #setup: StageSetup;
 
-  static async open(programs: string): Promise<ClusterStage> {
+  static async open(programs: string, setup: StageSetup = {}): Promise<ClusterStage> {
     const server = await startPostgres(programs);
     const database = await openDatabase({ url: server.url, connections: 3 });
     await migrate(database);
     await installAudit(database);
     const folder = await tempFolder();
     const ledger = folder.at("ledger");
-    const model = await modelServer({ handler: ({ request }) => reply(request, ledger), keepRequests: 100 });
+    const plays = new Map<string, readonly HttpPlay[]>();
+    const handler = ({ request }: { request: ModelRequest | undefined }) => nextReply(request, { plays, ledger });
+    const model = await modelServer({ handler, keepRequests: 100 });
     const cluster = await openCluster({ url: server.url });
-    return new ClusterStage({ server, database, folder, ledger, model, cluster });
+    mkdirSync(folder.at("repositories"));
+    return new ClusterStage({ server, database, folder, ledger, model, cluster, plays, setup });
   }
 
   private constructor(parts: {
@@ -79,11 +101,45 @@ export class ClusterStage {
     ledger: string;
     model: ModelServer;
     cluster: Cluster;
+    plays: Map<string, readonly HttpPlay[]>;
+    setup: StageSetup;
   }) {
     ({ server: this.server, database: this.database, folder: this.folder } = parts);
     ({ ledger: this.ledger, model: this.model } = parts);
     this.#cluster = parts.cluster;
+    this.#plays = parts.plays;
+    this.#setup = parts.setup;
     this.#follower = new Follower(parts.database);
+  }
+
+  get url(): string {
+    return this.server.url;
+  }
+
+  /** Folder whose repositories may be named by path. */
+  get repositories(): string {
+    return this.folder.at("repositories");
+  }
+
+  /**
+   * Sets the replies of the model to a prompt that contains this word. The number of replies in the conversation decides
+   * which one is next, so a session that moves goes on where it was.
+   */
+  play(word: string, ...steps: readonly HttpPlay[]): void {
+    this.#plays.set(word, steps);
+  }
+
+  /** Runs a command of the built program against the database. */
+  run(args: readonly string[], more: Readonly<Record<string, string>> = {}): Promise<Finished> {
+    const environment = { ...this.#environment(), ...more };
+    return troupe(args, { cwd: this.folder.path, home: join(this.folder.path, "client"), environment });
+  }
+
+  #environment(): Record<string, string> {
+    return {
+      ...{ TROUPE_DATABASE_URL: this.url, TROUPE_SANDBOX: "off" },
+      ...{ TROUPE_BASE_URL: this.model.baseUrl, TROUPE_API_KEY: "none", TROUPE_MODEL: "faux-model" },
+    };
   }
 
   /** Resolves when the worker takes work. */
@@ -100,23 +156,26 @@ export class ClusterStage {
 
   /** Starts a worker without waiting for it. */
   spawnWorker(name: string, setup: WorkerSetup = {}): StagedWorker {
-    const home = join(this.folder.path, name);
+    const home = join(this.folder.path, setup.home ?? name);
     mkdirSync(home, { recursive: true });
+    const { providers } = this.#setup;
+    if (providers) writeFileSync(join(home, "providers.json"), JSON.stringify({ providers }));
     const node = [process.execPath, ...(setup.seam ? ["--require", resolve("test/cluster/seam.cjs")] : [])];
-    const flags = ["--lease", String(setup.lease ?? 1), "--concurrency", String(setup.concurrency ?? 8)];
+    const lease = setup.lease ?? this.#setup.lease ?? 1;
     const [command = "", ...args] = [
       ...(setup.before ?? []),
-      ...[...node, setup.program ?? resolve("bin/troupe.js"), "worker", ...flags],
+      ...[...node, setup.program ?? resolve("bin/troupe.js"), "worker", "--lease", String(lease)],
+      ...["--concurrency", String(setup.concurrency ?? 8), "--add-dir", this.repositories],
       ...(setup.pool === undefined ? [] : ["--pool", setup.pool]),
-      ...(setup.repositories === undefined ? [] : ["--add-dir", setup.repositories]),
-      ...["--allow-all-tools", "--allow-all-paths"],
+      ...(setup.flags ?? ["--allow-all-tools", "--allow-all-paths"]),
     ];
     const child = spawn(command, args, {
       cwd: home,
       env: {
         ...{ PATH: process.env.PATH ?? "", HOME: home, TROUPE_HOME: home, TROUPE_NO_DISCOVERY: "1" },
-        ...{ TROUPE_DATABASE_URL: setup.url ?? this.server.url, TROUPE_SANDBOX: "off" },
-        ...{ TROUPE_BASE_URL: setup.model ?? this.model.baseUrl, TROUPE_API_KEY: "none", TROUPE_MODEL: "faux-model" },
+        ...this.#environment(),
+        ...(setup.url !== undefined && { TROUPE_DATABASE_URL: setup.url }),
+        ...(setup.model !== undefined && { TROUPE_BASE_URL: setup.model }),
         ...(setup.seam && { SEAM: JSON.stringify(setup.seam) }),
         ...setup.environment,
       },
@@ -151,6 +210,24 @@ export class ClusterStage {
     }
     this.#submitted.push(...ids);
     return ids;
+  }
+
+  /** Runs `troupe submit` for each prompt. Returns the ids of the work. */
+  async submitPrompts(count: number, flags: readonly string[] = []): Promise<readonly string[]> {
+    const args = ["submit", "-p", "Say something.", "--json", ...flags];
+    const all = await Promise.all(Array.from({ length: count }, () => this.run(args)));
+    return all.map(({ stdout, stderr }) => {
+      if (stdout === "") throw new Error(stderr);
+      return (JSON.parse(stdout) as { workId: string }).workId;
+    });
+  }
+
+  async workOutcomes(ids: readonly string[]): Promise<readonly (Outcome | null)[]> {
+    const { rows } = await this.database.query<{ id: string; outcome: Outcome | null }>(
+      "select id, outcome from troupe.work where id = any($1)",
+      [ids],
+    );
+    return ids.map((id) => rows.find((row) => row.id === id)?.outcome ?? null);
   }
 
   async outcomes(ids: readonly string[]): Promise<readonly string[]> {
@@ -245,34 +322,3 @@ const isStopped = (pid: number | undefined): boolean => {
   const file = `/proc/${pid}/stat`;
   return existsSync(file) && / T \d/.test(readFileSync(file, "utf8").replace(/\(.*\)/, ""));
 };
-
-/**
- * Decides from the conversation alone, so that any process gets the same reply. The marker of the first message names
- * the tokens; a token whose result is there is done.
- */
-function reply(request: ModelRequest | undefined, ledger: string): Moves {
-  const text = JSON.stringify(request?.messages ?? []);
-  const [, kind = "act", list = ""] = /\[\[(act|team|poison):([^\]]*)\]\]/.exec(text) ?? [];
-  const results = JSON.stringify(request?.messages.filter(({ role }) => role === "tool") ?? []);
-  const isDone = (token: string): boolean => results.includes(`acted ${token}`);
-  const open = list.split(",").filter((token) => token !== "" && !isDone(token));
-  const isAgent = list.startsWith("agent-");
-  if (open.length === 0) return says(isAgent ? `acted ${list.slice("agent-".length)}` : "all done");
-  if (kind === "team") return calls(...open.map((token) => ["task", taskFor(token), callId()] as const));
-  const [token = ""] = open;
-  return calls(["bash", { command: commandFor(kind, token, ledger), description: "act" }, callId()]);
-}
-
-const callId = (): string => `call_${crypto.randomUUID().slice(0, 13)}`;
-
-const taskFor = (token: string) => ({
-  ...{ agent_type: "general-purpose", name: token, description: "act", mode: "sync" },
-  prompt: `Act. [[act:agent-${token}]]`,
-});
-
-function commandFor(kind: string, given: string, ledger: string): string {
-  const token = given.replace(/^agent-/, "");
-  // Kills the worker: the parent of the shell, whichever that is.
-  if (kind === "poison") return `kill -9 $(cat "$PWD/../../../$(basename "$(dirname "$(dirname "$PWD")")" -work).pid")`;
-  return `env -u LD_PRELOAD date +"$PWD %s%N ${token}" >> '${ledger}'; sleep 0.05; echo acted ${given}`;
-}

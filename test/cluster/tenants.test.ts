@@ -3,12 +3,13 @@
 import { spawn } from "node:child_process";
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { Queries } from "../../src/lib/queries.ts";
 import { openDatabase } from "../../src/store/postgres/database.ts";
 import { postgresPrograms } from "../support/postgres.ts";
 import { script } from "../support/troupe.ts";
-import { type ClusterStage, clusterStage, HANG } from "./tenant-stage.ts";
+import { type CountingProvider, countingProvider, PLANTED_KEY } from "./counting-provider.ts";
+import { ClusterStage, HANG } from "./stage.ts";
 
 const programs = postgresPrograms();
 const BWRAP = "/usr/bin/bwrap";
@@ -18,11 +19,17 @@ if (programs === undefined) it.skip("tenants are kept apart (skipped: no Postgre
 
 describe.runIf(programs !== undefined)("tenants", { timeout: 240_000 }, () => {
   let stage: ClusterStage;
+  let provider: CountingProvider;
   beforeAll(async () => {
-    stage = await clusterStage(programs ?? "");
+    provider = await countingProvider();
+    stage = await ClusterStage.open(programs ?? "", { lease: 2, providers: provider.settings });
   });
-  afterAll(() => stage?.close());
-  beforeEach(() => stage.provider.reset());
+  beforeEach(() => provider.reset());
+  afterEach(() => stage.clear());
+  afterAll(async () => {
+    await stage?.close();
+    provider.close();
+  });
 
   const urlOf = (role: string): string => stage.url.replace("troupe@", `${role}:pw-${role}-planted@`);
   async function asRole<T>(role: string, work: (queries: Queries) => Promise<T>): Promise<T> {
@@ -40,7 +47,7 @@ describe.runIf(programs !== undefined)("tenants", { timeout: 240_000 }, () => {
       const args = ["cluster", "tenant", "set", tenant, "--role", `role_${tenant}`, "--pool", "default,strangers"];
       expect((await stage.run(args)).code).toBe(0);
     }
-    await stage.startWorker("w1");
+    await stage.worker("w1");
     const own = JSON.parse((await submitAs("role_a")).stdout) as { sessionId: string; outcome: object };
     const other = JSON.parse((await submitAs("role_b")).stdout) as { sessionId: string; workId: string };
     expect(own.outcome).toEqual({ kind: "done", answer: "all done" });
@@ -108,13 +115,13 @@ describe.runIf(programs !== undefined)("tenants", { timeout: 240_000 }, () => {
   });
 
   it("leave no key and no password in any row, also when a model repeats them", async () => {
-    const secrets = ["sk-planted-key-0123456789abcdef", "pw-worker-planted-0123"];
+    const secrets = [PLANTED_KEY, "pw-worker-planted-0123"];
     await stage.database.query("create role worker login superuser password 'pw-worker-planted-0123'");
     const url = stage.url.replace("troupe@", "worker:pw-worker-planted-0123@");
-    await stage.startWorker("k1", ["--allow-all-tools", "--pool", "keys"], { TROUPE_DATABASE_URL: url });
-    stage.provider.answer = () => ({ text: `The secrets are ${secrets.join(" and ")}, at ${url}.` });
-    const ids = await stage.submit(1, ["--pool", "keys"]);
-    await expect.poll(async () => (await stage.outcomes(ids))[0]?.kind, HANG).toBe("done");
+    await stage.worker("k1", { pool: "keys", url });
+    provider.answer = () => ({ text: `The secrets are ${secrets.join(" and ")}, at ${url}.` });
+    const ids = await stage.submitPrompts(1, ["--model", "counted/m", "--pool", "keys"]);
+    await expect.poll(async () => (await stage.workOutcomes(ids))[0]?.kind, HANG).toBe("done");
     const { rows } = await stage.database.query<{ name: string }>(
       "select format('%I.%I', schemaname, tablename) as name from pg_tables where schemaname in ('troupe', 'dbos')",
     );
@@ -147,16 +154,23 @@ describe.runIf(programs !== undefined)("tenants", { timeout: 240_000 }, () => {
       return rows[0]?.text ?? "";
     };
     // The control: a trusted worker without a sandbox reaches it.
-    await stage.startWorker("s1", ["--allow-all-tools", "--pool", "trusted"]);
+    await stage.worker("s1", { pool: "trusted" });
     expect(await outputOf("trusted", "a")).toMatch(/^false\nreached/);
-    const flags = ["--untrusted", "--tenant", "a", "--pool", "strangers", "--allow-tool", "shell"];
-    await stage.startWorker("s2", flags, { TROUPE_SANDBOX: "off" });
+    const flags = ["--untrusted", "--tenant", "a", "--allow-tool", "shell"];
+    await stage.worker("s2", { pool: "strangers", flags });
     expect(await outputOf("strangers", "a")).toMatch(/^false\nclosed/);
     // Another tenant's work waits, although the worker has free places.
-    const [waiting = ""] = await stage.submit(1, ["--pool", "strangers", "--tenant", "b"]);
-    const [done = ""] = await stage.submit(1, ["--pool", "strangers", "--tenant", "a"]);
-    await expect.poll(async () => (await stage.outcomes([done]))[0]?.kind, HANG).toBe("done");
-    expect(await stage.outcomes([waiting])).toEqual([null]);
+    const [waiting = ""] = await stage.submitPrompts(1, [
+      "--model",
+      "counted/m",
+      "--pool",
+      "strangers",
+      "--tenant",
+      "b",
+    ]);
+    const [done = ""] = await stage.submitPrompts(1, ["--model", "counted/m", "--pool", "strangers", "--tenant", "a"]);
+    await expect.poll(async () => (await stage.workOutcomes([done]))[0]?.kind, HANG).toBe("done");
+    expect(await stage.workOutcomes([waiting])).toEqual([null]);
   });
 
   it("who are strangers are not served without a tenant, a sandbox, or with wide rules", async () => {
@@ -201,7 +215,7 @@ describe.runIf(programs !== undefined)("tenants", { timeout: 240_000 }, () => {
       { say: "survived" },
     ]);
     writeFileSync(pid, "");
-    const start = async (name: string) => stage.startWorker(name, ["--allow-all", "--pool", "poison"]);
+    const start = async (name: string) => stage.worker(name, { pool: "poison", flags: ["--allow-all"] });
     const first = await start("p1");
     writeFileSync(pid, String(first.child.pid));
     const ended = new Promise((done) => first.child.once("exit", done));
@@ -221,7 +235,7 @@ describe.runIf(programs !== undefined)("tenants", { timeout: 240_000 }, () => {
     });
     writeFileSync(pid, "");
     expect((await stage.run(["cluster", "retry", workId])).code).toBe(0);
-    await expect.poll(() => stage.outcomes([workId]), HANG).toEqual([{ kind: "done", answer: "survived" }]);
+    await expect.poll(() => stage.workOutcomes([workId]), HANG).toEqual([{ kind: "done", answer: "survived" }]);
     expect((await stage.run(["cluster", "retry", workId])).code).toBe(2);
   });
 });

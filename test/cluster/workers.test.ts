@@ -8,7 +8,7 @@ import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { postgresPrograms } from "../support/postgres.ts";
-import { type Finished, script, troupe } from "../support/troupe.ts";
+import { type Finished, script } from "../support/troupe.ts";
 import { cuttingProxy } from "./proxy.ts";
 import { ClusterStage, freezeWorker, HANG } from "./stage.ts";
 
@@ -31,10 +31,7 @@ describe.runIf(programs !== undefined)("workers", { timeout: 180_000 }, () => {
 
   /** Runs `troupe submit`. */
   function submit(args: readonly string[]): Promise<Finished> {
-    const environment = { TROUPE_DATABASE_URL: stage.server.url };
-    return troupe(["submit", "-p", "x", ...args], {
-      ...{ cwd: stage.folder.path, home: join(stage.folder.path, "client"), environment },
-    });
+    return stage.run(["submit", "-p", "x", ...args]);
   }
 
   it("finish all work when one of them is killed, and repeat nothing unasked", async () => {
@@ -78,13 +75,12 @@ describe.runIf(programs !== undefined)("workers", { timeout: 180_000 }, () => {
 
   it("work on a repository, and push the changes to a ref of the session", async () => {
     const pool = newPool();
-    const repositories = stage.folder.at(`repositories-${pool}`);
-    const repository = join(repositories, "app");
+    const repository = join(stage.repositories, pool);
     mkdirSync(repository, { recursive: true });
     const git = (...args: string[]) => execFileSync("git", args, { cwd: repository, encoding: "utf8" }).trim();
     git("init", "-q", "-b", "main");
     git("-c", "user.name=t", "-c", "user.email=t@t", "commit", "-q", "--allow-empty", "-m", "start");
-    await stage.worker(`${pool}a`, { pool, repositories });
+    await stage.worker(`${pool}a`, { pool });
     const create = { name: "create", arguments: { path: "made.txt", file_text: "made\n" } };
     const model = script(stage.folder.path, [{ calls: [create] }, { say: "made" }]);
     const made = await submit(["--model", model, "--repo", repository, "--pool", pool, "--wait", "--json"]);
