@@ -9,6 +9,7 @@ import type { Disk } from "../lib/node/disk.ts";
 import { isEnvironmentFile } from "../lib/protected-names.ts";
 import type { Stamp } from "../lib/stamp.ts";
 import { TroupeError } from "../protocol/errors.ts";
+import { mayFork } from "../runtime/permissions/fork-files.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import { forkFolder } from "../runtime/sessions/fork-folder.ts";
 import { undoSeal } from "../runtime/undo-seal.ts";
@@ -150,8 +151,9 @@ export class SessionFiles {
     const { disk } = this.#parts;
     const { forkId, cwd, time } = at;
     const folder = this.#treeFolder(forkId, true);
-    const wish = { repository: cwd, folder, sessionId: forkId, taskId: "fork", includeUncommitted: true, disk };
-    const tree = await createWorktree(wish);
+    const mayCopy = mayFork({ home: this.#parts.runtime.home, cwd, disk });
+    const origin = { repository: cwd, includeUncommitted: true, mayCopy };
+    const tree = await createWorktree({ ...origin, folder, sessionId: forkId, taskId: "fork", disk });
     const top = tree.cwd === tree.root ? cwd : cwd.slice(0, cwd.length - relative(tree.root, tree.cwd).length - 1);
     const checkpoints = this.#checkpoints(sessionId);
     const later = (await allChanges(checkpoints)).filter((change) => change.time > time);
@@ -159,7 +161,8 @@ export class SessionFiles {
     for (const { path, before } of later) {
       const mapped = join(tree.root, relative(top, path));
       // The first later change knows the state at that moment.
-      if (steps.has(mapped) || !path.startsWith(`${top}${sep}`) || isLeftOut(relative(top, path))) continue;
+      if (steps.has(mapped) || !path.startsWith(`${top}${sep}`)) continue;
+      if (isLeftOut(relative(top, path)) || !mayCopy(path)) continue;
       const goal = before.kind === "file" && before.mode === -1 ? { ...before, mode: 0o644 } : before;
       steps.set(mapped, { path: mapped, goal, now: await entryAt(mapped), isDone: false, isOurs: true });
     }

@@ -28,6 +28,7 @@ import {
   openRecord,
   stateFolder,
   type WorktreeRecord,
+  withOwnObjects,
   writeRecord,
 } from "./worktree-records.ts";
 import { filteredPaths } from "./worktree-snapshot.ts";
@@ -151,10 +152,17 @@ async function renewIndex(
 }
 
 async function bring(record: OpenRecord, what: { request: MergeRequest; tip: Tip }): Promise<MergeResult> {
-  const { request, tip } = what;
+  if ((what.request.as ?? "files") !== "files") return bringOnto("commit", record, what);
+  return withOwnObjects(record, what.request, (own) => bringOnto("files", own, what));
+}
+
+async function bringOnto(
+  onto: "files" | "commit",
+  record: OpenRecord,
+  { request, tip }: { request: MergeRequest; tip: Tip },
+): Promise<MergeResult> {
   const { folder, disk, as = "files", signal } = request;
-  const branch = as === "files" ? undefined : await branchOf(record);
-  const onto = as === "files" ? "files" : "commit";
+  const branch = onto === "files" ? undefined : await branchOf(record);
   const plan = await planMerge(record, { folder, disk, signal, tip, onto });
   const tree = { workTree: record.main.workTree, stateRoot: request.stateRoot };
   const named = protectedNames([...plan.changes, ...plan.conflicts], tree);

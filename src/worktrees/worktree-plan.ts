@@ -44,7 +44,7 @@ export const MISSING = "000000";
 
 export interface PlanRequest extends WorktreeQuestion {
   readonly tip: Tip;
-  /** Merges with the current files, or with the last commit. */
+  /** Merges with the current files, which requires `withOwnObjects`, or with the last commit. */
   readonly onto: "files" | "commit";
 }
 

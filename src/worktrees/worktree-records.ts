@@ -5,6 +5,7 @@
  *   <folder>/.state/<task>/worktree.json   its origin; written before anything is created
  *   <folder>/.state/<task>/merge.json      the journal of an unfinished merge
  *   <folder>/.state/<task>/conflicts/      both versions of files that could not be merged
+ *   <folder>/.state/<task>/objects-<id>/   git objects of a merge; removed when it ends
  */
 import { readdir, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
@@ -12,6 +13,7 @@ import * as z from "zod";
 import { parseJson } from "../lib/json.ts";
 import { type Disk, replaceFile } from "../lib/node/disk.ts";
 import { type GitCheckout, preparedCheckout } from "../lib/node/git-write.ts";
+import { systemStamp } from "../lib/stamp.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import { type Person, personOf } from "./worktree-git.ts";
 
@@ -61,6 +63,25 @@ export async function openRecord(record: WorktreeRecord): Promise<OpenRecord> {
   const own = await preparedCheckout({ gitDir: record.gitDir, workTree: record.root });
   const main = await preparedCheckout(record.main);
   return { ...record, own, main, person: await personOf(main) };
+}
+
+/**
+ * Runs `work` with a record whose main tree stores new git objects in the session's folder. Commands can read every
+ * object of the repository, so the user's uncommitted files must not become one.
+ */
+export async function withOwnObjects<T>(
+  record: OpenRecord,
+  { folder, disk }: { folder: string; disk: Disk },
+  work: (record: OpenRecord) => Promise<T>,
+): Promise<T> {
+  const own = join(stateFolder(folder, record.taskId), `objects-${systemStamp.id("objects")}`);
+  await disk.mkdir(own);
+  try {
+    const objects = { own, repository: join(record.common, "objects") };
+    return await work({ ...record, main: { ...record.main, objects } });
+  } finally {
+    await disk.remove(own);
+  }
 }
 
 export async function writeRecord(disk: Disk, folder: string, record: WorktreeRecord): Promise<void> {

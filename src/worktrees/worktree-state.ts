@@ -8,7 +8,14 @@ import { firstCharacters, sanitise } from "../lib/text.ts";
 import { git, gitCode } from "./worktree-git.ts";
 import { planMerge } from "./worktree-plan.ts";
 import { type ProtectedChange, protectedNames } from "./worktree-protection.ts";
-import { knownRecord, type OpenRecord, openRecord, stateFolder, type WorktreeRecord } from "./worktree-records.ts";
+import {
+  knownRecord,
+  type OpenRecord,
+  openRecord,
+  stateFolder,
+  type WorktreeRecord,
+  withOwnObjects,
+} from "./worktree-records.ts";
 import { changesIn, snapshotTree } from "./worktree-snapshot.ts";
 
 export interface WorktreeQuestion {
@@ -49,7 +56,7 @@ export async function worktreeState(
   const { folder, taskId, maxDiffCharacters = MAX_DIFF_CHARACTERS } = request;
   const record = await openRecord(await knownRecord(folder, taskId));
   const tip = await tipOf(record, request);
-  const plan = await planMerge(record, { ...request, tip, onto: "files" });
+  const plan = await withOwnObjects(record, request, (own) => planMerge(own, { ...request, tip, onto: "files" }));
   const diff = await diffText(record.own, { from: plan.base, to: tip.tree, maxCharacters: maxDiffCharacters });
   return {
     branch: record.branch,

@@ -26,6 +26,8 @@ export interface WorktreeRequest {
   readonly base?: string;
   /** Starts from HEAD plus uncommitted changes: tracked files, and new ones that are not ignored, but no `.env` files. */
   readonly includeUncommitted?: boolean;
+  /** Returns false for uncommitted files, given by their path in the main tree, that are not to be copied. */
+  mayCopy?(path: string): boolean;
   readonly disk: Disk;
   readonly signal?: AbortSignal;
 }
@@ -149,8 +151,10 @@ async function withUncommitted(
   { main, head }: Repository,
   what: { request: WorktreeRequest; paths: readonly string[]; nested: readonly string[] },
 ): Promise<Start> {
-  const { disk, folder, taskId, signal } = what.request;
-  const filtered = new Set([...(await filteredPaths(main, what.paths, signal)), ...secretPaths(main, what.paths)]);
+  const { disk, folder, taskId, signal, mayCopy } = what.request;
+  const withheld = what.paths.filter((path) => mayCopy?.(join(main.workTree, path)) === false);
+  const secret = [...withheld, ...secretPaths(main, what.paths)];
+  const filtered = new Set([...(await filteredPaths(main, what.paths, signal)), ...secret]);
   const own = stateFolder(folder, taskId);
   const indexFile = join(own, "start.index");
   await disk.mkdir(own);

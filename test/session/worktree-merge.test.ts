@@ -130,16 +130,24 @@ describe("merging a worktree", () => {
     expect(readFileSync(join(stage.main, "a.txt"), "utf8")).toBe("TASK\ntwo\nMINE\n");
   });
 
-  it("stores no .env file of the person in the repository, and never replaces one", async () => {
-    await using stage = await worktreeStage({ "a.txt": "one\n" });
+  it("stores no uncommitted file of the user in the repository, and never replaces a .env file", async () => {
+    await using stage = await worktreeStage({ "a.txt": "one\n", "b.txt": "one\n" });
     await stage.make("one");
-    await stage.write({ ".env": "CANARY-1\n", "conf/dev": "CANARY-2\n" });
+    await stage.write({
+      ".env": "CANARY-1\n",
+      "conf/dev": "CANARY-2\n",
+      "notes.txt": "CANARY-3\n",
+      "b.txt": "CANARY-4\n",
+    });
     symlinkSync("dev", join(stage.main, "conf/.env.local"));
     await stage.edit("one", { "a.txt": "two\n" });
     expect(await worktreeState(stage.ports("one"))).toMatchObject({ files: ["a.txt"] });
     expect(await mergeWorktree(stage.ports("one"))).toEqual({ kind: "merged", files: ["a.txt"] });
     expect(stage.git(["cat-file", "--batch-all-objects", "--batch"])).not.toContain("CANARY");
-    await stage.edit("one", { ".env": "of the agent\n", "conf/dev": "of the agent\n" });
+    await stage.edit("one", { "b.txt": "of the agent\n" });
+    expect(await mergeWorktree(stage.ports("one"))).toMatchObject({ kind: "conflict", conflicts: [{ path: "b.txt" }] });
+    expect(stage.git(["cat-file", "--batch-all-objects", "--batch"])).not.toContain("CANARY");
+    await stage.edit("one", { "b.txt": "one\n", ".env": "of the agent\n", "conf/dev": "of the agent\n" });
     expect(await mergeWorktree(stage.ports("one"))).toMatchObject({ kind: "dirty", files: [".env", "conf/dev"] });
     expect(readFileSync(join(stage.main, ".env"), "utf8")).toBe("CANARY-1\n");
   });

@@ -1,6 +1,6 @@
 /** The files of a fork: secrets and git's own files are not copied, neither into its folder nor into the repository. */
 import { execFileSync } from "node:child_process";
-import { existsSync, readFileSync, symlinkSync } from "node:fs";
+import { existsSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import type { SessionEvent } from "../../src/protocol/event.ts";
@@ -65,6 +65,30 @@ describe("the files of a fork", () => {
     const { cwd = "" } = await forked(stage, "user.message");
     expect(readFileSync(join(cwd, ".env.example"), "utf8")).toBe("kept\n");
     expect([".env", "sub/.env.local", "conf/dev"].filter((name) => existsSync(join(cwd, name)))).toEqual([]);
+    expect(storedIn(stage.cwd)).not.toContain("CANARY");
+  });
+
+  it("leave out uncommitted files that a rule denies to read", async () => {
+    const rules = { permissions: { deny: ["read(notes/**)"] } };
+    const files = { "home/settings.json": JSON.stringify(rules) };
+    await using stage = await webStage({ steps: [says("hello")], files });
+    commitAll(stage.cwd);
+    execFileSync("sh", ["-c", "mkdir notes; echo CANARY >notes/plan.txt; echo kept >other.txt"], { cwd: stage.cwd });
+    const { cwd = "" } = await forked(stage, "user.message");
+    expect(readFileSync(join(cwd, "other.txt"), "utf8")).toBe("kept\n");
+    expect(existsSync(join(cwd, "notes"))).toBe(false);
+    expect(storedIn(stage.cwd)).not.toContain("CANARY");
+  });
+
+  it("leave out a file to which a removed .env link led", async () => {
+    await using stage = await webStage({ steps: [says("hello")] });
+    commitAll(stage.cwd);
+    const secret = join(stage.cwd, "real-secrets");
+    execFileSync("sh", ["-c", "echo CANARY >real-secrets; mkdir -p ../home/sandbox"], { cwd: stage.cwd });
+    const known = [{ root: stage.cwd, path: secret }];
+    writeFileSync(join(stage.cwd, "../home/sandbox/linked-secrets.json"), JSON.stringify(known));
+    const { cwd = "" } = await forked(stage, "user.message");
+    expect(existsSync(join(cwd, "real-secrets"))).toBe(false);
     expect(storedIn(stage.cwd)).not.toContain("CANARY");
   });
 

@@ -12,6 +12,8 @@ export interface GitCheckout {
   readonly workTree: string;
   /** The result of an earlier lookup. If absent, each command looks it up. */
   readonly neutral?: Neutral;
+  /** Stores new objects in the folder `own`, not in the repository. `repository`: its folder of objects, for reading. */
+  readonly objects?: { readonly own: string; readonly repository: string };
 }
 
 export interface GitWriteOptions {
@@ -85,7 +87,15 @@ export async function preparedCheckout({ gitDir, workTree }: GitCheckout): Promi
   return "program" in neutral ? { ...checkout, neutral } : checkout; // the next command reports the error
 }
 
-const variables = ({ gitDir, workTree }: GitCheckout) => ({ GIT_DIR: gitDir, GIT_WORK_TREE: workTree });
+const variables = ({ gitDir, workTree, objects }: GitCheckout) => ({
+  GIT_DIR: gitDir,
+  GIT_WORK_TREE: workTree,
+  ...(objects && {
+    GIT_OBJECT_DIRECTORY: objects.own,
+    // A list. Quotes protect a path with a colon.
+    GIT_ALTERNATE_OBJECT_DIRECTORIES: JSON.stringify(objects.repository),
+  }),
+});
 
 /** Line endings that do not survive a round trip are the user's concern and no reason to fail. */
 const SETTINGS = ["-c", "core.safecrlf=false", "-c", "core.splitIndex=false"];

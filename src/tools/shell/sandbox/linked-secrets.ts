@@ -34,6 +34,12 @@ export class LinkedSecrets {
     return before.filter((path) => !targets.includes(path) && isFile(path));
   }
 
+  /** Returns the files of all workspaces. Throws when the list cannot be read. */
+  all(): readonly string[] {
+    this.#load();
+    return this.#known.map(({ path }) => path);
+  }
+
   /** Other processes write it too. */
   #load(): void {
     const stat = lstatSync(this.path, { throwIfNoEntry: false });
