@@ -14,7 +14,7 @@ import { textBlock, textContent } from "./content.ts";
 import { editorBuffers } from "./editor-buffers.ts";
 import { authRequired, plainMessage } from "./errors.ts";
 import { messageOf } from "./message.ts";
-import type { Block, NewSessionParams, ServerEntry } from "./params.ts";
+import type { NewSessionParams, PromptBlock, ServerEntry } from "./params.ts";
 import { Questions } from "./questions.ts";
 import { enterKey } from "./sign-in.ts";
 import { planOfRows } from "./todo-plan.ts";
@@ -114,7 +114,7 @@ export class EditorSession {
   }
 
   /** Waits until the session is idle. Errors of the session reject. */
-  async prompt(blocks: readonly Block[]): Promise<StopReason> {
+  async prompt(blocks: readonly PromptBlock[]): Promise<StopReason> {
     if (this.#prompts === 0) this.#isCancelled = false;
     this.#limit = undefined;
     this.#refusedKey = undefined;
@@ -122,7 +122,7 @@ export class EditorSession {
     return this.#answer(blocks).finally(() => this.#prompts--);
   }
 
-  async #answer(blocks: readonly Block[]): Promise<StopReason> {
+  async #answer(blocks: readonly PromptBlock[]): Promise<StopReason> {
     const { prompt, command, quotes: data, attachments } = messageOf(blocks);
     if (command !== undefined && LOGIN.test(command)) return this.#login();
     const answered =

@@ -3,7 +3,7 @@ import { quoted, quotedLine, wrapped } from "../lib/quoting.ts";
 import { clip } from "../lib/text.ts";
 import type { Attachment } from "../protocol/event.ts";
 import { RpcError, rpcCodes } from "../protocol/rpc/errors.ts";
-import type { Block } from "./params.ts";
+import type { PromptBlock } from "./params.ts";
 
 /** An editor's prompt in the form that a session accepts. */
 export interface EditorMessage {
@@ -23,7 +23,7 @@ const NO_AUDIO = "troupe cannot listen to audio. Send the words as text.";
  * Converts an editor's blocks. Text is the prompt. Quotes and links are data, marked with their source. Throws for
  * audio.
  */
-export function messageOf(blocks: readonly Block[]): EditorMessage {
+export function messageOf(blocks: readonly PromptBlock[]): EditorMessage {
   const parts: { readonly text: string; readonly isTyped: boolean }[] = [];
   const attachments: Attachment[] = [];
   for (const block of blocks) {
@@ -42,7 +42,7 @@ export function messageOf(blocks: readonly Block[]): EditorMessage {
   };
 }
 
-function dataOf(block: Exclude<Block, { type: "text" }>): string | Attachment {
+function dataOf(block: Exclude<PromptBlock, { type: "text" }>): string | Attachment {
   switch (block.type) {
     case "audio":
       throw new RpcError(rpcCodes.invalidParams, NO_AUDIO);

@@ -28,7 +28,7 @@ const Resource = z.union(
   { error: "A resource needs a uri, and a text or a blob." },
 );
 
-const Block = z.discriminatedUnion(
+const PromptBlock = z.discriminatedUnion(
   "type",
   [
     z.object({ type: z.literal("text"), text: z.string() }),
@@ -39,7 +39,7 @@ const Block = z.discriminatedUnion(
   ],
   { error: "This block cannot be read. Send text, image, resource or resource_link blocks." },
 );
-export type Block = z.infer<typeof Block>;
+export type PromptBlock = z.infer<typeof PromptBlock>;
 
 /** The capabilities of an editor; a malformed entry counts as absent. */
 const Ability = z.looseObject({}).nullish().catch(undefined);
@@ -74,7 +74,7 @@ export const newParams = () =>
   });
 export const loadParams = () => newParams().extend({ sessionId: z.string() });
 export const listParams = () => z.looseObject({ cwd: z.string().nullish(), cursor: z.string().nullish() }).default({});
-export const promptParams = () => sessionParams().extend({ prompt: z.array(Block).min(1) });
+export const promptParams = () => sessionParams().extend({ prompt: z.array(PromptBlock).min(1) });
 export const modeParams = () => sessionParams().extend({ modeId: z.string() });
 export const configParams = () => sessionParams().extend({ configId: z.string(), value: z.unknown() });
 

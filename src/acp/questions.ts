@@ -14,7 +14,7 @@ import type { Abilities } from "./abilities.ts";
 import { textContent } from "./content.ts";
 import { askedFor, choicesFor } from "./permission.ts";
 import type { Update } from "./update.ts";
-import type { AskingCall, Updates } from "./updates.ts";
+import type { CallReference, Updates } from "./updates.ts";
 
 export interface QuestionParts {
   readonly peer: Peer;
@@ -80,7 +80,7 @@ export class Questions {
 
   async #fillIn(
     { question, choices = [], allowFreeform = true }: UserInputRequest,
-    call: AskingCall | undefined,
+    call: CallReference | undefined,
   ): Promise<{ answer: string; wasFreeform: boolean }> {
     const form = await this.elicitation({
       message: question,

@@ -4,7 +4,7 @@ import type { Abilities } from "./abilities.ts";
 import { textBlock } from "./content.ts";
 
 /** Facts about a session as a whole: title, mode, context, cost, notices. */
-export class SessionFacts {
+export class EditorSessionFacts {
   readonly #abilities: Abilities;
   #title: string | undefined;
   #context: { readonly used: number; readonly size: number } | undefined;

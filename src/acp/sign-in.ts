@@ -42,7 +42,7 @@ export function authMethods(abilities: Abilities, program: readonly string[] | u
   return [key, { ...terminal, _meta: { "terminal-auth": launch } }];
 }
 
-export interface SignInParts {
+export interface EditorSignInParts {
   readonly client: Client;
   readonly peer: Peer;
   readonly abilities: Abilities;
@@ -53,7 +53,7 @@ export interface SignInParts {
  * `isRefused` says that a provider refused its key since the last sign-in: then the user is always asked.
  */
 export async function authenticate(
-  parts: SignInParts,
+  parts: EditorSignInParts,
   request: {
     readonly methodId: string;
     readonly requestId: string | number;
@@ -80,7 +80,7 @@ export interface KeyRequest {
 }
 
 /** Lets the user enter a key on a page of this machine; resolves with the model that answered with it. */
-export async function enterKey(parts: SignInParts, { scope, signal, show }: KeyRequest): Promise<string> {
+export async function enterKey(parts: EditorSignInParts, { scope, signal, show }: KeyRequest): Promise<string> {
   const { client, peer, abilities } = parts;
   const { providers } = await client.rpc.providerKeys.list();
   const page = await openKeyPage({

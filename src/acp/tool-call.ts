@@ -13,7 +13,7 @@ export interface CallContext {
 }
 
 /** A running call. */
-export interface OpenCall {
+export interface RunningCall {
   readonly toolName: string;
   readonly input: Readonly<Record<string, unknown>>;
   /** The last part of the output so far. */
@@ -45,11 +45,11 @@ const SPEAKING: ReadonlySet<string> = new Set(["task", "read_agent"]);
 const MAX_TITLE_CHARACTERS = 300;
 const MAX_LIVE_CHARACTERS = 16_000;
 
-export function openCall({ toolName, arguments: input }: EventData<"tool.execution_start">): OpenCall {
+export function openCall({ toolName, arguments: input }: EventData<"tool.execution_start">): RunningCall {
   return { toolName, input: isObject(input) ? input : {}, output: "" };
 }
 
-export function startedCall(id: string, call: OpenCall, context: CallContext): ToolCall {
+export function startedCall(id: string, call: RunningCall, context: CallContext): ToolCall {
   const { toolName, input } = call;
   const locations = locationsOf(call, context.cwd);
   const terminal = hasTerminal(call, context) && {
@@ -72,7 +72,7 @@ export function startedCall(id: string, call: OpenCall, context: CallContext): T
  * Returns the update for output of a running tool. Editors without terminals get its last part, which replaces the
  * previous content.
  */
-export function printedCall(id: string, call: OpenCall, context: CallContext, output: string): ToolCallUpdate {
+export function printedCall(id: string, call: RunningCall, context: CallContext, output: string): ToolCallUpdate {
   call.output = `${call.output}${output}`.slice(-MAX_LIVE_CHARACTERS);
   if (hasTerminal(call, context))
     return { toolCallId: id, _meta: { terminal_output: { terminal_id: id, data: output } } };
@@ -86,7 +86,7 @@ export function progressedCall(id: string, message: string): ToolCallUpdate {
 /** `call` is undefined if its start event was not received. */
 export function endedCall(
   id: string,
-  call: OpenCall | undefined,
+  call: RunningCall | undefined,
   context: CallContext,
   { success, result, error }: EventData<"tool.execution_complete">,
 ): ToolCallUpdate {
@@ -104,13 +104,13 @@ export function endedCall(
   return { toolCallId: id, status, content: contentOf(output, call) };
 }
 
-function contentOf(output: string, call: OpenCall | undefined): ToolCallContent[] {
+function contentOf(output: string, call: RunningCall | undefined): ToolCallContent[] {
   if (output === "") return [];
   return [call && SPEAKING.has(call.toolName) ? textContent(output) : fencedContent(output)];
 }
 
 /** The terminal keeps the output that it received. A result without live output is sent whole. */
-function endedTerminal(update: ToolCallUpdate, call: OpenCall, output: string): ToolCallUpdate {
+function endedTerminal(update: ToolCallUpdate, call: RunningCall, output: string): ToolCallUpdate {
   const { toolCallId: terminal_id } = update;
   const [, code] = /<exited with exit code (\d+)>\s*$/.exec(output) ?? [];
   const terminal_exit = { terminal_id, exit_code: code === undefined ? null : Number(code), signal: null };
@@ -121,10 +121,10 @@ function endedTerminal(update: ToolCallUpdate, call: OpenCall, output: string): 
   };
 }
 
-const hasTerminal = (call: OpenCall, context: CallContext): boolean =>
+const hasTerminal = (call: RunningCall, context: CallContext): boolean =>
   context.terminalOutput && call.toolName === "bash";
 
-function titleOf({ toolName, input }: OpenCall): string {
+function titleOf({ toolName, input }: RunningCall): string {
   const fixed = TITLES[toolName];
   if (fixed !== undefined) return fixed;
   const said = [input.path, input.command, input.pattern, input.url, input.question, input.description].find(
@@ -133,7 +133,7 @@ function titleOf({ toolName, input }: OpenCall): string {
   return clip(sanitiseLine(said === undefined ? toolName : `${toolName} ${said}`), MAX_TITLE_CHARACTERS);
 }
 
-function locationsOf({ toolName, input }: OpenCall, cwd: string): ToolCallLocation[] {
+function locationsOf({ toolName, input }: RunningCall, cwd: string): ToolCallLocation[] {
   const kind = KINDS[toolName];
   if (typeof input.path !== "string" || input.path === "") return [];
   if (kind !== "read" && kind !== "edit" && kind !== "search") return [];

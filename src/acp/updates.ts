@@ -5,15 +5,15 @@ import type { EventData, EventOf, SessionEvent } from "../protocol/event.ts";
 import type { Abilities } from "./abilities.ts";
 import { EditorAgents, type Stage } from "./agents.ts";
 import { textBlock } from "./content.ts";
-import { SessionFacts } from "./session-facts.ts";
+import { EditorSessionFacts } from "./session-facts.ts";
 import { planOfList } from "./todo-plan.ts";
 import {
   type CallContext,
   endedCall,
-  type OpenCall,
   openCall,
   printedCall,
   progressedCall,
+  type RunningCall,
   startedCall,
 } from "./tool-call.ts";
 import type { Update } from "./update.ts";
@@ -21,7 +21,7 @@ import type { Update } from "./update.ts";
 const START_MS = 10_000;
 
 /** The call that a question comes from, and the session that shows it. */
-export interface AskingCall {
+export interface CallReference {
   readonly toolCallId: string;
   readonly sessionId: string;
 }
@@ -35,11 +35,14 @@ type How = "live" | "replay";
  */
 export class Updates {
   readonly agents: EditorAgents;
-  readonly facts: SessionFacts;
+  readonly facts: EditorSessionFacts;
   readonly #sessionId: string;
   readonly #terminalOutput: boolean;
   /** Running calls, by their ids for the editor. */
-  readonly #calls = new Map<string, { readonly call: OpenCall; readonly ownId: string; readonly sessionId: string }>();
+  readonly #calls = new Map<
+    string,
+    { readonly call: RunningCall; readonly ownId: string; readonly sessionId: string }
+  >();
   /** Called after each start of a call. */
   readonly #onStart = new Set<() => void>();
   /** Messages and thoughts that have arrived in parts. */
@@ -50,7 +53,7 @@ export class Updates {
     this.#sessionId = sessionId;
     this.#terminalOutput = abilities.terminalOutput;
     this.agents = new EditorAgents({ sessionId, cwd, haveSessions: abilities.subagents });
-    this.facts = new SessionFacts(abilities);
+    this.facts = new EditorSessionFacts(abilities);
   }
 
   /**
@@ -59,15 +62,15 @@ export class Updates {
    */
   async openCall(
     toolName: string,
-    fits: (input: OpenCall["input"]) => boolean = () => true,
-  ): Promise<AskingCall | undefined> {
-    const find = (): AskingCall | undefined => {
+    fits: (input: RunningCall["input"]) => boolean = () => true,
+  ): Promise<CallReference | undefined> {
+    const find = (): CallReference | undefined => {
       const found = [...this.#calls].findLast(([, { call }]) => call.toolName === toolName && fits(call.input));
       return found && { toolCallId: found[0], sessionId: found[1].sessionId };
     };
     const found = find();
     if (found !== undefined) return found;
-    const late = deferred<AskingCall | undefined>();
+    const late = deferred<CallReference | undefined>();
     const look = (): void => {
       const call = find();
       if (call !== undefined) late.resolve(call);
@@ -81,7 +84,7 @@ export class Updates {
   }
 
   /** Returns the running call that has this id in the session's events. */
-  callOf(ownId: string): AskingCall | undefined {
+  callOf(ownId: string): CallReference | undefined {
     const found = [...this.#calls].findLast(([id, call]) => call.ownId === ownId || id === ownId);
     return found && { toolCallId: found[0], sessionId: found[1].sessionId };
   }

@@ -2,7 +2,7 @@
 import { clip } from "../lib/text.ts";
 import type { AgentDefinition } from "./agent.ts";
 
-export interface ModelChoice {
+export interface ModelOption {
   readonly name: string;
   readonly description: string;
 }
@@ -14,7 +14,7 @@ const MIN_DESCRIPTION_CHARACTERS = 20;
 /**
  * Returns every agent that a model may choose. If the descriptions are too long in total, the longest are cut first.
  */
-export function modelChoices(agents: readonly AgentDefinition[]): ModelChoice[] {
+export function modelChoices(agents: readonly AgentDefinition[]): ModelOption[] {
   const chosen = agents.filter(({ infer }) => infer);
   const cap = fittingCap(chosen.map(({ description }) => description.length));
   return chosen.map(({ name, description }) => ({

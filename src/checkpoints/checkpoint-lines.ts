@@ -3,7 +3,7 @@ import { open, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { parseJson } from "../lib/json.ts";
 import type { Disk } from "../lib/node/disk.ts";
-import { type Line, lineSchema } from "./checkpoint-schema.ts";
+import { type CheckpointLine, lineSchema } from "./checkpoint-schema.ts";
 import { absent } from "./checkpoint-tree.ts";
 
 /** Reads and appends lines. Callers must serialize calls to `append`. */
@@ -26,7 +26,7 @@ export class CheckpointLines {
   }
 
   /** Returns the valid lines. Skips lines torn by a crash: their append never completed. */
-  async read(): Promise<Line[]> {
+  async read(): Promise<CheckpointLine[]> {
     const text = await readFile(this.#index, "utf8").catch(absent);
     return (text ?? "").split("\n").flatMap((line) => {
       const json = parseJson(line);
@@ -35,7 +35,7 @@ export class CheckpointLines {
     });
   }
 
-  async append(lines: readonly Line[]): Promise<void> {
+  async append(lines: readonly CheckpointLine[]): Promise<void> {
     const disk = this.#disk;
     await disk.mkdir(this.#folder);
     const start = (await endsTorn(this.#index)) ? "\n" : "";

@@ -8,7 +8,7 @@ export const entrySchema = z.discriminatedUnion("kind", [
   z.object({ kind: z.literal("folder"), mode: z.number() }),
 ]);
 /** The state of a path. Mode -1: a file that is not written yet, of which only the content is known. */
-export type Entry = z.infer<typeof entrySchema>;
+export type PathState = z.infer<typeof entrySchema>;
 
 export const lineSchema = z.discriminatedUnion("kind", [
   z.object({
@@ -43,7 +43,7 @@ export const lineSchema = z.discriminatedUnion("kind", [
   /** All changes planned under this turn name were made. Without this line a rewind was interrupted between changes. */
   z.object({ kind: z.literal("made"), turn: z.string() }),
 ]);
-export type Line = z.infer<typeof lineSchema>;
+export type CheckpointLine = z.infer<typeof lineSchema>;
 
 /** Changed paths. No entry: the path changed, but not necessarily because of the command. */
 export const entriesSchema = z.array(z.object({ path: z.string(), entry: entrySchema.optional() }));

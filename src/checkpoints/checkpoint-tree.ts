@@ -5,7 +5,7 @@ import { type FileHandle, lstat, open, readlink, realpath } from "node:fs/promis
 import { join } from "node:path";
 import { setImmediate as breathe } from "node:timers/promises";
 import { TroupeError } from "../protocol/errors.ts";
-import type { Entry } from "./checkpoint-schema.ts";
+import type { PathState } from "./checkpoint-schema.ts";
 
 export interface TreeOptions {
   readonly entries?: number;
@@ -110,7 +110,7 @@ async function openedAt(handle: FileHandle, path: string): Promise<string | unde
 }
 
 /** Returns the current state of the path, without following links. */
-export async function entryAt(path: string): Promise<Entry> {
+export async function entryAt(path: string): Promise<PathState> {
   const stat = await lstat(path).catch(absent);
   if (!stat) return { kind: "missing" };
   const mode = stat.mode & 0o7777;
@@ -122,7 +122,7 @@ export async function entryAt(path: string): Promise<Entry> {
 }
 
 /** Compares kind and content, and the mode if both modes are known. */
-export function sameEntry(one: Entry, other: Entry): boolean {
+export function sameEntry(one: PathState, other: PathState): boolean {
   if (one.kind === "file" && other.kind === "file" && (one.mode === -1 || other.mode === -1)) {
     return one.hash === other.hash;
   }

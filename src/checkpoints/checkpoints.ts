@@ -20,7 +20,7 @@ import { TroupeError } from "../protocol/errors.ts";
 import type { FileChange } from "../tools/files/files.ts";
 import { CheckpointLines } from "./checkpoint-lines.ts";
 import { CheckpointPacks } from "./checkpoint-packs.ts";
-import { type Entries, type Entry, entriesSchema, type Line } from "./checkpoint-schema.ts";
+import { type CheckpointLine, type Entries, entriesSchema, type PathState } from "./checkpoint-schema.ts";
 import {
   contentOf,
   entryAt,
@@ -32,7 +32,7 @@ import {
   type TreeOptions,
 } from "./checkpoint-tree.ts";
 
-type KeptEntries = { readonly path: string; readonly entry: Entry }[];
+type KeptEntries = { readonly path: string; readonly entry: PathState }[];
 
 export interface KeptTree {
   /** Files that could not be read and therefore have no checkpoint. */
@@ -51,8 +51,8 @@ export interface KeptChange {
   readonly turn: string;
   readonly toolCallId: string;
   readonly path: string;
-  readonly before: Entry;
-  readonly after: Entry | undefined;
+  readonly before: PathState;
+  readonly after: PathState | undefined;
   readonly folders: readonly string[];
 }
 
@@ -101,13 +101,14 @@ export class Checkpoints {
   keep(changes: readonly FileChange[]): Promise<void> {
     return this.#runExclusive(async () => {
       const first = await this.#lines.nextSeq();
-      const lines: Line[] = [];
+      const lines: CheckpointLine[] = [];
       for (const [index, { path, toolCallId, before, after, madeFolders }] of changes.entries()) {
-        const old: Entry =
+        const old: PathState =
           before === "missing"
             ? { kind: "missing" }
             : { kind: "file", hash: await this.keepObject(before.content), mode: before.mode };
-        const next: Entry = after === "missing" ? { kind: "missing" } : { kind: "file", hash: after.hash, mode: -1 };
+        const next: PathState =
+          after === "missing" ? { kind: "missing" } : { kind: "file", hash: after.hash, mode: -1 };
         const head = this.#head(first + index, toolCallId);
         lines.push({ kind: "change", ...head, path, before: old, after: next, folders: [...madeFolders] });
       }
@@ -222,7 +223,7 @@ export class Checkpoints {
   /** Logs changes that are about to be made together under one turn name. Their contents must be stored already. */
   async keepPlanned(
     turn: string,
-    changes: readonly (Pick<KeptChange, "path" | "before" | "folders"> & { readonly after: Entry })[],
+    changes: readonly (Pick<KeptChange, "path" | "before" | "folders"> & { readonly after: PathState })[],
   ): Promise<void> {
     await this.#runExclusive(async () => {
       const first = await this.#lines.nextSeq();
@@ -327,7 +328,10 @@ export class Checkpoints {
     return { kept, unreadable };
   }
 
-  async #expand(line: Extract<Line, { kind: "tree" }>, lines: readonly Line[]): Promise<KeptChange[]> {
+  async #expand(
+    line: Extract<CheckpointLine, { kind: "tree" }>,
+    lines: readonly CheckpointLine[],
+  ): Promise<KeptChange[]> {
     const { kind: _, entries, ...head } = line;
     const settled = lines.find((other) => other.kind === "settled" && other.seq === line.seq);
     const left = settled?.kind === "settled" ? await this.#entries(settled.entries) : undefined;

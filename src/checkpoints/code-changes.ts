@@ -1,6 +1,6 @@
 /** Net changes of a session to a file: its state before the session's first change, and its current state. */
 import type { EventData, SessionEvent } from "../protocol/event.ts";
-import type { Entry } from "./checkpoint-schema.ts";
+import type { PathState } from "./checkpoint-schema.ts";
 import { entryAt } from "./checkpoint-tree.ts";
 import type { FileHistory } from "./file-history.ts";
 import { KeptTexts } from "./kept-texts.ts";
@@ -8,8 +8,8 @@ import { planSteps } from "./restore-steps.ts";
 
 export interface ChangedFile {
   readonly path: string;
-  readonly before: Entry;
-  readonly now: Entry;
+  readonly before: PathState;
+  readonly now: PathState;
 }
 
 /** Limit for the number of listed files. */
@@ -35,8 +35,8 @@ export async function changedFiles({ checkpoints }: Pick<FileHistory, "checkpoin
   return [...changed.values()].sort((one, other) => (one.path < other.path ? -1 : 1)).slice(0, MAX_FILES);
 }
 
-const MISSING: Entry = { kind: "missing" };
-const isFile = ({ kind }: Entry): boolean => kind !== "folder";
+const MISSING: PathState = { kind: "missing" };
+const isFile = ({ kind }: PathState): boolean => kind !== "folder";
 
 /** Sums up the changed files and lines. Never rejects: returns zero counts when they cannot be computed. */
 export async function codeChanges(

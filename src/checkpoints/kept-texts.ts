@@ -1,4 +1,4 @@
-import type { Entry } from "./checkpoint-schema.ts";
+import type { PathState } from "./checkpoint-schema.ts";
 import { contentOf, sha256 } from "./checkpoint-tree.ts";
 import type { Checkpoints } from "./checkpoints.ts";
 
@@ -24,7 +24,7 @@ export class KeptTexts {
    * Returns the text of an entry, or undefined if it is unavailable, too large or binary. Contents after a change are
    * not stored themselves: they come from the next change's checkpoint, or from disk if it was the last change.
    */
-  async of(entry: Entry, path: string): Promise<string | undefined> {
+  async of(entry: PathState, path: string): Promise<string | undefined> {
     if (entry.kind === "missing") return "";
     if (entry.kind !== "file" || this.#left <= 0) return undefined;
     const kept = await this.#checkpoints.object(entry.hash).catch(() => undefined);
@@ -36,7 +36,7 @@ export class KeptTexts {
     return content.toString("utf8");
   }
 
-  async lines(before: Entry, after: Entry, path: string): Promise<LineChanges> {
+  async lines(before: PathState, after: PathState, path: string): Promise<LineChanges> {
     const [old, made] = [await this.of(before, path), await this.of(after, path)];
     if (old === undefined || made === undefined || old === made) return { linesAdded: 0, linesRemoved: 0 };
     if (old === "") return { linesAdded: linesIn(made), linesRemoved: 0 };

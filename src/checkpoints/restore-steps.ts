@@ -5,14 +5,14 @@ import { PathError } from "../lib/node/paths.ts";
 import { openAsIs, removeEmptyFolders, type WriteTarget } from "../lib/node/paths-write.ts";
 import { sweepTemporaries } from "../lib/node/temporaries.ts";
 import { TroupeError } from "../protocol/errors.ts";
-import type { Entry } from "./checkpoint-schema.ts";
+import type { PathState } from "./checkpoint-schema.ts";
 import { entryAt, MAX_TREE_BYTES, sameEntry } from "./checkpoint-tree.ts";
 import type { Checkpoints, KeptChange } from "./checkpoints.ts";
 
 export interface PathStep {
   readonly path: string;
-  readonly goal: Entry;
-  readonly now: Entry;
+  readonly goal: PathState;
+  readonly now: PathState;
   readonly isDone: boolean;
   /** The current content was left by one of the changes, so restoring loses no other work. */
   readonly isOurs: boolean;
@@ -50,7 +50,7 @@ function byPath(changes: readonly KeptChange[]): Map<string, KeptChange[]> {
 }
 
 async function planPath(path: string, changes: readonly KeptChange[]): Promise<PathStep> {
-  const goal: Entry = changes[0]?.before ?? { kind: "missing" };
+  const goal: PathState = changes[0]?.before ?? { kind: "missing" };
   const now = await entryAt(path);
   const isDone = sameEntry(now, goal);
   const known = changes.flatMap(({ before, after }) => (after ? [before, after] : [before]));
@@ -58,7 +58,7 @@ async function planPath(path: string, changes: readonly KeptChange[]): Promise<P
   return { path, goal, now, isDone, isOurs };
 }
 
-const ignoringMode = (entry: Entry): Entry => (entry.kind === "file" ? { ...entry, mode: -1 } : entry);
+const ignoringMode = (entry: PathState): PathState => (entry.kind === "file" ? { ...entry, mode: -1 } : entry);
 
 /** Returns the content of the file, or undefined if there is none. */
 export async function contentAt(path: string): Promise<Buffer | undefined> {

@@ -3,9 +3,9 @@ import { sanitise } from "../lib/text.ts";
 import type { SessionEvent } from "../protocol/event.ts";
 import { Markdown, renderMarkdown } from "./markdown.ts";
 import type { Output } from "./output/output.ts";
-import type { Progress } from "./output/progress.ts";
+import type { ProgressOutput } from "./output/progress.ts";
 
-export interface Answers {
+export interface AnswerOutput {
   /** Shows the main agent's text as far as it can be shown while it arrives. */
   show(event: SessionEvent): void;
   /** Writes an answer that was not shown yet. */
@@ -13,7 +13,10 @@ export interface Answers {
 }
 
 /** Writes to a pipe or file exactly the model's text. */
-export const wholeAnswers = (out: Output): Answers => ({ show: () => undefined, answer: (text) => out.answer(text) });
+export const wholeAnswers = (out: Output): AnswerOutput => ({
+  show: () => undefined,
+  answer: (text) => out.answer(text),
+});
 
 /** A message that is being shown. */
 interface Shown {
@@ -29,10 +32,10 @@ interface Shown {
  */
 export function liveAnswers(how: {
   out: Pick<Output, "text">;
-  bar: Pick<Progress, "pause">;
+  bar: Pick<ProgressOutput, "pause">;
   colour: boolean;
   columns: () => number;
-}): Answers {
+}): AnswerOutput {
   const { out, bar, colour } = how;
   const width = (): number => how.columns() - 1;
   const stream = (): Shown["markdown"] => (colour ? new Markdown({ width }) : new Lines());

@@ -6,7 +6,7 @@ import { allowedAddress, permissionResult } from "../server/clients/permission-d
 import type { PermissionRequest } from "../session/requests/requests.ts";
 import type { Session } from "../session/session.ts";
 import type { TerminalTurns } from "./fill-form.ts";
-import type { Progress } from "./output/progress.ts";
+import type { ProgressOutput } from "./output/progress.ts";
 
 type Decision = { readonly kind: string; readonly domain?: string };
 
@@ -17,7 +17,7 @@ interface ApprovalTerminal {
 
 interface ApprovalOptions {
   readonly terminal: ApprovalTerminal;
-  readonly bar: Pick<Progress, "pause">;
+  readonly bar: Pick<ProgressOutput, "pause">;
   /** Shared with other code that asks at the same terminal. */
   readonly turns?: TerminalTurns;
 }

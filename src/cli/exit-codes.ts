@@ -1,6 +1,6 @@
 import type { ModelError } from "../model/model-error.ts";
 import type { ErrorKind } from "../protocol/errors.ts";
-import type { Verdict } from "../session/modes/autopilot.ts";
+import type { AutopilotVerdict } from "../session/modes/autopilot.ts";
 import type { Outcome } from "../session/session.ts";
 
 /** The exit codes of the process. They are part of the public interface: never renumber them. */
@@ -36,11 +36,11 @@ export function exitCodeOfModelError(kind: ModelError["kind"]): ExitCode {
 }
 
 /** In autopilot the verdict about the task counts, not the end of the last answer. */
-export function exitCodeOf(outcome: Outcome, verdict?: Verdict): ExitCode {
+export function exitCodeOf(outcome: Outcome, verdict?: AutopilotVerdict): ExitCode {
   return (verdict && exitCodeOfVerdict(verdict, outcome)) ?? exitCodeOfOutcome(outcome);
 }
 
-function exitCodeOfVerdict(verdict: Verdict, outcome: Outcome): ExitCode | undefined {
+function exitCodeOfVerdict(verdict: AutopilotVerdict, outcome: Outcome): ExitCode | undefined {
   switch (verdict.kind) {
     case "complete":
       return exitCodes.done;

@@ -3,10 +3,10 @@ import { createInterface } from "node:readline";
 import { isObject } from "../lib/json.ts";
 import { sanitise } from "../lib/text.ts";
 import type { Answerer } from "../session/requests/broker.ts";
-import type { Answers, AnyRequest } from "../session/requests/requests.ts";
+import type { AnswersByKind, AnyRequest } from "../session/requests/requests.ts";
 
 type Form = Extract<AnyRequest, { kind: "elicitation" }>;
-type Filled = Answers["elicitation"];
+type Filled = AnswersByKind["elicitation"];
 type Value = string | number | boolean | string[];
 
 /** Writes a question and reads one line. Returns undefined at the end of the input and on a timeout. */

@@ -3,18 +3,18 @@ import { TroupeError } from "../protocol/errors.ts";
 import { createRuntime, type Runtime } from "../runtime/runtime.ts";
 import type { SessionRequest } from "../runtime/session-request.ts";
 import { findSession, isInDirectory, lastSession } from "../runtime/sessions/select-session.ts";
-import { type SubmitOptions, type Submitted, submit } from "../runtime/submit.ts";
-import type { AutopilotOptions, Verdict } from "../session/modes/autopilot.ts";
+import { type PromptSubmitOptions, type SubmitResult, submit } from "../runtime/submit.ts";
+import type { AutopilotOptions, AutopilotVerdict } from "../session/modes/autopilot.ts";
 import { initialMode } from "../session/modes/modes.ts";
 import type { Outcome, Session } from "../session/session.ts";
-import { type Answers, liveAnswers, wholeAnswers } from "./answers.ts";
+import { type AnswerOutput, liveAnswers, wholeAnswers } from "./answers.ts";
 import { type Arguments, usage, wantsJson } from "./args.ts";
 import { withOwnDefaults } from "./config/own-defaults.ts";
 import { type ExitCode, exitCodeOf, exitCodes } from "./exit-codes.ts";
 import type { Launcher } from "./launcher.ts";
 import { finalLines, resultLine } from "./output/outcome-text.ts";
 import { type Output, output } from "./output/output.ts";
-import type { Progress } from "./output/progress.ts";
+import type { ProgressOutput } from "./output/progress.ts";
 import { say, sayLines } from "./output/say.ts";
 import { agentWaitMs, busyAgents, leftLines, progressOf, watch, whyLeft } from "./output/watching.ts";
 import { pluginFolders } from "./plugin-folders.ts";
@@ -90,7 +90,7 @@ async function share(given: Arguments, { store }: Runtime, { id }: Session): Pro
   if (!given.has("silent")) say(`session written to ${file}`);
 }
 
-function answersOf(out: Output, bar: Progress, format: "text" | "json"): Answers {
+function answersOf(out: Output, bar: ProgressOutput, format: "text" | "json"): AnswerOutput {
   const { stdout, env } = process;
   if (format === "json" || !stdout.isTTY) return wholeAnswers(out);
   const colour = !env.NO_COLOR && env.TERM !== "dumb";
@@ -98,7 +98,7 @@ function answersOf(out: Output, bar: Progress, format: "text" | "json"): Answers
 }
 
 /** Asks a user at a terminal about calls that no rule decides, and the forms of MCP servers, one after the other. */
-async function attachTerminal(given: Arguments, session: Session, bar: Progress): Promise<() => void> {
+async function attachTerminal(given: Arguments, session: Session, bar: ProgressOutput): Promise<() => void> {
   const { stdin: input, stderr: output } = process;
   if (!input.isTTY || !output.isTTY || given.has("silent")) return () => undefined;
   const turns = { last: Promise.resolve() };
@@ -131,7 +131,7 @@ async function asChild(request: SessionRequest): Promise<SessionRequest> {
 }
 
 /** An agent that ends with `task_complete` often puts its whole answer there. */
-const summaryOf = (verdict: Verdict | undefined): string =>
+const summaryOf = (verdict: AutopilotVerdict | undefined): string =>
   verdict && "summary" in verdict ? (verdict.summary ?? "") : "";
 
 /** Returns the exit code for an answer that could not be written. */
@@ -150,8 +150,15 @@ async function closeAfter(session: Session, outcome: Outcome): Promise<void> {
 /** Shows the progress and the answer as they come, or writes the events. Call the result with the end of the prompt. */
 function showEvents(
   session: Session,
-  how: { prompt: Prompt; format: "text" | "json"; given: Arguments; bar: Progress; out: Output; answers: Answers },
-): (submitted: Submitted) => Submitted {
+  how: {
+    prompt: Prompt;
+    format: "text" | "json";
+    given: Arguments;
+    bar: ProgressOutput;
+    out: Output;
+    answers: AnswerOutput;
+  },
+): (submitted: SubmitResult) => SubmitResult {
   const { prompt, format, given, bar, out, answers } = how;
   const deltas = given.choice("stream", ["on", "off"]) === "on";
   // A mistyped command prints nothing on stdout, so events are held until the command is known to exist.
@@ -174,12 +181,12 @@ function showEvents(
 }
 
 /** Returns the outcome of a prompt; `said` if a command printed its own output. */
-function resultOf(submitted: Submitted): { outcome: Outcome; verdict?: Verdict; said?: string } {
+function resultOf(submitted: SubmitResult): { outcome: Outcome; verdict?: AutopilotVerdict; said?: string } {
   if (submitted.kind === "answered") return submitted;
   return { outcome: { kind: "done", answer: submitted.text }, said: submitted.text };
 }
 
-function failedSubmit(cause: unknown): Submitted {
+function failedSubmit(cause: unknown): SubmitResult {
   if (cause instanceof TroupeError && cause.kind === "usage") throw cause;
   const error = cause instanceof Error ? cause : new Error(String(cause));
   return { kind: "answered", outcome: { kind: "failed", error } };
@@ -194,7 +201,7 @@ function autopilotOptions(given: Arguments): AutopilotOptions {
 /** The typed prompt and its data. */
 interface Prompt {
   readonly text: string;
-  readonly how: Pick<SubmitOptions, "withData" | "isTyped">;
+  readonly how: Pick<PromptSubmitOptions, "withData" | "isTyped">;
 }
 
 /** Converts the flags to a session request. */

@@ -1,6 +1,6 @@
 import { plural } from "../lib/text.ts";
 import type { Session } from "../session/session.ts";
-import type { Answers } from "./answers.ts";
+import type { AnswerOutput } from "./answers.ts";
 import { say } from "./output/say.ts";
 
 /**
@@ -8,7 +8,7 @@ import { say } from "./output/say.ts";
  */
 export async function whileScheduled(
   session: Session,
-  how: { answers: Answers; format: "text" | "json"; silent: boolean },
+  how: { answers: AnswerOutput; format: "text" | "json"; silent: boolean },
 ): Promise<void> {
   const waiting = (): number => session.workspace.services?.schedules?.()?.list().length ?? 0;
   if (waiting() === 0) return;

@@ -6,7 +6,7 @@ import type { InstructionText } from "./instruction-reader.ts";
 /** A shorter excerpt of a file is omitted as useless. */
 const MIN_BYTES = 256;
 
-export interface Block {
+export interface InstructionBlock {
   /** `undefined` if nothing of the text fits. */
   readonly text: string | undefined;
   readonly isCut: boolean;
@@ -16,7 +16,7 @@ export interface Block {
 export function blockOf(
   instruction: InstructionText,
   { tag, opening = "", glob, maxBytes }: { tag: FrameTag; opening?: string; glob?: string; maxBytes: number },
-): Block {
+): InstructionBlock {
   const { shownPath, scope, importedBy, body } = instruction;
   const attributes = { path: shownPath, scope, imported_by: importedBy, applies_to: glob };
   const wrap = (text: string): string => wrapped(tag, attributes, opening === "" ? text : `${opening}\n\n${text}`);

@@ -22,14 +22,14 @@ const MAX_DEPTH = 6;
 const MAX_NAMES = 2_000;
 const MAX_RULES = 100;
 
-export interface InstructionScope {
+export interface InstructionLimits {
   /** Real paths that files must not lead out of. Empty means no limit. */
   readonly roots: readonly string[];
   readonly onNotice: (notice: string) => void;
 }
 
 /** Returns absolute paths of a project folder's instruction files, and of its rules for certain files. */
-export async function filesOf(folder: string, scope: InstructionScope): Promise<{ files: string[]; rules: string[] }> {
+export async function filesOf(folder: string, scope: InstructionLimits): Promise<{ files: string[]; rules: string[] }> {
   const hidden = new Set<string>(HIDDEN_FOLDERS.filter((name) => exists(join(folder, name))));
   const isPresent = (path: string): boolean => {
     const [first = ""] = path.split("/");
@@ -59,7 +59,7 @@ export function levelsBetween(root: string, folder: string): string[] {
 /** Returns files with this name ending, sorted within their folder, at most a hundred. */
 export async function filesBelow(
   folder: string,
-  { ending, depth = MAX_DEPTH, ...scope }: InstructionScope & { ending: string; depth?: number },
+  { ending, depth = MAX_DEPTH, ...scope }: InstructionLimits & { ending: string; depth?: number },
 ): Promise<string[]> {
   const found: string[] = [];
   let namesLeft = MAX_NAMES;
@@ -78,7 +78,7 @@ export async function filesBelow(
 }
 
 /** Returns no names for a folder that cannot be read. */
-async function namesIn(folder: string, { roots, onNotice }: InstructionScope): Promise<string[]> {
+async function namesIn(folder: string, { roots, onNotice }: InstructionLimits): Promise<string[]> {
   try {
     const opened = await openForReading(folder, { cwd: folder, roots });
     try {

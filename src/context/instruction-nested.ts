@@ -3,7 +3,7 @@ import { relative, sep } from "node:path";
 import { isInside } from "../lib/node/paths.ts";
 import { blockOf, byteLength } from "./instruction-block.ts";
 import { filesOf, folderOf, levelsBetween } from "./instruction-files.ts";
-import type { FoundFile, InstructionReader, InstructionText } from "./instruction-reader.ts";
+import type { InstructionCandidate, InstructionReader, InstructionText } from "./instruction-reader.ts";
 import { type ScopedRule, scopedRule } from "./instruction-rules.ts";
 import source from "./instructions.md";
 import { namedTexts } from "./named-texts.ts";
@@ -67,7 +67,7 @@ export class NestedInstructions {
     this.#folders.add(folder);
     const { root, reader, onNotice } = this.#options;
     const { files, rules } = await filesOf(folder, { roots: [root], onNotice });
-    const foundAt = (path: string): FoundFile => ({
+    const foundAt = (path: string): InstructionCandidate => ({
       path,
       scope: "working-directory",
       roots: [root],
@@ -84,7 +84,7 @@ export class NestedInstructions {
     return discovered;
   }
 
-  async #tell(found: FoundFile, glob?: string): Promise<DiscoveredInstruction[]> {
+  async #tell(found: InstructionCandidate, glob?: string): Promise<DiscoveredInstruction[]> {
     const { reader } = this.#options;
     const text = await reader.read(found);
     if (text === undefined || !reader.claim(text)) return [];

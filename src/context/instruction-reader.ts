@@ -4,7 +4,7 @@
 import { createHash } from "node:crypto";
 import { dirname, relative, sep } from "node:path";
 import { parseFrontmatter } from "../lib/frontmatter.ts";
-import { isInside, type Opened, openForReading, PathError } from "../lib/node/paths.ts";
+import { isInside, type OpenedEntry, openForReading, PathError } from "../lib/node/paths.ts";
 import { quoted } from "../lib/quoting.ts";
 import { clip, sanitise } from "../lib/text.ts";
 import { exists } from "./instruction-files.ts";
@@ -14,7 +14,7 @@ import { importedPaths, isHidden } from "./instruction-imports.ts";
 export type InstructionScope = "user" | "directory" | "repository" | "working-directory";
 
 /** A possible instruction file. It may not exist. */
-export interface FoundFile {
+export interface InstructionCandidate {
   readonly path: string;
   readonly scope: InstructionScope;
   /** Real paths that the file must not lead out of. Empty means anywhere, for the user's own files. */
@@ -36,7 +36,7 @@ export interface InstructionText {
   readonly importedBy?: string;
   /** Identify the file and its text, to skip duplicates. */
   readonly keys: readonly string[];
-  readonly found: FoundFile;
+  readonly found: InstructionCandidate;
 }
 
 export interface ReaderOptions {
@@ -77,7 +77,7 @@ export class InstructionReader {
    * Returns a file's text, or `undefined` if it is missing, empty, not text, denied or already claimed. Reports a
    * refusal as a notice.
    */
-  async read(found: FoundFile, importedBy?: string): Promise<InstructionText | undefined> {
+  async read(found: InstructionCandidate, importedBy?: string): Promise<InstructionText | undefined> {
     const shownPath = this.shown(found.path);
     if (this.#readsLeft-- <= 0) {
       this.#options.onNotice(`More than ${MAX_READS} instruction files were found; the others were not read.`);
@@ -133,7 +133,7 @@ export class InstructionReader {
     return text;
   }
 
-  #refusalOf(path: string, { importRoot }: FoundFile, depth: number): string | undefined {
+  #refusalOf(path: string, { importRoot }: InstructionCandidate, depth: number): string | undefined {
     if (!isInside(path, [importRoot])) return "it is outside the folder of the importing file";
     if (isHidden(relative(importRoot, path))) return "hidden files are not imported";
     if (this.#options.mayRead?.(path) === false) return "reading it is denied";
@@ -147,7 +147,7 @@ export class InstructionReader {
     return clip(sanitise(name).replace(/\s+/g, " "), MAX_SHOWN_CHARACTERS);
   }
 
-  async #open(found: FoundFile, shownPath: string): Promise<Opened | undefined> {
+  async #open(found: InstructionCandidate, shownPath: string): Promise<OpenedEntry | undefined> {
     const { cwd, onNotice } = this.#options;
     try {
       const opened = await openForReading(found.path, { cwd, roots: found.roots });
@@ -164,7 +164,7 @@ export class InstructionReader {
 }
 
 async function contentOf(
-  { handle, stat }: Opened,
+  { handle, stat }: OpenedEntry,
   shownPath: string,
   onNotice: (notice: string) => void,
 ): Promise<{ text: string; bytes: number; identity: string } | undefined> {

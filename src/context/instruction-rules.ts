@@ -4,7 +4,7 @@ import { GlobPatternError, globMatcher } from "../lib/glob-pattern.ts";
 import { isInside } from "../lib/node/paths.ts";
 import { quoted } from "../lib/quoting.ts";
 import { clip } from "../lib/text.ts";
-import type { FoundFile, InstructionText } from "./instruction-reader.ts";
+import type { InstructionCandidate, InstructionText } from "./instruction-reader.ts";
 
 export interface InstructionReference {
   readonly path: string;
@@ -15,7 +15,7 @@ export interface InstructionReference {
 
 /** A rule that the model receives when it touches a matching file. */
 export interface ScopedRule extends InstructionReference {
-  readonly found: FoundFile;
+  readonly found: InstructionCandidate;
   readonly shownPath: string;
   matches(absolutePath: string): boolean;
 }

@@ -11,7 +11,7 @@ import { blockOf, byteLength } from "./instruction-block.ts";
 import { exists, filesBelow, filesOf, levelsBetween } from "./instruction-files.ts";
 import { NestedInstructions } from "./instruction-nested.ts";
 import {
-  type FoundFile,
+  type InstructionCandidate,
   InstructionReader,
   type InstructionScope,
   type InstructionText,
@@ -124,13 +124,13 @@ class InstructionCollector {
     this.reader = new InstructionReader(context);
   }
 
-  async addFile(found: FoundFile): Promise<void> {
+  async addFile(found: InstructionCandidate): Promise<void> {
     const text = await this.reader.read(found);
     if (text !== undefined) await this.#add(text);
   }
 
   /** Adds a rule. A rule for certain files is only referenced; its globs are relative to `base`. */
-  async addRule(found: FoundFile, base: string): Promise<void> {
+  async addRule(found: InstructionCandidate, base: string): Promise<void> {
     const text = await this.reader.read(found);
     const rule = text && scopedRule(text, base, this.context.onNotice);
     if (rule !== undefined) this.rules.push(rule);
@@ -145,7 +145,12 @@ class InstructionCollector {
 
 async function gatherPersons(gathering: InstructionCollector, request: InstructionRequest): Promise<void> {
   const { onNotice, root } = gathering.context;
-  const own = (path: string): FoundFile => ({ path, scope: "user", roots: [], importRoot: request.stateRoot });
+  const own = (path: string): InstructionCandidate => ({
+    path,
+    scope: "user",
+    roots: [],
+    importRoot: request.stateRoot,
+  });
   for (const name of ["copilot-instructions.md", "instructions.md"]) {
     const path = join(request.stateRoot, name);
     if (exists(path)) await gathering.addFile(own(path));
@@ -157,7 +162,7 @@ async function gatherPersons(gathering: InstructionCollector, request: Instructi
 
   for (const directory of directoriesIn(request, onNotice)) {
     const roots = [directory];
-    const given = (path: string): FoundFile => ({ path, scope: "directory", roots, importRoot: directory });
+    const given = (path: string): InstructionCandidate => ({ path, scope: "directory", roots, importRoot: directory });
     await gathering.addFile(given(join(directory, "AGENTS.md")));
     const nested = join(directory, ".github/instructions");
     const found = [
@@ -193,7 +198,7 @@ async function gatherProjects(gathering: InstructionCollector, levels: readonly 
   const roots = [root];
   for (const level of levels) {
     const scope = level === root ? "repository" : "working-directory";
-    const found = (path: string): FoundFile => ({ path, scope, roots, importRoot: root });
+    const found = (path: string): InstructionCandidate => ({ path, scope, roots, importRoot: root });
     const { files, rules } = await filesOf(level, { roots, onNotice });
     for (const path of files) await gathering.addFile(found(path));
     for (const path of rules) await gathering.addRule(found(path), level);

@@ -10,7 +10,7 @@ import { stoppable } from "../lib/node/stoppable.ts";
 import { clip } from "../lib/text.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import { FactoryError } from "../protocol/factory-error.ts";
-import { Lanes } from "./lanes.ts";
+import { ConcurrencyLimit } from "./lanes.ts";
 import type { AgentEnd, AgentOptions, AttemptOptions, FactoriesPorts, Factory, WorkingAgent } from "./ports.ts";
 import type { RunEnd, RunRecord } from "./run-fold.ts";
 import { answerSchema, answerValue } from "./shape.ts";
@@ -23,15 +23,15 @@ const MAX_AT_ONCE = 256;
 /** The maximum number of agents in one run if neither the factory nor the caller sets a limit. */
 export const DEFAULT_TOTAL_AGENTS = 256;
 
-export class Attempt {
+export class FactoryAttempt {
   readonly token: string;
   readonly run: RunRecord;
   readonly factory: Factory;
   readonly options: AttemptOptions;
   readonly #ports: FactoriesPorts;
-  readonly #onEnd: (attempt: Attempt, end: RunEnd) => void;
+  readonly #onEnd: (attempt: FactoryAttempt, end: RunEnd) => void;
   readonly #stop = stoppable();
-  readonly #lanes: Lanes;
+  readonly #lanes: ConcurrencyLimit;
   readonly #calls = new Map<string, Promise<Json | undefined>>();
   readonly #working = new Set<WorkingAgent>();
   readonly #began: number;
@@ -41,7 +41,7 @@ export class Attempt {
 
   constructor(
     what: { run: RunRecord; factory: Factory; ports: FactoriesPorts; options: AttemptOptions },
-    onEnd: (attempt: Attempt, end: RunEnd) => void,
+    onEnd: (attempt: FactoryAttempt, end: RunEnd) => void,
   ) {
     const { run, factory, ports } = what;
     this.options = what.options;
@@ -53,7 +53,9 @@ export class Attempt {
     this.#began = ports.stamp.monotonic();
     this.#admitted = run.agents.length;
     const { maxConcurrentSubagents, maxTotalSubagents } = run.limits;
-    this.#lanes = new Lanes(Math.min(maxConcurrentSubagents ?? maxTotalSubagents ?? MAX_AT_ONCE, MAX_AT_ONCE));
+    this.#lanes = new ConcurrencyLimit(
+      Math.min(maxConcurrentSubagents ?? maxTotalSubagents ?? MAX_AT_ONCE, MAX_AT_ONCE),
+    );
   }
 
   get hasEnded(): boolean {

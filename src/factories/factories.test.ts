@@ -4,7 +4,7 @@ import { systemStamp } from "../lib/stamp.ts";
 import type { SessionEvent } from "../protocol/event.ts";
 import { outputContract } from "../session/agents/typed-output.ts";
 import { Factories } from "./factories.ts";
-import { Lanes } from "./lanes.ts";
+import { ConcurrencyLimit } from "./lanes.ts";
 import { limitsProblem, mergedLimits } from "./limits.ts";
 import { Phases } from "./phases.ts";
 import { answerSchema, answerValue } from "./shape.ts";
@@ -145,7 +145,7 @@ describe("limits", () => {
 
 describe("lanes", () => {
   it("admit a fixed number, then one for each that leaves, in order; a cancelled waiter is removed", async () => {
-    const lanes = new Lanes(1);
+    const lanes = new ConcurrencyLimit(1);
     const { signal } = new AbortController();
     const order: string[] = [];
     await lanes.enter(signal);

@@ -9,7 +9,7 @@ import type { Json } from "../lib/json.ts";
 import { clip } from "../lib/text.ts";
 import type { SessionEvent } from "../protocol/event.ts";
 import { FactoryError } from "../protocol/factory-error.ts";
-import { Attempt } from "./attempt.ts";
+import { FactoryAttempt } from "./attempt.ts";
 import { type GivenLimits, limitsProblem, mergedLimits } from "./limits.ts";
 import type { AgentOptions, AttemptOptions, FactoriesPorts, Factory, FactoryMeta, SettledAttempt } from "./ports.ts";
 import { type RunEnd, RunFold, type RunLimits, type RunRecord } from "./run-fold.ts";
@@ -35,7 +35,7 @@ interface Speaker {
 export class Factories {
   readonly #ports: FactoriesPorts;
   #fold: RunFold;
-  readonly #active = new Map<string, Attempt>();
+  readonly #active = new Map<string, FactoryAttempt>();
   /** Runs that are starting: their attempt is not in the log yet. */
   readonly #beginning = new Set<string>();
   readonly #settling = new Set<Promise<void>>();
@@ -229,7 +229,7 @@ export class Factories {
     const { runId, factoryName } = run.spec;
     const attempt = run.attempt + 1;
     await this.#ports.emit("troupe.factory_attempt", { runId, attempt, limits });
-    const execution = new Attempt({ run, factory, ports: this.#ports, options }, (ended, end) =>
+    const execution = new FactoryAttempt({ run, factory, ports: this.#ports, options }, (ended, end) =>
       this.#settle(ended, end),
     );
     this.#active.set(runId, execution);
@@ -240,7 +240,7 @@ export class Factories {
     return envelopeOf(run);
   }
 
-  #settle(attempt: Attempt, end: RunEnd): void {
+  #settle(attempt: FactoryAttempt, end: RunEnd): void {
     const { run, activeMs } = attempt;
     const { runId } = run.spec;
     if (this.#active.get(runId) !== attempt) return;
@@ -285,7 +285,7 @@ export class Factories {
     return factory;
   }
 
-  #speaking({ runId, executionToken, owner }: Speaker): Attempt {
+  #speaking({ runId, executionToken, owner }: Speaker): FactoryAttempt {
     const attempt = this.#active.get(runId);
     const isMeant = attempt?.token === executionToken && attempt.factory.owner === owner && !attempt.hasEnded;
     if (attempt && isMeant) return attempt;

@@ -1,7 +1,7 @@
 import { type Deferred, deferred } from "../lib/deferred.ts";
 
 /** Limits concurrency. Waiters enter in first-in, first-out order. */
-export class Lanes {
+export class ConcurrencyLimit {
   readonly #waiting: Deferred<void>[] = [];
   #free: number;
 

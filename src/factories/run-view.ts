@@ -1,7 +1,7 @@
 /** Builds the descriptions of runs in the wire format. They contain no prompts. */
 import type { Json } from "../lib/json.ts";
 import { clip } from "../lib/text.ts";
-import type { Attempt } from "./attempt.ts";
+import type { FactoryAttempt } from "./attempt.ts";
 import type { FactoriesPorts } from "./ports.ts";
 import type { ProgressRecord, RunRecord, RunStatus } from "./run-fold.ts";
 import { nanoOf } from "./usage.ts";
@@ -27,7 +27,7 @@ export interface Paging {
 interface Watching {
   readonly ports: Pick<FactoriesPorts, "agentState">;
   readonly now: number;
-  attempt(runId: string): Attempt | undefined;
+  attempt(runId: string): FactoryAttempt | undefined;
   /** Whether the program that provides this factory is connected. */
   isAvailable(factoryName: string): boolean;
 }

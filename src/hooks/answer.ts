@@ -6,11 +6,11 @@ import { forbiddenKey, readJson } from "./bounded-json.ts";
 import { type HookOutput, type HookPoint, outputSchemas } from "./points.ts";
 
 /** Empty output is a valid answer. Output that cannot be parsed counts as a failure of the hook. */
-export type Answer<P extends HookPoint> =
+export type HookAnswer<P extends HookPoint> =
   | { readonly ok: true; readonly output: HookOutput<P> | undefined }
   | { readonly ok: false; readonly error: string };
 
-export function readAnswer<P extends HookPoint>(point: P, text: string): Answer<P> {
+export function readAnswer<P extends HookPoint>(point: P, text: string): HookAnswer<P> {
   if (text.trim() === "") return { ok: true, output: undefined };
   const json = readJson(text);
   if (!json.ok) return { ok: false, error: `its output cannot be used: ${json.error}: ${excerpt(text)}` };
@@ -18,7 +18,7 @@ export function readAnswer<P extends HookPoint>(point: P, text: string): Answer<
 }
 
 /** Validates a value that was never text, such as the return value of a function hook. */
-export function checkAnswer<P extends HookPoint>(point: P, value: unknown): Answer<P> {
+export function checkAnswer<P extends HookPoint>(point: P, value: unknown): HookAnswer<P> {
   if (value === undefined || value === null) return { ok: true, output: undefined };
   if (!isObject(value)) return { ok: false, error: "its output cannot be used: it is not a JSON object" };
   const forbidden = forbiddenKey(value);

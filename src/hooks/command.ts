@@ -12,7 +12,7 @@ import { clip, sanitise } from "../lib/text.ts";
 import { messageOf } from "./answer.ts";
 import { expandShellText, expandTemplates, expandVariables, type HookWorld, hookEnvironment } from "./expand.ts";
 import type { CommandRun, HookDefinition } from "./hooks.ts";
-import { type OutputReader, outputReader, type Progress } from "./output-reader.ts";
+import { type HookProgress, type OutputReader, outputReader } from "./output-reader.ts";
 
 export type CommandEnd =
   | { readonly kind: "exit"; readonly code: number; readonly stdout: string; readonly stderr: string }
@@ -21,11 +21,11 @@ export type CommandEnd =
   | { readonly kind: "too-much" }
   | { readonly kind: "not-started"; readonly message: string };
 
-export interface CommandPorts extends HookWorld {
+export interface HookCommandPorts extends HookWorld {
   readonly prepare: PrepareProgram;
   /** Aborts on timeout or cancellation; the caller knows which. */
   readonly signal: AbortSignal;
-  onProgress(progress: Progress): void;
+  onProgress(progress: HookProgress): void;
   /** Called when the program runs with less containment than it should. */
   onWarning(message: string): void;
 }
@@ -39,7 +39,7 @@ const MAX_STDERR_BYTES = 4 * 1024;
 export async function runCommand(
   definition: CommandDefinition,
   payload: string,
-  ports: CommandPorts,
+  ports: HookCommandPorts,
 ): Promise<CommandEnd> {
   let prepared: PreparedProgram;
   let cwd: string;
@@ -57,7 +57,7 @@ export async function runCommand(
   }
 }
 
-function request(definition: CommandDefinition, ports: CommandPorts) {
+function request(definition: CommandDefinition, ports: HookCommandPorts) {
   const { run, source } = definition;
   const base = hookEnvironment(definition, ports);
   const own = Object.entries(run.env).map(([name, value]) => [
@@ -73,7 +73,7 @@ function request(definition: CommandDefinition, ports: CommandPorts) {
   };
 }
 
-function commandLine(definition: CommandDefinition, ports: CommandPorts) {
+function commandLine(definition: CommandDefinition, ports: HookCommandPorts) {
   const { start } = definition.run;
   if (start.type === "program") {
     const expand = (word: string): string => expandTemplates(word, definition, ports);
@@ -89,7 +89,7 @@ function commandLine(definition: CommandDefinition, ports: CommandPorts) {
  * Resolves the working directory relative to the project. A hook of the user may use any absolute path. A hook of a
  * plugin may also use the plugin's folders. Throws for any other directory outside the project.
  */
-async function workingFolder(definition: CommandDefinition, ports: CommandPorts): Promise<string> {
+async function workingFolder(definition: CommandDefinition, ports: HookCommandPorts): Promise<string> {
   const { source, run } = definition;
   if (run.cwd === undefined) return ports.projectRoot;
   const variables = hookEnvironment(definition, ports);
@@ -105,7 +105,7 @@ async function workingFolder(definition: CommandDefinition, ports: CommandPorts)
 interface Start {
   readonly cwd: string;
   readonly payload: string;
-  readonly ports: CommandPorts;
+  readonly ports: HookCommandPorts;
 }
 
 async function runPrepared(prepared: PreparedProgram, { cwd, payload, ports }: Start): Promise<CommandEnd> {

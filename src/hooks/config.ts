@@ -7,12 +7,12 @@ import { forbiddenKey, readJson } from "./bounded-json.ts";
 import { type EntryContext, parseEntry } from "./entry.ts";
 import type { HookDefinition, HookNotice, HookOrigin } from "./hooks.ts";
 import { hookPoints, pascalName, pointByName } from "./points.ts";
-import type { Environment } from "./url-rules.ts";
+import type { HookVariables } from "./url-rules.ts";
 
 export interface HookFileContext {
   readonly origin: HookOrigin;
   /** The environment of this process. Only the two variables that allow local or http addresses are read. */
-  readonly environment: Environment;
+  readonly environment: HookVariables;
   readonly platform?: NodeJS.Platform;
 }
 

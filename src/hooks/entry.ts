@@ -15,7 +15,7 @@ import {
 } from "./hooks.ts";
 import { parseMatcher } from "./matcher.ts";
 import { canRefuse, type Dialect, type HookPoint, isAuthorising } from "./points.ts";
-import { type Environment, urlProblem } from "./url-rules.ts";
+import { type HookVariables, urlProblem } from "./url-rules.ts";
 
 /** The context of an entry that is known before it is parsed. */
 export interface EntryContext {
@@ -23,7 +23,7 @@ export interface EntryContext {
   readonly dialect: Dialect;
   readonly origin: HookOrigin;
   /** The variables that allow exceptions for addresses. */
-  readonly environment: Environment;
+  readonly environment: HookVariables;
   readonly platform: NodeJS.Platform;
 }
 

@@ -1,11 +1,11 @@
 /** Expands variables and path templates in the texts of a hook. */
 import { childEnvironment } from "../lib/node/child-environment.ts";
 import type { HookDefinition } from "./hooks.ts";
-import type { Environment } from "./url-rules.ts";
+import type { HookVariables } from "./url-rules.ts";
 
 export interface HookWorld {
   /** The environment of this process; secrets are removed before a program sees it. */
-  readonly environment: Environment;
+  readonly environment: HookVariables;
   readonly projectRoot: string;
 }
 
@@ -33,13 +33,13 @@ export function hookEnvironment({ source }: Pick<HookDefinition, "source">, worl
 const DEPTH_VARIABLE = "TROUPE_HOOK_DEPTH";
 
 /** Returns how many nested hooks started this process; 0 for a troupe that the user started. */
-export function depthOf(environment: Environment): number {
+export function depthOf(environment: HookVariables): number {
   const text = environment[DEPTH_VARIABLE] ?? "";
   return /^\d{1,3}$/.test(text) ? Number(text) : 0;
 }
 
 /** Expands `$NAME` and `${NAME}`. An unknown name expands to an empty string. */
-export function expandVariables(text: string, variables: Environment): string {
+export function expandVariables(text: string, variables: HookVariables): string {
   return text.replace(/\$(?:\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*))/g, (_, braced: string, bare: string) => {
     const name = braced ?? bare;
     return (Object.hasOwn(variables, name) ? variables[name] : undefined) ?? "";

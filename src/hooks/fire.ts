@@ -12,7 +12,7 @@ import type { ResolveName } from "./http.ts";
 import { type Merged, mergeRules } from "./merge.ts";
 import { type HookInput, type HookOutput, type HookPoint, isAuthorising, subjectOf } from "./points.ts";
 import { type HookOutcome, runHook } from "./run-hook.ts";
-import type { Environment } from "./url-rules.ts";
+import type { HookVariables } from "./url-rules.ts";
 
 export interface Hooks {
   /**
@@ -43,7 +43,7 @@ export interface HooksOptions {
   readonly stamp: Stamp;
   readonly prepare: PrepareProgram;
   /** The environment of this process. */
-  readonly environment: Environment;
+  readonly environment: HookVariables;
   readonly projectRoot: string;
   /** Called once for each distinct message, for the user. */
   readonly warn?: (message: string) => void;

@@ -4,7 +4,7 @@ import { isIP, type LookupFunction } from "node:net";
 import { messageOf } from "./answer.ts";
 import { expandVariables, type HookWorld, hookEnvironment } from "./expand.ts";
 import type { HookDefinition, HttpRun } from "./hooks.ts";
-import { addressProblem, type Environment, hostOf, type UrlContext, urlProblem } from "./url-rules.ts";
+import { addressProblem, type HookVariables, hostOf, type UrlContext, urlProblem } from "./url-rules.ts";
 
 export type HttpEnd =
   | { readonly kind: "answer"; readonly body: string }
@@ -99,7 +99,7 @@ async function post(definition: HttpDefinition, payload: string, { addresses, po
  */
 function expandedHeaders(definition: HttpDefinition, ports: HttpPorts): Record<string, string> {
   const { run, source } = definition;
-  const visible: Environment = source.owner === "project" ? hookEnvironment(definition, ports) : ports.environment;
+  const visible: HookVariables = source.owner === "project" ? hookEnvironment(definition, ports) : ports.environment;
   const allowed = Object.fromEntries(run.allowedEnvVars.map((name) => [name, visible[name]]));
   const entries = Object.entries(run.headers).map(([name, value]) => [
     name.toLowerCase(),

@@ -16,10 +16,10 @@ import {
 import { findHookFiles, type HookSearchPaths } from "./locations.ts";
 import { parseMatcher } from "./matcher.ts";
 import { type HookPoint, isAuthorising } from "./points.ts";
-import type { Environment } from "./url-rules.ts";
+import type { HookVariables } from "./url-rules.ts";
 
 export interface LoadOptions extends HookSearchPaths {
-  readonly environment: Environment;
+  readonly environment: HookVariables;
   readonly settings?: readonly SettingsHooks[];
   readonly program?: readonly HookDefinition[];
 }

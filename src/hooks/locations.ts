@@ -4,7 +4,7 @@
  */
 import { realpath } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
-import { type Opened, openForReading, PathError, readDirectory } from "../lib/node/paths.ts";
+import { type OpenedEntry, openForReading, PathError, readDirectory } from "../lib/node/paths.ts";
 import { messageOf } from "./answer.ts";
 import type { HookNotice, HookOrigin, HookOwner } from "./hooks.ts";
 
@@ -112,7 +112,7 @@ async function addFile(found: Found, file: string, kind: Kind): Promise<boolean>
   return true;
 }
 
-async function open(found: Found, path: string, kind: Kind): Promise<Opened | undefined> {
+async function open(found: Found, path: string, kind: Kind): Promise<OpenedEntry | undefined> {
   const roots: string[] = [];
   for (const root of kind.roots) {
     const real = await realpath(root).catch(() => undefined);
@@ -131,7 +131,7 @@ async function open(found: Found, path: string, kind: Kind): Promise<Opened | un
 }
 
 /** Checks that a policy file belongs to the administrator and that others cannot write it. Adds a notice when not. */
-function isAdministered(found: Found, { path, stat }: Opened, { ownerId }: Kind): boolean {
+function isAdministered(found: Found, { path, stat }: OpenedEntry, { ownerId }: Kind): boolean {
   if (ownerId === undefined) return true;
   const problem =
     stat.uid !== ownerId
@@ -144,7 +144,7 @@ function isAdministered(found: Found, { path, stat }: Opened, { ownerId }: Kind)
 }
 
 /** Limits the read, because the file may grow after it was measured. */
-async function readUpTo({ handle, path }: Opened, maxBytes: number): Promise<string> {
+async function readUpTo({ handle, path }: OpenedEntry, maxBytes: number): Promise<string> {
   const buffer = Buffer.alloc(maxBytes + 1);
   let length = 0;
   for (;;) {

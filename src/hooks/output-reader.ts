@@ -4,7 +4,7 @@ import { isObject } from "../lib/json.ts";
 import { clip, sanitise } from "../lib/text.ts";
 import { readJson } from "./bounded-json.ts";
 
-export interface Progress {
+export interface HookProgress {
   readonly message: string;
   readonly temporary?: boolean;
 }
@@ -20,7 +20,7 @@ const MAX_OUTPUT_BYTES = 10 * 1024 * 1024;
 const MAX_PROGRESS_LINES = 100;
 const MAX_PROGRESS_CHARACTERS = 8 * 1024;
 
-export function outputReader(onProgress: (progress: Progress) => void): OutputReader {
+export function outputReader(onProgress: (progress: HookProgress) => void): OutputReader {
   const decoder = new StringDecoder("utf8");
   const kept: string[] = [];
   let line: string[] = [];
@@ -55,7 +55,7 @@ export function outputReader(onProgress: (progress: Progress) => void): OutputRe
 }
 
 /** Parses a line that is one complete object of type `progress`. */
-function readProgress(line: string): Progress | undefined {
+function readProgress(line: string): HookProgress | undefined {
   if (!line.includes('"progress"') || line.length > MAX_PROGRESS_CHARACTERS) return undefined;
   const json = readJson(line);
   if (!json.ok || !isObject(json.value) || json.value.type !== "progress") return undefined;

@@ -1,13 +1,13 @@
 /** Runs one hook of any type and classifies how it ended. `runHook` never throws: every failure is an outcome. */
 import type { PrepareProgram } from "../lib/node/program.ts";
 import { quoted } from "../lib/quoting.ts";
-import { type Answer, checkAnswer, messageOf, readAnswer } from "./answer.ts";
+import { checkAnswer, type HookAnswer, messageOf, readAnswer } from "./answer.ts";
 import { type CommandEnd, runCommand } from "./command.ts";
 import { asSent, type Payload } from "./dialect.ts";
 import type { HookWorld } from "./expand.ts";
 import type { FunctionRun, HookDefinition } from "./hooks.ts";
 import { type ResolveName, runHttp } from "./http.ts";
-import type { Progress } from "./output-reader.ts";
+import type { HookProgress } from "./output-reader.ts";
 import { type HookOutput, type HookPoint, isAuthorising } from "./points.ts";
 
 export type HookOutcome<P extends HookPoint> =
@@ -23,7 +23,7 @@ export type HookOutcome<P extends HookPoint> =
 export interface RunPorts extends HookWorld {
   readonly prepare: PrepareProgram;
   readonly resolveName?: ResolveName;
-  onProgress(progress: Progress): void;
+  onProgress(progress: HookProgress): void;
   onWarning(message: string): void;
 }
 
@@ -133,7 +133,7 @@ function asWords<P extends HookPoint>(outcome: HookOutcome<P>): HookOutcome<P> {
   return { ...outcome, output: { ...outcome.output, ...Object.fromEntries(words) } };
 }
 
-function fromAnswer<P extends HookPoint>(answer: Answer<P>, stderr = ""): HookOutcome<P> {
+function fromAnswer<P extends HookPoint>(answer: HookAnswer<P>, stderr = ""): HookOutcome<P> {
   if (answer.ok) return { kind: "answered", output: answer.output };
   return { kind: "failed", message: withDetail(answer.error, stderr) };
 }

@@ -8,12 +8,12 @@ import { isOwnAddress } from "../lib/node/own-address.ts";
 import type { HookOwner, HttpRun } from "./hooks.ts";
 import { type HookPoint, isAuthorising } from "./points.ts";
 
-export type Environment = Readonly<Record<string, string | undefined>>;
+export type HookVariables = Readonly<Record<string, string | undefined>>;
 
 export interface UrlContext {
   readonly point: HookPoint;
   readonly owner: HookOwner;
-  readonly environment: Environment;
+  readonly environment: HookVariables;
 }
 
 /** Returns an error for the URL as written, or undefined. */
@@ -50,7 +50,7 @@ export function hostOf(url: URL): string {
 }
 
 const mustBePublic = ({ point, owner }: UrlContext): boolean => isAuthorising(point) || owner === "project";
-const allowsLocalhost = (environment: Environment): boolean => environment.COPILOT_HOOK_ALLOW_LOCALHOST === "1";
+const allowsLocalhost = (environment: HookVariables): boolean => environment.COPILOT_HOOK_ALLOW_LOCALHOST === "1";
 
 /**
  * Returns true for anything that is not a public Internet address. This includes text that is no address, and addresses

@@ -5,24 +5,24 @@ import {
   type ModelEvent,
   type ModelRequest,
   noUsage,
-  type Stop,
+  type StopReason,
   type Usage,
 } from "../model/provider.ts";
 import type { EventData } from "../protocol/event.ts";
 import type { Reasoning, ToolCall } from "../protocol/message.ts";
 import type { Run } from "./run.ts";
 
-export interface Reply {
+export interface ModelReply {
   readonly turnId: string;
   readonly content: string;
   readonly calls: readonly ToolCall[];
-  readonly stop: Stop;
+  readonly stop: StopReason;
   /** Present exactly if `stop` is "error". */
   readonly error?: ModelError;
 }
 
 /** Makes one model call and stores its assistant message. Retries belong to the same turn. */
-export async function askModel(run: Run, turnId: string): Promise<Reply> {
+export async function askModel(run: Run, turnId: string): Promise<ModelReply> {
   const begun = run.emit("assistant.turn_start", { turnId, model: run.model });
   const sent = { requests: 1 };
   const request: ModelRequest = {
@@ -209,7 +209,7 @@ function withUniqueIds(calls: readonly ToolCall[], request: ModelRequest): reado
 }
 
 /** Warns if the final reply is cut off or empty. */
-function warnIfUnfinished(run: Run, stop: Stop, content: string): void {
+function warnIfUnfinished(run: Run, stop: StopReason, content: string): void {
   if (stop !== "length" && (stop !== "done" || content !== "")) return;
   const message =
     stop === "length"

@@ -5,7 +5,7 @@ import type { ToolCall } from "../protocol/message.ts";
 import type { Access } from "../protocol/permission.ts";
 import type { BoundCall, Tool, ToolContext } from "../tools/tool.ts";
 import { ToolError, type ToolErrorCode, type ToolResult } from "../tools/tool-error.ts";
-import type { Reply } from "./ask-model.ts";
+import type { ModelReply } from "./ask-model.ts";
 import type { BeforeCall, CallEnd, PendingTurn, Run } from "./run.ts";
 
 /** The result that the model reads for a call that was interrupted, in this process or an earlier one. */
@@ -15,7 +15,7 @@ export const INTERRUPTED = "The execution of this tool, or a previous tool was i
  * Runs the calls of one reply, concurrently unless one of them is exclusive. All start events are emitted before the
  * first end event, and are on disk before a call with side effects runs.
  */
-export async function runCalls(reply: Reply, run: Run): Promise<Next> {
+export async function runCalls(reply: ModelReply, run: Run): Promise<Next> {
   const { turnId } = reply;
   const jobs: readonly Job[] = reply.calls.map((call) => ({ call, bound: attempt(() => bind(call, reply, run)) }));
   const starts = jobs.map(({ call }) =>
@@ -113,7 +113,7 @@ interface Bound {
   readonly call: BoundCall;
 }
 
-function bind(call: ToolCall, reply: Pick<Reply, "stop">, run: Run): Bound {
+function bind(call: ToolCall, reply: Pick<ModelReply, "stop">, run: Run): Bound {
   if (reply.stop === "length") {
     throw new ToolError("Not run: the reply was cut off at its length limit, so the arguments may be incomplete.");
   }

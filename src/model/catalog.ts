@@ -11,7 +11,7 @@ import { withNearestName } from "./nearest-name.ts";
 import { free, type Price } from "./prices.ts";
 import type { Provider } from "./provider.ts";
 import type { KnownModel } from "./providers/definition.ts";
-import type { ProviderSettings, Settings } from "./settings/settings.ts";
+import type { ModelSettings, ProviderSettings } from "./settings/settings.ts";
 import { CUSTOM_PROVIDER } from "./settings/settings-environment.ts";
 import { searchOf } from "./web-search.ts";
 
@@ -53,7 +53,7 @@ export const UNDERSTUDY = "understudy";
 
 /** `wanted` is `provider/model`, a model name or `understudy`. Without it, the configured default is used. */
 export async function resolveModel(
-  settings: Settings,
+  settings: ModelSettings,
   wanted: string | undefined,
   dependencies: CatalogDependencies = {},
 ): Promise<ResolvedModel> {
@@ -66,7 +66,7 @@ export async function resolveModel(
 }
 
 /** Resolves the default model: the first configured provider, then a server on this machine, then the understudy. */
-async function resolveUnasked(settings: Settings, dependencies: CatalogDependencies): Promise<ResolvedModel> {
+async function resolveUnasked(settings: ModelSettings, dependencies: CatalogDependencies): Promise<ResolvedModel> {
   const configured = settings.providers.filter((provider) => provider.configured);
   const [usable] = configured.filter((provider) => provider.missing === undefined);
   if (usable !== undefined) return open(usable, await defaultModelOf(usable, dependencies), dependencies);
@@ -96,7 +96,7 @@ interface Wanted {
   readonly name: string;
 }
 
-function findProvider({ providers, namesGoTo = CUSTOM_PROVIDER }: Settings, reference: string): Wanted {
+function findProvider({ providers, namesGoTo = CUSTOM_PROVIDER }: ModelSettings, reference: string): Wanted {
   const slash = reference.indexOf("/");
   const named = slash > 0 ? providers.find((provider) => provider.id === reference.slice(0, slash)) : undefined;
   if (named !== undefined && slash < reference.length - 1) {

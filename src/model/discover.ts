@@ -8,14 +8,14 @@ export interface ServedModel {
   readonly contextWindow?: number;
 }
 
-export interface Listing {
+export interface ModelEndpoint {
   readonly id: string;
   readonly wire: WireApi;
   readonly baseUrl: string;
   readonly local?: LocalServer;
 }
 
-export interface ListOptions {
+export interface ModelListOptions {
   readonly headers: () => Promise<Readonly<Record<string, string>>>;
   readonly withinMs: number;
   readonly fetch?: ModelFetch;
@@ -30,7 +30,7 @@ export type Served =
   | { readonly type: "refused"; readonly status: number };
 
 /** Returns the models of a server. Never throws and never takes longer than `withinMs`. */
-export async function listServed(listing: Listing, options: ListOptions): Promise<Served> {
+export async function listServed(listing: ModelEndpoint, options: ModelListOptions): Promise<Served> {
   const signal = AbortSignal.any([AbortSignal.timeout(options.withinMs), ...(options.signal ? [options.signal] : [])]);
   const get = (url: string): Promise<Reply> => getJson(url, { ...options, signal });
   try {
@@ -50,16 +50,16 @@ export async function listServed(listing: Listing, options: ListOptions): Promis
   }
 }
 
-export interface Found<P extends Listing> {
+export interface FoundServer<P extends ModelEndpoint> {
   readonly provider: P;
   readonly models: readonly ServedModel[];
 }
 
 /** Returns the first local server, in list order, that has at least one model. */
-export async function discoverLocal<P extends Listing>(
+export async function discoverLocal<P extends ModelEndpoint>(
   providers: readonly P[],
   options: { readonly fetch?: ModelFetch; readonly withinMs?: number },
-): Promise<Found<P> | undefined> {
+): Promise<FoundServer<P> | undefined> {
   const candidates = providers.filter(({ local, baseUrl }) => local?.discover && isLoopback(baseUrl));
   const headers = async (): Promise<Record<string, string>> => ({});
   const answers = candidates.map(async (provider) => ({
@@ -76,7 +76,7 @@ function isLoopback(url: string): boolean {
   return URL.canParse(url) && new URL(url).hostname === "127.0.0.1";
 }
 
-function modelsUrl({ wire, baseUrl }: Listing): string {
+function modelsUrl({ wire, baseUrl }: ModelEndpoint): string {
   if (wire !== "anthropic") return `${baseUrl}/models`;
   return `${baseUrl}${/\/v\d+$/.test(baseUrl) ? "" : "/v1"}/models?limit=1000`;
 }
@@ -129,7 +129,7 @@ interface Reply {
   readonly body: unknown;
 }
 
-async function getJson(url: string, options: ListOptions & { readonly signal: AbortSignal }): Promise<Reply> {
+async function getJson(url: string, options: ModelListOptions & { readonly signal: AbortSignal }): Promise<Reply> {
   const headers = await options.headers();
   // A redirect could send the key elsewhere.
   const response = await (options.fetch ?? fetch)(url, { headers, signal: options.signal, redirect: "error" });

@@ -10,7 +10,7 @@ import type { Signature } from "./key.ts";
 import { ModelError } from "./model-error.ts";
 import { defineProvider, type Provider } from "./provider.ts";
 import type { Auth, KnownModel, WireApi } from "./providers/definition.ts";
-import type { ProviderSettings, Settings } from "./settings/settings.ts";
+import type { ModelSettings, ProviderSettings } from "./settings/settings.ts";
 
 const tokens = z.int().positive();
 
@@ -127,7 +127,11 @@ export function absentModel(why: Error, wanted = ""): { provider: Provider; prov
  * Returns the settings with the session's providers first, or with only the session's one provider. Throws a usage
  * error for invalid input.
  */
-export function settingsWith(known: Settings, given: GivenProviders, sessionModel: string | undefined): Settings {
+export function settingsWith(
+  known: ModelSettings,
+  given: GivenProviders,
+  sessionModel: string | undefined,
+): ModelSettings {
   const { provider, providers = [], models = [] } = given;
   if (provider && providers.length + models.length > 0) {
     throw new TroupeError(
@@ -153,7 +157,7 @@ export function settingsWith(known: Settings, given: GivenProviders, sessionMode
   return { ...known, providers: [...own, ...others] };
 }
 
-function wholeSession(provider: GivenProvider, given: GivenProviders, sessionModel: string | undefined): Settings {
+function wholeSession(provider: GivenProvider, given: GivenProviders, sessionModel: string | undefined): ModelSettings {
   const { modelId, wireModel, maxPromptTokens, maxOutputTokens } = provider;
   const name = sessionModel ?? modelId;
   const model: KnownModel | undefined =

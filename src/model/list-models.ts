@@ -4,7 +4,7 @@ import type { CatalogDependencies } from "./connect.ts";
 import { listServed, type Served } from "./discover.ts";
 import { signedHeaders } from "./key.ts";
 import { free, type Price } from "./prices.ts";
-import type { ProviderSettings, Settings } from "./settings/settings.ts";
+import type { ModelSettings, ProviderSettings } from "./settings/settings.ts";
 
 export interface ModelRow {
   /** A reference for `resolveModel`. */
@@ -23,7 +23,7 @@ export interface ModelRow {
   readonly price: Price | null;
 }
 
-export async function listModels(settings: Settings, dependencies: CatalogDependencies = {}): Promise<ModelRow[]> {
+export async function listModels(settings: ModelSettings, dependencies: CatalogDependencies = {}): Promise<ModelRow[]> {
   const rows = await Promise.all(settings.providers.map((provider) => rowsOf(provider, settings, dependencies)));
   const understudy = {
     ref: UNDERSTUDY,
@@ -40,7 +40,7 @@ export async function listModels(settings: Settings, dependencies: CatalogDepend
 
 async function rowsOf(
   provider: ProviderSettings,
-  settings: Settings,
+  settings: ModelSettings,
   dependencies: CatalogDependencies,
 ): Promise<ModelRow[]> {
   if (provider.missing !== undefined) return rows(provider, [], provider.missing);

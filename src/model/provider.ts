@@ -105,7 +105,7 @@ export interface Usage {
   readonly webSearches?: number;
 }
 
-export type Stop = "done" | "tools" | "length" | "aborted" | "error";
+export type StopReason = "done" | "tools" | "length" | "aborted" | "error";
 
 export type ModelEvent =
   | { readonly type: "text"; readonly delta: string }
@@ -131,7 +131,7 @@ export type ModelEvent =
 
 export interface ModelEnd {
   readonly type: "end";
-  readonly stop: Stop;
+  readonly stop: StopReason;
   readonly usage?: Usage;
   /** Must be sent back over the same wire with the next request. */
   readonly reasoning?: Reasoning;

@@ -6,7 +6,7 @@ import type { ProtectedPaths } from "./protected-paths.ts";
 /** Returns the absolute real path that `path` names. Parts that do not exist yet are left as written. */
 type ResolvePath = (path: string, cwd: string) => string;
 
-export interface PathScope {
+export interface PermissionPathScope {
   /** Allowed folders as real paths. Empty: no limit. */
   readonly roots: readonly string[];
   readonly protectedPaths: ProtectedPaths;
@@ -29,7 +29,7 @@ export function isBelow(path: string, folders: readonly string[]): boolean {
  * - A denial matches more: a name or a pattern anywhere in the path, and everything below it, in any spelling.
  */
 export function pathRuleMatches(
-  scope: PathScope,
+  scope: PermissionPathScope,
   match: { rule: string; path: string; cwd: string; refusing: boolean },
 ): boolean {
   const real = scope.resolvePath(match.path, match.cwd);
@@ -43,7 +43,7 @@ export function pathRuleMatches(
 
 /** Like `pathRuleMatches` for a denial, for a path that is already resolved. */
 export function refusalCovers(
-  scope: PathScope,
+  scope: PermissionPathScope,
   match: { rule: string; real: string; written: string; cwd: string },
 ): boolean {
   const real = fold(match.real);
@@ -67,7 +67,7 @@ export function patternMatcher(pattern: string): (path: string) => boolean {
 }
 
 function patternRefuses(
-  scope: PathScope,
+  scope: PermissionPathScope,
   match: { rule: string; real: string; written: string; cwd: string },
 ): boolean {
   const covers = (pattern: string, path: string): boolean =>
@@ -79,7 +79,7 @@ function patternRefuses(
 }
 
 /** Returns the pattern with its leading folders resolved. */
-function anchored(scope: PathScope, { rule, cwd }: { rule: string; cwd: string }): string {
+function anchored(scope: PermissionPathScope, { rule, cwd }: { rule: string; cwd: string }): string {
   const segments = cleaned(rule).split("/");
   const first = segments.findIndex(isPathPattern);
   const base = segments.slice(0, first).join("/");

@@ -11,11 +11,11 @@
 import type { Access } from "../protocol/permission.ts";
 import type { Approval } from "./approvals.ts";
 import type { DeniedFiles } from "./denied-files.ts";
-import { isBelow, type PathScope } from "./path-scope.ts";
+import { isBelow, type PermissionPathScope } from "./path-scope.ts";
 import { type Rule, showSource } from "./rules.ts";
 import type { ShellAnalysis } from "./shell/analyse.ts";
 
-export interface Policy extends PathScope {
+export interface Policy extends PermissionPathScope {
   readonly rules: readonly Rule[];
   /** Approved by the user, for this session and for this location. */
   readonly session: readonly Approval[];

@@ -1,7 +1,7 @@
 /** Returns the paths that a shell command names, in every folder in which it may run, with links resolved. */
 import { dirname, join, resolve } from "node:path";
 import { baseName } from "./fold.ts";
-import type { PathScope } from "./path-scope.ts";
+import type { PermissionPathScope } from "./path-scope.ts";
 import type { ShellAnalysis, ShellCommand } from "./shell/analyse.ts";
 import { type Folders, START } from "./shell/folders.ts";
 import { FOLDER_OPTION, looksLikePath, pathTexts } from "./shell/mentions.ts";
@@ -27,7 +27,7 @@ export interface NamedPath {
 export const DEVICES = new Set(["/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty", "/dev/zero", "/dev/stdin"]);
 const ENTERING = new Set(["cd", "pushd"]);
 
-export function namedPaths(scope: PathScope, cwd: string, analysis: ShellAnalysis): NamedPath[] {
+export function namedPaths(scope: PermissionPathScope, cwd: string, analysis: ShellAnalysis): NamedPath[] {
   const resolver = new PathResolver(scope, cwd);
   return [
     ...analysis.redirections
@@ -56,11 +56,11 @@ function operandsOf(command: ShellCommand, resolver: PathResolver): NamedPath[] 
 
 /** Resolves the paths of one command and caches the lookups. */
 class PathResolver {
-  readonly #scope: PathScope;
+  readonly #scope: PermissionPathScope;
   readonly #cwd: string;
   readonly #folders = new Map<Folders, readonly string[]>();
 
-  constructor(scope: PathScope, cwd: string) {
+  constructor(scope: PermissionPathScope, cwd: string) {
     this.#scope = scope;
     this.#cwd = cwd;
   }

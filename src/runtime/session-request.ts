@@ -15,8 +15,8 @@ import type { Limits } from "../session/budget/budget.ts";
 import type { CompactionOptions } from "../session/compaction/compaction-options.ts";
 import type { ExternalTools } from "../session/requests/external-tools.ts";
 import type { SessionOptions } from "../session/session.ts";
-import type { TextBuffers } from "../tools/text-buffers.ts";
-import type { PermissionRequest } from "./permissions/policy.ts";
+import type { TextBufferPort } from "../tools/text-buffers.ts";
+import type { PermissionFlags } from "./permissions/policy.ts";
 import type { ToolChoice } from "./setup/tool-choice.ts";
 import type { WorkspaceRequest } from "./workspace/workspace.ts";
 
@@ -26,7 +26,7 @@ export interface SessionRequest {
   /** The mode at the start: how independently the agent works. */
   readonly mode?: SessionMode | undefined;
   readonly model?: ModelRequest;
-  readonly permissions?: PermissionRequest;
+  readonly permissions?: PermissionFlags;
   readonly tools?: ToolsRequest;
   readonly context?: ContextRequest;
   readonly agents?: AgentsRequest;
@@ -164,7 +164,7 @@ export interface SessionProgram {
   /** Workflows of clients. */
   readonly factories?: FactorySource;
   /** Open text buffers of clients. */
-  readonly buffers?: TextBuffers;
+  readonly buffers?: TextBufferPort;
   /** Resolves when expected clients have joined, or when waiting for them ends. */
   ready?(signal: AbortSignal): Promise<void>;
 }

@@ -12,24 +12,24 @@ import { TroupeError } from "../protocol/errors.ts";
 import type { SessionEvent } from "../protocol/event.ts";
 import {
   type AutopilotOptions,
+  type AutopilotStop,
+  type AutopilotVerdict,
   type CheckResult,
   checkVerdict,
-  fly,
-  type Stop,
-  type Verdict,
+  runAutopilot,
 } from "../session/modes/autopilot.ts";
 import { stopOf } from "../session/modes/run-facts.ts";
 import type { Outcome, SendOptions, Session } from "../session/session.ts";
 import type { KeptRules, TurnRules } from "../session/turn/pending-messages.ts";
 import { contextOf } from "./command-context.ts";
 
-export type Submitted =
+export type SubmitResult =
   /** A command answered without the agent. */
   | { readonly kind: "said"; readonly text: string }
   /** `verdict` is the result of the whole task in autopilot, or of `check`. */
-  | { readonly kind: "answered"; readonly outcome: Outcome; readonly verdict?: Verdict };
+  | { readonly kind: "answered"; readonly outcome: Outcome; readonly verdict?: AutopilotVerdict };
 
-export interface SubmitOptions extends AutopilotOptions {
+export interface PromptSubmitOptions extends AutopilotOptions {
   /** Adds data to the prompt. The data is never parsed as a command. */
   readonly withData?: (prompt: string) => string;
   /** False: the text was not typed by a user and is never parsed as a command. */
@@ -45,8 +45,8 @@ export interface SubmitOptions extends AutopilotOptions {
 export async function submit(
   session: Session,
   input: string | SendOptions,
-  options: SubmitOptions = {},
-): Promise<Submitted> {
+  options: PromptSubmitOptions = {},
+): Promise<SubmitResult> {
   const message = typeof input === "string" ? await messageOf(session, input, options) : input;
   if ("kind" in message) return message;
   const flight = watchFlight(session);
@@ -69,8 +69,8 @@ export async function submit(
 async function messageOf(
   session: Session,
   text: string,
-  { withData = asIs, isTyped = true }: SubmitOptions,
-): Promise<SendOptions | Extract<Submitted, { kind: "said" }>> {
+  { withData = asIs, isTyped = true }: PromptSubmitOptions,
+): Promise<SendOptions | Extract<SubmitResult, { kind: "said" }>> {
   const read = isTyped ? await readTyped(session, text) : undefined;
   if (read?.kind === "said") return read;
   return read ? sendingOf(session, read, withData) : { prompt: withData(text) };
@@ -278,16 +278,16 @@ function watchFlight(session: Session) {
     if (!event.type.endsWith("_delta")) heard.push(event);
   });
   return {
-    async go(first: Outcome, options: AutopilotOptions): Promise<Submitted> {
+    async go(first: Outcome, options: AutopilotOptions): Promise<SubmitResult> {
       hasFlown = true;
       let outcome = first;
-      const judged = (): Stop =>
+      const judged = (): AutopilotStop =>
         stopOf(outcome, {
           events: heard.splice(0),
           pending: session.queue.isPending,
           autopilot: isOnAutopilot(session),
         });
-      const verdict = await fly(judged(), options, {
+      const verdict = await runAutopilot(judged(), options, {
         async send(message) {
           outcome = await session.sendAndWait({ prompt: message, displayPrompt: "", source: "autopilot" });
           return judged();

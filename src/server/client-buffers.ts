@@ -1,6 +1,6 @@
 import * as z from "zod";
 import type { SessionProgram } from "../runtime/session-request.ts";
-import type { Connection } from "./connection.ts";
+import type { ClientConnection } from "./connection.ts";
 
 type TextBuffers = NonNullable<SessionProgram["buffers"]>;
 
@@ -12,7 +12,7 @@ const Written = z.object({ written: z.boolean() });
  * Reads unsaved editor texts from the session's client. Without a client, or without its answer, the file on disk is
  * used.
  */
-export function clientBuffers(sessionId: string, holder: () => Connection | undefined): TextBuffers {
+export function clientBuffers(sessionId: string, holder: () => ClientConnection | undefined): TextBuffers {
   const ask = async <T>(method: string, params: object, how: { schema: z.ZodType<T>; signal: AbortSignal }) => {
     const { schema, signal } = how;
     const asking = holder()?.ask(method, { sessionId, ...params }, { signal, timeoutMs: ANSWER_MS });

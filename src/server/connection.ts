@@ -24,19 +24,19 @@ export interface ExtensionIdentity {
   readonly factories: Map<string, Promise<number>>;
 }
 
-export interface ConnectionOptions {
+export interface ClientConnectionOptions {
   readonly id: string;
   readonly input: Readable;
   readonly output: Writable;
   /** The token that a client must present, if set. */
   readonly token?: string;
   readonly extension?: ExtensionIdentity;
-  handle(connection: Connection, method: string, params: unknown, signal: AbortSignal): Promise<unknown>;
+  handle(connection: ClientConnection, method: string, params: unknown, signal: AbortSignal): Promise<unknown>;
   /** Called once, when the token was presented. Throws if there is no room for another client. */
-  onAdmitted?(connection: Connection): void;
-  onClose(connection: Connection): void;
+  onAdmitted?(connection: ClientConnection): void;
+  onClose(connection: ClientConnection): void;
   /** Reports to the user why a client was disconnected. */
-  onTrouble(message: string, connection: Connection): void;
+  onTrouble(message: string, connection: ClientConnection): void;
   readonly limits?: Partial<ConnectionLimits>;
 }
 
@@ -64,11 +64,11 @@ const limits: ConnectionLimits = {
   greetingBytes: 4096,
 };
 
-export class Connection {
+export class ClientConnection {
   readonly id: string;
   /** Set for an extension, which has fewer rights than a client that a user started. */
   readonly extension: ExtensionIdentity | undefined;
-  readonly #options: ConnectionOptions;
+  readonly #options: ClientConnectionOptions;
   readonly #limits: ConnectionLimits;
   readonly #peer: Peer;
   readonly #reader = new FrameReader();
@@ -91,7 +91,7 @@ export class Connection {
   /** Task kinds that it supports. */
   taskKinds: ReadonlySet<string> = new Set();
 
-  constructor(options: ConnectionOptions) {
+  constructor(options: ClientConnectionOptions) {
     this.id = options.id;
     this.extension = options.extension;
     this.#options = options;

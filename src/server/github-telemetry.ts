@@ -9,7 +9,7 @@ import { encodeFrame } from "../protocol/rpc/frame.ts";
 import { version } from "../runtime/version.ts";
 import type { Session } from "../session/session.ts";
 import type { Clients } from "./clients/clients.ts";
-import type { Connection } from "./connection.ts";
+import type { ClientConnection } from "./connection.ts";
 import type { OptionsOfSession } from "./sessions/session-options.ts";
 
 interface Figures {
@@ -40,7 +40,7 @@ export class GithubTelemetry {
    * Sends an event's telemetry to clients that asked for it. Sessions with their own provider, or that opted out, send
    * none.
    */
-  tell(event: SessionEvent, of: Told, connections: Iterable<Connection>): void {
+  tell(event: SessionEvent, of: Told, connections: Iterable<ClientConnection>): void {
     const { session, clients, options } = of;
     if (options.enableSessionTelemetry === false || options.provider !== undefined) return;
     const wanting = [...connections].filter(

@@ -6,7 +6,7 @@ import type { Runtime } from "../runtime/runtime.ts";
 import type { SessionRequest } from "../runtime/session-request.ts";
 import type { CloseReason, Session } from "../session/session.ts";
 import { Clients } from "./clients/clients.ts";
-import type { Connection, ExtensionIdentity } from "./connection.ts";
+import type { ClientConnection, ExtensionIdentity } from "./connection.ts";
 import { admitExtension } from "./extensions/extension-join.ts";
 import { ExtensionLauncher } from "./extensions/extension-launcher.ts";
 import { withModelOptions } from "./model-tunnel/model-options.ts";
@@ -35,7 +35,7 @@ export interface HubOptions extends Pick<LiveSessionOptions, "beforeClose"> {
   /** An unused session is closed after this time. */
   readonly idleMs?: number;
   /** Accepts the process of an extension as a client. */
-  acceptExtension(streams: { input: Readable; output: Writable }, identity: ExtensionIdentity): Connection;
+  acceptExtension(streams: { input: Readable; output: Writable }, identity: ExtensionIdentity): ClientConnection;
 }
 
 type LifecycleType = "session.created" | "session.updated" | "session.deleted";
@@ -52,7 +52,7 @@ export class Hub {
   /** Plugin folders that clients set for all sessions opened later: bundled with a program, and additional ones. */
   readonly plugins: { builtin: readonly string[]; additional: readonly string[] } = { builtin: [], additional: [] };
   readonly #options: HubOptions;
-  readonly #connections = new Set<Connection>();
+  readonly #connections = new Set<ClientConnection>();
   readonly #live = new Map<string, LiveSession>();
   readonly #opening = new Map<string, Promise<LiveSession>>();
   readonly launcher = new ExtensionLauncher();
@@ -66,12 +66,12 @@ export class Hub {
     this.#unused = new UnusedSessions({ handOver: runtime.handOver, live: this.#live, idleMs, close });
   }
 
-  connect(connection: Connection): void {
+  connect(connection: ClientConnection): void {
     this.#connections.add(connection);
   }
 
   /** Sessions of the client stay open, so that it or another client can return. */
-  disconnect(connection: Connection): void {
+  disconnect(connection: ClientConnection): void {
     this.#connections.delete(connection);
     this.tunnel.forget(connection);
     this.launcher.forget(connection);
@@ -80,7 +80,7 @@ export class Hub {
     if (this.keeper.forget(connection)) void this.#closeUnkept();
   }
 
-  get connections(): ReadonlySet<Connection> {
+  get connections(): ReadonlySet<ClientConnection> {
     return this.#connections;
   }
 
@@ -94,7 +94,7 @@ export class Hub {
     return live;
   }
 
-  async create(connection: Connection, params: CreateParams): Promise<object> {
+  async create(connection: ClientConnection, params: CreateParams): Promise<object> {
     requireServable(params);
     const sessionId = params.sessionId ?? crypto.randomUUID();
     // A client that chooses an existing id means that session.
@@ -107,7 +107,7 @@ export class Hub {
     return described(live);
   }
 
-  async resume(connection: Connection, params: ResumeParams): Promise<object> {
+  async resume(connection: ClientConnection, params: ResumeParams): Promise<object> {
     requireServable(params);
     const { sessionId, continuePendingWork = false } = params;
     const open = this.#live.get(sessionId) ?? (await this.#opening.get(sessionId));
@@ -125,7 +125,7 @@ export class Hub {
   }
 
   /** Like `resume`, for a process that this server started. */
-  async joinExtension(connection: Connection, params: ResumeParams, signal: AbortSignal): Promise<object> {
+  async joinExtension(connection: ClientConnection, params: ResumeParams, signal: AbortSignal): Promise<object> {
     const live = this.require(params.sessionId);
     await live.reopening;
     const { extensions, clients, session } = live;
@@ -145,14 +145,14 @@ export class Hub {
   }
 
   /** Call when the process of an extension disconnected. */
-  extensionGone(connection: Connection): void {
+  extensionGone(connection: ClientConnection): void {
     const live = this.#live.get(connection.extension?.sessionId ?? "");
     live?.leave(connection);
     void live?.extensions.left(connection);
   }
 
   /** Joins an open session. `continuePendingWork` decides if requests left pending are repeated or cancelled. */
-  async #rejoin(live: LiveSession, connection: Connection, params: ResumeParams): Promise<object> {
+  async #rejoin(live: LiveSession, connection: ClientConnection, params: ResumeParams): Promise<object> {
     const { continuePendingWork = false } = params;
     const sessionWasActive = live.clients.attached.length > 0;
     live.touch();
@@ -214,7 +214,7 @@ export class Hub {
   }
 
   /** Detaches this client. The last client closes the session. */
-  async leave(connection: Connection, sessionId: string): Promise<void> {
+  async leave(connection: ClientConnection, sessionId: string): Promise<void> {
     const live = this.#live.get(sessionId);
     if (!live) return;
     const isLast = !connection.extension && live.clients.attached.every((one) => one === connection);
@@ -264,7 +264,7 @@ export class Hub {
   }
 
   /** Stores the sessions of this server with a client. Throws if a session is open already. */
-  async keepWith(connection: Connection, storage: ClientStorage): Promise<void> {
+  async keepWith(connection: ClientConnection, storage: ClientStorage): Promise<void> {
     if (this.#live.size > 0 || this.#opening.size > 0) {
       throw new TroupeError(
         "usage",
@@ -293,7 +293,7 @@ export class Hub {
 
   async #open(
     sessionId: string,
-    by: { connection: Connection; params: CreateParams },
+    by: { connection: ClientConnection; params: CreateParams },
     make: (request: SessionRequest) => Promise<Session>,
   ): Promise<LiveSession> {
     if (this.#isClosing) throw new TroupeError("failed", "The server is shutting down.");

@@ -3,7 +3,7 @@
  * slots of clients. When the slots are full, the oldest connections are closed: a program that opens many evicts its
  * own.
  */
-import type { Connection } from "./connection.ts";
+import type { ClientConnection } from "./connection.ts";
 
 /** Above this number, the oldest connections that had enough time to present a token are closed. */
 const MAX_PENDING = 64;
@@ -16,7 +16,7 @@ const REPORT_MS = 60_000;
 
 export class PendingConnections {
   /** The time each connection was opened, the oldest first. */
-  readonly #pending = new Map<Connection, number>();
+  readonly #pending = new Map<ClientConnection, number>();
   readonly #say: (message: string) => void;
   #reportedAt = Number.NEGATIVE_INFINITY;
   #look: NodeJS.Timeout | undefined;
@@ -26,7 +26,7 @@ export class PendingConnections {
     this.#say = say;
   }
 
-  add(connection: Connection): void {
+  add(connection: ClientConnection): void {
     this.#pending.set(connection, performance.now());
     if (this.#pending.size > MAX_PENDING) this.#look ??= setInterval(() => this.#trim(), LOOK_MS).unref();
     if (this.#pending.size <= MAX_BURST || this.#isTrimming) return;
@@ -36,7 +36,7 @@ export class PendingConnections {
     setImmediate(() => setImmediate(() => this.#trim()));
   }
 
-  delete(connection: Connection): void {
+  delete(connection: ClientConnection): void {
     this.#pending.delete(connection);
   }
 

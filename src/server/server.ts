@@ -7,7 +7,7 @@
 import type { Readable, Writable } from "node:stream";
 import { RpcError, rpcCodes } from "../protocol/rpc/errors.ts";
 import type { Runtime } from "../runtime/runtime.ts";
-import { Connection, type ConnectionOptions } from "./connection.ts";
+import { ClientConnection, type ClientConnectionOptions } from "./connection.ts";
 import { answerTo, Dispatcher } from "./dispatch.ts";
 import { requireRight } from "./extensions/extension-rights.ts";
 import { Hub } from "./hub.ts";
@@ -59,7 +59,7 @@ export class Server implements ServerParts {
    * Accepts a connection. With a token, it becomes a client when it presents the token, and is refused then if there
    * are too many clients. Without a token, returns undefined if there are too many clients.
    */
-  accept(streams: { input: Readable; output: Writable; token?: string }): Connection | undefined {
+  accept(streams: { input: Readable; output: Writable; token?: string }): ClientConnection | undefined {
     if (streams.token === undefined && this.#isFull) return undefined;
     const connection = this.#newConnection(streams, (gone) => {
       this.#pending.delete(gone);
@@ -76,17 +76,17 @@ export class Server implements ServerParts {
     return this.#hub.connections.size >= MAX_CONNECTIONS;
   }
 
-  #admitted(connection: Connection): void {
+  #admitted(connection: ClientConnection): void {
     if (this.#isFull) throw new RpcError(rpcCodes.refused, `TOO_MANY_CLIENTS: the limit is ${MAX_CONNECTIONS}.`);
     this.#pending.delete(connection);
     this.#hub.connect(connection);
   }
 
   #newConnection(
-    streams: Pick<ConnectionOptions, "input" | "output" | "token" | "extension">,
-    onClose: ConnectionOptions["onClose"],
-  ): Connection {
-    return new Connection({
+    streams: Pick<ClientConnectionOptions, "input" | "output" | "token" | "extension">,
+    onClose: ClientConnectionOptions["onClose"],
+  ): ClientConnection {
+    return new ClientConnection({
       ...streams,
       id: `c${++this.#connected}`,
       handle: (from, name, params, signal) => this.#handle(from, name, params, signal),
@@ -110,7 +110,7 @@ export class Server implements ServerParts {
     await this.runtime.close();
   }
 
-  async #handle(connection: Connection, name: string, given: unknown, signal: AbortSignal): Promise<unknown> {
+  async #handle(connection: ClientConnection, name: string, given: unknown, signal: AbortSignal): Promise<unknown> {
     if (!connection.isAdmitted && !greetings.has(name)) {
       throw new RpcError(rpcCodes.refused, "AUTHENTICATION_FAILED: send the connection token with `connect` first.");
     }

@@ -6,7 +6,7 @@ import type { AssistantMessage, Message, Reasoning, ToolCall, ToolMessage } from
 import { isShown } from "./attachments.ts";
 
 /** A message as stored in the log. Images are still references, which are read when a request is built. */
-export interface Entry {
+export interface ConversationEntry {
   readonly message: Message;
   readonly assets: readonly Asset[];
   /**
@@ -25,7 +25,7 @@ export interface Asset {
 }
 
 /** A call that waits for its result. */
-export interface OpenCall {
+export interface UnansweredCall {
   readonly call: ToolCall;
   started: boolean;
   /** It was made before the conversation was cleared: it gets an end event, but no message. */
@@ -37,8 +37,8 @@ export interface OpenCall {
  * itself.
  */
 export interface ConversationState {
-  readonly entries: readonly Entry[];
-  readonly open: readonly OpenCall[];
+  readonly entries: readonly ConversationEntry[];
+  readonly open: readonly UnansweredCall[];
   readonly said: UserMessages;
   readonly openTurn?: string;
   readonly isTurnGone: boolean;
@@ -50,8 +50,8 @@ export interface ConversationState {
  * gives the same messages.
  */
 export class Conversation {
-  #entries: Entry[] = [];
-  readonly #open = new Map<string, OpenCall>();
+  #entries: ConversationEntry[] = [];
+  readonly #open = new Map<string, UnansweredCall>();
   /** Users' messages that compactions removed. */
   #said: UserMessages = noSayings;
   #version = 0;
@@ -62,7 +62,7 @@ export class Conversation {
   #system: string | undefined;
 
   /** Calls without a result, in the order they were made. */
-  get openCalls(): readonly OpenCall[] {
+  get openCalls(): readonly UnansweredCall[] {
     return [...this.#open.values()];
   }
 
@@ -86,7 +86,7 @@ export class Conversation {
     return this.#epoch;
   }
 
-  get entries(): readonly Entry[] {
+  get entries(): readonly ConversationEntry[] {
     return this.#entries;
   }
 
@@ -231,7 +231,7 @@ export class Conversation {
    * Inserts a result after its reply, in the order of the calls. The order in which calls end varies, and a different
    * request would miss the provider's cache.
    */
-  #answer(message: ToolMessage, assets: Entry["assets"]): void {
+  #answer(message: ToolMessage, assets: ConversationEntry["assets"]): void {
     const orderOf = (toolCallId: string, entry = this.#entries[asked]): number =>
       entry?.message.role === "assistant"
         ? entry.message.calls.findIndex((call) => call.toolCallId === toolCallId)
@@ -249,7 +249,7 @@ export class Conversation {
 
   /** Replaces the arguments of a call by those it ran with, so that the result matches them. */
   #changeCall({ toolCallId, arguments: given }: EventData<"troupe.call_changed">): void {
-    const asks = ({ message }: Entry): boolean =>
+    const asks = ({ message }: ConversationEntry): boolean =>
       message.role === "assistant" && message.calls.some((call) => call.toolCallId === toolCallId);
     const index = this.#entries.findLastIndex(asks);
     const entry = this.#entries[index];
@@ -261,7 +261,7 @@ export class Conversation {
     this.#version++;
   }
 
-  #push(message: Message, assets: Entry["assets"] = []): void {
+  #push(message: Message, assets: ConversationEntry["assets"] = []): void {
     this.#entries.push({ message, assets });
   }
 }
@@ -276,7 +276,7 @@ const NOBODY_SAID = /^(?:hook-|gate-|skill-|agent-skills$|output-schema$|autopil
 
 type Compacted = Pick<EventData<"session.compaction_complete">, "messagesRemoved" | "summaryContent" | "tokenLimit">;
 
-const saidIn = (entries: readonly Entry[]): string[] =>
+const saidIn = (entries: readonly ConversationEntry[]): string[] =>
   entries.flatMap(({ said }) => (said === undefined ? [] : [said]));
 
 function assistantMessage(data: Extract<SessionEvent, { type: "assistant.message" }>["data"]): AssistantMessage {

@@ -3,7 +3,7 @@ import { defined } from "../lib/defined.ts";
 import type { Document, Image, Message } from "../protocol/message.ts";
 import type { SessionLog } from "../store/store.ts";
 import { PDF } from "./attachments.ts";
-import type { Asset, Conversation, Entry } from "./conversation.ts";
+import type { Asset, Conversation, ConversationEntry } from "./conversation.ts";
 
 /**
  * A conversation's messages as a model receives them, with images read from their files. Messages keep their identity
@@ -89,4 +89,5 @@ export class History {
   }
 }
 
-const needsLoading = ({ assets, message }: Entry): boolean => assets.length > 0 && message.role !== "assistant";
+const needsLoading = ({ assets, message }: ConversationEntry): boolean =>
+  assets.length > 0 && message.role !== "assistant";

@@ -8,7 +8,7 @@ import type { EventLog, EventPast, Listener } from "./event-log.ts";
 import { modelName } from "./model-selection.ts";
 import type { SessionRewinds } from "./rewind/session-rewinds.ts";
 import type { SessionOptions } from "./session-options.ts";
-import { resumeData, type SessionFacts, startData, summaryOfFacts } from "./summary.ts";
+import { resumeData, type SummaryFacts, startData, summaryOfFacts } from "./summary.ts";
 import { RunTotals } from "./turn/run-totals.ts";
 import { SessionPreamble } from "./turn/session-preamble.ts";
 
@@ -162,7 +162,7 @@ export class SessionHistory {
   }
 
   /** Returns the facts for the session's summary. */
-  facts(): SessionFacts {
+  facts(): SummaryFacts {
     const { stamp, model, context, log, detachedFrom } = this.#parts.options;
     const { name, title, startedAt, budget } = this;
     const now = stamp.now();

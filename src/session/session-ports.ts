@@ -16,7 +16,7 @@ import type { ModeState } from "./modes/mode-state.ts";
 import type { RunSettings } from "./run-settings.ts";
 import { isStreamed, type PromptAndTools, type SessionModel } from "./session-model.ts";
 import type { SessionOptions, WorkspaceServices } from "./session-options.ts";
-import type { SessionHooks } from "./turn/hooked-calls.ts";
+import type { BoundHooks } from "./turn/hooked-calls.ts";
 import type { MessageQueue } from "./turn/message-queue.ts";
 import type { TurnRunner } from "./turn/turn-runner.ts";
 
@@ -60,7 +60,7 @@ export interface SessionPermissions {
   readonly grants: Grants;
   readonly refuses: RunSettings["refuses"];
   /** The hooks that run around calls. */
-  readonly hooks: SessionHooks | undefined;
+  readonly hooks: BoundHooks | undefined;
 }
 
 /** The folder in which a session works. */

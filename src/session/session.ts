@@ -16,7 +16,7 @@ import { EventLog, type Listener } from "./event-log.ts";
 import { History } from "./history.ts";
 import { ModeState } from "./modes/mode-state.ts";
 import { closeOpen, recover, repairAtEnd, requireFree } from "./recover.ts";
-import { type Broker, newBroker, type OpenRequests } from "./requests/broker.ts";
+import { type Broker, newBroker, type RequestPort } from "./requests/broker.ts";
 import { SessionRewinds } from "./rewind/session-rewinds.ts";
 import { SessionHistory } from "./session-history.ts";
 import type { CloseReason, SessionOptions } from "./session-options.ts";
@@ -31,7 +31,7 @@ import {
   workspacePort,
 } from "./session-ports.ts";
 import { shutdownData } from "./summary.ts";
-import { bindSessionHooks, type SessionHooks } from "./turn/hooked-calls.ts";
+import { type BoundHooks, bindSessionHooks } from "./turn/hooked-calls.ts";
 import { MessageQueue } from "./turn/message-queue.ts";
 import { PendingMessages, type SendOptions } from "./turn/pending-messages.ts";
 import { runAll } from "./turn/run-all.ts";
@@ -143,7 +143,7 @@ export class Session {
   }
 
   /** Open requests to clients, for those who answer them or make more. */
-  get requests(): OpenRequests {
+  get requests(): RequestPort {
     return this.#broker;
   }
 
@@ -243,7 +243,7 @@ export class Session {
     });
   }
 
-  #newRunner(hooks: SessionHooks | undefined): TurnRunner {
+  #newRunner(hooks: BoundHooks | undefined): TurnRunner {
     const options = this.#options;
     const portsNaming = (named?: readonly string[]) =>
       this.#pool?.portsOf(undefined, () => options.promptAndTools.tools, named);

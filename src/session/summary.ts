@@ -6,7 +6,7 @@ import { selection } from "./model-selection.ts";
 import type { SessionOptions } from "./session-options.ts";
 
 /** The facts from which a session's summary is made. */
-export interface SessionFacts {
+export interface SummaryFacts {
   readonly sessionId: string;
   readonly context: WorkingDirectory;
   readonly model: string;
@@ -18,7 +18,7 @@ export interface SessionFacts {
   readonly detachedFrom: string | undefined;
 }
 
-export function summaryOfFacts(facts: SessionFacts): SessionSummary {
+export function summaryOfFacts(facts: SummaryFacts): SessionSummary {
   const { sessionId, context, model, name, title, startedAt, now, budget, detachedFrom } = facts;
   const { cwd, gitRoot, repository, branch } = context;
   return {
@@ -34,7 +34,7 @@ export function summaryOfFacts(facts: SessionFacts): SessionSummary {
   };
 }
 
-interface LastFacts extends SessionFacts, Pick<EventData<"session.shutdown">, "codeChanges"> {
+interface LastFacts extends SummaryFacts, Pick<EventData<"session.shutdown">, "codeChanges"> {
   readonly error: string | undefined;
 }
 

@@ -4,7 +4,7 @@
  */
 import { crc32 } from "node:zlib";
 import type { SessionEvent } from "../protocol/event.ts";
-import { encodeLine, type Link, noRecord, relinkLine, renumberedLine } from "./log/line.ts";
+import { encodeLine, noRecord, type RecordLink, relinkLine, renumberedLine } from "./log/line.ts";
 import { eventIn, idIn, type ScannedLine, type ScannedPiece, scanPieces } from "./log-scan.ts";
 
 export interface ForkedEvents {
@@ -28,7 +28,7 @@ export interface ForkFolders {
 export interface ForkEnd {
   readonly length: number;
   readonly checksum: number;
-  readonly last: Link;
+  readonly last: RecordLink;
 }
 
 /** Applies the changes to one event at a time and updates the parent ids. */
@@ -144,7 +144,7 @@ class ByteCopy {
   readonly #needle: Buffer;
   #left: number;
   #lastId: string | null = null;
-  #last: Link = noRecord;
+  #last: RecordLink = noRecord;
 
   constructor(fork: ForkedEvents, folders: ForkFolders) {
     this.#chain = new ForkedChain(fork, folders);
@@ -152,7 +152,7 @@ class ByteCopy {
     this.#left = fork.count;
   }
 
-  get last(): Link {
+  get last(): RecordLink {
     return this.#last;
   }
 

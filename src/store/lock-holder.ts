@@ -13,7 +13,7 @@ export const SILENCE_MS = 20_000;
 /** A session elsewhere that wrote nothing for this long is listed as left. Opening it asks its holder. */
 const LISTED_MS = 60 * 60_000;
 
-export interface Holder {
+export interface LockOwner {
   readonly pid: number;
   readonly started: string;
   readonly host: string;
@@ -30,7 +30,7 @@ export interface Holder {
 }
 
 /** Returns `undefined` if there is no lock. */
-export async function readHolder(path: string): Promise<Holder | undefined> {
+export async function readHolder(path: string): Promise<LockOwner | undefined> {
   try {
     const parsed = parseJson(await readFile(path, "utf8"));
     const value: unknown = parsed.ok ? parsed.value : undefined;
@@ -59,7 +59,7 @@ export async function readHolder(path: string): Promise<Holder | undefined> {
 }
 
 /** Returns "elsewhere" if the pid cannot be looked up from here. */
-export function holderLocation(holder: Holder): "here" | "earlier boot" | "elsewhere" {
+export function holderLocation(holder: LockOwner): "here" | "earlier boot" | "elsewhere" {
   const boot = bootId();
   const isThisHost = holder.host === hostname();
   if (holder.boot !== "" && boot !== "" && holder.boot !== boot) {

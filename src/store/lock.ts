@@ -23,7 +23,7 @@ import { join } from "node:path";
 import type { Disk } from "../lib/node/disk.ts";
 import { bootId, isSameProcess, pidNamespace, startTime } from "../lib/node/process-identity.ts";
 import { type FolderWatch, watchFolder } from "../lib/node/watch-folder.ts";
-import { type Holder, holderLocation, LOCK_FILE, ON_REQUEST, readHolder, SILENCE_MS } from "./lock-holder.ts";
+import { holderLocation, LOCK_FILE, type LockOwner, ON_REQUEST, readHolder, SILENCE_MS } from "./lock-holder.ts";
 import { errorCode } from "./storage-error.ts";
 
 export type LockResult =
@@ -149,7 +149,7 @@ async function attemptLock(attempt: Attempt): Promise<LockResult | undefined> {
  * Waits for the holder to renew its lock. The file that this process wrote to take the lock is the request. Returns
  * advice if the holder is alive, "changed" if there is another holder, and `undefined` if it did not answer.
  */
-async function answerOf(holder: Holder, { path, temporary, answerMs }: Attempt): Promise<string | undefined> {
+async function answerOf(holder: LockOwner, { path, temporary, answerMs }: Attempt): Promise<string | undefined> {
   const askedAt = (await stat(temporary)).mtimeMs;
   const end = performance.now() + answerMs;
   while (performance.now() < end) {
@@ -162,7 +162,7 @@ async function answerOf(holder: Holder, { path, temporary, answerMs }: Attempt):
 }
 
 /** A time that is far ahead of the request is no renewal: the clock was set back. */
-function isRenewed(now: Holder, before: Holder, askedAt: number): boolean {
+function isRenewed(now: LockOwner, before: LockOwner, askedAt: number): boolean {
   const { renewedAt = 0 } = now;
   return renewedAt !== before.renewedAt || (renewedAt >= askedAt && renewedAt < askedAt + SILENCE_MS);
 }
@@ -171,7 +171,7 @@ function isRenewed(now: Holder, before: Holder, askedAt: number): boolean {
  * Replaces the dead holders. Returns false if another process was faster, or if the holder turned out to be alive.
  * `isAsked`: the holder was asked and did not answer.
  */
-async function succeed(attempt: Attempt, dead: readonly Holder[], isAsked: boolean): Promise<boolean> {
+async function succeed(attempt: Attempt, dead: readonly LockOwner[], isAsked: boolean): Promise<boolean> {
   const { disk, path, token } = attempt;
   const claims = dead.map((holder) => claimPath(path, holder));
   const claim = claims.pop() ?? path;
@@ -277,7 +277,7 @@ class LockKeeper {
   }
 }
 
-const claimPath = (path: string, dead: Pick<Holder, "token">): string => `${path}.after-${dead.token}`;
+const claimPath = (path: string, dead: Pick<LockOwner, "token">): string => `${path}.after-${dead.token}`;
 
 /** Publishes the complete lock as `target`. Returns false if the file exists. */
 async function publish({ disk, temporary, content }: Attempt, target: string): Promise<boolean> {
@@ -303,8 +303,8 @@ async function writePlain(disk: Disk, path: string, content: Buffer): Promise<vo
 }
 
 /** Returns the lock's holder, then the claim to succeed it, then the claim to succeed that one, and so on. */
-async function readHolders(path: string): Promise<Holder[]> {
-  const holders: Holder[] = [];
+async function readHolders(path: string): Promise<LockOwner[]> {
+  const holders: LockOwner[] = [];
   let next = await readHolder(path);
   while (next && holders.length < MAX_ATTEMPTS) {
     holders.push(next);
@@ -314,7 +314,7 @@ async function readHolders(path: string): Promise<Holder[]> {
 }
 
 /** Returns advice for a held lock, or `undefined` when its process is gone. */
-async function whyHeld(holder: Holder, { path, temporary }: Attempt): Promise<string | undefined> {
+async function whyHeld(holder: LockOwner, { path, temporary }: Attempt): Promise<string | undefined> {
   if (holder.unreadableSince !== undefined) {
     return Date.now() - holder.unreadableSince < UNREADABLE_GRACE_MS ? "Try again in a moment." : undefined;
   }

@@ -6,7 +6,15 @@
 import { open, stat } from "node:fs/promises";
 import { crc32 } from "node:zlib";
 import type { SessionEvent } from "../protocol/event.ts";
-import { decodeLine, type Link, MAX_LINE_BYTES, NEWLINE, noRecord, parseTrailer, type Trailer } from "./log/line.ts";
+import {
+  decodeLine,
+  MAX_LINE_BYTES,
+  NEWLINE,
+  noRecord,
+  parseTrailer,
+  type RecordLink,
+  type Trailer,
+} from "./log/line.ts";
 
 const PIECE_BYTES = 1024 * 1024;
 
@@ -39,7 +47,7 @@ export async function* scanPieces(path: string): AsyncGenerator<ScannedPiece> {
   let buffer: Buffer = Buffer.allocUnsafe(Math.min(PIECE_BYTES, size + 1));
   let [offset, filled] = [0, 0];
   let last = noRecord;
-  const onLine = (line: Link): void => {
+  const onLine = (line: RecordLink): void => {
     last = line;
   };
   while (offset < size) {
@@ -75,7 +83,7 @@ async function readAt(path: string, into: Buffer, position: number): Promise<num
   }
 }
 
-function* linesOf(bytes: Buffer, before: Link, onLine: (line: Link) => void): Generator<ScannedLine> {
+function* linesOf(bytes: Buffer, before: RecordLink, onLine: (line: RecordLink) => void): Generator<ScannedLine> {
   let last = before;
   for (let start = 0; start < bytes.length; ) {
     const end = bytes.indexOf(NEWLINE, start);

@@ -8,7 +8,7 @@ import type { SessionEvent } from "../protocol/event.ts";
 import type { SqliteProvider } from "../protocol/session-fs.ts";
 import type { Damage } from "./damage.ts";
 import type { SessionFork } from "./fork-folder.ts";
-import type { View } from "./log/rewound.ts";
+import type { RewoundLog } from "./log/rewound.ts";
 import type { Scan, Scanned } from "./log-scan.ts";
 import type { RecentEvents } from "./recent.ts";
 
@@ -21,7 +21,7 @@ export interface Store {
   /** Returns the ids of all sessions without reading any log, most recently written first. */
   ids(): Promise<readonly string[]>;
   /** Returns the current log without taking its lock. Omits an unfinished last line. */
-  read(sessionId: string): Promise<View & { readonly damage: readonly Damage[] }>;
+  read(sessionId: string): Promise<RewoundLog & { readonly damage: readonly Damage[] }>;
   /**
    * Yields the events in view, oldest first. Holds only a page in memory, unless the log is damaged. Reports unusable
    * parts to `onDamage`.

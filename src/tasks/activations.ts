@@ -1,7 +1,7 @@
 /** Runs activations of tasks: wait for a slot, run one turn of the agent, become idle or end. */
 import { defined } from "../lib/defined.ts";
 import type { EventData } from "../protocol/event.ts";
-import type { Journal } from "./journal.ts";
+import type { TaskJournal } from "./journal.ts";
 import type { RegistryOptions, TurnEnd } from "./ports.ts";
 import type { RunningTask, RunningTasks } from "./running-tasks.ts";
 import type { Slots } from "./slots.ts";
@@ -16,18 +16,18 @@ export const GRACE_MS = 2_000;
 
 type Answer = Partial<Pick<EventData<"troupe.task_state">, "turn" | "response" | "responseFile" | "error" | "limit">>;
 
-export interface ActivationParts {
+export interface TaskActivationParts {
   readonly options: RegistryOptions;
   readonly fold: TaskFold;
-  readonly journal: Journal;
+  readonly journal: TaskJournal;
   readonly slots: Slots;
   readonly runningTasks: RunningTasks;
 }
 
 export class Activations {
-  readonly #parts: ActivationParts;
+  readonly #parts: TaskActivationParts;
 
-  constructor(parts: ActivationParts) {
+  constructor(parts: TaskActivationParts) {
     this.#parts = parts;
   }
 

@@ -3,7 +3,7 @@ import type { Stamp } from "../lib/stamp.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { Emit, EventData, EventType, SessionEvent } from "../protocol/event.ts";
 
-export interface JournalPorts {
+export interface TaskJournalPorts {
   readonly emit: Emit;
   /**
    * Repairs the log after a failed `emit`. Resolves once every earlier event is either logged and observed, or
@@ -24,13 +24,13 @@ const LONGEST_PAUSE_MS = 5_000;
  * Writes the registry's decisions to the log. A decision takes effect only when it is logged. Failed writes are retried
  * until they succeed or the session closes; until then the task keeps its state.
  */
-export class Journal {
-  readonly #ports: JournalPorts;
+export class TaskJournal {
+  readonly #ports: TaskJournalPorts;
   readonly #closed = new AbortController();
   #repairing: Promise<void> | undefined;
   #trouble: string | undefined;
 
-  constructor(ports: JournalPorts) {
+  constructor(ports: TaskJournalPorts) {
     this.#ports = ports;
     setMaxListeners(0, this.#closed.signal); // every task may wait for the log at the same time
   }

@@ -1,7 +1,7 @@
 import { defined } from "../lib/defined.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { MessageReceipt } from "../tools/agents/task-port.ts";
-import type { ActivationParts, Activations } from "./activations.ts";
+import type { Activations, TaskActivationParts } from "./activations.ts";
 import type { TaskRecord } from "./task-record.ts";
 import { isFinal } from "./task-state.ts";
 
@@ -10,10 +10,10 @@ const MAX_UNREAD_MESSAGES = 100;
 
 /** Accepts messages to agents. An accepted message is in the log, and an idle agent wakes up for it. */
 export class Mailbox {
-  readonly #parts: ActivationParts;
+  readonly #parts: TaskActivationParts;
   readonly #activations: Activations;
 
-  constructor(parts: ActivationParts, activations: Activations) {
+  constructor(parts: TaskActivationParts, activations: Activations) {
     this.#parts = parts;
     this.#activations = activations;
   }

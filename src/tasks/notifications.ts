@@ -6,7 +6,7 @@
  */
 import { defined } from "../lib/defined.ts";
 import type { SessionEvent } from "../protocol/event.ts";
-import type { Journal } from "./journal.ts";
+import type { TaskJournal } from "./journal.ts";
 import { noticeOf, type TaskNotice } from "./notices.ts";
 import type { Reader, RegistryOptions } from "./ports.ts";
 import type { RunningTasks } from "./running-tasks.ts";
@@ -17,7 +17,7 @@ import { isFinal } from "./task-state.ts";
 export interface NotificationParts {
   readonly options: RegistryOptions;
   readonly fold: TaskFold;
-  readonly journal: Journal;
+  readonly journal: TaskJournal;
   readonly runningTasks: RunningTasks;
 }
 

@@ -1,7 +1,7 @@
 import type { Stamp } from "../lib/stamp.ts";
 import type { SessionEvent } from "../protocol/event.ts";
 import type { McpTaskProgress } from "../tools/agents/task-port.ts";
-import type { JournalPorts } from "./journal.ts";
+import type { TaskJournalPorts } from "./journal.ts";
 import type { TaskNotice } from "./notices.ts";
 import type { SlotLimits } from "./slots.ts";
 import type { TaskLimit, TaskMessage, TaskRecord, TaskSpec } from "./task-record.ts";
@@ -42,7 +42,7 @@ export interface TaskLimits extends SlotLimits {
   readonly maxTotal?: number;
 }
 
-export interface RegistryOptions extends Omit<JournalPorts, "onTrouble"> {
+export interface RegistryOptions extends Omit<TaskJournalPorts, "onTrouble"> {
   /** The log's events when the session was opened. Later events are passed to `observe`. */
   readonly events: Iterable<SessionEvent>;
   readonly stamp: Stamp;
@@ -78,7 +78,7 @@ export interface Reader {
   readonly toolCallId: string;
 }
 
-export interface WaitOptions {
+export interface TaskWaitOptions {
   readonly timeoutMs: number;
   /** Wait for a turn after this one. */
   readonly sinceTurn?: number;

@@ -15,12 +15,12 @@ import { TroupeError } from "../protocol/errors.ts";
 import type { SessionEvent } from "../protocol/event.ts";
 import type { MessageReceipt, TaskReport, TaskScope, TaskView } from "../tools/agents/task-port.ts";
 import { Activations } from "./activations.ts";
-import { Journal } from "./journal.ts";
+import { TaskJournal } from "./journal.ts";
 import { lendSlot } from "./lending.ts";
 import { Mailbox, refused } from "./mailbox.ts";
 import type { TaskNotice } from "./notices.ts";
 import { Notifications } from "./notifications.ts";
-import type { NewTask, Reader, RegistryOptions, WaitEnd, WaitOptions } from "./ports.ts";
+import type { NewTask, Reader, RegistryOptions, TaskWaitOptions, WaitEnd } from "./ports.ts";
 import { RunningTasks } from "./running-tasks.ts";
 import { Slots } from "./slots.ts";
 import { Starting } from "./starting.ts";
@@ -40,7 +40,7 @@ const CLOSE_MS = 5_000;
 export class Registry {
   readonly #options: RegistryOptions;
   readonly #fold: TaskFold;
-  readonly #journal: Journal;
+  readonly #journal: TaskJournal;
   readonly #slots: Slots;
   readonly #runningTasks = new RunningTasks();
   readonly #waiters: Waiters;
@@ -58,7 +58,7 @@ export class Registry {
       options.onTrouble?.(error);
       options.onChange();
     };
-    this.#journal = new Journal({ emit, ...defined({ repair, unsay }), stamp, onTrouble });
+    this.#journal = new TaskJournal({ emit, ...defined({ repair, unsay }), stamp, onTrouble });
     this.#slots = new Slots(limits);
     this.#waiters = new Waiters(stamp);
     const parts = {
@@ -133,7 +133,7 @@ export class Registry {
    * does not affect the task.
    * A result that the parent reads this way needs no notice. A waiting agent lends its slot to the task it waits for.
    */
-  async wait(id: string, options: WaitOptions): Promise<WaitEnd> {
+  async wait(id: string, options: TaskWaitOptions): Promise<WaitEnd> {
     const task = this.#known(id);
     const { timeoutMs, signal, reader, sinceTurn } = options;
     const wasSync = task.mode === "sync";

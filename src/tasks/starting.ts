@@ -2,7 +2,7 @@
 import { TroupeError } from "../protocol/errors.ts";
 import type { EventData } from "../protocol/event.ts";
 import type { Activations } from "./activations.ts";
-import type { Journal } from "./journal.ts";
+import type { TaskJournal } from "./journal.ts";
 import { checkStart } from "./new-task.ts";
 import type { NewTask, RegistryOptions } from "./ports.ts";
 import type { RunningTasks } from "./running-tasks.ts";
@@ -13,7 +13,7 @@ import { nameTask } from "./task-names.ts";
 interface StartingParts {
   readonly options: RegistryOptions;
   readonly fold: TaskFold;
-  readonly journal: Journal;
+  readonly journal: TaskJournal;
   readonly slots: Slots;
   readonly runningTasks: RunningTasks;
 }

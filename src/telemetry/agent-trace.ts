@@ -2,12 +2,12 @@
 import type { SpanContext } from "../lib/trace-context.ts";
 import type { EventData } from "../protocol/event.ts";
 import { assistantSaid, type SaidMessage, saidAs } from "./content.ts";
-import type { Meter } from "./metrics.ts";
+import type { MetricMeter } from "./metrics.ts";
 import { type Attributes, type AttributeValue, childOf, type NewId, type Span, type SpanEvent } from "./span.ts";
 
 export interface TracePorts {
   readonly sessionId: string;
-  readonly meter: Meter;
+  readonly meter: MetricMeter;
   readonly newId: NewId;
   readonly captureContent: boolean;
   emit(span: Span): void;

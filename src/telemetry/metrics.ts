@@ -93,7 +93,7 @@ export interface Metric {
 const MAX_POINTS = 1_000;
 const OVERFLOW: Attributes = { "otel.metric.overflow": true };
 
-export class Meter {
+export class MetricMeter {
   readonly #start: number;
   readonly #points = new Map<InstrumentName, Map<string, Point>>();
   #isChanged = false;

@@ -7,7 +7,7 @@ import type { Disk } from "../lib/node/disk.ts";
 import type { Stamp } from "../lib/stamp.ts";
 import type { SessionEvent } from "../protocol/event.ts";
 import { fileExporter } from "./file-exporter.ts";
-import { Meter } from "./metrics.ts";
+import { MetricMeter } from "./metrics.ts";
 import { otlpExporter } from "./otlp-exporter.ts";
 import { Outbox } from "./outbox.ts";
 import { SessionTrace } from "./session-trace.ts";
@@ -33,7 +33,7 @@ interface Followed {
 export class Telemetry {
   readonly #options: TelemetryOptions;
   readonly #outboxes: readonly Outbox[];
-  readonly #meter: Meter;
+  readonly #meter: MetricMeter;
   readonly #traces = new Set<SessionTrace>();
   readonly #timer: NodeJS.Timeout;
 
@@ -42,7 +42,7 @@ export class Telemetry {
     const { settings, disk, stamp, onTrouble } = options;
     const { file: path, otlp, spanDelayMs: delayMs, metricDelayMs } = settings;
     const source = sourceOf(options);
-    this.#meter = new Meter(stamp.now());
+    this.#meter = new MetricMeter(stamp.now());
     const exporters = [
       ...(path === undefined ? [] : [fileExporter({ path, disk, source })]),
       ...(otlp ? [otlpExporter({ settings: otlp, source, stamp })] : []),

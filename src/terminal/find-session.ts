@@ -50,14 +50,14 @@ export async function openInServer(client: Client): Promise<string | undefined> 
 }
 
 /** The process that has a session open. */
-export type Holder =
+export type SessionOwner =
   | { readonly kind: "nobody" | "died" }
   | { readonly kind: "process"; readonly pid: number; readonly isHere: boolean };
 
 export async function holdersOf(client: Client, sessionIds: readonly string[]) {
   return (await client.request("sessions.getHolders", { sessionIds })) as {
     readonly ownPid: number;
-    readonly holders: readonly { readonly sessionId: string; readonly holder: Holder }[];
+    readonly holders: readonly { readonly sessionId: string; readonly holder: SessionOwner }[];
   };
 }
 

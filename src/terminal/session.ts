@@ -11,7 +11,7 @@ import { SessionView } from "../view/session-view.ts";
 import type { AttentionItem, SessionMode, View } from "../view/view.ts";
 import type { CommandEntry } from "./input/completion.ts";
 
-export interface OpenOptions {
+export interface TerminalSessionOptions {
   readonly client: Client;
   /** Undefined for a session that is open elsewhere: it stays in its folder. */
   readonly cwd: string | undefined;
@@ -36,13 +36,13 @@ export class TerminalSession {
   /** It was made by this terminal. */
   isNew = false;
 
-  private constructor(options: OpenOptions) {
+  private constructor(options: TerminalSessionOptions) {
     this.#client = options.client;
     this.#onChange = options.onChange;
   }
 
   /** Opens the session and folds its past, so that nothing that happens meanwhile is missed or folded twice. */
-  static async open(options: OpenOptions): Promise<TerminalSession> {
+  static async open(options: TerminalSessionOptions): Promise<TerminalSession> {
     const opened = new TerminalSession(options);
     const config: ResumeConfig = {
       ...(options.cwd !== undefined && { workingDirectory: options.cwd }),

@@ -4,7 +4,7 @@ import { stopAgent } from "./agents/stop-agent.ts";
 import { subagentsRead } from "./agents/subagents-read.ts";
 import { type CoordinationSettings, subagentsRunTool } from "./agents/subagents-run.ts";
 import { submitResultTool } from "./agents/submit-result.ts";
-import { type AgentSource, taskTool } from "./agents/task.ts";
+import { type AgentChoices, taskTool } from "./agents/task.ts";
 import { taskComplete } from "./agents/task-complete.ts";
 import { taskList } from "./agents/task-list.ts";
 import { writeAgent } from "./agents/write-agent.ts";
@@ -82,7 +82,7 @@ export const memoryVoteTools: readonly ((memory: MemoryPort) => Tool)[] = [voteM
 export const boardTools: readonly Tool[] = [contextBoard];
 
 /** Offered when agents may be started; rebuilt when the list of agents changes. */
-export const agentTools: readonly ((agents: AgentSource) => Tool)[] = [
+export const agentTools: readonly ((agents: AgentChoices) => Tool)[] = [
   taskTool,
   () => readAgent,
   () => writeAgent,

@@ -8,7 +8,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { isInside, sameObject } from "../lib/node/paths.ts";
 
 /** All paths are real paths. */
-export interface TextBuffers {
+export interface TextBufferPort {
   /** False while no client holds texts. */
   readonly isOffered: boolean;
   /** Resolves to undefined when no client has the file, or none answers in time. */
@@ -37,7 +37,7 @@ interface OnDisk {
  */
 export async function unsavedContent(
   file: OnDisk,
-  context: { readonly buffers?: TextBuffers; readonly signal: AbortSignal; readonly roots: readonly string[] },
+  context: { readonly buffers?: TextBufferPort; readonly signal: AbortSignal; readonly roots: readonly string[] },
 ): Promise<Buffer | undefined> {
   const { buffers, signal, roots } = context;
   if (!buffers?.isOffered || file.content.includes(0)) return undefined;

@@ -17,7 +17,7 @@ import type { InboxReader } from "./memory/inbox.ts";
 import type { Shells } from "./shell/shells.ts";
 import type { Coordination } from "./subagents/coordination.ts";
 import type { SessionKnowledge } from "./subagents/session-knowledge.ts";
-import type { TextBuffers } from "./text-buffers.ts";
+import type { TextBufferPort } from "./text-buffers.ts";
 import { ToolError, type ToolResult } from "./tool-error.ts";
 import type { User } from "./user/user.ts";
 import type { WebSearch } from "./web/search.ts";
@@ -27,7 +27,7 @@ import type { WebAccess } from "./web/web-access.ts";
 export interface ToolPorts {
   readonly files?: Files;
   /** Texts that a client holds open; absent when no client can. */
-  readonly buffers?: TextBuffers;
+  readonly buffers?: TextBufferPort;
   /** Paths that searches omit; absent when nothing is denied. */
   readonly reading?: ReadGuard;
   readonly web?: WebAccess;

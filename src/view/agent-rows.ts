@@ -4,7 +4,7 @@ import { isBusy } from "./draft.ts";
 import type { AgentView, View } from "./view.ts";
 
 /** A line of the tree: an agent, or the head of the coordinated workers of one message. */
-export type Row =
+export type AgentRow =
   | { readonly kind: "agent"; readonly agent: AgentView; readonly depth: number }
   | { readonly kind: "group"; readonly agents: readonly AgentView[]; readonly depth: number };
 
@@ -12,8 +12,8 @@ export type Row =
  * Each agent before those that it started; workers below the head of their group. The main agent is not among them. Agents
  * that `isShown` leaves out do not indent those below them.
  */
-export function agentRows(view: View, isShown: (agent: AgentView) => boolean = () => true): readonly Row[] {
-  const rows: Row[] = [];
+export function agentRows(view: View, isShown: (agent: AgentView) => boolean = () => true): readonly AgentRow[] {
+  const rows: AgentRow[] = [];
   const below = childrenByParent(view);
   const visit = (parent: string | undefined, depth: number): void => {
     const groups = new Set<number>();

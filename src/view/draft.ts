@@ -45,7 +45,7 @@ export type ViewDraft = Writable<
 type Writer<M> = M extends ReadonlyMap<infer K, infer V> ? Map<K, V> : never;
 
 /** One event with everything that a fold needs to place it. */
-export interface Step {
+export interface FoldStep {
   readonly view: ViewDraft;
   readonly event: SessionEvent;
   readonly at: number;

@@ -1,7 +1,7 @@
 /** Folds the agents that work for the main one: tasks, sidekicks, coordinated workers, and those of other servers. */
 
 import type { EventData } from "../protocol/event.ts";
-import { type AgentDraft, agentOf, isBusy, newAgent, type Step, type ViewDraft } from "./draft.ts";
+import { type AgentDraft, agentOf, type FoldStep, isBusy, newAgent, type ViewDraft } from "./draft.ts";
 import { closeAgent } from "./fold-attention.ts";
 import { addChild } from "./fold-tools.ts";
 import { lastLineOf } from "./output-text.ts";
@@ -17,7 +17,7 @@ const MAX_STEPS = 50;
 /** Agents that are known at once. Beyond it the oldest that ended are dropped; their cost stays in their parents. */
 const MAX_AGENTS = 1_000;
 
-export function foldAgent(step: Step) {
+export function foldAgent(step: FoldStep) {
   const { event, view } = step;
   switch (event.type) {
     case "troupe.task_created":
@@ -58,7 +58,7 @@ export function foldAgent(step: Step) {
   }
 }
 
-function created(step: Step, data: EventData<"troupe.task_created">) {
+function created(step: FoldStep, data: EventData<"troupe.task_created">) {
   const { view, at } = step;
   if (view.agents.has(data.taskId)) return;
   const parent = agentOf(view, data.parentId);
@@ -112,7 +112,7 @@ function removed(view: ViewDraft, taskId: string) {
   view.queue = view.queue.filter(({ agentId }) => agentId !== taskId);
 }
 
-function stateChanged(step: Step, data: EventData<"troupe.task_state">) {
+function stateChanged(step: FoldStep, data: EventData<"troupe.task_state">) {
   const { view, at } = step;
   const agent = view.agents.get(data.taskId);
   if (!agent) return;
@@ -149,7 +149,7 @@ function rest(view: ViewDraft, agent: AgentDraft, at: number) {
 }
 
 /** Tells the agent that started it. */
-function announce(step: Step, child: AgentDraft) {
+function announce(step: FoldStep, child: AgentDraft) {
   const { status } = child;
   const parent = agentOf(step.view, child.parentId);
   if (!parent || status === "queued" || status === "running") return;
@@ -171,7 +171,7 @@ function announce(step: Step, child: AgentDraft) {
 }
 
 /** Servers without task states tell of agents by these events alone. */
-function started(step: Step, data: EventData<"subagent.started">) {
+function started(step: FoldStep, data: EventData<"subagent.started">) {
   const { view, at, event } = step;
   const id = event.agentId ?? data.toolCallId;
   const known = view.agents.get(id);
@@ -201,7 +201,7 @@ function started(step: Step, data: EventData<"subagent.started">) {
   if (parent) addChild(parent, data.toolCallId, id);
 }
 
-function ended(step: Step) {
+function ended(step: FoldStep) {
   const { view, event, at } = step;
   if (event.type !== "subagent.completed" && event.type !== "subagent.failed") return;
   const agent = view.agents.get(event.agentId ?? event.data.toolCallId);
@@ -216,7 +216,7 @@ function ended(step: Step) {
 /** With this step a worker reports its result. */
 const RESULT = "result";
 
-function workerStep({ view, agent }: Step, data: EventData<"troupe.subagent_step">) {
+function workerStep({ view, agent }: FoldStep, data: EventData<"troupe.subagent_step">) {
   if (!agent) return;
   const coordinator = agentOf(view, agent.parentId);
   const card = agent.card ?? {
@@ -236,7 +236,7 @@ function workerStep({ view, agent }: Step, data: EventData<"troupe.subagent_step
   if (line !== "") agent.lastOutput = clip(line, MAX_LINE);
 }
 
-function sidekick(step: Step, { name, model }: EventData<"troupe.sidekick_triggered">) {
+function sidekick(step: FoldStep, { name, model }: EventData<"troupe.sidekick_triggered">) {
   const { view, at, event } = step;
   const { agentId } = event;
   if (agentId === undefined) return;
@@ -249,7 +249,7 @@ function sidekick(step: Step, { name, model }: EventData<"troupe.sidekick_trigge
   add(view, newAgent({ ...about, at }));
 }
 
-function sidekickEnded({ view, at, event }: Step, data: EventData<"troupe.sidekick_ended">) {
+function sidekickEnded({ view, at, event }: FoldStep, data: EventData<"troupe.sidekick_ended">) {
   const agent = view.agents.get(event.agentId ?? "");
   if (!agent) return;
   const { reason, error } = data;

@@ -5,7 +5,7 @@ import { visible, visibleLine } from "../lib/visible.ts";
 import type { EventData } from "../protocol/event.ts";
 import { permissionText } from "../protocol/permission-text.ts";
 import type { ApprovalBlock } from "./blocks.ts";
-import { type AgentDraft, agentOf, type Step, type ViewDraft } from "./draft.ts";
+import { type AgentDraft, agentOf, type FoldStep, type ViewDraft } from "./draft.ts";
 import { clip } from "./own-text.ts";
 import { pushBlock } from "./push-block.ts";
 import type { AttentionItem, AttentionRequest } from "./view.ts";
@@ -14,7 +14,7 @@ const MAX_TITLE = 120;
 /** Requests that are known at once. Those of an agent that floods the list are dropped, oldest first. */
 const MAX_ITEMS = 1_000;
 
-export function foldAttention(step: Step) {
+export function foldAttention(step: FoldStep) {
   const { event, view } = step;
   switch (event.type) {
     case "permission.requested":
@@ -105,7 +105,7 @@ export function closeAgent(view: ViewDraft, agentId: string) {
 
 type Opened = Pick<AttentionItem, "id" | "kind" | "title" | "text"> & Partial<AttentionItem>;
 
-function open({ view, event, at }: Step, about: Opened) {
+function open({ view, event, at }: FoldStep, about: Opened) {
   const known = view.attention.get(about.id);
   // A reminder for clients that came later is not stored and does not name its agent.
   const agentId = known ? known.agentId : event.agentId;
@@ -129,7 +129,7 @@ function open({ view, event, at }: Step, about: Opened) {
   }
 }
 
-function permission(step: Step, data: EventData<"permission.requested">) {
+function permission(step: FoldStep, data: EventData<"permission.requested">) {
   if (data.resolvedByHook) return;
   const { requestId, permissionRequest } = data;
   const { title, text, canAllowForSession } = permissionText(permissionRequest);
@@ -144,7 +144,7 @@ function permission(step: Step, data: EventData<"permission.requested">) {
   });
 }
 
-function permissionEnd(step: Step, { requestId, result }: EventData<"permission.completed">) {
+function permissionEnd(step: FoldStep, { requestId, result }: EventData<"permission.completed">) {
   const item = step.view.attention.get(requestId);
   step.view.attention.delete(requestId);
   const agent = item ? agentOf(step.view, item.agentId) : step.agent;
@@ -176,7 +176,7 @@ function decisionOf(
 }
 
 /** Only its id is stored; its words are in the arguments of the call. */
-function question(step: Step, { requestId, kind, toolCallId }: EventData<"troupe.question">) {
+function question(step: FoldStep, { requestId, kind, toolCallId }: EventData<"troupe.question">) {
   const given = step.agent?.tools.get(toolCallId)?.arguments ?? "";
   const parsed = parsedObject(given);
   const said = (key: string): string => (typeof parsed[key] === "string" ? parsed[key] : "");

@@ -2,7 +2,7 @@
 
 import type { Attachment, EventData, EventOf, SessionEvent } from "../protocol/event.ts";
 import type { Block } from "./blocks.ts";
-import type { AgentDraft, Step, StreamingDraft } from "./draft.ts";
+import type { AgentDraft, FoldStep, StreamingDraft } from "./draft.ts";
 import { feed, newSplitter, partsOf, tailOf } from "./markdown-parts.ts";
 import { lastLineOf } from "./output-text.ts";
 import { clip } from "./own-text.ts";
@@ -14,7 +14,7 @@ const MAX_TITLE = 72;
 const MAX_REASONING = 64_000;
 const REASONING_TAIL = 4_000;
 
-export function foldMessage(step: Step) {
+export function foldMessage(step: FoldStep) {
   const { event } = step;
   switch (event.type) {
     case "user.message":
@@ -36,7 +36,7 @@ export function foldMessage(step: Step) {
   }
 }
 
-function userMessage(step: Step, data: EventData<"user.message">) {
+function userMessage(step: FoldStep, data: EventData<"user.message">) {
   const { view, agent } = step;
   const { content, source, delivery, attachments = [], interactionId, messageId = interactionId } = data;
   view.queue = view.queue.filter((queued) => queued.messageId !== interactionId);
@@ -62,7 +62,7 @@ function nameOf(attachment: Attachment): string {
     : (attachment.displayName ?? attachment.type);
 }
 
-function turnStart(step: Step, { model }: EventData<"assistant.turn_start">) {
+function turnStart(step: FoldStep, { model }: EventData<"assistant.turn_start">) {
   const { agent, view } = step;
   if (!agent) return;
   agent.turns++;
@@ -73,7 +73,7 @@ function turnStart(step: Step, { model }: EventData<"assistant.turn_start">) {
 }
 
 /** The main agent has no task states: it runs from a message or a turn on. */
-function setRunning({ view, at }: Step) {
+function setRunning({ view, at }: FoldStep) {
   const { main, session } = view;
   session.isIdle = false;
   session.isMainIdle = false;
@@ -84,14 +84,14 @@ function setRunning({ view, at }: Step) {
   main.spentBefore = main.spent;
 }
 
-export function setResting({ view, at }: Step) {
+export function setResting({ view, at }: FoldStep) {
   const { main } = view;
   if (main.status !== "running") return;
   main.status = "idle";
   main.endedAt = at;
 }
 
-function turnEnd(step: Step) {
+function turnEnd(step: FoldStep) {
   const { agent, view } = step;
   if (!agent) return;
   agent.streaming = undefined;
@@ -102,7 +102,7 @@ type Delta = EventOf<
   "assistant.message_start" | "assistant.message_delta" | "assistant.reasoning_delta" | "assistant.tool_call_delta"
 >;
 
-function delta(step: Step, event: SessionEvent & Delta) {
+function delta(step: FoldStep, event: SessionEvent & Delta) {
   const { agent } = step;
   if (!agent) return;
   switch (event.type) {
@@ -159,19 +159,19 @@ function streamingOf(agent: AgentDraft, messageId: string): StreamingDraft {
   return agent.streaming;
 }
 
-function addReasoningBlock(step: Step, agent: AgentDraft, streaming: StreamingDraft) {
+function addReasoningBlock(step: FoldStep, agent: AgentDraft, streaming: StreamingDraft) {
   if (streaming.hasReasoningBlock || streaming.reasoning.trim() === "") return;
   streaming.hasReasoningBlock = true;
   streaming.blocks.push(reasoningBlock(step, agent, streaming.messageId, streaming.reasoning));
 }
 
-function reasoningBlock(step: Step, agent: AgentDraft, messageId: string, text: string): Block {
+function reasoningBlock(step: FoldStep, agent: AgentDraft, messageId: string, text: string): Block {
   const kept = text.length <= MAX_REASONING ? text : `…${text.slice(REASONING_TAIL - MAX_REASONING)}`;
   return placed(step, agent, { kind: "reasoning", messageId, text: kept }, `${messageId}:reasoning`);
 }
 
 function assistantBlock(
-  step: Step,
+  step: FoldStep,
   agent: AgentDraft,
   messageId: string,
   part: number,
@@ -180,7 +180,7 @@ function assistantBlock(
   return placed(step, agent, { kind: "assistant", messageId, part, markdown }, `${messageId}:${part}`);
 }
 
-function message(step: Step, data: EventData<"assistant.message">) {
+function message(step: FoldStep, data: EventData<"assistant.message">) {
   const { agent } = step;
   if (!agent) return;
   const { messageId, content, reasoningText = "", toolRequests = [], model } = data;
@@ -193,7 +193,7 @@ function message(step: Step, data: EventData<"assistant.message">) {
   }
 }
 
-function partialMessage(step: Step, data: EventData<"troupe.partial_message">) {
+function partialMessage(step: FoldStep, data: EventData<"troupe.partial_message">) {
   const { agent } = step;
   if (!agent) return;
   const { messageId, content, reason } = data;
@@ -204,7 +204,7 @@ function partialMessage(step: Step, data: EventData<"troupe.partial_message">) {
 
 /** Commits the whole reply, without the parts that were drained while it was written. */
 function finishMessage(
-  step: Step,
+  step: FoldStep,
   agent: AgentDraft,
   what: { readonly messageId: string; readonly content: string; readonly reasoning: string },
 ) {

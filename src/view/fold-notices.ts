@@ -1,7 +1,7 @@
 /** Folds what a person should know into blocks: notices, errors, compaction, changes of mode and model. */
 import { plural } from "../lib/text.ts";
 import type { EventData } from "../protocol/event.ts";
-import type { Step } from "./draft.ts";
+import type { FoldStep } from "./draft.ts";
 import { setResting } from "./fold-messages.ts";
 import { clip } from "./own-text.ts";
 import { pushBlock } from "./push-block.ts";
@@ -9,7 +9,7 @@ import { pushBlock } from "./push-block.ts";
 const MAX_TEXT = 8_000;
 const MAX_SUMMARY = 16_000;
 
-export function foldNotice(step: Step) {
+export function foldNotice(step: FoldStep) {
   const { event, agent, at } = step;
   switch (event.type) {
     case "session.info":
@@ -55,11 +55,11 @@ export function foldNotice(step: Step) {
   }
 }
 
-function notice(step: Step, level: "info" | "warning", topic: string, text: string, tip?: string) {
+function notice(step: FoldStep, level: "info" | "warning", topic: string, text: string, tip?: string) {
   pushBlock(step, { kind: "notice", level, topic, text: clip(text, MAX_TEXT), tip });
 }
 
-function error(step: Step, data: EventData<"session.error">) {
+function error(step: FoldStep, data: EventData<"session.error">) {
   const { errorType, message } = data;
   pushBlock(step, { kind: "error", topic: errorType, text: clip(message, MAX_TEXT), advice: adviceFor(data) });
   if (step.agent === step.view.main) setResting(step);
@@ -80,7 +80,7 @@ function adviceFor({ errorType, remediation, statusCode, eligibleForAutoSwitch }
   return "Send the message again to retry.";
 }
 
-function limitReached(step: Step, { limit, message }: EventData<"troupe.limit_reached">) {
+function limitReached(step: FoldStep, { limit, message }: EventData<"troupe.limit_reached">) {
   const advice = "Raise the limit, or send a message to continue in a new turn.";
   pushBlock(step, { kind: "error", topic: `limit_${limit}`, text: message, advice });
 }
@@ -90,7 +90,7 @@ function damageText({ damage }: EventData<"troupe.log_damage">): string {
   return `The session's log was damaged (${plural(damage.length, "place")}): ${lost}`;
 }
 
-function inboxEntry(step: Step, { senderName, summary }: EventData<"troupe.inbox_entry">) {
+function inboxEntry(step: FoldStep, { senderName, summary }: EventData<"troupe.inbox_entry">) {
   const text = clip(`${senderName}: ${summary}`, MAX_TEXT);
   const block = { kind: "notice", level: "info", topic: "inbox", text, tip: undefined } as const;
   pushBlock(step, block, { agent: step.view.main });
@@ -102,7 +102,7 @@ const clearedText = ({ messagesCleared }: EventData<"session.context_cleared">):
 const truncationText = ({ messagesRemovedDuringTruncation: count }: EventData<"session.truncation">): string =>
   `A request left out ${plural(count, "message")} to fit the context window.`;
 
-function modelChange(step: Step, data: EventData<"session.model_change">) {
+function modelChange(step: FoldStep, data: EventData<"session.model_change">) {
   const { previousModel: from, newModel: to, reasoningEffort, cause, source } = data;
   if (source === "startup" && from === undefined) return;
   pushBlock(step, { kind: "model", from, to, reasoningEffort, cause });
@@ -112,7 +112,7 @@ const abortText = (reason: EventData<"abort">["reason"]): string =>
   reason === "autopilot_credit_limit" ? "Stopped: autopilot used up its credits." : "Interrupted.";
 
 /** Ends of agents have a block of their own. */
-function notification(step: Step, { kind, content }: EventData<"system.notification">) {
+function notification(step: FoldStep, { kind, content }: EventData<"system.notification">) {
   if (kind.type === "agent_completed" || kind.type === "agent_idle" || kind.type === "new_inbox_message") return;
   const text =
     kind.type === "shell_completed"
@@ -125,7 +125,7 @@ function notification(step: Step, { kind, content }: EventData<"system.notificat
   notice(step, "info", kind.type, text);
 }
 
-function compaction(step: Step, data: EventData<"session.compaction_complete">) {
+function compaction(step: FoldStep, data: EventData<"session.compaction_complete">) {
   const { agent } = step;
   if (!agent) return;
   agent.compactingSince = undefined;

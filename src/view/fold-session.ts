@@ -1,7 +1,7 @@
 /** Folds facts of the session: modes, models, queue, plan, budgets, schedules, runs of factories, servers. */
 
 import type { EventData, SessionEvent } from "../protocol/event.ts";
-import { MAIN, type Step, type ViewDraft } from "./draft.ts";
+import { type FoldStep, MAIN, type ViewDraft } from "./draft.ts";
 import { setResting } from "./fold-messages.ts";
 import { clip } from "./own-text.ts";
 import type { FactoryRunView } from "./view.ts";
@@ -13,7 +13,7 @@ const MAX_RUN_AGENTS = 1_000;
 const MAX_SERVERS = 200;
 const MAX_LINE = 200;
 
-export function foldSession(step: Step) {
+export function foldSession(step: FoldStep) {
   const { event, view, at } = step;
   const { session } = view;
   switch (event.type) {
@@ -64,7 +64,7 @@ export function foldSession(step: Step) {
   }
 }
 
-function foldLists(step: Step, event: SessionEvent) {
+function foldLists(step: FoldStep, event: SessionEvent) {
   const { view, at } = step;
   switch (event.type) {
     case "troupe.message_queued":
@@ -124,7 +124,7 @@ function located({ session }: ViewDraft, { cwd, branch, repository }: EventData<
   session.repository = repository;
 }
 
-function becameIdle(step: Step) {
+function becameIdle(step: FoldStep) {
   const { event, view } = step;
   if (event.agentId !== undefined && event.agentId !== MAIN) return;
   view.main.streaming = undefined;
@@ -149,7 +149,7 @@ function scheduled(view: ViewDraft, data: EventData<"session.schedule_created">,
   view.schedules.set(id, { id, prompt: shown, isRecurring: recurring, intervalMs, at, createdAt, origin });
 }
 
-function foldRun({ view, at }: Step, event: SessionEvent) {
+function foldRun({ view, at }: FoldStep, event: SessionEvent) {
   switch (event.type) {
     case "troupe.factory_run": {
       const { runId, factoryName: name, description, phases } = event.data;

@@ -2,7 +2,7 @@
 import { isObject } from "../lib/json.ts";
 import type { EventData } from "../protocol/event.ts";
 import type { PlanItem, ToolCard, ToolState } from "./blocks.ts";
-import type { AgentDraft, Step } from "./draft.ts";
+import type { AgentDraft, FoldStep } from "./draft.ts";
 import { closeCall } from "./fold-attention.ts";
 import { appended, diffText, lastLineOf, NO_OUTPUT, outputText } from "./output-text.ts";
 import { clip } from "./own-text.ts";
@@ -15,7 +15,7 @@ const MAX_ERROR = 4_000;
 /** Tools whose detailed result is a unified diff. */
 const EDITS: ReadonlySet<string> = new Set(["create", "edit", "apply_patch"]);
 
-export function foldTool(step: Step) {
+export function foldTool(step: FoldStep) {
   const { event, agent } = step;
   if (!agent) return;
   switch (event.type) {
@@ -50,7 +50,7 @@ export function addChild(agent: AgentDraft, toolCallId: string, childId: string)
 }
 
 function start(
-  { at }: Step,
+  { at }: FoldStep,
   agent: AgentDraft,
   data: EventData<"tool.execution_start"> | EventData<"tool.user_requested">,
   isUserRequested = false,
@@ -86,7 +86,7 @@ function change(agent: AgentDraft, toolCallId: string, how: (card: ToolCard) => 
   if (card) agent.tools.set(toolCallId, { ...card, ...how(card) });
 }
 
-function complete(step: Step, agent: AgentDraft, data: EventData<"tool.execution_complete">) {
+function complete(step: FoldStep, agent: AgentDraft, data: EventData<"tool.execution_complete">) {
   const { view, at } = step;
   const { toolCallId, success, result, error, shellExecution, isUserRequested } = data;
   const running = agent.tools.get(toolCallId);
@@ -148,7 +148,7 @@ function stateOf({ success, error }: EventData<"tool.execution_complete">): Tool
 const ITEM = /^[ \t]*(?:[-*+]|\d{1,4}[.)])[ \t]+\[([ xX~/>-])\][ \t]*(.*)$/gm;
 
 /** The list of `update_todo` is Markdown with check boxes. */
-function setTodos(step: Step, agent: AgentDraft, markdown: string | undefined): boolean {
+function setTodos(step: FoldStep, agent: AgentDraft, markdown: string | undefined): boolean {
   if (markdown === undefined) return false;
   const items = [...markdown.matchAll(ITEM)].map(([, mark = " ", title = ""]): PlanItem => {
     return { title, status: mark === " " ? "open" : mark.toLowerCase() === "x" ? "done" : "in_progress" };
@@ -158,7 +158,7 @@ function setTodos(step: Step, agent: AgentDraft, markdown: string | undefined): 
   return true;
 }
 
-function addAnswer(step: Step, call: ToolCard, text: string | undefined): boolean {
+function addAnswer(step: FoldStep, call: ToolCard, text: string | undefined): boolean {
   const question = questionOf(call);
   if (question === undefined) return false;
   const answer = text?.replace(/^User (?:responded|selected): /, "");

@@ -15,7 +15,7 @@ export interface Span {
 }
 
 /** Folds events into spans by agent. The main agent's id is the empty string. */
-export class Lanes {
+export class AgentLanes {
   readonly spans = new Map<string, Span[]>();
   readonly #open = new Map<string, Span>();
   #sequence = 0;

@@ -1,6 +1,6 @@
 /** Adds blocks to transcripts, and bounds what they take. */
 import type { Block } from "./blocks.ts";
-import { type AgentDraft, isBusy, type Step, type ViewDraft } from "./draft.ts";
+import { type AgentDraft, type FoldStep, isBusy, type ViewDraft } from "./draft.ts";
 
 /** Bounds for the main agent, in case nobody drains its blocks. */
 const MAIN_BLOCKS = 2_000;
@@ -14,7 +14,7 @@ type Fields<B> = B extends Block ? Omit<B, "id" | "agentId" | "at" | "eventId"> 
 
 /** Appends a block for the step's event. */
 export function pushBlock(
-  step: Step,
+  step: FoldStep,
   fields: Fields<Block>,
   more: { readonly agent?: AgentDraft; id?: string } = {},
 ): void {
@@ -22,14 +22,14 @@ export function pushBlock(
   if (agent) pushBlocks(step, agent, [placed(step, agent, fields, more.id)]);
 }
 
-export function placed(step: Step, agent: AgentDraft, fields: Fields<Block>, id?: string): Block {
+export function placed(step: FoldStep, agent: AgentDraft, fields: Fields<Block>, id?: string): Block {
   const { event, at } = step;
   const isStored = event.ephemeral !== true;
   const where = { id: id ?? event.id, agentId: agent.id === "" ? undefined : agent.id, at };
   return Object.freeze({ ...where, eventId: isStored ? event.id : undefined, ...fields }) as Block;
 }
 
-export function pushBlocks({ view }: Pick<Step, "view">, agent: AgentDraft, blocks: readonly Block[]): void {
+export function pushBlocks({ view }: Pick<FoldStep, "view">, agent: AgentDraft, blocks: readonly Block[]): void {
   for (const block of blocks) {
     agent.blocks.push(block);
     resize(view, agent, sizeOf(block));

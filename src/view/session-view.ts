@@ -2,7 +2,7 @@
 import type { EventData, SessionEvent } from "../protocol/event.ts";
 import type { Block, PlanItem } from "./blocks.ts";
 import { copied } from "./copy.ts";
-import { type AgentDraft, agentOf, newView, type Step, type ViewDraft } from "./draft.ts";
+import { type AgentDraft, agentOf, type FoldStep, newView, type ViewDraft } from "./draft.ts";
 import { foldAgent } from "./fold-agents.ts";
 import { foldAttention } from "./fold-attention.ts";
 import { foldMessage } from "./fold-messages.ts";
@@ -52,7 +52,7 @@ export class SessionView {
     const isStored = event.ephemeral !== true;
     if (event.type === "troupe.rewound") rewound(view, event);
     if (agent) moved(agent, event, at);
-    const step: Step = { view, event, at, agent };
+    const step: FoldStep = { view, event, at, agent };
     for (const fold of folds) fold(step);
     foldUse(step);
     if (isStored) {
@@ -123,7 +123,7 @@ function moved(agent: AgentDraft, event: SessionEvent, at: number): void {
   if (event.type !== "model.call_failure" && event.type !== "session.usage_info") agent.modelWait = undefined;
 }
 
-function foldUse({ view, event, agent, at }: Step): void {
+function foldUse({ view, event, agent, at }: FoldStep): void {
   switch (event.type) {
     case "troupe.usage":
       if (agent) addUsage(view, agent, event.data);

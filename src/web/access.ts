@@ -7,7 +7,7 @@
 import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
 
-export interface Refusal {
+export interface AccessRefusal {
   readonly status: number;
   readonly message: string;
 }
@@ -22,7 +22,7 @@ const CODE_MS = 10 * 60_000;
 const MAX_CODES = 16;
 const TOKEN_HEADER = "x-troupe-token";
 
-export class Access {
+export class PageAccess {
   /** Never stored: whoever takes the port after this process can use nothing that pages send there. */
   readonly #secret: Uint8Array = randomBytes(32);
   readonly #port: number;
@@ -53,7 +53,7 @@ export class Access {
   }
 
   /** Returns why the request is refused, whatever it asks for. */
-  refusal(headers: IncomingHttpHeaders): Refusal | undefined {
+  refusal(headers: IncomingHttpHeaders): AccessRefusal | undefined {
     if (!this.#hosts.has(headers.host ?? "")) {
       return { status: 421, message: "This server answers only to its own loopback address." };
     }
@@ -83,7 +83,7 @@ export class Access {
   }
 
   /** Returns why a request that changes something is refused. */
-  changeRefusal(headers: IncomingHttpHeaders): Refusal | undefined {
+  changeRefusal(headers: IncomingHttpHeaders): AccessRefusal | undefined {
     if (headers.origin === undefined || headers["sec-fetch-site"] === "none") return foreign;
     const type = headers["content-type"]?.split(";")[0]?.trim().toLowerCase();
     if (type !== "application/json") return { status: 415, message: "Send application/json." };
@@ -126,7 +126,7 @@ export class Access {
   }
 }
 
-const foreign: Refusal = { status: 403, message: "Requests of other sites are refused." };
+const foreign: AccessRefusal = { status: 403, message: "Requests of other sites are refused." };
 
 /** Takes the same time wherever they differ. */
 function isSame(one: string, other: string): boolean {

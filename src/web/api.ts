@@ -47,7 +47,7 @@ export interface SignInBegun {
   readonly address?: string;
 }
 
-export interface SearchHit {
+export interface SessionHit {
   readonly sessionId: string;
   readonly name: string;
   readonly at: string;

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { TroupeError } from "../protocol/errors.ts";
 
-export interface Asset {
+export interface PageFile {
   readonly type: string;
   readonly plain: Buffer;
   readonly gzipped: Buffer;
@@ -21,8 +21,8 @@ const types: Readonly<Record<string, string>> = {
 const MAX_FILES = 200;
 
 /** Returns the assets by the path of their address. Links and other files than those of the build are left out. */
-export async function readAssets(folder: string): Promise<ReadonlyMap<string, Asset>> {
-  const assets = new Map<string, Asset>();
+export async function readAssets(folder: string): Promise<ReadonlyMap<string, PageFile>> {
+  const assets = new Map<string, PageFile>();
   const names = await readdir(folder).catch((cause: unknown) => {
     throw new TroupeError("failed", `The files of the page are not in ${folder}.`, {
       hint: "Install the package again, or run: npm run build",

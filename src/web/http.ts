@@ -2,12 +2,12 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { TroupeError } from "../protocol/errors.ts";
-import type { Access, Refusal } from "./access.ts";
-import type { Asset } from "./assets.ts";
+import type { AccessRefusal, PageAccess } from "./access.ts";
+import type { PageFile } from "./assets.ts";
 
 export interface Routes {
-  readonly access: Access;
-  readonly assets: ReadonlyMap<string, Asset>;
+  readonly access: PageAccess;
+  readonly assets: ReadonlyMap<string, PageFile>;
   /** Answers a JSON-RPC request, given as text. Resolves with the response as text. */
   call(body: string): Promise<string>;
   /** Serves the event stream of a tab. */
@@ -82,12 +82,12 @@ async function answer(routes: Routes, request: IncomingMessage, response: Server
   sendAsset(request, response, asset);
 }
 
-const unknown: Refusal = {
+const unknown: AccessRefusal = {
   status: 401,
   message: "Open the address that troupe web prints. It works once; press Enter there for a new one.",
 };
 
-function isLoginOf(access: Access, { method, headers, url = "" }: IncomingMessage): boolean {
+function isLoginOf(access: PageAccess, { method, headers, url = "" }: IncomingMessage): boolean {
   return method === "GET" && /^\/login\?code=[\w-]{1,100}$/.test(url) && access.isLedHere(headers);
 }
 
@@ -97,7 +97,7 @@ function loginAgain({ url = "" }: IncomingMessage, response: ServerResponse): vo
   send(response, 200, "text/plain; charset=utf-8", "Opening the dashboard.\n");
 }
 
-function logIn(access: Access, query: URLSearchParams, response: ServerResponse): void {
+function logIn(access: PageAccess, query: URLSearchParams, response: ServerResponse): void {
   const login = access.exchange(query.get("code") ?? "");
   if (!login) {
     refuse(response, unknown);
@@ -110,7 +110,7 @@ function logIn(access: Access, query: URLSearchParams, response: ServerResponse)
   response.end();
 }
 
-function sendAsset({ method, headers }: IncomingMessage, response: ServerResponse, asset: Asset): void {
+function sendAsset({ method, headers }: IncomingMessage, response: ServerResponse, asset: PageFile): void {
   const isZipped = /\bgzip\b/.test(String(headers["accept-encoding"] ?? ""));
   if (asset.isHashed) response.setHeader("Cache-Control", "private, max-age=31536000, immutable");
   if (isZipped) response.setHeader("Content-Encoding", "gzip");
@@ -119,7 +119,7 @@ function sendAsset({ method, headers }: IncomingMessage, response: ServerRespons
   response.end(method === "HEAD" ? undefined : bytes);
 }
 
-function refuse(response: ServerResponse, { status, message }: Refusal): void {
+function refuse(response: ServerResponse, { status, message }: AccessRefusal): void {
   response.setHeader("Connection", "close");
   send(response, status, "text/plain; charset=utf-8", `${message}\n`);
 }

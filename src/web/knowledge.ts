@@ -1,7 +1,7 @@
 /** Remembered facts and the context board of a folder, for the dashboard. Decisions made here are those of the user. */
 import { acceptChange, retractChange } from "../context/memory/changes.ts";
 import { historyOf, type MemoryState } from "../context/memory/fold.ts";
-import type { Journal } from "../context/memory/journal.ts";
+import type { MemoryJournal } from "../context/memory/journal.ts";
 import { openLocalMemory } from "../context/memory/open.ts";
 import type { Disk } from "../lib/node/disk.ts";
 import { createRedactor } from "../lib/redact/redact.ts";
@@ -70,13 +70,13 @@ export class Knowledge {
     }
   }
 
-  #journalOf(cwd: string, id: string): Journal {
+  #journalOf(cwd: string, id: string): MemoryJournal {
     const found = this.#journals(cwd).find((journal) => journal.read().facts.has(id));
     if (!found) throw new TroupeError("usage", `There is no fact ${id}.`);
     return found;
   }
 
-  #journals(cwd: string): readonly Journal[] {
+  #journals(cwd: string): readonly MemoryJournal[] {
     const { home, environment, disk, stamp } = this.#parts;
     const ports = { disk, stamp, redactor: createRedactor({ values: secretValuesOf(environment) }) };
     return openLocalMemory({ stateRoot: home, cwd, isTrusted: true, ports }).journals;

@@ -6,17 +6,17 @@ import { TroupeError } from "../protocol/errors.ts";
 import type { SessionEvent } from "../protocol/event.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import { blameLine } from "../runtime/sessions/blame.ts";
-import type { Boot, ModelPrice, SearchHit } from "./api.ts";
+import type { Boot, ModelPrice, SessionHit } from "./api.ts";
 import { type OwnMethod, type Params, requireSessionId, requireText } from "./calls.ts";
 import { Knowledge } from "./knowledge.ts";
 import type { LiveSessions } from "./live-sessions.ts";
 import { SessionFiles } from "./session-files.ts";
-import type { SessionRows } from "./session-rows.ts";
+import type { SessionListRows } from "./session-rows.ts";
 import type { SignIns } from "./sign-ins.ts";
 
 export interface OwnParts {
   readonly runtime: Runtime;
-  readonly rows: SessionRows;
+  readonly rows: SessionListRows;
   readonly live: LiveSessions;
   readonly signIns: SignIns;
   readonly environment: Readonly<Record<string, string | undefined>>;
@@ -49,7 +49,7 @@ function listMethods({ runtime, rows, live, signIns, cwd, version }: OwnParts): 
       await live.request(sessionId, "session.send", { prompt });
       return { sessionId };
     },
-    "web.search": async (params): Promise<readonly SearchHit[]> => {
+    "web.search": async (params): Promise<readonly SessionHit[]> => {
       const found = await runtime.past.search({ words: requireText(params, "words"), limit: MAX_HITS });
       return found.map(({ sessionId, timestamp, source, snippet, title = "" }) => {
         return { sessionId, name: title, at: timestamp, kind: source, text: snippet };

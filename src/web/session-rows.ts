@@ -37,7 +37,7 @@ interface Folded {
   isWhole: boolean;
 }
 
-export class SessionRows {
+export class SessionListRows {
   readonly #options: RowsOptions;
   readonly #listeners = new Set<(message: ListMessage) => void>();
   readonly #rows = new Map<string, { readonly row: SessionRow; readonly text: string }>();

@@ -6,11 +6,11 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { ListMessage } from "./api.ts";
 import type { Feeds } from "./feeds.ts";
 import type { FeedReader } from "./session-feed.ts";
-import type { SessionRows } from "./session-rows.ts";
+import type { SessionListRows } from "./session-rows.ts";
 
 export interface TabParts {
   readonly feeds: Feeds;
-  readonly rows: SessionRows;
+  readonly rows: SessionListRows;
   /** The tab shows this session: join it where that is possible. */
   onWatch(sessionId: string): void;
 }

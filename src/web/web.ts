@@ -11,14 +11,14 @@ import type { Stamp } from "../lib/stamp.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import type { Client } from "../sdk/client.ts";
 import { isSessionId } from "../store/session-id.ts";
-import { Access } from "./access.ts";
+import { PageAccess } from "./access.ts";
 import { readAssets } from "./assets.ts";
 import { answerCall } from "./calls.ts";
 import { Feeds } from "./feeds.ts";
 import { type Listening, listen, type Routes, serve } from "./http.ts";
 import { LiveSessions } from "./live-sessions.ts";
 import { ownMethods } from "./own-methods.ts";
-import { SessionRows } from "./session-rows.ts";
+import { SessionListRows } from "./session-rows.ts";
 import { SignIns } from "./sign-ins.ts";
 import { serveTab } from "./tab-stream.ts";
 
@@ -73,13 +73,13 @@ export async function startWeb(options: WebOptions): Promise<Web> {
     reconnect: (sessionId, serverName) => live.request(sessionId, "session.mcp.restartServer", { serverName }),
     onChange: (sessionId) => rows.changed(sessionId),
   });
-  const rows = new SessionRows({ store, home, feeds, live, signIns });
+  const rows = new SessionListRows({ store, home, feeds, live, signIns });
   const own = ownMethods({ runtime, rows, live, signIns, cwd, version, disk, stamp, environment });
   const request = (method: string, params: Readonly<Record<string, unknown>>) => client.request(method, params);
   const parts = { feeds, rows, onWatch: (sessionId: string) => void live.join(sessionId).catch(() => undefined) };
 
   const call = (body: string): Promise<string> => answerCall(body, { live, own, request });
-  let access: Access | undefined;
+  let access: PageAccess | undefined;
   const handle = (incoming: IncomingMessage, response: ServerResponse): void => {
     if (!access) return void response.destroy();
     const stream: Routes["stream"] = (tab, answer, query) =>
@@ -87,7 +87,7 @@ export async function startWeb(options: WebOptions): Promise<Web> {
     void serve({ access, assets, call, stream }, incoming, response);
   };
   const listening = await listenFor(options.port, handle);
-  access = new Access(listening.port);
+  access = new PageAccess(listening.port);
   const newCode = (): string => access?.newCode() ?? "";
 
   return {

@@ -5,7 +5,7 @@
  */
 import { dirname, join } from "node:path";
 import * as z from "zod";
-import { type Entry, entrySchema } from "../checkpoints/checkpoint-schema.ts";
+import { entrySchema, type PathState } from "../checkpoints/checkpoint-schema.ts";
 import { contentOf, entryAt, MAX_TREE_BYTES, sameEntry, survey } from "../checkpoints/checkpoint-tree.ts";
 import { type Disk, replaceFile, writeNewFile } from "../lib/node/disk.ts";
 import type { GitCheckout } from "../lib/node/git-write.ts";
@@ -37,8 +37,8 @@ const journalSchema = z.object({
   /** The branch that moves to the merge commit; the index is updated too. */
   commit: z.object({ branch: z.string(), from: z.string(), to: z.string() }).exactOptional(),
 });
-export type Journal = z.infer<typeof journalSchema>;
-type File = Journal["files"][number];
+export type MergeJournal = z.infer<typeof journalSchema>;
+type File = MergeJournal["files"][number];
 
 const MAX_JOURNAL_BYTES = 16 * 1024 * 1024;
 
@@ -89,7 +89,7 @@ export async function extract(
   await git(checkout, ["checkout-index", "--all", "--quiet", "--force", `--prefix=${what.folder}/`], work);
 }
 
-function refuseHuge(path: string, entries: readonly Entry[]): void {
+function refuseHuge(path: string, entries: readonly PathState[]): void {
   if (!entries.some((entry) => entry.kind === "file" && entry.hash === "")) return;
   throw new TroupeError("limit", `${path} is larger than ${MAX_TREE_BYTES / 1024 / 1024} MiB or not a regular file.`, {
     hint: "Merge the branch of the worktree with git itself.",
@@ -111,7 +111,7 @@ async function keep(disk: Disk, path: string, to: string): Promise<void> {
 export type Applied = { readonly kind: "applied" } | { readonly kind: "taken-back"; readonly because: string };
 
 /** Writes the journal and applies it. From then on the merge is finished even after a crash. */
-export async function apply(record: WorktreeRecord, journal: Journal, ports: ApplyPorts): Promise<Applied> {
+export async function apply(record: WorktreeRecord, journal: MergeJournal, ports: ApplyPorts): Promise<Applied> {
   await writeJournal(record, journal, ports);
   return finish(record, journal, ports);
 }
@@ -120,7 +120,7 @@ export async function apply(record: WorktreeRecord, journal: Journal, ports: App
 export async function recoverMerge(
   record: WorktreeRecord,
   ports: ApplyPorts,
-): Promise<(Applied & { readonly journal: Journal }) | undefined> {
+): Promise<(Applied & { readonly journal: MergeJournal }) | undefined> {
   const path = journalPath(record, ports);
   const journal = journalSchema.safeParse(await readSmallJson(path, MAX_JOURNAL_BYTES));
   // Journals are written atomically; without one no file was touched.
@@ -137,7 +137,7 @@ export async function forgetMerge(record: WorktreeRecord, { folder, disk }: Appl
   await disk.remove(join(stateFolder(folder, record.taskId), "merge"));
 }
 
-async function finish(record: WorktreeRecord, journal: Journal, ports: ApplyPorts): Promise<Applied> {
+async function finish(record: WorktreeRecord, journal: MergeJournal, ports: ApplyPorts): Promise<Applied> {
   let because = "it was stopped before";
   if (journal.direction === "forward") {
     try {
@@ -149,7 +149,7 @@ async function finish(record: WorktreeRecord, journal: Journal, ports: ApplyPort
       because = error.message;
     }
   }
-  const back: Journal = { ...journal, direction: "back" };
+  const back: MergeJournal = { ...journal, direction: "back" };
   await writeJournal(record, back, ports);
   await settle(record, back, ports);
   if (journal.commit) await writeIndex(back);
@@ -157,7 +157,7 @@ async function finish(record: WorktreeRecord, journal: Journal, ports: ApplyPort
 }
 
 /** Removes innermost paths first, then writes outermost paths first. Idempotent. */
-async function settle(record: WorktreeRecord, journal: Journal, { folder, disk }: ApplyPorts): Promise<void> {
+async function settle(record: WorktreeRecord, journal: MergeJournal, { folder, disk }: ApplyPorts): Promise<void> {
   const kept = join(stateFolder(folder, record.taskId), "merge");
   const isBack = journal.direction === "back";
   const steps = journal.files.map((file, number) => ({
@@ -178,8 +178,8 @@ async function settle(record: WorktreeRecord, journal: Journal, { folder, disk }
 
 interface Step {
   readonly path: string;
-  readonly goal: Entry;
-  readonly other: Entry;
+  readonly goal: PathState;
+  readonly other: PathState;
   readonly source: string;
 }
 
@@ -206,7 +206,7 @@ async function change(step: Step, { scope, isBack }: { scope: Scope; isBack: boo
 }
 
 /** Returns the current entry, or "done". Throws if it is neither version nor missing, the state between them. */
-async function compared({ path, goal, other }: Step): Promise<Entry | "done"> {
+async function compared({ path, goal, other }: Step): Promise<PathState | "done"> {
   const now = await entryAt(path);
   if (sameEntry(now, goal) || (goal.kind === "folder" && now.kind === "missing")) return "done";
   if (now.kind === "folder" && goal.kind === "missing") return "done"; // it came with files that are already removed
@@ -231,7 +231,10 @@ function foldersAbove(path: string, top: string): string[] {
 }
 
 /** Updates the index first and the branch last: the merge enters the history only when the branch moves. */
-async function moveBranch(journal: Journal, { branch, from, to }: NonNullable<Journal["commit"]>): Promise<void> {
+async function moveBranch(
+  journal: MergeJournal,
+  { branch, from, to }: NonNullable<MergeJournal["commit"]>,
+): Promise<void> {
   const place = { gitDir: journal.gitDir, workTree: journal.workTree };
   const now = (await git(place, ["rev-parse", "--verify", branch], { to: "find the branch" })).trim();
   await writeIndex(journal);
@@ -239,7 +242,7 @@ async function moveBranch(journal: Journal, { branch, from, to }: NonNullable<Jo
   await git(place, ["update-ref", "-m", "merge by troupe", branch, to, from], { to: `move ${branch}` });
 }
 
-async function writeIndex(journal: Journal): Promise<void> {
+async function writeIndex(journal: MergeJournal): Promise<void> {
   const place = { gitDir: journal.gitDir, workTree: journal.workTree };
   const side = journal.direction === "back" ? "before" : "after";
   const versions = journal.files.map(({ path, index }) => ({ path, ...index[side] }));
@@ -250,7 +253,11 @@ async function writeIndex(journal: Journal): Promise<void> {
   await git(place, ["update-index", "-q", "--refresh"], { to: "refresh the index", accept: [0, 1] });
 }
 
-async function writeJournal(record: WorktreeRecord, journal: Journal, { folder, disk }: ApplyPorts): Promise<void> {
+async function writeJournal(
+  record: WorktreeRecord,
+  journal: MergeJournal,
+  { folder, disk }: ApplyPorts,
+): Promise<void> {
   await replaceFile(disk, journalPath(record, { folder }), JSON.stringify(journal));
 }
 

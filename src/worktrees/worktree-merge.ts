@@ -10,7 +10,7 @@ import type { Identity } from "../lib/node/git-write.ts";
 import { systemStamp } from "../lib/stamp.ts";
 import { clip } from "../lib/text.ts";
 import { TroupeError } from "../protocol/errors.ts";
-import { apply, forgetMerge, type Journal, recoverMerge, stage } from "./worktree-apply.ts";
+import { apply, forgetMerge, type MergeJournal, recoverMerge, stage } from "./worktree-apply.ts";
 import { type Conflict, writeConflicts } from "./worktree-conflicts.ts";
 import { git, gitCode, NOBODY, refFiles, refuseLinks } from "./worktree-git.ts";
 import { type MergePlan, planMerge } from "./worktree-plan.ts";
@@ -185,7 +185,7 @@ async function bringOnto(
   const commit = branch && { branch, from: plan.head, to: await commitFor(record, { as, plan, tip, request }) };
   signal?.throwIfAborted();
   const { gitDir, workTree } = record.main;
-  const journal: Journal = {
+  const journal: MergeJournal = {
     ...{ version: 1, direction: "forward", gitDir, workTree, merged: tip.head, files },
     ...(commit && { commit }),
   };
@@ -200,7 +200,7 @@ async function isPermitted(changes: readonly ProtectedChange[], { permit }: Merg
   return changes.length === 0 || (await permit?.(changes)) === true;
 }
 
-function linkOf({ path, after }: Journal["files"][number]): { path: string; target: string }[] {
+function linkOf({ path, after }: MergeJournal["files"][number]): { path: string; target: string }[] {
   return after.kind === "link" ? [{ path, target: after.target }] : [];
 }
 

@@ -6,7 +6,7 @@ import { isEnvironmentFile } from "../lib/protected-names.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import { git } from "./worktree-git.ts";
 
-export interface Changes {
+export interface UncommittedChanges {
   /** Paths that differ from HEAD in the index or on disk, or are new and not ignored. */
   readonly paths: readonly string[];
   /** Paths with unresolved merge conflicts. */
@@ -20,7 +20,7 @@ const MAX_CHANGES = 20_000;
 export async function changesIn(
   checkout: GitCheckout,
   { excludesFile, signal }: { excludesFile?: string | undefined; signal?: AbortSignal | undefined } = {},
-): Promise<Changes> {
+): Promise<UncommittedChanges> {
   const excludes = excludesFile === undefined ? [] : ["-c", `core.excludesFile=${excludesFile}`];
   const flags = ["--porcelain=v2", "-z", "--untracked-files=all", "--no-renames", "--ignore-submodules=all"];
   const listing = await git(checkout, [...excludes, "status", ...flags], { to: "see what has changed", signal });

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { Message } from "../../src/protocol/message.ts";
 import { compactionOptions, DEFAULT_COMPACTION } from "../../src/session/compaction/compaction-options.ts";
 import { contextReport, contextText } from "../../src/session/compaction/context-report.ts";
-import { Meter } from "../../src/session/compaction/context-usage.ts";
+import { ContextMeter } from "../../src/session/compaction/context-usage.ts";
 import { workSnapshot } from "../../src/session/compaction/work-snapshot.ts";
 import type { Registry } from "../../src/tasks/registry.ts";
 import type { Tool } from "../../src/tools/tool.ts";
@@ -35,7 +35,7 @@ describe("the report of the context window", () => {
       { role: "user", content: "go" },
       ...Array.from({ length: 12 }, (_, index) => result(index, index * 400)).flat(),
     ];
-    const meter = new Meter();
+    const meter = new ContextMeter();
     const usage = meter.measure({ model, promptAndTools: shown, history: { tokens: 7_000, length: messages.length } });
     const report = contextReport({ model, shown, messages, usage, meter, options: DEFAULT_COMPACTION });
     expect(report.parts.map(({ kind }) => kind)).toEqual([

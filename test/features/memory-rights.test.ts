@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { calls, says } from "../../src/model/faux/faux-step.ts";
 import type { SessionEvent } from "../../src/protocol/event.ts";
 import type { SessionRequest } from "../../src/runtime/session-request.ts";
-import { Meter } from "../../src/telemetry/metrics.ts";
+import { MetricMeter } from "../../src/telemetry/metrics.ts";
 import { SessionTrace } from "../../src/telemetry/session-trace.ts";
 import type { Span } from "../../src/telemetry/span.ts";
 import { dataOf } from "../support/stage.ts";
@@ -105,7 +105,7 @@ describe("telemetry of the memory", () => {
     const steps = [stores(), votes({ fact: "Nobody said this." }), says("ok")];
     await onStage(steps, { ...on, environment, permissions: { allTools: true } }, async ({ session }) => {
       const spans: Span[] = [];
-      const meter = new Meter(0);
+      const meter = new MetricMeter(0);
       let count = 0;
       const newId = (): string => `id${++count}`;
       const emit = (span: Span): void => void spans.push(span);

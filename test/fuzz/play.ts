@@ -3,7 +3,7 @@ import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import * as fs from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
-import { createSandbox, type Prepared, type SandboxOptions } from "../../src/tools/shell/sandbox/sandbox.ts";
+import { createSandbox, type PreparedSandbox, type SandboxOptions } from "../../src/tools/shell/sandbox/sandbox.ts";
 import { ToolError } from "../../src/tools/tool-error.ts";
 import { ATTACK_SCRIPT, type Attack, type Swap } from "./attack-script.ts";
 import { contents, differences, namesIn, type ProtectedView, protectedView, raw, runGit } from "./host-view.ts";
@@ -179,7 +179,7 @@ interface Running {
   end(): Promise<string[]>;
 }
 
-function start(prepared: Prepared, attack: Attack): Running {
+function start(prepared: PreparedSandbox, attack: Attack): Running {
   if (prepared.kind !== "sandboxed") throw new Error("there is no sandbox");
   const [file = "", ...rest] = [
     ...prepared.launcher,

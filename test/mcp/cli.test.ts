@@ -3,7 +3,7 @@ import { mkdirSync, statSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import type { Arguments } from "../../src/cli/args.ts";
 import { parse } from "../../src/cli/args.ts";
-import { type McpAdministration, mcpCommand } from "../../src/cli/mcp/mcp.ts";
+import { type McpCommands, mcpCommand } from "../../src/cli/mcp/mcp.ts";
 import { options } from "../../src/cli/options.ts";
 import { nodeDisk } from "../../src/lib/node/disk.ts";
 import { type FileTree, type TempFolder, tempFolder } from "../../src/testing/temp-folder.ts";
@@ -37,7 +37,7 @@ type More = Partial<Omit<McpAdministrationOptions, "sources">> & {
 
 async function run(folder: TempFolder, words: readonly string[], more: More = {}) {
   const { sources, environment = {}, ...rest } = more;
-  const administration: McpAdministration = await mcpAdministration({
+  const administration: McpCommands = await mcpAdministration({
     sources: { stateRoot: folder.at("home"), cwd: folder.at("work"), environment, trust: () => "approved", ...sources },
     disk: nodeDisk,
     ...rest,

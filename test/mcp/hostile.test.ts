@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, it } from "vitest";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
-import type { McpServer } from "../../src/tools/mcp/connections.ts";
+import type { McpServerPort } from "../../src/tools/mcp/connections.ts";
 import { HANG_MS } from "../support/work.ts";
 import { callFirst, never, run, scripted, stage, toolsOf } from "./stage.ts";
 
@@ -15,7 +15,7 @@ async function whileHealthy<T>(work: Promise<T>): Promise<T> {
   return result;
 }
 
-function failureOf(server: McpServer): Promise<Error> {
+function failureOf(server: McpServerPort): Promise<Error> {
   return callFirst(server).then(
     (reply) => {
       throw new Error(`It answered: ${reply}`);

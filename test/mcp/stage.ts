@@ -1,6 +1,6 @@
 import { fileURLToPath } from "node:url";
 import type { McpUser } from "../../src/tools/mcp/connection.ts";
-import { McpConnections, type McpConnectionsOptions, type McpServer } from "../../src/tools/mcp/connections.ts";
+import { McpConnections, type McpConnectionsOptions, type McpServerPort } from "../../src/tools/mcp/connections.ts";
 import type { McpServerConfig } from "../../src/tools/mcp/server.ts";
 import { type McpToolsOptions, mcpTools } from "../../src/tools/mcp/tools.ts";
 import type { Tool, ToolContext } from "../../src/tools/tool.ts";
@@ -50,7 +50,7 @@ export function remoteConfig(
 
 export interface Stage extends AsyncDisposable {
   readonly connections: McpConnections;
-  use(config: McpServerConfig, user?: McpUser): McpServer;
+  use(config: McpServerConfig, user?: McpUser): McpServerPort;
   close(): Promise<void>;
 }
 
@@ -63,7 +63,7 @@ export function stage(options: Partial<McpConnectionsOptions> = {}): Stage {
 /** Of a call that nobody stops. */
 export const never = (): AbortSignal => new AbortController().signal;
 
-export async function toolsOf(server: McpServer, options: Partial<McpToolsOptions> = {}): Promise<Tool[]> {
+export async function toolsOf(server: McpServerPort, options: Partial<McpToolsOptions> = {}): Promise<Tool[]> {
   return mcpTools([{ server, definitions: await server.definitions(never()) }], { reservedNames: [], ...options });
 }
 
@@ -79,7 +79,7 @@ export function run(
 }
 
 /** Calls the first tool of the server. */
-export async function callFirst(server: McpServer, given: unknown = { words: "hello" }): Promise<string> {
+export async function callFirst(server: McpServerPort, given: unknown = { words: "hello" }): Promise<string> {
   const [tool] = await toolsOf(server);
   return (await run(tool, given)).content;
 }

@@ -3,19 +3,20 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { acceptChange, editChange, retractChange } from "../../src/context/memory/changes.ts";
 import { historyOf } from "../../src/context/memory/fold.ts";
-import type { Journal } from "../../src/context/memory/journal.ts";
+import type { MemoryJournal } from "../../src/context/memory/journal.ts";
 import type { LocalMemory } from "../../src/context/memory/local.ts";
 import { exportFacts } from "../../src/context/memory/transfer.ts";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
 import { accepted, draft, localAt, ports, toldAt } from "./support.ts";
 
-function journalOf(memory: LocalMemory): Journal {
+function journalOf(memory: LocalMemory): MemoryJournal {
   const [journal] = memory.journals;
   if (journal === undefined) throw new Error("no journal");
   return journal;
 }
 
-const exportOf = (journal: Journal): string => exportFacts([...journal.read().facts.values()], ports().redactor).text;
+const exportOf = (journal: MemoryJournal): string =>
+  exportFacts([...journal.read().facts.values()], ports().redactor).text;
 
 test("MEM-18 a fact has everything a user needs to judge it, and survives a restart", async () => {
   await using folder = await tempFolder();
@@ -62,7 +63,7 @@ test("each change can be taken back, byte for byte, and the taking back too", as
   const journal = journalOf(memory);
   const { id } = await memory.store(draft("Use tabs."));
   const states = [exportOf(journal)];
-  const change = async (action: "accept" | "edit" | "remove", decide: Parameters<Journal["transact"]>[1]) => {
+  const change = async (action: "accept" | "edit" | "remove", decide: Parameters<MemoryJournal["transact"]>[1]) => {
     await journal.transact({ action, by: "person" }, decide);
     states.push(exportOf(journal));
   };

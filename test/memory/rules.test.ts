@@ -2,7 +2,7 @@ import { mkdirSync } from "node:fs";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { acceptChange, editChange, retractChange } from "../../src/context/memory/changes.ts";
-import type { Journal } from "../../src/context/memory/journal.ts";
+import type { MemoryJournal } from "../../src/context/memory/journal.ts";
 import type { LocalMemory } from "../../src/context/memory/local.ts";
 import type { MemoryScope } from "../../src/context/memory/memory.ts";
 import { MAX_SECTION_BYTES } from "../../src/context/memory/section.ts";
@@ -31,7 +31,7 @@ const step: fc.Arbitrary<Step> = fc.record({
 /** What each place may tell, kept by the simplest means: a person accepted it there, and nobody took it back since. */
 type Told = Map<string, Set<string>>;
 
-function journalFor(memory: LocalMemory, scope: MemoryScope): Journal {
+function journalFor(memory: LocalMemory, scope: MemoryScope): MemoryJournal {
   const journal = memory.journals.find((candidate) => candidate.scope === scope);
   if (journal === undefined) throw new Error("no journal");
   return journal;

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { type ResolvedModel, resolveModel } from "../../src/model/catalog.ts";
 import { listModels } from "../../src/model/list-models.ts";
 import { free } from "../../src/model/prices.ts";
-import { readSettings, type Settings } from "../../src/model/settings/settings.ts";
+import { type ModelSettings, readSettings } from "../../src/model/settings/settings.ts";
 import type { ModelFetch } from "../../src/model/wire/endpoint.ts";
 import type { TroupeError } from "../../src/protocol/errors.ts";
 import { HANG_MS } from "../support/work.ts";
@@ -14,7 +14,7 @@ const live = new AbortController().signal;
 /** Any traffic that is not asked for is a failure. */
 const noNetwork = { fetch: (): never => expect.unreachable("nothing should be fetched") };
 
-function settings(environment: Record<string, string>, file?: object): Settings {
+function settings(environment: Record<string, string>, file?: object): ModelSettings {
   const providersFile = file && { path: "providers.json", text: JSON.stringify(file) };
   return readSettings({ environment, ...(providersFile && { providersFile }) });
 }
@@ -34,7 +34,7 @@ async function refusal(
 }
 
 /** The built-in local servers, moved to ports that the test owns. */
-function moved(base: Settings, addresses: Record<string, string>): Settings {
+function moved(base: ModelSettings, addresses: Record<string, string>): ModelSettings {
   const nowhere = "http://127.0.0.1:1/v1";
   return {
     ...base,

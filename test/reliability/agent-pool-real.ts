@@ -4,7 +4,7 @@ import { systemStamp as stamp } from "../../src/lib/stamp.ts";
 import type { Provider } from "../../src/model/provider.ts";
 import { pastSessions } from "../../src/runtime/knowledge/past-sessions.ts";
 import { models } from "../../src/runtime/models/models.ts";
-import type { PermissionRequest } from "../../src/runtime/permissions/policy.ts";
+import type { PermissionFlags } from "../../src/runtime/permissions/policy.ts";
 import { processParts } from "../../src/runtime/process-parts.ts";
 import { prepareSession } from "../../src/runtime/setup/prepare.ts";
 import { Session } from "../../src/session/session.ts";
@@ -21,7 +21,7 @@ export interface RealAgentPool {
   readonly provider?: Provider;
   /** How many may work at once; settings allow less than what is asked of the machinery here. */
   readonly maxConcurrency: number;
-  readonly permissions?: PermissionRequest;
+  readonly permissions?: PermissionFlags;
 }
 
 export async function realAgentPool(

@@ -1,7 +1,7 @@
 import { PassThrough } from "node:stream";
 import { expect, it } from "vitest";
 import { deferred } from "../../src/lib/deferred.ts";
-import { Connection } from "../../src/server/connection.ts";
+import { ClientConnection } from "../../src/server/connection.ts";
 import { ExtensionHost } from "../../src/server/extensions/extension-host.ts";
 import type { ExtensionPort } from "../../src/session/session-options.ts";
 
@@ -16,7 +16,7 @@ function counted(names: readonly string[] = ["one"]) {
   let there: readonly Found[] = names.map((name) => found(name));
   const started: string[] = [];
   const alive = new Set<number>();
-  const connections: Connection[] = [];
+  const connections: ClientConnection[] = [];
   const warnings: string[] = [];
   const slowStop = deferred<void>();
   let stops: () => Promise<void> = async () => undefined;
@@ -43,7 +43,7 @@ function counted(names: readonly string[] = ["one"]) {
   const host = new ExtensionHost({
     port: () => port,
     accept({ input, output }) {
-      const connection = new Connection({
+      const connection = new ClientConnection({
         ...{ id: "c1", input, output },
         handle: async () => undefined,
         onClose: () => undefined,

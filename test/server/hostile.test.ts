@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { PassThrough } from "node:stream";
 import { describe, expect, it } from "vitest";
 import { encodeFrame } from "../../src/protocol/rpc/frame.ts";
-import { Connection } from "../../src/server/connection.ts";
+import { ClientConnection } from "../../src/server/connection.ts";
 import { shared } from "../support/second-look.ts";
 import { type RawClient, rawClient } from "./raw-client.ts";
 import { type ServerStage, serverStage } from "./stage.ts";
@@ -146,14 +146,14 @@ describe("mistakes of a client", () => {
 });
 
 describe("a client that does not keep up", () => {
-  const tell = (connection: Connection, bytes: number, isRepeatedLater: boolean): void =>
+  const tell = (connection: ClientConnection, bytes: number, isRepeatedLater: boolean): void =>
     connection.tell(encodeFrame({ text: "x".repeat(bytes) }), { sessionId: "s", isRepeatedLater });
 
-  function slow(limits: ConstructorParameters<typeof Connection>[0]["limits"], withToken = false) {
+  function slow(limits: ConstructorParameters<typeof ClientConnection>[0]["limits"], withToken = false) {
     const input = new PassThrough();
     const output = new PassThrough({ highWaterMark: 16 });
     const trouble: string[] = [];
-    const connection = new Connection({
+    const connection = new ClientConnection({
       id: "c1",
       input,
       output,

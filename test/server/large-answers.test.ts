@@ -2,7 +2,7 @@
 import { PassThrough } from "node:stream";
 import { describe, expect, it } from "vitest";
 import { encodeFrame, FrameReader } from "../../src/protocol/rpc/frame.ts";
-import { Connection } from "../../src/server/connection.ts";
+import { ClientConnection } from "../../src/server/connection.ts";
 import { encodeAnswer } from "../../src/server/large-answer.ts";
 
 const limits = { slowBytes: 100_000, lostBytes: 1_000_000 };
@@ -11,7 +11,7 @@ function connect(result: unknown, more: object = {}) {
   const input = new PassThrough();
   const output = new PassThrough({ highWaterMark: 16 * 1024 });
   const trouble: string[] = [];
-  const connection = new Connection({
+  const connection = new ClientConnection({
     id: "c1",
     input,
     output,

@@ -4,12 +4,12 @@ import { describe, expect, it } from "vitest";
 import { calls as asksFor, says } from "../../src/model/faux/faux-step.ts";
 import {
   type AutopilotOptions,
+  type AutopilotStop,
   afterStop,
   type CheckResult,
-  departure,
-  fly,
+  initialState,
   type RunFacts,
-  type Stop,
+  runAutopilot,
   verdictText,
 } from "../../src/session/modes/autopilot.ts";
 import { runFacts, stopOf } from "../../src/session/modes/run-facts.ts";
@@ -25,7 +25,7 @@ const busy = (calls: string, more: Partial<RunFacts> = {}): RunFacts => ({
   ...more,
 });
 const idle: RunFacts = { answer: "I would do it like this.", calls: "", changed: false };
-const stopped = (facts: RunFacts, more: Partial<Extract<Stop, { kind: "done" }>> = {}): Stop => ({
+const stopped = (facts: RunFacts, more: Partial<Extract<AutopilotStop, { kind: "done" }>> = {}): AutopilotStop => ({
   kind: "done",
   facts,
   pending: false,
@@ -44,7 +44,7 @@ interface Flown {
 
 /** The agent stops as scripted, the last way again and again; so do checks. */
 async function flown(
-  stops: readonly Stop[],
+  stops: readonly AutopilotStop[],
   options: AutopilotOptions = {},
   checks: CheckResult[] = [],
 ): Promise<Flown> {
@@ -52,8 +52,8 @@ async function flown(
   let at = 0;
   let checked = 0;
   let waits = 0;
-  const next = (): Stop => stops[Math.min(at++, stops.length - 1)] ?? { kind: "aborted" };
-  const verdict = await fly(next(), options, {
+  const next = (): AutopilotStop => stops[Math.min(at++, stops.length - 1)] ?? { kind: "aborted" };
+  const verdict = await runAutopilot(next(), options, {
     async send(message) {
       sent.push(message);
       return next();
@@ -84,8 +84,8 @@ describe("the continuation", () => {
   });
 
   it("LOOP-14 tells being idle from being done", () => {
-    expect(afterStop(departure, stopped(idle), {})[1].kind).toBe("send");
-    expect(afterStop(departure, completed(), {})[1]).toEqual({
+    expect(afterStop(initialState, stopped(idle), {})[1].kind).toBe("send");
+    expect(afterStop(initialState, completed(), {})[1]).toEqual({
       kind: "end",
       verdict: { kind: "complete", verified: false, summary: "All there." },
     });
@@ -120,7 +120,7 @@ describe("the continuation", () => {
     ["a wrong key (401)", { kind: "error", message: "the key was refused" }, "failed: the key was refused"],
     ["no credit (402)", { kind: "error", message: "no credit left" }, "failed: no credit left"],
     ["a limit", { kind: "limit", message: "20 turns are used up" }, "out of budget: 20 turns are used up"],
-  ] as [string, Stop, string][])("ends at once after %s", async (_, stop, expected) => {
+  ] as [string, AutopilotStop, string][])("ends at once after %s", async (_, stop, expected) => {
     expect(await flown([stop])).toMatchObject({ verdict: expected, sent: [] });
     expect((await flown([stopped(busy("one")), stop])).sent).toHaveLength(1);
   });
@@ -237,7 +237,7 @@ describe("the check", () => {
 describe("the policy in all cases", () => {
   const text = fc.constantFrom("", "a", "b");
   const facts = fc.record({ answer: text, calls: text, changed: fc.boolean() });
-  const stop: fc.Arbitrary<Stop> = fc.oneof(
+  const stop: fc.Arbitrary<AutopilotStop> = fc.oneof(
     {
       weight: 8,
       arbitrary: fc.record({
@@ -247,10 +247,10 @@ describe("the policy in all cases", () => {
         autopilot: fc.constant(true),
       }),
     },
-    { weight: 2, arbitrary: facts.map((one): Stop => stopped({ ...one, completed: {} })) },
+    { weight: 2, arbitrary: facts.map((one): AutopilotStop => stopped({ ...one, completed: {} })) },
     {
       weight: 1,
-      arbitrary: fc.constantFrom<Stop>(
+      arbitrary: fc.constantFrom<AutopilotStop>(
         { kind: "aborted" },
         { kind: "error", message: "e" },
         { kind: "limit", message: "l" },
@@ -301,13 +301,13 @@ describe("with a session", () => {
       { tools: [echo, taskComplete] },
     );
     let at = 0;
-    const send = async (prompt: string): Promise<Stop> => {
+    const send = async (prompt: string): Promise<AutopilotStop> => {
       const outcome = await session.sendAndWait({ prompt });
       const events = heard.slice(at);
       at = heard.length;
       return stopOf(outcome, { events, pending: false, autopilot: true });
     };
-    const verdict = await fly(
+    const verdict = await runAutopilot(
       await send("Write the parser"),
       {},
       {

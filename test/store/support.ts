@@ -8,7 +8,7 @@ import type { SessionEvent } from "../../src/protocol/event.ts";
 import type { FileProvider } from "../../src/protocol/session-fs.ts";
 import { elsewhereStore } from "../../src/store/elsewhere/elsewhere.ts";
 import { type JsonlStoreOptions, jsonlStore } from "../../src/store/jsonl.ts";
-import { encodeLine, type Link, noRecord } from "../../src/store/log/line.ts";
+import { encodeLine, noRecord, type RecordLink } from "../../src/store/log/line.ts";
 import type { Store } from "../../src/store/store.ts";
 
 export function temporaryFolder(): string {
@@ -45,7 +45,7 @@ export const messages = (count: number, from = 1): SessionEvent[] =>
 
 /** The bytes of a log that holds these events. */
 export function encodeLog(events: readonly SessionEvent[]): Buffer[] {
-  let last: Link = noRecord;
+  let last: RecordLink = noRecord;
   return events.map((event) => {
     const { bytes, link } = encodeLine(event, last);
     last = link;

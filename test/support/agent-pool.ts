@@ -9,7 +9,7 @@ import type { ModelRequest } from "../../src/model/provider.ts";
 import type { SessionEvent } from "../../src/protocol/event.ts";
 import { flagsFrom } from "../../src/protocol/flags.ts";
 import { type AgentPoolParts, agentPoolOptions } from "../../src/runtime/agents/agent-pool-setup.ts";
-import { type PermissionRequest, policyOf } from "../../src/runtime/permissions/policy.ts";
+import { type PermissionFlags, policyOf } from "../../src/runtime/permissions/policy.ts";
 import type { SessionModel } from "../../src/session/session-model.ts";
 import { memoryStore } from "../../src/store/memory.ts";
 import type { Store } from "../../src/store/store.ts";
@@ -26,7 +26,7 @@ export interface TroupeOptions extends Omit<StageOptions, "tools" | "provider" |
   readonly tools?: readonly Tool[];
   /** Of the session's tools, those it has at the moment. */
   readonly has?: (name: string) => boolean;
-  readonly permissions?: PermissionRequest;
+  readonly permissions?: PermissionFlags;
   readonly environment?: Readonly<Record<string, string>>;
   readonly workers?: CoordinationSettings;
   readonly model?: Partial<Pick<SessionModel, "costOf" | "maxOutputTokens">>;

@@ -3,7 +3,7 @@ import type { AddressInfo } from "node:net";
 import { describe, expect, it } from "vitest";
 import { nodeDisk } from "../../src/lib/node/disk.ts";
 import { systemStamp } from "../../src/lib/stamp.ts";
-import { Meter } from "../../src/telemetry/metrics.ts";
+import { MetricMeter } from "../../src/telemetry/metrics.ts";
 import { metricRequest, traceRequest } from "../../src/telemetry/otlp-json.ts";
 import { protobuf } from "../../src/telemetry/otlp-protobuf.ts";
 import { type Exporter, Outbox } from "../../src/telemetry/outbox.ts";
@@ -140,7 +140,7 @@ describe("the exported data", () => {
   });
 
   it("has counters and histograms, whose sums continue from the start", () => {
-    const meter = new Meter(1_000);
+    const meter = new MetricMeter(1_000);
     for (const value of [0.5, 3]) meter.record("operationDuration", value, { "gen_ai.request.model": "m" });
     meter.record("toolCalls", 1, {});
     const request = metricRequest(meter.take(2_000) ?? [], source);
@@ -159,7 +159,7 @@ describe("the exported data", () => {
   });
 
   it("has no more points than a receiver can bear, whatever names are made up", () => {
-    const meter = new Meter(0);
+    const meter = new MetricMeter(0);
     for (let number = 0; number < 1_500; number++) meter.record("toolCalls", 1, { "gen_ai.tool.name": `t${number}` });
     const [calls] = meter.take(1) ?? [];
     expect(calls?.points).toHaveLength(1_001);

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { forAgent } from "../../src/model/faux/faux-plan.ts";
 import { calls, fails, says } from "../../src/model/faux/faux-step.ts";
-import { Meter } from "../../src/telemetry/metrics.ts";
+import { MetricMeter } from "../../src/telemetry/metrics.ts";
 import { SessionTrace } from "../../src/telemetry/session-trace.ts";
 import type { NewId, Span } from "../../src/telemetry/span.ts";
 import { agent } from "../support/agent.ts";
@@ -16,7 +16,7 @@ function counting(): NewId {
 
 function traced({ session }: Stage, captureContent = false) {
   const spans: Span[] = [];
-  const meter = new Meter(0);
+  const meter = new MetricMeter(0);
   const emit = (span: Span): void => void spans.push(span);
   const trace = new SessionTrace({ sessionId: session.id, meter, newId: counting(), captureContent, emit });
   session.subscribe((event) => trace.onEvent(event));

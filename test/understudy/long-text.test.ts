@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import { expect, test } from "vitest";
 import type { ModelRequest } from "../../src/model/provider.ts";
-import type { Step } from "../../src/model/understudy/plan/plan.ts";
+import type { UnderstudyStep } from "../../src/model/understudy/plan/plan.ts";
 import { nextStep } from "../../src/model/understudy/understudy.ts";
 import type { Message } from "../../src/protocol/message.ts";
 import { builtinTools } from "../../src/tools/builtin.ts";
@@ -46,7 +46,7 @@ const texts: Readonly<Record<string, string>> = {
   "the same error over and over": filled("ERROR no disk\n"),
 };
 
-function timed(messages: readonly Message[]): { step: Step; cost: number } {
+function timed(messages: readonly Message[]): { step: UnderstudyStep; cost: number } {
   const request: ModelRequest = { model: "understudy", system: "", messages, tools: builtinTools, stream: false };
   const before = process.cpuUsage();
   const step = nextStep(request);

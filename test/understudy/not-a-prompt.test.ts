@@ -6,7 +6,7 @@ import { needsModel } from "../../src/model/understudy/commands.ts";
 import { promptsIn } from "../../src/model/understudy/prompts.ts";
 import { nextStep, understudy } from "../../src/model/understudy/understudy.ts";
 import type { Message } from "../../src/protocol/message.ts";
-import { afterStop, departure, type RunFacts, type Step } from "../../src/session/modes/autopilot.ts";
+import { type AutopilotStep, afterStop, initialState, type RunFacts } from "../../src/session/modes/autopilot.ts";
 
 const QUESTION = "Explain how this repository is organised";
 const user = (content: string): Message => ({ role: "user", content });
@@ -68,8 +68,8 @@ test.each([
   "Do something about the weather in here",
 ])("in autopilot %j is not called complete, and the flight ends as blocked", async (prompt) => {
   const messages = [user(prompt)];
-  let flight = departure;
-  let step: Step = { kind: "wait" };
+  let flight = initialState;
+  let step: AutopilotStep = { kind: "wait" };
   for (let stops = 0; stops < 5 && step.kind !== "end"; stops++) {
     const { text, calls } = await play(messages);
     expect(calls).toEqual([]);

@@ -8,7 +8,7 @@ import { type AgentFile, agentFiles, agentId, agentLocations } from "./agents-lo
 import { agentNotices } from "./agents-notice.ts";
 import { readAgentFile } from "./agents-read.ts";
 
-export interface Finding {
+export interface AgentFileProblem {
   readonly path: string;
   readonly line: number;
   readonly kind: "error" | "warning";
@@ -19,13 +19,13 @@ export interface Finding {
 export async function checkAgentFiles(
   sources: AgentSources,
   paths: readonly string[],
-): Promise<{ readonly findings: readonly Finding[]; readonly count: number }> {
+): Promise<{ readonly findings: readonly AgentFileProblem[]; readonly count: number }> {
   const { note, all } = agentNotices();
   const files =
     paths.length === 0
       ? agentFiles(agentLocations(sources), note)
       : paths.flatMap((path) => filesAt(resolve(sources.cwd, path), note));
-  const findings: Finding[] = [];
+  const findings: AgentFileProblem[] = [];
   for (const file of files) findings.push(...(await findingsIn(file)));
   const merged = paths.length === 0 ? (await loadAgents(sources)).notices.filter(({ kind }) => kind === "clash") : [];
   const others = [...all(), ...merged].map(({ kind, path, message }) => ({
@@ -37,7 +37,7 @@ export async function checkAgentFiles(
   return { findings: [...findings, ...others], count: files.length };
 }
 
-async function findingsIn(file: AgentFile): Promise<Finding[]> {
+async function findingsIn(file: AgentFile): Promise<AgentFileProblem[]> {
   const { path } = file;
   const parsed = await readAgentFile(file);
   if (parsed === undefined) return [];

@@ -11,12 +11,12 @@ export interface Manifest {
   readonly skills?: readonly string[];
   readonly agents?: readonly string[];
   readonly commands?: readonly string[];
-  readonly hooks?: Part;
-  readonly mcpServers?: Part;
+  readonly hooks?: ManifestPart;
+  readonly mcpServers?: ManifestPart;
 }
 
 /** Paths of files, or the content itself. */
-export type Part =
+export type ManifestPart =
   | { readonly kind: "files"; readonly paths: readonly string[] }
   | { readonly kind: "inline"; readonly value: Readonly<Record<string, unknown>> };
 
@@ -91,7 +91,7 @@ function paths(value: unknown): readonly string[] | undefined | "bad" {
   return isFine ? (list as string[]) : "bad";
 }
 
-function part(value: unknown): Part | undefined | "bad" {
+function part(value: unknown): ManifestPart | undefined | "bad" {
   if (isObject(value)) return { kind: "inline", value };
   const list = paths(value);
   return list === undefined || list === "bad" ? list : { kind: "files", paths: list };

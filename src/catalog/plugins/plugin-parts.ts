@@ -3,7 +3,7 @@ import * as fs from "node:fs";
 import { isAbsolute, join } from "node:path";
 import { isInside } from "../../lib/node/paths.ts";
 import { clip } from "../../lib/text.ts";
-import type { Manifest, Part } from "./plugin-manifest.ts";
+import type { Manifest, ManifestPart } from "./plugin-manifest.ts";
 
 /** A file with a part of the configuration, or the part itself from the manifest. */
 type PluginPart =
@@ -22,7 +22,7 @@ export interface PluginParts {
 export function findParts(root: string, manifest: Manifest, complain: (problem: string) => void): PluginParts {
   const folders = (named: readonly string[] | undefined, usual: string): string[] =>
     named === undefined ? existing(root, [usual], "folder", ignore) : existing(root, named, "folder", complain);
-  const parts = (named: Part | undefined, usual: readonly string[]): PluginPart[] => {
+  const parts = (named: ManifestPart | undefined, usual: readonly string[]): PluginPart[] => {
     if (named?.kind === "inline") return [{ kind: "inline", value: named.value }];
     const files = named
       ? existing(root, named.paths, "file", complain)

@@ -7,7 +7,7 @@ import { boundedNotices, type CatalogNotice } from "../catalog.ts";
 import type { ParsedSettings } from "./settings-parse.ts";
 import type { Settings } from "./settings-schema.ts";
 
-export interface ProjectFile extends ParsedSettings {
+export interface ProjectSettings extends ParsedSettings {
   readonly path: string;
   /** The folder of the workspace that the file belongs to. */
   readonly folder: string;
@@ -32,7 +32,7 @@ const PARTS = ["permissions", "sandbox", "subagents"];
 const STRICTNESS = ["off", "auto", "required"] as const;
 
 /** Returns the settings that apply for an untrusted folder: additional `deny` and `ask` rules. */
-export function onlyDenials({ settings }: ProjectFile): Settings {
+export function onlyDenials({ settings }: ProjectSettings): Settings {
   const { permissions, deniedUrls } = settings;
   return {
     permissions: { deny: permissions?.deny ?? [], ask: permissions?.ask ?? [] },
@@ -41,7 +41,7 @@ export function onlyDenials({ settings }: ProjectFile): Settings {
 }
 
 /** Returns true if the file has more than `deny` and `ask` rules. */
-export function wantsTrust({ settings }: ProjectFile): boolean {
+export function wantsTrust({ settings }: ProjectSettings): boolean {
   return namesIn(settings).some(
     (name) => !["permissions.deny", "permissions.ask", "deniedUrls", "$schema"].includes(name),
   );
@@ -78,7 +78,7 @@ export function tightened(base: Settings, project: Settings, folder: string): Se
 }
 
 /** Returns one notice for every key of the file that has no effect. */
-export function ignoredKeys(base: Settings, file: ProjectFile): readonly CatalogNotice[] {
+export function ignoredKeys(base: Settings, file: ProjectSettings): readonly CatalogNotice[] {
   const notices = namesIn(file.settings).flatMap((name): CatalogNotice[] => {
     if (ADDING.includes(name) || ELSEWHERE.includes(name)) return [];
     const isCompared = COMPARED.includes(name);

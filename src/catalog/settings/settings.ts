@@ -9,7 +9,7 @@ import { TroupeError } from "../../protocol/errors.ts";
 import type { CatalogNotice, Scope } from "../catalog.ts";
 import { realFolder } from "../trust.ts";
 import { type ParsedSettings, parseSettings } from "./settings-parse.ts";
-import { ignoredKeys, onlyDenials, type ProjectFile, tightened, wantsTrust } from "./settings-project.ts";
+import { ignoredKeys, onlyDenials, type ProjectSettings, tightened, wantsTrust } from "./settings-project.ts";
 import type { Settings } from "./settings-schema.ts";
 
 export interface SettingsRequest {
@@ -87,7 +87,7 @@ export function loadSettings(request: SettingsRequest): LoadedSettings {
 }
 
 type Source = ParsedSettings & { readonly scope: Scope; readonly folder: string };
-type FoundFile = ProjectFile & { readonly scope: "project" | "local" };
+type FoundFile = ProjectSettings & { readonly scope: "project" | "local" };
 
 function userFile(stateRoot: string): (ParsedSettings & { path: string }) | undefined {
   const path = userSettingsPath(stateRoot);

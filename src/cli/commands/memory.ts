@@ -3,7 +3,7 @@ import { readTrust } from "../../catalog/trust.ts";
 import { acceptChange, daysFrom, editChange, type FactEdit, retractChange } from "../../context/memory/changes.ts";
 import { requireContent } from "../../context/memory/content.ts";
 import { type HistoryEntry, historyOf, lastUndoable } from "../../context/memory/fold.ts";
-import type { Journal } from "../../context/memory/journal.ts";
+import type { MemoryJournal } from "../../context/memory/journal.ts";
 import type { LocalMemory } from "../../context/memory/local.ts";
 import { type Fact, type MemoryPorts, type MemoryScope, memoryScopes } from "../../context/memory/memory.ts";
 import { openLocalMemory, parseMemorySettings } from "../../context/memory/open.ts";
@@ -89,7 +89,7 @@ interface Request {
   readonly scope: MemoryScope | undefined;
   readonly memory: LocalMemory;
   /** The journals of the requested scope. */
-  readonly journals: readonly Journal[];
+  readonly journals: readonly MemoryJournal[];
   readonly around: MemoryContext;
 }
 
@@ -211,7 +211,7 @@ async function remove({ given, words, journals, around }: Request): Promise<void
 }
 
 /** Returns all wordings of a fact, including those before it was edited. */
-function wordingsOf({ journal, fact }: { journal: Journal; fact: Fact }): string[] {
+function wordingsOf({ journal, fact }: { journal: MemoryJournal; fact: Fact }): string[] {
   return [fact, ...historyOf(fact.id, journal.read()).flatMap((entry) => entry.fact ?? [])].map((one) => one.fact);
 }
 
@@ -270,7 +270,7 @@ async function undo({ words, journals, around }: Request): Promise<void> {
   await around.print(`Undone: ${undone.action} of ${ids}, ${undone.at}\n`);
 }
 
-function readFacts(journal: Journal, { say }: Pick<MemoryContext, "say">): Fact[] {
+function readFacts(journal: MemoryJournal, { say }: Pick<MemoryContext, "say">): Fact[] {
   const { facts, notices } = journal.read();
   for (const notice of notices) say(notice);
   return [...facts.values()];
@@ -279,7 +279,7 @@ function readFacts(journal: Journal, { say }: Pick<MemoryContext, "say">): Fact[
 const SHORTEST_PREFIX = 4;
 
 /** Finds a fact by its id, or by an unambiguous prefix of it. */
-function find(journals: readonly Journal[], id: string): { journal: Journal; fact: Fact } {
+function find(journals: readonly MemoryJournal[], id: string): { journal: MemoryJournal; fact: Fact } {
   const all = journals.flatMap((journal) => [...journal.read().facts.values()].map((fact) => ({ journal, fact })));
   const exact = all.find(({ fact }) => fact.id === id);
   const close = id.length < SHORTEST_PREFIX ? [] : all.filter(({ fact }) => fact.id.startsWith(id));

@@ -6,7 +6,7 @@ import type { Arguments } from "../args.ts";
 import { commands } from "../command-list.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { write } from "../output/output.ts";
-import { type Candidate, complete, type Lookup } from "./complete.ts";
+import { type CompletionCandidate, complete, type Lookup } from "./complete.ts";
 
 /**
  * `troupe __complete -- <words>`, for the scripts of the shells. Prints a candidate and its description per line, and
@@ -44,7 +44,7 @@ const sources = {
 };
 
 /** From the list of sessions: no log is read. */
-async function sessionNames(): Promise<Candidate[]> {
+async function sessionNames(): Promise<CompletionCandidate[]> {
   const { createRuntime } = await import("../../runtime/runtime.ts");
   const { store } = createRuntime({ environment: process.env });
   return (await store.list()).slice(0, MAX_CANDIDATES).map(({ sessionId, name, title = "" }) => ({
@@ -54,7 +54,7 @@ async function sessionNames(): Promise<Candidate[]> {
 }
 
 /** Models of the providers that are set up, as far as they are known without a request. */
-async function modelNames(): Promise<Candidate[]> {
+async function modelNames(): Promise<CompletionCandidate[]> {
   const { readSettings } = await import("../../model/settings/settings.ts");
   const path = join(stateRoot(process.env), "providers.json");
   const text = await readFile(path, "utf8").catch(() => undefined);
@@ -69,7 +69,7 @@ async function modelNames(): Promise<Candidate[]> {
   ];
 }
 
-async function agentNames(): Promise<Candidate[]> {
+async function agentNames(): Promise<CompletionCandidate[]> {
   const [{ openAgentsAdministration }, { loadAgents }] = await Promise.all([
     import("../../runtime/agents/agents-admin.ts"),
     import("../../catalog/agents/agents.ts"),
@@ -81,7 +81,7 @@ async function agentNames(): Promise<Candidate[]> {
   return agents.map(({ name, description }) => ({ value: name, description }));
 }
 
-async function serverNames(): Promise<Candidate[]> {
+async function serverNames(): Promise<CompletionCandidate[]> {
   const { openMcpAdministration } = await import("../../runtime/mcp/mcp-admin.ts");
   const { administration, close } = await openMcpAdministration({ cwd: process.cwd(), environment: process.env });
   try {
@@ -91,12 +91,12 @@ async function serverNames(): Promise<Candidate[]> {
   }
 }
 
-async function settingNames(): Promise<Candidate[]> {
+async function settingNames(): Promise<CompletionCandidate[]> {
   const { settingPaths } = await import("../../catalog/settings/settings-schema.ts");
   return settingPaths().map((value) => ({ value, description: "" }));
 }
 
-async function topicNames(): Promise<Candidate[]> {
+async function topicNames(): Promise<CompletionCandidate[]> {
   const { topics } = await import("../help/topics.ts");
   const all = [...commands, ...topics];
   return all

@@ -8,7 +8,7 @@ import { flagsOf } from "../dispatch.ts";
 import { type Option, options } from "../options.ts";
 import type { Command, Completion, Subcommand } from "../table/command.ts";
 
-export interface Candidate {
+export interface CompletionCandidate {
   readonly value: string;
   readonly description: string;
 }
@@ -17,12 +17,12 @@ export interface Candidate {
 type ShellKind = "file" | "folder";
 
 export interface Completed {
-  readonly candidates: readonly Candidate[];
+  readonly candidates: readonly CompletionCandidate[];
   readonly shell?: ShellKind;
 }
 
 /** Returns the names of a kind that must be looked up. Failures give an empty list. */
-export type Lookup = (kind: Extract<Completion, string>) => Promise<readonly Candidate[]>;
+export type Lookup = (kind: Extract<Completion, string>) => Promise<readonly CompletionCandidate[]>;
 
 export async function complete(words: readonly string[], lookup: Lookup): Promise<Completed> {
   const typed = words.at(-1) ?? "";
@@ -83,7 +83,10 @@ function argumentPosition([word, second, ...rest]: readonly string[]): ArgumentP
   return { command, position: second === undefined ? 0 : 1 + rest.length, isStart: false };
 }
 
-function flagCandidates({ command, subcommand, isStart }: ArgumentPosition, given: readonly string[]): Candidate[] {
+function flagCandidates(
+  { command, subcommand, isStart }: ArgumentPosition,
+  given: readonly string[],
+): CompletionCandidate[] {
   const usual = command?.subcommands?.find(({ name }) => name === command.usual);
   const names = isStart
     ? options.filter(({ group }) => group !== "Commands").map(({ name }) => name)
@@ -110,7 +113,7 @@ async function wordsOf(current: ArgumentPosition, typed: string, lookup: Lookup)
   return { ...own, candidates: [...starting(verbs, typed), ...own.candidates] };
 }
 
-const described = ({ name, summary }: Subcommand): Candidate => ({ value: name, description: summary });
+const described = ({ name, summary }: Subcommand): CompletionCandidate => ({ value: name, description: summary });
 
 async function valuesOf(values: Completion | undefined, typed: string, lookup: Lookup): Promise<Completed> {
   if (values === undefined) return none;
@@ -124,5 +127,5 @@ async function inlineValues(name: string, typed: string, lookup: Lookup): Promis
   return { candidates: candidates.map(({ value, description }) => ({ value: `--${name}=${value}`, description })) };
 }
 
-const starting = (candidates: readonly Candidate[], typed: string): Candidate[] =>
+const starting = (candidates: readonly CompletionCandidate[], typed: string): CompletionCandidate[] =>
   candidates.filter(({ value }) => value.startsWith(typed));

@@ -7,7 +7,7 @@ import { defined } from "../../lib/defined.ts";
 import { readSmallFile } from "../../lib/node/small-file.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import { stateRoot } from "../../runtime/home.ts";
-import type { Settings } from "./config-values.ts";
+import type { SettingsValues } from "./config-values.ts";
 
 export const scopes = ["user", "project", "local"] as const;
 
@@ -58,9 +58,9 @@ function isAboveState({ home, root }: ConfigContext): boolean {
 }
 
 /** Returns undefined if there is no such file. Throws an error with the line if it cannot be parsed. */
-export function readConfig({ path, below }: ConfigFile): Settings | undefined {
+export function readConfig({ path, below }: ConfigFile): SettingsValues | undefined {
   const file = readSmallFile(path, { maxBytes: MAX_SETTINGS_BYTES, ...defined({ below }) });
   if (file.kind === "missing") return undefined;
   if (file.kind === "refused") throw new TroupeError("configuration", `${path} ${file.reason}.`);
-  return parseSettingsText(path, file.text).value as Settings;
+  return parseSettingsText(path, file.text).value as SettingsValues;
 }

@@ -23,7 +23,7 @@ import {
   readConfig,
   scopes,
 } from "./config-files.ts";
-import { leavesOf, masked, type Settings, stepsOf, valueAt, withValue } from "./config-values.ts";
+import { leavesOf, masked, type SettingsValues, stepsOf, valueAt, withValue } from "./config-values.ts";
 
 export async function configCommand(given: Arguments, context: ConfigContext = configContext()): Promise<ExitCode> {
   const [, verb = "list", ...words] = given.words;
@@ -74,11 +74,11 @@ async function get({ given, words, context }: Call): Promise<void> {
   await write(`${isPlain ? sanitiseLine(value) : JSON.stringify(value, undefined, 2)}\n`);
 }
 
-function effective({ home, cwd, root }: ConfigContext): Settings {
+function effective({ home, cwd, root }: ConfigContext): SettingsValues {
   const isTrusted = (folder: string): boolean => readTrust(home).of(folder).state !== "none";
   const loaded = loadSettings({ stateRoot: home, cwd, gitRoot: root, isTrusted });
   for (const { message } of loaded.notices) say(message);
-  return loaded.effective as Settings;
+  return loaded.effective as SettingsValues;
 }
 
 async function set({ given, words, context }: Call): Promise<void> {
@@ -118,7 +118,10 @@ function scopeOf(given: Arguments): ConfigFile["scope"] | undefined {
   return scope;
 }
 
-async function change({ path: file, below }: ConfigFile, next: (current: Settings) => Settings): Promise<void> {
+async function change(
+  { path: file, below }: ConfigFile,
+  next: (current: SettingsValues) => SettingsValues,
+): Promise<void> {
   await nodeDisk.mkdir(dirname(file));
   await changeSettings(file, next, defined({ below }));
 }

@@ -1,10 +1,10 @@
 /** The text of AGENTS.md, from the facts of a repository. */
 import { clip } from "../../lib/text.ts";
-import type { Fact } from "../../model/understudy/project/manifests.ts";
+import type { ManifestFact } from "../../model/understudy/project/manifests.ts";
 import { invocationOf } from "../../model/understudy/project/script-runner.ts";
-import type { Survey } from "./survey.ts";
+import type { RepositorySurvey } from "./survey.ts";
 
-export function agentsFile(facts: Survey): string {
+export function agentsFile(facts: RepositorySurvey): string {
   const parts = [
     `# ${facts.name}`,
     ...(facts.description === undefined ? [] : [clip(oneLine(facts.description), MAX_DESCRIPTION)]),
@@ -28,7 +28,7 @@ const oneLine = (text: string): string => text.replace(/\s+/g, " ").trim();
 const WANTED = /^(install|setup|build|test|check|lint|types|typecheck|type-check|format|fmt|start|dev|run)$/;
 const LIFECYCLE = /^(pre|post)(?!view|vious)|^(prepare|prepack|publish|version|dependencies)$/;
 
-function commandLines(facts: Survey): string[] {
+function commandLines(facts: RepositorySurvey): string[] {
   const all = facts.manifests.flatMap(({ commands }) => commands).filter(({ label }) => !LIFECYCLE.test(label));
   const ranked = [...all.filter(isWanted), ...all.filter((command) => !isWanted(command))];
   const shown = ranked.slice(0, MAX_COMMANDS).map((command) => {
@@ -45,18 +45,18 @@ function commandLines(facts: Survey): string[] {
   return ["```sh", ...unique.map(({ line, comment }) => `${line.padEnd(width)}  # ${comment}`), "```"];
 }
 
-const isWanted = ({ label }: Fact): boolean => WANTED.test(label);
+const isWanted = ({ label }: ManifestFact): boolean => WANTED.test(label);
 
 /** `npm run test` has a short form. */
 const shortened = (line: string): string => line.replace(/^(npm|pnpm|yarn) run (test|start)$/, "$1 $2");
 
-function installLine({ manifests, packageManager, isLocked }: Survey): { line: string; comment: string }[] {
+function installLine({ manifests, packageManager, isLocked }: RepositorySurvey): { line: string; comment: string }[] {
   if (!manifests.some(({ path }) => path.endsWith("package.json"))) return [];
   return [{ line: packageManager === "npm" && isLocked ? "npm ci" : `${packageManager} install`, comment: "install" }];
 }
 
 /** How one test file or one test is run, for the usual test programs. */
-function oneTest({ packages, manifests, files }: Survey): { line: string; comment: string }[] {
+function oneTest({ packages, manifests, files }: RepositorySurvey): { line: string; comment: string }[] {
   const has = (name: string): boolean => manifests.some(({ path }) => path.endsWith(name));
   const usesPytest = manifests.some(({ commands }) => commands.some(({ value }) => value === "pytest"));
   const lines = [
@@ -70,7 +70,7 @@ function oneTest({ packages, manifests, files }: Survey): { line: string; commen
   return lines.flatMap((line) => (line ? [{ line, comment: "one test" }] : []));
 }
 
-function layoutLines({ folders, isCut }: Survey): string[] {
+function layoutLines({ folders, isCut }: RepositorySurvey): string[] {
   const lines = folders.map(({ path, depth, files, about }) => {
     const text = about === undefined ? `${files} ${files === 1 ? "file" : "files"}` : clip(oneLine(about), MAX_ABOUT);
     return `${"  ".repeat(depth)}- \`${path}\`: ${text}`;
@@ -92,7 +92,7 @@ const TOOLS: readonly (readonly [RegExp, string])[] = [
   [/^\.pre-commit-config\.ya?ml$/, "hooks before each commit"],
 ];
 
-function conventionLines({ languages, tests, files }: Survey): string[] {
+function conventionLines({ languages, tests, files }: RepositorySurvey): string[] {
   const written = languages.slice(0, 4).map(({ name, files: count }) => `${name} (${count})`);
   const tools = TOOLS.flatMap(([pattern, what]) => {
     const file = files.find((path) => pattern.test(path));

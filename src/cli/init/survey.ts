@@ -9,7 +9,7 @@ import { isManifest, type Manifest, manifestRank, readManifest } from "../../mod
 import { firstParagraph, leadingRemark, titleOf } from "../../model/understudy/project/read-source.ts";
 import { packageManagerAmong } from "../../model/understudy/project/script-runner.ts";
 
-export interface Survey {
+export interface RepositorySurvey {
   readonly name: string;
   readonly description?: string;
   /** Languages of the code, most files first. */
@@ -34,7 +34,7 @@ const MAX_MANIFESTS = 4;
 const MAX_READ_BYTES = 256 * 1024;
 
 /** `root` is a real path. */
-export async function survey(root: string): Promise<Survey> {
+export async function survey(root: string): Promise<RepositorySurvey> {
   const all = await filesOf(root);
   const files = all.slice(0, MAX_FILES).filter((path) => !isForeign(path));
   const manifests = manifestsOf(root, files);

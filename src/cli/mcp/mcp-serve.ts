@@ -11,7 +11,7 @@ import type { Launcher } from "../launcher.ts";
 import { sayLines } from "../output/say.ts";
 import { sessionRequest } from "../prompt-mode.ts";
 import { onInterrupt } from "../signals.ts";
-import { ServedSessions, type SessionView } from "./served-sessions.ts";
+import { ServedSessions, type ServedSessionView } from "./served-sessions.ts";
 
 export async function mcpServeCommand(given: Arguments, launcher: Launcher): Promise<ExitCode> {
   if (given.words.length > 2) throw usage("troupe mcp serve takes flags only.");
@@ -160,13 +160,13 @@ function registerLooks(server: McpServer, sessions: ServedSessions): void {
   );
 }
 
-const shown = (session: SessionView) => ({
+const shown = (session: ServedSessionView) => ({
   content: [{ type: "text" as const, text: JSON.stringify(session) }],
   structuredContent: { ...session },
 });
 
 /** Reports progress to a client that asked for it, so that the client's own timeout starts again. */
-function reportProgress(look: () => SessionView, { mcpReq }: Context): () => void {
+function reportProgress(look: () => ServedSessionView, { mcpReq }: Context): () => void {
   const progressToken = mcpReq._meta?.progressToken;
   if (progressToken === undefined) return () => undefined;
   let progress = 0;

@@ -8,7 +8,7 @@ import { say } from "../output/say.ts";
 import { onInterrupt } from "../signals.ts";
 
 /** The parts of the runtime that the command needs. */
-export interface McpAdministration {
+export interface McpCommands {
   readonly file: string;
   list(): Promise<readonly ServerView[]>;
   notices(): readonly string[];
@@ -48,7 +48,7 @@ interface LoginOptions {
 }
 
 export interface McpContext {
-  readonly administration: McpAdministration;
+  readonly administration: McpCommands;
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly signal: AbortSignal;
   print(text: string): void;
@@ -244,7 +244,7 @@ async function logout({ name, around }: Call): Promise<void> {
   print(was ? `Forgot the sign-in to ${name}.\n` : `There was no sign-in to ${name}.\n`);
 }
 
-async function find(name: string, administration: McpAdministration): Promise<ServerView> {
+async function find(name: string, administration: McpCommands): Promise<ServerView> {
   const views = await administration.list();
   const view = views.find((one) => one.name === name);
   if (view) return view;
@@ -259,11 +259,7 @@ async function find(name: string, administration: McpAdministration): Promise<Se
 
 type CheckedView = ServerView & { readonly status?: string; readonly error?: string };
 
-async function checked(
-  view: ServerView,
-  given: Arguments,
-  { check, list: all }: McpAdministration,
-): Promise<CheckedView> {
+async function checked(view: ServerView, given: Arguments, { check, list: all }: McpCommands): Promise<CheckedView> {
   if (!given.has("connect") || view.state !== "enabled") return view;
   const { status, error } = await check(view.name);
   const now = (await all()).find(({ name }) => name === view.name) ?? view;

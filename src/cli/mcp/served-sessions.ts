@@ -27,7 +27,7 @@ export interface StartRequest {
 }
 
 /** A session as its client sees it. */
-export interface SessionView {
+export interface ServedSessionView {
   readonly sessionId: string;
   readonly status: "working" | "idle" | "failed";
   readonly cwd: string;
@@ -45,7 +45,7 @@ interface Served {
   readonly session: ClientSession;
   readonly cwd: string;
   readonly name: string | undefined;
-  status: SessionView["status"];
+  status: ServedSessionView["status"];
   answer: string | undefined;
   error: string | undefined;
   activity: string | undefined;
@@ -68,7 +68,7 @@ export class ServedSessions {
   }
 
   /** Throws a `TroupeError` if the folder is not allowed, the limit is reached or the session cannot be opened. */
-  async start({ prompt, cwd: wanted, model, agent, name }: StartRequest): Promise<SessionView> {
+  async start({ prompt, cwd: wanted, model, agent, name }: StartRequest): Promise<ServedSessionView> {
     const { client } = this.#options;
     const cwd = this.#folder(wanted);
     const served = await this.#open({ cwd, name }, (config) =>
@@ -89,17 +89,17 @@ export class ServedSessions {
     return viewOf(served);
   }
 
-  async send(sessionId: string, message: string, mode: "enqueue" | "immediate"): Promise<SessionView> {
+  async send(sessionId: string, message: string, mode: "enqueue" | "immediate"): Promise<ServedSessionView> {
     const served = this.#find(sessionId);
     await this.#prompt(served, { prompt: message, mode });
     return viewOf(served);
   }
 
-  view(sessionId: string): SessionView {
+  view(sessionId: string): ServedSessionView {
     return viewOf(this.#find(sessionId));
   }
 
-  list(): SessionView[] {
+  list(): ServedSessionView[] {
     return [...this.#sessions.values()].map((served) => {
       const { answer: _, ...view } = viewOf(served);
       return view;
@@ -110,7 +110,7 @@ export class ServedSessions {
   async wait(
     sessionId: string,
     { timeoutMs, signal }: { timeoutMs: number; signal: AbortSignal },
-  ): Promise<SessionView> {
+  ): Promise<ServedSessionView> {
     const served = this.#find(sessionId);
     const ended = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]);
     while (served.status === "working" && !ended.aborted) {
@@ -128,7 +128,7 @@ export class ServedSessions {
   }
 
   /** Stops the current work. With `close`, also closes the session, which stays on disk. */
-  async stop(sessionId: string, { close }: { close: boolean }): Promise<SessionView> {
+  async stop(sessionId: string, { close }: { close: boolean }): Promise<ServedSessionView> {
     const served = this.#find(sessionId);
     if (served.status === "working") await served.session.abort();
     if (close) {
@@ -214,7 +214,7 @@ function change(served: Served, status: Served["status"]): void {
   for (const done of [...served.waiting]) done();
 }
 
-function viewOf({ session, status, cwd, name, answer, error, activity, denied }: Served): SessionView {
+function viewOf({ session, status, cwd, name, answer, error, activity, denied }: Served): ServedSessionView {
   return {
     ...{ sessionId: session.sessionId, status, cwd },
     ...(name !== undefined && { name }),

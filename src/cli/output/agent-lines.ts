@@ -6,9 +6,9 @@ import type { AgentView } from "../../view/view.ts";
 import { clipColumns } from "./columns.ts";
 
 /** The fields of an agent whose change is worth a line. */
-export type Before = Pick<AgentView, "status" | "lastTool" | "card">;
+export type ShownFields = Pick<AgentView, "status" | "lastTool" | "card">;
 
-export const beforeOf = ({ status, lastTool, card }: AgentView): Before => ({ status, lastTool, card });
+export const shownFieldsOf = ({ status, lastTool, card }: AgentView): ShownFields => ({ status, lastTool, card });
 
 /**
  * Returns lines for the changes of agents. The start of an agent is reported once, however many messages it answers.
@@ -17,7 +17,7 @@ export class AgentLines {
   readonly #started = new Set<string>();
 
   /** `before` is undefined for a new agent. */
-  linesOf(agent: AgentView, before: Before | undefined): string[] {
+  linesOf(agent: AgentView, before: ShownFields | undefined): string[] {
     const hasBegun = agent.status === "running" && before?.status !== "running";
     if (!hasBegun || this.#started.has(agent.id)) return changes(agent, before);
     this.#started.add(agent.id);
@@ -25,7 +25,7 @@ export class AgentLines {
   }
 }
 
-function changes(agent: AgentView, before: Before | undefined): string[] {
+function changes(agent: AgentView, before: ShownFields | undefined): string[] {
   const lines: string[] = [];
   if (agent.lastTool && agent.lastTool !== before?.lastTool) lines.push(`${agent.id}: ${toolText(agent.lastTool)}`);
   const result = agent.card?.result;

@@ -14,14 +14,14 @@ export interface ListRow {
   readonly end?: string;
 }
 
-export interface ListOptions {
+export interface ListLayout {
   /** Columns of the terminal. Undefined if the output is none: nothing is shortened to fit then. */
   readonly width: number | undefined;
   /** Columns of the text on a wide terminal and in files. */
   readonly textWidth: number;
 }
 
-export function listLines(rows: readonly ListRow[], { width, textWidth }: ListOptions): string {
+export function listLines(rows: readonly ListRow[], { width, textWidth }: ListLayout): string {
   const count = Math.max(0, ...rows.map(({ cells }) => cells.length));
   const widths = Array.from({ length: count }, (_, column) =>
     Math.max(...rows.map(({ cells }) => columnsOf(cells[column] ?? ""))),

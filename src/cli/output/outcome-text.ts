@@ -1,7 +1,7 @@
 import { relative } from "node:path";
 import { plural } from "../../lib/text.ts";
 import { TroupeError, withHint } from "../../protocol/errors.ts";
-import { type Verdict, verdictText } from "../../session/modes/autopilot.ts";
+import { type AutopilotVerdict, verdictText } from "../../session/modes/autopilot.ts";
 import type { Outcome, Session } from "../../session/session.ts";
 import type { ExitCode } from "../exit-codes.ts";
 import { costText, turnsText } from "./agent-usage.ts";
@@ -10,7 +10,7 @@ import { costText, turnsText } from "./agent-usage.ts";
 export function resultLine(what: {
   session: Session;
   outcome: Outcome;
-  verdict?: Verdict | undefined;
+  verdict?: AutopilotVerdict | undefined;
   /** Agents that were still working when the wait ended. */
   left: readonly string[];
   exitCode: ExitCode;
@@ -38,7 +38,7 @@ export function resultLine(what: {
 export function finalLines(what: {
   session: Session;
   outcome: Outcome;
-  verdict?: Verdict | undefined;
+  verdict?: AutopilotVerdict | undefined;
   /** Agents whose worktree holds unmerged work. */
   unmerged: readonly string[];
   silent: boolean;
@@ -86,7 +86,7 @@ function proposals({ history }: Session): string[] {
 }
 
 /** Bad news is printed even with `silent`. */
-function judgement(session: Session, verdict: Verdict | undefined, { silent }: { silent: boolean }): string[] {
+function judgement(session: Session, verdict: AutopilotVerdict | undefined, { silent }: { silent: boolean }): string[] {
   if (verdict === undefined || verdict.kind === "aborted" || (verdict.kind === "complete" && silent)) return [];
   if (verdict.kind === "left" || session.mainAgent.modes.current === "autopilot")
     return [`autopilot: ${verdictText(verdict)}`];

@@ -5,11 +5,11 @@ import { busyAgents } from "../../view/agent-rows.ts";
 import { SessionView } from "../../view/session-view.ts";
 import type { AgentView, View } from "../../view/view.ts";
 import { waitedFor } from "../../view/waits.ts";
-import { AgentLines, BlockLines, beforeOf, nameOf, toolText } from "./agent-lines.ts";
-import { type Screen, screen, type Terminal } from "./screen.ts";
+import { AgentLines, BlockLines, nameOf, shownFieldsOf, toolText } from "./agent-lines.ts";
+import { type LiveLines, screen, type Terminal } from "./screen.ts";
 import { seconds, treeLines } from "./tree-lines.ts";
 
-export interface Progress {
+export interface ProgressOutput {
   show(event: SessionEvent): void;
   /** Applies an event of an earlier process, without showing it. */
   recall(event: SessionEvent): void;
@@ -39,16 +39,16 @@ export interface ProgressOptions {
 const MAX_ROWS = 12;
 
 /** Shows progress on stderr while agents work: a live tree on a terminal, plain lines elsewhere. */
-export const progress = (options: ProgressOptions): Progress => new ProgressDisplay(options);
+export const progress = (options: ProgressOptions): ProgressOutput => new ProgressDisplay(options);
 
-class ProgressDisplay implements Progress {
+class ProgressDisplay implements ProgressOutput {
   readonly #options: ProgressOptions;
   readonly #live: boolean;
   readonly #started: number;
   readonly #folded = new SessionView();
   readonly #agentLines = new AgentLines();
   readonly #blockLines = new BlockLines();
-  readonly #screen: Screen | undefined;
+  readonly #screen: LiveLines | undefined;
   readonly #ticking: NodeJS.Timeout | undefined;
   /** Lines that arrived during a pause. */
   readonly #held: string[] = [];
@@ -94,7 +94,7 @@ class ProgressDisplay implements Progress {
       this.#folded.markPast();
     }
     const subject = this.#folded.subjectOf(event);
-    const before = subject && { ...beforeOf(subject), modelWait: subject.modelWait };
+    const before = subject && { ...shownFieldsOf(subject), modelWait: subject.modelWait };
     const agent = this.#folded.apply(event, this.#options.now());
     if (this.#options.silent) return;
     if (agent?.kind === "sidekick" && !this.#wants("debug")) return void this.#folded.drain(agent.id);

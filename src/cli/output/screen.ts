@@ -12,7 +12,7 @@ const COLLECT_MS = 50;
 const MIN_REDRAW_MS = 100;
 
 /** Lines at the bottom of a terminal that are redrawn, and removed before anything else is written. */
-export interface Screen {
+export interface LiveLines {
   /** Redraws immediately. Writes nothing if the lines look the same. */
   change(): void;
   /** Redraws soon, together with other changes. */
@@ -22,7 +22,7 @@ export interface Screen {
   stop(): void;
 }
 
-export function screen(options: { terminal: Terminal; now: () => number; lines: () => readonly string[] }): Screen {
+export function screen(options: { terminal: Terminal; now: () => number; lines: () => readonly string[] }): LiveLines {
   const { terminal, now, lines } = options;
   let widths: number[] = [];
   let shown = "";

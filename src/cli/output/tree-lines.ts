@@ -1,7 +1,7 @@
 /** Draws the agents of a view as terminal lines, within the given width and number of rows. */
 import { plural, sanitiseLine } from "../../lib/text.ts";
 import { type Labels, labelsFor, statusLabel, workerLabel } from "../../protocol/labels.ts";
-import { agentRows, groupText, isCurrentWorker, type Row } from "../../view/agent-rows.ts";
+import { type AgentRow, agentRows, groupText, isCurrentWorker } from "../../view/agent-rows.ts";
 import { isBusy } from "../../view/draft.ts";
 import type { AgentView, View } from "../../view/view.ts";
 import { waitChain, waitedFor, waitText } from "../../view/waits.ts";
@@ -36,14 +36,14 @@ export function treeLines(main: string, view: View, drawing: Drawing): string[] 
  * Chooses the agents to draw: working agents first, then idle ones and results of workers if there is room. Others that
  * ended are only counted.
  */
-function chosen(all: readonly Row[], view: View, room: number): readonly Row[] {
+function chosen(all: readonly AgentRow[], view: View, room: number): readonly AgentRow[] {
   const isLiving = (agent: AgentView): boolean => isBusy(agent) || agent.status === "idle";
   const wishes = [(agent: AgentView) => isLiving(agent) || isCurrentWorker(view, agent), isLiving, isBusy];
   const fits = wishes.map((wish) => rowsOf(all, wish)).find((rows) => rows.length <= room);
   return fits ?? rowsOf(all, isBusy).slice(0, Math.max(0, room));
 }
 
-function rowsOf(all: readonly Row[], isShown: (agent: AgentView) => boolean): readonly Row[] {
+function rowsOf(all: readonly AgentRow[], isShown: (agent: AgentView) => boolean): readonly AgentRow[] {
   return all.filter((row) => (row.kind === "group" ? row.agents.some(isShown) : isShown(row.agent)));
 }
 
@@ -61,14 +61,14 @@ function restText(hidden: readonly AgentView[]): string {
   ].join(", ");
 }
 
-function branchOf(rows: readonly Row[], index: number): string {
+function branchOf(rows: readonly AgentRow[], index: number): string {
   const { depth = 0 } = rows[index] ?? {};
   const rails = Array.from({ length: depth }, (_, level) => (goesOn(rows, index, level) ? "│ " : "  "));
   return `${rails.join("")}${goesOn(rows, index, depth) ? "├ " : "└ "}`;
 }
 
 /** Whether a later row continues the same tree line. */
-function goesOn(rows: readonly Row[], index: number, level: number): boolean {
+function goesOn(rows: readonly AgentRow[], index: number, level: number): boolean {
   for (const { depth } of rows.slice(index + 1)) {
     if (depth < level) return false;
     if (depth === level) return true;
@@ -82,7 +82,7 @@ interface Placed {
   readonly branch: string;
 }
 
-function rowLine(row: Row, how: Placed): Segment[] {
+function rowLine(row: AgentRow, how: Placed): Segment[] {
   if (row.kind === "agent") return agentLine(row.agent, how);
   return [
     { text: how.branch, style: "dim" },

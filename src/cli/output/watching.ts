@@ -3,7 +3,7 @@ import type { SessionEvent } from "../../protocol/event.ts";
 import { labelsFor } from "../../protocol/labels.ts";
 import type { Session } from "../../session/session.ts";
 import { type Arguments, usage } from "../args.ts";
-import { type Progress, progress } from "./progress.ts";
+import { type ProgressOutput, progress } from "./progress.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -23,7 +23,7 @@ export function agentWaitMs(environment: Environment): number {
 }
 
 /** Creates the progress display that the flags and the terminal call for. */
-export function progressOf(given: Arguments, how: { waitMs: number; stdoutIsBusy?: boolean }): Progress {
+export function progressOf(given: Arguments, how: { waitMs: number; stdoutIsBusy?: boolean }): ProgressOutput {
   const { stderr, stdout, env } = process;
   // JSON lines on the same terminal would be written into the drawing.
   const isShared = how.stdoutIsBusy === true && stdout.isTTY === true;
@@ -40,7 +40,11 @@ export function progressOf(given: Arguments, how: { waitMs: number; stdoutIsBusy
 }
 
 /** Shows events from now on. Earlier events of a resumed session were shown before. */
-export function watch(session: Session, bar: Progress, each: (event: SessionEvent) => void = () => undefined): void {
+export function watch(
+  session: Session,
+  bar: ProgressOutput,
+  each: (event: SessionEvent) => void = () => undefined,
+): void {
   const past = new Set(session.events.slice(0, session.history.inherited));
   session.history.follow((event) => {
     if (past.has(event)) return bar.recall(event);

@@ -2,7 +2,7 @@
 import type { EventOf, SessionEvent } from "../../protocol/event.ts";
 import type { Runtime } from "../../runtime/runtime.ts";
 
-export interface Spent {
+export interface UsageTotals {
   /** Model calls. */
   readonly calls: number;
   /** Requests that were sent for them, retries included. */
@@ -20,22 +20,22 @@ export interface Spent {
 }
 
 /** Everything that one agent spent on one day with one model. */
-export interface UsageRow extends Spent {
+export interface UsageRow extends UsageTotals {
   /** The local day: 2026-01-31. */
   readonly day: string;
   readonly model: string;
   readonly agent: string;
 }
 
-export const nothing: Spent = {
+export const nothing: UsageTotals = {
   ...{ calls: 0, requests: 0, inputTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0 },
   ...{ outputTokens: 0, reasoningTokens: 0, costUsd: 0, unpriced: 0 },
 };
 
-const fields = Object.keys(nothing) as (keyof Spent)[];
+const fields = Object.keys(nothing) as (keyof UsageTotals)[];
 
-export const added = (one: Spent, other: Spent): Spent =>
-  Object.fromEntries(fields.map((name) => [name, one[name] + other[name]])) as unknown as Spent;
+export const added = (one: UsageTotals, other: UsageTotals): UsageTotals =>
+  Object.fromEntries(fields.map((name) => [name, one[name] + other[name]])) as unknown as UsageTotals;
 
 const TYPES = new Set(["session.start", "subagent.started", "troupe.usage"]);
 
@@ -81,7 +81,7 @@ class UsageFold {
     this.#seen.add(id);
     const [day, model, agent] = [dayOf(new Date(timestamp)), `${data.provider}/${data.model}`, this.#nameOf(agentId)];
     const key = JSON.stringify([day, model, agent]);
-    const spent: Spent = {
+    const spent: UsageTotals = {
       calls: data.calls ?? 1,
       requests: data.attempts,
       ...{ inputTokens: data.inputTokens, outputTokens: data.outputTokens, reasoningTokens: data.reasoningTokens },

@@ -6,7 +6,7 @@ import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { write } from "../output/output.ts";
 import { say } from "../output/say.ts";
 import { timeOf } from "../since.ts";
-import { added, dayOf, nothing, type Spent, type UsageRow } from "./session-usage.ts";
+import { added, dayOf, nothing, type UsageRow, type UsageTotals } from "./session-usage.ts";
 import { allUsage } from "./usage-cache.ts";
 
 const groupings = ["day", "model", "agent", "repository"] as const;
@@ -19,7 +19,7 @@ export async function usageCommand(given: Arguments): Promise<ExitCode> {
   const from = since === undefined ? undefined : dayOf(new Date(timeOf(since)));
   const runtime = createRuntime({ environment: process.env });
   const rows = await groupedRows(runtime, by, from);
-  const total = rows.reduce<Spent>((sum, { key: _, ...spent }) => added(sum, spent), nothing);
+  const total = rows.reduce<UsageTotals>((sum, { key: _, ...spent }) => added(sum, spent), nothing);
   if (wantsJson(given)) {
     await write(`${JSON.stringify({ by, ...(from !== undefined && { since: from }), rows, total }, undefined, 2)}\n`);
     return exitCodes.done;
@@ -30,7 +30,7 @@ export async function usageCommand(given: Arguments): Promise<ExitCode> {
   return exitCodes.done;
 }
 
-interface Group extends Spent {
+interface Group extends UsageTotals {
   readonly key: string;
 }
 
@@ -49,7 +49,7 @@ async function groupedRows(runtime: Runtime, by: Grouping, from: string | undefi
   return [...groups.values()].sort(by === "day" ? byKey : byCost);
 }
 
-const spentOf = ({ day: _, model: __, agent: ___, ...spent }: UsageRow): Spent => spent;
+const spentOf = ({ day: _, model: __, agent: ___, ...spent }: UsageRow): UsageTotals => spent;
 const byKey = (one: Group, other: Group): number => one.key.localeCompare(other.key);
 const byCost = (one: Group, other: Group): number =>
   other.costUsd - one.costUsd || other.inputTokens - one.inputTokens || byKey(one, other);
@@ -59,7 +59,7 @@ async function repositories({ store }: Runtime): Promise<Map<string, string>> {
   return new Map(summaries.map(({ sessionId, repository, gitRoot, cwd }) => [sessionId, repository ?? gitRoot ?? cwd]));
 }
 
-function tableText(by: Grouping, rows: readonly Group[], total: Spent): string {
+function tableText(by: Grouping, rows: readonly Group[], total: UsageTotals): string {
   const head = [by, "calls", "input", "cached", "output", "cost"];
   const cells = [head, ...rows.map((row) => cellsOf(row.key, row)), cellsOf("total", total)];
   const widths = head.map((_, column) => Math.max(...cells.map((row) => row[column]?.length ?? 0)));
@@ -73,7 +73,7 @@ function tableText(by: Grouping, rows: readonly Group[], total: Spent): string {
   return `${lines.join("\n")}\n${note}`;
 }
 
-function cellsOf(key: string, spent: Spent): string[] {
+function cellsOf(key: string, spent: UsageTotals): string[] {
   const cost = `${spent.unpriced > 0 ? "+ " : ""}$${spent.costUsd.toFixed(4)}`;
   const { calls, inputTokens, cacheReadTokens, outputTokens } = spent;
   return [sanitiseLine(key), ...[calls, inputTokens, cacheReadTokens, outputTokens].map(number), cost];

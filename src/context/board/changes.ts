@@ -10,7 +10,7 @@ import {
   type ChangeBy,
   type RowChange,
 } from "./board.ts";
-import type { Connection } from "./database.ts";
+import type { DatabaseConnection } from "./database.ts";
 import { type RowName, removeRow, writeRow } from "./rows.ts";
 
 /** Maximum number of changes stored per board. The oldest are deleted. */
@@ -27,7 +27,7 @@ interface Recording {
 /**
  * Writes the differing rows and records the change. Returns `undefined` if nothing differs. Call inside a transaction.
  */
-export function recordChange(connection: Connection, what: Recording): BoardChange | undefined {
+export function recordChange(connection: DatabaseConnection, what: Recording): BoardChange | undefined {
   const { key, by, at } = what;
   const rows = differences(what.before, what.after);
   if (rows.length === 0) return undefined;
@@ -70,7 +70,7 @@ function differences(before: readonly BoardRow[], after: readonly BoardRow[]): r
 }
 
 /** Returns the changes, newest first. */
-export function changesOf(connection: Connection, { repository, branch }: BoardKey): readonly BoardChange[] {
+export function changesOf(connection: DatabaseConnection, { repository, branch }: BoardKey): readonly BoardChange[] {
   return connection
     .prepare("SELECT * FROM board_changes WHERE repository = ? AND branch = ? ORDER BY id DESC")
     .all(repository, branch)
@@ -117,7 +117,7 @@ export function restoredRows(
 }
 
 /** Removes a row from all changes and returns how many entries were removed. Deletes a change with no other rows. */
-export function wipeChanges(connection: Connection, key: BoardKey, row: RowName): number {
+export function wipeChanges(connection: DatabaseConnection, key: BoardKey, row: RowName): number {
   let wiped = 0;
   for (const { id, rows } of changesOf(connection, key)) {
     const others = rows.filter(({ before, after }) => nameOf(after ?? before) !== nameOf(row));

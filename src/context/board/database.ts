@@ -9,12 +9,12 @@ import { withFileLock } from "../../lib/node/file-lock.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import type { BoardPorts } from "./board.ts";
 
-export type Connection = DatabaseSyncInstance;
+export type DatabaseConnection = DatabaseSyncInstance;
 
 export interface BoardDatabase {
-  read<T>(run: (connection: Connection) => T): Promise<T>;
+  read<T>(run: (connection: DatabaseConnection) => T): Promise<T>;
   /** Runs in one atomic transaction. The result survives a power cut once this resolves. */
-  write<T>(run: (connection: Connection) => T): Promise<T>;
+  write<T>(run: (connection: DatabaseConnection) => T): Promise<T>;
   close(): Promise<void>;
 }
 
@@ -46,11 +46,11 @@ const SCHEMA = `
 
 export function boardDatabase(options: BoardDatabaseOptions): BoardDatabase {
   const path = join(options.stateRoot, "board.db");
-  let opening: Promise<Connection> | undefined;
+  let opening: Promise<DatabaseConnection> | undefined;
   let isClosed = false;
 
   /** Waits while another process writes, for at most `MAX_WAIT_MS`. Rethrows errors of `run`. */
-  async function using<T>(run: (connection: Connection) => T): Promise<T> {
+  async function using<T>(run: (connection: DatabaseConnection) => T): Promise<T> {
     const { stamp } = options;
     const deadline = stamp.monotonic() + MAX_WAIT_MS;
     let putAside = 0;
@@ -87,7 +87,7 @@ export function boardDatabase(options: BoardDatabaseOptions): BoardDatabase {
   };
 }
 
-async function open(path: string, options: BoardDatabaseOptions): Promise<Connection> {
+async function open(path: string, options: BoardDatabaseOptions): Promise<DatabaseConnection> {
   const { disk } = options;
   // Creates the file first: SQLite would use the umask's mode. Its side files inherit this file's mode.
   await disk.mkdir(dirname(path));
@@ -112,10 +112,10 @@ async function open(path: string, options: BoardDatabaseOptions): Promise<Connec
   }
 }
 
-const versionOf = (connection: Connection): number =>
+const versionOf = (connection: DatabaseConnection): number =>
   Number(connection.prepare("PRAGMA user_version").get()?.user_version ?? 0);
 
-function transact<T>(connection: Connection, run: () => T): T {
+function transact<T>(connection: DatabaseConnection, run: () => T): T {
   connection.exec("BEGIN IMMEDIATE");
   try {
     const result = run();
@@ -146,7 +146,7 @@ async function setAside(path: string, inode: number | undefined, options: BoardD
 
 const inodeOf = (path: string): number | undefined => statSync(path, { throwIfNoEntry: false })?.ino;
 
-const settled = (opening: Promise<Connection> | undefined): Promise<Connection | undefined> =>
+const settled = (opening: Promise<DatabaseConnection> | undefined): Promise<DatabaseConnection | undefined> =>
   opening?.catch(() => undefined) ?? Promise.resolve(undefined);
 
 function newer(path: string): TroupeError {

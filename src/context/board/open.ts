@@ -12,7 +12,7 @@ import {
   type ChangeBy,
 } from "./board.ts";
 import { changesOf, recordChange, restoredRows, wipeChanges } from "./changes.ts";
-import { type BoardDatabase, type BoardDatabaseOptions, boardDatabase, type Connection } from "./database.ts";
+import { type BoardDatabase, type BoardDatabaseOptions, boardDatabase, type DatabaseConnection } from "./database.ts";
 import { removeRow, rowsOf, withRow } from "./rows.ts";
 import { requireText } from "./text.ts";
 
@@ -77,7 +77,7 @@ export function openBoard(options: OpenBoardOptions): Board {
 
 /** Undoes a change and records that. Throws when the board would have too many rows or stays the same. */
 function restoreChange(
-  connection: Connection,
+  connection: DatabaseConnection,
   { key, actor, id, at }: { key: BoardKey; actor: ChangeBy["actor"]; id: number | undefined; at: string },
 ): BoardChange {
   const before = rowsOf(connection, key);
@@ -107,7 +107,7 @@ export async function listBoards(
   const sql =
     "SELECT repository, branch, count(*) AS rows FROM dynamic_context_items GROUP BY repository, branch ORDER BY 1, 2";
   try {
-    return await database.read((connection: Connection) =>
+    return await database.read((connection: DatabaseConnection) =>
       connection
         .prepare(sql)
         .all()

@@ -8,13 +8,13 @@ import {
   type BoardText,
   boardLimits,
 } from "./board.ts";
-import type { Connection } from "./database.ts";
+import type { DatabaseConnection } from "./database.ts";
 
 const COLUMNS = "src, name, description, content, read_count, count, created_at, updated_at";
 const OF_KEY = "repository = ? AND branch = ?";
 
 /** Returns the board's rows, sorted by source and name. */
-export function rowsOf(connection: Connection, { repository, branch }: BoardKey): readonly BoardRow[] {
+export function rowsOf(connection: DatabaseConnection, { repository, branch }: BoardKey): readonly BoardRow[] {
   const sql = `SELECT ${COLUMNS} FROM dynamic_context_items WHERE ${OF_KEY} ORDER BY src, name`;
   return connection
     .prepare(sql)
@@ -31,7 +31,7 @@ export function rowsOf(connection: Connection, { repository, branch }: BoardKey)
     }));
 }
 
-export function writeRow(connection: Connection, { repository, branch }: BoardKey, row: BoardRow): void {
+export function writeRow(connection: DatabaseConnection, { repository, branch }: BoardKey, row: BoardRow): void {
   const sql = `INSERT OR REPLACE INTO dynamic_context_items (repository, branch, ${COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
   const { src, name, description, content, readCount, count, createdAt, updatedAt } = row;
   const values = [src, name, description, content, readCount, count, createdAt, updatedAt];
@@ -39,7 +39,7 @@ export function writeRow(connection: Connection, { repository, branch }: BoardKe
 }
 
 /** Deletes a row and returns the number of deleted rows. */
-export function removeRow(connection: Connection, { repository, branch }: BoardKey, row: RowName): number {
+export function removeRow(connection: DatabaseConnection, { repository, branch }: BoardKey, row: RowName): number {
   const sql = `DELETE FROM dynamic_context_items WHERE ${OF_KEY} AND src = ? AND name = ?`;
   return Number(connection.prepare(sql).run(repository, branch, row.src, row.name).changes);
 }

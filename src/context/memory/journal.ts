@@ -18,7 +18,7 @@ import type { Transaction } from "./journal-line.ts";
 import type { MemoryPorts, MemoryScope, StoredFact } from "./memory.ts";
 import type { MemorySpace } from "./space.ts";
 
-export interface Journal {
+export interface MemoryJournal {
   readonly path: string;
   readonly space: MemorySpace;
   readonly scope: MemoryScope;
@@ -50,7 +50,7 @@ export function openJournal(options: {
   readonly space: MemorySpace;
   readonly scope: MemoryScope;
   readonly ports: Pick<MemoryPorts, "disk" | "stamp">;
-}): Journal {
+}): MemoryJournal {
   const { space, scope, ports } = options;
   const path = join(options.stateRoot, "memory", `${space.key}.jsonl`);
   const file: Held = { path, place: space.key, ...ports };

@@ -5,7 +5,7 @@ import { refuseRetracted, type StoreChange, sameFact, storeChange, stored, voteC
 import { requireContent, sameness } from "./content.ts";
 import { messageOf } from "./failure.ts";
 import type { MemoryState } from "./fold.ts";
-import type { Journal } from "./journal.ts";
+import type { MemoryJournal } from "./journal.ts";
 import {
   type Fact,
   type FactDraft,
@@ -21,7 +21,7 @@ import { memorySection } from "./section.ts";
 
 export interface LocalMemory extends MemoryStore {
   readonly kind: "local";
-  readonly journals: readonly Journal[];
+  readonly journals: readonly MemoryJournal[];
   /** Stores many facts in one change. Each is stored or refused individually. */
   storeAll(drafts: readonly FactDraft[], scope: MemoryScope): Promise<readonly StoreResult[]>;
 }
@@ -33,7 +33,10 @@ type StoreResult =
 const actions = { person: "add", agent: "store", import: "import" } as const;
 
 /** Returns the memory over these journals. New facts go into the first journal of their scope. */
-export function localMemory(journals: readonly Journal[], ports: Pick<MemoryPorts, "stamp" | "redactor">): LocalMemory {
+export function localMemory(
+  journals: readonly MemoryJournal[],
+  ports: Pick<MemoryPorts, "stamp" | "redactor">,
+): LocalMemory {
   const { stamp, redactor } = ports;
   const memory: LocalMemory = {
     kind: "local",
@@ -85,16 +88,16 @@ export function localMemory(journals: readonly Journal[], ports: Pick<MemoryPort
 
 interface JournalContext {
   readonly state: MemoryState;
-  readonly journal: Journal;
+  readonly journal: MemoryJournal;
   /** The other journals of the same scope. Their facts count as duplicates too. */
-  readonly others: readonly Journal[];
+  readonly others: readonly MemoryJournal[];
   readonly ports: Pick<MemoryPorts, "stamp" | "redactor">;
 }
 
 async function inJournal(
-  journals: readonly Journal[],
+  journals: readonly MemoryJournal[],
   { scope, author, source }: FactDraft,
-  decide: (state: MemoryState, journal: Journal, others: readonly Journal[]) => readonly StoredFact[],
+  decide: (state: MemoryState, journal: MemoryJournal, others: readonly MemoryJournal[]) => readonly StoredFact[],
 ): Promise<void> {
   const [journal, ...others] = journals.filter((candidate) => candidate.scope === scope);
   if (journal === undefined) throw new TroupeError("usage", `There is no memory for the scope ${scope}.`);
@@ -122,7 +125,7 @@ function tried(draft: FactDraft, context: JournalContext): { told: StoreResult; 
   }
 }
 
-function recallFrom(journals: readonly Journal[], now: number): Recall {
+function recallFrom(journals: readonly MemoryJournal[], now: number): Recall {
   const notices: string[] = [];
   const facts = journals.flatMap((journal) => {
     try {
@@ -139,7 +142,11 @@ function recallFrom(journals: readonly Journal[], now: number): Recall {
 }
 
 /** Finds a fact by its words. Accepted facts come first, because models have seen those. */
-function findFact(journals: readonly Journal[], words: string, now: number): { journal: Journal; fact: Fact } {
+function findFact(
+  journals: readonly MemoryJournal[],
+  words: string,
+  now: number,
+): { journal: MemoryJournal; fact: Fact } {
   const key = sameness(words);
   const found = journals.flatMap((journal) =>
     [...journal.read().facts.values()]

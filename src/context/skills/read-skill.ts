@@ -6,7 +6,7 @@ import { skillFrontmatter } from "./frontmatter-fast.ts";
 import { MAX_SKILL_BYTES, type Note, type Skill, type SkillLocation } from "./skill.ts";
 
 /** A file that may be a skill. */
-export interface Candidate {
+export interface SkillCandidate {
   readonly location: SkillLocation;
   /** Real path of the location. */
   readonly root: string;
@@ -24,7 +24,7 @@ const MAX_DESCRIPTION_CHARACTERS = 1024;
 const MAX_HINT_CHARACTERS = 200;
 const NAME = /^[A-Za-z0-9](?:[A-Za-z0-9\-_.: ]{0,62}[A-Za-z0-9\-_.:])?$/;
 
-export async function readSkill(candidate: Candidate, note: Note): Promise<ReadSkill | undefined> {
+export async function readSkill(candidate: SkillCandidate, note: Note): Promise<ReadSkill | undefined> {
   const { location, path, root } = candidate;
   const broken = (problem: string): undefined =>
     note({ kind: "broken", path, message: `The skill ${path} was left out: ${problem}` }) ?? undefined;
@@ -82,7 +82,7 @@ function readHead(path: string, root: string): FileStart {
   return isClosed ? head : readStart(path, { below: root, maxBytes: MAX_SKILL_BYTES });
 }
 
-function allowedTools(value: unknown, { location, path }: Candidate, note: Note): Pick<Skill, "allowedTools"> {
+function allowedTools(value: unknown, { location, path }: SkillCandidate, note: Note): Pick<Skill, "allowedTools"> {
   const { tools, problem } = splitAllowedTools(value);
   if (problem !== undefined) note({ kind: "tools", path, message: `allowed-tools in ${path}: ${problem}` });
   if (tools.length === 0) return {};

@@ -11,7 +11,7 @@ import { TroupeError } from "../../protocol/errors.ts";
 import type { EventData } from "../../protocol/event.ts";
 import { pinnedItem } from "./pin.ts";
 import { readFolder, realPath } from "./read-inside.ts";
-import { type Candidate, type ReadSkill, readSkill } from "./read-skill.ts";
+import { type ReadSkill, readSkill, type SkillCandidate } from "./read-skill.ts";
 import { type CheckPinned, commandName, type Note, type Skill, type SkillLocation, type SkillNotice } from "./skill.ts";
 import { type FileBudget, holdsScripts, lookAtFiles, type SkillFiles } from "./skill-files.ts";
 
@@ -71,7 +71,7 @@ export function skillsLoaded(skills: readonly Skill[]): EventData<"session.skill
   };
 }
 
-function* candidatesIn(locations: readonly SkillLocation[], note: Note): Generator<Candidate> {
+function* candidatesIn(locations: readonly SkillLocation[], note: Note): Generator<SkillCandidate> {
   for (const location of locations) {
     const read = readFolder(location.path, MAX_ENTRIES);
     const root = read && realPath(location.path);
@@ -98,7 +98,7 @@ function* candidatesIn(locations: readonly SkillLocation[], note: Note): Generat
   }
 }
 
-function folderCandidate(location: SkillLocation, root: string, directory: string): Candidate {
+function folderCandidate(location: SkillLocation, root: string, directory: string): SkillCandidate {
   const fallbackName = directory.split(/[\\/]/).pop() ?? "";
   return { location, root, directory, path: join(directory, "SKILL.md"), fallbackName };
 }
@@ -107,7 +107,7 @@ function* commandsIn(
   location: SkillLocation,
   root: string,
   entries: readonly { name: string }[],
-): Generator<Candidate> {
+): Generator<SkillCandidate> {
   for (const { name } of entries) {
     if (!name.endsWith(".md")) continue;
     const path = join(location.path, name);
@@ -126,7 +126,7 @@ interface Gate {
 type Admitted = ReadSkill & Pick<Skill, "hasScripts" | "approvedDigest">;
 
 /** Text may come from any origin. Scripts must be the user's, or approved in their current state. */
-async function admit(skill: ReadSkill, { location, root }: Candidate, gate: Gate): Promise<Admitted | undefined> {
+async function admit(skill: ReadSkill, { location, root }: SkillCandidate, gate: Gate): Promise<Admitted | undefined> {
   if (skill.form === "command") return { ...skill, hasScripts: false };
   const folder = realPath(skill.directory);
   const files = folder && isInside(folder, [root]) ? lookAtFiles(folder, { root, budget: gate.budget }) : undefined;

@@ -1,7 +1,7 @@
 /** The single steps of a write, each through the descriptor of an open folder: see `paths-write.ts`. */
 import * as fs from "node:fs";
 import type { Disk } from "./disk.ts";
-import { changedMeanwhile, type Folder, PathError, sameObject } from "./paths.ts";
+import { changedMeanwhile, type OpenedFolder, PathError, sameObject } from "./paths.ts";
 import { temporaryName } from "./temporaries.ts";
 
 const NEW_FILE_MODE = 0o644;
@@ -11,7 +11,7 @@ export interface Replacement {
   readonly content: Uint8Array;
   readonly mode: number | undefined;
   readonly stat: fs.Stats | undefined;
-  readonly folder: Folder;
+  readonly folder: OpenedFolder;
   readonly leaf: string;
   readonly disk: Disk;
   readonly asked: string;
@@ -44,7 +44,7 @@ export async function replace({ content, mode, stat, folder, leaf, disk, asked }
 
 /** The last check before a change: the folder has not moved, and its entry is the one that was checked. */
 export async function refuseIfChanged(
-  folder: Folder,
+  folder: OpenedFolder,
   leaf: string,
   { stat, asked }: { stat: fs.Stats | undefined; asked: string },
 ): Promise<void> {

@@ -11,9 +11,9 @@ import {
   absolutePath,
   changedMeanwhile,
   explain,
-  type Folder,
   kindOf,
   MAX_LINK_HOPS,
+  type OpenedFolder,
   openFolderByDescriptor,
   PathError,
   type PathScope,
@@ -107,13 +107,13 @@ export async function removeEmptyFolders(folders: readonly string[], scope: Writ
   }
 }
 
-type Open = (path: string) => Promise<Folder>;
+type Open = (path: string) => Promise<OpenedFolder>;
 
 /** Returns the innermost existing folder of the path, and the missing names below it. */
 async function nearestFolder(
   path: string,
   { open, asked }: { open: Open; asked: string },
-): Promise<{ folder: Folder; missing: string[] }> {
+): Promise<{ folder: OpenedFolder; missing: string[] }> {
   const missing: string[] = [];
   for (let at = path; ; at = dirname(at)) {
     const folder = await open(at).catch((error: unknown) => {
@@ -137,7 +137,7 @@ async function nearestFolder(
 interface WriteTargetParts {
   readonly asked: string;
   readonly realPath: string;
-  readonly folder: Folder;
+  readonly folder: OpenedFolder;
   readonly missing: readonly string[];
   readonly stat: fs.Stats | undefined;
   readonly disk: Disk;
@@ -189,7 +189,11 @@ function writeTarget(parts: WriteTargetParts): WriteTarget {
   };
 }
 
-async function makeFolderIn(folder: Folder, name: string, { asked, disk, open }: WriteTargetParts): Promise<Folder> {
+async function makeFolderIn(
+  folder: OpenedFolder,
+  name: string,
+  { asked, disk, open }: WriteTargetParts,
+): Promise<OpenedFolder> {
   if (!(await folder.inPlace())) throw changedMeanwhile(asked);
   await fs.promises.mkdir(folder.child(name), { mode: NEW_FOLDER_MODE }).catch((error: unknown) => {
     if (codeOf(error) !== "EEXIST") throw error;

@@ -30,7 +30,7 @@ export class PathError extends Error {
 }
 
 /** An entry inside the roots, held open. The caller closes `handle`. */
-export interface Opened {
+export interface OpenedEntry {
   /** Absolute, as the caller wrote it: links are not resolved. */
   readonly path: string;
   readonly kind: "file" | "directory";
@@ -48,7 +48,7 @@ const SYSTEM_FOLDERS = ["/proc", "/dev", "/sys"];
 const { O_RDONLY, O_NOFOLLOW = 0, O_NONBLOCK = 0, O_NOCTTY = 0, O_DIRECTORY = 0 } = fs.constants;
 
 /** Opens a regular file or a directory, never a pipe, socket or device, and never waits for one. */
-export async function openForReading(path: string, options: PathScope & { maxBytes?: number }): Promise<Opened> {
+export async function openForReading(path: string, options: PathScope & { maxBytes?: number }): Promise<OpenedEntry> {
   const opened = await resolveInside(path, options);
   const { maxBytes = Number.POSITIVE_INFINITY } = options;
   if (opened.kind === "directory" || opened.stat.size <= maxBytes) return opened;
@@ -58,7 +58,7 @@ export async function openForReading(path: string, options: PathScope & { maxByt
 }
 
 /** Opens a file or directory of any size. Links are followed while every step stays inside the roots. */
-export async function resolveInside(path: string, scope: PathScope): Promise<Opened> {
+export async function resolveInside(path: string, scope: PathScope): Promise<OpenedEntry> {
   const asked = absolutePath(path, scope.cwd);
   let target = asked;
   for (let hop = 0; hop <= MAX_LINK_HOPS; hop++) {
@@ -74,7 +74,7 @@ export async function resolveInside(path: string, scope: PathScope): Promise<Ope
 }
 
 /** Returns the names in an opened directory, sorted. `complete` is false if there were too many to read. */
-export async function readDirectory(opened: Opened): Promise<{ names: string[]; complete: boolean }> {
+export async function readDirectory(opened: OpenedEntry): Promise<{ names: string[]; complete: boolean }> {
   const names: string[] = [];
   let complete = true;
   for await (const entry of await fs.promises.opendir(opened.pinnedPath)) {
@@ -92,7 +92,7 @@ export function isInside(path: string, roots: readonly string[]): boolean {
 }
 
 /** Returns the opened target of one step, or the target path of a symbolic link there. */
-async function openStep(target: string, asked: string, scope: PathScope): Promise<Opened | string> {
+async function openStep(target: string, asked: string, scope: PathScope): Promise<OpenedEntry | string> {
   const folder = await (scope.openFolder ?? openFolderByDescriptor)(dirname(target));
   try {
     const leaf = basename(target);
@@ -119,7 +119,7 @@ async function openStep(target: string, asked: string, scope: PathScope): Promis
 }
 
 /** An open folder whose real path is known. */
-export interface Folder {
+export interface OpenedFolder {
   readonly realPath: string;
   /** Returns a path that names `leaf` in exactly this folder. */
   child(leaf: string): string;
@@ -132,12 +132,12 @@ export interface Folder {
   close(): Promise<void>;
 }
 
-export type OpenFolder = (path: string) => Promise<Folder>;
+export type OpenFolder = (path: string) => Promise<OpenedFolder>;
 
 /**
  * Linux: the kernel reports the real path of a descriptor and opens names relative to it, so nothing can be replaced.
  */
-export async function openFolderByDescriptor(path: string): Promise<Folder> {
+export async function openFolderByDescriptor(path: string): Promise<OpenedFolder> {
   if (process.platform !== "linux") return openFolderByName(path);
   const handle = await fs.promises.open(path, O_RDONLY | O_DIRECTORY | O_NONBLOCK);
   const pinned = `/proc/self/fd/${handle.fd}`;
@@ -160,7 +160,7 @@ export async function openFolderByDescriptor(path: string): Promise<Folder> {
  * Other systems: opens by real path, then checks more than once that the names still refer to what was opened. This
  * narrows the window for an unnoticed replacement; only descriptors close it.
  */
-export async function openFolderByName(path: string): Promise<Folder> {
+export async function openFolderByName(path: string): Promise<OpenedFolder> {
   const realPath = await fs.promises.realpath(path);
   const identity = await fs.promises.stat(realPath);
   const inPlace = async (): Promise<boolean> =>

@@ -6,7 +6,7 @@
 import * as fs from "node:fs";
 import { basename, dirname, join, relative, sep } from "node:path";
 import { type Disk, nodeDisk } from "./disk.ts";
-import { type Opened, openForReading, PathError, readDirectory, resolveInside } from "./paths.ts";
+import { type OpenedEntry, openForReading, PathError, readDirectory, resolveInside } from "./paths.ts";
 import { openAsIs, openForWriting } from "./paths-write.ts";
 
 const PRIVATE_FILE = 0o600;
@@ -134,7 +134,7 @@ export async function filesInShared(
 const sorted = (files: SharedFile[]): SharedFile[] =>
   files.sort((one, other) => (one.path < other.path ? -1 : one.path > other.path ? 1 : 0));
 
-async function openShared(folder: string, path: string, maxBytes: number): Promise<Opened | undefined> {
+async function openShared(folder: string, path: string, maxBytes: number): Promise<OpenedEntry | undefined> {
   try {
     const root = await rootOf(folder);
     const opened = await openForReading(path, { cwd: root, roots: [root], maxBytes });
@@ -156,7 +156,7 @@ export async function rootOf(folder: string): Promise<string> {
   return root;
 }
 
-async function readOpened({ handle, stat }: Opened, maxBytes: number): Promise<Buffer> {
+async function readOpened({ handle, stat }: OpenedEntry, maxBytes: number): Promise<Buffer> {
   const bytes = Buffer.alloc(Math.min(stat.size, maxBytes));
   let length = 0;
   while (length < bytes.length) {
@@ -179,6 +179,6 @@ function notAFile(path: string): PathError {
   return new PathError("special", path, `Path ${path} is a folder, not a file.`);
 }
 
-function linked({ path, stat }: Opened): PathError {
+function linked({ path, stat }: OpenedEntry): PathError {
   return new PathError("special", path, `${path} has ${stat.nlink} names (hard links) and is not read.`);
 }

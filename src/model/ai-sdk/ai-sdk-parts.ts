@@ -2,7 +2,7 @@
 import { isObject, parseJson } from "../../lib/json.ts";
 import type { Reasoning, ToolCall } from "../../protocol/message.ts";
 import { ModelError } from "../model-error.ts";
-import type { ModelEnd, ModelEvent, Stop, Usage } from "../provider.ts";
+import type { ModelEnd, ModelEvent, StopReason, Usage } from "../provider.ts";
 import { limits } from "../wire/limits.ts";
 import { refusedContent, reportedError } from "../wire/wire-error.ts";
 import { type CallOptions, type ReasoningPart, wireFieldOf } from "./ai-sdk-encode.ts";
@@ -115,7 +115,7 @@ function endOf({ endpoint, npm, reasoning, callOptions, calls }: Reply, part: Pa
     return { type: "end", stop: "error", error: refusedContent(endpoint), ...(usage && { usage }) };
   }
   if (reason === "error") throw reportedError(endpoint, "the provider reported an error without a reason");
-  const stop: Stop = reason === "length" ? "length" : calls > 0 ? "tools" : "done";
+  const stop: StopReason = reason === "length" ? "length" : calls > 0 ? "tools" : "done";
   const parts = [...reasoning.values(), ...callOptions];
   const kept = parts.length === 0 ? undefined : reasoningOf(parts, npm);
   return {

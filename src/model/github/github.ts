@@ -6,8 +6,8 @@ import type { Stamp } from "../../lib/stamp.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import { isAddress } from "../is-address.ts";
 import type { RequestOrigin } from "../provider.ts";
-import type { ProviderSettings, Settings } from "../settings/settings.ts";
-import { CUSTOM_PROVIDER, type Environment } from "../settings/settings-environment.ts";
+import type { ModelSettings, ProviderSettings } from "../settings/settings.ts";
+import { CUSTOM_PROVIDER, type ModelVariables } from "../settings/settings-environment.ts";
 import type { ModelFetch } from "../wire/endpoint.ts";
 import { getJson } from "./get-json.ts";
 import { defaultOf, type GithubModel, knownModel, readModels } from "./models.ts";
@@ -17,7 +17,7 @@ import { type GithubUser, readUser } from "./user.ts";
 export const GITHUB = "github";
 
 export interface GithubOptions {
-  readonly environment: Environment;
+  readonly environment: ModelVariables;
   readonly stamp: Stamp;
   readonly userAgent: string;
   /** The environment variable with the program's token. */
@@ -26,7 +26,7 @@ export interface GithubOptions {
   readonly ambient?: boolean | undefined;
 }
 
-export interface SignIn {
+export interface GithubToken {
   readonly token: string;
   readonly authType: AuthType;
 }
@@ -86,7 +86,7 @@ export class Github {
   }
 
   /** The process's token, unless a session has its own. */
-  get ambient(): SignIn | undefined {
+  get ambient(): GithubToken | undefined {
     const { environment, tokenVariable, ambient } = this.#options;
     const given = tokenVariable === undefined ? undefined : environment[tokenVariable]?.trim();
     if (given) return { token: given, authType: "token" };
@@ -129,7 +129,7 @@ export class Github {
   }
 
   /** Never rejects: `statusMessage` describes a failure. */
-  async status(signIn: SignIn | undefined = this.ambient): Promise<GithubStatus> {
+  async status(signIn: GithubToken | undefined = this.ambient): Promise<GithubStatus> {
     if (!signIn) return { isAuthenticated: false, statusMessage: "Not authenticated" };
     if (this.#githubUrl === undefined) {
       const where = this.isReachable ? "COPILOT_DEBUG_GITHUB_API_URL is not set" : "no GitHub address is configured";
@@ -185,7 +185,7 @@ export class Github {
    * Returns the settings with the user's GitHub models added. They come first, unless a base URL or a model was chosen
    * explicitly.
    */
-  async settingsWith(known: Settings, token: string, carrying: SendContext): Promise<Settings> {
+  async settingsWith(known: ModelSettings, token: string, carrying: SendContext): Promise<ModelSettings> {
     const [baseUrl, models] = await Promise.all([this.#apiOf(token), this.models(token, carrying)]);
     const usual = defaultOf(models);
     const isSocketless = carrying.sockets === false || isOn(this.#options.environment[SOCKETLESS]);
@@ -252,7 +252,7 @@ const isOn = (value: string | undefined): boolean => /^(?:1|true|yes|on)$/i.test
 /** The first variable that is set is used. */
 const AMBIENT = ["COPILOT_GITHUB_TOKEN", "GH_TOKEN", "GITHUB_TOKEN"] as const;
 
-function address(environment: Environment, variable: string): string | undefined {
+function address(environment: ModelVariables, variable: string): string | undefined {
   const value = environment[variable]?.trim();
   if (!value) return undefined;
   if (isAddress(value)) return withoutSlash(value);

@@ -5,9 +5,9 @@ import { isAddress } from "../is-address.ts";
 import { splitCommand } from "../key.ts";
 import type { WireApi } from "../providers/definition.ts";
 import { providerList } from "../providers/list.ts";
-import type { FileProvider } from "./settings-file.ts";
+import type { ConfiguredProvider } from "./settings-file.ts";
 
-export type Environment = Readonly<Record<string, string | undefined>>;
+export type ModelVariables = Readonly<Record<string, string | undefined>>;
 
 export interface SettingsFlags {
   readonly baseUrl?: string;
@@ -20,11 +20,11 @@ export interface SettingsFlags {
 export const CUSTOM_PROVIDER = "custom";
 
 export interface EnvironmentSettings {
-  readonly providers: ReadonlyMap<string, FileProvider>;
+  readonly providers: ReadonlyMap<string, ConfiguredProvider>;
   readonly defaultModel?: string;
 }
 
-export function readEnvironment(environment: Environment, flags: SettingsFlags): EnvironmentSettings {
+export function readEnvironment(environment: ModelVariables, flags: SettingsFlags): EnvironmentSettings {
   const read = reader(environment);
   const baseUrl = given("--base-url", flags.baseUrl) ?? read("TROUPE_BASE_URL", "COPILOT_PROVIDER_BASE_URL");
   const apiKey = given("--api-key", flags.apiKey) ?? read("TROUPE_API_KEY", "COPILOT_PROVIDER_API_KEY");
@@ -37,7 +37,7 @@ export function readEnvironment(environment: Environment, flags: SettingsFlags):
     });
   }
 
-  const provider: FileProvider = {
+  const provider: ConfiguredProvider = {
     name: new URL(baseUrl.value).host,
     baseUrl: baseUrl.value,
     ...kindOf(read, flags),
@@ -69,7 +69,7 @@ interface Value {
 
 type Read = (...variables: string[]) => Value | undefined;
 
-function reader(environment: Environment): Read {
+function reader(environment: ModelVariables): Read {
   return (...variables) => {
     for (const variable of variables) {
       const value = environment[variable]?.trim();
@@ -96,7 +96,7 @@ function withoutEndpoint(apiKey: Value | undefined, model: string | undefined): 
   });
 }
 
-function kindOf(read: Read, flags: SettingsFlags): Pick<FileProvider, "type" | "wireApi"> {
+function kindOf(read: Read, flags: SettingsFlags): Pick<ConfiguredProvider, "type" | "wireApi"> {
   const wire = given("--wire-api", flags.wireApi) ?? read("TROUPE_WIRE_API", "COPILOT_PROVIDER_WIRE_API");
   const type = read("COPILOT_PROVIDER_TYPE");
   if (type !== undefined && !isOneOf(["openai", "azure", "anthropic"], type.value)) {
@@ -107,7 +107,10 @@ function kindOf(read: Read, flags: SettingsFlags): Pick<FileProvider, "type" | "
   if (wire !== undefined && wire.from !== "COPILOT_PROVIDER_WIRE_API" && type?.value === "anthropic") {
     return { wireApi: wire.value as WireApi };
   }
-  return { ...optional("type", type?.value as FileProvider["type"]), ...optional("wireApi", wire?.value as WireApi) };
+  return {
+    ...optional("type", type?.value as ConfiguredProvider["type"]),
+    ...optional("wireApi", wire?.value as WireApi),
+  };
 }
 
 const wires: readonly WireApi[] = ["completions", "responses", "anthropic"];
@@ -121,7 +124,7 @@ function oneOf({ value, from }: Value, values: readonly string[]): TroupeError {
 }
 
 /** Without a key, none is sent: another provider's key never goes to this URL. */
-function keyOf(read: Read, apiKey: string | undefined): Partial<FileProvider> {
+function keyOf(read: Read, apiKey: string | undefined): Partial<ConfiguredProvider> {
   const bearerToken = read("COPILOT_PROVIDER_BEARER_TOKEN")?.value;
   const command = read("COPILOT_PROVIDER_API_KEY_COMMAND")?.value;
   if (bearerToken !== undefined) return { bearerToken };
@@ -146,7 +149,7 @@ function headersOf(given: Value | undefined): Record<string, string> | undefined
   return Object.fromEntries(pairs.map((pair) => [pair?.[1] ?? "", pair?.[2] ?? ""]));
 }
 
-function modelOf(read: Read, name: string | undefined): Partial<FileProvider> {
+function modelOf(read: Read, name: string | undefined): Partial<ConfiguredProvider> {
   if (name === undefined) return {};
   const prompt = tokens(read("COPILOT_PROVIDER_MAX_PROMPT_TOKENS"));
   const output = tokens(read("COPILOT_PROVIDER_MAX_OUTPUT_TOKENS"));

@@ -7,15 +7,15 @@ import type { KnownModel } from "../providers/definition.ts";
 import { providerList } from "../providers/list.ts";
 import { File, type ModelEntry, modelFields, Price, Provider, type ProviderEntry } from "./settings-file-schema.ts";
 
-export type FileModel = KnownModel & { readonly provider?: string };
+export type ConfiguredModel = KnownModel & { readonly provider?: string };
 
-export type FileProvider = Omit<Partial<ProviderEntry>, "models"> & {
-  readonly models?: readonly FileModel[];
+export type ConfiguredProvider = Omit<Partial<ProviderEntry>, "models"> & {
+  readonly models?: readonly ConfiguredModel[];
 };
 
 export interface ProvidersFile {
-  readonly providers: ReadonlyMap<string, FileProvider>;
-  readonly models: readonly FileModel[];
+  readonly providers: ReadonlyMap<string, ConfiguredProvider>;
+  readonly models: readonly ConfiguredModel[];
   readonly defaultModel?: string;
 }
 
@@ -26,7 +26,7 @@ export function parseProvidersFile({ path, text }: { path: string; text: string 
   if (!parsed.success) throw problem(path, parsed.error.issues[0]);
 
   const { defaultModel } = parsed.data;
-  const providers = new Map<string, FileProvider>();
+  const providers = new Map<string, ConfiguredProvider>();
   for (const [id, { models, ...provider }] of Object.entries(parsed.data.providers)) {
     checkId(path, id);
     if (
@@ -44,7 +44,7 @@ export function parseProvidersFile({ path, text }: { path: string; text: string 
   return { providers, models, ...(defaultModel === undefined ? {} : { defaultModel }) };
 }
 
-function toModel([name, entry]: [string, ModelEntry]): FileModel {
+function toModel([name, entry]: [string, ModelEntry]): ConfiguredModel {
   const { wireModel, price, ...rest } = entry;
   return { name, ...rest, price: price ?? null, ...(wireModel === undefined ? {} : { wireName: wireModel }) };
 }

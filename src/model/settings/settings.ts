@@ -8,11 +8,16 @@ import type { Signature } from "../key.ts";
 import type { Auth, KnownModel, LocalServer, ProviderDefinition, WireApi } from "../providers/definition.ts";
 import { providerList } from "../providers/list.ts";
 import type { Bounds } from "../wire/endpoint.ts";
-import { CUSTOM_PROVIDER, type Environment, readEnvironment, type SettingsFlags } from "./settings-environment.ts";
-import { type FileModel, type FileProvider, type ProvidersFile, parseProvidersFile } from "./settings-file.ts";
+import { CUSTOM_PROVIDER, type ModelVariables, readEnvironment, type SettingsFlags } from "./settings-environment.ts";
+import {
+  type ConfiguredModel,
+  type ConfiguredProvider,
+  type ProvidersFile,
+  parseProvidersFile,
+} from "./settings-file.ts";
 
 export interface SettingsInput {
-  readonly environment: Environment;
+  readonly environment: ModelVariables;
   /** The user's `providers.json`, if it exists. */
   readonly providersFile?: TextFile;
   /** The file named by `registryPath`. It takes precedence over the environment. */
@@ -25,7 +30,7 @@ export interface TextFile {
   readonly text: string;
 }
 
-export interface Settings {
+export interface ModelSettings {
   /** The configured providers first, then the other built-in ones. */
   readonly providers: readonly ProviderSettings[];
   /** A reference for `resolveModel`. */
@@ -71,7 +76,7 @@ export interface ProviderSettings {
 
 type Key = Signature["key"];
 
-export function readSettings(input: SettingsInput): Settings {
+export function readSettings(input: SettingsInput): ModelSettings {
   const { environment, flags = {} } = input;
   const file = input.providersFile && parseProvidersFile(input.providersFile);
   const registry = registryOf(input);
@@ -80,7 +85,7 @@ export function readSettings(input: SettingsInput): Settings {
   const defaultModel = flags.model === undefined ? wanted : fromEnvironment.defaultModel;
 
   const layers = [file?.providers, fromEnvironment.providers, registry?.providers];
-  const overrides = new Map<string, FileProvider>();
+  const overrides = new Map<string, ConfiguredProvider>();
   for (const layer of layers) {
     for (const [id, provider] of layer ?? []) overrides.set(id, { ...overrides.get(id), ...provider });
   }
@@ -96,7 +101,7 @@ export function readSettings(input: SettingsInput): Settings {
 }
 
 /** Returns the file that `COPILOT_PROVIDERS_CONFIG` names. Returns `undefined` if it is unset or contains JSON. */
-export function registryPath(environment: Environment): string | undefined {
+export function registryPath(environment: ModelVariables): string | undefined {
   const value = environment.COPILOT_PROVIDERS_CONFIG?.trim();
   return value === undefined || value === "" || value.startsWith("{") ? undefined : value;
 }
@@ -109,9 +114,9 @@ function registryOf({ environment, registryFile }: SettingsInput): ProvidersFile
 
 interface Parts {
   readonly id: string;
-  readonly environment: Environment;
-  readonly override: FileProvider | undefined;
-  readonly models: readonly FileModel[];
+  readonly environment: ModelVariables;
+  readonly override: ConfiguredProvider | undefined;
+  readonly models: readonly ConfiguredModel[];
 }
 
 function combine({ id, environment, override = {}, models }: Parts): ProviderSettings {
@@ -152,7 +157,7 @@ function combine({ id, environment, override = {}, models }: Parts): ProviderSet
   };
 }
 
-function boundsOf(timeouts: NonNullable<FileProvider["timeouts"]>): Partial<Bounds> {
+function boundsOf(timeouts: NonNullable<ConfiguredProvider["timeouts"]>): Partial<Bounds> {
   const { firstAnswerSeconds, silenceSeconds, totalSeconds } = timeouts;
   return {
     ...(firstAnswerSeconds === undefined ? {} : { connectMs: firstAnswerSeconds * 1000 }),
@@ -161,7 +166,7 @@ function boundsOf(timeouts: NonNullable<FileProvider["timeouts"]>): Partial<Boun
   };
 }
 
-function addressOf(known: ProviderDefinition | undefined, environment: Environment): string {
+function addressOf(known: ProviderDefinition | undefined, environment: ModelVariables): string {
   if (known === undefined) return "";
   const variable = known.baseUrlVariable;
   const value = variable === undefined ? undefined : environment[variable]?.trim();
@@ -174,8 +179,8 @@ function addressOf(known: ProviderDefinition | undefined, environment: Environme
 
 function signIn(parts: {
   known: ProviderDefinition | undefined;
-  override: FileProvider;
-  environment: Environment;
+  override: ConfiguredProvider;
+  environment: ModelVariables;
   azure: boolean;
 }): { key: Key; auth: Auth; missing?: string } {
   const { known, override, environment, azure } = parts;
@@ -199,7 +204,7 @@ function signIn(parts: {
   return { key: { type: "none" }, auth, missing: `set ${variable}` };
 }
 
-function keyHint(known: ProviderDefinition | undefined, override: FileProvider, id: string): string {
+function keyHint(known: ProviderDefinition | undefined, override: ConfiguredProvider, id: string): string {
   if (override.bearerToken !== undefined || override.apiKey !== undefined) {
     return id === CUSTOM_PROVIDER ? "Check TROUPE_API_KEY." : `Check the key of ${id} in your providers file.`;
   }
@@ -209,12 +214,12 @@ function keyHint(known: ProviderDefinition | undefined, override: FileProvider, 
   return id === CUSTOM_PROVIDER ? "Set TROUPE_API_KEY." : `Give ${id} a key in your providers file.`;
 }
 
-function wireOf(override: FileProvider): WireApi | undefined {
+function wireOf(override: ConfiguredProvider): WireApi | undefined {
   if (override.type === "anthropic") return "anthropic";
   return override.wireApi ?? (override.type === undefined ? undefined : "completions");
 }
 
-function mergeModels(known: readonly KnownModel[], given: readonly FileModel[]): readonly KnownModel[] {
+function mergeModels(known: readonly KnownModel[], given: readonly ConfiguredModel[]): readonly KnownModel[] {
   const models = new Map(known.map((model) => [model.name, model]));
   for (const { provider: _, ...model } of given) {
     const before = models.get(model.name);
@@ -223,7 +228,7 @@ function mergeModels(known: readonly KnownModel[], given: readonly FileModel[]):
   return [...models.values()];
 }
 
-function firstSet(environment: Environment, variables: readonly string[]): { value: string | undefined } {
+function firstSet(environment: ModelVariables, variables: readonly string[]): { value: string | undefined } {
   for (const variable of variables) {
     const value = environment[variable]?.trim();
     if (value !== undefined && value !== "") return { value };

@@ -17,7 +17,7 @@ export function cutQuestion(text: string): string {
   return `${firstCharacters(text, MAX_QUESTION_CHARACTERS)}\n${text.slice(-QUESTION_END_CHARACTERS)}`;
 }
 
-export interface Block {
+export interface TextBlock {
   readonly name: string;
   readonly start: number;
   readonly end: number;
@@ -25,7 +25,7 @@ export interface Block {
 }
 
 /** Returns the first `<name …>…</name>` of any of `names` at or after `from`, in linear time. */
-export function findBlock(text: string, names: readonly string[], from = 0): Block | undefined {
+export function findBlock(text: string, names: readonly string[], from = 0): TextBlock | undefined {
   const opening = new RegExp(`<(${names.join("|")})(?![\\w-])[^<>]{0,2000}>`, "gi");
   const unclosed = new Set<string>();
   opening.lastIndex = from;

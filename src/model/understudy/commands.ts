@@ -1,5 +1,5 @@
 /** Recognises the prompts of slash commands. They tell a model how to lead other agents, which rules cannot do. */
-import type { Step } from "./plan/plan.ts";
+import type { UnderstudyStep } from "./plan/plan.ts";
 import { writeAnswer } from "./write-answer.ts";
 
 export type CommandName = "review" | "fleet" | "research" | "plan" | "subconscious";
@@ -44,7 +44,7 @@ export function commandOf(prompt: string): CommandName | undefined {
   return known?.[0] as CommandName | undefined;
 }
 
-export function needsModel(name: CommandName): Step {
+export function needsModel(name: CommandName): UnderstudyStep {
   const { takes, instead } = COMMANDS[name];
   return {
     kind: "answer",

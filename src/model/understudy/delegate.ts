@@ -4,7 +4,7 @@ import template from "./explore-part.md";
 import { answerTo, type PlannedCall, type Scene } from "./plan/plan.ts";
 import { type Folder, isAside } from "./project/folders.ts";
 
-export interface Part {
+export interface PromptPart {
   readonly folder: string;
   readonly call: PlannedCall;
 }
@@ -20,7 +20,7 @@ const PLAIN_PATH = /^(?!.*(?:^|\/)\.\.?(?:\/|$))[\p{L}\p{N}_.@+-][\p{L}\p{N}_.@+
 const [BEFORE = "", AFTER = ""] = (template.split("\n", 1)[0] ?? "").split("{{folder}}");
 
 /** Returns the largest parts, code first. Returns none if agents are unavailable or not worthwhile. */
-export function partsOf(scene: Scene, folders: readonly Folder[]): Part[] {
+export function partsOf(scene: Scene, folders: readonly Folder[]): PromptPart[] {
   if (!offersExplorers(scene)) return [];
   const leaves = folders.filter(({ path, files, opened }) => !opened && files >= MIN_FILES && PLAIN_PATH.test(path));
   if (leaves.filter(({ files }) => files >= SUBSTANTIAL_FILES).length < MIN_PARTS) return [];
@@ -32,7 +32,7 @@ export function partsOf(scene: Scene, folders: readonly Folder[]): Part[] {
 }
 
 /** True while the part's agent may be called and has neither answered nor failed. */
-export function isOpen(scene: Scene, part: Part): boolean {
+export function isOpen(scene: Scene, part: PromptPart): boolean {
   return scene.turnsLeft > 0 && answerTo(scene, part.call) === undefined;
 }
 

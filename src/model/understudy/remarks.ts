@@ -14,13 +14,13 @@ interface Sight {
   readonly reports: readonly Report[];
 }
 
-export interface Found {
+export interface FoundRemark {
   readonly path: string;
   readonly remark: Remark;
 }
 
 /** Returns the folder's description from its own files. */
-export function remarkFor({ scene, files, reports }: Sight, folder: Folder): Found | undefined {
+export function remarkFor({ scene, files, reports }: Sight, folder: Folder): FoundRemark | undefined {
   const report = reports.find((one) => one.folder === folder.path);
   for (const path of speakersOf(folder, files).slice(0, 2)) {
     const told = report?.rows.find((row) => row.path === path && row.kind === "remark");

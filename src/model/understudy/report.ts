@@ -3,7 +3,7 @@
  * untrusted data: a row counts only if it names a known file of that part.
  */
 import { cutLine } from "./bounds.ts";
-import type { Part } from "./delegate.ts";
+import type { PromptPart } from "./delegate.ts";
 import { answerTo, type Scene } from "./plan/plan.ts";
 import { firstLine } from "./project/evidence.ts";
 import { cite, heading, hitRow, inlineText, writeAnswer } from "./write-answer.ts";
@@ -32,7 +32,7 @@ export function writeReport(what: { lead: string; rows: readonly ReportRow[]; no
 }
 
 /** Returns the non-empty reports of parts whose agents have ended. */
-export function reportsOf(scene: Scene, parts: readonly Part[], files: ReadonlySet<string>): Report[] {
+export function reportsOf(scene: Scene, parts: readonly PromptPart[], files: ReadonlySet<string>): Report[] {
   return parts.flatMap(({ folder, call }) => {
     const answer = answerTo(scene, call);
     if (answer === undefined || answer.failed) return [];
@@ -42,7 +42,7 @@ export function reportsOf(scene: Scene, parts: readonly Part[], files: ReadonlyS
 }
 
 /** Returns one line that says why parts were explored without their agent. */
-export function unreported(scene: Scene, parts: readonly Part[], reports: readonly Report[]): string[] {
+export function unreported(scene: Scene, parts: readonly PromptPart[], reports: readonly Report[]): string[] {
   const silent = parts.filter((part) => reports.every(({ folder }) => folder !== part.folder));
   const missing = silent.flatMap(({ call }) => answerTo(scene, call) ?? []);
   if (missing.length === 0) return [];

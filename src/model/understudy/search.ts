@@ -7,7 +7,7 @@ import { keyOf, type Ranked, rankHits } from "./project/rank.ts";
 import { isPlainName } from "./subject.ts";
 import { namePatterns, splitName, stem, type Term } from "./terms.ts";
 
-export interface Attempt {
+export interface SearchAttempt {
   readonly terms: readonly Term[];
   readonly definitions: PlannedCall;
   readonly uses: PlannedCall;
@@ -23,18 +23,18 @@ const NO_PROSE = "!*.{md,mdx,rst,txt,adoc,lock}";
 const MAX_NAMED_FILES = 8;
 
 /** Returns the attempts in order. Each is made only if the ones before found nothing. */
-export function attemptsFor(terms: readonly Term[]): Attempt[] {
+export function attemptsFor(terms: readonly Term[]): SearchAttempt[] {
   if (areWords(terms)) return [strictly(terms), searchFor(terms, { prose: true, loosened: false })];
   const words = looser(terms);
   return words.length === 0 ? [strictly(terms)] : [strictly(terms), searchFor(words, { prose: false, loosened: true })];
 }
 
-export function strictly(terms: readonly Term[]): Attempt {
+export function strictly(terms: readonly Term[]): SearchAttempt {
   return searchFor(terms, { prose: false, loosened: false });
 }
 
 /** If one word names a file, searches for the others in that file's definitions. */
-export function withinNamed(scene: Scene, { terms, names, definitions }: Attempt): PlannedCall[] {
+export function withinNamed(scene: Scene, { terms, names, definitions }: SearchAttempt): PlannedCall[] {
   if (!areWords(terms) || terms.length < 2) return [];
   const matchers = matchersFor(terms);
   const matched = (path: string) => matchers.filter((matcher) => matcher.test(path)).length;
@@ -47,7 +47,7 @@ export function withinNamed(scene: Scene, { terms, names, definitions }: Attempt
   return [{ name: "grep", arguments: { ...rest, paths: files } }];
 }
 
-export function hitsOf(scene: Scene, attempt: Attempt, inner: readonly PlannedCall[]): Ranked[] {
+export function hitsOf(scene: Scene, attempt: SearchAttempt, inner: readonly PlannedCall[]): Ranked[] {
   const { terms } = attempt;
   const definitions = [attempt.definitions, ...inner].flatMap((call) => grepped(scene, call).hits);
   const all = [...definitions, ...[attempt.uses, ...attempt.together].flatMap((call) => grepped(scene, call).hits)];
@@ -59,7 +59,7 @@ export function hitsOf(scene: Scene, attempt: Attempt, inner: readonly PlannedCa
   return areWords(terms) ? ranked.filter((hit) => hit.covers >= least[`${hit.defines}`]) : ranked;
 }
 
-function searchFor(terms: readonly Term[], { prose, loosened }: { prose: boolean; loosened: boolean }): Attempt {
+function searchFor(terms: readonly Term[], { prose, loosened }: { prose: boolean; loosened: boolean }): SearchAttempt {
   const patterns = terms.flatMap((term) => (term.kind === "word" ? [wordSearch(term.text).name] : namePatterns(term)));
   const ignoreCase = terms.some((term) => term.kind === "quoted" || isPlainName(term));
   const definitions = grep(definitionSearch(patterns), { ignoreCase, limit: 100 });

@@ -9,7 +9,7 @@ import { cutQuestion } from "./bounds.ts";
 import { needsModel } from "./commands.ts";
 import { foreignIn } from "./foreign.ts";
 import { isUncertain, isWithinReach, readTask, type Task } from "./intent.ts";
-import type { PlannedCall, Scene, Step } from "./plan/plan.ts";
+import type { PlannedCall, Scene, UnderstudyStep } from "./plan/plan.ts";
 import { planChanges } from "./plan/plan-changes.ts";
 import { planData } from "./plan/plan-data.ts";
 import { planExplain } from "./plan/plan-explain.ts";
@@ -36,7 +36,7 @@ export function understudy(): Provider {
 }
 
 /** Returns the next step for the user's last prompt. */
-export function nextStep(request: ModelRequest): Step {
+export function nextStep(request: ModelRequest): UnderstudyStep {
   const { prompts, since } = promptsIn(request.messages);
   const root = /^- (?:Working folder|Current working directory): (.+)$/m.exec(request.system)?.[1];
   const gitRoot = /^- Git root: (.+)$/m.exec(request.system)?.[1];
@@ -56,7 +56,7 @@ export function nextStep(request: ModelRequest): Step {
   return step.kind === "answer" && notice !== undefined ? { ...step, text: `${notice}\n\n${step.text}` } : step;
 }
 
-function follow(task: Exclude<Task, { kind: "recap" }>, scene: Scene): Step {
+function follow(task: Exclude<Task, { kind: "recap" }>, scene: Scene): UnderstudyStep {
   switch (task.kind) {
     case "overview":
       return planOverview(scene, task.focus);
@@ -81,7 +81,7 @@ function follow(task: Exclude<Task, { kind: "recap" }>, scene: Scene): Step {
   }
 }
 
-function* play(request: ModelRequest, step: Step): Generator<ModelEvent> {
+function* play(request: ModelRequest, step: UnderstudyStep): Generator<ModelEvent> {
   const asked = countCalls(request.messages);
   const calls = step.kind === "calls" ? step.calls : completion(request);
   const text = step.kind === "answer" ? step.text : "";

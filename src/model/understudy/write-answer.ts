@@ -1,7 +1,7 @@
 /** Formats answers: Markdown that also reads well as plain text, bounded, with every fact cited as `path:line`. */
 import { clip } from "../../lib/text.ts";
 import { withoutControls } from "./bounds.ts";
-import type { Hit, Line } from "./project/evidence.ts";
+import type { Hit, SourceLine } from "./project/evidence.ts";
 import { languageOf } from "./project/languages.ts";
 import type { Remark } from "./project/read-source.ts";
 
@@ -45,7 +45,7 @@ export function inlineCode(text: string): string {
 }
 
 /** Returns a numbered excerpt under its path. */
-export function excerpt(path: string, lines: readonly Line[]): string[] {
+export function excerpt(path: string, lines: readonly SourceLine[]): string[] {
   const first = lines[0];
   if (first === undefined) return [];
   const width = String(lines.at(-1)?.number ?? 0).length;

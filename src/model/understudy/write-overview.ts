@@ -1,20 +1,20 @@
 /** Writes the map of a repository from the collected evidence. */
 import { plural } from "../../lib/text.ts";
-import type { Part } from "./delegate.ts";
+import type { PromptPart } from "./delegate.ts";
 import { hindrances, linesOf, type Scene, viewed } from "./plan/plan.ts";
 import type { EntryPoint } from "./project/entry-points.ts";
 import { type Folder, isAside, speakersOf, speaksForFolder } from "./project/folders.ts";
 import { baseName, folderOf, isCode, isTest, languageOf, languages } from "./project/languages.ts";
-import type { Fact, Manifest } from "./project/manifests.ts";
+import type { Manifest, ManifestFact } from "./project/manifests.ts";
 import { declarationsIn, firstParagraph, leadingRemark, titleOf } from "./project/read-source.ts";
 import { invocationOf, packageManagerOf } from "./project/script-runner.ts";
 import type { Survey } from "./project/survey.ts";
-import { type Found, remarkFor } from "./remarks.ts";
+import { type FoundRemark, remarkFor } from "./remarks.ts";
 import { type Report, unreported } from "./report.ts";
 import { capped, cite, heading, inlineCode, inlineText, list, remarkRow, writeAnswer } from "./write-answer.ts";
 import { partSection } from "./write-parts.ts";
 
-export interface Findings {
+export interface OverviewFacts {
   /** Top-level source files, read because there are few folders. */
   readonly leads: readonly string[];
   readonly survey: Survey;
@@ -24,14 +24,14 @@ export interface Findings {
   readonly readme: string | undefined;
   readonly focus: Focus | undefined;
   /** The parts that agents explored, and their reports. */
-  readonly parts: readonly Part[];
+  readonly parts: readonly PromptPart[];
   readonly reports: readonly Report[];
 }
 
 /** The requested part of the map. It comes first. */
 export type Focus = "entries" | "commands" | "tests";
 
-export function writeOverview(scene: Scene, found: Findings): string {
+export function writeOverview(scene: Scene, found: OverviewFacts): string {
   const { survey, folders, facts, entries } = found;
   const notes = [...hindrances(scene, ["view", "glob"]), ...unreported(scene, found.parts, found.reports)];
   if (survey.files.length === 0) {
@@ -108,11 +108,11 @@ function unlistedRow(folders: readonly Folder[], { files, tops }: Survey): strin
   return missing > 0 ? [`- … ${plural(missing, "more folder")} not listed`] : [];
 }
 
-function testing(command: Fact): number {
+function testing(command: ManifestFact): number {
   return Number(/^(tests?|check|spec|pytest)\b/.test(command.label)) * 2 + Number(/test/.test(command.label));
 }
 
-function whatItIs(scene: Scene, { facts, readme }: Findings): string[] {
+function whatItIs(scene: Scene, { facts, readme }: OverviewFacts): string[] {
   const about = facts.flatMap((manifest) => manifest.about);
   const name = about.find((fact) => fact.label === "name");
   const description = about.find((fact) => fact.label === "description");
@@ -153,13 +153,13 @@ function sameStart(a: string, b: string): boolean {
   return words(a) === words(b);
 }
 
-function saidOf(one: Found | EntryPoint | undefined): string[] {
+function saidOf(one: FoundRemark | EntryPoint | undefined): string[] {
   if (one === undefined) return [];
   const path = "remark" in one ? one.path : one.source;
   return path === undefined ? [] : [path];
 }
 
-function folderRow(folder: Folder, survey: Survey, found: Found | undefined): string {
+function folderRow(folder: Folder, survey: Survey, found: FoundRemark | undefined): string {
   const { files } = survey;
   const start = `${"  ".repeat(folder.depth)}- \`${folder.path}/\` (${countOf(folder, survey)})`;
   const rest = folder.unlisted > 0 ? `; ${plural(folder.unlisted, "more folder")} inside not listed` : "";
@@ -240,7 +240,7 @@ function entryRow(scene: Scene, entry: EntryPoint): string {
 const USEFUL =
   /^(install|setup|bootstrap|dev|start|serve|build|compile|test|tests|check|lint|fmt|format|types?|typecheck|run|all|bench|release)\b/;
 
-function commandRows(scene: Scene, { focus, facts }: Findings, commands: readonly Fact[]): string[] {
+function commandRows(scene: Scene, { focus, facts }: OverviewFacts, commands: readonly ManifestFact[]): string[] {
   const manager = packageManagerOf(scene, facts);
   const useful = commands.filter((command) => USEFUL.test(command.label));
   const others = commands.filter((command) => !USEFUL.test(command.label));
@@ -252,7 +252,7 @@ function commandRows(scene: Scene, { focus, facts }: Findings, commands: readonl
   });
 }
 
-function startRows({ survey, folders, entries, readme }: Findings): string[] {
+function startRows({ survey, folders, entries, readme }: OverviewFacts): string[] {
   const guides = survey.files.filter((path) =>
     /^(docs\/)?(architecture|contributing|design|overview|agents|hacking|development)\.(md|rst|txt)$/i.test(path),
   );
@@ -285,7 +285,7 @@ function typicalTest(files: readonly string[]): string | undefined {
   return tests.sort((a, b) => most(b) - most(a) || depth(a) - depth(b) || (a < b ? -1 : 1))[0];
 }
 
-function citeFact(fact: Fact | undefined): string {
+function citeFact(fact: ManifestFact | undefined): string {
   if (fact === undefined) return "";
   return fact.line === undefined ? `\`${fact.path}\`` : cite(fact.path, fact.line);
 }

@@ -8,7 +8,7 @@ import { limits } from "./limits.ts";
 import { protocolError } from "./wire-error.ts";
 
 /** A call whose parts are still arriving. */
-export interface OpenCall {
+export interface PartialCall {
   /** The wire's id; may be missing. */
   wireId: string;
   name: string;
@@ -31,14 +31,14 @@ interface Finish {
  * Assembles one reply, the same for all wires. The data of one network read becomes one delta, which saves work for all
  * consumers.
  */
-export class Reply {
+export class ReplyDecoder {
   readonly #provider: string;
   readonly #request: ModelRequest;
-  readonly #calls: OpenCall[] = [];
+  readonly #calls: PartialCall[] = [];
   #usedIds: Set<string> | undefined;
   #events: ModelEvent[] = [];
   #pending: { readonly type: "text" | "reasoning"; delta: string } | undefined;
-  #touched: OpenCall | undefined;
+  #touched: PartialCall | undefined;
   #reasoningText = "";
 
   constructor(provider: string, request: ModelRequest) {
@@ -71,7 +71,7 @@ export class Reply {
     return kept + more;
   }
 
-  openCall(wireId: unknown, name: unknown): OpenCall {
+  openCall(wireId: unknown, name: unknown): PartialCall {
     if (this.#calls.length >= limits.calls) {
       throw protocolError(this.#provider, `the reply asks for more than ${limits.calls} tool calls`);
     }
@@ -81,12 +81,12 @@ export class Reply {
   }
 
   /** Returns the call's id in the conversation. */
-  idOf(call: OpenCall): string {
+  idOf(call: PartialCall): string {
     call.toolCallId ??= this.#uniqueId(call);
     return call.toolCallId;
   }
 
-  argument(call: OpenCall, delta: string): void {
+  argument(call: PartialCall, delta: string): void {
     if (call.argumentText.length + delta.length > limits.argumentCharacters) {
       throw protocolError(this.#provider, `the arguments of the call "${call.name}" are too long`);
     }
@@ -99,7 +99,7 @@ export class Reply {
   /**
    * Sets the complete argument text if the wire repeats it at the end. It takes precedence over the streamed pieces.
    */
-  wholeArgument(call: OpenCall, whole: string): void {
+  wholeArgument(call: PartialCall, whole: string): void {
     if (call.argumentText === whole) return;
     const isFirst = call.argumentText === "";
     if (!isFirst) this.#flush();
@@ -161,7 +161,7 @@ export class Reply {
   }
 
   /** A reply that was cut off must not lead to a call with incomplete arguments. */
-  #wholeCall(call: OpenCall, stop: Finish["stop"]): ToolCall[] {
+  #wholeCall(call: PartialCall, stop: Finish["stop"]): ToolCall[] {
     const parsed = parseArguments(call.argumentText);
     if (stop === "length" && (!parsed.ok || call.argumentText.trim() === "")) return [];
     if (call.name === "") throw protocolError(this.#provider, "the reply asks for a tool without naming it");
@@ -171,7 +171,7 @@ export class Reply {
   }
 
   /** Some servers send no ids, and some restart at zero in each reply. The same reply always gets the same ids. */
-  #uniqueId(call: OpenCall): string {
+  #uniqueId(call: PartialCall): string {
     this.#usedIds ??= new Set(this.#request.messages.flatMap(callIds));
     const turn = this.#request.messages.length;
     const base = call.wireId || `call_${turn}_${this.#calls.indexOf(call)}`;

@@ -9,7 +9,7 @@ import { parseBounded } from "./bounded-json.ts";
 import type { Endpoint } from "./endpoint.ts";
 import { limits } from "./limits.ts";
 import { type OptionalParameter, RefusedParameters, refusalWarning, refusedParameter } from "./optional-parameters.ts";
-import { type Exchange, post } from "./transport/http.ts";
+import { type HttpExchange, post } from "./transport/http.ts";
 import { type SseEvent, sseReader } from "./transport/sse.ts";
 import { type Send, transport } from "./transport/transport.ts";
 import { protocolError } from "./wire-error.ts";
@@ -81,7 +81,7 @@ interface Beginning {
 /**
  * Sends the request, and sends it again without each optional parameter that is refused. Each parameter is tried once.
  */
-async function begin(what: Beginning): Promise<{ exchange: Exchange; warnings: readonly string[] }> {
+async function begin(what: Beginning): Promise<{ exchange: HttpExchange; warnings: readonly string[] }> {
   const { endpoint, wire, request, send, signal, memory } = what;
   const { path, headers = {}, optional } = wire;
   const { stream, origin, headers: extra, model } = request;
@@ -116,7 +116,7 @@ async function begin(what: Beginning): Promise<{ exchange: Exchange; warnings: r
   }
 }
 
-async function isStream(exchange: Exchange, endpoint: Endpoint): Promise<boolean> {
+async function isStream(exchange: HttpExchange, endpoint: Endpoint): Promise<boolean> {
   const first = String.fromCharCode((await exchange.firstByte()) ?? 0);
   if (first === "<") {
     throw new ModelError(`${endpoint.id}: a web page came back instead of a reply`, {
@@ -129,7 +129,7 @@ async function isStream(exchange: Exchange, endpoint: Endpoint): Promise<boolean
   return first !== "{" && first !== "[";
 }
 
-async function* readStream(exchange: Exchange, decoder: Decoder, provider: string): AsyncGenerator<ModelEvent> {
+async function* readStream(exchange: HttpExchange, decoder: Decoder, provider: string): AsyncGenerator<ModelEvent> {
   const reader = sseReader(provider);
   let hurried = false;
   let isDone = false;
@@ -156,7 +156,7 @@ const LAST_WORDS_MS = 5_000;
 /** OpenAI's last event; other servers omit it. */
 const DONE = "[DONE]";
 
-async function readOn(exchange: Exchange, decoder: Decoder): Promise<Uint8Array | undefined> {
+async function readOn(exchange: HttpExchange, decoder: Decoder): Promise<Uint8Array | undefined> {
   try {
     return await exchange.read();
   } catch (error) {

@@ -4,7 +4,7 @@
  * could match are collected from every part, plain or not.
  */
 import type { ParsedScript, SyntaxNode } from "unbash";
-import { collect, type Findings, LimitExceeded } from "./collect.ts";
+import { type CommandFacts, collect, LimitExceeded } from "./collect.ts";
 import type { Folders } from "./folders.ts";
 
 export interface ShellCommand {
@@ -80,7 +80,7 @@ export async function loadShellParser(): Promise<ShellParser> {
 export function analyseShell(parser: ShellParser, text: string, now: () => number = monotonic): ShellAnalysis {
   const tooMuch = beyondLimits(text);
   if (tooMuch !== undefined) return refused(text, tooMuch);
-  let findings: Findings;
+  let findings: CommandFacts;
   try {
     findings = collect(parser, text, now);
   } catch (error) {

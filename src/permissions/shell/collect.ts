@@ -5,11 +5,11 @@ import type { ShellCommand, ShellParser, ShellRedirection } from "./analyse.ts";
 import { either, enteredBy, type Folders, START } from "./folders.ts";
 import { pathIn, urlsIn } from "./mentions.ts";
 import { identifierOf, programUse } from "./programs.ts";
-import { onlySeparators, type Span } from "./separators.ts";
+import { onlySeparators, type SourceSpan } from "./separators.ts";
 import { type ShellWord, shellWord } from "./words.ts";
 import { type Unwrapped, unwrap } from "./wrappers.ts";
 
-export interface Findings {
+export interface CommandFacts {
   readonly commands: ShellCommand[];
   readonly paths: Set<string>;
   readonly urls: Set<string>;
@@ -45,7 +45,7 @@ const RESERVED = new Set(
 const DANGEROUS_VARIABLE =
   /^(?:LD_|DYLD_|GIT_|BASH_FUNC_|npm_config_)|^(?:PATH|BASH_ENV|ENV|PAGER|MANPAGER|LESS|LESSOPEN|LESSCLOSE|EDITOR|VISUAL|IFS|PS4|PROMPT_COMMAND|SHELLOPTS|BASHOPTS|SHELL|BROWSER|SSH_ASKPASS|NODE_OPTIONS|NODE_PATH|PYTHONPATH|PYTHONSTARTUP|PYTHONHOME|PERL5LIB|PERL5OPT|PERL5DB|RUBYOPT|RUBYLIB|JAVA_TOOL_OPTIONS|TAR_OPTIONS|GREP_OPTIONS|CDPATH|HOME)$/;
 
-export function collect(parser: ShellParser, text: string, now: () => number): Findings {
+export function collect(parser: ShellParser, text: string, now: () => number): CommandFacts {
   const walk = new Walk(parser, now);
   walk.script(text, [], 0);
   walk.finish();
@@ -59,7 +59,7 @@ interface Nesting {
 
 /** The state of one analysis. */
 class Walk {
-  readonly found: Findings = {
+  readonly found: CommandFacts = {
     commands: [],
     paths: new Set(),
     urls: new Set(),
@@ -77,7 +77,7 @@ class Walk {
   readonly #ran = new Set<string>();
   readonly #written = new Set<string>();
   /** Positions of words and redirections in the source being walked. */
-  #spans: Span[] = [];
+  #spans: SourceSpan[] = [];
   /** The folders in which the next command may run. */
   #here: Folders = START;
   /** The folders after the last command, by its outcome. */

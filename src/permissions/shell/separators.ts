@@ -1,13 +1,13 @@
 import type { Word } from "unbash";
 
 /** The position of a word or a redirection in the source. */
-export type Span = Pick<Word, "pos" | "end">;
+export type SourceSpan = Pick<Word, "pos" | "end">;
 
 /**
  * Returns true when nothing but separators is outside the spans. The parser is tolerant and skips text that it cannot
  * place.
  */
-export function onlySeparators(text: string, spans: readonly Span[]): boolean {
+export function onlySeparators(text: string, spans: readonly SourceSpan[]): boolean {
   let rest = "";
   let end = 0;
   for (const span of [...spans].sort((one, other) => one.pos - other.pos)) {

@@ -13,7 +13,7 @@ export interface AgentLimitParts {
   warn(message: string): void;
 }
 
-export interface AgentLimits {
+export interface TaskLimitSettings {
   readonly limits: AgentPoolOptions["limits"];
   /**
    * Resolves when the default of the account's plan is known. Must be awaited before an agent starts. Never rejects.
@@ -36,7 +36,7 @@ const CONCURRENCY_OF_PLAN: ReadonlyMap<string, number> = new Map([
   ["enterprise", 32],
 ]);
 
-export function agentLimits(parts: AgentLimitParts): AgentLimits {
+export function agentLimits(parts: AgentLimitParts): TaskLimitSettings {
   const { environment, given } = parts;
   const { subagents } = parts.settings;
   const depth = environment.TROUPE_SUBAGENT_MAX_DEPTH ?? environment.COPILOT_SUBAGENT_MAX_DEPTH;

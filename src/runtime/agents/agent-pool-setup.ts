@@ -24,7 +24,7 @@ import type { AgentServers } from "../mcp/agent-servers.ts";
 import { chooseModel } from "../models/agent-model.ts";
 import type { Models } from "../models/models.ts";
 import type { Workspace } from "../workspace/workspace.ts";
-import { type AgentLimitParts, type AgentLimits, agentLimits } from "./agent-limits.ts";
+import { type AgentLimitParts, agentLimits, type TaskLimitSettings } from "./agent-limits.ts";
 import { type SidekickCondition, sidekickOptions } from "./sidekicks.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -70,7 +70,7 @@ export interface AgentPoolParts {
   warn(message: string): void;
 }
 
-export function agentPoolOptions(parts: AgentPoolParts, known?: AgentLimits): AgentPoolOptions {
+export function agentPoolOptions(parts: AgentPoolParts, known?: TaskLimitSettings): AgentPoolOptions {
   const { workspace } = parts;
   const settings = workspace.settings.effective;
   const own = known ?? agentLimits({ ...parts, settings });

@@ -2,7 +2,7 @@ import { listTrusted, recordTrust } from "../../catalog/trust.ts";
 import { workingDirectory } from "../../context/working-directory.ts";
 import { nodeDisk } from "../../lib/node/disk.ts";
 import { systemStamp } from "../../lib/stamp.ts";
-import type { McpAdministration, McpProbe } from "../../tools/mcp/config/config-admin.ts";
+import type { McpAdministration, ServerCheck } from "../../tools/mcp/config/config-admin.ts";
 import type { McpServerConfig } from "../../tools/mcp/server.ts";
 import { stateRoot } from "../home.ts";
 import { processParts } from "../process-parts.ts";
@@ -44,7 +44,7 @@ const PROBE_MS = 240_000;
 async function probe(
   config: McpServerConfig,
   connections: Awaited<ReturnType<ReturnType<typeof processParts>["connections"]>>,
-): Promise<McpProbe> {
+): Promise<ServerCheck> {
   const server = connections.use(config);
   try {
     const definitions = await server.definitions(AbortSignal.timeout(PROBE_MS));

@@ -5,7 +5,7 @@ import type { AppCall, ServerPort } from "../../session/server-port.ts";
 import type { Session } from "../../session/session.ts";
 import { hookedMcpCalls } from "../../session/turn/hooked-calls.ts";
 import { isFor } from "../../tools/mcp/apps.ts";
-import type { McpServer } from "../../tools/mcp/connections.ts";
+import type { McpServerPort } from "../../tools/mcp/connections.ts";
 import { modelNames } from "../../tools/mcp/names.ts";
 import type { McpToolDefinition } from "../../tools/mcp/server.ts";
 import type { Tool } from "../../tools/tool.ts";
@@ -62,13 +62,13 @@ export function mcpApps(
 
 type AppCallResult = Pick<EventData<"mcp_app.tool_call_complete">, "success" | "result" | "error">;
 
-function serverOf(mcp: SessionMcp, name: string): McpServer {
+function serverOf(mcp: SessionMcp, name: string): McpServerPort {
   const server = mcp.servers.find(({ config }) => config.name === name);
   if (server && server.state().status !== "disabled") return server;
   throw new TroupeError("usage", `MCP server '${name}' is not connected.`);
 }
 
-async function toolFor(server: McpServer, toolName: string, signal: AbortSignal): Promise<McpToolDefinition> {
+async function toolFor(server: McpServerPort, toolName: string, signal: AbortSignal): Promise<McpToolDefinition> {
   const definitions = await worded(server.definitions(signal));
   const definition = definitions.find(({ name }) => name === toolName);
   if (definition && isFor("app", definition)) return definition;
@@ -85,7 +85,7 @@ function nameFor({ tools }: SessionMcp, definition: McpToolDefinition): string {
 
 interface AdmittedCall {
   readonly session: Session;
-  readonly server: McpServer;
+  readonly server: McpServerPort;
   readonly definition: McpToolDefinition;
   readonly admitted: Awaited<ReturnType<typeof admitAppCall>>;
   readonly signal: AbortSignal;

@@ -3,7 +3,7 @@ import { TroupeError } from "../../protocol/errors.ts";
 import type { EventData } from "../../protocol/event.ts";
 import type { ServerPort } from "../../session/server-port.ts";
 import type { McpServerState } from "../../tools/mcp/connection.ts";
-import type { McpServer } from "../../tools/mcp/connections.ts";
+import type { McpServerPort } from "../../tools/mcp/connections.ts";
 import type { McpScope, McpServerConfig } from "../../tools/mcp/server.ts";
 import { ToolError } from "../../tools/tool-error.ts";
 import type { SessionMcp } from "./session-mcp.ts";
@@ -46,7 +46,7 @@ export function summaryOf(
   };
 }
 
-function serverPortOf(server: McpServer): ServerPort["servers"][number] {
+function serverPortOf(server: McpServerPort): ServerPort["servers"][number] {
   return {
     config: server.config,
     state: () => server.state(),

@@ -7,7 +7,7 @@ import { isDeepStrictEqual } from "node:util";
 import { wrapped } from "../../lib/quoting.ts";
 import type { Stamp } from "../../lib/stamp.ts";
 import type { McpPins } from "../../tools/mcp/config/pins.ts";
-import type { McpConnections, McpServer } from "../../tools/mcp/connections.ts";
+import type { McpConnections, McpServerPort } from "../../tools/mcp/connections.ts";
 import type { McpAnswerers } from "../../tools/mcp/requests.ts";
 import type { McpServerConfig, McpStatus, McpToolDefinition } from "../../tools/mcp/server.ts";
 import type { Tool } from "../../tools/tool.ts";
@@ -45,7 +45,7 @@ export interface SessionMcpOptions {
 
 interface Known {
   /** Replaced each time the server is enabled again. */
-  server: McpServer;
+  server: McpServerPort;
   /** The capabilities that `server` was prepared with. */
   announced: string;
   isOff: boolean;
@@ -68,7 +68,7 @@ export class SessionMcp {
     return this.#tools;
   }
 
-  get servers(): readonly McpServer[] {
+  get servers(): readonly McpServerPort[] {
     return [...this.#known.values()].map(({ server, isOff }) => (isOff ? switchedOff(server) : server));
   }
 
@@ -226,7 +226,7 @@ export class SessionMcp {
   }
 }
 
-const switchedOff = (server: McpServer): McpServer => ({ ...server, state: () => ({ status: "disabled" }) });
+const switchedOff = (server: McpServerPort): McpServerPort => ({ ...server, state: () => ({ status: "disabled" }) });
 
 function configOf(configs: readonly McpServerConfig[], definition: McpToolDefinition): McpServerConfig | undefined {
   return configs.find(({ name }) => name === definition.server);
@@ -247,7 +247,7 @@ async function checked(
 const MAX_INSTRUCTIONS_CHARACTERS = 16_000;
 
 /** Returns one frame per server. The connection quotes and limits each text; this limits their sum. */
-function instructionsOf(servers: readonly McpServer[]): string {
+function instructionsOf(servers: readonly McpServerPort[]): string {
   const frames: string[] = [];
   let room = MAX_INSTRUCTIONS_CHARACTERS;
   for (const server of servers) {

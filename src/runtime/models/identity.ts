@@ -1,7 +1,7 @@
 /** GitHub identities of sessions, for programs that request them. Without such a request GitHub is never contacted. */
 import type { Stamp } from "../../lib/stamp.ts";
-import type { Github, GithubStatus, SendContext, SignIn } from "../../model/github/github.ts";
-import type { Settings } from "../../model/settings/settings.ts";
+import type { Github, GithubStatus, GithubToken, SendContext } from "../../model/github/github.ts";
+import type { ModelSettings } from "../../model/settings/settings.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import { version } from "../version.ts";
 
@@ -19,7 +19,7 @@ export interface SessionIdentity {
   /** Address of GitHub's MCP server; undefined if the identity may not use it. */
   mcpEndpoint(): ReturnType<Github["mcpEndpoint"]>;
   /** Returns the configured settings with GitHub's models for this identity added. */
-  settingsWith(known: Settings, carrying: SendContext): Promise<Settings>;
+  settingsWith(known: ModelSettings, carrying: SendContext): Promise<ModelSettings>;
 }
 
 export interface GithubService {
@@ -52,7 +52,7 @@ export function githubService(what: {
     async identityOf(token) {
       const github = await open();
       if (!github?.isReachable) return undefined;
-      const signIn: SignIn | undefined = token ? { token, authType: "token" } : github.ambient;
+      const signIn: GithubToken | undefined = token ? { token, authType: "token" } : github.ambient;
       if (!signIn) return undefined;
       onToken(signIn.token);
       if (token) await admitted(github, token);

@@ -47,7 +47,7 @@ export function ownModels(
   return { ...providers, model, clientName: request.client?.name, fetch, openSocket, githubSockets, identity, purse };
 }
 
-export class ModelChoice implements ModelSelection {
+export class SelectedModel implements ModelSelection {
   readonly #parts: Parts;
   #own: OwnModels;
   #models: Models;

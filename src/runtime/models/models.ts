@@ -15,7 +15,7 @@ import { Limiter } from "../../model/limiter.ts";
 import type { ModelRow } from "../../model/list-models.ts";
 import { costOf } from "../../model/prices.ts";
 import { withRetry } from "../../model/retry.ts";
-import { readSettings, registryPath, type Settings, type TextFile } from "../../model/settings/settings.ts";
+import { type ModelSettings, readSettings, registryPath, type TextFile } from "../../model/settings/settings.ts";
 import type { SharedLimits } from "../../model/shared-limits.ts";
 import { type SharedPurse, withPurse } from "../../model/shared-purse.ts";
 import type { ModelFetch } from "../../model/wire/endpoint.ts";
@@ -91,7 +91,7 @@ export function models(options: ModelsOptions): ProcessModels {
     connections: {},
     ...defined({ userAgent, importModule, onKey }),
   };
-  let settings: Promise<Settings> | undefined;
+  let settings: Promise<ModelSettings> | undefined;
   let version = versionOf(providersPath(home));
   let generation = 0;
   /** Notices changes of the user's file, which this or another process has made. */
@@ -102,7 +102,7 @@ export function models(options: ModelsOptions): ProcessModels {
     settings = undefined;
     return ++generation;
   };
-  const known = (): Promise<Settings> => {
+  const known = (): Promise<ModelSettings> => {
     currentGeneration();
     settings ??= loadSettings(environment, home);
     return settings;
@@ -138,7 +138,7 @@ export function models(options: ModelsOptions): ProcessModels {
 
 /** A source of models, and how to reach them. */
 interface ModelSource {
-  settings(): Promise<Settings>;
+  settings(): Promise<ModelSettings>;
   readonly dependencies: CatalogDependencies;
   /** There is a provider, but no model is named. */
   readonly isNameless?: boolean;
@@ -155,7 +155,7 @@ function ownSource(own: OwnModels, source: ModelSource, stamp: Stamp): ModelSour
   const brings = [provider, providers, given, identity].some((part) => part !== undefined);
   const introduction = clientName === undefined ? "" : headerText(clientName);
   if (!brings && !fetch && introduction === "") return own.purse ? { ...source, purse: own.purse } : source;
-  let settings: Promise<Settings> | undefined;
+  let settings: Promise<ModelSettings> | undefined;
   return {
     settings() {
       if (!brings) return source.settings();
@@ -177,7 +177,7 @@ function ownSource(own: OwnModels, source: ModelSource, stamp: Stamp): ModelSour
   };
 }
 
-async function settingsOf(own: OwnModels, source: ModelSource, model: string | undefined): Promise<Settings> {
+async function settingsOf(own: OwnModels, source: ModelSource, model: string | undefined): Promise<ModelSettings> {
   const configured = await source.settings();
   // With one provider for everything, GitHub's models are not needed.
   const carrying = { fetch: own.fetch, sockets: own.githubSockets };
@@ -211,7 +211,7 @@ function guard(stamp: Stamp, sharedLimits?: SharedLimits): (model: ResolvedModel
 }
 
 /** Returns temporary provider errors, so that the session can open. The next message tries again. */
-async function settingsOrWhy(source: ModelSource): Promise<Settings | TroupeError> {
+async function settingsOrWhy(source: ModelSource): Promise<ModelSettings | TroupeError> {
   try {
     return await source.settings();
   } catch (cause) {
@@ -244,7 +244,7 @@ async function loadSettings(
   environment: Readonly<Record<string, string | undefined>>,
   home: string,
   changed?: TextFile,
-): Promise<Settings> {
+): Promise<ModelSettings> {
   const providersFile = changed ?? (await readIfThere(providersPath(home)));
   const registry = registryPath(environment);
   const registryFile = registry === undefined ? undefined : await readRequired(registry, "COPILOT_PROVIDERS_CONFIG");

@@ -10,7 +10,7 @@ import type { CatalogDependencies } from "../../model/connect.ts";
 import { ModelError } from "../../model/model-error.ts";
 import { providerList } from "../../model/providers/list.ts";
 import { checkedKey, withProviderKey } from "../../model/settings/key-change.ts";
-import type { ProviderSettings, Settings, TextFile } from "../../model/settings/settings.ts";
+import type { ModelSettings, ProviderSettings, TextFile } from "../../model/settings/settings.ts";
 import { TroupeError, withHint } from "../../protocol/errors.ts";
 
 export interface ProviderKeys {
@@ -36,9 +36,9 @@ interface Parts {
   readonly file: string;
   readonly disk?: Disk;
   /** Returns the current settings. */
-  settings(): Promise<Settings>;
+  settings(): Promise<ModelSettings>;
   /** Returns the settings as if the file had this text. */
-  settingsWith(providersFile: TextFile): Promise<Settings>;
+  settingsWith(providersFile: TextFile): Promise<ModelSettings>;
   readonly dependencies: CatalogDependencies;
 }
 
@@ -83,7 +83,7 @@ function takesKey({ id, local, npm, baseUrl, defaultModel, models }: ProviderSet
 
 const hostOf = (baseUrl: string): string => (URL.canParse(baseUrl) ? new URL(baseUrl).host : baseUrl);
 
-function referenceOf({ providers }: Settings, id: string): string {
+function referenceOf({ providers }: ModelSettings, id: string): string {
   const { defaultModel, models } = providers.find((one) => one.id === id) ?? { models: [] };
   return `${id}/${defaultModel ?? models[0]?.name ?? ""}`;
 }

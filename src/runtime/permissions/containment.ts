@@ -10,7 +10,7 @@ import { linkedPaths } from "../../permissions/linked-paths.ts";
 import { isBelow } from "../../permissions/path-scope.ts";
 import type { ConfinedCall, Containment, Policy } from "../../permissions/policy.ts";
 import type { Rule } from "../../permissions/rules.ts";
-import type { Prepared, Sandbox } from "../../tools/shell/sandbox/sandbox.ts";
+import type { PreparedSandbox, Sandbox } from "../../tools/shell/sandbox/sandbox.ts";
 import { ToolError } from "../../tools/tool-error.ts";
 
 interface ContainmentOptions {
@@ -127,7 +127,7 @@ export class ShellContainment implements Containment {
     };
   }
 
-  #plain(prepared: Extract<Prepared, { kind: "plain" }>, promised: boolean): Prepared {
+  #plain(prepared: Extract<PreparedSandbox, { kind: "plain" }>, promised: boolean): PreparedSandbox {
     this.#failed = true;
     if (promised && readDenials(this.#options.policy).length > 0)
       throw notHidden("there is no sandbox to hide them in");

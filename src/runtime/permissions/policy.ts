@@ -12,7 +12,7 @@ import { parseRule, parseRules, parseUrlRule, type Rule, RuleError, type RuleNam
 import { TroupeError } from "../../protocol/errors.ts";
 
 /** The user's permissions for one run, as given by flags. */
-export interface PermissionRequest {
+export interface PermissionFlags {
   /** Folders beside the working directory that tools may access, or "all". */
   readonly paths?: readonly string[] | "all" | undefined;
   readonly allowTools?: readonly string[];
@@ -63,7 +63,7 @@ interface PolicyFolders {
 }
 
 /** Returns the policy. Throws a usage error that names the flag of an invalid rule. */
-export function policyOf(request: PermissionRequest, folders: PolicyFolders, written?: WrittenRules): Policy {
+export function policyOf(request: PermissionFlags, folders: PolicyFolders, written?: WrittenRules): Policy {
   const names: RuleNames = { ...builtinNames, servers: folders.servers ?? [] };
   const { allowTools = [], denyTools = [], allowUrls = [], denyUrls = [] } = request;
   const tools = (effect: "allow" | "deny", list: readonly string[]): Rule[] =>

@@ -14,7 +14,7 @@ import { TroupeError } from "../../protocol/errors.ts";
 import { MARK_NAME } from "../../tools/shell/process/family.ts";
 import type { CommandLimits } from "../../tools/shell/process/limits.ts";
 import type { Watchdog } from "../../tools/shell/process/watchdog.ts";
-import type { Prepared } from "../../tools/shell/sandbox/sandbox.ts";
+import type { PreparedSandbox } from "../../tools/shell/sandbox/sandbox.ts";
 import type { SandboxSettings } from "./sandbox-settings.ts";
 import type { SandboxSource } from "./shells.ts";
 
@@ -67,7 +67,7 @@ export function programPreparer(options: ProgramPreparerOptions): PrepareProgram
   return async (request) => {
     const { commandLimits, limitedProgram } = await import("../../tools/shell/process/limits.ts");
     const limits = commandLimits(options.limits);
-    const start = (prepared: Prepared): Pick<PreparedProgram, "program" | "arguments"> => {
+    const start = (prepared: PreparedSandbox): Pick<PreparedProgram, "program" | "arguments"> => {
       const launcher = prepared.kind === "sandboxed" ? prepared.launcher : [];
       const [program = "", ...rest] = [...launcher, ...limitedProgram(limits, prepared.kind === "sandboxed")];
       return { program, arguments: [...rest, request.program, ...request.arguments] };
@@ -138,7 +138,11 @@ async function plain(
   };
 }
 
-async function enter(request: ProgramRequest, options: ProgramPreparerOptions, cache: string): Promise<Prepared> {
+async function enter(
+  request: ProgramRequest,
+  options: ProgramPreparerOptions,
+  cache: string,
+): Promise<PreparedSandbox> {
   // Only hosts approved with the definition: the hosts in the user's settings are for commands.
   const settings = { ...options.settings, allowedHosts: request.hosts };
   const sandbox = await options.sandboxes.get(false, settings);

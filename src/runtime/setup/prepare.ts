@@ -41,7 +41,7 @@ import { SessionTracker } from "./session-tracker.ts";
 import { sessionWorkspaces, type ToolBackends, toolBackends } from "./tool-backends.ts";
 
 /** The options of a session that is not created yet. */
-export interface Prepared {
+export interface PreparedSession {
   readonly options: SessionOptions;
   /** Must be called once with the created session. */
   started(session: Session): void;
@@ -52,7 +52,11 @@ export interface Prepared {
  * permission rules, tool backends, agents, tools and MCP servers. It also builds the prompt, connects listeners and
  * defines what closes with the session.
  */
-export async function prepareSession(request: SessionRequest, log: SessionLog, parts: PrepareParts): Promise<Prepared> {
+export async function prepareSession(
+  request: SessionRequest,
+  log: SessionLog,
+  parts: PrepareParts,
+): Promise<PreparedSession> {
   const setup = beginSetup(request, log, parts);
   const built = await buildParts(setup);
   const late: LateParts = {};

@@ -5,7 +5,7 @@ import { type Grants, openGrants } from "../../permissions/grants.ts";
 import { locationKey } from "../../permissions/location.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import { LiveRules } from "../permissions/live-rules.ts";
-import { type PermissionRequest, policyOf } from "../permissions/policy.ts";
+import { type PermissionFlags, policyOf } from "../permissions/policy.ts";
 import type { Workspace } from "../workspace/workspace.ts";
 import type { LateSession } from "./late-session.ts";
 import { type ModeParts, modeParts } from "./modes.ts";
@@ -14,7 +14,7 @@ import type { SessionSetup } from "./session-setup.ts";
 /** The permissions of a session: allowed, allowed after approval, and denied. */
 export interface SessionRules {
   /** The requested permissions, as far as settings allow them. */
-  readonly permissions: PermissionRequest;
+  readonly permissions: PermissionFlags;
   /** Folders the tools may access; empty means no limit. */
   readonly roots: readonly string[];
   /** Can be changed by clients while the session is open. */
@@ -49,10 +49,10 @@ export function sessionRules(setup: SessionSetup, workspace: Workspace): Session
 
 /** Removes allow-all permissions if the user's settings rule them out. */
 function withoutBypass(
-  permissions: PermissionRequest,
+  permissions: PermissionFlags,
   { effective }: LoadedSettings,
   listener: LateSession,
-): PermissionRequest {
+): PermissionFlags {
   if (effective.permissions?.disableBypassPermissionsMode === undefined) return permissions;
   const { allTools, allPaths, allUrls, ...rest } = permissions;
   if (allTools || allPaths || allUrls) {

@@ -9,7 +9,7 @@ import type { Tool } from "../../tools/tool.ts";
 import type { PastSessions } from "../knowledge/past-sessions.ts";
 import type { SessionIdentity } from "../models/identity.ts";
 import type { LastModel } from "../models/last-model.ts";
-import { ModelChoice, ownModels } from "../models/model-choice.ts";
+import { ownModels, SelectedModel } from "../models/model-choice.ts";
 import type { Models } from "../models/models.ts";
 import type { ProcessParts } from "../process-parts.ts";
 import type { SessionRequest } from "../session-request.ts";
@@ -37,7 +37,7 @@ export interface PrepareParts {
 /** The state of session setup: the request, its directory and its parts. Each step of `prepare.ts` receives it. */
 export interface SessionSetup extends Omit<PrepareParts, "models"> {
   /** Includes the session's own models. */
-  readonly models: ModelChoice;
+  readonly models: SelectedModel;
   readonly request: SessionRequest;
   readonly log: SessionLog;
   readonly context: WorkingDirectory;
@@ -53,7 +53,7 @@ export function beginSetup(request: SessionRequest, log: SessionLog, parts: Prep
   const directory = directoryAt(request.cwd);
   const context = request.context?.git === false ? { cwd: directory.cwd } : directory;
   const listener = new LateSession();
-  const models = new ModelChoice({
+  const models = new SelectedModel({
     models: parts.models,
     own: ownModels(request, parts),
     capabilities: request.model?.capabilities,

@@ -4,7 +4,7 @@
  */
 import type { SessionEvent } from "../../protocol/event.ts";
 import type { Session } from "../../session/session.ts";
-import type { SessionRows } from "../../store/index/session-rows.ts";
+import type { IndexRows } from "../../store/index/session-rows.ts";
 import type { Store } from "../../store/store.ts";
 import { summaryOfEvents } from "../../store/summary.ts";
 import type { PastSessions } from "../knowledge/past-sessions.ts";
@@ -25,7 +25,7 @@ export class SessionTracker {
   readonly #parts: TrackerParts;
   readonly #began = performance.now();
   readonly #stop: () => void;
-  #rows: SessionRows | undefined;
+  #rows: IndexRows | undefined;
   #turns = 0;
   /** Stored events since the last update; undefined if the next one starts from the first event. */
   #added: SessionEvent[] | undefined;
@@ -69,7 +69,7 @@ export class SessionTracker {
     // Read before the events: the rows must have at least what the log had at this revision.
     const revision = await store.revision(id);
     if (revision === undefined) return;
-    const { SessionRows: Rows } = await import("../../store/index/session-rows.ts");
+    const { IndexRows: Rows } = await import("../../store/index/session-rows.ts");
     const isAnew = this.#added === undefined;
     // The full history of a long session is only in its log; the next query reads it there.
     if (isAnew && !history.past.isComplete) return;

@@ -9,7 +9,7 @@ import { TroupeError } from "../../protocol/errors.ts";
 import type { EventData } from "../../protocol/event.ts";
 import { RpcError, rpcCodes } from "../../protocol/rpc/errors.ts";
 import type { Session } from "../../session/session.ts";
-import type { Connection } from "../connection.ts";
+import type { ClientConnection } from "../connection.ts";
 
 export interface CanvasDeclaration {
   readonly id: string;
@@ -44,7 +44,7 @@ export interface CanvasActionRequest {
 }
 
 interface Brought {
-  readonly connection: Connection;
+  readonly connection: ClientConnection;
   readonly canvas: DeclaredCanvas;
 }
 
@@ -99,7 +99,11 @@ export class Canvases {
   }
 
   /** Replaces all canvases of this client. */
-  declare(connection: Connection, canvases: readonly CanvasDeclaration[], named: CanvasProvider | undefined): void {
+  declare(
+    connection: ClientConnection,
+    canvases: readonly CanvasDeclaration[],
+    named: CanvasProvider | undefined,
+  ): void {
     const before = JSON.stringify(this.declared);
     const { id: extensionId, name } = named && isLasting(named.id) ? named : { id: `${OF_CONNECTION}${connection.id}` };
     const own = canvases.map(({ id, ...rest }) => ({
@@ -113,7 +117,7 @@ export class Canvases {
     void this.#openAgain();
   }
 
-  withdraw(connection: Connection): void {
+  withdraw(connection: ClientConnection): void {
     const before = JSON.stringify(this.declared);
     this.#forget((brought) => brought.connection === connection);
     this.#tell(before);
@@ -264,7 +268,7 @@ export class Canvases {
 
   /** Asks the client. Its error is passed on as the client's own, not as an error of the server. */
   async #ask(
-    connection: Connection,
+    connection: ClientConnection,
     method: string,
     params: object,
     options: { readonly signal: AbortSignal; readonly timeoutMs: number },

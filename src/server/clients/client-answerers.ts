@@ -2,7 +2,7 @@
 
 import * as z from "zod";
 import type { Answerer } from "../../session/requests/broker.ts";
-import type { Connection } from "../connection.ts";
+import type { ClientConnection } from "../connection.ts";
 
 /** Which requests a client answers. */
 interface Answering {
@@ -12,7 +12,11 @@ interface Answering {
   readonly requestElicitation?: boolean | undefined;
 }
 
-export function answerersOf(connection: Connection, sessionId: string, answering: Answering): readonly Answerer[] {
+export function answerersOf(
+  connection: ClientConnection,
+  sessionId: string,
+  answering: Answering,
+): readonly Answerer[] {
   return [
     ...(answering.requestUserInput ? [userInputOf(connection, sessionId)] : []),
     ...(answering.requestExitPlanMode ? [planReviewOf(connection, sessionId)] : []),
@@ -30,7 +34,7 @@ const PlanReview = z.object({
   feedback: z.string().exactOptional(),
 });
 
-function userInputOf(connection: Connection, sessionId: string): Answerer {
+function userInputOf(connection: ClientConnection, sessionId: string): Answerer {
   return {
     kinds: ["user_input"],
     async handle(request, signal) {
@@ -42,7 +46,7 @@ function userInputOf(connection: Connection, sessionId: string): Answerer {
   };
 }
 
-function planReviewOf(connection: Connection, sessionId: string): Answerer {
+function planReviewOf(connection: ClientConnection, sessionId: string): Answerer {
   return {
     kinds: ["exit_plan_mode"],
     async handle(request, signal) {
@@ -56,7 +60,7 @@ function planReviewOf(connection: Connection, sessionId: string): Answerer {
 
 const ModelSwitchAnswer = z.object({ response: z.enum(["yes", "yes_always", "no"]) });
 
-function modelSwitchOf(connection: Connection, sessionId: string): Answerer {
+function modelSwitchOf(connection: ClientConnection, sessionId: string): Answerer {
   return {
     kinds: ["auto_mode_switch"],
     async handle(request, signal) {

@@ -3,7 +3,7 @@ import * as z from "zod";
 import type { Factory, FactoryMeta, FactorySource } from "../../factories/ports.ts";
 import type { Json } from "../../lib/json.ts";
 import { TroupeError } from "../../protocol/errors.ts";
-import type { Connection } from "../connection.ts";
+import type { ClientConnection } from "../connection.ts";
 
 /** Timeout for the body of a factory. The limits of a run end it sooner. */
 const EXECUTE_MS = 24 * 60 * 60 * 1000;
@@ -38,7 +38,7 @@ export class ClientFactories implements FactorySource {
   readonly #sessionId: string;
   readonly #brought = new Map<
     string,
-    { readonly meta: FactoryMeta; readonly connection: Connection; readonly family: Family }
+    { readonly meta: FactoryMeta; readonly connection: ClientConnection; readonly family: Family }
   >();
 
   constructor(sessionId: string) {
@@ -46,7 +46,7 @@ export class ClientFactories implements FactorySource {
   }
 
   /** Throws, and changes nothing, if another client has a factory of this name. */
-  declare(connection: Connection, given: { readonly [F in Family]?: readonly FactoryMeta[] | undefined }): void {
+  declare(connection: ClientConnection, given: { readonly [F in Family]?: readonly FactoryMeta[] | undefined }): void {
     const metas = [...(given.factory ?? []), ...(given.workflow ?? [])];
     for (const { name } of metas) {
       const known = this.#brought.get(name);
@@ -61,7 +61,7 @@ export class ClientFactories implements FactorySource {
     for (const meta of given.workflow ?? []) this.#brought.set(meta.name, { meta, connection, family: "workflow" });
   }
 
-  withdraw(connection: Connection): void {
+  withdraw(connection: ClientConnection): void {
     for (const [name, brought] of this.#brought) if (brought.connection === connection) this.#brought.delete(name);
   }
 

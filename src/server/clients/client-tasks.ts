@@ -5,7 +5,7 @@
 import * as z from "zod";
 import type { Json } from "../../lib/json.ts";
 import { TroupeError } from "../../protocol/errors.ts";
-import type { Connection } from "../connection.ts";
+import type { ClientConnection } from "../connection.ts";
 
 const MAX_TASKS = 200;
 const CANCEL_MS = 10_000;
@@ -46,7 +46,7 @@ interface ClientTask {
   description: string;
   displayName: string | undefined;
   cancellable: boolean;
-  connection: Connection;
+  connection: ClientConnection;
   status: Status;
   sequence: number;
   readonly startedAt: number;
@@ -77,7 +77,7 @@ export class ClientTasks {
 
   /** Registers a task, or takes over an orphaned one. Throws if the task belongs to another client. */
   register(
-    connection: Connection,
+    connection: ClientConnection,
     registration: TaskRegistration,
   ): { task: object; created: boolean; reclaimed: boolean } {
     const known = [...this.#tasks.values()].find(({ clientTaskId }) => clientTaskId === registration.clientTaskId);
@@ -96,7 +96,7 @@ export class ClientTasks {
     return { task: infoOf(known), created: false, reclaimed };
   }
 
-  #create(connection: Connection, registration: TaskRegistration): object {
+  #create(connection: ClientConnection, registration: TaskRegistration): object {
     if (this.#tasks.size >= MAX_TASKS) this.#forgetOldest();
     const { clientTaskId, description, displayName, cancellable } = registration;
     const now = Date.now();
@@ -118,7 +118,7 @@ export class ClientTasks {
 
   /** Applies updates in the order of their sequence. A repeated or late update changes nothing. */
   update(
-    connection: Connection,
+    connection: ClientConnection,
     { id, sequence, update }: { id: string; sequence: number; update: TaskUpdate },
   ): { task: object; applied: boolean; duplicate: boolean } {
     const task = this.#tasks.get(id);
@@ -170,7 +170,7 @@ export class ClientTasks {
   }
 
   /** Orphans the tasks of a client that disconnected. */
-  left(connection: Connection): void {
+  left(connection: ClientConnection): void {
     for (const task of this.#tasks.values()) {
       if (task.connection !== connection || isEnded(task)) continue;
       this.#touch(Object.assign(task, { status: "orphaned", orphanedAt: Date.now() }));

@@ -10,7 +10,7 @@ import { canvasTools } from "../../session/requests/canvas-tools.ts";
 import { type ExternalToolDefinition, ExternalTools } from "../../session/requests/external-tools.ts";
 import type { Session } from "../../session/session.ts";
 import { clientBuffers } from "../client-buffers.ts";
-import type { Connection } from "../connection.ts";
+import type { ClientConnection } from "../connection.ts";
 import { extensionsWord } from "../extensions/extension-rights.ts";
 import { type CanvasDeclaration, Canvases, type CanvasProvider, type OpenCanvas } from "./canvases.ts";
 import { answerersOf } from "./client-answerers.ts";
@@ -61,7 +61,7 @@ export class Clients {
   readonly canvases: Canvases;
   readonly factories: ClientFactories;
   readonly #tools = new ExternalTools();
-  readonly #clients = new Map<Connection, Client>();
+  readonly #clients = new Map<ClientConnection, Client>();
   #session: Session | undefined;
   /** Resolves, in bounded time, when clients that are about to join have joined. */
   ready: (signal: AbortSignal) => Promise<void> = async () => undefined;
@@ -85,23 +85,23 @@ export class Clients {
     };
   }
 
-  get connections(): readonly Connection[] {
+  get connections(): readonly ClientConnection[] {
     return [...this.#clients.keys()];
   }
 
   /** Connections that are no extensions. A session does not stay open for its own extensions. */
-  get attached(): readonly Connection[] {
+  get attached(): readonly ClientConnection[] {
     return this.connections.filter(({ extension }) => !extension);
   }
 
   /** Returns the clients that receive an event. `isAgentDelta` marks message deltas of subagents. */
-  listeners(isAgentDelta: boolean): readonly Connection[] {
+  listeners(isAgentDelta: boolean): readonly ClientConnection[] {
     const entries = [...this.#clients];
     const meant = isAgentDelta ? entries.filter(([, { profile }]) => profile.subAgentDeltas) : entries;
     return meant.map(([connection]) => connection);
   }
 
-  wantsTelemetry(connection: Connection): boolean {
+  wantsTelemetry(connection: ClientConnection): boolean {
     return this.#clients.get(connection)?.profile.wantsTelemetry ?? false;
   }
 
@@ -111,7 +111,7 @@ export class Clients {
   }
 
   /** Returns the client that provides this command; the latest one wins. */
-  withCommand(name: string): Connection | undefined {
+  withCommand(name: string): ClientConnection | undefined {
     const entries = [...this.#clients].reverse();
     return entries.find(([, { profile }]) => profile.commands?.some((command) => command.name === name))?.[0];
   }
@@ -121,7 +121,7 @@ export class Clients {
   }
 
   /** The latest client that holds editor texts. Extensions are excluded: they could forge file contents. */
-  get #textHolder(): Connection | undefined {
+  get #textHolder(): ClientConnection | undefined {
     return [...this.#clients].findLast(([{ extension }, { profile }]) => profile.holdsTexts && !extension)?.[0];
   }
 
@@ -139,7 +139,7 @@ export class Clients {
   }
 
   /** Throws, and changes nothing, if another client has a tool of this name. */
-  join(connection: Connection, profile: ClientProfile): void {
+  join(connection: ClientConnection, profile: ClientProfile): void {
     const known = this.#clients.get(connection);
     const { extension } = connection;
     if (profile.tools) this.#tools.offer(connection.id, profile.tools, extension && { extension: extension.name });
@@ -159,7 +159,7 @@ export class Clients {
    * Replaces the tools of one client. Throws, and changes nothing, if another client has a tool of this name. The agent
    * is notified of removed tools.
    */
-  setTools(connection: Connection, tools: readonly ExternalToolDefinition[]): void {
+  setTools(connection: ClientConnection, tools: readonly ExternalToolDefinition[]): void {
     const { extension } = connection;
     const before = this.#tools.namesOf(connection.id);
     this.#tools.offer(connection.id, tools, extension && { extension: extension.name });
@@ -167,7 +167,7 @@ export class Clients {
   }
 
   /** Returns false if the client had not joined. The agent is notified of removed tools. */
-  leave(connection: Connection): boolean {
+  leave(connection: ClientConnection): boolean {
     const client = this.#clients.get(connection);
     if (!client) return false;
     this.#clients.delete(connection);
@@ -190,7 +190,7 @@ export class Clients {
   }
 
   /** Whether this pending request is a call of one of the client's tools. */
-  isAskedFor(connection: Connection, requestId: string): boolean {
+  isAskedFor(connection: ClientConnection, requestId: string): boolean {
     const request = this.#session?.requests.pending("external_tool").find((one) => one.requestId === requestId);
     return request?.kind === "external_tool" && this.#tools.isOf(connection.id, request.toolName);
   }
@@ -218,7 +218,7 @@ export class Clients {
     return [...this.#clients.values()];
   }
 
-  #listener(connection: Connection): HookListener {
+  #listener(connection: ClientConnection): HookListener {
     const { sessionId } = this;
     const { extension } = connection;
     return {
@@ -232,7 +232,7 @@ export class Clients {
     };
   }
 
-  #answerFor(connection: Connection, profile: ClientProfile): (() => void)[] {
+  #answerFor(connection: ClientConnection, profile: ClientProfile): (() => void)[] {
     const session = this.#session;
     if (!session) return [];
     const answerers = answerersOf(connection, this.sessionId, profile);

@@ -1,7 +1,7 @@
 /** GitHub tokens that a client acquires for its session on demand. They are renewed before they expire. */
 import * as z from "zod";
 import { TroupeError } from "../../protocol/errors.ts";
-import type { Connection } from "../connection.ts";
+import type { ClientConnection } from "../connection.ts";
 import type { Hub } from "../hub.ts";
 import type { CreateParams } from "../sessions/session-options.ts";
 
@@ -18,7 +18,7 @@ const Acquired = z.discriminatedUnion("kind", [
 ]);
 
 interface Provider {
-  readonly connection: Connection;
+  readonly connection: ClientConnection;
   readonly registrationId: string;
 }
 
@@ -27,7 +27,7 @@ interface Provider {
  * cannot be reached: a session is not opened without its intended identity.
  */
 export async function openWithToken<P extends CreateParams>(
-  { hub, connection }: { hub: Hub; connection: Connection },
+  { hub, connection }: { hub: Hub; connection: ClientConnection },
   params: P,
   open: (params: P) => Promise<object>,
 ): Promise<object> {

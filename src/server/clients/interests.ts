@@ -1,8 +1,8 @@
 /** The event types that clients registered for. Some events are sent only if a client handles them. */
-import type { Connection } from "../connection.ts";
+import type { ClientConnection } from "../connection.ts";
 
 export class Interests {
-  readonly #held = new Map<string, { readonly eventType: string; readonly connection: Connection }>();
+  readonly #held = new Map<string, { readonly eventType: string; readonly connection: ClientConnection }>();
   readonly #onChange: () => void;
   #count = 0;
 
@@ -11,7 +11,7 @@ export class Interests {
   }
 
   /** Returns the handle that releases the interest. */
-  register(eventType: string, connection: Connection): string {
+  register(eventType: string, connection: ClientConnection): string {
     const handle = `interest-${++this.#count}`;
     this.#held.set(handle, { eventType, connection });
     this.#onChange();
@@ -26,7 +26,7 @@ export class Interests {
   }
 
   /** Removes the interests of a client that disconnected. */
-  forget(connection: Connection): void {
+  forget(connection: ClientConnection): void {
     for (const [handle, held] of this.#held) if (held.connection === connection) this.#held.delete(handle);
     this.#onChange();
   }

@@ -7,7 +7,7 @@ import { type Deferred, deferred } from "../../lib/deferred.ts";
 import { quotedLine } from "../../lib/quoting.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import type { ExtensionPort, ExtensionProfile } from "../../session/session-options.ts";
-import type { Connection } from "../connection.ts";
+import type { ClientConnection } from "../connection.ts";
 
 type Found = Awaited<ReturnType<ExtensionPort["find"]>>[number];
 type Program = Awaited<ReturnType<ExtensionPort["start"]>>;
@@ -25,7 +25,7 @@ export interface ExtensionHostPorts {
   /** Returns the port of the current session, or undefined if extensions were not requested. */
   port(): ExtensionPort | undefined;
   /** Accepts its process as a client. */
-  accept(program: Pick<Program, "input" | "output">, extension: Found): Connection;
+  accept(program: Pick<Program, "input" | "output">, extension: Found): ClientConnection;
   /** Returns how a client wants it started, if a client decides that. */
   profile(extension: Found): Promise<ExtensionProfile | undefined>;
   /** Called with all extensions in their current state. */
@@ -37,7 +37,7 @@ interface Entry {
   readonly found: Found;
   status: Status;
   program?: Program;
-  connection?: Connection;
+  connection?: ClientConnection;
   /** Resolves when it has joined or failed to. */
   settled: Deferred<void>;
   joining?: NodeJS.Timeout;
@@ -128,7 +128,7 @@ export class ExtensionHost {
   }
 
   /** Call when it has joined as a client and its tools are registered. */
-  joined(connection: Connection): void {
+  joined(connection: ClientConnection): void {
     const entry = this.#of(connection);
     if (entry?.status !== "starting") return;
     entry.status = "running";
@@ -137,12 +137,12 @@ export class ExtensionHost {
   }
 
   /** Call when it has identified itself. From now on the join timeout does not apply. */
-  asked(connection: Connection): void {
+  asked(connection: ClientConnection): void {
     clearTimeout(this.#of(connection)?.joining);
   }
 
   /** Call when it was refused. It is ended after a short delay, so that it can read the reason. */
-  refused(connection: Connection, why: string): void {
+  refused(connection: ClientConnection, why: string): void {
     const entry = this.#of(connection);
     if (!entry) return;
     clearTimeout(entry.joining);
@@ -150,7 +150,7 @@ export class ExtensionHost {
   }
 
   /** Call when its connection closed: the server closed it, with a reason, or its process ended. */
-  async left(connection: Connection): Promise<void> {
+  async left(connection: ClientConnection): Promise<void> {
     const entry = this.#of(connection);
     if (!entry) return;
     const { program } = entry;
@@ -225,7 +225,7 @@ export class ExtensionHost {
     await Promise.all([...this.#entries.values()].map((entry) => this.#end(entry, "disabled")));
   }
 
-  #of(connection: Connection): Entry | undefined {
+  #of(connection: ClientConnection): Entry | undefined {
     return [...this.#entries.values()].find((entry) => entry.connection === connection);
   }
 

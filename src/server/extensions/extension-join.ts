@@ -6,7 +6,7 @@ import { TroupeError } from "../../protocol/errors.ts";
 import { permitOutsideCall } from "../../session/requests/permit-outside-call.ts";
 import type { Session } from "../../session/session.ts";
 import type { ClientProfile } from "../clients/clients.ts";
-import type { Connection, ExtensionIdentity } from "../connection.ts";
+import type { ClientConnection, ExtensionIdentity } from "../connection.ts";
 import { clientProfile, optionsOf, type ResumeParams } from "../sessions/session-options.ts";
 import { warnWithoutEffect } from "../sessions/unused-options.ts";
 import { answersOf } from "./extension-rights.ts";
@@ -19,7 +19,7 @@ export interface JoinGrant {
 /** Throws if the user refuses; nothing of the extension is registered then. Aborting `gone` withdraws the question. */
 export async function admitExtension(
   session: Session,
-  { extension }: Connection,
+  { extension }: ClientConnection,
   { params, gone }: { readonly params: ResumeParams; readonly gone: AbortSignal },
 ): Promise<{ readonly profile: ClientProfile; readonly grant: JoinGrant }> {
   if (!extension) throw new Error("this client is not an extension");

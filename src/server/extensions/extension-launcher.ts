@@ -1,6 +1,6 @@
 import * as z from "zod";
 import type { ExtensionProfile } from "../../session/session-options.ts";
-import type { Connection } from "../connection.ts";
+import type { ClientConnection } from "../connection.ts";
 
 /** Timeout for the client's answer. */
 const ANSWER_MS = 15_000;
@@ -14,13 +14,13 @@ interface Extension {
 
 /** The client that decides how extensions are started, if there is one: it knows runtimes that the server does not. */
 export class ExtensionLauncher {
-  #provider: Connection | undefined;
+  #provider: ClientConnection | undefined;
 
-  register(connection: Connection): void {
+  register(connection: ClientConnection): void {
     this.#provider = connection;
   }
 
-  forget(connection: Connection): void {
+  forget(connection: ClientConnection): void {
     if (this.#provider === connection) this.#provider = undefined;
   }
 

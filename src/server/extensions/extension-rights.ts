@@ -5,7 +5,7 @@
  */
 import { isObject } from "../../lib/json.ts";
 import { RpcError, rpcCodes } from "../../protocol/rpc/errors.ts";
-import type { Connection } from "../connection.ts";
+import type { ClientConnection } from "../connection.ts";
 
 const ofServer: ReadonlySet<string> = new Set(["connect", "ping", "status.get"]);
 
@@ -89,7 +89,7 @@ type Offers = { readonly [K in (typeof inPlaceOfPerson)[number]["asked"]]?: bool
 export const answersOf = (offers: Offers) => inPlaceOfPerson.filter(({ asked }) => offers[asked] === true);
 
 /** Throws if an extension calls a method that it may not call. Other clients may call every method. */
-export function requireRight({ extension }: Connection, method: string, params: unknown): void {
+export function requireRight({ extension }: ClientConnection, method: string, params: unknown): void {
   if (!extension || ofServer.has(method)) return;
   const refuse = (why: string): never => {
     throw new RpcError(rpcCodes.refused, `The extension ${extension.name} may not call ${method}: ${why}`);

@@ -7,7 +7,7 @@ import type { SessionEvent } from "../../protocol/event.ts";
 import type { AnyAnswer, RequestKind } from "../../session/requests/requests.ts";
 import { permissionResult } from "../clients/permission-decision.ts";
 import { promptRequest } from "../clients/prompt-request.ts";
-import type { Connection } from "../connection.ts";
+import type { ClientConnection } from "../connection.ts";
 import { connectionMethods } from "../methods/host/connection.ts";
 import { Filter, fits, metadataOf } from "../methods/session/sessions.ts";
 import { createParams, resumeParams } from "../sessions/session-options.ts";
@@ -17,7 +17,7 @@ interface GatewayCall {
   readonly gateway: Gateway;
   /** The same, for the methods that every server has. */
   readonly server: Gateway;
-  readonly connection: Connection;
+  readonly connection: ClientConnection;
   readonly signal: AbortSignal;
 }
 

@@ -7,7 +7,7 @@ import type { Readable, Writable } from "node:stream";
 import { TroupeError } from "../../protocol/errors.ts";
 import { RpcError, rpcCodes } from "../../protocol/rpc/errors.ts";
 import type { RemoteSessions } from "../../runtime/cluster/remote-sessions.ts";
-import { Connection } from "../connection.ts";
+import { ClientConnection } from "../connection.ts";
 import { answerTo, Dispatcher } from "../dispatch.ts";
 import { PendingConnections } from "../pending-connections.ts";
 import type { Servable } from "../serve.ts";
@@ -31,7 +31,7 @@ export class Gateway implements Servable {
   readonly #options: GatewayOptions;
   readonly #dispatcher = new Dispatcher(gatewayMethods);
   readonly #pending: PendingConnections;
-  readonly #connections = new Set<Connection>();
+  readonly #connections = new Set<ClientConnection>();
   readonly #open = new Map<string, RemoteSession>();
   #connected = 0;
   #isShuttingDown = false;
@@ -51,9 +51,9 @@ export class Gateway implements Servable {
     return this.#connections.size > 0;
   }
 
-  accept(streams: { input: Readable; output: Writable; token?: string }): Connection | undefined {
+  accept(streams: { input: Readable; output: Writable; token?: string }): ClientConnection | undefined {
     if (streams.token === undefined && this.#connections.size >= MAX_CONNECTIONS) return undefined;
-    const connection = new Connection({
+    const connection = new ClientConnection({
       ...streams,
       id: `c${++this.#connected}`,
       handle: (from, name, params, signal) => this.#handle(from, name, params, signal),
@@ -67,7 +67,7 @@ export class Gateway implements Servable {
   }
 
   /** Creates a session. Nothing of it runs before its first message. */
-  async create(connection: Connection, params: CreateParams): Promise<object> {
+  async create(connection: ClientConnection, params: CreateParams): Promise<object> {
     const sessionId = params.sessionId ?? crypto.randomUUID();
     const isNew = await this.sessions.configure(sessionId, remoteOptions(params));
     const session = await this.#opened(sessionId, isNew ? 0 : undefined);
@@ -76,7 +76,7 @@ export class Gateway implements Servable {
   }
 
   /** Joins a session of the workers. Its pending requests stay, whatever the client says about pending work. */
-  async resume(connection: Connection, params: ResumeParams): Promise<object> {
+  async resume(connection: ClientConnection, params: ResumeParams): Promise<object> {
     if (!(await this.sessions.exists(params.sessionId))) throw notFound(params.sessionId);
     await this.sessions.configure(params.sessionId, remoteOptions(params));
     await this.#join(await this.#opened(params.sessionId), connection, params);
@@ -89,7 +89,7 @@ export class Gateway implements Servable {
     throw notFound(sessionId);
   }
 
-  leave(connection: Connection, sessionId: string): void {
+  leave(connection: ClientConnection, sessionId: string): void {
     const session = this.#open.get(sessionId);
     session?.leave(connection);
     if (!session || session.hasClients) return;
@@ -118,28 +118,28 @@ export class Gateway implements Servable {
     return session;
   }
 
-  async #join(session: RemoteSession, connection: Connection, params: CreateParams): Promise<void> {
+  async #join(session: RemoteSession, connection: ClientConnection, params: CreateParams): Promise<void> {
     connection.requireThere();
     await session.join(connection, params);
     // It may have disconnected meanwhile.
     if (connection.isClosed) this.leave(connection, session.id);
   }
 
-  #admitted(connection: Connection): void {
+  #admitted(connection: ClientConnection): void {
     if (this.#connections.size >= MAX_CONNECTIONS)
       throw new RpcError(rpcCodes.refused, `TOO_MANY_CLIENTS: the limit is ${MAX_CONNECTIONS}.`);
     this.#pending.delete(connection);
     this.#connections.add(connection);
   }
 
-  #gone(connection: Connection): void {
+  #gone(connection: ClientConnection): void {
     this.#pending.delete(connection);
     if (!this.#connections.delete(connection)) return;
     for (const id of [...this.#open.keys()]) this.leave(connection, id);
     if (this.#connections.size === 0) this.onLastGone();
   }
 
-  async #handle(connection: Connection, name: string, given: unknown, signal: AbortSignal): Promise<unknown> {
+  async #handle(connection: ClientConnection, name: string, given: unknown, signal: AbortSignal): Promise<unknown> {
     if (!connection.isAdmitted && !greetings.has(name)) {
       throw new RpcError(rpcCodes.refused, "AUTHENTICATION_FAILED: send the connection token with `connect` first.");
     }

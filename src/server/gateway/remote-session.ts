@@ -10,7 +10,7 @@ import type { RequestRow } from "../../runtime/cluster/requests.ts";
 import type { Answerer } from "../../session/requests/broker.ts";
 import type { AnyRequest } from "../../session/requests/requests.ts";
 import { answerersOf } from "../clients/client-answerers.ts";
-import type { Connection } from "../connection.ts";
+import type { ClientConnection } from "../connection.ts";
 import type { CreateParams } from "../sessions/session-options.ts";
 
 /** Pause before a lost connection to the database is tried again. */
@@ -19,7 +19,7 @@ const RETRY_MS = 1_000;
 export class RemoteSession {
   readonly id: string;
   readonly #sessions: RemoteSessions;
-  readonly #clients = new Map<Connection, readonly Answerer[]>();
+  readonly #clients = new Map<ClientConnection, readonly Answerer[]>();
   readonly #end = new AbortController();
   /** Requests that clients know of, with the end of their handlers. */
   readonly #asked = new Map<string, AbortController>();
@@ -45,7 +45,7 @@ export class RemoteSession {
   }
 
   /** Attaches a client. Requests that are open are repeated to it, except calls of its tools: they may be running. */
-  async join(connection: Connection, params: CreateParams): Promise<void> {
+  async join(connection: ClientConnection, params: CreateParams): Promise<void> {
     const open = await this.#sessions.requests(this.id);
     this.#ask(open);
     this.#clients.set(connection, answerersOf(connection, this.id, params));
@@ -55,7 +55,7 @@ export class RemoteSession {
     }
   }
 
-  leave(connection: Connection): void {
+  leave(connection: ClientConnection): void {
     this.#clients.delete(connection);
   }
 
@@ -139,12 +139,12 @@ export class RemoteSession {
     }
   }
 
-  get #connections(): readonly Connection[] {
+  get #connections(): readonly ClientConnection[] {
     return [...this.#clients.keys()];
   }
 
   /** Lets a client answer by the callback that it has for this kind, if any. */
-  #hand(row: RequestRow, connection: Connection): void {
+  #hand(row: RequestRow, connection: ClientConnection): void {
     const asked = this.#asked.get(row.id);
     for (const answerer of this.#clients.get(connection) ?? []) {
       if (!asked || !answerer.kinds.includes(row.kind)) continue;
@@ -153,7 +153,7 @@ export class RemoteSession {
     }
   }
 
-  #announceRequest({ kind, ...data }: AnyRequest, to: readonly Connection[]): void {
+  #announceRequest({ kind, ...data }: AnyRequest, to: readonly ClientConnection[]): void {
     const type = `${kind}.requested` as EventType;
     this.#send(passing(type, data as never), to);
   }
@@ -166,7 +166,7 @@ export class RemoteSession {
     this.#send(event, this.#connections);
   }
 
-  #send(event: SessionEvent, to: readonly Connection[]): void {
+  #send(event: SessionEvent, to: readonly ClientConnection[]): void {
     if (to.length === 0) return;
     const frame = encodeFrame({ jsonrpc: "2.0", method: "session.event", params: { sessionId: this.id, event } });
     for (const connection of to) connection.tell(frame, { sessionId: this.id, isRepeatedLater: false });

@@ -1,7 +1,7 @@
 /** Defines a method of the server: a schema for its parameters, and a function. */
 import * as z from "zod";
 import type { Session } from "../../session/session.ts";
-import type { Connection } from "../connection.ts";
+import type { ClientConnection } from "../connection.ts";
 import type { Hub } from "../hub.ts";
 import type { ServerParts } from "../parts.ts";
 import type { LiveSession } from "../sessions/live-session.ts";
@@ -10,7 +10,7 @@ import type { LiveSession } from "../sessions/live-session.ts";
 export interface Call {
   readonly server: ServerParts;
   readonly hub: Hub;
-  readonly connection: Connection;
+  readonly connection: ClientConnection;
   /** Aborts when the client cancels the request or disconnects. */
   readonly signal: AbortSignal;
 }

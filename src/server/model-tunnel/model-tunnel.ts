@@ -7,7 +7,7 @@ import type { RequestOrigin } from "../../model/provider.ts";
 import type { ModelFetch } from "../../model/wire/endpoint.ts";
 import type { OpenSocket } from "../../model/wire/transport/socket.ts";
 import { TroupeError } from "../../protocol/errors.ts";
-import type { Connection } from "../connection.ts";
+import type { ClientConnection } from "../connection.ts";
 import { CarriedRequest, type ForwardedRequest, type ResponseHead, type ResponsePart } from "./carried-request.ts";
 import { CarriedSocket } from "./carried-socket.ts";
 
@@ -25,13 +25,13 @@ interface Head {
 }
 
 export class ModelTunnel {
-  #holder: Connection | undefined;
+  #holder: ClientConnection | undefined;
   readonly #carried = new Map<string, ForwardedRequest>();
 
   /** Whether requests use the tunnel. True from the first client that asked for it. */
   isUsed = false;
 
-  hold(connection: Connection): void {
+  hold(connection: ClientConnection): void {
     if (this.#holder && !this.#holder.isClosed && this.#holder !== connection) {
       throw new TroupeError("usage", "Another client already carries the model requests of this server.");
     }
@@ -40,7 +40,7 @@ export class ModelTunnel {
   }
 
   /** Fails the requests that this client forwarded. */
-  forget(connection: Connection): void {
+  forget(connection: ClientConnection): void {
     if (this.#holder !== connection) return;
     this.#holder = undefined;
     for (const [requestId] of this.#carried) this.#fail(requestId, new TypeError(GONE));
@@ -126,19 +126,19 @@ export class ModelTunnel {
     return true;
   }
 
-  #presentHolder(): Connection {
+  #presentHolder(): ClientConnection {
     if (!this.#holder) throw new TypeError(GONE);
     return this.#holder;
   }
 
-  async #start(holder: Connection, requestId: string, { origin, headers, ...head }: Head): Promise<void> {
+  async #start(holder: ClientConnection, requestId: string, { origin, headers, ...head }: Head): Promise<void> {
     const { agentId, parentAgentId, interactionType, sessionId } = origin ?? {};
     const whose = { sessionId, agentId, parentAgentId, interactionType };
     const params = { requestId, ...head, headers: headersOf(headers), ...whose };
     await holder.ask("llmInference.httpRequestStart", params, { timeoutMs: TAKE_MS });
   }
 
-  #cancel(holder: Connection, requestId: string): void {
+  #cancel(holder: ClientConnection, requestId: string): void {
     const params = { requestId, data: "", end: true, cancel: true };
     void holder.ask("llmInference.httpRequestChunk", params, { timeoutMs: TAKE_MS }).catch(() => undefined);
   }

@@ -17,13 +17,13 @@ import { ClientShell } from "../clients/client-shell.ts";
 import { ClientTasks } from "../clients/client-tasks.ts";
 import type { Clients } from "../clients/clients.ts";
 import { Interests } from "../clients/interests.ts";
-import type { Connection } from "../connection.ts";
+import type { ClientConnection } from "../connection.ts";
 import { DerivedEvents } from "../derived-events.ts";
 import { ExtensionHost, type ExtensionHostPorts } from "../extensions/extension-host.ts";
 import { GithubTelemetry } from "../github-telemetry.ts";
 import { noManagedSettings } from "../managed-settings.ts";
 import { EventWindow } from "./event-window.ts";
-import { OpenRequests } from "./open-requests.ts";
+import { OpenRequestEvents } from "./open-requests.ts";
 import type { OptionsOfSession } from "./session-options.ts";
 
 export interface LiveSessionOptions {
@@ -57,7 +57,7 @@ export class LiveSession {
   readonly window = new EventWindow((from, to) => this.#session.history.past.read(from, to));
   readonly interests = new Interests(() => this.#attend());
   readonly telemetry = new GithubTelemetry();
-  readonly openRequests = new OpenRequests();
+  readonly openRequests = new OpenRequestEvents();
   readonly #derived = new DerivedEvents(
     () => this.#session,
     ({ type, data, agentId }) => this.announce(type, data, agentId),
@@ -260,7 +260,7 @@ export class LiveSession {
   }
 
   /** Detaches this client. */
-  leave(connection: Connection): void {
+  leave(connection: ClientConnection): void {
     this.touch();
     this.interests.forget(connection);
     this.tasks.left(connection);
@@ -312,7 +312,7 @@ export class LiveSession {
   }
 
   /** Sends an event to one client, which missed it when the others received it. */
-  tell(connection: Connection, type: EventType, data: object): void {
+  tell(connection: ClientConnection, type: EventType, data: object): void {
     const params = { sessionId: this.id, event: this.#passing(type, data) };
     connection.tell(encodeFrame({ jsonrpc: "2.0", method: "session.event", params }), {
       sessionId: this.id,

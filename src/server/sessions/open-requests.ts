@@ -9,7 +9,7 @@ const ASKING = /^(?:user_input|elicitation|exit_plan_mode|session_limits_exhaust
 const ANSWERED =
   /^(?:user_input|elicitation|exit_plan_mode|session_limits_exhausted)\.completed$|^mcp\.oauth_completed$/;
 
-export class OpenRequests {
+export class OpenRequestEvents {
   readonly #events = new Map<string, SessionEvent>();
 
   /** The events that announced what is open now, oldest first. */

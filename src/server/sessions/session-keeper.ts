@@ -7,7 +7,7 @@ import { parse } from "node:path";
 import * as z from "zod";
 import { TroupeError } from "../../protocol/errors.ts";
 import type { FileProvider, SqliteProvider, SqliteRows } from "../../protocol/session-fs.ts";
-import type { Connection } from "../connection.ts";
+import type { ClientConnection } from "../connection.ts";
 
 export interface ClientStorage {
   readonly initialCwd: string;
@@ -22,14 +22,14 @@ const PRIVATE_FILE = 0o600;
 const PRIVATE_FOLDER = 0o700;
 
 export class SessionKeeper {
-  #holder: Connection | undefined;
+  #holder: ClientConnection | undefined;
   #storage: ClientStorage | undefined;
 
   get isHeld(): boolean {
     return this.#holder !== undefined;
   }
 
-  hold(connection: Connection, storage: ClientStorage): void {
+  hold(connection: ClientConnection, storage: ClientStorage): void {
     if (this.#holder && !this.#holder.isClosed && this.#holder !== connection) {
       throw new TroupeError("usage", "Another client already stores the sessions of this server.");
     }
@@ -38,7 +38,7 @@ export class SessionKeeper {
   }
 
   /** Returns true if it was the storage client. */
-  forget(connection: Connection): boolean {
+  forget(connection: ClientConnection): boolean {
     if (this.#holder !== connection) return false;
     this.#holder = undefined;
     return true;

@@ -11,7 +11,7 @@ import type { Conversation } from "../conversation.ts";
 import { History } from "../history.ts";
 import type { Broker } from "../requests/broker.ts";
 import type { RunSettings } from "../run-settings.ts";
-import type { SessionHooks } from "../turn/hooked-calls.ts";
+import type { BoundHooks } from "../turn/hooked-calls.ts";
 import { startRun } from "../turn/start-run.ts";
 
 /** Everything specific to one agent. It shares the rest with the session. */
@@ -53,7 +53,7 @@ export interface AgentTurn {
   readonly conversation: Conversation;
   readonly emit: Emit;
   readonly broker: Broker;
-  readonly hooks: SessionHooks | undefined;
+  readonly hooks: BoundHooks | undefined;
   readonly signal: AbortSignal;
   readonly transcriptPath: string;
   readonly check?: OutputCheck | undefined;

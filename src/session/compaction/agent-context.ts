@@ -14,11 +14,11 @@ import type { Message } from "../../protocol/message.ts";
 import type { Expected } from "../budget/reservations.ts";
 import type { History } from "../history.ts";
 import type { PromptAndTools, SessionModel } from "../session-model.ts";
-import type { SessionHooks } from "../turn/hooked-calls.ts";
+import type { BoundHooks } from "../turn/hooked-calls.ts";
 import type { CompactionEnd, CompactionServices } from "./compaction-call.ts";
 import type { CompactionOptions } from "./compaction-options.ts";
 import type { ContextReport } from "./context-report.ts";
-import type { ContextUsage } from "./context-usage.ts";
+import type { ContextSize } from "./context-usage.ts";
 import { afterOverflow } from "./overflow.ts";
 
 /** The parts of one agent's run that compaction needs. */
@@ -30,7 +30,7 @@ export interface CompactionRun {
   readonly shown: Pick<PromptAndTools, "system" | "tools">;
   readonly emit: Emit;
   readonly history: History;
-  readonly hooks: SessionHooks | undefined;
+  readonly hooks: BoundHooks | undefined;
   readonly cacheKey: string;
   readonly origin: RequestOrigin;
   readonly streaming?: boolean | undefined;
@@ -116,7 +116,7 @@ export class AgentContext {
   }
 
   /** Returns the usage as of the last reading of the history. */
-  usage(): ContextUsage {
+  usage(): ContextSize {
     const { run, services, state } = this.#parts;
     const { model, shown, history } = run;
     const usage = services.meter.measure({ model, promptAndTools: shown, history });
@@ -134,7 +134,7 @@ export class AgentContext {
   }
 
   /** Records the measured size of a request that is being sent. */
-  sent({ currentTokens }: Pick<ContextUsage, "currentTokens">): void {
+  sent({ currentTokens }: Pick<ContextSize, "currentTokens">): void {
     this.#measured = this.#parts.state.replaced.size > 0 ? 0 : currentTokens;
   }
 
@@ -289,7 +289,7 @@ export class AgentContext {
   }
 
   /** Measures the whole conversation, or only the part that the model is shown. */
-  async #measure(what: "whole" | "shown" = "whole"): Promise<ContextUsage> {
+  async #measure(what: "whole" | "shown" = "whole"): Promise<ContextSize> {
     const { run, services, state } = this.#parts;
     await run.history.messages();
     if (what === "whole" || state.replaced.size === 0) return this.usage();
@@ -326,7 +326,7 @@ interface Attempt {
 
 const refused = (error: string): CompactionEnd => ({ success: false, error, started: false });
 
-const fullness = ({ currentTokens, tokenLimit }: ContextUsage): number => currentTokens / tokenLimit;
+const fullness = ({ currentTokens, tokenLimit }: ContextSize): number => currentTokens / tokenLimit;
 
 const sumOf = (a: number | null, b: number | null): number | null => (a === null || b === null ? null : a + b);
 

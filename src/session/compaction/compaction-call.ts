@@ -13,14 +13,14 @@ import type { Message } from "../../protocol/message.ts";
 import { transcriptOf } from "../transcript.ts";
 import type { CompactionRun } from "./agent-context.ts";
 import { outputRoom, requestSummary, type SummaryReply } from "./compaction-reply.ts";
-import type { ContextUsage, Meter } from "./context-usage.ts";
+import type { ContextMeter, ContextSize } from "./context-usage.ts";
 
 export interface CompactionRequest {
   readonly trigger: CompactionTrigger;
   readonly focus?: string | undefined;
   /** The number of messages to summarise, from the first. */
   readonly cut: number;
-  readonly usage: ContextUsage;
+  readonly usage: ContextSize;
   readonly signal: AbortSignal;
 }
 
@@ -38,7 +38,7 @@ export type CompactionEnd =
 
 /** Services that all compactions of a session share. */
 export interface CompactionServices {
-  readonly meter: Meter;
+  readonly meter: ContextMeter;
   nextCheckpoint(): number;
   readonly writeCheckpoint: WriteCheckpoint | undefined;
   carriedState(cacheKey: string): Promise<CarriedState>;

@@ -13,7 +13,7 @@ import type { Conversation } from "../conversation.ts";
 import { AgentContext, type CompactionRun, type ContextState, freshState } from "./agent-context.ts";
 import type { CompactionServices } from "./compaction-call.ts";
 import { type CompactionOptions, DEFAULT_COMPACTION } from "./compaction-options.ts";
-import { Meter } from "./context-usage.ts";
+import { ContextMeter } from "./context-usage.ts";
 
 interface CompactionsParts {
   readonly options?: CompactionOptions;
@@ -26,7 +26,7 @@ interface CompactionsParts {
 
 /** The compactions of all agents of one session. */
 export class Compactions {
-  readonly meter = new Meter();
+  readonly meter = new ContextMeter();
   readonly options: CompactionOptions;
   readonly #parts: CompactionsParts;
   #states = new WeakMap<Conversation, ContextState>();

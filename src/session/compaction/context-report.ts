@@ -5,7 +5,7 @@ import { estimateTokens } from "../../lib/tokens.ts";
 import type { Message } from "../../protocol/message.ts";
 import type { PromptAndTools, SessionModel } from "../session-model.ts";
 import type { CompactionOptions } from "./compaction-options.ts";
-import type { ContextUsage, Meter } from "./context-usage.ts";
+import type { ContextMeter, ContextSize } from "./context-usage.ts";
 
 export interface ContextReport {
   readonly modelName: string;
@@ -32,8 +32,8 @@ export function contextReport(what: {
   readonly model: SessionModel;
   readonly shown: Pick<PromptAndTools, "system" | "tools">;
   readonly messages: readonly Message[];
-  readonly usage: ContextUsage;
-  readonly meter: Meter;
+  readonly usage: ContextSize;
+  readonly meter: ContextMeter;
   readonly options: CompactionOptions;
 }): ContextReport {
   const { model, shown, messages, usage, meter, options } = what;
@@ -89,7 +89,7 @@ function systemParts(system: string): ContextPart[] {
   ];
 }
 
-function toolParts(tools: PromptAndTools["tools"], meter: Meter): ContextPart[] {
+function toolParts(tools: PromptAndTools["tools"], meter: ContextMeter): ContextPart[] {
   const servers = new Map<string, number>();
   let others = 0;
   for (const tool of tools) {

@@ -8,7 +8,7 @@ import type { PromptAndTools, SessionModel } from "../session-model.ts";
 /** Used if a provider does not report its window. */
 const ASSUMED_CONTEXT_WINDOW = 128_000;
 
-export interface ContextUsage {
+export interface ContextSize {
   readonly systemTokens: number;
   readonly toolDefinitionsTokens: number;
   readonly conversationTokens: number;
@@ -18,7 +18,7 @@ export interface ContextUsage {
 }
 
 /** Measures all agents of a session. Sizes that do not change are cached. */
-export class Meter {
+export class ContextMeter {
   readonly #calibration = new Calibration();
   readonly #tools = new WeakMap<Tool, number>();
   #system = { text: "", tokens: 0 };
@@ -28,7 +28,7 @@ export class Meter {
     readonly model: SessionModel;
     readonly promptAndTools: Pick<PromptAndTools, "system" | "tools">;
     readonly history: Pick<History, "tokens" | "length">;
-  }): ContextUsage {
+  }): ContextSize {
     const { model, promptAndTools, history } = what;
     const tokens = (estimate: number): number => this.corrected(model, estimate);
     const systemTokens = tokens(this.#systemTokens(promptAndTools.system));

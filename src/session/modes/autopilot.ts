@@ -28,7 +28,7 @@ export interface AutopilotOptions {
 }
 
 /** The end of one answer, with the facts needed to judge it: see `runFacts`. */
-export type Stop =
+export type AutopilotStop =
   | {
       readonly kind: "done";
       readonly facts: RunFacts;
@@ -57,7 +57,7 @@ export interface CheckResult {
   readonly output: string;
 }
 
-export type Verdict =
+export type AutopilotVerdict =
   | { readonly kind: "complete"; readonly verified: boolean; readonly summary?: string }
   | { readonly kind: "unverified"; readonly reason: string; readonly summary?: string }
   | { readonly kind: "blocked"; readonly reason: string }
@@ -67,14 +67,14 @@ export type Verdict =
   | { readonly kind: "aborted" }
   | { readonly kind: "left" };
 
-export type Step =
+export type AutopilotStep =
   | { readonly kind: "send"; readonly message: string }
   | { readonly kind: "check"; readonly command: string; readonly summary?: string }
   /** The agent continues without help; judge its next stop. */
   | { readonly kind: "wait" }
-  | { readonly kind: "end"; readonly verdict: Verdict };
+  | { readonly kind: "end"; readonly verdict: AutopilotVerdict };
 
-export interface Flight {
+export interface AutopilotState {
   readonly continues: number;
   readonly still: number;
   readonly last?: RunFacts;
@@ -82,10 +82,14 @@ export interface Flight {
   readonly lastCheck?: string;
 }
 
-export const departure: Flight = { continues: 0, still: 0 };
+export const initialState: AutopilotState = { continues: 0, still: 0 };
 
 /** Returns the next step after the agent has stopped. */
-export function afterStop(flight: Flight, stop: Stop, options: AutopilotOptions): [Flight, Step] {
+export function afterStop(
+  flight: AutopilotState,
+  stop: AutopilotStop,
+  options: AutopilotOptions,
+): [AutopilotState, AutopilotStep] {
   if (stop.kind !== "done") return [flight, { kind: "end", verdict: verdictOf(stop) }];
   const { facts } = stop;
   if (facts.completed) return afterCompletion(seen(flight, facts), facts.completed.summary, options);
@@ -101,10 +105,10 @@ export function afterStop(flight: Flight, stop: Stop, options: AutopilotOptions)
 
 /** Returns the next step after the check has run. */
 function afterCheck(
-  flight: Flight,
+  flight: AutopilotState,
   check: { readonly result: CheckResult; readonly summary?: string },
   options: AutopilotOptions,
-): [Flight, Step] {
+): [AutopilotState, AutopilotStep] {
   const { result, summary } = check;
   const said = summary === undefined ? {} : { summary };
   if (result.exitCode === 0) {
@@ -128,16 +132,16 @@ const CANNOT_RUN = 126;
 const NOT_FOUND = 127;
 
 /** Returns the verdict of a check without continuing the agent. */
-export function checkVerdict(command: string, result: CheckResult): Verdict {
-  const [, step] = afterCheck(departure, { result }, { check: command, maxContinues: 0 });
+export function checkVerdict(command: string, result: CheckResult): AutopilotVerdict {
+  const [, step] = afterCheck(initialState, { result }, { check: command, maxContinues: 0 });
   return step.kind === "end" ? step.verdict : { kind: "failed", reason: checkText(command, result) };
 }
 
-export interface FlightPorts {
+export interface AutopilotPorts {
   /** Sends the agent a message that users do not see. Resolves when it has stopped again. */
-  send(message: string): Promise<Stop>;
+  send(message: string): Promise<AutopilotStop>;
   /** Resolves when the agent, woken by something else, has stopped again. */
-  nextStop(): Promise<Stop>;
+  nextStop(): Promise<AutopilotStop>;
   /** Never rejects; bounded in time and output. */
   runCheck(command: string): Promise<CheckResult>;
   /** Called for a failed check after which the agent continues. */
@@ -145,8 +149,12 @@ export interface FlightPorts {
 }
 
 /** Runs autopilot from the first stop of the agent to the verdict. */
-export async function fly(first: Stop, options: AutopilotOptions, ports: FlightPorts): Promise<Verdict> {
-  let [flight, step] = afterStop(departure, first, options);
+export async function runAutopilot(
+  first: AutopilotStop,
+  options: AutopilotOptions,
+  ports: AutopilotPorts,
+): Promise<AutopilotVerdict> {
+  let [flight, step] = afterStop(initialState, first, options);
   for (;;) {
     switch (step.kind) {
       case "end":
@@ -168,7 +176,7 @@ export async function fly(first: Stop, options: AutopilotOptions, ports: FlightP
 }
 
 /** Returns one sentence for users. */
-export function verdictText(verdict: Verdict): string {
+export function verdictText(verdict: AutopilotVerdict): string {
   switch (verdict.kind) {
     case "complete":
       return verdict.verified ? "complete; the check passed" : "complete";
@@ -183,7 +191,11 @@ export function verdictText(verdict: Verdict): string {
   }
 }
 
-function afterCompletion(flight: Flight, summary: string | undefined, options: AutopilotOptions): [Flight, Step] {
+function afterCompletion(
+  flight: AutopilotState,
+  summary: string | undefined,
+  options: AutopilotOptions,
+): [AutopilotState, AutopilotStep] {
   const said = summary === undefined ? {} : { summary };
   if (options.check !== undefined) {
     if (flight.still >= MAX_STILL) {
@@ -192,7 +204,7 @@ function afterCompletion(flight: Flight, summary: string | undefined, options: A
     }
     return [flight, { kind: "check", command: options.check, ...said }];
   }
-  const verdict: Verdict =
+  const verdict: AutopilotVerdict =
     options.verification === "required"
       ? { kind: "unverified", reason: "no check was given", ...said }
       : { kind: "complete", verified: false, ...said };
@@ -200,7 +212,12 @@ function afterCompletion(flight: Flight, summary: string | undefined, options: A
 }
 
 /** Continues the agent, unless there was no progress or the maximum is reached. */
-function goOn(flight: Flight, message: string, options: AutopilotOptions, otherwise: Verdict): [Flight, Step] {
+function goOn(
+  flight: AutopilotState,
+  message: string,
+  options: AutopilotOptions,
+  otherwise: AutopilotVerdict,
+): [AutopilotState, AutopilotStep] {
   if (flight.still >= MAX_STILL) {
     return [flight, blocked(`no progress in ${MAX_STILL} continuations: nothing changed and nothing new was tried`)];
   }
@@ -212,14 +229,14 @@ function goOn(flight: Flight, message: string, options: AutopilotOptions, otherw
 }
 
 /** Counts a continuation without progress: no file or todo changed, and no calls, or the same calls or answer again. */
-function seen(flight: Flight, facts: RunFacts): Flight {
+function seen(flight: AutopilotState, facts: RunFacts): AutopilotState {
   const { last, continues, still, lastCheck } = flight;
   const isRepeated = facts.calls === "" || facts.calls === last?.calls || facts.answer === last?.answer;
   const isStill = continues > 0 && !facts.changed && isRepeated;
   return { continues, still: isStill ? still + 1 : 0, last: facts, ...defined({ lastCheck }) };
 }
 
-function verdictOf(stop: Exclude<Stop, { kind: "done" }>): Verdict {
+function verdictOf(stop: Exclude<AutopilotStop, { kind: "done" }>): AutopilotVerdict {
   switch (stop.kind) {
     case "aborted":
       return { kind: "aborted" };
@@ -230,7 +247,7 @@ function verdictOf(stop: Exclude<Stop, { kind: "done" }>): Verdict {
   }
 }
 
-function blocked(reason: string): Step {
+function blocked(reason: string): AutopilotStep {
   return { kind: "end", verdict: { kind: "blocked", reason } };
 }
 

@@ -1,7 +1,7 @@
 import { defined } from "../../lib/defined.ts";
 import type { SessionEvent } from "../../protocol/event.ts";
 import type { Outcome } from "../turn/turn-runner.ts";
-import type { RunFacts, Stop } from "./autopilot.ts";
+import type { AutopilotStop, RunFacts } from "./autopilot.ts";
 
 const WRITING_TOOLS = new Set(["create", "edit", "apply_patch"]);
 const MAX_COMPARED_CHARACTERS = 200_000;
@@ -10,7 +10,7 @@ const MAX_COMPARED_CHARACTERS = 200_000;
 export function stopOf(
   outcome: Outcome,
   seen: { readonly events: readonly SessionEvent[]; readonly pending: boolean; readonly autopilot: boolean },
-): Stop {
+): AutopilotStop {
   switch (outcome.kind) {
     case "done":
       return { kind: "done", facts: runFacts(seen.events), pending: seen.pending, autopilot: seen.autopilot };

@@ -14,7 +14,7 @@ import type { Emit, EventData } from "../../protocol/event.ts";
 import type { EventLog } from "../event-log.ts";
 import { isSameRequest, type PendingRequest, toolCallOf, waitsForLater } from "./pending-requests.ts";
 import {
-  type Answers,
+  type AnswersByKind,
   type AnyAnswer,
   type AnyRequest,
   type AnyRequestOutcome,
@@ -26,10 +26,10 @@ import {
 } from "./requests.ts";
 
 /** The result of a request. "unavailable": no client answered. "cancelled": the caller gave up, or the session closed. */
-export type RequestOutcome<K extends RequestKind> = Answers[K] | "unavailable" | "cancelled";
+export type RequestOutcome<K extends RequestKind> = AnswersByKind[K] | "unavailable" | "cancelled";
 
 /** The result of answering: only the first answer to an open request counts. */
-export type Acceptance = "accepted" | "already answered" | "expired" | "unknown";
+export type AnswerReceipt = "accepted" | "already answered" | "expired" | "unknown";
 
 export interface Answerer {
   readonly kinds: readonly RequestKind[];
@@ -88,7 +88,7 @@ export class Broker {
   readonly #pending = new Map<string, Entry>();
   readonly #running = new Set<Promise<unknown>>();
   /** Results of recent requests, for late answers. */
-  readonly #past = new Map<string, Acceptance>();
+  readonly #past = new Map<string, AnswerReceipt>();
   /** Requests of an earlier process that have not been made again yet. */
   readonly #adopted = new Map<Entry, PendingRequest>();
   readonly #left = new Set<string>();
@@ -134,7 +134,7 @@ export class Broker {
     return this.#presentFor(kind).length > 0;
   }
 
-  answer<K extends RequestKind>(kind: K, requestId: string, answer: Answers[K]): Acceptance {
+  answer<K extends RequestKind>(kind: K, requestId: string, answer: AnswersByKind[K]): AnswerReceipt {
     const entry = this.#pending.get(requestId);
     if (entry && entry.request.kind !== kind) return "unknown";
     if (entry && this.#end(entry, answer as AnyAnswer)) return "accepted";
@@ -181,7 +181,7 @@ export class Broker {
   refusedBefore(
     data: RequestData<"permission">,
     { emit, asks }: { readonly emit: Emit; readonly asks: boolean },
-  ): Answers["permission"] | undefined {
+  ): AnswersByKind["permission"] | undefined {
     if (this.#adopted.size === 0 || emit !== this.#options.emit) return undefined;
     const toolCallId = toolCallOf(data, {});
     const ofCall = [...this.#adopted].filter(
@@ -382,7 +382,7 @@ interface Adopted {
   readonly left: PendingRequest;
 }
 
-const isRefusal = (outcome: AnyRequestOutcome | undefined): outcome is Answers["permission"] =>
+const isRefusal = (outcome: AnyRequestOutcome | undefined): outcome is AnswersByKind["permission"] =>
   typeof outcome === "object" && "kind" in outcome && outcome.kind.startsWith("denied");
 
 function newEntry(request: AnyRequest, toolCallId: string | undefined): Entry {
@@ -391,7 +391,7 @@ function newEntry(request: AnyRequest, toolCallId: string | undefined): Entry {
 }
 
 /** The open requests to clients, as surfaces see them. */
-export type OpenRequests = Pick<
+export type RequestPort = Pick<
   Broker,
   "answer" | "pending" | "request" | "canAnswer" | "remind" | "wasReminded" | "newRequestId" | "mode" | "attach"
 >;

@@ -13,7 +13,7 @@ import { isRememberable, permissionRequest, type RequestFacts } from "../../perm
 import type { Emit, EventData } from "../../protocol/event.ts";
 import { ToolError } from "../../tools/tool-error.ts";
 import type { Broker } from "./broker.ts";
-import type { Answers, PermissionRequest } from "./requests.ts";
+import type { AnswersByKind, PermissionRequest } from "./requests.ts";
 
 export interface Permitter {
   readonly policy: Policy;
@@ -200,7 +200,7 @@ async function ask(options: Permitter, permission: PermissionRequest): Promise<V
   return verdictOf(answer, grants);
 }
 
-async function verdictOf(answer: Answers["permission"], grants: Grants): Promise<Verdict> {
+async function verdictOf(answer: AnswersByKind["permission"], grants: Grants): Promise<Verdict> {
   switch (answer.kind) {
     case "approved-for-session":
       grants.approveForSession(answer.approval);

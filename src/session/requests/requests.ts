@@ -45,15 +45,15 @@ const isToken = (answer: AnyAnswer): boolean => "kind" in answer && answer.kind 
 
 const COULD_NOT_ASK = "denied-no-approval-rule-and-could-not-request-from-user";
 
-export type RequestKind = keyof Answers;
+export type RequestKind = keyof AnswersByKind;
 export type RequestData<K extends RequestKind> = Omit<BrokerEvents[AskedAs<K>], "requestId">;
 export type AnyRequest = {
   [K in RequestKind]: { readonly kind: K; readonly requestId: string } & RequestData<K>;
 }[RequestKind];
-export type AnyAnswer = Answers[RequestKind];
+export type AnyAnswer = AnswersByKind[RequestKind];
 export type AnyRequestOutcome = AnyAnswer | "unavailable" | "cancelled";
 
-export interface Answers {
+export interface AnswersByKind {
   permission: PermissionResult;
   user_input: { readonly answer: string; readonly wasFreeform: boolean };
   elicitation: { readonly action: "accept" | "decline" | "cancel"; readonly content?: Record<string, Json> };

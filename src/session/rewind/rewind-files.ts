@@ -5,7 +5,7 @@
  * recorded like other changes, so it can be undone.
  */
 
-import type { Entry } from "../../checkpoints/checkpoint-schema.ts";
+import type { PathState } from "../../checkpoints/checkpoint-schema.ts";
 import { entryAt, sameEntry } from "../../checkpoints/checkpoint-tree.ts";
 import type { Checkpoints, KeptChange } from "../../checkpoints/checkpoints.ts";
 import type { FileHistory } from "../../checkpoints/file-history.ts";
@@ -123,13 +123,13 @@ export interface RemovedPart {
 export const changesOf = (changes: readonly KeptChange[], name: string): KeptChange[] =>
   changes.filter(({ turn }) => turn === name);
 
-async function kept({ path, now }: PathStep, checkpoints: Checkpoints): Promise<Entry | undefined> {
+async function kept({ path, now }: PathStep, checkpoints: Checkpoints): Promise<PathState | undefined> {
   if (now.kind !== "file") return now;
   const content = await contentAt(path).catch(() => undefined);
   return content && (await checkpoints.keepObject(content)) === now.hash ? now : undefined;
 }
 
-async function isThere(goal: Entry, checkpoints: Checkpoints): Promise<boolean> {
+async function isThere(goal: PathState, checkpoints: Checkpoints): Promise<boolean> {
   if (goal.kind !== "file") return true;
   return checkpoints.object(goal.hash).then(
     () => true,

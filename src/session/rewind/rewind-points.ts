@@ -1,6 +1,6 @@
 /** Points to which a conversation can be rewound, and the effects on files. */
 
-import type { Entry } from "../../checkpoints/checkpoint-schema.ts";
+import type { PathState } from "../../checkpoints/checkpoint-schema.ts";
 import type { KeptChange } from "../../checkpoints/checkpoints.ts";
 import type { FileHistory } from "../../checkpoints/file-history.ts";
 import { KeptTexts, type LineChanges } from "../../checkpoints/kept-texts.ts";
@@ -103,7 +103,7 @@ function noteIds(event: SessionEvent, turns: Set<string>, calls: Set<string>): v
   if (event.data.interactionId !== undefined) turns.add(event.data.interactionId);
 }
 
-function changeType(before: Entry, now: Entry): RewindFile["changeType"] {
+function changeType(before: PathState, now: PathState): RewindFile["changeType"] {
   if (before.kind === "missing") return "created";
   return now.kind === "missing" ? "deleted" : "modified";
 }
@@ -111,7 +111,7 @@ function changeType(before: Entry, now: Entry): RewindFile["changeType"] {
 /** Sums up the line changes of one turn. */
 async function linesOf(changes: readonly KeptChange[], texts: KeptTexts): Promise<LineChanges> {
   const sum = { linesAdded: 0, linesRemoved: 0 };
-  const byPath = new Map<string, { before: Entry; after: Entry | undefined }>();
+  const byPath = new Map<string, { before: PathState; after: PathState | undefined }>();
   for (const { path, before, after } of changes) {
     byPath.set(path, { before: byPath.get(path)?.before ?? before, after });
   }

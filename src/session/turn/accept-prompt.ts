@@ -1,7 +1,7 @@
 import { defined } from "../../lib/defined.ts";
 import type { Emit, EventData } from "../../protocol/event.ts";
 import type { PromptAndTools } from "../session-model.ts";
-import type { SessionHooks } from "./hooked-calls.ts";
+import type { BoundHooks } from "./hooked-calls.ts";
 import { type HookedPrompt, hookPrompt, promptIsHooked } from "./hooked-prompt.ts";
 import { type Incoming, userMessage } from "./pending-messages.ts";
 import { formed, type PromptForm, shownAs } from "./prompt-form.ts";
@@ -9,7 +9,7 @@ import type { SessionPreamble } from "./session-preamble.ts";
 
 interface AcceptedPrompt {
   readonly emit: Emit;
-  readonly hooks: SessionHooks | undefined;
+  readonly hooks: BoundHooks | undefined;
   readonly promptAndTools: PromptAndTools;
   readonly preamble: SessionPreamble;
   readonly model: string;

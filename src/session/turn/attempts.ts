@@ -7,7 +7,7 @@ import type { ModelSwitch } from "../model-switch.ts";
 import type { RunSettings } from "../run-settings.ts";
 import { transcriptOf } from "../transcript.ts";
 import { gatedStop } from "./gated-stop.ts";
-import type { SessionHooks } from "./hooked-calls.ts";
+import type { BoundHooks } from "./hooked-calls.ts";
 import { hookPrompt, promptIsHooked } from "./hooked-prompt.ts";
 import { hookedStop, isRetried } from "./hooked-run.ts";
 import type { LimitedTools } from "./limited-tools.ts";
@@ -130,7 +130,7 @@ export class Attempts {
 /** Runs the prompt hooks for a message to a working agent. */
 async function steered(
   prompt: EventData<"user.message">,
-  place: { hooks: SessionHooks | undefined; signal: AbortSignal; settings: RunSettings },
+  place: { hooks: BoundHooks | undefined; signal: AbortSignal; settings: RunSettings },
 ): Promise<readonly EventData<"user.message">[]> {
   const { hooks, signal, settings } = place;
   const form = (words: string): Promise<string> => formed(words, prompt.attachments, settings);

@@ -10,7 +10,7 @@ import type { HookDecision } from "../requests/permit.ts";
 import type { PermissionRequest } from "../requests/requests.ts";
 
 /** The hooks of a session, bound to its id and working directory. */
-export interface SessionHooks {
+export interface BoundHooks {
   has(point: HookPoint): boolean;
   fire<P extends HookPoint>(point: P, input: HookInputs[P], signal?: AbortSignal): Promise<HookOutput<P>>;
 }
@@ -29,7 +29,7 @@ interface HookScope {
 }
 
 /** Binds hooks to a session. With `emit`, for a subagent: events of its hooks are emitted as the agent's own. */
-export function bindSessionHooks(hooks: Hooks, { session, ...scope }: HookScope, emit?: Emit): SessionHooks {
+export function bindSessionHooks(hooks: Hooks, { session, ...scope }: HookScope, emit?: Emit): BoundHooks {
   const sessionId = (point: HookPoint): string => (ABOUT_AGENTS.has(point) ? session : undefined) ?? scope.sessionId;
   return {
     has: (point) => hooks.has(point),
@@ -42,7 +42,7 @@ export function bindSessionHooks(hooks: Hooks, { session, ...scope }: HookScope,
 }
 
 /** Returns the hook that adds metadata to calls of MCP servers. */
-export function hookedMcpCalls(hooks: SessionHooks | undefined): Pick<ToolPorts, "beforeMcpCall"> {
+export function hookedMcpCalls(hooks: BoundHooks | undefined): Pick<ToolPorts, "beforeMcpCall"> {
   if (!hooks?.has("preMcpToolCall")) return {};
   return {
     beforeMcpCall: async (call, signal) => (await hooks.fire("preMcpToolCall", call, signal)).metaToUse,
@@ -52,7 +52,7 @@ export function hookedMcpCalls(hooks: SessionHooks | undefined): Pick<ToolPorts,
 /**
  * Returns the hooks around tool calls, or undefined if there are none. `source` is the caller, if it is not an agent.
  */
-export function hookedCalls(hooks: SessionHooks | undefined, source?: "mcp_app"): AroundCalls | undefined {
+export function hookedCalls(hooks: BoundHooks | undefined, source?: "mcp_app"): AroundCalls | undefined {
   if (!hooks) return undefined;
   const concerned = ["preToolUse", "postToolUse", "postToolUseFailure"] as const;
   if (!concerned.some((point) => hooks.has(point))) return undefined;
@@ -107,7 +107,7 @@ function beforeCall(said: HookOutput<"preToolUse">): BeforeCall {
 }
 
 /** Returns the hooks for permission requests, or undefined if there are none. */
-export function hookOpinion(hooks: SessionHooks | undefined) {
+export function hookOpinion(hooks: BoundHooks | undefined) {
   if (!hooks?.has("permissionRequest")) return undefined;
   return async (request: PermissionRequest, signal: AbortSignal): Promise<HookDecision> => {
     const { toolName, toolInput } = asToolCall(request);

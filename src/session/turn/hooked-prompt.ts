@@ -1,6 +1,6 @@
 import { defined } from "../../lib/defined.ts";
 import type { EventData } from "../../protocol/event.ts";
-import type { SessionHooks } from "./hooked-calls.ts";
+import type { BoundHooks } from "./hooked-calls.ts";
 
 type UserMessage = EventData<"user.message">;
 
@@ -15,7 +15,7 @@ export interface HookedPrompt {
 }
 
 /** Whether hooks run before a prompt is accepted. If so, its sender need not wait for them. */
-export function promptIsHooked(hooks: SessionHooks | undefined, isFirst: boolean): hooks is SessionHooks {
+export function promptIsHooked(hooks: BoundHooks | undefined, isFirst: boolean): hooks is BoundHooks {
   if (!hooks) return false;
   if (isFirst && hooks.has("sessionStart")) return true;
   return hooks.has("userPromptSubmitted") || hooks.has("userPromptTransformed");
@@ -26,7 +26,7 @@ export function promptIsHooked(hooks: SessionHooks | undefined, isFirst: boolean
  * `source` is set for the first prompt of a process.
  */
 export async function hookPrompt(
-  hooks: SessionHooks,
+  hooks: BoundHooks,
   prompt: UserMessage,
   options: { source?: "new" | "resume"; signal: AbortSignal; form: (words: string) => Promise<string> },
 ): Promise<HookedPrompt> {

@@ -1,7 +1,7 @@
 import type { LoopOutcome } from "../../loop/loop.ts";
 import type { Run } from "../../loop/run.ts";
 import type { Emit } from "../../protocol/event.ts";
-import type { SessionHooks } from "./hooked-calls.ts";
+import type { BoundHooks } from "./hooked-calls.ts";
 import { HOOK_SOURCE } from "./hooked-prompt.ts";
 
 /** The number of times hooks may block the agent from stopping, per message. */
@@ -9,7 +9,7 @@ const MAX_BLOCKS = 8;
 
 /** Runs the hooks when the agent would stop. The reason of a block becomes the next message. */
 export function hookedStop(what: {
-  hooks: SessionHooks | undefined;
+  hooks: BoundHooks | undefined;
   emit: Emit;
   signal: AbortSignal;
   transcriptPath: string;
@@ -40,7 +40,7 @@ const MAX_RETRIES = 5;
 /** Notifies hooks of a model call that has finally failed. Returns true if one wants it retried and may. */
 export async function isRetried(
   outcome: LoopOutcome,
-  what: { hooks: SessionHooks | undefined; emit: Emit; signal: AbortSignal; retries: number },
+  what: { hooks: BoundHooks | undefined; emit: Emit; signal: AbortSignal; retries: number },
 ): Promise<boolean> {
   const { hooks, emit, signal, retries } = what;
   if (outcome.kind !== "error" || !hooks?.has("errorOccurred") || signal.aborted) return false;

@@ -18,7 +18,7 @@ import {
   type SystemNotice,
 } from "./pending-messages.ts";
 import { QueueEditor } from "./queue-editor.ts";
-import type { Acceptance, Outcome, TurnRunner } from "./turn-runner.ts";
+import type { Outcome, SenderCallbacks, TurnRunner } from "./turn-runner.ts";
 
 interface MessageQueueParts {
   readonly sessionId: string;
@@ -194,7 +194,7 @@ export class MessageQueue {
   }
 
   /** Answers messages until none is left. Never rejects: a failure is an outcome and an event. */
-  async #work(first?: Acceptance): Promise<void> {
+  async #work(first?: SenderCallbacks): Promise<void> {
     const { pending, runner, emit } = this.#parts;
     let outcome: Outcome | undefined;
     /** Messages whose answer may continue: results of background agents arrive in later turns. */

@@ -34,7 +34,7 @@ export interface Incoming {
 }
 
 /** Structured output, in the wire's format. */
-export interface ResponseFormat {
+export interface AnswerFormat {
   readonly type: "json_schema";
   readonly jsonSchema: {
     readonly name: string;
@@ -56,7 +56,7 @@ export interface TurnRules {
   /** Sent with each model request of the main agent. */
   readonly headers?: Readonly<Record<string, string>>;
   /** The required form of the answer's text. */
-  readonly responseFormat?: ResponseFormat;
+  readonly responseFormat?: AnswerFormat;
   /** The sender's trace. */
   readonly trace?: TraceContext;
   /** Called before the agent stops. */

@@ -11,7 +11,7 @@ import type { RunExternal, Tool } from "../../tools/tool.ts";
 import { reportUsage } from "../budget/report-usage.ts";
 import type { Expected } from "../budget/reservations.ts";
 import type { AgentContext } from "../compaction/agent-context.ts";
-import { Meter } from "../compaction/context-usage.ts";
+import { ContextMeter } from "../compaction/context-usage.ts";
 import type { History } from "../history.ts";
 import type { Broker } from "../requests/broker.ts";
 import { brokerUser } from "../requests/broker-user.ts";
@@ -22,11 +22,11 @@ import type { RunSettings } from "../run-settings.ts";
 import type { PromptAndTools } from "../session-model.ts";
 import { isStreamed } from "../session-model.ts";
 import { expectedCall } from "./expected-call.ts";
-import { hookedCalls, hookedMcpCalls, hookOpinion, type SessionHooks } from "./hooked-calls.ts";
+import { type BoundHooks, hookedCalls, hookedMcpCalls, hookOpinion } from "./hooked-calls.ts";
 import { boundOutput, LARGE_OUTPUT_BYTES } from "./large-output.ts";
 import type { LimitedTools } from "./limited-tools.ts";
 import { type ModelSearch, modelSearch } from "./model-search.ts";
-import type { ResponseFormat } from "./pending-messages.ts";
+import type { AnswerFormat } from "./pending-messages.ts";
 import { imageRemover } from "./without-images.ts";
 
 type Shown = Pick<PromptAndTools, "system" | "tools">;
@@ -38,7 +38,7 @@ interface RunParts extends RunSettings {
   readonly pendingMessages: Run["pendingMessages"];
   readonly broker: Broker;
   readonly signal: AbortSignal;
-  readonly hooks: SessionHooks | undefined;
+  readonly hooks: BoundHooks | undefined;
   readonly source: Run["source"];
   /** Lets the requests of one agent share a cache. */
   readonly cacheKey: string;
@@ -49,7 +49,7 @@ interface RunParts extends RunSettings {
   /** Sent with each model request of this run. */
   readonly requestHeaders?: Readonly<Record<string, string>> | undefined;
   /** The required form of its replies' text. */
-  readonly responseFormat?: ResponseFormat | undefined;
+  readonly responseFormat?: AnswerFormat | undefined;
   readonly priority?: NonNullable<ModelRequest["priority"]>;
   /** The id of the message that started the run. */
   readonly originatingMessageId?: string | undefined;
@@ -126,7 +126,7 @@ function conversationPorts(
   const { model, promptAndTools, history, emit } = parts;
   const { context, shown, failures } = what;
   const seen = model.vision === false ? imageRemover() : undefined;
-  const meter = parts.compactions?.meter ?? new Meter();
+  const meter = parts.compactions?.meter ?? new ContextMeter();
   return {
     history: async () => {
       const messages = await (context?.messages() ?? history.messages());

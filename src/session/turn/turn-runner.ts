@@ -26,7 +26,7 @@ import type { SessionOptions } from "../session-options.ts";
 import { acceptPrompt, awaitUnlessAborted, takesTime } from "./accept-prompt.ts";
 import { Attempts, type RunRules } from "./attempts.ts";
 import { conclude } from "./conclude.ts";
-import type { SessionHooks } from "./hooked-calls.ts";
+import type { BoundHooks } from "./hooked-calls.ts";
 import { endReason } from "./hooked-run.ts";
 import { LimitedTools } from "./limited-tools.ts";
 import {
@@ -42,7 +42,7 @@ import { startRun } from "./start-run.ts";
 export type Outcome = LoopOutcome | { readonly kind: "failed"; readonly error: Error };
 
 /** The sender of the message that started the work, waiting for its acceptance. */
-export interface Acceptance {
+export interface SenderCallbacks {
   readonly messageId: string;
   accepted(): void;
   refused(error: Error): void;
@@ -51,7 +51,7 @@ export interface Acceptance {
 /** How far a message has come. */
 interface Delivery {
   /** Its sender, until the message is accepted. */
-  waiting: Acceptance | undefined;
+  waiting: SenderCallbacks | undefined;
   /** Whether it is in the log. */
   isTaken: boolean;
 }
@@ -71,7 +71,7 @@ export interface TurnRunnerParts {
   readonly budget: Budget;
   readonly pending: PendingMessages;
   readonly broker: Broker;
-  readonly hooks: SessionHooks | undefined;
+  readonly hooks: BoundHooks | undefined;
   /** The agents that work for the main agent, if it may have any. */
   readonly agentPool: AgentPorts | undefined;
   /** Returns the same, plus agents that the user has named and that models cannot choose. */
@@ -105,7 +105,7 @@ export class TurnRunner {
   }
 
   /** Answers a message, or resumes the turn that an earlier process left. Retries are in `Attempts`. */
-  async answer(work: Incoming | PendingTurn, signal: AbortSignal, acceptance?: Acceptance): Promise<Outcome> {
+  async answer(work: Incoming | PendingTurn, signal: AbortSignal, acceptance?: SenderCallbacks): Promise<Outcome> {
     const { settings, emit } = this.#parts;
     const [message, left] = "messageId" in work ? [work, undefined] : [undefined, work];
     const delivery: Delivery = { waiting: acceptance, isTaken: false };
@@ -282,7 +282,7 @@ export class TurnRunner {
   }
 
   /** Handles a message that never reached the log: rejects it, or, if it was already acknowledged, keeps it waiting. */
-  #refuse(message: Incoming, waiting: Acceptance | undefined, error: Error): void {
+  #refuse(message: Incoming, waiting: SenderCallbacks | undefined, error: Error): void {
     this.#unsay(message);
     if (waiting) waiting.refused(error);
     else this.#parts.pending.putBack(message);

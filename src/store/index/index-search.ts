@@ -2,7 +2,7 @@
 
 import type { DatabaseSyncInstance } from "@photostructure/sqlite";
 
-export interface SearchQuery {
+export interface IndexQuery {
   /** Words that must all occur in one turn, checkpoint or path. Each may be the beginning of a word. */
   readonly words: string;
   /** The maximum number of sessions (default: 20). */
@@ -16,7 +16,7 @@ export interface SearchQuery {
 }
 
 /** One match in a session. */
-export interface Found {
+export interface SearchMatch {
   readonly sessionId: string;
   readonly source: "turn" | "checkpoint" | "file";
   /** For a turn or a file: the number of the user's message, from 1. For a checkpoint: its number. */
@@ -42,7 +42,7 @@ const SNIPPET_WORDS = 24;
 const MAX_RANKED = 1000;
 
 /** Returns the best matches, grouped by session, best session first. Turns and checkpoints rank above file paths. */
-export function searchIndex(database: DatabaseSyncInstance, query: SearchQuery): Found[] {
+export function searchIndex(database: DatabaseSyncInstance, query: IndexQuery): SearchMatch[] {
   const match = matchOf(query.words);
   if (match === "") return [];
   const conditions: string[] = [];
@@ -126,12 +126,12 @@ function matchOf(words: string): string {
 
 const belowOf = (folder: string): string => (folder.endsWith("/") ? folder : `${folder}/`);
 
-function foundOf(row: Record<string, unknown>): Found {
+function foundOf(row: Record<string, unknown>): SearchMatch {
   const text = (value: unknown): string | undefined => (typeof value === "string" ? value : undefined);
   const [repository, branch, title] = [text(row.repository), text(row.branch), text(row.summary)];
   return {
     sessionId: String(row.session_id),
-    source: String(row.source_type) as Found["source"],
+    source: String(row.source_type) as SearchMatch["source"],
     number: Number(row.source_id),
     snippet: String(row.snippet),
     timestamp: String(row.timestamp),

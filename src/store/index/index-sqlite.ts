@@ -13,11 +13,11 @@ import { storageError } from "../storage-error.ts";
 import type { SessionRevision, Store } from "../store.ts";
 import { summaryOfEvents } from "../summary.ts";
 import { emptyDatabase, openDatabase, removeDatabase, troubleOf } from "./index-file.ts";
-import { type Found, type SearchQuery, searchIndex } from "./index-search.ts";
+import { type IndexQuery, type SearchMatch, searchIndex } from "./index-search.ts";
 import { IndexWriter, type SessionUpdate } from "./index-write.ts";
-import { SessionRows } from "./session-rows.ts";
+import { IndexRows } from "./session-rows.ts";
 
-export type { Found, SearchQuery, SessionUpdate };
+export type { IndexQuery as SearchQuery, SearchMatch as Found, SessionUpdate };
 
 export interface Refreshed {
   /** Number of sessions that were read, or removed because they no longer exist. */
@@ -37,7 +37,7 @@ export interface SessionIndex {
   /** Deletes all rows and reads all logs again. If interrupted, the next refresh continues. */
   reindex(): Promise<Refreshed>;
   /** Returns matches as of the last refresh, best first. */
-  search(query: SearchQuery): Promise<readonly Found[]>;
+  search(query: IndexQuery): Promise<readonly SearchMatch[]>;
   /** Adds rows of a session that is open in this process. */
   update(update: SessionUpdate): Promise<void>;
   /** Removes deleted sessions and erases their text from the file. */
@@ -180,7 +180,7 @@ async function updateOf(
   sessionId: string,
   revision: string,
 ): Promise<SessionUpdate> {
-  const fold = new SessionRows();
+  const fold = new IndexRows();
   const heads: SessionEvent[] = [];
   let [turns, updatedAt, hasPrompt] = [0, new Date(0).toISOString(), false];
   for await (const event of events) {

@@ -52,7 +52,7 @@ const MAX_REFERENCES = 500;
 const OF_A_PERSON = new Set<unknown>([undefined, "schedule"]);
 
 /** Folds events into rows. Log events are not validated, so any field may have any type. */
-export class SessionRows {
+export class IndexRows {
   readonly #calls = new Map<string, { toolName: string; server: string; given: unknown }>();
   readonly #files = new Set<string>();
   readonly #references = new Set<string>();

@@ -8,11 +8,11 @@ import { logPaths } from "../access.ts";
 import { alreadyThere, checkSessionId } from "../session-id.ts";
 import { failTo } from "../storage-error.ts";
 import type { ExactLines } from "../store.ts";
-import { decodeLine, type Link, NEWLINE, noRecord } from "./line.ts";
+import { decodeLine, NEWLINE, noRecord, type RecordLink } from "./line.ts";
 
 /** Yields the lines and throws at the first one that no undamaged log has at its place. */
 export async function* checkedLines(lines: AsyncIterable<string>): AsyncGenerator<string> {
-  let last: Link = noRecord;
+  let last: RecordLink = noRecord;
   let number = 0;
   for await (const line of lines) {
     number++;

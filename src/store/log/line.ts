@@ -17,13 +17,13 @@ export const NEWLINE = 0x0a;
 export const MAX_LINE_BYTES = 64 * 1024 * 1024;
 
 /** Identifies the record that the next one follows. */
-export interface Link {
+export interface RecordLink {
   readonly seq: number;
   readonly crc: number;
 }
-export const noRecord: Link = { seq: 0, crc: 0 };
+export const noRecord: RecordLink = { seq: 0, crc: 0 };
 
-export interface LogRecord extends Link {
+export interface LogRecord extends RecordLink {
   readonly kind: "record";
   readonly event: SessionEvent;
   readonly prev: number;
@@ -35,7 +35,7 @@ export type Decoded =
   | { readonly kind: "plain"; readonly event: SessionEvent }
   | { readonly kind: "bad"; readonly damage: Damage["kind"]; readonly message: string };
 
-export function encodeLine(event: SessionEvent, after: Link): { bytes: Buffer; link: Link } {
+export function encodeLine(event: SessionEvent, after: RecordLink): { bytes: Buffer; link: RecordLink } {
   const seq = after.seq + 1;
   const covered = `${JSON.stringify(event).slice(0, -1)},"troupe":{"seq":${seq},"prev":"${hex(after.crc)}"`;
   const crc = crc32(covered);
@@ -51,7 +51,7 @@ export function encodeLine(event: SessionEvent, after: Link): { bytes: Buffer; l
 /**
  * Ties a line to another preceding record, in place. Its `seq` must already be `after.seq + 1`. Returns the new link.
  */
-export function relinkLine(bytes: Buffer, start: number, trailer: Trailer, after: Link): Link {
+export function relinkLine(bytes: Buffer, start: number, trailer: Trailer, after: RecordLink): RecordLink {
   const { seq, covered } = trailer;
   if (trailer.prev === after.crc) return { seq, crc: trailer.crc };
   bytes.write(hex(after.crc), covered - 1 - HEX_DIGITS, "latin1");
@@ -65,8 +65,8 @@ export function renumberedLine(
   bytes: Buffer,
   start: number,
   trailer: Trailer,
-  after: Link,
-): { bytes: Buffer; link: Link } {
+  after: RecordLink,
+): { bytes: Buffer; link: RecordLink } {
   const seq = after.seq + 1;
   const event = bytes.subarray(start, trailer.start);
   const link = Buffer.from(`,"troupe":{"seq":${seq},"prev":"${hex(after.crc)}"`);

@@ -4,13 +4,13 @@ import { open } from "node:fs/promises";
 import { plural } from "../../lib/text.ts";
 import type { SessionEvent } from "../../protocol/event.ts";
 import type { Damage } from "../damage.ts";
-import { decodeLine, type Link, type LogRecord, MAX_LINE_BYTES, NEWLINE, noRecord, salvage } from "./line.ts";
+import { decodeLine, type LogRecord, MAX_LINE_BYTES, NEWLINE, noRecord, type RecordLink, salvage } from "./line.ts";
 
 export interface LogContent {
   readonly events: readonly SessionEvent[];
   /** Damage in complete lines. `tail` describes the bytes after the last newline. */
   readonly damage: readonly Damage[];
-  readonly last: Link;
+  readonly last: RecordLink;
   /** The end of the usable bytes. The bytes after it are the torn part of `tail`. */
   readonly length: number;
   readonly fileSize: number;
@@ -29,7 +29,7 @@ export interface LogPosition {
   /** Number of lines before the position. */
   readonly lines: number;
   /** The last record before the position. */
-  readonly last: Link;
+  readonly last: RecordLink;
   /** True when there is damage between that record and the position. */
   readonly afterDamage: boolean;
 }
@@ -129,7 +129,7 @@ class LogCollector {
   readonly #firstSeq: number;
   /** Checksums by record number, counted from the start position. */
   readonly #checksums: number[] = [];
-  #last: Link;
+  #last: RecordLink;
   #line: number;
   #refersBack = false;
   /** Suppresses the report of a gap right after reported damage. */

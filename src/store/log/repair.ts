@@ -5,7 +5,7 @@ import { type Disk, writeNewFile } from "../../lib/node/disk.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import type { Damage } from "../damage.ts";
 import { errorCode } from "../storage-error.ts";
-import { decodeLine, type Link } from "./line.ts";
+import { decodeLine, type RecordLink } from "./line.ts";
 import type { LogContent } from "./read-log.ts";
 
 const PIECE_BYTES = 1024 * 1024;
@@ -41,7 +41,7 @@ export interface Position {
   readonly length: number;
   /** Bytes that survive a power cut. */
   readonly synced: number;
-  readonly last: Link;
+  readonly last: RecordLink;
   /** Length of the last line including its newline; 0 if unknown. */
   readonly lastLine: number;
   /** A sync failed: bytes between `synced` and `length` may be missing on disk although they can be read. */

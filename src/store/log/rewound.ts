@@ -6,13 +6,13 @@
 import type { EventOf, SessionEvent } from "../../protocol/event.ts";
 
 /** A log after its rewinds are applied. */
-export interface View {
+export interface RewoundLog {
   readonly events: readonly SessionEvent[];
   /** Events out of view, in log order. */
   readonly removed: readonly SessionEvent[];
 }
 
-export function viewOf(all: readonly SessionEvent[]): View {
+export function viewOf(all: readonly SessionEvent[]): RewoundLog {
   if (!all.some(isRewind)) return { events: all, removed: [] };
   const events = replay(all).view;
   const inView = new Set(events);

@@ -5,7 +5,7 @@ import type { Stamp } from "../../lib/stamp.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import type { SessionEvent } from "../../protocol/event.ts";
 import { storageError } from "../storage-error.ts";
-import { encodeLine, type Link } from "./line.ts";
+import { encodeLine, type RecordLink } from "./line.ts";
 import type { Position } from "./repair.ts";
 
 export interface WriterOptions {
@@ -31,7 +31,7 @@ interface Waiting {
 }
 interface Line extends Omit<Waiting, "event"> {
   readonly bytes: Buffer;
-  readonly link: Link;
+  readonly link: RecordLink;
 }
 
 const BATCH_BYTES = 1024 * 1024;
@@ -50,7 +50,7 @@ export class LogWriter {
   readonly #queueLimit: number;
   readonly #ended = new AbortController();
   #known: Position;
-  #encoded: Link;
+  #encoded: RecordLink;
   #failure: TroupeError | undefined;
   #fd: number | undefined;
   #queue: Line[] = [];

@@ -4,7 +4,7 @@ import { isObject, parseJson } from "../../lib/json.ts";
 import type { Queries } from "../../lib/queries.ts";
 import type { SessionEvent } from "../../protocol/event.ts";
 import type { Damage } from "../damage.ts";
-import { decodeLine, type Link, noRecord } from "../log/line.ts";
+import { decodeLine, noRecord, type RecordLink } from "../log/line.ts";
 import { viewOf } from "../log/rewound.ts";
 import { minLogBytes, type SnapshotRules } from "../log/snapshot.ts";
 import type { Database } from "./database.ts";
@@ -13,7 +13,7 @@ import type { LogTail } from "./writer.ts";
 export interface RowContent {
   readonly events: readonly SessionEvent[];
   readonly damage: readonly Damage[];
-  readonly last: Link;
+  readonly last: RecordLink;
   readonly bytes: number;
 }
 
@@ -22,7 +22,7 @@ export interface LoadedRows {
   readonly removed: readonly SessionEvent[];
   readonly count: number;
   readonly damage: readonly Damage[];
-  readonly last: Link;
+  readonly last: RecordLink;
 }
 
 export const noRows: LoadedRows = { events: [], removed: [], count: 0, damage: [], last: noRecord };
@@ -30,7 +30,11 @@ export const noRows: LoadedRows = { events: [], removed: [], count: 0, damage: [
 export const PAGE_ROWS = 1000;
 
 /** Reads the lines after `after`, page by page. */
-export async function readRows(database: Queries, sessionId: string, after: Link = noRecord): Promise<RowContent> {
+export async function readRows(
+  database: Queries,
+  sessionId: string,
+  after: RecordLink = noRecord,
+): Promise<RowContent> {
   const events: SessionEvent[] = [];
   const damage: Damage[] = [];
   let last = after;
@@ -51,14 +55,14 @@ export async function readRows(database: Queries, sessionId: string, after: Link
 
 interface DecodedRows extends Omit<RowContent, "last"> {
   /** Undefined if there are no rows. */
-  readonly last: Link | undefined;
+  readonly last: RecordLink | undefined;
 }
 
 /** `offset` is the number of bytes before the rows. */
 export function decodedRows(rows: readonly { seq: string; line: string }[], offset = 0): DecodedRows {
   const events: SessionEvent[] = [];
   const damage: Damage[] = [];
-  let last: Link | undefined;
+  let last: RecordLink | undefined;
   let bytes = 0;
   for (const { seq, line } of rows) {
     const decoded = decodeLine(Buffer.from(line));
@@ -104,7 +108,7 @@ export async function loadRows(
 interface RowSnapshot {
   readonly events: readonly SessionEvent[];
   readonly count: number;
-  readonly last: Link;
+  readonly last: RecordLink;
 }
 
 /** Returns `undefined` unless the log still has the very line that the snapshot ends with. */

@@ -10,7 +10,7 @@
 
 import { TroupeError } from "../../protocol/errors.ts";
 import type { SessionEvent } from "../../protocol/event.ts";
-import { encodeLine, type Link, noRecord } from "../log/line.ts";
+import { encodeLine, noRecord, type RecordLink } from "../log/line.ts";
 import { storageError } from "../storage-error.ts";
 import type { Database } from "./database.ts";
 import { CHANNEL, topics } from "./notifications.ts";
@@ -23,7 +23,7 @@ export interface GroupWriterOptions {
 
 interface Line {
   readonly text: string;
-  readonly link: Link;
+  readonly link: RecordLink;
   readonly barrier: boolean;
   resolve(): void;
   reject(error: unknown): void;
@@ -43,11 +43,11 @@ export class LogTail {
   unsynced: Line[] = [];
   waiting: Line[] = [];
   /** The last acknowledged line. */
-  acknowledged: Link;
+  acknowledged: RecordLink;
   /** The last line that was appended. */
-  last: Link;
+  last: RecordLink;
 
-  constructor(sessionId: string, last: Link = noRecord, epoch?: string) {
+  constructor(sessionId: string, last: RecordLink = noRecord, epoch?: string) {
     this.sessionId = sessionId;
     this.epoch = epoch;
     this.acknowledged = last;

@@ -1,6 +1,6 @@
 /** Lists to choose from: models, agents, sessions, points to rewind to. */
 import { plural } from "../../lib/text.ts";
-import { type Holder, holdersOf } from "../find-session.ts";
+import { holdersOf, type SessionOwner } from "../find-session.ts";
 import type { Host } from "../host.ts";
 import { type Choice, Picker } from "../overlays/picker.ts";
 import { safeLine } from "../screen/safe.ts";
@@ -94,7 +94,7 @@ function localTime(timestamp: string): string {
 const MAX_ASKED = 1_000;
 const OPEN = "open elsewhere";
 
-function stateText(holder: Holder, ownPid: number): string {
+function stateText(holder: SessionOwner, ownPid: number): string {
   if (holder.kind === "died") return "died";
   return holder.kind === "process" && holder.pid !== ownPid ? OPEN : "";
 }

@@ -1,6 +1,6 @@
 /** Motions and text objects of vim mode: pure functions over a text and a position in it. */
 
-export interface Span {
+export interface TextSpan {
   readonly from: number;
   /** Exclusive. */
   readonly to: number;
@@ -156,14 +156,14 @@ const PAIRS: Readonly<Record<string, readonly [string, string]>> = {
 };
 
 /** The text object under the caret: `i` inside, `a` with what surrounds it. */
-export function objectOf(how: "i" | "a", key: string, text: string, at: number): Span | undefined {
+export function objectOf(how: "i" | "a", key: string, text: string, at: number): TextSpan | undefined {
   if (key === "w" || key === "W") return wordObject(how, text, at, key === "W");
   if (key === '"' || key === "'" || key === "`") return quoteObject(how, key, text, at);
   const pair = PAIRS[key];
   return pair && pairObject(how, pair, text, at);
 }
 
-function wordObject(how: "i" | "a", text: string, at: number, isBig: boolean): Span {
+function wordObject(how: "i" | "a", text: string, at: number, isBig: boolean): TextSpan {
   const kind = kindAt(text, at, isBig);
   const isSame = (index: number): boolean => text[index] !== "\n" && kindAt(text, index, isBig) === kind;
   let [from, to] = [at, at];
@@ -173,7 +173,7 @@ function wordObject(how: "i" | "a", text: string, at: number, isBig: boolean): S
   return { from, to };
 }
 
-function quoteObject(how: "i" | "a", quote: string, text: string, at: number): Span | undefined {
+function quoteObject(how: "i" | "a", quote: string, text: string, at: number): TextSpan | undefined {
   const places: number[] = [];
   for (let index = lineStart(text, at); index < lineEnd(text, at); index++)
     if (text[index] === quote) places.push(index);
@@ -189,7 +189,7 @@ function pairObject(
   [open, close]: readonly [string, string],
   text: string,
   at: number,
-): Span | undefined {
+): TextSpan | undefined {
   let depth = 0;
   let from = at;
   for (; from >= 0; from--) {

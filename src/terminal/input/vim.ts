@@ -2,7 +2,16 @@
  * Vim mode of the prompt: normal, insert and visual mode with counts, operators, motions, text objects and repetition.
  * Keys that it does not know, and all keys with Ctrl or Alt, go on to the keys of the prompt.
  */
-import { type Find, findOf, lineEnd, lineStart, type Motion, motionOf, objectOf, type Span } from "./vim-motions.ts";
+import {
+  type Find,
+  findOf,
+  lineEnd,
+  lineStart,
+  type Motion,
+  motionOf,
+  objectOf,
+  type TextSpan,
+} from "./vim-motions.ts";
 
 export interface VimPort {
   text(): string;
@@ -162,7 +171,7 @@ export class Vim {
     key: string,
     after: readonly string[],
     count: number | undefined,
-  ): Span | "more" | undefined {
+  ): TextSpan | "more" | undefined {
     const { text, caret } = this.#place;
     if (key === "i" || key === "a") return after[0] === undefined ? "more" : objectOf(key, after[0], text, caret);
     // `cw` changes to the end of the word, as vim does.
@@ -175,14 +184,14 @@ export class Vim {
     return { from, to: isPastLine ? Math.max(from, lineEnd(text, from)) : to + (motion.isInclusive ? 1 : 0) };
   }
 
-  #lines(count: number): Span {
+  #lines(count: number): TextSpan {
     const { text, caret } = this.#place;
     let to = lineEnd(text, caret);
     for (let left = count - 1; left > 0 && to < text.length; left--) to = lineEnd(text, to + 1);
     return { from: lineStart(text, caret), to, isLinewise: true };
   }
 
-  #operate(operator: Operator, { from, to, isLinewise = false }: Span): void {
+  #operate(operator: Operator, { from, to, isLinewise = false }: TextSpan): void {
     const { text } = this.#place;
     this.#register = { text: text.slice(from, to), isLinewise };
     if (operator === "y") {

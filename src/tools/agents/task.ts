@@ -8,7 +8,7 @@ import introduction from "./task.md";
 import type { TaskReport, TaskRequest, TaskStart } from "./task-port.ts";
 
 /** The agents the model can currently choose. `id` is an alternative name (the name of its file). */
-export interface AgentSource {
+export interface AgentChoices {
   agents(): readonly AgentChoice[];
   /** Finds an agent by the source's own rules. Without it, names are compared by `normalised`. */
   find?(wanted: string): Pick<AgentChoice, "name"> | undefined;
@@ -47,7 +47,7 @@ const input = fixed("task", () =>
 );
 
 /** Returns the tool. Its schema lists the current agents, so it is rebuilt when they change. */
-export function taskTool(source: AgentSource): Tool {
+export function taskTool(source: AgentChoices): Tool {
   const shown = source.agents().slice(0, MAX_AGENTS_LISTED);
   return defineTool({
     name: "task",
@@ -108,7 +108,7 @@ function clippedAtWord(text: string, maxCharacters: number): string {
   return clip(text, maxCharacters, "").replace(/[\s,;:.-]+\S*$/, "…");
 }
 
-function agentMeant(wanted: string, source: AgentSource): string {
+function agentMeant(wanted: string, source: AgentChoices): string {
   const agents = source.agents();
   const found = source.find === undefined ? alike(wanted, agents) : source.find(wanted);
   if (found !== undefined) return found.name;

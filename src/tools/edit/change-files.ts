@@ -13,14 +13,14 @@ import { ToolError } from "../tool-error.ts";
 import { boundDiff, fileDiff } from "./file-diff.ts";
 
 /** A path and its current content. */
-export interface Found {
+export interface CurrentFile {
   /** Absolute, as the caller wrote it. */
   readonly path: string;
   readonly realPath: string;
-  readonly before: "missing" | FoundContent;
+  readonly before: "missing" | CurrentContent;
 }
 
-interface FoundContent {
+interface CurrentContent {
   readonly content: Buffer;
   readonly mode: number;
   readonly state: FileState;
@@ -29,10 +29,10 @@ interface FoundContent {
 }
 
 export interface Planned {
-  readonly found: Found;
+  readonly found: CurrentFile;
   readonly after: "missing" | Buffer;
   /** The source file, for a move. */
-  readonly movedFrom?: Found;
+  readonly movedFrom?: CurrentFile;
 }
 
 export interface ChangeRequest {
@@ -44,7 +44,7 @@ export interface ChangeRequest {
   /**
    * Computes the changes from the current content; changes nothing. Throws a `ToolError` when they are not possible.
    */
-  plan(look: (path: string) => Promise<Found>, files: Files): Promise<readonly Planned[]>;
+  plan(look: (path: string) => Promise<CurrentFile>, files: Files): Promise<readonly Planned[]>;
 }
 
 /** Returns the writes of the request, with a diff for each file. */
@@ -117,7 +117,7 @@ export async function changeFiles(
 }
 
 /** Throws when the file has changed since this agent read it. */
-export function refuseStale({ path, realPath, before }: Found, files: Files): void {
+export function refuseStale({ path, realPath, before }: CurrentFile, files: Files): void {
   const known = files.lastRead(realPath);
   if (before === "missing" || known === undefined || known.hash === before.state.hash) return;
   const writer = files.writerOf(realPath, before.state.hash);
@@ -128,7 +128,7 @@ export function refuseStale({ path, realPath, before }: Found, files: Files): vo
 }
 
 /** Throws when a whole file would be replaced or removed that this agent has not read. */
-export function refuseUnread(found: Found, files: Files): void {
+export function refuseUnread(found: CurrentFile, files: Files): void {
   refuseStale(found, files);
   if (found.before === "missing" || files.lastRead(found.realPath) !== undefined) return;
   throw new ToolError(
@@ -140,8 +140,8 @@ export function missing(path: string): ToolError {
   return new ToolError(`Path ${path} does not exist. Please provide a valid path.`);
 }
 
-type Look = (path: string) => Promise<Found>;
-type TargetOf = (found: Found) => WriteTarget;
+type Look = (path: string) => Promise<CurrentFile>;
+type TargetOf = (found: CurrentFile) => WriteTarget;
 
 /** Keeps every file open until `work` is done, and reads each file once. */
 async function withTargets<T>(
@@ -150,7 +150,7 @@ async function withTargets<T>(
 ): Promise<T> {
   const { context, files, locked } = given;
   const targets = new Map<string, WriteTarget>();
-  const looked = new Map<string, Found>();
+  const looked = new Map<string, CurrentFile>();
   const look: Look = async (path) => {
     const target = await openForWriting(path, scopeOf(context, files)).catch(pathFailure);
     const known = looked.get(target.realPath);
@@ -176,7 +176,7 @@ async function withTargets<T>(
   }
 }
 
-async function contentOf({ stat, realPath, read }: WriteTarget, context: ToolContext): Promise<Found["before"]> {
+async function contentOf({ stat, realPath, read }: WriteTarget, context: ToolContext): Promise<CurrentFile["before"]> {
   if (!stat) return "missing";
   const saved = await read(MAX_EDIT_BYTES).catch(pathFailure);
   const unsaved = await unsavedContent({ realPath, stat, content: saved }, context);
@@ -266,7 +266,7 @@ async function writeOne(
  * not write.
  */
 async function writtenByHolder(
-  { realPath, path, before }: Found,
+  { realPath, path, before }: CurrentFile,
   after: Buffer,
   { target, context, files }: { target: WriteTarget; context: ToolContext; files: Files },
 ): Promise<boolean> {

@@ -1,6 +1,6 @@
 import { ToolError } from "../tool-error.ts";
 import type { Hunk } from "./patch.ts";
-import { type Line, type LineEnding, listed, splitLines } from "./text-content.ts";
+import { type LineEnding, listed, splitLines, type TextLine } from "./text-content.ts";
 
 /**
  * Applies the hunks in order. Context lines keep the text of the file. Only removed lines are dropped, and added lines
@@ -14,7 +14,7 @@ export function applyHunks(
   const lines = splitLines(text.slice(mark.length));
   const hadFinalBreak = lines.length === 0 || lines.at(-1)?.ending !== "";
   const notes: string[] = [];
-  const result: Line[] = [];
+  const result: TextLine[] = [];
   let done = 0;
   for (const [index, hunk] of hunks.entries()) {
     const name = `change ${index + 1} of ${path} (line ${hunk.patchLine} of the patch)`;
@@ -43,7 +43,7 @@ const comparisons: readonly ((line: string) => string)[] = [
 ];
 
 function locate(
-  lines: readonly Line[],
+  lines: readonly TextLine[],
   { hunk, from, name }: { hunk: Hunk; from: number; name: string },
 ): { at: number; loose: boolean } {
   const start = hunk.anchors.reduce((at, anchor) => behindAnchor(lines, { anchor, from: at, name }), from);
@@ -58,7 +58,7 @@ function locate(
 }
 
 function behindAnchor(
-  lines: readonly Line[],
+  lines: readonly TextLine[],
   { anchor, from, name }: { anchor: string; from: number; name: string },
 ): number {
   for (const same of comparisons) {
@@ -69,7 +69,7 @@ function behindAnchor(
 }
 
 function insertionPoint(
-  lines: readonly Line[],
+  lines: readonly TextLine[],
   { hunk, start, from }: { hunk: Hunk; start: number; from: number },
 ): number {
   if (hunk.anchors.length > 0) return start;
@@ -78,7 +78,7 @@ function insertionPoint(
 }
 
 function matches(
-  lines: readonly Line[],
+  lines: readonly TextLine[],
   given: { wanted: readonly string[]; from: number; same: (line: string) => string; atEnd: boolean },
 ): number[] {
   const { wanted, from, same, atEnd } = given;
@@ -105,7 +105,7 @@ function choose(positions: readonly number[], { hunk, name }: { hunk: Hunk; name
 }
 
 /** Describes the position where most of the wanted lines match, and the first line that does not. */
-function nearMiss(lines: readonly Line[], wanted: readonly string[], from: number): string {
+function nearMiss(lines: readonly TextLine[], wanted: readonly string[], from: number): string {
   const loose = (text: string): string => text.replace(/\s+/g, "");
   const first = loose(wanted[0] ?? "");
   const goal = wanted.map(loose);
@@ -123,11 +123,11 @@ function nearMiss(lines: readonly Line[], wanted: readonly string[], from: numbe
   return `it agrees with the file from line ${best.at + 1} on, but at line ${line + 1} the file ${has} where the patch has "${wanted[best.length] ?? ""}".`;
 }
 
-function endingAt(lines: readonly Line[], at: number): LineEnding {
+function endingAt(lines: readonly TextLine[], at: number): LineEnding {
   return lines[at]?.ending || lines[at - 1]?.ending || lines[0]?.ending || "\n";
 }
 
-function joined(lines: readonly Line[], finalBreak: boolean): string {
+function joined(lines: readonly TextLine[], finalBreak: boolean): string {
   const last = lines.length - 1;
   return lines
     .map(({ text, ending }, index) => {

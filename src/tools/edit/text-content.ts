@@ -29,15 +29,15 @@ export function encodeText(text: string): Buffer {
 
 export type LineEnding = "\n" | "\r\n";
 
-export interface Line {
+export interface TextLine {
   /** Without the line ending. */
   readonly text: string;
   /** Empty only for the last line of a file without a final line break. */
   readonly ending: LineEnding | "";
 }
 
-export function splitLines(text: string): Line[] {
-  const lines: Line[] = [];
+export function splitLines(text: string): TextLine[] {
+  const lines: TextLine[] = [];
   for (let start = 0; start < text.length; ) {
     const at = text.indexOf("\n", start);
     if (at === -1) {

@@ -2,8 +2,8 @@ import * as z from "zod";
 import {
   accessFor,
   type ChangeRequest,
+  type CurrentFile,
   changeFiles,
-  type Found,
   missing,
   type Planned,
   refuseStale,
@@ -54,7 +54,7 @@ function requestOf(steps: readonly PatchStep[], notes: string[]): ChangeRequest 
 interface Planning {
   /** By real path; several steps may name the same file. */
   readonly plan: Map<string, Planned>;
-  readonly look: (path: string) => Promise<Found>;
+  readonly look: (path: string) => Promise<CurrentFile>;
   readonly files: Files;
   readonly notes: string[];
 }
@@ -92,7 +92,7 @@ async function planStep(step: PatchStep, planning: Planning): Promise<void> {
   }
 }
 
-function contentSoFar(found: Found, plan: Planning["plan"]): "missing" | Buffer {
+function contentSoFar(found: CurrentFile, plan: Planning["plan"]): "missing" | Buffer {
   const planned = plan.get(found.realPath);
   if (planned) return planned.after;
   return found.before === "missing" ? "missing" : found.before.content;
@@ -100,7 +100,7 @@ function contentSoFar(found: Found, plan: Planning["plan"]): "missing" | Buffer 
 
 function patched(
   content: Buffer,
-  { step, found, notes }: { step: Exclude<PatchStep, { kind: "add" }>; found: Found; notes: string[] },
+  { step, found, notes }: { step: Exclude<PatchStep, { kind: "add" }>; found: CurrentFile; notes: string[] },
 ): Buffer {
   const result = applyHunks(decodeText(content, found.path), { hunks: step.hunks, path: found.path });
   notes.push(...result.notes);

@@ -6,7 +6,7 @@
 import { createHash } from "node:crypto";
 import { realpath } from "node:fs/promises";
 import { deferred } from "../../lib/deferred.ts";
-import type { Opened } from "../../lib/node/paths.ts";
+import type { OpenedEntry } from "../../lib/node/paths.ts";
 import { unsavedContent } from "../text-buffers.ts";
 import type { LockWait } from "../tool.ts";
 import { readAt } from "./text-file.ts";
@@ -115,7 +115,7 @@ export function filesOf(context: { readonly files?: Files }): Files {
  * later changes are detected. Returns the unsaved content when a client has one.
  */
 export async function noteSeen(
-  opened: Opened,
+  opened: OpenedEntry,
   context: { readonly files?: Files } & Parameters<typeof unsavedContent>[1],
 ): Promise<Buffer | undefined> {
   const { handle, stat } = opened;

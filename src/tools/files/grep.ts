@@ -1,5 +1,5 @@
 import * as z from "zod";
-import type { Opened } from "../../lib/node/paths.ts";
+import type { OpenedEntry } from "../../lib/node/paths.ts";
 import { plural } from "../../lib/text.ts";
 import { defineTool, fixed, type InputOf, type Tool, type ToolContext } from "../tool.ts";
 import { ToolError } from "../tool-error.ts";
@@ -72,7 +72,7 @@ interface Search {
   readonly limit: AbortSignal;
 }
 
-async function searchPath(opened: Opened, search: Search, left: LeftOut | undefined): Promise<RipgrepEnd> {
+async function searchPath(opened: OpenedEntry, search: Search, left: LeftOut | undefined): Promise<RipgrepEnd> {
   const { call, output, context, options, limit } = search;
   const isFile = opened.kind === "file";
   if (isFile && call.multiline === true && opened.stat.size > MAX_MULTILINE_BYTES) {
@@ -96,7 +96,7 @@ async function searchPath(opened: Opened, search: Search, left: LeftOut | undefi
  * Searches when some paths are denied. Denied files are not opened, and each result is checked again. So each line has
  * a NUL after the path, which no text can imitate, and a line number, which marks the start of the text.
  */
-async function searchGuarded(opened: Opened, search: Search, left: LeftOut): Promise<RipgrepEnd> {
+async function searchGuarded(opened: OpenedEntry, search: Search, left: LeftOut): Promise<RipgrepEnd> {
   const { call, output, context, options, limit } = search;
   const isList = call.output_mode === "files_with_matches";
   return ripgrep({

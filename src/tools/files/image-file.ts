@@ -1,4 +1,4 @@
-import type { Opened } from "../../lib/node/paths.ts";
+import type { OpenedEntry } from "../../lib/node/paths.ts";
 import type { Image } from "../../protocol/message.ts";
 import { readAt } from "./text-file.ts";
 
@@ -8,7 +8,7 @@ export const MAX_IMAGE_BYTES = 5 * 1024 * 1024;
  * Returns the file as an image for the model. Returns null when its first bytes are not those of an image; the file
  * name is ignored.
  */
-export async function readImage(opened: Opened, head: Buffer): Promise<Image | "too-large" | null> {
+export async function readImage(opened: OpenedEntry, head: Buffer): Promise<Image | "too-large" | null> {
   const mimeType = imageType(head);
   if (mimeType === null) return null;
   const data = await readAt(opened.handle, 0, Math.min(opened.stat.size, MAX_IMAGE_BYTES) + 1);

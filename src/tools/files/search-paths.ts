@@ -1,6 +1,6 @@
 /** The paths that a search looks in: one folder or file, or several. */
 import * as z from "zod";
-import { type Opened, type PathScope, resolveInside } from "../../lib/node/paths.ts";
+import { type OpenedEntry, type PathScope, resolveInside } from "../../lib/node/paths.ts";
 import type { Access } from "../../protocol/permission.ts";
 import { pathFailure } from "./path-failure.ts";
 
@@ -28,7 +28,7 @@ export function readingOf(paths: readonly string[]): Access[] {
 export async function withOpenPath<T>(
   path: string,
   scope: PathScope,
-  search: (opened: Opened) => Promise<T>,
+  search: (opened: OpenedEntry) => Promise<T>,
 ): Promise<T> {
   const opened = await resolveInside(path, scope).catch(pathFailure);
   try {

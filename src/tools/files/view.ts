@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import * as z from "zod";
-import { type Opened, openForReading, readDirectory } from "../../lib/node/paths.ts";
+import { type OpenedEntry, openForReading, readDirectory } from "../../lib/node/paths.ts";
 import { plural } from "../../lib/text.ts";
 import { defineTool, fixed, type InputOf, type ToolContext } from "../tool.ts";
 import { ToolError, type ToolResult } from "../tool-error.ts";
@@ -49,7 +49,7 @@ export const view = defineTool({
   },
 });
 
-async function viewDirectory(opened: Opened, context: ToolContext): Promise<ToolResult> {
+async function viewDirectory(opened: OpenedEntry, context: ToolContext): Promise<ToolResult> {
   const { names: all, complete } = await readDirectory(opened).catch(pathFailure);
   if (all.length === 0) return { content: `Folder ${opened.path} is empty.` };
   const left = await context.reading?.forSearch({ folder: opened.path, toolName: "view" });
@@ -62,7 +62,7 @@ async function viewDirectory(opened: Opened, context: ToolContext): Promise<Tool
   return { content: lines.join("\n") };
 }
 
-async function viewFile(opened: Opened, call: Input, context: ToolContext): Promise<ToolResult> {
+async function viewFile(opened: OpenedEntry, call: Input, context: ToolContext): Promise<ToolResult> {
   const { path, handle, stat } = opened;
   const head = await readHead(handle);
   const image = await readImage(opened, head);
@@ -81,7 +81,7 @@ async function viewFile(opened: Opened, call: Input, context: ToolContext): Prom
 const UNSAVED = "[The user has not saved this text in the editor. Commands and searches see the file on disk.]";
 
 async function viewUnsaved(
-  { path }: Opened,
+  { path }: OpenedEntry,
   text: Buffer,
   { call, context: { signal } }: { call: Input; context: ToolContext },
 ): Promise<ToolResult> {

@@ -3,7 +3,7 @@ import type { CallToolResult, Client } from "@modelcontextprotocol/client";
 import { isObject, type Json } from "../../lib/json.ts";
 import { ToolError } from "../tool-error.ts";
 import { cleanLine } from "./bounds.ts";
-import { type AskingCall, answerInput, type McpAnswerers } from "./requests.ts";
+import { answerInput, type McpAnswerers, type ServerCall } from "./requests.ts";
 import type { McpServerConfig, McpToolDefinition } from "./server.ts";
 import { callAsTask, followTask, type McpTaskStatus } from "./tasks/call-as-task.ts";
 import { type CallClock, CallTimeout, callClock, LIBRARY_MS } from "./tasks/call-clock.ts";
@@ -31,7 +31,7 @@ export interface CallConnection {
    * Registers the call while it runs, so that the server can send requests on its behalf. Returns the end of the
    * registration.
    */
-  begin(call: AskingCall): () => void;
+  begin(call: ServerCall): () => void;
 }
 
 const MAX_VISITS = 5;
@@ -47,7 +47,7 @@ export async function callTool(connection: CallConnection, call: McpCall): Promi
   const totalMs = isTask ? Math.max(TASK_TOTAL_MS, config.timeoutMs) : config.timeoutMs * PROGRESS_FACTOR;
   const clock = callClock({ silenceMs: config.timeoutMs, totalMs });
   const signal = AbortSignal.any([call.signal, clock.signal]);
-  const asking: AskingCall = {
+  const asking: ServerCall = {
     toolCallId: call.toolCallId,
     answerers: connection.answerers,
     signal,
@@ -73,7 +73,7 @@ interface Under {
   readonly call: McpCall;
   readonly clock: CallClock;
   readonly signal: AbortSignal;
-  readonly asking: AskingCall;
+  readonly asking: ServerCall;
 }
 
 async function plainly(connection: CallConnection, under: Under): Promise<CallToolResult> {
@@ -104,7 +104,7 @@ async function plainly(connection: CallConnection, under: Under): Promise<CallTo
 }
 
 /** Servers of 2025-11-25 refuse a call until the user has visited an address. After the visit the call is repeated. */
-async function afterVisits<T>(request: () => Promise<T>, asked: { call: AskingCall; serverName: string }): Promise<T> {
+async function afterVisits<T>(request: () => Promise<T>, asked: { call: ServerCall; serverName: string }): Promise<T> {
   try {
     return await request();
   } catch (error) {

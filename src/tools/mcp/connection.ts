@@ -12,9 +12,9 @@ import { callTool, type McpCall } from "./call.ts";
 import { type Listing, listTools } from "./definitions.ts";
 import { isUnauthorized } from "./oauth/oauth-challenge.ts";
 import type { HeldToken, TokenSource } from "./oauth/oauth-host.ts";
-import { type McpList, type OpenBase, OpenError, type Opened, openConnection, type WhileAsking } from "./open.ts";
+import { type McpList, type OpenBase, type OpenClient, OpenError, openConnection, type PauseClock } from "./open.ts";
 import { connectMs, isPackageRunner } from "./package-runner.ts";
-import type { AskingCall, McpAnswerers } from "./requests.ts";
+import type { McpAnswerers, ServerCall } from "./requests.ts";
 import type { McpServerConfig, McpStatus, McpToolDefinition } from "./server.ts";
 import { type CallClock, CallTimeout, callClock } from "./tasks/call-clock.ts";
 
@@ -52,7 +52,7 @@ export interface ConnectionLimits {
   readonly restartWindowMs: number;
 }
 
-export interface ConnectionOptions {
+export interface McpConnectionOptions {
   readonly config: McpServerConfig;
   readonly base: OpenBase;
   readonly limits: ConnectionLimits;
@@ -60,9 +60,9 @@ export interface ConnectionOptions {
 }
 
 /** Runs the work when a connection slot is free; the work can give up the slot for a while. */
-export type WithSlot = <T>(work: (stepAside: WhileAsking) => Promise<T>, signal: AbortSignal) => Promise<T>;
+export type WithSlot = <T>(work: (stepAside: PauseClock) => Promise<T>, signal: AbortSignal) => Promise<T>;
 
-interface Live extends Opened {
+interface Live extends OpenClient {
   listing: Listing;
   /** The number of change notifications before this listing. */
   listedAt: number;
@@ -76,12 +76,12 @@ const RELIST_AFTER_MS = 300;
 /** Listings that one call waits for. */
 const MAX_LOOKS = 3;
 
-export class Connection {
+export class McpConnection {
   readonly members = new Set<{ readonly user: McpUser }>();
-  readonly #options: ConnectionOptions;
-  readonly #calls = new Set<AskingCall>();
+  readonly #options: McpConnectionOptions;
+  readonly #calls = new Set<ServerCall>();
   readonly #stop = new AbortController();
-  #connecting: { readonly clock: CallClock; readonly stepAside: WhileAsking } | undefined;
+  #connecting: { readonly clock: CallClock; readonly stepAside: PauseClock } | undefined;
   token: HeldToken = {};
   #state: McpServerState = { status: "pending" };
   #live: Live | undefined;
@@ -93,7 +93,7 @@ export class Connection {
   #relisting: Promise<void> | undefined;
   #relistSoon: NodeJS.Timeout | undefined;
 
-  constructor(options: ConnectionOptions) {
+  constructor(options: McpConnectionOptions) {
     this.#options = options;
   }
 
@@ -144,7 +144,7 @@ export class Connection {
     const current = live.listing.definitions.find(({ name }) => name === definition.name);
     if (current !== undefined && !isDeepStrictEqual(current, definition))
       throw this.#error(`has just changed its tool ${cleanLine(definition.name, 100)}, so it was not called.`);
-    const begin = (asking: AskingCall): (() => void) => {
+    const begin = (asking: ServerCall): (() => void) => {
       this.#calls.add(asking);
       return () => this.#calls.delete(asking);
     };
@@ -237,7 +237,7 @@ export class Connection {
     return live;
   }
 
-  async #list({ client }: Opened, signal: AbortSignal): Promise<Listing> {
+  async #list({ client }: OpenClient, signal: AbortSignal): Promise<Listing> {
     const { config } = this.#options;
     const { tools } = config;
     if (client.getServerCapabilities()?.tools === undefined) return { definitions: [], notices: [] };
@@ -332,7 +332,7 @@ export class Connection {
   }
 
   /** A request over one pipe does not name its call; with calls of several users it is ambiguous. */
-  #asking(): AskingCall | string {
+  #asking(): ServerCall | string {
     const [first, ...others] = this.#calls;
     if (first === undefined) return "Requests are accepted only during a call.";
     if (others.some(({ answerers }) => answerers !== first.answerers))

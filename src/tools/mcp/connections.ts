@@ -6,7 +6,13 @@ import type { CallToolResult } from "@modelcontextprotocol/client";
 import type { PrepareProgram } from "../../lib/node/program.ts";
 import { ToolError } from "../tool-error.ts";
 import type { McpCall } from "./call.ts";
-import { Connection, type ConnectionLimits, type McpServerState, type McpUser, type WithSlot } from "./connection.ts";
+import {
+  type ConnectionLimits,
+  McpConnection,
+  type McpServerState,
+  type McpUser,
+  type WithSlot,
+} from "./connection.ts";
 import type { OpenBase } from "./open.ts";
 import { isPackageRunner } from "./package-runner.ts";
 import type { McpProbe } from "./probe.ts";
@@ -37,7 +43,7 @@ export interface McpConnectionsOptions {
 }
 
 /** One server as one user sees it. */
-export interface McpServer {
+export interface McpServerPort {
   readonly config: McpServerConfig;
   state(): McpServerState;
   isConnecting(): boolean;
@@ -67,7 +73,7 @@ const LIMITS = { connectAtOnce: 5, slowMs: 10_000, backoffMs: 250, restarts: 3, 
 export class McpConnections {
   readonly #base: OpenBase;
   readonly #limits: ConnectionLimits;
-  readonly #connections = new Map<string, Connection>();
+  readonly #connections = new Map<string, McpConnection>();
   readonly #closing = new Set<Promise<void>>();
   readonly #withSlot: WithSlot;
   #watchdog: ReturnType<OpenBase["watchdog"]> | undefined;
@@ -92,7 +98,7 @@ export class McpConnections {
   }
 
   /** Registers a user; starts nothing. */
-  use(config: McpServerConfig, user: McpUser = {}): McpServer {
+  use(config: McpServerConfig, user: McpUser = {}): McpServerPort {
     if (this.#isClosed) throw new ToolError("The MCP servers are stopped.");
     const key = sharingKey(config, user);
     const connection = this.#connections.get(key) ?? this.#add(key, config);
@@ -138,13 +144,13 @@ export class McpConnections {
     watchdog?.close();
   }
 
-  #add(key: string, config: McpServerConfig): Connection {
-    const connection = new Connection({ config, base: this.#base, limits: this.#limits, withSlot: this.#withSlot });
+  #add(key: string, config: McpServerConfig): McpConnection {
+    const connection = new McpConnection({ config, base: this.#base, limits: this.#limits, withSlot: this.#withSlot });
     this.#connections.set(key, connection);
     return connection;
   }
 
-  async #remove(key: string, connection: Connection): Promise<void> {
+  async #remove(key: string, connection: McpConnection): Promise<void> {
     if (this.#connections.get(key) === connection) this.#connections.delete(key);
     const closing = connection.close();
     this.#closing.add(closing);

@@ -1,6 +1,6 @@
 /** The MCP servers of a session, as tools use them. */
-import type { McpServer } from "./connections.ts";
+import type { McpServerPort } from "./connections.ts";
 
 export interface McpPort {
-  servers(): readonly McpServer[];
+  servers(): readonly McpServerPort[];
 }

@@ -8,7 +8,7 @@ import type { Watchdog } from "../shell/process/watchdog.ts";
 import { cleanText } from "./bounds.ts";
 import { guardedFetch } from "./guarded-fetch.ts";
 import { httpEndpoint } from "./http-endpoint.ts";
-import { type Refusal, watchRefusals } from "./oauth/oauth-challenge.ts";
+import { type SignInRefusal, watchRefusals } from "./oauth/oauth-challenge.ts";
 import type { HostTokens } from "./oauth/oauth-host.ts";
 import { isPackageRunner } from "./package-runner.ts";
 import { answerRequests, capabilitiesFor, type RequestsOptions } from "./requests.ts";
@@ -17,9 +17,9 @@ import { StdioTransport } from "./stdio-transport.ts";
 import { LIBRARY_MS } from "./tasks/call-clock.ts";
 import { TaskMessages } from "./tasks/task-messages.ts";
 
-type McpAuthProvider = (AuthProvider | OAuthClientProvider) & { onRefused?(refusal: Refusal): Promise<void> };
+type McpAuthProvider = (AuthProvider | OAuthClientProvider) & { onRefused?(refusal: SignInRefusal): Promise<void> };
 
-export type WhileAsking = <T>(work: () => Promise<T>) => Promise<T>;
+export type PauseClock = <T>(work: () => Promise<T>) => Promise<T>;
 
 export type McpList = "resources" | "prompts";
 
@@ -51,7 +51,7 @@ export interface OpenRequest {
   readonly isLegacy: boolean;
   /** Cancels the attempt, also on timeout. */
   readonly signal: AbortSignal;
-  readonly whileAsking: WhileAsking;
+  readonly whileAsking: PauseClock;
   /** Set when the host program provides tokens; stored sign-ins are then not used. */
   readonly tokens?: Pick<HostTokens, "held" | "requestToken">;
   onToolsChanged(): void;
@@ -61,7 +61,7 @@ export interface OpenRequest {
   onWarning(message: string): void;
 }
 
-export interface Opened {
+export interface OpenClient {
   readonly client: Client;
   readonly tasks: TaskMessages;
   readonly isLegacy: boolean;
@@ -91,7 +91,7 @@ const MAX_LOG_CHARACTERS = 2000;
 const LIST_CHANGED_MS = 300;
 const FAREWELL_MS = 500;
 
-export async function openConnection(request: OpenRequest): Promise<Opened> {
+export async function openConnection(request: OpenRequest): Promise<OpenClient> {
   const { config, base } = request;
   const isOld =
     request.isLegacy || config.transport.type === "sse" || ((await base.probes?.isIgnored(config)) ?? false);
@@ -108,7 +108,7 @@ export async function openConnection(request: OpenRequest): Promise<Opened> {
 
 class ProbeKilledError extends OpenError {}
 
-async function attempt(request: OpenRequest, isLegacy: boolean): Promise<Opened> {
+async function attempt(request: OpenRequest, isLegacy: boolean): Promise<OpenClient> {
   const { signal } = request;
   const carrier = await carrierFor(request);
   const client = await newClient(request, isLegacy);

@@ -49,7 +49,7 @@ export interface McpAnswerers {
 }
 
 /** The call on whose behalf a server sends a request. Its clock is paused meanwhile. */
-export interface AskingCall {
+export interface ServerCall {
   readonly toolCallId: string | undefined;
   readonly answerers: McpAnswerers;
   readonly signal: AbortSignal;
@@ -64,7 +64,7 @@ export interface RequestsOptions {
   /** Absolute paths. */
   readonly roots: readonly string[];
   /** Returns the call that the request belongs to, or why there is none. */
-  findCall(): AskingCall | string;
+  findCall(): ServerCall | string;
 }
 
 const MAX_MESSAGE_CHARACTERS = 4000;
@@ -89,7 +89,7 @@ export async function answerRequests(client: Client, options: RequestsOptions): 
   const { pathToFileURL } = await import("node:url");
   const { basename } = await import("node:path");
   let open = 0;
-  const ask = async <T>(work: (call: AskingCall) => Promise<T>): Promise<T> => {
+  const ask = async <T>(work: (call: ServerCall) => Promise<T>): Promise<T> => {
     const call = options.findCall();
     if (typeof call === "string") throw new Error(call);
     if (open >= MAX_OPEN) throw new Error("Too many questions at once.");
@@ -122,7 +122,7 @@ export async function answerInput(
 }
 
 interface Asked {
-  readonly call: AskingCall;
+  readonly call: ServerCall;
   readonly serverName: string;
 }
 

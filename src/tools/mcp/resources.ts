@@ -3,7 +3,7 @@ import * as z from "zod";
 import type { Access } from "../../protocol/permission.ts";
 import { defineTool, type ToolContext } from "../tool.ts";
 import { ToolError } from "../tool-error.ts";
-import type { McpServer } from "./connections.ts";
+import type { McpServerPort } from "./connections.ts";
 import listDescription from "./list-mcp-resources.md";
 import readDescription from "./read-mcp-resource.md";
 import { MAX_URI_CHARACTERS } from "./resource-access.ts";
@@ -46,7 +46,7 @@ export const readMcpResource = defineTool({
   },
 });
 
-function chosen({ mcp }: ToolContext, name: string | undefined): readonly McpServer[] {
+function chosen({ mcp }: ToolContext, name: string | undefined): readonly McpServerPort[] {
   const servers = mcp?.servers().filter((server) => server.hasResources()) ?? [];
   if (name === undefined) return servers;
   const found = servers.filter(({ config }) => config.name === name);

@@ -7,7 +7,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { JSONRPCMessage, Transport } from "@modelcontextprotocol/client";
 import { isObject, parseJson } from "../../lib/json.ts";
 import type { PreparedProgram } from "../../lib/node/program.ts";
-import { endFamily, type Family, familyOf } from "../shell/process/family.ts";
+import { endFamily, familyOf, type ProcessFamily } from "../shell/process/family.ts";
 import type { Watchdog } from "../shell/process/watchdog.ts";
 import { cleanLine } from "./bounds.ts";
 import { lineReader } from "./line-reader.ts";
@@ -42,7 +42,7 @@ export class StdioTransport implements Transport {
   onmessage?: Transport["onmessage"];
   readonly #server: StdioServer;
   #child: ChildProcessWithoutNullStreams | undefined;
-  #family: Family | undefined;
+  #family: ProcessFamily | undefined;
   #errors = Buffer.alloc(0);
   #failure: string | undefined;
   #ending: Promise<void> | undefined;

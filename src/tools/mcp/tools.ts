@@ -10,7 +10,7 @@ import { ToolError, type ToolResult } from "../tool-error.ts";
 import { PERSON_TIMEOUT_MS } from "../user/user.ts";
 import { isFor } from "./apps.ts";
 import { cleanLine, cleanText } from "./bounds.ts";
-import type { McpServer } from "./connections.ts";
+import type { McpServerPort } from "./connections.ts";
 import { modelNames } from "./names.ts";
 import { toToolResult } from "./result.ts";
 import type { McpToolDefinition } from "./server.ts";
@@ -35,7 +35,7 @@ interface McpCallInfo {
 }
 
 export interface ToolServer {
-  readonly server: McpServer;
+  readonly server: McpServerPort;
   /** Listed now or stored from before; a call compares them with the server's current listing. */
   readonly definitions: readonly McpToolDefinition[];
 }
@@ -58,7 +58,7 @@ export function mcpTools(offered: readonly ToolServer[], options: McpToolsOption
 
 interface Offer {
   readonly name: string;
-  readonly server: McpServer;
+  readonly server: McpServerPort;
   readonly definition: McpToolDefinition;
   readonly options: McpToolsOptions;
 }

@@ -11,7 +11,7 @@ import {
 } from "./detached.ts";
 import { freshArguments } from "./process/driver.ts";
 import { MARK_NAME } from "./process/family.ts";
-import type { Prepared } from "./sandbox/sandbox.ts";
+import type { PreparedSandbox } from "./sandbox/sandbox.ts";
 import type { FinishedCommand, ShellInput, ShellReply, ShellRequest, ShellSummary, ShellsOptions } from "./shells.ts";
 import { bashLimits, environmentOf, launcherOf, sandboxRequest } from "./start-shell.ts";
 
@@ -35,7 +35,7 @@ export class DetachedShells {
   async run(
     request: ShellRequest,
     { shellId, onEnd }: { shellId: string; onEnd(): void },
-  ): Promise<{ reply: ShellReply; prepared: Prepared }> {
+  ): Promise<{ reply: ShellReply; prepared: PreparedSandbox }> {
     const { folder, sandbox } = this.#options;
     if (this.find(shellId)?.running) throw new ToolError(`Shell ${shellId} is in use. Choose another shellId.`);
     await this.#disk.mkdir(folder);

@@ -12,7 +12,7 @@ import { strokes } from "./process/keys.ts";
 import { Output } from "./process/output.ts";
 import { limitRun } from "./process/run-limit.ts";
 import { PROCESS_MARK } from "./process/watchdog.ts";
-import type { Prepared } from "./sandbox/sandbox.ts";
+import type { PreparedSandbox } from "./sandbox/sandbox.ts";
 import { type Command, hasMore, type Shell } from "./shell.ts";
 import type {
   FinishedCommand,
@@ -364,7 +364,7 @@ class SessionShells implements Shells {
     for (const listener of this.#listeners) listener(finished);
   }
 
-  #warningOf(prepared: Prepared): Warning {
+  #warningOf(prepared: PreparedSandbox): Warning {
     if (prepared.kind === "sandboxed" || prepared.warning === undefined) return {};
     return this.#warn(prepared.warning) ? { warning: prepared.warning } : {};
   }

@@ -1,7 +1,7 @@
 /** One shell: a process and the commands it runs, one after the other. */
 import { type Deferred, deferred } from "../../lib/deferred.ts";
 import { beginMark, commandMessage, MarkScanner, READY_MARK } from "./process/driver.ts";
-import type { Family } from "./process/family.ts";
+import type { ProcessFamily } from "./process/family.ts";
 import type { Output } from "./process/output.ts";
 import { PartialOutput } from "./process/partial-output.ts";
 import type { ShellProcess } from "./process/shell-process.ts";
@@ -64,7 +64,7 @@ export class Shell {
   readonly #options: ShellOptions;
   readonly #gone = deferred<number>();
   #process: ShellProcess | undefined;
-  #family: Family | undefined;
+  #family: ProcessFamily | undefined;
   #current: Running | undefined;
   #queue: Promise<unknown> = Promise.resolve();
   readonly #ready = deferred<void>();
@@ -79,7 +79,7 @@ export class Shell {
     this.unsandboxed = options.unsandboxed;
   }
 
-  get family(): Family | undefined {
+  get family(): ProcessFamily | undefined {
     return this.#family;
   }
 
@@ -92,7 +92,7 @@ export class Shell {
     return this.#gone.promise;
   }
 
-  attach(process: ShellProcess, family: Family): void {
+  attach(process: ShellProcess, family: ProcessFamily): void {
     this.#process = process;
     this.#family = family;
     if (this.kind === "named" && process.terminal) {

@@ -11,7 +11,7 @@ import { filterDescriptor, type ProcessRequest, type ShellProcess, startProcess 
 import { hasTerminals } from "./process/terminal.ts";
 import { WaitingLauncher } from "./process/waiting-launcher.ts";
 import { guardFolderName, PROCESS_MARK, shareWatchdog, type Watchdog } from "./process/watchdog.ts";
-import type { Prepared } from "./sandbox/sandbox.ts";
+import type { PreparedSandbox } from "./sandbox/sandbox.ts";
 import { SANDBOX_BASH } from "./sandbox/sandbox-entry.ts";
 import { type Command, Shell } from "./shell.ts";
 import type { ShellRequest, ShellsOptions } from "./shells.ts";
@@ -62,7 +62,9 @@ interface ShellStart {
 }
 
 /** Throws a `ToolError` when it must not or cannot be started. */
-export async function startShell(start: ShellStart): Promise<{ shell: Shell; command: Command; prepared: Prepared }> {
+export async function startShell(
+  start: ShellStart,
+): Promise<{ shell: Shell; command: Command; prepared: PreparedSandbox }> {
   const { base, kind, request } = start;
   const terminal = request.mode === "async" && base.options.terminals !== false && (await hasTerminals());
   const gitMounts = await base.options.gitMounts?.();
@@ -104,7 +106,7 @@ export async function startShell(start: ShellStart): Promise<{ shell: Shell; com
 /** Starts the process, or continues one that waits. Returns it with its mark. The watchdog watches it. */
 async function startBash(
   { base, kind, request, mark }: ShellStart,
-  prepared: Prepared,
+  prepared: PreparedSandbox,
   { shell, terminal }: { shell: Shell; terminal: boolean },
 ): Promise<{ process: ShellProcess; mark: string }> {
   const direct = !terminal && prepared.kind === "sandboxed" ? prepared.direct : undefined;
@@ -148,11 +150,11 @@ const MAX_WORD_BYTES = 120_000;
 /** Returns false for a text that would end early in a list of arguments, or be refused. The ordinary start reports it. */
 const isWord = (text: string): boolean => !text.includes("\0") && Buffer.byteLength(text) < MAX_WORD_BYTES;
 
-type DirectLaunch = Extract<Prepared, { kind: "sandboxed" }>["direct"];
+type DirectLaunch = Extract<PreparedSandbox, { kind: "sandboxed" }>["direct"];
 
 /** Returns the arguments of the process, and the filter to pass to it. */
 function spawnedBy(
-  prepared: Prepared,
+  prepared: PreparedSandbox,
   { direct, kind, bash }: { direct: DirectLaunch; kind: Shell["kind"]; bash: readonly string[] },
 ): Pick<ProcessRequest, "argv" | "filter"> {
   if (direct === undefined) return { argv: [...launcherOf(prepared), ...bash] };
@@ -160,7 +162,7 @@ function spawnedBy(
 }
 
 /** Ends processes that the shell left running; in a sandbox the kernel already ended them. */
-async function release(shell: Shell, prepared: Prepared, start: ShellStart): Promise<void> {
+async function release(shell: Shell, prepared: PreparedSandbox, start: ShellStart): Promise<void> {
   const { family } = shell;
   if (family === undefined) return;
   const tidy = async (): Promise<void> => {
@@ -178,7 +180,7 @@ const QUIET = { PAGER: "cat", GIT_PAGER: "cat", MANPAGER: "cat", HISTFILE: "/dev
 /** Returns the environment of a command, without its mark. */
 export function environmentOf(
   { environment = process.env, additions }: ShellsOptions,
-  prepared: Prepared,
+  prepared: PreparedSandbox,
   { variables }: Pick<ShellRequest, "variables">,
 ): Record<string, string> {
   return {
@@ -204,10 +206,10 @@ export function sandboxRequest(request: ShellRequest): SandboxRequest {
 }
 
 /** Returns the first lines of a bash that runs a command. */
-export function bashLimits({ limits }: ShellsOptions, prepared: Prepared): string {
+export function bashLimits({ limits }: ShellsOptions, prepared: PreparedSandbox): string {
   return limitLines(commandLimits(limits), { shell: "bash", sandboxed: prepared.kind === "sandboxed" });
 }
 
-export function launcherOf(prepared: Prepared): readonly string[] {
+export function launcherOf(prepared: PreparedSandbox): readonly string[] {
   return prepared.kind === "sandboxed" ? prepared.launcher : [];
 }

@@ -3,7 +3,7 @@ import { render } from "preact";
 import type { SessionEvent } from "../../protocol/event.ts";
 import { Help, startKeys } from "./keys.tsx";
 import { go, route } from "./route.ts";
-import { SessionModel } from "./session-model.ts";
+import { PageSession } from "./session-model.ts";
 import { isExported, session } from "./state.ts";
 import { SessionPage } from "./views/session.tsx";
 
@@ -12,7 +12,7 @@ const log = document.getElementById("log");
 if (root && log) {
   const events = JSON.parse(log.textContent ?? "[]") as SessionEvent[];
   isExported.value = true;
-  const model = new SessionModel("exported");
+  const model = new PageSession("exported");
   session.value = model;
   if (route.value.view !== "session") go({ view: "session", id: "exported", tab: "run", agent: "" });
   model.take(events);

@@ -4,8 +4,8 @@ import type { ListMessage } from "../api.ts";
 import { serverMessages } from "./messages.ts";
 import { shareToken, tokenHeaders } from "./token.ts";
 
-export type Link = "connecting" | "open" | "lost" | "refused";
-export const link = signal<Link>("connecting");
+export type LinkState = "connecting" | "open" | "lost" | "refused";
+export const link = signal<LinkState>("connecting");
 
 export interface StreamListener {
   onList(message: ListMessage): void;

@@ -4,7 +4,7 @@
  */
 import { signal } from "@preact/signals";
 import type { SessionEvent } from "../../protocol/event.ts";
-import { Lanes } from "../../view/lanes.ts";
+import { AgentLanes } from "../../view/lanes.ts";
 import { Replay } from "../../view/replay.ts";
 import { SessionView } from "../../view/session-view.ts";
 import type { View } from "../../view/view.ts";
@@ -16,7 +16,7 @@ const CHECKPOINTS = 64;
 /** New events that may follow the last checkpoint before more are made. */
 const MAX_UNINDEXED = 2_000;
 
-export class SessionModel {
+export class PageSession {
   readonly id: string;
   /** Stored events, in the order of the log. */
   readonly events: SessionEvent[] = [];
@@ -25,7 +25,7 @@ export class SessionModel {
   readonly state = signal<"loading" | "ready">("loading");
   /** Number of events that are shown; undefined for all of them, live. */
   readonly position = signal<number | undefined>(undefined);
-  lanes = new Lanes();
+  lanes = new AgentLanes();
   #fold = new SessionView();
   #replay = new Replay([]);
   #past: { readonly position: number; readonly fold: SessionView } | undefined;
@@ -122,7 +122,7 @@ export class SessionModel {
       slice = performance.now();
     }
     this.#fold = this.#replay.at(length);
-    this.lanes = new Lanes();
+    this.lanes = new AgentLanes();
     for (const event of this.events) this.lanes.apply(event);
   }
 

@@ -4,14 +4,14 @@ import type { SessionEvent } from "../../protocol/event.ts";
 import type { AttentionRow, Boot, ListMessage, SessionRow } from "../api.ts";
 import { route } from "./route.ts";
 import { call, link, Stream } from "./server.ts";
-import { SessionModel } from "./session-model.ts";
+import { PageSession } from "./session-model.ts";
 
 export const rows = signal<ReadonlyMap<string, SessionRow>>(new Map());
 /** The page is a file with the log inside: there is no server. */
 export const isExported = signal(false);
 export const isListKnown = signal(false);
 export const boot = signal<Boot | undefined>(undefined);
-export const session = signal<SessionModel | undefined>(undefined);
+export const session = signal<PageSession | undefined>(undefined);
 /** Advances once a minute while the page is visible. */
 export const now = signal(Date.now());
 const narrow = matchMedia("(max-width: 1080px)");
@@ -65,7 +65,7 @@ export function start(): void {
     const id = route.value.view === "session" ? route.value.id : undefined;
     if (id === watched) return;
     watched = id;
-    session.value = id === undefined ? undefined : new SessionModel(id);
+    session.value = id === undefined ? undefined : new PageSession(id);
     stream.watch(id, 0);
   });
   setInterval(() => {

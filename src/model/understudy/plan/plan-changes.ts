@@ -1,6 +1,6 @@
 /** Plans the answer to "What changed?": from git if a shell is offered, otherwise from the files in git's folder. */
 import { plural } from "../../../lib/text.ts";
-import { type Line, parseShell } from "../project/evidence.ts";
+import { parseShell, type SourceLine } from "../project/evidence.ts";
 import { capped, cite, heading, inlineText, list, writeAnswer } from "../write-answer.ts";
 import {
   answerTo,
@@ -12,8 +12,8 @@ import {
   hindrances,
   linesOf,
   type Scene,
-  type Step,
   shell,
+  type UnderstudyStep,
   view,
   viewed,
 } from "./plan.ts";
@@ -25,7 +25,7 @@ const REFLOG = ".git/logs/HEAD";
 const CHANGELOGS = "{CHANGELOG,Changelog,changelog,CHANGES,HISTORY,NEWS}*";
 const MAX_ENTRIES = 10;
 
-export function planChanges(scene: Scene): Step {
+export function planChanges(scene: Scene): UnderstudyStep {
   if (scene.tools.has("bash")) {
     const run = ask(scene, [STATUS, LOG, STAT]);
     if (run !== undefined) return run;
@@ -118,7 +118,7 @@ function fromFiles(scene: Scene, changelog: string | undefined): string {
   ]);
 }
 
-function reflogEntry(line: Line): { row: string }[] {
+function reflogEntry(line: SourceLine): { row: string }[] {
   const match = /^[0-9a-f]{7,64} ([0-9a-f]{7,64}) (.+?) <[^>]*> (\d+) [+-]\d{4}\t(.*)$/.exec(line.text);
   if (match === null) return [];
   const time = new Date(Number(match[3]) * 1000).toISOString().slice(0, 16).replace("T", " ");
@@ -130,7 +130,7 @@ function reflogEntry(line: Line): { row: string }[] {
 }
 
 /** Returns the headings and list items at the top, where changelogs have the newest entries. */
-function newest(path: string, lines: readonly Line[]): string[] {
+function newest(path: string, lines: readonly SourceLine[]): string[] {
   const rows = lines.filter((line) => /^(#{2,3} |\s*[-*+] |\d)/.test(line.text)).slice(0, 14);
   if (rows.length === 0)
     return [

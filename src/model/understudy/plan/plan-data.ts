@@ -8,11 +8,11 @@ import { actionIn } from "../intent.ts";
 import { OPINION } from "../intent-words.ts";
 import { describeDiff } from "../project/describe-diff.ts";
 import { describeGitLog } from "../project/describe-git-log.ts";
-import type { Line } from "../project/evidence.ts";
-import { type Family, isEnding } from "../project/languages.ts";
+import type { SourceLine } from "../project/evidence.ts";
+import { isEnding, type SyntaxFamily } from "../project/languages.ts";
 import { declarationsOf } from "../project/read-source.ts";
 import { capped, excerpt, heading, inlineCode, inlineText, list, writeAnswer } from "../write-answer.ts";
-import { ask, hindrances, linesOf, type Scene, type Step, view } from "./plan.ts";
+import { ask, hindrances, linesOf, type Scene, type UnderstudyStep, view } from "./plan.ts";
 
 const MAX_PLACES = 3;
 const AROUND = 4;
@@ -22,7 +22,7 @@ const MAX_CODE_LINES = 5000;
 const EMPTY =
   "The piped input was empty, so there is nothing to describe. If text was meant to come, look at the command in front of the pipe: it may have failed, or written to stderr (`2>&1` sends that along).";
 
-export function planData(scene: Scene, task: { question: string; data: string }): Step {
+export function planData(scene: Scene, task: { question: string; data: string }): UnderstudyStep {
   if (task.data.trim() === "") return { kind: "answer", text: writeAnswer([EMPTY]) };
   if (isBinaryText(task.data)) return { kind: "answer", text: writeAnswer([describeBinary(task.data)]) };
   const whole = task.data.split("\n").map((text, index) => ({ number: index + 1, text }));
@@ -66,9 +66,9 @@ type Section = string | string[];
 
 interface Sample {
   readonly data: string;
-  readonly whole: readonly Line[];
+  readonly whole: readonly SourceLine[];
   /** Lines cut to the length that patterns may be applied to. */
-  readonly lines: readonly Line[];
+  readonly lines: readonly SourceLine[];
   readonly size: string;
 }
 
@@ -103,10 +103,10 @@ const LOG_LINE =
 const ERROR_LINE = /\b(error|fatal|critical|panic|exception|failed|failure)\b|^E\d{4}|✗|✖/i;
 const WARNING_LINE = /\bwarn(ing)?\b/i;
 
-function describeLog(lines: readonly Line[], size: string): Section[] {
+function describeLog(lines: readonly SourceLine[], size: string): Section[] {
   const errors = lines.filter((line) => ERROR_LINE.test(line.text));
   const warnings = lines.filter((line) => WARNING_LINE.test(line.text) && !ERROR_LINE.test(line.text));
-  const kinds = new Map<string, Line[]>();
+  const kinds = new Map<string, SourceLine[]>();
   for (const line of errors) {
     const kind = line.text
       .replace(/\d{4}-\d\d-\d\d[T ]?\S*|\d\d:\d\d:\d\d\S*/g, "")
@@ -136,7 +136,7 @@ function describeLog(lines: readonly Line[], size: string): Section[] {
   ];
 }
 
-function describeTrace(lines: readonly Line[], size: string): Section[] {
+function describeTrace(lines: readonly SourceLine[], size: string): Section[] {
   const messages = lines.filter((line) =>
     /^(\w+\.)*\w*(Error|Exception|Warning|Interrupt)\b|^panic: |^Uncaught |^Exception in thread/.test(line.text),
   );
@@ -196,9 +196,9 @@ function shapeOf(value: unknown): string {
   return typeof value === "string" ? `“${inlineText(value, 80)}”` : String(value);
 }
 
-function describeCode(lines: readonly Line[], size: string): Section[] | undefined {
-  const families: Family[] = ["script", "python", "go", "rust", "braces", "c", "ruby", "sql"];
-  const names: Partial<Record<Family, string>> = {
+function describeCode(lines: readonly SourceLine[], size: string): Section[] | undefined {
+  const families: SyntaxFamily[] = ["script", "python", "go", "rust", "braces", "c", "ruby", "sql"];
+  const names: Partial<Record<SyntaxFamily, string>> = {
     script: "TypeScript or JavaScript",
     python: "Python",
     go: "Go",
@@ -220,7 +220,7 @@ function describeCode(lines: readonly Line[], size: string): Section[] | undefin
   ];
 }
 
-function describeTable(lines: readonly Line[], size: string): Section[] | undefined {
+function describeTable(lines: readonly SourceLine[], size: string): Section[] | undefined {
   const full = lines.filter((line) => line.text.trim() !== "");
   for (const separator of ["\t", ",", ";", "|"]) {
     const columns = full[0]?.text.split(separator) ?? [];
@@ -236,7 +236,7 @@ function describeTable(lines: readonly Line[], size: string): Section[] | undefi
   return undefined;
 }
 
-function describeText(whole: readonly Line[], lines: readonly Line[], size: string): Section[] {
+function describeText(whole: readonly SourceLine[], lines: readonly SourceLine[], size: string): Section[] {
   const headings = declarationsOf("prose", lines);
   const errors = lines.filter((line) => ERROR_LINE.test(line.text));
   const words = whole.reduce((sum, line) => sum + (line.text.match(/\S+/g)?.length ?? 0), 0);
@@ -274,7 +274,7 @@ function describeBinary(data: string): string {
 }
 
 /** Finds `src/a.ts:12` and `File "a.py", line 3`. Relative paths only, no libraries. */
-function placesIn(lines: readonly Line[]): { path: string; line: number }[] {
+function placesIn(lines: readonly SourceLine[]): { path: string; line: number }[] {
   const found = new Map<string, { path: string; line: number }>();
   for (const { text } of lines) {
     if (/node_modules|site-packages/.test(text)) continue;

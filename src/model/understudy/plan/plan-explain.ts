@@ -1,6 +1,6 @@
 /** Plans the answer to "Explain this file" and "summarise that folder". */
 import { plural } from "../../../lib/text.ts";
-import { type Hit, type Line, mergeLines } from "../project/evidence.ts";
+import { type Hit, mergeLines, type SourceLine } from "../project/evidence.ts";
 import {
   baseName,
   escapePattern,
@@ -26,7 +26,7 @@ import {
   linesOf,
   type PlannedCall,
   type Scene,
-  type Step,
+  type UnderstudyStep,
   unfold,
   view,
   viewed,
@@ -35,7 +35,7 @@ import { planFind } from "./plan-find.ts";
 import { planFolder } from "./plan-folder.ts";
 import { planOverview } from "./plan-overview.ts";
 
-export interface Question {
+export interface ExplainQuestion {
   readonly path: string;
   readonly line?: number;
   readonly terms: readonly Term[];
@@ -52,7 +52,7 @@ const REST = [
   [601, 800],
 ] as const;
 
-export function planExplain(scene: Scene, question: Question): Step {
+export function planExplain(scene: Scene, question: ExplainQuestion): UnderstudyStep {
   const asked = question.path.replace(/\/+$/, "") || "/";
   if (/^(\.|\.\/)$/.test(asked)) return planOverview(scene);
   const first = ask(scene, [view(asked, FIRST)]);
@@ -101,7 +101,7 @@ function bestMatch(asked: string, paths: readonly string[]): { kind: "file" | "f
   return file === undefined ? undefined : { kind: "file", path: file };
 }
 
-function planFile(scene: Scene, path: string, question: Question): Step {
+function planFile(scene: Scene, path: string, question: ExplainQuestion): UnderstudyStep {
   const start = viewed(scene, path, FIRST);
   const long = start.kind === "file" && start.lines.length >= FIRST[1];
   const size = sizeOf(path);
@@ -146,7 +146,7 @@ function usersOf(path: string): PlannedCall[] {
   ];
 }
 
-function describeFile(scene: Scene, path: string, question: Question): string {
+function describeFile(scene: Scene, path: string, question: ExplainQuestion): string {
   const read = linesOf(scene, path);
   // The text after the last line break is not a line.
   const lines = read.length > 1 && read.at(-1)?.text === "" ? read.slice(0, -1) : read;
@@ -180,7 +180,7 @@ function describeFile(scene: Scene, path: string, question: Question): string {
   ]);
 }
 
-function contents(path: string, lines: readonly Line[]): string[] {
+function contents(path: string, lines: readonly SourceLine[]): string[] {
   const declared = declarationsIn(path, lines);
   if (isProse(path))
     return heading(
@@ -210,7 +210,7 @@ function declarationRow(path: string, one: Declaration): string {
 }
 
 /** Returns the top-level keys of JSON, YAML and TOML. */
-function keysOf(path: string, lines: readonly Line[]): string[] {
+function keysOf(path: string, lines: readonly SourceLine[]): string[] {
   if (languageOf(path)?.family !== "data") return heading("Begins with", excerpt(path, lines.slice(0, 12)));
   const indents = lines.flatMap((line) => /^(\s+)"/.exec(line.text)?.[1]?.length ?? []);
   const outer = indents.reduce((least, indent) => Math.min(least, indent), indents[0] ?? 0);
@@ -227,7 +227,7 @@ function keysOf(path: string, lines: readonly Line[]): string[] {
     : heading("Keys", capped(rows, 24));
 }
 
-function importSection(path: string, lines: readonly Line[]): string[] {
+function importSection(path: string, lines: readonly SourceLine[]): string[] {
   const imports = importsIn(path, lines);
   const own = imports.filter((one) => /^[./]|^crate|^super|^self/.test(one.target));
   const other = imports.filter((one) => !own.includes(one));

@@ -1,10 +1,10 @@
 /** Plans the answer to "Where is X?", "who uses X?" and "how does X work?". */
 import { nearest, plural } from "../../../lib/text.ts";
-import type { Hit, Line } from "../project/evidence.ts";
+import type { Hit, SourceLine } from "../project/evidence.ts";
 import { baseName, escapePattern, isForeign, isTest, stemOf } from "../project/languages.ts";
 import { matchersFor } from "../project/match.ts";
 import type { Ranked } from "../project/rank.ts";
-import { type Attempt, attemptsFor, hitsOf, strictly, withinNamed } from "../search.ts";
+import { attemptsFor, hitsOf, type SearchAttempt, strictly, withinNamed } from "../search.ts";
 import { isPlainName } from "../subject.ts";
 import { type Term, wholeName } from "../terms.ts";
 import { capped, cite, excerpt, heading, hitRow, writeAnswer } from "../write-answer.ts";
@@ -17,12 +17,12 @@ import {
   linesOf,
   type PlannedCall,
   type Scene,
-  type Step,
+  type UnderstudyStep,
   unfold,
   view,
 } from "./plan.ts";
 
-export interface Search {
+export interface FindQuestion {
   readonly terms: readonly Term[];
   readonly want: "definition" | "uses" | "any";
   /** The question expects yes or no. */
@@ -35,7 +35,7 @@ const MAX_EXCERPTS = 3;
 const BEFORE = 4;
 const AFTER = 14;
 
-export function planFind(scene: Scene, search: Search): Step {
+export function planFind(scene: Scene, search: FindQuestion): UnderstudyStep {
   if (search.terms.length === 0)
     return {
       kind: "answer",
@@ -44,7 +44,7 @@ export function planFind(scene: Scene, search: Search): Step {
         "I found no name or word in the prompt to search for. Name a function, a file or a text, for example: where is `main` defined?",
       ]),
     };
-  let attempt: Attempt | undefined;
+  let attempt: SearchAttempt | undefined;
   let ranked: Ranked[] = [];
   for (const next of attemptsFor(search.terms)) {
     const inner = withinNamed(scene, next);
@@ -67,7 +67,7 @@ export function planFind(scene: Scene, search: Search): Step {
 }
 
 /** Returns the hits to show with context. No two are from the same part of a file. */
-function toShow(ranked: readonly Ranked[], want: Search["want"]): Ranked[] {
+function toShow(ranked: readonly Ranked[], want: FindQuestion["want"]): Ranked[] {
   const defining = ranked.filter((hit) => hit.defines);
   const best =
     want === "uses"
@@ -90,8 +90,8 @@ function around(hit: Hit): PlannedCall {
 }
 
 interface Findings {
-  readonly search: Search;
-  readonly attempt: Attempt;
+  readonly search: FindQuestion;
+  readonly attempt: SearchAttempt;
   readonly ranked: readonly Ranked[];
   readonly shown: readonly Ranked[];
 }
@@ -147,7 +147,7 @@ function describe(scene: Scene, found: Findings): string {
 }
 
 /** True if several words were given and no hit has more than half of them. */
-function isAbsent({ terms }: Search, ranked: readonly Ranked[]): boolean {
+function isAbsent({ terms }: FindQuestion, ranked: readonly Ranked[]): boolean {
   if (terms.length < 2 || terms.some((term) => term.kind !== "word")) return false;
   return ranked.every((hit) => hit.covers * 2 <= terms.length);
 }
@@ -189,7 +189,7 @@ function isExact(hit: Hit, terms: readonly Term[]): boolean {
 /** Spreads the uses over files, so that one busy file does not hide the others. */
 function usesSection(
   uses: readonly Ranked[],
-  { want, cut, defined }: { want: Search["want"]; cut: boolean; defined: boolean },
+  { want, cut, defined }: { want: FindQuestion["want"]; cut: boolean; defined: boolean },
 ): string[] {
   const byFile = new Map<string, Ranked[]>();
   for (const hit of uses) byFile.set(hit.path, [...(byFile.get(hit.path) ?? []), hit]);
@@ -207,7 +207,7 @@ function usesSection(
 }
 
 /** Returns the lines from the comment above the hit to the end of its declaration, as far as they were read. */
-function block(hit: Hit, lines: readonly Line[], limit: number): Line[] {
+function block(hit: Hit, lines: readonly SourceLine[], limit: number): SourceLine[] {
   const at = lines.findIndex((line) => line.number === hit.line);
   if (at < 0) return [{ number: hit.line, text: hit.text }];
   let from = at;

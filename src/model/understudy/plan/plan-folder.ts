@@ -4,12 +4,23 @@ import { speakersFor } from "../project/folders.ts";
 import { baseName, folderOf, isCode, isForeign, isProse, isTest, languageOf } from "../project/languages.ts";
 import { declarationsIn, leadingRemark, titleOf } from "../project/read-source.ts";
 import { capped, cite, heading, inlineText, list, remarkRow, writeAnswer } from "../write-answer.ts";
-import { ask, glob, globbed, hindrances, linesOf, listed, type Scene, type Step, unfold, view } from "./plan.ts";
+import {
+  ask,
+  glob,
+  globbed,
+  hindrances,
+  linesOf,
+  listed,
+  type Scene,
+  type UnderstudyStep,
+  unfold,
+  view,
+} from "./plan.ts";
 
 const HEAD = [1, 30] as const;
 const MAX_HEADS = 20;
 
-export function planFolder(scene: Scene, folder: string, preface: string | undefined): Step {
+export function planFolder(scene: Scene, folder: string, preface: string | undefined): UnderstudyStep {
   const all = `${folder}/**/*`;
   const look = ask(scene, [glob(all)]) ?? ask(scene, unfold(scene, [glob(all)]));
   if (look !== undefined) return look;

@@ -2,11 +2,11 @@
 import { baseName, folderOf, isForeign } from "../project/languages.ts";
 import { hitsOf, strictly } from "../search.ts";
 import type { Term } from "../terms.ts";
-import { ask, glob, globbed, type PlannedCall, type Scene, type Step, unfold } from "./plan.ts";
+import { ask, glob, globbed, type PlannedCall, type Scene, type UnderstudyStep, unfold } from "./plan.ts";
 import { planExplain } from "./plan-explain.ts";
-import { planFind, type Search } from "./plan-find.ts";
+import { type FindQuestion, planFind } from "./plan-find.ts";
 
-export function planName(scene: Scene, search: Search): Step {
+export function planName(scene: Scene, search: FindQuestion): UnderstudyStep {
   const [term, ...others] = search.terms;
   if (term === undefined || others.length > 0 || search.want === "uses" || !mayBeFile(term))
     return planFind(scene, search);

@@ -8,7 +8,16 @@ import { askSurvey, surveyOf } from "../project/survey.ts";
 import { remarkFor } from "../remarks.ts";
 import { reportsOf } from "../report.ts";
 import { type Focus, writeOverview } from "../write-overview.ts";
-import { ask, glob, type PlannedCall, type Scene, type Step, unfoldFiles, view, wholeLinesOf } from "./plan.ts";
+import {
+  ask,
+  glob,
+  type PlannedCall,
+  type Scene,
+  type UnderstudyStep,
+  unfoldFiles,
+  view,
+  wholeLinesOf,
+} from "./plan.ts";
 
 const HEAD = [1, 40] as const;
 const README_HEAD = [1, 60] as const;
@@ -16,7 +25,7 @@ const MAX_FOLDERS = 28;
 const FEW_FOLDERS = 4;
 const MAX_LEADS = 14;
 
-export function planOverview(scene: Scene, focus?: Focus): Step {
+export function planOverview(scene: Scene, focus?: Focus): UnderstudyStep {
   const look = ask(scene, [view("."), glob("**/*")]);
   if (look !== undefined) return look;
   const listing = askSurvey(scene);

@@ -20,7 +20,7 @@ import {
   linesOf,
   type PlannedCall,
   type Scene,
-  type Step,
+  type UnderstudyStep,
   unfold,
   view,
 } from "./plan.ts";
@@ -38,7 +38,7 @@ const MAX_USE_CHARACTERS = 110;
 const INNER_IMPORTS = "(from |require\\(|import )[\"']\\./";
 const OUTER_IMPORTS = '(from |require\\(|import )["\']\\.\\./|^from [\\w.]+ import|^(import |\\t)"\\S+/\\S+"$';
 
-export function planPart(scene: Scene, folder: string): Step {
+export function planPart(scene: Scene, folder: string): UnderstudyStep {
   const all = glob(`${folder}/**/*`);
   const searches = importSearches(folder);
   const look = ask(scene, [all, ...searches]) ?? ask(scene, unfold(scene, [all, ...searches]));

@@ -6,13 +6,13 @@ import type { Ranked } from "../project/rank.ts";
 import { hitsOf, strictly, withinNamed } from "../search.ts";
 import type { Term } from "../terms.ts";
 import { heading, hitRow, writeAnswer } from "../write-answer.ts";
-import { ask, type Scene, type Step, unfold } from "./plan.ts";
+import { ask, type Scene, type UnderstudyStep, unfold } from "./plan.ts";
 import { planExplain } from "./plan-explain.ts";
 import { beyondWords, cannot } from "./plan-talk.ts";
 
 const MAX_PLACES = 5;
 
-export function planRefusal(scene: Scene, task: Extract<Task, { kind: "beyond" }>): Step {
+export function planRefusal(scene: Scene, task: Extract<Task, { kind: "beyond" }>): UnderstudyStep {
   const { verb, path, terms } = task;
   if (path !== undefined) return planExplain(scene, { path, terms, preface: cannot(verb) });
   if (!isTelling(terms)) return beyondWords(verb);

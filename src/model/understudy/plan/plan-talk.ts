@@ -4,7 +4,7 @@ import { plural } from "../../../lib/text.ts";
 import type { Message } from "../../../protocol/message.ts";
 import { exchangesIn } from "../project/evidence.ts";
 import { capped, heading, inlineText, list, writeAnswer } from "../write-answer.ts";
-import type { Step } from "./plan.ts";
+import type { UnderstudyStep } from "./plan.ts";
 
 const ABILITIES = [
   "- map a repository: *how is this project organised?*",
@@ -16,7 +16,7 @@ const ABILITIES = [
 
 const LIMITS = "I read and search; I do not reason, write code, fix bugs or hold a conversation.";
 
-export function talk(kind: "greeting" | "thanks" | "help"): Step {
+export function talk(kind: "greeting" | "thanks" | "help"): UnderstudyStep {
   if (kind === "thanks") return answer(["You are welcome."]);
   return answer([
     kind === "greeting"
@@ -34,7 +34,7 @@ export function cannot(verb: string): string {
   return `I cannot do this (“${verb}”). ${LIMITS} With a real model troupe can.`;
 }
 
-export function beyondWords(verb: string): Step {
+export function beyondWords(verb: string): UnderstudyStep {
   return answer([cannot(verb), heading("What I can do", ABILITIES)]);
 }
 
@@ -43,7 +43,7 @@ function noJudgement(verb: string): string {
 }
 
 /** Summarises the conversation for a compaction. */
-export function recap(messages: readonly Message[], prompts: readonly string[]): Step {
+export function recap(messages: readonly Message[], prompts: readonly string[]): UnderstudyStep {
   const seen = exchangesIn(messages);
   const paths = [
     ...new Set(
@@ -83,6 +83,6 @@ export function recap(messages: readonly Message[], prompts: readonly string[]):
   ]);
 }
 
-function answer(sections: readonly (string | string[])[]): Step {
+function answer(sections: readonly (string | string[])[]): UnderstudyStep {
   return { kind: "answer", text: writeAnswer(sections) };
 }

@@ -9,18 +9,18 @@ import { clip } from "../../../lib/text.ts";
 import type { ToolDefinition } from "../../provider.ts";
 import { cutLine } from "../bounds.ts";
 import {
-  type Exchange,
+  type AnsweredCall,
   firstLine,
   type Hits,
   isMissing,
-  type Line,
   mergeLines,
   type Paths,
   parseHits,
   parsePaths,
   parseView,
+  type SourceLine,
   savedOutput,
-  type View,
+  type ViewedPath,
 } from "../project/evidence.ts";
 
 /** A call to a tool that the request offers. */
@@ -29,13 +29,13 @@ export interface PlannedCall {
   readonly arguments: Readonly<Record<string, Json>>;
 }
 
-export type Step =
+export type UnderstudyStep =
   | { readonly kind: "calls"; readonly calls: readonly PlannedCall[] }
   | { readonly kind: "answer"; readonly text: string };
 
 export interface Scene {
   /** Answered calls since the prompt. Older ones may be stale and are not used. */
-  readonly exchanges: readonly Exchange[];
+  readonly exchanges: readonly AnsweredCall[];
   readonly tools: ReadonlyMap<string, ToolDefinition>;
   /** The working directory that the instructions name, if any. */
   readonly root?: string;
@@ -53,7 +53,7 @@ const MAX_ROOT_TRIALS = 50;
  * Returns the next step if any of `calls` is offered and not yet answered. Returns `undefined` if the plan can
  * continue.
  */
-export function ask(scene: Scene, calls: readonly PlannedCall[]): Step | undefined {
+export function ask(scene: Scene, calls: readonly PlannedCall[]): UnderstudyStep | undefined {
   if (scene.turnsLeft <= 0) return undefined;
   const open = new Map<string, PlannedCall>();
   for (const call of calls) {
@@ -110,14 +110,14 @@ export function unfoldFiles(scene: Scene, paths: readonly string[]): PlannedCall
   });
 }
 
-export function answerTo(scene: Scene, call: PlannedCall): Exchange | undefined {
+export function answerTo(scene: Scene, call: PlannedCall): AnsweredCall | undefined {
   const fitted = suit(scene, call);
   if (fitted === undefined) return undefined;
   const key = keyOf(fitted.name, fitted.arguments);
   return scene.exchanges.find((exchange) => keyOf(exchange.name, exchange.arguments) === key);
 }
 
-export function viewed(scene: Scene, path: string, range?: readonly [number, number]): View {
+export function viewed(scene: Scene, path: string, range?: readonly [number, number]): ViewedPath {
   return parseView(answerTo(scene, view(path, range)));
 }
 
@@ -128,12 +128,12 @@ export function listed(scene: Scene, path: string): readonly string[] {
 }
 
 /** Returns every line of the file that answered views show, cut to the length that patterns may be applied to. */
-export function linesOf(scene: Scene, path: string): Line[] {
+export function linesOf(scene: Scene, path: string): SourceLine[] {
   return wholeLinesOf(scene, path).map(({ number, text }) => ({ number, text: cutLine(text) }));
 }
 
 /** Returns uncut lines, for parsers. */
-export function wholeLinesOf(scene: Scene, path: string): Line[] {
+export function wholeLinesOf(scene: Scene, path: string): SourceLine[] {
   const parts = scene.exchanges
     .filter((exchange) => exchange.name === "view" && exchange.arguments.path === path)
     .map(parseView)
@@ -177,12 +177,12 @@ export function hindrances(scene: Scene, wanted: readonly string[]): string[] {
 const MAX_FLAGS = 4;
 
 /** Returns the flags that a denied call names to allow it. */
-function flagsIn(exchange: Exchange): string[] {
+function flagsIn(exchange: AnsweredCall): string[] {
   return firstLine(exchange.content).match(/--allow-[a-z]+ (?:'[^']{1,200}'|[^\s']{1,200})/g) ?? [];
 }
 
 /** Returns one line about all denied calls, with complete flags only. */
-function permission(denied: readonly Exchange[]): string[] {
+function permission(denied: readonly AnsweredCall[]): string[] {
   if (denied.length === 0) return [];
   const names = [...new Set(denied.map((exchange) => `\`${exchange.name}\``))].join(", ");
   const flags = [...new Set(denied.flatMap(flagsIn))].slice(0, MAX_FLAGS);
@@ -190,7 +190,7 @@ function permission(denied: readonly Exchange[]): string[] {
 }
 
 /** Returns the exchange with the viewed part of its saved result. */
-function unfolded(scene: Scene, exchange: Exchange | undefined): Exchange | undefined {
+function unfolded(scene: Scene, exchange: AnsweredCall | undefined): AnsweredCall | undefined {
   const saved = savedOutput(exchange?.content ?? "");
   if (exchange === undefined || saved === undefined) return exchange;
   const lines = wholeLinesOf(scene, saved.path);

@@ -1,7 +1,7 @@
 /** Describes a diff from the input: files and lines, added and removed names, and what a reviewer looks for first. */
 import { plural } from "../../../lib/text.ts";
 import { capped, heading, inlineCode, list } from "../write-answer.ts";
-import type { Line } from "./evidence.ts";
+import type { SourceLine } from "./evidence.ts";
 import { isCode, isTest, languageOf } from "./languages.ts";
 import { declarationsOf } from "./read-source.ts";
 
@@ -9,13 +9,13 @@ interface ChangedFile {
   readonly path: string;
   /** Its first line in the diff. */
   readonly line: number;
-  readonly plus: Line[];
-  readonly minus: Line[];
+  readonly plus: SourceLine[];
+  readonly minus: SourceLine[];
 }
 
 const REMINDER = /\b(?:TODO|FIXME|XXX|HACK)\b|^(?:<{7}|>{7})(?:\s|$)/;
 
-export function describeDiff(lines: readonly Line[], size: string): (string | string[])[] {
+export function describeDiff(lines: readonly SourceLine[], size: string): (string | string[])[] {
   const files = filesIn(lines);
   const sum = (key: "plus" | "minus") => files.reduce((total, file) => total + file[key].length, 0);
   const rows = files.map((file) => `- \`${file.path}\` +${file.plus.length} −${file.minus.length} (line ${file.line})`);
@@ -35,7 +35,7 @@ export function describeDiff(lines: readonly Line[], size: string): (string | st
   ];
 }
 
-function filesIn(lines: readonly Line[]): ChangedFile[] {
+function filesIn(lines: readonly SourceLine[]): ChangedFile[] {
   const files: ChangedFile[] = [];
   for (const { text, number } of lines) {
     const path = /^diff --git a\/.* b\/(.+)$/.exec(text)?.[1] ?? /^\+\+\+ (?:b\/)?(\S+)/.exec(text)?.[1];
@@ -77,7 +77,7 @@ function namesIn(files: readonly ChangedFile[]): string[] {
   ];
 }
 
-function declared(path: string, lines: readonly Line[]): string[] {
+function declared(path: string, lines: readonly SourceLine[]): string[] {
   const family = languageOf(path)?.family;
   if (family === undefined || family === "prose" || family === "data") return [];
   return declarationsOf(family, lines).map((one) => one.name);

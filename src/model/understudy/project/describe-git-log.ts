@@ -1,7 +1,7 @@
 /** Describes `git log` output from the input: number of commits, authors, period. */
 import { plural } from "../../../lib/text.ts";
 import { heading, inlineText, list } from "../write-answer.ts";
-import type { Line } from "./evidence.ts";
+import type { SourceLine } from "./evidence.ts";
 
 interface Commit {
   readonly id: string;
@@ -16,7 +16,7 @@ const SHORT = /^[*|/\\ ]{0,40}([0-9a-f]{7,40}) (?:\([^)]{1,200}\) )?(\S.*)$/;
 const SHOWN = 5;
 
 /** Returns `undefined` if the text is not a git log. */
-export function describeGitLog(lines: readonly Line[], size: string): (string | string[])[] | undefined {
+export function describeGitLog(lines: readonly SourceLine[], size: string): (string | string[])[] | undefined {
   const full = lines.filter((line) => line.text.trim() !== "");
   const first = full[0]?.text ?? "";
   const commits = FULL.test(first) ? longForm(lines) : SHORT.test(first) ? shortForm(full) : [];
@@ -31,7 +31,7 @@ export function describeGitLog(lines: readonly Line[], size: string): (string | 
   ];
 }
 
-function longForm(lines: readonly Line[]): Commit[] {
+function longForm(lines: readonly SourceLine[]): Commit[] {
   const commits: Commit[] = [];
   for (const { text, number } of lines) {
     const id = FULL.exec(text)?.[1];
@@ -52,7 +52,7 @@ function readInto(commit: Commit, text: string): void {
 }
 
 /** Parses one commit per line. Needs two or more, because a single such line may be anything. */
-function shortForm(full: readonly Line[]): Commit[] {
+function shortForm(full: readonly SourceLine[]): Commit[] {
   const commits = full.flatMap(({ text, number }) => {
     const match = SHORT.exec(text);
     return match?.[1] === undefined || match[2] === undefined

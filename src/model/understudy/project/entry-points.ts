@@ -1,11 +1,11 @@
 /** Finds a program's entry points: from its manifest, then from file names. */
 import { isCode, isTest, stemOf } from "./languages.ts";
-import type { Fact, Manifest } from "./manifests.ts";
+import type { Manifest, ManifestFact } from "./manifests.ts";
 
 export interface EntryPoint {
   /** The manifest's name for it; empty if only the file name indicates it. */
   readonly label: string;
-  readonly facts: readonly Fact[];
+  readonly facts: readonly ManifestFact[];
   /** A source file that exists. */
   readonly source?: string;
 }

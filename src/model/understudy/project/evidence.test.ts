@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { Message } from "../../../protocol/message.ts";
 import {
-  type Exchange,
+  type AnsweredCall,
   exchangesIn,
   isRefusal,
   mergeLines,
@@ -12,7 +12,7 @@ import {
   savedOutput,
 } from "./evidence.ts";
 
-const answer = (content: string, failed = false): Exchange => ({ name: "any", arguments: {}, content, failed });
+const answer = (content: string, failed = false): AnsweredCall => ({ name: "any", arguments: {}, content, failed });
 
 const TOO_LARGE = [
   "Output too large to read at once (40.0 KB). Saved to: /state/files/glob-output.txt",

@@ -6,20 +6,20 @@ import { isObject } from "../../../lib/json.ts";
 import type { Message } from "../../../protocol/message.ts";
 import { cutLine } from "../bounds.ts";
 
-export interface Exchange {
+export interface AnsweredCall {
   readonly name: string;
   readonly arguments: Readonly<Record<string, unknown>>;
   readonly content: string;
   readonly failed: boolean;
 }
 
-export interface Line {
+export interface SourceLine {
   readonly number: number;
   readonly text: string;
 }
 
-export type View =
-  | { readonly kind: "file"; readonly lines: readonly Line[]; readonly cut: boolean }
+export type ViewedPath =
+  | { readonly kind: "file"; readonly lines: readonly SourceLine[]; readonly cut: boolean }
   | { readonly kind: "folder"; readonly entries: readonly string[]; readonly cut: boolean }
   | { readonly kind: "nothing"; readonly reason: string };
 
@@ -55,7 +55,7 @@ const MAX_NOTE_CHARACTERS = 300;
 const EDGE_CHARACTERS = 4000;
 
 /** Returns every answered call, in the order of the calls. */
-export function exchangesIn(messages: readonly Message[]): Exchange[] {
+export function exchangesIn(messages: readonly Message[]): AnsweredCall[] {
   const answers = new Map<string, { content: string; isError: boolean }>();
   for (const message of messages) if (message.role === "tool") answers.set(message.toolCallId, message);
   return messages.flatMap((message) =>
@@ -89,11 +89,11 @@ export function isMissing(content: string): boolean {
   );
 }
 
-export function parseView(exchange: Exchange | undefined): View {
+export function parseView(exchange: AnsweredCall | undefined): ViewedPath {
   if (exchange === undefined) return { kind: "nothing", reason: "not asked" };
   if (exchange.failed || isMissing(exchange.content)) return { kind: "nothing", reason: firstLine(exchange.content) };
   const { body, cut } = uncut(exchange.content);
-  const lines: Line[] = [];
+  const lines: SourceLine[] = [];
   let strays = 0;
   const rows = body.split("\n", MAX_LINES + 1);
   for (const row of rows.slice(0, MAX_LINES)) {
@@ -111,7 +111,7 @@ export function parseView(exchange: Exchange | undefined): View {
   return { kind: "folder", entries: named.map(withoutDot), cut: cut || entries.some(isNote) };
 }
 
-export function parsePaths(exchange: Exchange | undefined): Paths {
+export function parsePaths(exchange: AnsweredCall | undefined): Paths {
   if (exchange === undefined || exchange.failed) return { paths: [], total: 0, cut: false };
   const { body, cut } = uncut(exchange.content);
   const all = body.split("\n");
@@ -133,7 +133,7 @@ export function parsePaths(exchange: Exchange | undefined): Paths {
 }
 
 /** Parses `grep` results in content mode with line numbers. */
-export function parseHits(exchange: Exchange | undefined): Hits {
+export function parseHits(exchange: AnsweredCall | undefined): Hits {
   if (exchange === undefined || exchange.failed) return { hits: [], cut: false };
   const { body, cut } = uncut(exchange.content);
   const hits: Hit[] = [];
@@ -150,7 +150,7 @@ export function parseHits(exchange: Exchange | undefined): Hits {
 }
 
 /** Returns the output of a shell without the line about its exit. Returns `undefined` if the command failed. */
-export function parseShell(exchange: Exchange | undefined): string | undefined {
+export function parseShell(exchange: AnsweredCall | undefined): string | undefined {
   if (exchange === undefined || exchange.failed) return undefined;
   const { body } = uncut(exchange.content);
   const shown = body.trimEnd();
@@ -161,8 +161,8 @@ export function parseShell(exchange: Exchange | undefined): string | undefined {
 }
 
 /** Merges lines in order. Later reads of the same line win. */
-export function mergeLines(parts: readonly (readonly Line[])[]): Line[] {
-  const byNumber = new Map<number, Line>();
+export function mergeLines(parts: readonly (readonly SourceLine[])[]): SourceLine[] {
+  const byNumber = new Map<number, SourceLine>();
   for (const line of parts.flat()) byNumber.set(line.number, line);
   return [...byNumber.values()].sort((a, b) => a.number - b.number);
 }
@@ -205,7 +205,7 @@ function uncut(content: string): { body: string; cut: boolean } {
   return { body: preview === null ? "" : content.slice(preview.index + preview[0].length), cut: true };
 }
 
-function follows(lines: readonly Line[], number: number): boolean {
+function follows(lines: readonly SourceLine[], number: number): boolean {
   const last = lines.at(-1);
   return last === undefined || number === last.number + 1;
 }

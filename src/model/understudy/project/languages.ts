@@ -4,10 +4,10 @@ export interface Language {
   readonly name: string;
   /** Extensions without the dot, or whole file names in lower case. */
   readonly endings: readonly string[];
-  readonly family: Family;
+  readonly family: SyntaxFamily;
 }
 
-export type Family =
+export type SyntaxFamily =
   | "script"
   | "python"
   | "go"
@@ -95,7 +95,7 @@ const modifiers =
   "public|private|protected|internal|static|final|abstract|override|virtual|async|sealed|open|suspend|data|synchronized|default|inline|export";
 
 /** Each pattern has the groups `kind` (if the text states it) and `name`. Matched against one line. */
-export const declarationPatterns: Readonly<Record<Family, readonly RegExp[]>> = {
+export const declarationPatterns: Readonly<Record<SyntaxFamily, readonly RegExp[]>> = {
   script: [
     /^(?:export\s+)?(?:default\s+)?(?:declare\s+)?(?:abstract\s+)?(?:async\s+)?(?<kind>function|class|interface|type|enum|namespace|const|let|var)\b\*?\s+(?<name>[\p{L}\p{M}\p{N}_$]+)/u,
     /^(?:module\.)?exports\.(?<name>[\p{L}\p{M}\p{N}_$]+)\s*=/u,
@@ -136,7 +136,7 @@ export const declarationPatterns: Readonly<Record<Family, readonly RegExp[]>> = 
 };
 
 /** Group 1 is the dependency. */
-export const importPatterns: Readonly<Record<Family, readonly RegExp[]>> = {
+export const importPatterns: Readonly<Record<SyntaxFamily, readonly RegExp[]>> = {
   script: [/\bfrom\s+["']([^"']+)["']/u, /^\s*import\s+["']([^"']+)["']/u, /\brequire\(\s*["']([^"']+)["']\s*\)/u],
   python: [/^\s*from\s+([\p{L}\p{M}\p{N}_.]+)\s+import\b/u, /^\s*import\s+([\p{L}\p{M}\p{N}_.]+)/u],
   go: [/^(?:import\s+|\t|\s{4})(?:[\p{L}\p{M}\p{N}_.]+\s+)?"([^"]+)"$/u],

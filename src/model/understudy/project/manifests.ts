@@ -1,10 +1,10 @@
 /** Reads facts from a project's manifest. Each fact has the line it came from. */
 import { isObject, parseJson } from "../../../lib/json.ts";
 import { cutLine } from "../bounds.ts";
-import type { Line } from "./evidence.ts";
+import type { SourceLine } from "./evidence.ts";
 import { baseName } from "./languages.ts";
 
-export interface Fact {
+export interface ManifestFact {
   readonly label: string;
   readonly value: string;
   readonly path: string;
@@ -14,9 +14,9 @@ export interface Fact {
 
 export interface Manifest {
   readonly path: string;
-  readonly about: readonly Fact[];
-  readonly entries: readonly Fact[];
-  readonly commands: readonly Fact[];
+  readonly about: readonly ManifestFact[];
+  readonly entries: readonly ManifestFact[];
+  readonly commands: readonly ManifestFact[];
   /** The package manager that package.json names. */
   readonly manager?: string;
 }
@@ -24,7 +24,7 @@ export interface Manifest {
 const MAX_FACTS = 60;
 const MAX_DEPTH = 6;
 
-type Reader = (path: string, lines: readonly Line[]) => Manifest;
+type Reader = (path: string, lines: readonly SourceLine[]) => Manifest;
 
 /** In order of credibility. */
 const readers: readonly (readonly [RegExp, Reader])[] = [
@@ -68,7 +68,7 @@ export function manifestRank(path: string): number {
   return readers.findIndex(([pattern]) => pattern.test(baseName(path)));
 }
 
-export function readManifest(path: string, lines: readonly Line[]): Manifest | undefined {
+export function readManifest(path: string, lines: readonly SourceLine[]): Manifest | undefined {
   const reader = readers[manifestRank(path)]?.[1];
   // JSON is parsed as a whole; the others are read line by line.
   if (reader === readPackageJson) return reader(path, lines);
@@ -78,13 +78,13 @@ export function readManifest(path: string, lines: readonly Line[]): Manifest | u
   );
 }
 
-function readPackageJson(path: string, lines: readonly Line[]): Manifest {
+function readPackageJson(path: string, lines: readonly SourceLine[]): Manifest {
   const parsed = parseJson(lines.map((line) => line.text).join("\n"));
   if (!parsed.ok || !isObject(parsed.value)) return { path, about: [], entries: [], commands: [] };
   const json = parsed.value;
   const at = (key: string, after = 0) =>
     lines.find((line) => line.number >= after && line.text.includes(`"${key}"`))?.number;
-  const fact = (label: string, value: string, line: number | undefined): Fact => ({
+  const fact = (label: string, value: string, line: number | undefined): ManifestFact => ({
     label,
     value,
     path,
@@ -94,7 +94,7 @@ function readPackageJson(path: string, lines: readonly Line[]): Manifest {
     const value = json[key];
     return typeof value === "string" && value !== "" ? [fact(key, value, at(key))] : [];
   });
-  const targets = (key: string): Fact[] =>
+  const targets = (key: string): ManifestFact[] =>
     leaves(json[key])
       .slice(0, MAX_FACTS)
       .map((value) => fact(key, value.replace(/^\.\//, ""), at(value, at(key)) ?? at(key)));
@@ -142,10 +142,10 @@ const cargo: TomlRules = {
   ],
 };
 
-function readToml(path: string, lines: readonly Line[], rules: TomlRules): Manifest {
-  const about: Fact[] = [];
-  const entries: Fact[] = [];
-  const commands: Fact[] = [];
+function readToml(path: string, lines: readonly SourceLine[], rules: TomlRules): Manifest {
+  const about: ManifestFact[] = [];
+  const entries: ManifestFact[] = [];
+  const commands: ManifestFact[] = [];
   let section = "";
   for (const [index, { text: written, number: at }] of lines.entries()) {
     // A text over several lines is represented by its first line.
@@ -172,7 +172,7 @@ function readToml(path: string, lines: readonly Line[], rules: TomlRules): Manif
   return { path, about, entries, commands };
 }
 
-function readGoMod(path: string, lines: readonly Line[]): Manifest {
+function readGoMod(path: string, lines: readonly SourceLine[]): Manifest {
   const found = lines.find((line) => line.text.startsWith("module "));
   const about =
     found === undefined ? [] : [{ label: "name", value: found.text.slice(7).trim(), path, line: found.number }];
@@ -185,7 +185,7 @@ function readGoMod(path: string, lines: readonly Line[]): Manifest {
   };
 }
 
-function readPom(path: string, lines: readonly Line[]): Manifest {
+function readPom(path: string, lines: readonly SourceLine[]): Manifest {
   const about = ["name", "artifactId", "description"].flatMap((tag) => {
     for (const line of lines) {
       const value = new RegExp(`<${tag}>([^<]+)</${tag}>`).exec(line.text)?.[1];
@@ -203,7 +203,7 @@ function readPom(path: string, lines: readonly Line[]): Manifest {
   };
 }
 
-function readMakefile(path: string, lines: readonly Line[]): Manifest {
+function readMakefile(path: string, lines: readonly SourceLine[]): Manifest {
   const tool = baseName(path) === "justfile" ? "just" : "make";
   const commands = lines.flatMap((line) => {
     const label = /^([A-Za-z][\w-]*)(?![\w-])[^:=]*:(?![:=])/.exec(line.text)?.[1];

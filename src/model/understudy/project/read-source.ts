@@ -1,7 +1,7 @@
 /** Reads facts from the lines of one file without running anything. */
 import { cutLine } from "../bounds.ts";
-import type { Line } from "./evidence.ts";
-import { declarationPatterns, type Family, importPatterns, languageOf } from "./languages.ts";
+import type { SourceLine } from "./evidence.ts";
+import { declarationPatterns, importPatterns, languageOf, type SyntaxFamily } from "./languages.ts";
 
 export interface Declaration {
   readonly kind: string;
@@ -16,12 +16,12 @@ export interface Remark {
   readonly line: number;
 }
 
-export function declarationsIn(path: string, lines: readonly Line[]): Declaration[] {
+export function declarationsIn(path: string, lines: readonly SourceLine[]): Declaration[] {
   const family = languageOf(path)?.family;
   return family === undefined ? [] : declarationsOf(family, lines);
 }
 
-export function declarationsOf(family: Family, lines: readonly Line[]): Declaration[] {
+export function declarationsOf(family: SyntaxFamily, lines: readonly SourceLine[]): Declaration[] {
   const patterns = declarationPatterns[family];
   let fenced = false;
   return lines.flatMap((line) => {
@@ -43,7 +43,7 @@ export function declarationsOf(family: Family, lines: readonly Line[]): Declarat
   });
 }
 
-export function importsIn(path: string, lines: readonly Line[]): { target: string; line: number }[] {
+export function importsIn(path: string, lines: readonly SourceLine[]): { target: string; line: number }[] {
   const patterns = importPatterns[languageOf(path)?.family ?? "data"];
   return lines.flatMap((line) => {
     for (const pattern of patterns) {
@@ -55,11 +55,11 @@ export function importsIn(path: string, lines: readonly Line[]): { target: strin
 }
 
 /** Returns the first informative comment, above the code or above its first declaration. */
-export function leadingRemark(path: string, lines: readonly Line[]): Remark | undefined {
+export function leadingRemark(path: string, lines: readonly SourceLine[]): Remark | undefined {
   const family = languageOf(path)?.family;
   if (family === "prose") return firstParagraph(lines);
   if (family === "data" || family === undefined) return undefined;
-  let block: Line[] = [];
+  let block: SourceLine[] = [];
   let above = true;
   let hashed = false;
   for (const line of lines.slice(0, 60)) {
@@ -92,7 +92,7 @@ function opensDocstring(text: string): boolean {
 
 const OFFERED = /^(export|pub|public|module\.exports|def|class|func|type|interface|@)\b/;
 
-export function titleOf(lines: readonly Line[]): Remark | undefined {
+export function titleOf(lines: readonly SourceLine[]): Remark | undefined {
   for (const [index, line] of lines.entries()) {
     const title = /^#\s+(.+?)\s*#*$/.exec(line.text)?.[1] ?? /^<h1[^>]*>(.+?)<\/h1>/i.exec(line.text)?.[1];
     if (title !== undefined && plain(title) !== "") return { text: plain(title), line: line.number };
@@ -103,10 +103,10 @@ export function titleOf(lines: readonly Line[]): Remark | undefined {
 }
 
 /** Returns the first paragraph of prose: no headings, badges, markup, lists, code blocks. */
-export function firstParagraph(lines: readonly Line[]): Remark | undefined {
+export function firstParagraph(lines: readonly SourceLine[]): Remark | undefined {
   let fenced = false;
   let matter = lines[0]?.number === 1 && lines[0].text.trim() === "---";
-  const paragraph: Line[] = [];
+  const paragraph: SourceLine[] = [];
   for (const [index, line] of lines.entries()) {
     const text = line.text.trim();
     if (matter) {
@@ -130,7 +130,7 @@ export function firstParagraph(lines: readonly Line[]): Remark | undefined {
 const SHORT_SENTENCE = 40;
 const MAX_REMARK_CHARACTERS = 1000;
 
-function joined(paragraph: readonly Line[]): string {
+function joined(paragraph: readonly SourceLine[]): string {
   const text = paragraph
     .slice(0, 30)
     .map((line) => line.text)
@@ -150,7 +150,7 @@ function firstSentence(flat: string): string {
   return end === null ? flat : flat.slice(0, end.index + 1);
 }
 
-function remarkFrom(block: readonly Line[]): Remark | undefined {
+function remarkFrom(block: readonly SourceLine[]): Remark | undefined {
   const said = block.filter((line) => /\p{L}{2}/u.test(line.text));
   const first = said[0];
   if (first === undefined) return undefined;
@@ -173,7 +173,7 @@ function remarkFrom(block: readonly Line[]): Remark | undefined {
 /**
  * Returns the text of a comment line, or `undefined` if the line is not a comment. `inside`: the line before was one.
  */
-function commentText(text: string, family: Family, inside: boolean): string | undefined {
+function commentText(text: string, family: SyntaxFamily, inside: boolean): string | undefined {
   const trimmed = text.trim();
   if (trimmed.startsWith("#!") && family !== "rust") return undefined;
   if (family === "python") {
@@ -194,7 +194,7 @@ function commentText(text: string, family: Family, inside: boolean): string | un
   return undefined;
 }
 
-function isVisible(family: Family, text: string, name: string): boolean {
+function isVisible(family: SyntaxFamily, text: string, name: string): boolean {
   if (family === "script") return /^(export\b|(module\.)?exports\.)/.test(text);
   if (family === "rust") return /^\s*pub\b/.test(text);
   if (family === "go") return /^\p{Lu}/u.test(name);

@@ -2,7 +2,7 @@
 
 import { globbed, listed, type Scene } from "../plan/plan.ts";
 import { baseName } from "./languages.ts";
-import type { Fact, Manifest } from "./manifests.ts";
+import type { Manifest, ManifestFact } from "./manifests.ts";
 
 /** JavaScript package managers, with the lock files that only they write. */
 const LOCK_FILES: readonly (readonly [manager: string, files: readonly string[]])[] = [
@@ -27,7 +27,7 @@ export function packageManagerAmong(files: readonly string[], manifests: readonl
 }
 
 /** Returns the command line for a manifest's command. */
-export function invocationOf(command: Fact, packageManager: string): string {
+export function invocationOf(command: ManifestFact, packageManager: string): string {
   const file = baseName(command.path);
   if (file === "package.json") return `${packageManager} run ${command.label}`;
   if (/^deno\.jsonc?$/.test(file)) return `deno task ${command.label}`;

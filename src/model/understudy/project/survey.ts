@@ -1,6 +1,6 @@
 /** The project's files, as far as the tools could list them. */
 
-import { ask, glob, globbed, type PlannedCall, type Scene, type Step, unfold, viewed } from "../plan/plan.ts";
+import { ask, glob, globbed, type PlannedCall, type Scene, type UnderstudyStep, unfold, viewed } from "../plan/plan.ts";
 import type { Paths } from "./evidence.ts";
 import { isForeign } from "./languages.ts";
 
@@ -27,7 +27,7 @@ interface Tops {
 }
 
 /** Requests the rest of the file list if the first result was too large. */
-export function askSurvey(scene: Scene): Step | undefined {
+export function askSurvey(scene: Scene): UnderstudyStep | undefined {
   const tops = topGlobs(scene);
   return ask(scene, unfold(scene, [glob("**/*")])) ?? ask(scene, tops) ?? ask(scene, unfold(scene, tops));
 }

@@ -5,7 +5,7 @@ import type { ModelEvent, ModelRequest, Usage } from "../../provider.ts";
 import { layoutText } from "../encode.ts";
 import type { Endpoint } from "../endpoint.ts";
 import { limits } from "../limits.ts";
-import { countOf, type OpenCall, Reply, textOf } from "../reply.ts";
+import { countOf, type PartialCall, ReplyDecoder, textOf } from "../reply.ts";
 import type { Decoder } from "../wire.ts";
 import { protocolError, refusedContent, reportedError } from "../wire-error.ts";
 import { CitationReader } from "./anthropic-citations.ts";
@@ -18,7 +18,7 @@ export const ANTHROPIC = "anthropic";
 /** A content block while it arrives. */
 type Block =
   | { readonly type: "text"; readonly start: number; textLength: number }
-  | { readonly type: "call"; readonly call: OpenCall; readonly input: unknown }
+  | { readonly type: "call"; readonly call: PartialCall; readonly input: unknown }
   /** Thinking is sent back exactly as it came, with all its fields. */
   | { readonly type: "thinking"; readonly fields: Record<string, unknown> }
   | { readonly type: "other" };
@@ -26,7 +26,7 @@ type Block =
 /** Decodes one message, streamed or whole. */
 export class AnthropicDecoder implements Decoder {
   readonly #endpoint: Endpoint;
-  readonly #reply: Reply;
+  readonly #reply: ReplyDecoder;
   readonly #blocks: Block[] = [];
   readonly #blockAt = new Map<unknown, Block>();
   readonly #usage: Record<string, unknown> = {};
@@ -40,7 +40,7 @@ export class AnthropicDecoder implements Decoder {
 
   constructor(endpoint: Endpoint, request: ModelRequest) {
     this.#endpoint = endpoint;
-    this.#reply = new Reply(endpoint.id, request);
+    this.#reply = new ReplyDecoder(endpoint.id, request);
   }
 
   get state(): Decoder["state"] {

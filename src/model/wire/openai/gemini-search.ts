@@ -5,7 +5,7 @@ import type { ModelEvent, ModelRequest, Provider, Usage } from "../../provider.t
 import { GEMINI_CHAT } from "../../web-search.ts";
 import { encodeJson } from "../bounded-json.ts";
 import type { Endpoint } from "../endpoint.ts";
-import { countOf, Reply, textOf } from "../reply.ts";
+import { countOf, ReplyDecoder, textOf } from "../reply.ts";
 import { type Decoder, wireProvider } from "../wire.ts";
 import { protocolError, refusedContent, reportedError } from "../wire-error.ts";
 import { citationLimits, webAddress } from "./openai-citations.ts";
@@ -37,12 +37,12 @@ export function geminiSearch(endpoint: Endpoint, model: string): Provider {
 /** Decodes one reply, which is never streamed. */
 class GeminiDecoder implements Decoder {
   readonly #endpoint: Endpoint;
-  readonly #reply: Reply;
+  readonly #reply: ReplyDecoder;
   #events: readonly ModelEvent[] | undefined;
 
   constructor(endpoint: Endpoint, request: ModelRequest) {
     this.#endpoint = endpoint;
-    this.#reply = new Reply(endpoint.id, request);
+    this.#reply = new ReplyDecoder(endpoint.id, request);
   }
 
   get state(): Decoder["state"] {

@@ -2,7 +2,7 @@ import { isObject } from "../../../lib/json.ts";
 import type { Reasoning } from "../../../protocol/message.ts";
 import type { ModelEvent, ModelRequest, Usage } from "../../provider.ts";
 import type { Endpoint } from "../endpoint.ts";
-import { countOf, type OpenCall, Reply, textOf } from "../reply.ts";
+import { countOf, type PartialCall, ReplyDecoder, textOf } from "../reply.ts";
 import type { Decoder } from "../wire.ts";
 import { protocolError, refusedContent, reportedError } from "../wire-error.ts";
 import { mergedExtra, ReasoningDetails, replayReasoning } from "./openai-chat-replay.ts";
@@ -21,14 +21,14 @@ export function isReasoningField(name: string | undefined): name is ReasoningFie
 /** Decodes one chat completion, streamed or whole. A whole message has the shape of one complete delta. */
 export class ChatDecoder implements Decoder {
   readonly #endpoint: Endpoint;
-  readonly #reply: Reply;
-  readonly #callAt = new Map<unknown, OpenCall>();
-  #latestCall: OpenCall | undefined;
+  readonly #reply: ReplyDecoder;
+  readonly #callAt = new Map<unknown, PartialCall>();
+  #latestCall: PartialCall | undefined;
   #finishReason: string | undefined;
   #usage: Usage | undefined;
   #reasoningField: ReasoningField | undefined;
   readonly #details: ReasoningDetails;
-  readonly #callExtras = new Map<OpenCall, Fields>();
+  readonly #callExtras = new Map<PartialCall, Fields>();
   #extra: Fields | undefined;
   #hasThinking = false;
   #opaque = "";
@@ -41,7 +41,7 @@ export class ChatDecoder implements Decoder {
 
   constructor(endpoint: Endpoint, request: ModelRequest) {
     this.#endpoint = endpoint;
-    this.#reply = new Reply(endpoint.id, request);
+    this.#reply = new ReplyDecoder(endpoint.id, request);
     this.#details = new ReasoningDetails(endpoint.id);
   }
 
@@ -170,7 +170,7 @@ export class ChatDecoder implements Decoder {
   }
 
   /** Returns the call that a stream part continues. Accepts servers that omit the index or always send 0. */
-  #knownCall(part: Fields, name: string): OpenCall | undefined {
+  #knownCall(part: Fields, name: string): PartialCall | undefined {
     if (part.index === undefined) return name === "" ? this.#latestCall : undefined;
     const call = this.#callAt.get(part.index);
     const isAnother = call?.wireId && part.id && part.id !== call.wireId && name !== "";

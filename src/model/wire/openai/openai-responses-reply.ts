@@ -5,7 +5,7 @@ import type { ModelEvent, ModelRequest, Usage } from "../../provider.ts";
 import { type Layout, layoutText } from "../encode.ts";
 import type { Endpoint } from "../endpoint.ts";
 import { limits } from "../limits.ts";
-import { countOf, type OpenCall, Reply, textOf } from "../reply.ts";
+import { countOf, type PartialCall, ReplyDecoder, textOf } from "../reply.ts";
 import type { Decoder } from "../wire.ts";
 import { protocolError, refusedContent, reportedError } from "../wire-error.ts";
 import { OpenaiCitations } from "./openai-citations.ts";
@@ -17,7 +17,7 @@ export const RESPONSES = "responses";
 
 /** An output item while it arrives. */
 interface OpenItem {
-  readonly call: OpenCall | undefined;
+  readonly call: PartialCall | undefined;
   /** Offset of its text in the reply's text. */
   textStart: number;
   textLength: number;
@@ -27,7 +27,7 @@ interface OpenItem {
 /** Decodes one response, streamed or whole. */
 export class ResponsesDecoder implements Decoder {
   readonly #endpoint: Endpoint;
-  readonly #reply: Reply;
+  readonly #reply: ReplyDecoder;
   readonly #items = new Map<unknown, OpenItem>();
   readonly #layout: Layout[number][] = [];
   readonly #citations = new OpenaiCitations();
@@ -41,7 +41,7 @@ export class ResponsesDecoder implements Decoder {
 
   constructor(endpoint: Endpoint, request: ModelRequest) {
     this.#endpoint = endpoint;
-    this.#reply = new Reply(endpoint.id, request);
+    this.#reply = new ReplyDecoder(endpoint.id, request);
   }
 
   get state(): Decoder["state"] {

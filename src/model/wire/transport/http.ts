@@ -5,11 +5,11 @@ import type { Bounds } from "../endpoint.ts";
 import { limits } from "../limits.ts";
 import { endpointOrigin, httpError, networkError, protocolError } from "../wire-error.ts";
 import { addressOf, boundsFor, type Post, secretsOf, signInHeaders } from "./http-request.ts";
-import type { Answer } from "./transport.ts";
+import type { HttpAnswer } from "./transport.ts";
 
 /** Sends the request and resolves with a success whose body is unread. Throws for anything else. */
-export async function post(options: Post): Promise<Exchange> {
-  const exchange = new Exchange(options);
+export async function post(options: Post): Promise<HttpExchange> {
+  const exchange = new HttpExchange(options);
   try {
     await exchange.open();
     return exchange;
@@ -20,7 +20,7 @@ export async function post(options: Post): Promise<Exchange> {
 }
 
 /** A request in progress, from its first byte until `close`. */
-export class Exchange {
+export class HttpExchange {
   readonly #options: Post;
   readonly #bounds: Bounds;
   readonly #controller = new AbortController();
@@ -29,7 +29,7 @@ export class Exchange {
   #interrupt: ((error: unknown) => void) | undefined;
   #idle: NodeJS.Timeout | undefined;
   #total: NodeJS.Timeout | undefined;
-  #answer: Answer | undefined;
+  #answer: HttpAnswer | undefined;
   #pushedBack: Uint8Array | undefined;
   #atEnd = false;
   #bytes = 0;
@@ -138,7 +138,7 @@ export class Exchange {
     else this.#drop();
   }
 
-  async #send(headers: Readonly<Record<string, string>>): Promise<Answer> {
+  async #send(headers: Readonly<Record<string, string>>): Promise<HttpAnswer> {
     const { send, body, origin } = this.#options;
     const url = addressOf(this.#options);
     try {

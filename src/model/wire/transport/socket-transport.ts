@@ -5,7 +5,7 @@
 import { isObject } from "../../../lib/json.ts";
 import { parseBounded } from "../bounded-json.ts";
 import type { ModelSocket, OpenSocket } from "./socket.ts";
-import type { Answer, Send, Sending } from "./transport.ts";
+import type { HttpAnswer, HttpRequest, Send } from "./transport.ts";
 
 interface Kept {
   readonly socket: ModelSocket;
@@ -77,9 +77,9 @@ export function sendBySocket(open: OpenSocket, other: Send): Send {
 /** Returns `undefined` if the socket was closed before anything was received. Rejects if it broke. */
 async function converse(
   socket: ModelSocket,
-  { body, signal }: Sending,
+  { body, signal }: HttpRequest,
   { free, next }: { free(socket: ModelSocket): void; next?: Promise<string | undefined> },
-): Promise<Answer | undefined> {
+): Promise<HttpAnswer | undefined> {
   const stop = (): void => socket.close("cancelled");
   signal.addEventListener("abort", stop, { once: true });
   try {
@@ -96,7 +96,7 @@ async function converse(
 }
 
 /** Returns an error message in place of a reply, with the status that HTTP would have. */
-function refusalOf(message: string, socket: ModelSocket): Answer | undefined {
+function refusalOf(message: string, socket: ModelSocket): HttpAnswer | undefined {
   const parsed = parseBounded(message);
   if (!parsed.ok || !isObject(parsed.value) || parsed.value.type !== "error") return undefined;
   const { status, headers } = parsed.value;
@@ -115,7 +115,7 @@ function refusalOf(message: string, socket: ModelSocket): Answer | undefined {
   };
 }
 
-function replyFrom(first: string, socket: ModelSocket, free: (socket: ModelSocket) => void): Answer {
+function replyFrom(first: string, socket: ModelSocket, free: (socket: ModelSocket) => void): HttpAnswer {
   let held: string | undefined = first;
   let state: "open" | "over" = "open";
   return {

@@ -11,7 +11,7 @@ import type { RequestOrigin } from "../../provider.ts";
 import type { Connections, Endpoint } from "../endpoint.ts";
 import { sendBySocket } from "./socket-transport.ts";
 
-export interface Sending {
+export interface HttpRequest {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
@@ -20,7 +20,7 @@ export interface Sending {
 }
 
 /** A response. Redirects are not followed. */
-export interface Answer {
+export interface HttpAnswer {
   readonly status: number;
   /** Returns a header by its lower-case name. */
   header(name: string): string | undefined;
@@ -30,7 +30,7 @@ export interface Answer {
   cancel(): void;
 }
 
-export type Send = (sending: Sending) => Promise<Answer>;
+export type Send = (sending: HttpRequest) => Promise<HttpAnswer>;
 
 /** Creates the sender of a provider. It lives as long as the provider and reuses connections. */
 export function transport(endpoint: Endpoint): Send {
@@ -57,7 +57,7 @@ function sendByFetch(fetch: NonNullable<Endpoint["fetch"]>): Send {
 function sendByNode(secure: boolean, connections: Connections): Send {
   const agent = agentOf(secure, connections);
   const request = secure ? requestSecurely : requestPlainly;
-  const send = (sending: Sending, again: boolean): Promise<Answer> =>
+  const send = (sending: HttpRequest, again: boolean): Promise<HttpAnswer> =>
     new Promise((resolve, reject) => {
       const { url, headers, body, signal } = sending;
       const bytes = Buffer.from(body);
@@ -117,7 +117,7 @@ function limitConnecting(socket: Socket, secure: boolean): void {
   socket.once("close", () => clearTimeout(timer));
 }
 
-function answerOf(incoming: IncomingMessage): Answer {
+function answerOf(incoming: IncomingMessage): HttpAnswer {
   const body = decoded(incoming);
   const chunks: AsyncIterator<Uint8Array> = body[Symbol.asyncIterator]();
   for (const stream of [incoming, body]) stream.on("error", () => undefined); // the reader gets the error

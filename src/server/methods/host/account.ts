@@ -2,7 +2,7 @@
  * The user's GitHub identity and its entitlements. GitHub is contacted only if the environment configures its address.
  */
 import * as z from "zod";
-import type { Github, GithubStatus, SignIn } from "../../../model/github/github.ts";
+import type { Github, GithubStatus, GithubToken } from "../../../model/github/github.ts";
 import { TroupeError } from "../../../protocol/errors.ts";
 import { type Call, type MethodTable, method, noParams, nothing, sessionMethod } from "../method.ts";
 import { modelInfo } from "./model.ts";
@@ -87,7 +87,7 @@ function statusOf({ type, host, login, copilotUser }: z.infer<typeof Credentials
 }
 
 function authInfo({ authType, host, login }: GithubStatus): {
-  type: SignIn["authType"];
+  type: GithubToken["authType"];
   host?: string;
   login?: string;
 } {

@@ -1,7 +1,7 @@
 /** Events for clients that poll. Returns pages, and can wait for new events. */
 import * as z from "zod";
 import type { SessionEvent } from "../../../protocol/event.ts";
-import type { Connection } from "../../connection.ts";
+import type { ClientConnection } from "../../connection.ts";
 import type { Cursor } from "../../sessions/event-window.ts";
 import type { LiveSession } from "../../sessions/live-session.ts";
 import { servicesOf } from "../agents/skills.ts";
@@ -62,7 +62,7 @@ export const eventLogMethods: MethodTable = {
 };
 
 /** Asks a client that provides tokens for all pending ones, and again for those that other clients did not have. */
-function askForTokens(live: LiveSession, connection: Connection): void {
+function askForTokens(live: LiveSession, connection: ClientConnection): void {
   const { session } = live;
   for (const request of session.requests.pending("mcp_oauth")) {
     const { kind: _, ...data } = request;

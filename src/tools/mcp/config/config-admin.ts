@@ -17,14 +17,14 @@ export interface McpAdministrationOptions {
   readonly sources: ServerSources;
   readonly disk: Disk;
   /** Connects once and lists the tools. */
-  probe?(config: McpServerConfig): Promise<McpProbe>;
+  probe?(config: McpServerConfig): Promise<ServerCheck>;
   /** Records in the trust store that the user approved this entry of a project. */
   approveItem?(item: PinnedItem<"mcp">): Promise<void>;
   /** Opens a `fetch` to a remote server for a sign-in. */
   openFetch?(config: McpServerConfig): Promise<{ readonly fetch: FetchLike; close(): void }>;
 }
 
-export interface McpProbe {
+export interface ServerCheck {
   readonly status: McpStatus;
   readonly error?: string;
   readonly definitions?: readonly McpToolDefinition[];
@@ -98,7 +98,7 @@ export async function mcpAdministration(options: McpAdministrationOptions) {
       return own.remove(name);
     },
     setEnabled: (name: string, enabled: boolean) => own.setEnabled([name], enabled),
-    check: async (name: string): Promise<McpProbe> => checked(find(name), options, pins),
+    check: async (name: string): Promise<ServerCheck> => checked(find(name), options, pins),
     review: (name: string): Promise<McpReview> => review(find(name), options, pins),
     async login(name: string, more: McpLoginRequest): Promise<"signed-in" | "not-needed"> {
       const config = remote(find(name).config);
@@ -174,7 +174,7 @@ function settingsOf({ transport, tools, timeoutMs, deferTools, filterMapping, sa
   };
 }
 
-async function checked(known: Known, options: McpAdministrationOptions, pins: McpPins): Promise<McpProbe> {
+async function checked(known: Known, options: McpAdministrationOptions, pins: McpPins): Promise<ServerCheck> {
   const { config, state } = known;
   if (state === "disabled") return { status: "disabled" };
   if (state !== "enabled") return { status: "not_configured", error: "it is not approved" };

@@ -8,7 +8,7 @@ const PROJECT_FILES = [".troupe/mcp.json", ".mcp.json", ".github/mcp.json"];
 export const MAX_CONFIG_BYTES = 256 * 1024;
 const MAX_FOLDERS = 64;
 
-export interface ProjectFile {
+export interface ProjectMcpFile {
   readonly path: string;
   /** The folder it applies to. */
   readonly folder: string;
@@ -18,8 +18,8 @@ export interface ProjectFile {
  * Returns the files of the nearest folder first, up to the root of the repository. Outside a repository, only the
  * folder itself.
  */
-export function projectFiles(cwd: string, gitRoot: string | undefined): ProjectFile[] {
-  const files: ProjectFile[] = [];
+export function projectFiles(cwd: string, gitRoot: string | undefined): ProjectMcpFile[] {
+  const files: ProjectMcpFile[] = [];
   let folder = resolve(cwd);
   const top = gitRoot !== undefined && isInside(folder, resolve(gitRoot)) ? resolve(gitRoot) : folder;
   for (let count = 0; count < MAX_FOLDERS; count++) {

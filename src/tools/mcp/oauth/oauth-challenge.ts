@@ -5,7 +5,7 @@ import type { McpServerConfig } from "../server.ts";
 import { LIBRARY_MS } from "../tasks/call-clock.ts";
 import { remoteUrl } from "./oauth-store.ts";
 
-export interface Refusal {
+export interface SignInRefusal {
   readonly status: 401 | 403;
   readonly resourceMetadataUrl?: string;
   readonly scope?: string;
@@ -15,7 +15,7 @@ export interface Refusal {
 export function watchRefusals(
   fetch: FetchLike,
   serverUrl: string,
-  onRefused: (refusal: Refusal) => void | Promise<void>,
+  onRefused: (refusal: SignInRefusal) => void | Promise<void>,
 ): FetchLike {
   const { origin } = new URL(serverUrl);
   return async (target, init) => {
@@ -26,7 +26,7 @@ export function watchRefusals(
   };
 }
 
-async function refusalIn(response: Response): Promise<Refusal | undefined> {
+async function refusalIn(response: Response): Promise<SignInRefusal | undefined> {
   const { status } = response;
   if (status !== 401 && status !== 403) return undefined;
   const { extractWWWAuthenticateParams } = await import("@modelcontextprotocol/client");
@@ -53,8 +53,8 @@ export async function probeRefusal(
   config: McpServerConfig,
   fetch: FetchLike,
   clientInfo: { readonly name: string; readonly version: string },
-): Promise<Refusal | undefined> {
-  let refusal: Refusal | undefined;
+): Promise<SignInRefusal | undefined> {
+  let refusal: SignInRefusal | undefined;
   const serverUrl = remoteUrl(config);
   const { Client, SSEClientTransport, StreamableHTTPClientTransport } = await import("@modelcontextprotocol/client");
   const watched = watchRefusals(fetch, serverUrl, (seen) => {

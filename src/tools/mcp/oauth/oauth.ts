@@ -8,7 +8,7 @@ import { isDeepStrictEqual } from "node:util";
 import type { FetchLike, OAuthClientProvider, OAuthDiscoveryState } from "@modelcontextprotocol/client";
 import { TroupeError } from "../../../protocol/errors.ts";
 import type { McpOAuthSettings, McpServerConfig } from "../server.ts";
-import { probeRefusal, type Refusal } from "./oauth-challenge.ts";
+import { probeRefusal, type SignInRefusal } from "./oauth-challenge.ts";
 import { isPrivateKey, signedRequests } from "./oauth-key.ts";
 import { listenForRedirect } from "./oauth-listener.ts";
 import { remoteUrl, type SignIn, type SignInStore } from "./oauth-store.ts";
@@ -19,12 +19,12 @@ export interface SignInOptions {
 }
 
 /** A provider that is notified of each refusal before the library acts on it. */
-export type SessionSignIn = OAuthClientProvider & { onRefused(refusal: Refusal): Promise<void> };
+export type SessionSignIn = OAuthClientProvider & { onRefused(refusal: SignInRefusal): Promise<void> };
 
 /** For a connection: uses stored tokens. Rejects with an error that says what to do when they are not sufficient. */
 export function sessionSignIn(options: SignInOptions): SessionSignIn {
   const { config, store } = options;
-  let last: Refusal | undefined;
+  let last: SignInRefusal | undefined;
   const signIn = provider(options, {
     redirectUrl: NO_REDIRECT,
     state: "",

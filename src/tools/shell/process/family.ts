@@ -12,7 +12,7 @@ export const GUARD_DESCRIPTOR = 198;
 /** The environment variable that marks the processes of a shell. */
 export const MARK_NAME = "TROUPE_SHELL";
 
-export interface Family {
+export interface ProcessFamily {
   /** The first process, which leads its own group. */
   readonly pid: number;
   /** The value of the mark. */
@@ -21,7 +21,7 @@ export interface Family {
   readonly since: number;
 }
 
-export function familyOf(pid: number, mark: string): Family {
+export function familyOf(pid: number, mark: string): ProcessFamily {
   return { pid, mark, since: memberFrom(read(`/proc/${pid}/stat`))?.since ?? 0 };
 }
 
@@ -35,7 +35,7 @@ const LOOKS_AT_ONCE = 100;
 const LAUNCHER = "bwrap";
 
 /** Sends SIGTERM to all, and SIGKILL after two seconds. Resolves when they are gone, or after three seconds. */
-export async function endFamily(family: Family): Promise<void> {
+export async function endFamily(family: ProcessFamily): Promise<void> {
   const members = await membersOf(family);
   if (members.length === 0) return;
   for (const { pid, name } of members) if (name !== LAUNCHER) signal(pid, "SIGTERM");
@@ -43,14 +43,14 @@ export async function endFamily(family: Family): Promise<void> {
   await killFamily(family);
 }
 
-const leftovers = new Map<Family, () => void>();
+const leftovers = new Map<ProcessFamily, () => void>();
 const SEARCH_DELAY_MS = 100;
 
 /**
  * Ends leftover processes of a command that has ended. The search reads the table of all processes. So it is delayed
  * briefly, and commands that end in succession share it.
  */
-export function endLeftovers(family: Family): Promise<void> {
+export function endLeftovers(family: ProcessFamily): Promise<void> {
   if (signal(-family.pid, 0)) return endFamily(family);
   if (leftovers.size === 0) setTimeout(() => void searchLeftovers(), SEARCH_DELAY_MS);
   return new Promise((resolve) => leftovers.set(family, resolve));
@@ -70,7 +70,7 @@ export async function searchLeftovers(): Promise<void> {
 }
 
 /** Sends SIGKILL immediately, and again to processes that were started meanwhile. */
-export async function killFamily(family: Family): Promise<void> {
+export async function killFamily(family: ProcessFamily): Promise<void> {
   signal(-family.pid, "SIGKILL");
   const end = performance.now() + KILL_GRACE_MS;
   while (performance.now() < end) {
@@ -104,11 +104,11 @@ function holdsOpen(pid: string, folder: string): boolean {
 }
 
 /** Sends a signal to the processes of the command, not to the sandbox launcher. */
-export async function signalFamily(family: Family, name: NodeJS.Signals): Promise<void> {
+export async function signalFamily(family: ProcessFamily, name: NodeJS.Signals): Promise<void> {
   for (const member of await membersOf(family)) if (member.name !== LAUNCHER) signal(member.pid, name);
 }
 
-async function gone(family: Family, withinMs: number): Promise<boolean> {
+async function gone(family: ProcessFamily, withinMs: number): Promise<boolean> {
   const end = performance.now() + withinMs;
   for (let pause = POLL_MS; performance.now() < end; pause = Math.min(pause * 2, MAX_POLL_MS)) {
     await delay(pause);
@@ -125,7 +125,7 @@ interface Member {
   readonly since: number;
 }
 
-export async function membersOf(family: Family): Promise<Member[]> {
+export async function membersOf(family: ProcessFamily): Promise<Member[]> {
   return membersIn(await processTable(family.since), family);
 }
 
@@ -133,7 +133,7 @@ export async function membersOf(family: Family): Promise<Member[]> {
 const processTable = (since: number): Promise<Member[]> =>
   process.platform === "linux" ? procTable(since) : psTable();
 
-function membersIn(all: readonly Member[], family: Family): Member[] {
+function membersIn(all: readonly Member[], family: ProcessFamily): Member[] {
   const table = all.filter((member) => member.since >= family.since);
   const found = new Set(table.filter(({ pid, group }) => pid === family.pid || group === family.pid));
   for (const member of table) if (isMarked(member, family)) found.add(member);
@@ -176,7 +176,7 @@ function memberFrom(stat: string): Member | undefined {
   };
 }
 
-const isMarked = ({ pid }: Member, { mark }: Family): boolean => hasMark(pid, mark);
+const isMarked = ({ pid }: Member, { mark }: ProcessFamily): boolean => hasMark(pid, mark);
 
 /** Returns whether the process has this mark in its environment. Linux only; elsewhere use `provesMark`. */
 export function hasMark(pid: number, mark: string): boolean {

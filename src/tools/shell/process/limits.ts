@@ -4,7 +4,7 @@
  */
 import { readFileSync } from "node:fs";
 import { availableParallelism, release } from "node:os";
-import { type Family, killFamily, membersOf } from "./family.ts";
+import { killFamily, membersOf, type ProcessFamily } from "./family.ts";
 
 export interface CommandLimits {
   /** Processes and threads at once. */
@@ -90,7 +90,7 @@ function runningTasks(): number {
  * Counts processes when running as root, for whom the kernel does not enforce the limit. Kills everything when there
  * are too many. Returns a function that stops counting.
  */
-export function guardProcesses(family: Family, limits: CommandLimits, onExceeded: () => void): () => void {
+export function guardProcesses(family: ProcessFamily, limits: CommandLimits, onExceeded: () => void): () => void {
   if (process.platform !== "linux" || process.getuid?.() !== 0) return () => undefined;
   const before = runningTasks();
   let looking = false;

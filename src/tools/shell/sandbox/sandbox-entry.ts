@@ -18,7 +18,7 @@ import type { Mount } from "./mount.ts";
 import { mountCheck } from "./mount-check.ts";
 import type { MountPoints } from "./mount-points.ts";
 import { realPath, Unprotectable } from "./path-kinds.ts";
-import type { Prepared, SandboxOptions, SandboxRequest, SupportFiles } from "./sandbox.ts";
+import type { PreparedSandbox, SandboxOptions, SandboxRequest, SupportFiles } from "./sandbox.ts";
 import { type MountPlan, planMounts, type SandboxProfile } from "./sandbox-profile.ts";
 import { type Found, TooLarge, type WorkspaceScanner } from "./sandbox-scan.ts";
 
@@ -31,7 +31,7 @@ const FILTER_DESCRIPTOR = 9;
 const MAX_PLANS = 4;
 const WATCH_MS = 1000;
 
-export interface Entry {
+export interface SandboxEntry {
   readonly request: SandboxRequest;
   readonly options: SandboxOptions;
   readonly mountPoints: MountPoints;
@@ -45,7 +45,7 @@ export interface Entry {
   readonly inheritsDescriptors: boolean;
 }
 
-export async function enterSandbox(entry: Entry): Promise<Prepared> {
+export async function enterSandbox(entry: SandboxEntry): Promise<PreparedSandbox> {
   const { request, options } = entry;
   const roots = workspaceRoots(request, options.stateRoot);
   const { plan, held } = await hold(entry, roots);
@@ -99,7 +99,7 @@ function homeOf({ home = homedir() }: SandboxOptions): string {
 
 /** Plans the mounts and creates their mount points. Plans again when the workspace changes in between. */
 async function hold(
-  entry: Entry,
+  entry: SandboxEntry,
   roots: WorkspaceRoots,
 ): Promise<{ plan: MountPlan; held: ReturnType<MountPoints["hold"]> }> {
   const { options, mountPoints } = entry;
@@ -127,7 +127,7 @@ async function hold(
 
 /** Returns paths that show the same as a `.env` file, and files that a `.env` link led to before. */
 async function furtherSecrets(
-  { request, options, linkedSecrets }: Entry,
+  { request, options, linkedSecrets }: SandboxEntry,
   roots: WorkspaceRoots,
   workspace: SandboxProfile["workspace"],
 ): Promise<string[]> {
@@ -148,7 +148,7 @@ async function furtherSecrets(
 const staysHidden = (path: string, list: string): string =>
   `${path} stays hidden from commands, because a .env link led to it. To show it to them, remove its line from ${list}.`;
 
-async function search({ scanner, options }: Entry, root: string): Promise<Found> {
+async function search({ scanner, options }: SandboxEntry, root: string): Promise<Found> {
   try {
     const found = await scanner.scan(root);
     const [odd] = found.unnameable;
@@ -168,7 +168,7 @@ async function search({ scanner, options }: Entry, root: string): Promise<Found>
 }
 
 function planned(
-  { request, options, mountPoints, credentials }: Entry,
+  { request, options, mountPoints, credentials }: SandboxEntry,
   roots: WorkspaceRoots & { workspace: SandboxProfile["workspace"]; alsoHidden: readonly string[] },
 ): MountPlan {
   const real = (paths: readonly string[]): string[] =>
@@ -217,7 +217,7 @@ function workspaceRoots({ workspace, cwd }: SandboxRequest, stateRoot: string): 
 
 /** Returns bubblewrap and its arguments; the seccomp filter is on the given descriptor. */
 function launcherOf(
-  { request, options, program }: Entry,
+  { request, options, program }: SandboxEntry,
   plan: MountPlan,
   bridge: NetworkBridge | undefined,
 ): (filterDescriptor: number) => string[] {
@@ -237,7 +237,7 @@ function launcherOf(
 
 /** Returns lines of bash that must run before the command, or an empty text. */
 function firstScript(
-  { request, mountPoints, inheritsDescriptors }: Entry,
+  { request, mountPoints, inheritsDescriptors }: SandboxEntry,
   plan: MountPlan,
   bridge: NetworkBridge | undefined,
 ): string {

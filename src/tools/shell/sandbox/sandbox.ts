@@ -73,7 +73,7 @@ export interface SandboxRequest {
   onWarning?(message: string): void;
 }
 
-export type Prepared =
+export type PreparedSandbox =
   | {
       readonly kind: "sandboxed";
       /** Prefix of the command. */
@@ -104,7 +104,7 @@ export interface Sandbox {
   /** Returns whether the sandbox works here, and if not, why. Determined once. */
   probe(): Promise<Probe>;
   /** Throws a `ToolError` when the command must not run without a sandbox and there is none. */
-  prepare(request: SandboxRequest): Promise<Prepared>;
+  prepare(request: SandboxRequest): Promise<PreparedSandbox>;
   /** Cleans up after commands whose process was killed. Returns one sentence for each change it undid. */
   sweep(): Promise<string[]>;
   close(): Promise<void>;
@@ -180,14 +180,14 @@ async function takeReports(folder: string, disk: Disk): Promise<string[]> {
 }
 
 /** Throws in mode `required`: commands must stay in the sandbox, even if the user agrees to leave it. */
-function leave(mode: SandboxMode): Prepared {
+function leave(mode: SandboxMode): PreparedSandbox {
   if (mode !== "required") return { kind: "plain" };
   throw new ToolError("Commands must run in a sandbox here; no command can leave it. Nothing was run.", {
     code: "denied",
   });
 }
 
-function withoutSandbox(mode: SandboxMode, reason: string): Prepared {
+function withoutSandbox(mode: SandboxMode, reason: string): PreparedSandbox {
   if (mode === "required") {
     throw new ToolError(
       `sandbox.unavailable: commands must run in a sandbox here, and there is none: ${reason} Nothing was run.`,

@@ -5,13 +5,13 @@
 import type { JSX, RefObject } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { sanitise } from "../../../lib/text.ts";
-import type { Lanes, Span, SpanKind } from "../../../view/lanes.ts";
+import type { AgentLanes, Span, SpanKind } from "../../../view/lanes.ts";
 import type { View } from "../../../view/view.ts";
 import { clock, duration } from "../format.ts";
 import { treeEntries } from "./agent-tree.tsx";
 
 export interface LanesProps {
-  readonly lanes: Lanes;
+  readonly lanes: AgentLanes;
   readonly view: View;
   readonly selected: string;
   readonly revision: number;
@@ -116,7 +116,7 @@ const kindWords: Readonly<Record<SpanKind, string>> = {
 
 interface Drawing {
   readonly ids: readonly string[];
-  readonly lanes: Lanes;
+  readonly lanes: AgentLanes;
   readonly selected: string;
   readonly until: number | undefined;
   readonly width: number;

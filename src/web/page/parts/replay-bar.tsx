@@ -2,14 +2,14 @@
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { clock, count } from "../format.ts";
-import type { SessionModel } from "../session-model.ts";
+import type { PageSession } from "../session-model.ts";
 
 const SPEEDS = [1, 10, 100, 1_000] as const;
 /** Pauses longer than this are skipped: nothing happens in them. */
 const MAX_PAUSE_MS = 5_000;
 
 export interface ReplayProps {
-  readonly model: SessionModel;
+  readonly model: PageSession;
   /** More events may follow. */
   readonly isOpen: boolean;
   /** Undefined in a file that was exported. */
@@ -71,7 +71,7 @@ export function ReplayBar({ model, isOpen, onFork }: ReplayProps): JSX.Element {
 }
 
 /** Moves the position with the time between the events. An undefined speed is a pause. */
-function usePlaying(model: SessionModel, speed: number | undefined, onEnd: () => void): void {
+function usePlaying(model: PageSession, speed: number | undefined, onEnd: () => void): void {
   useEffect(() => {
     if (speed === undefined) return undefined;
     let frame = 0;
@@ -113,7 +113,7 @@ function SpeedChoice({ speed, onChange }: { readonly speed: number; onChange(spe
   );
 }
 
-function pauseBefore(model: SessionModel, position: number): number {
+function pauseBefore(model: PageSession, position: number): number {
   const before = model.events[position - 1];
   const next = model.events[position];
   return before && next ? Math.max(0, Date.parse(next.timestamp) - Date.parse(before.timestamp)) : 0;

@@ -7,11 +7,11 @@ import { count, duration, exactMoney, tokens } from "../format.ts";
 import { Fact, StateLabel } from "../parts/labels.tsx";
 import { Markdown } from "../parts/markdown.tsx";
 import { call } from "../server.ts";
-import type { SessionModel } from "../session-model.ts";
+import type { PageSession } from "../session-model.ts";
 import { attempt, isExported } from "../state.ts";
 
 export interface PanelProps {
-  readonly model: SessionModel;
+  readonly model: PageSession;
   readonly view: View;
   readonly agent: AgentView;
   readonly isLive: boolean;

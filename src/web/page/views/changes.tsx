@@ -7,7 +7,7 @@ import type { ChangeStep, WorktreeRow } from "../../api.ts";
 import { clock, shortPath } from "../format.ts";
 import { Diff, type DiffLine } from "../parts/diff.tsx";
 import { call } from "../server.ts";
-import type { SessionModel } from "../session-model.ts";
+import type { PageSession } from "../session-model.ts";
 import { attempt, tell } from "../state.ts";
 import { TabBody, type TabProps } from "./lazy.tsx";
 
@@ -73,7 +73,7 @@ export function ChangesTab({ model }: TabProps): JSX.Element {
 }
 
 interface ChangeProps {
-  readonly model: SessionModel;
+  readonly model: PageSession;
   readonly step: ChangeStep;
   readonly origin: CallFacts | undefined;
   onUndo(): void;
@@ -115,7 +115,7 @@ interface Remark {
 }
 
 /** A comment goes to the agent that made the change; to the main agent when that one has ended. */
-async function comment(model: SessionModel, agentId: string, { step, line, words }: Remark): Promise<void> {
+async function comment(model: PageSession, agentId: string, { step, line, words }: Remark): Promise<void> {
   const place = `${step.path}:${line.now ?? line.old ?? ""}`;
   const message = `Comment on ${place}\n\n> ${line.text}\n\n${words}`;
   const sessionId = model.id;
@@ -136,7 +136,7 @@ interface CallFacts {
   readonly prompt: string | undefined;
 }
 
-function callsOf(model: SessionModel): ReadonlyMap<string, CallFacts> {
+function callsOf(model: PageSession): ReadonlyMap<string, CallFacts> {
   const found = new Map<string, CallFacts>();
   let prompt: string | undefined;
   for (const event of model.events) {
@@ -183,7 +183,7 @@ function BlameCard({ blame, onClose }: { readonly blame: Blame; onClose(): void 
 
 interface WorktreeProps {
   readonly tree: WorktreeRow;
-  readonly model: SessionModel;
+  readonly model: PageSession;
   onChange(): void;
 }
 

@@ -12,10 +12,10 @@ interface Sum {
   readonly medianMs: number;
 }
 
-export type Row = readonly [name: string, sum: Sum, depth: number, subtree: Sum | undefined];
+export type CostRow = readonly [name: string, sum: Sum, depth: number, subtree: Sum | undefined];
 
 /** All agents, children below their parents. Every call is in one row, so the rows add up to the first one's subtree. */
-export function agentRows(view: Pick<View, "agents">, usages: readonly Usage[]): Row[] {
+export function agentRows(view: Pick<View, "agents">, usages: readonly Usage[]): CostRow[] {
   const own = new Map<string, Usage[]>();
   for (const usage of usages) {
     const id = usage.agentId === "" || view.agents.has(usage.agentId) ? usage.agentId : GONE;
@@ -27,7 +27,7 @@ export function agentRows(view: Pick<View, "agents">, usages: readonly Usage[]):
     children.set(parent, [...(children.get(parent) ?? []), id]);
   }
   if (own.has(GONE)) children.set("", [...(children.get("") ?? []), GONE]);
-  const rows: Row[] = [];
+  const rows: CostRow[] = [];
   const walk = (id: string, depth: number): readonly Usage[] => {
     const calls = own.get(id) ?? [];
     const at = rows.push([id === "" ? "main agent" : id, sumOf(calls), depth, undefined]) - 1;
@@ -43,10 +43,10 @@ export function agentRows(view: Pick<View, "agents">, usages: readonly Usage[]):
 /** Stands for agents that the view has dropped. */
 const GONE = "earlier agents";
 
-export function groups(usages: readonly Usage[], keyOf: (usage: Usage) => string): Row[] {
+export function groups(usages: readonly Usage[], keyOf: (usage: Usage) => string): CostRow[] {
   const found = new Map<string, Usage[]>();
   for (const usage of usages) found.set(keyOf(usage), [...(found.get(keyOf(usage)) ?? []), usage]);
-  return [...found].map(([name, own]): Row => [name, sumOf(own), 0, undefined]);
+  return [...found].map(([name, own]): CostRow => [name, sumOf(own), 0, undefined]);
 }
 
 function sumOf(usages: readonly Usage[]): Sum {

@@ -11,7 +11,7 @@ import { TableBox } from "../parts/labels.tsx";
 import { call } from "../server.ts";
 import { attempt, isExported } from "../state.ts";
 import { type Grouping, type Measure, seriesOf } from "./cost-series.ts";
-import { agentRows, groups, type Row } from "./cost-sums.ts";
+import { agentRows, type CostRow, groups } from "./cost-sums.ts";
 import { TabBody, type TabProps } from "./lazy.tsx";
 
 export function CostTab({ model }: TabProps): JSX.Element {
@@ -31,7 +31,7 @@ export function CostTab({ model }: TabProps): JSX.Element {
 
 const price = (cost: number | null): string => (cost === null ? "unknown" : exactMoney(cost));
 
-function SumTable({ title, rows }: { readonly title: string; readonly rows: readonly Row[] }): JSX.Element {
+function SumTable({ title, rows }: { readonly title: string; readonly rows: readonly CostRow[] }): JSX.Element {
   const hasSubtrees = rows.some(([, , , subtree]) => subtree !== undefined);
   return (
     <section>

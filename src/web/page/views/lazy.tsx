@@ -2,10 +2,10 @@
 import type { ComponentChildren, ComponentType, JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { Tab } from "../route.ts";
-import type { SessionModel } from "../session-model.ts";
+import type { PageSession } from "../session-model.ts";
 
 export interface TabProps {
-  readonly model: SessionModel;
+  readonly model: PageSession;
   readonly agent: string;
 }
 

@@ -7,7 +7,7 @@ import type { KnowledgeView } from "../../api.ts";
 import { age, clock } from "../format.ts";
 import { Markdown } from "../parts/markdown.tsx";
 import { call } from "../server.ts";
-import type { SessionModel } from "../session-model.ts";
+import type { PageSession } from "../session-model.ts";
 import { attempt, now } from "../state.ts";
 import { TabBody, type TabProps } from "./lazy.tsx";
 
@@ -20,7 +20,7 @@ export function MemoryTab({ model }: TabProps): JSX.Element {
 const changing: ReadonlySet<string> = new Set(["context_board", "store_memory", "vote_memory"]);
 
 /** Number of finished calls that may have changed facts or notes. It grows with the log. */
-function useKnowledgeCalls(model: SessionModel): number {
+function useKnowledgeCalls(model: PageSession): number {
   const seen = useRef({ read: 0, open: new Set<string>(), count: 0 });
   const { current } = seen;
   for (; current.read < model.length; current.read++) {

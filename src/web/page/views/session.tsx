@@ -9,7 +9,7 @@ import { LanesView } from "../parts/lanes.tsx";
 import { ReplayBar } from "../parts/replay-bar.tsx";
 import { addressOf, go, type Route, type Tab } from "../route.ts";
 import { call } from "../server.ts";
-import type { SessionModel } from "../session-model.ts";
+import type { PageSession } from "../session-model.ts";
 import { attempt, isExported, isNarrow, rows, session } from "../state.ts";
 import { AgentPanel } from "./agent.tsx";
 import { Lazy } from "./lazy.tsx";
@@ -52,7 +52,7 @@ export function SessionPage({ route }: { readonly route: SessionRoute }): JSX.El
   );
 }
 
-async function fork(model: SessionModel, eventId: string): Promise<void> {
+async function fork(model: PageSession, eventId: string): Promise<void> {
   const made = await attempt(
     call<{ sessionId: string }>("web.fork", { sessionId: model.id, toEventId: eventId }),
     "Forked.",
@@ -60,7 +60,7 @@ async function fork(model: SessionModel, eventId: string): Promise<void> {
   if (made) go({ view: "session", id: made.sessionId, tab: "run", agent: "" });
 }
 
-function Head({ model, view, route }: { model: SessionModel; view: View; route: SessionRoute }): JSX.Element {
+function Head({ model, view, route }: { model: PageSession; view: View; route: SessionRoute }): JSX.Element {
   void model.revision.value;
   const row = rows.value.get(model.id);
   const { session: facts, main } = view;
@@ -88,7 +88,7 @@ function Head({ model, view, route }: { model: SessionModel; view: View; route: 
   );
 }
 
-function Run({ model, view, route }: { model: SessionModel; view: View; route: SessionRoute }): JSX.Element {
+function Run({ model, view, route }: { model: PageSession; view: View; route: SessionRoute }): JSX.Element {
   void model.revision.value;
   const select = (agent: string): void => go({ ...route, agent });
   const agent: AgentView = view.agents.get(route.agent) ?? view.main;

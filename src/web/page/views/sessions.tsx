@@ -3,7 +3,7 @@ import { type Signal, useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { sanitise } from "../../../lib/text.ts";
-import type { SearchHit, SessionRow } from "../../api.ts";
+import type { SessionHit, SessionRow } from "../../api.ts";
 import { age, money, shortPath } from "../format.ts";
 import { StateLabel } from "../parts/labels.tsx";
 import { VirtualList } from "../parts/virtual-list.tsx";
@@ -15,7 +15,7 @@ const order: Readonly<Record<SessionRow["state"], number>> = { waiting: 0, worki
 
 export function SessionsView(): JSX.Element {
   const filter = useSignal("");
-  const hits = useSignal<readonly SearchHit[] | undefined>(undefined);
+  const hits = useSignal<readonly SessionHit[] | undefined>(undefined);
   const marked = useSignal<ReadonlySet<string>>(new Set());
   const words = filter.value.toLowerCase();
   const shown = sortedRows.value
@@ -26,7 +26,7 @@ export function SessionsView(): JSX.Element {
     .sort((one, other) => order[one.state] - order[other.state]);
   const search = async (): Promise<void> => {
     if (filter.value.trim() === "") hits.value = undefined;
-    else hits.value = await attempt(call<readonly SearchHit[]>("web.search", { words: filter.value }));
+    else hits.value = await attempt(call<readonly SessionHit[]>("web.search", { words: filter.value }));
   };
   return (
     <main class="page sessions">
@@ -123,7 +123,7 @@ function Row({ row, isMarked, onMark }: { row: SessionRow; isMarked: boolean; on
   );
 }
 
-function Hits({ hits }: { readonly hits: readonly SearchHit[] }): JSX.Element {
+function Hits({ hits }: { readonly hits: readonly SessionHit[] }): JSX.Element {
   return (
     <section class="hits" aria-label="Found">
       <h2>{hits.length === 0 ? "Nothing found" : `Found in ${hits.length} places`}</h2>

@@ -12,11 +12,11 @@ import { BlockView, StreamingView, ToolView } from "../parts/block.tsx";
 import { Composer } from "../parts/composer.tsx";
 import { VirtualList } from "../parts/virtual-list.tsx";
 import { call } from "../server.ts";
-import type { SessionModel } from "../session-model.ts";
+import type { PageSession } from "../session-model.ts";
 import { attempt, isExported, tell } from "../state.ts";
 
 export interface TranscriptProps {
-  readonly model: SessionModel;
+  readonly model: PageSession;
   readonly view: View;
   readonly agent: AgentView;
   readonly isLive: boolean;
@@ -66,7 +66,7 @@ function newSince(blocks: readonly Block[], whole: readonly Block[]): readonly B
 }
 
 /** Looks events up by their ids. The table grows with the log. */
-function useEvents(model: SessionModel): (id: string) => SessionEvent | undefined {
+function useEvents(model: PageSession): (id: string) => SessionEvent | undefined {
   return useMemo(() => {
     const known = new Map<string, SessionEvent>();
     let read = 0;
@@ -123,7 +123,7 @@ function Now({ view, agent, model, isLive }: Omit<TranscriptProps, "onAgent">): 
   );
 }
 
-function Message({ model, agent }: { readonly model: SessionModel; readonly agent: AgentView }): JSX.Element {
+function Message({ model, agent }: { readonly model: PageSession; readonly agent: AgentView }): JSX.Element {
   void model.revision.value;
   const isMain = agent.kind === "main";
   const isBusy = agent.status === "running" || agent.status === "queued";
