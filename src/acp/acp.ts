@@ -25,7 +25,7 @@ import {
   sessionParams,
 } from "./params.ts";
 import { sessionPage } from "./session-page.ts";
-import { authenticate, authMethods, authStatus } from "./sign-in.ts";
+import { authenticate, authMethods, authStatus, logout } from "./sign-in.ts";
 
 export interface AcpOptions {
   readonly client: Client;
@@ -84,8 +84,8 @@ const agentCapabilities: AgentCapabilities = {
   mcpCapabilities: { http: true, sse: true },
   // `fork` is a draft of the protocol; editors that do not support it ignore it.
   sessionCapabilities: { list: {}, resume: {}, close: {}, delete: {}, fork: {}, additionalDirectories: {} },
-  // A draft too.
-  auth: { status: {} },
+  // `status` is a draft too.
+  auth: { logout: {}, status: {} },
 };
 
 /** The state that all methods of one editor share. */
@@ -141,6 +141,14 @@ function editorMethods(options: AcpOptions, sessions: Map<string, EditorSession>
       const model = await authenticate(editor.parts(), { methodId, requestId, signal, isRefused });
       isRefused = false;
       if (model !== undefined) for (const session of sessions.values()) await session.useNewKey(model);
+      return {};
+    },
+    async logout() {
+      try {
+        await logout(client);
+      } finally {
+        for (const session of sessions.values()) await session.modelsChanged();
+      }
       return {};
     },
     "auth/status": async () => authStatus(client),

@@ -162,6 +162,11 @@ export class EditorSession {
   async useNewKey(model: string): Promise<void> {
     const { modelId } = await this.#session.rpc.model.getCurrent();
     if (modelId === UNDERSTUDY) await this.#session.rpc.model.switchTo({ modelId: model });
+    await this.modelsChanged();
+  }
+
+  /** Lists the models again and shows them to the editor. */
+  async modelsChanged(): Promise<void> {
     this.#opened?.config.forgetModels();
     await this.#showConfig();
   }

@@ -23,8 +23,11 @@ export interface KeyPageOptions {
     readonly host: string;
     readonly hasKey: boolean;
   }[];
-  /** Tests and stores a key; resolves with the model that answered. Rejects with a message for the user. */
-  store(provider: string, apiKey: string): Promise<string>;
+  /**
+   * Tests and stores a key; resolves with the model that answered. Rejects with a message for the user. `signal` aborts
+   * when the page is closed: nothing may be stored from then on.
+   */
+  store(provider: string, apiKey: string, signal: AbortSignal): Promise<string>;
   readonly timeoutMs?: number;
 }
 
@@ -35,9 +38,10 @@ export async function openKeyPage(options: KeyPageOptions): Promise<KeyPage> {
   const { timeoutMs = TIMEOUT_MS } = options;
   const path = `/${randomBytes(24).toString("base64url")}`;
   const stored = deferred<string>();
+  const closed = new AbortController();
   stored.promise.catch(() => undefined); // prevents an unhandled rejection before a caller waits
   const server = createServer({ requestTimeout: 10_000, headersTimeout: 10_000 }, (request, response) => {
-    visit({ request, response, path, port: portOf(server) }, options).then(
+    visit({ request, response, path, port: portOf(server), signal: closed.signal }, options).then(
       (model) => model !== undefined && stored.resolve(model),
       () => response.destroy(),
     );
@@ -47,7 +51,11 @@ export async function openKeyPage(options: KeyPageOptions): Promise<KeyPage> {
     server.once("error", reject);
     server.listen({ host: "127.0.0.1", port: 0 }, resolve);
   });
-  const limit = setTimeout(() => stored.reject(new Error("No key was entered in time.")), timeoutMs);
+  const close = (reason: Error): void => {
+    stored.reject(reason);
+    closed.abort(reason);
+  };
+  const limit = setTimeout(() => close(new Error("No key was entered in time.")), timeoutMs);
   const end = (): void => {
     clearTimeout(limit);
     server.close();
@@ -57,7 +65,7 @@ export async function openKeyPage(options: KeyPageOptions): Promise<KeyPage> {
   return {
     url: `http://127.0.0.1:${portOf(server)}${path}`,
     stored: stored.promise,
-    close: (reason) => stored.reject(reason),
+    close,
   };
 }
 
@@ -66,6 +74,7 @@ interface Visit {
   readonly response: ServerResponse;
   readonly path: string;
   readonly port: number;
+  readonly signal: AbortSignal;
 }
 
 /** Resolves with a model when the visit brought a key that works. */
@@ -86,7 +95,7 @@ async function visit(given: Visit, { providers, store }: KeyPageOptions): Promis
   const fields = new URLSearchParams(body);
   const provider = fields.get("provider") ?? "";
   try {
-    const model = await store(provider, fields.get("key") ?? "");
+    const model = await store(provider, fields.get("key") ?? "", given.signal);
     reply(response, 200, page(`<p>Stored. ${escaped(model)} answers. You can close this window.</p>`));
     return model;
   } catch (error) {

@@ -85,7 +85,10 @@ export async function enterKey(parts: EditorSignInParts, { scope, signal, show }
   const { providers } = await client.rpc.providerKeys.list();
   const page = await openKeyPage({
     providers,
-    store: async (provider, apiKey) => (await client.rpc.providerKeys.set({ provider, apiKey })).model,
+    async store(provider, apiKey, signal) {
+      const { model } = await client.rpc.providerKeys.set({ provider, apiKey }, { signal });
+      return model;
+    },
   });
   const stop = (): void => page.close(new Error("The sign-in was cancelled."));
   signal.addEventListener("abort", stop, { once: true });
@@ -116,6 +119,21 @@ async function openInEditor(
   const { action } = answer as { readonly action?: unknown };
   if (action !== "accept") throw new Error("The sign-in was cancelled.");
   stored.then(notify, notify);
+}
+
+/**
+ * Removes the keys that were stored by a sign-in. Throws if a provider still has a key, because the editor would still be
+ * signed in.
+ */
+export async function logout(client: Client): Promise<void> {
+  const { remaining } = await client.rpc.providerKeys.clear();
+  if (remaining.length === 0) return;
+  const names = remaining.map(({ name }) => name).join(", ");
+  throw new RpcError(
+    rpcCodes.internalError,
+    `The stored keys are removed, but the environment of the agent, or a command in providers.json, still gives a key for: ${names}. ` +
+      "Remove it there and start the agent again.",
+  );
 }
 
 /** Returns what the draft method `auth/status` reports. */

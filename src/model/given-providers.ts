@@ -123,6 +123,22 @@ export function absentModel(why: Error, wanted = ""): { provider: Provider; prov
   return { provider, providerId: WHOLE_SESSION, model: wanted };
 }
 
+/** Returns a placeholder for a provider whose key was removed. A call to it fails and says so. */
+export function keyless(providerId: string): Provider {
+  return defineProvider({
+    id: providerId,
+    // biome-ignore lint/correctness/useYield: it has nothing to say
+    async *stream() {
+      throw new ModelError(`${providerId} has no key any more.`, {
+        kind: "authentication",
+        provider: providerId,
+        retryable: false,
+        hint: "Run `troupe login`, sign in again, or choose another model.",
+      });
+    },
+  });
+}
+
 /**
  * Returns the settings with the session's providers first, or with only the session's one provider. Throws a usage
  * error for invalid input.

@@ -3,7 +3,16 @@ import type { ResumeConfig, SessionConfig } from "./config.ts";
 import { invokeHook } from "./hooks.ts";
 import { transformsOf } from "./to-wire.ts";
 
-export type Request = (method: string, params: Readonly<Record<string, unknown>>) => Promise<unknown>;
+export interface RequestOptions {
+  /** Cancels the request: it rejects, and the server stops what it does for it. */
+  readonly signal?: AbortSignal;
+}
+
+export type Request = (
+  method: string,
+  params: Readonly<Record<string, unknown>>,
+  options?: RequestOptions,
+) => Promise<unknown>;
 
 /**
  * Answers a session's requests to this program: tool calls, permissions, forms and commands (sent as events that any

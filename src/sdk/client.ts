@@ -1,5 +1,6 @@
 import type { SessionEvent } from "../protocol/event.ts";
 import { RpcError, rpcCodes } from "../protocol/rpc/errors.ts";
+import type { RequestOptions } from "./answers.ts";
 import type { ResumeConfig, SessionConfig } from "./config.ts";
 import { guarded } from "./guarded.ts";
 import { type Rpc, rpcOf, type ServerRpc } from "./rpc.ts";
@@ -121,7 +122,7 @@ export class Client {
     const session = new ClientSession({
       sessionId,
       config,
-      request: (name, params) => this.request(name, params),
+      request: (name, params, options) => this.request(name, params, options),
       onEnd: (ended) => {
         if (this.#sessions.get(ended.sessionId) === ended) this.#sessions.delete(ended.sessionId);
       },
@@ -145,18 +146,24 @@ export class Client {
   }
 
   /** Calls any method of the protocol. */
-  async request(method: string, params: Readonly<Record<string, unknown>> = {}): Promise<unknown> {
+  async request(
+    method: string,
+    params: Readonly<Record<string, unknown>> = {},
+    options?: RequestOptions,
+  ): Promise<unknown> {
     if (this.#whyEnded) throw this.#whyEnded;
     await this.start();
     if (!this.#live) throw this.#whyEnded ?? new Error("The client was stopped.");
-    return this.#live.wire.ask(method, params).catch((error: unknown) => {
+    return this.#live.wire.ask(method, params, options).catch((error: unknown) => {
       // A closed connection rejects pending requests. The reason it closed is more useful to the caller.
       throw this.#whyEnded ?? error;
     });
   }
 
   /** Server methods that belong to no session, by name. */
-  readonly rpc: Rpc<ServerRpc> = rpcOf<ServerRpc>("", (method, params) => this.request(method, params));
+  readonly rpc: Rpc<ServerRpc> = rpcOf<ServerRpc>("", (method, params, options) =>
+    this.request(method, params, options),
+  );
 
   async listSessions(
     filter?: Readonly<Partial<Record<"cwd" | "gitRoot" | "repository" | "branch", string>>>,

@@ -1,4 +1,4 @@
-import type { Request } from "./answers.ts";
+import type { Request, RequestOptions } from "./answers.ts";
 
 /** A method of the protocol: its parameters and its result. */
 interface Method<P, R> {
@@ -13,8 +13,8 @@ export type Rpc<M> = {
     ? Rpc<{ [K in keyof M as K extends `${Head}.${infer Rest}` ? Rest : never]: M[K] }>
     : M[N] extends Method<infer P, infer R>
       ? None extends P
-        ? (params?: P) => Promise<R>
-        : (params: P) => Promise<R>
+        ? (params?: P, options?: RequestOptions) => Promise<R>
+        : (params: P, options?: RequestOptions) => Promise<R>
       : never;
 };
 
@@ -25,7 +25,8 @@ export function rpcOf<M>(prefix: string, request: Request): Rpc<M> {
       get: (_, name) =>
         // A proxy that is awaited or printed is not a method.
         typeof name === "symbol" || name === "then" ? undefined : at(path === "" ? name : `${path}.${name}`),
-      apply: (_, __, [params]) => request(path, (params ?? {}) as Readonly<Record<string, unknown>>),
+      apply: (_, __, [params, options]: [Readonly<Record<string, unknown>>?, RequestOptions?]) =>
+        request(path, params ?? {}, options),
     });
   return at(prefix) as Rpc<M>;
 }
@@ -98,6 +99,7 @@ export interface ServerRpc {
     { providers: readonly { id: string; name: string; host: string; hasKey: boolean }[] }
   >;
   "providerKeys.set": Method<{ provider: string; apiKey: string }, { model: string }>;
+  "providerKeys.clear": Method<None, { remaining: readonly { id: string; name: string }[] }>;
   "tools.list": Method<None, { tools: readonly { name: string; description: string }[] }>;
   "sessions.fork": Method<{ sessionId: string; toEventId?: string; name?: string }, { sessionId: string }>;
   "sessions.list": Method<None, { sessions: readonly { sessionId: string; summary?: string }[] }>;

@@ -68,9 +68,9 @@ export class ClientSession {
   }) {
     const { config, onEnd } = parts;
     this.sessionId = parts.sessionId ?? randomUUID();
-    this.#request = (method, params) => {
+    this.#request = (method, params, options) => {
       if (this.#ended) return Promise.reject(this.#ended);
-      return parts.request(method, { sessionId: this.sessionId, ...params });
+      return parts.request(method, { sessionId: this.sessionId, ...params }, options);
     };
     this.#answers = new Answers({ sessionId: this.sessionId, config, request: this.#request });
     this.#onEnd = onEnd;

@@ -1,7 +1,8 @@
 import { readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { fails, says } from "../../src/testing/index.ts";
+import { deferred } from "../../src/lib/deferred.ts";
+import { fails, says, withFaults } from "../../src/testing/index.ts";
 import { type Editor, withEditor } from "./stage.ts";
 
 const failure = (asked: Promise<unknown>) =>
@@ -81,6 +82,67 @@ describe("signing in from an editor", () => {
         code: -32000,
       });
       await expect(storedKeys(editor)).rejects.toThrow("ENOENT");
+    });
+  });
+
+  it("stores nothing when the user cancels while the key is tested", async () => {
+    const release = deferred<void>();
+    const steps = [withFaults(says("ready"), { stall: "headers", stallUntil: release.promise })];
+    await withEditor(
+      { environment: keyless, keyedBy: "OPENAI_BASE_URL", capabilities: pages, steps, draft: true },
+      async (editor) => {
+        const cancel = new AbortController();
+        let sent: Promise<unknown> = Promise.resolve();
+        editor.fillIn = (request) => {
+          sent = enter(addressIn(request), "sk-late");
+          return { action: "accept" };
+        };
+        const signIn = failure(editor.request("authenticate", { methodId: "provider-key" }, cancel.signal));
+        await expect.poll(() => editor.model.requests.length, { timeout: 20_000 }).toBe(1);
+        cancel.abort();
+        expect(await signIn).toBeDefined();
+        release.resolve();
+        await sent.catch(() => undefined); // the page may be gone before its answer arrives
+        await editor.request("auth/status", {});
+        await expect(storedKeys(editor)).rejects.toThrow("ENOENT");
+      },
+    );
+  });
+
+  it("removes the stored keys on logout, and nothing else", async () => {
+    const files = {
+      "state/providers.json": JSON.stringify({
+        providers: {
+          openai: { apiKey: "sk-stored", maxConcurrency: 2 },
+          own: { baseUrl: "http://127.0.0.1:9/v1", apiKey: "sk-own" },
+        },
+      }),
+    };
+    await withEditor({ environment: keyless, keyedBy: "OPENAI_BASE_URL", files, draft: true }, async (editor) => {
+      expect(editor.hello.agentCapabilities).toMatchObject({ auth: { logout: {} } });
+      const { sessionId } = await editor.open();
+      expect(await editor.request("logout", {})).toEqual({});
+      expect(await storedKeys(editor)).toEqual({
+        providers: {
+          openai: { maxConcurrency: 2 },
+          own: { baseUrl: "http://127.0.0.1:9/v1", apiKey: "sk-own" },
+        },
+      });
+      expect(await failure(editor.prompt(sessionId, "Hello"))).toMatchObject({
+        code: -32000,
+        message: expect.stringContaining("openai has no key any more"),
+      });
+      expect(editor.model.requests.filter(({ body }) => body !== undefined)).toEqual([]);
+    });
+  });
+
+  it("says on logout which provider still has a key from the environment", async () => {
+    const environment = { ...keyless, OPENAI_API_KEY: "sk-env" };
+    await withEditor({ environment, keyedBy: "OPENAI_BASE_URL" }, async (editor) => {
+      expect(await failure(editor.request("logout", {}))).toMatchObject({
+        code: -32603,
+        message: expect.stringContaining("OpenAI"),
+      });
     });
   });
 

@@ -1,4 +1,4 @@
-/** Changes one key in the text of `providers.json`. */
+/** Changes keys in the text of `providers.json`. */
 import { isObject, type Json, parseJson } from "../../lib/json.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import type { TextFile } from "./settings.ts";
@@ -11,13 +11,31 @@ type JsonObject = Record<string, Json>;
  * provider are removed, because the given key is the one that was tested. Throws if the file is invalid.
  */
 export function withProviderKey(file: TextFile, providerId: string, apiKey: string): string {
+  return withProviders(file, (providers) =>
+    Array.isArray(providers)
+      ? changedList(providers, providerId, apiKey)
+      : { ...providers, [providerId]: withKey(providers[providerId], apiKey) },
+  );
+}
+
+/** Returns the text of the file without the keys of these providers. Throws if the file is invalid. */
+export function withoutProviderKeys(file: TextFile, providerIds: readonly string[]): string {
+  const isListed = (name: Json | undefined): boolean => typeof name === "string" && providerIds.includes(name);
+  return withProviders(file, (providers) =>
+    Array.isArray(providers)
+      ? providers.map((entry) => (isObject(entry) && isListed(entry.name) ? withoutKey(entry) : entry))
+      : Object.fromEntries(
+          Object.entries(providers).map(([id, entry]) => [id, isListed(id) ? withoutKey(entry) : entry]),
+        ),
+  );
+}
+
+function withProviders(file: TextFile, change: (providers: Json[] | JsonObject) => Json): string {
   parseProvidersFile(file);
   const parsed = parseJson(file.text);
   const whole = (parsed.ok && isObject(parsed.value) ? parsed.value : {}) as JsonObject;
   const { providers = {} } = whole;
-  const next: Json = Array.isArray(providers)
-    ? changedList(providers, providerId, apiKey)
-    : { ...(providers as JsonObject), [providerId]: withKey((providers as JsonObject)[providerId], apiKey) };
+  const next = change(providers as Json[] | JsonObject);
   const text = `${JSON.stringify({ ...whole, providers: next }, null, 2)}\n`;
   parseProvidersFile({ path: file.path, text });
   return text;
@@ -37,6 +55,11 @@ function withKey(entry: Json | undefined, apiKey: string): JsonObject {
     ...rest
   } = (isObject(entry) ? entry : {}) as JsonObject;
   return { ...rest, apiKey };
+}
+
+function withoutKey(entry: Json): Json {
+  const { apiKey: _, ...rest } = (isObject(entry) ? entry : {}) as JsonObject;
+  return rest;
 }
 
 /** Returns the key without surrounding white space. Throws if no header could carry it. */

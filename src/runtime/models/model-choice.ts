@@ -110,10 +110,19 @@ export class SelectedModel implements ModelSelection {
     const chosen = this.#chosen;
     if (!chosen || !(this.#forgetOld() || chosen.absent)) return;
     const wanted = chosen.absent ? chosen.absent.wanted : modelReference(chosen);
-    const found = await this.resolve(wanted).catch(() => undefined);
+    const found = await this.resolve(wanted).catch(() => this.#withoutKey(chosen));
     if (!found || this.#chosen !== chosen) return;
     this.#chosen = found;
     this.#current = undefined;
+  }
+
+  /** A key that the user has removed is not used again. Other problems of the configuration leave the model as it is. */
+  async #withoutKey(chosen: SessionModel): Promise<SessionModel | undefined> {
+    const { providerId } = chosen;
+    if (!(await this.#models.lacksKey(providerId).catch(() => false))) return undefined;
+    const wanted = chosen.absent ? chosen.absent.wanted : modelReference(chosen);
+    const { keyless } = await import("../../model/given-providers.ts");
+    return { ...chosen, provider: keyless(providerId), absent: { why: `${providerId} has no key`, wanted } };
   }
 
   /** Forgets models with keys that the user has replaced since. Returns whether there were any. */

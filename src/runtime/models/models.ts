@@ -32,6 +32,8 @@ export interface Models {
   list(): Promise<readonly ModelRow[]>;
   /** Returns whether the provider exists. Without it, its models are unavailable. */
   hasProvider(id: string): Promise<boolean>;
+  /** Returns whether the provider exists, but has no key. */
+  lacksKey(id: string): Promise<boolean>;
   /** Returns the models of one session, which may have its own providers, name and network. Makes no requests. */
   forSession(own: OwnModels): Models;
   /** Increases each time the user's configuration is read again. Models resolved before may have an old key. */
@@ -130,6 +132,8 @@ export function models(options: ModelsOptions): ProcessModels {
       return listModels(await source.settings(), source.dependencies);
     },
     hasProvider: async (id) => (await source.settings()).providers.some((provider) => provider.id === id),
+    lacksKey: async (id) =>
+      (await source.settings()).providers.some((provider) => provider.id === id && provider.missing !== undefined),
     forSession: (own) => modelsOf(ownSource(own, source, stamp)),
     generation: currentGeneration,
   });

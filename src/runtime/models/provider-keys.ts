@@ -1,5 +1,5 @@
 /** Keys of model providers that a user enters: each is tested with one request and stored in `providers.json`. */
-import { realpathSync } from "node:fs";
+import { existsSync, realpathSync } from "node:fs";
 import { dirname } from "node:path";
 import { type Disk, nodeDisk, replaceFile } from "../../lib/node/disk.ts";
 import { withFileLock } from "../../lib/node/file-lock.ts";
@@ -9,7 +9,7 @@ import { checkModel } from "../../model/check-model.ts";
 import type { CatalogDependencies } from "../../model/connect.ts";
 import { ModelError } from "../../model/model-error.ts";
 import { providerList } from "../../model/providers/list.ts";
-import { checkedKey, withProviderKey } from "../../model/settings/key-change.ts";
+import { checkedKey, withoutProviderKeys, withProviderKey } from "../../model/settings/key-change.ts";
 import type { ModelSettings, ProviderSettings, TextFile } from "../../model/settings/settings.ts";
 import { TroupeError, withHint } from "../../protocol/errors.ts";
 
@@ -21,6 +21,8 @@ export interface ProviderKeys {
    * Rejects with a `TroupeError` and stores nothing if the provider refuses the key.
    */
   set(given: { readonly provider: string; readonly apiKey: string }, signal?: AbortSignal): Promise<{ model: string }>;
+  /** Removes the stored keys. Resolves with the providers that still have a key, from the environment or a command. */
+  clear(): Promise<{ readonly remaining: readonly KeyedProvider[] }>;
 }
 
 export interface KeyedProvider {
@@ -46,13 +48,20 @@ const MAX_FILE_BYTES = 1024 * 1024;
 
 export function providerKeys(parts: Parts): ProviderKeys {
   const { file: path, settings, settingsWith, dependencies, disk = nodeDisk } = parts;
+  const list = async (): Promise<readonly KeyedProvider[]> => {
+    const { providers } = await settings();
+    return providers.filter(takesKey).map(({ id, name, baseUrl, missing }) => {
+      return { id, name, host: hostOf(baseUrl), hasKey: missing === undefined };
+    });
+  };
+  const change = async (changed: (file: TextFile) => string): Promise<void> => {
+    await disk.mkdir(dirname(path));
+    await withFileLock({ path, disk, Failure: TroupeError }, async () => {
+      await replaceFile(disk, realPath(path), changed(readFile(path)));
+    });
+  };
   return {
-    async list() {
-      const { providers } = await settings();
-      return providers.filter(takesKey).map(({ id, name, baseUrl, missing }) => {
-        return { id, name, host: hostOf(baseUrl), hasKey: missing === undefined };
-      });
-    },
+    list,
     async set({ provider: id, apiKey: given }, signal) {
       const apiKey = checkedKey(given);
       const { providers } = await settings();
@@ -64,11 +73,16 @@ export function providerKeys(parts: Parts): ProviderKeys {
       await checkModel(model, signal).catch((cause: unknown) => {
         throw signal?.aborted ? cause : refused(provider, cause);
       });
-      await disk.mkdir(dirname(path));
-      await withFileLock({ path, disk, Failure: TroupeError }, async () => {
-        await replaceFile(disk, realPath(path), withProviderKey(readFile(path), id, apiKey));
+      await change((file) => {
+        signal?.throwIfAborted();
+        return withProviderKey(file, id, apiKey);
       });
       return { model: `${id}/${model.id ?? model.model}` };
+    },
+    async clear() {
+      const known = (await list()).map(({ id }) => id);
+      if (existsSync(path)) await change((file) => withoutProviderKeys(file, known));
+      return { remaining: (await list()).filter(({ hasKey }) => hasKey) };
     },
   };
 }

@@ -11,4 +11,5 @@ export const providerKeysMethods: MethodTable = {
     () => z.object({ provider: z.string(), apiKey: z.string().max(8192) }),
     async (given, { server, signal }) => (await server.runtime.models.keys()).set(given, signal),
   ),
+  "providerKeys.clear": method(noParams, async (_, { server }) => (await server.runtime.models.keys()).clear()),
 };
