@@ -1,4 +1,6 @@
 /** Runs the hooks of a point one after another. Emits one start event and exactly one end event for each. */
+import { defined } from "../lib/defined.ts";
+import type { EffectGuard } from "../lib/effect-guard.ts";
 import type { Json } from "../lib/json.ts";
 import type { PrepareProgram } from "../lib/node/program.ts";
 import type { Stamp } from "../lib/stamp.ts";
@@ -48,6 +50,8 @@ export interface HooksOptions {
   /** Called once for each distinct message, for the user. */
   readonly warn?: (message: string) => void;
   readonly resolveName?: ResolveName;
+  /** Set where another process can take the session over. */
+  readonly effects?: EffectGuard;
 }
 
 export function createHooks(options: HooksOptions): Hooks {
@@ -133,7 +137,7 @@ interface Invocation<P extends HookPoint> {
 async function invokeOne<P extends HookPoint>(invocation: Invocation<P>): Promise<HookOutput<P> | undefined> {
   const { definition, input, signal, emit, options, warn } = invocation;
   const { point, dialect, source } = definition;
-  const { stamp, prepare, environment, projectRoot, resolveName } = options;
+  const { stamp, prepare, environment, projectRoot, resolveName, effects } = options;
   const payload = payloadFor(point, input, { dialect, now: stamp.now() });
   const run = { hookInvocationId: stamp.id("hook"), hookType: point };
   await emit("hook.start", { ...run, input: boundedForEvent(payload) });
@@ -143,7 +147,7 @@ async function invokeOne<P extends HookPoint>(invocation: Invocation<P>): Promis
       prepare,
       environment,
       projectRoot,
-      ...(resolveName && { resolveName }),
+      ...defined({ resolveName, effects }),
       onProgress: (progress) => void emit("hook.progress", progress).catch(() => undefined),
       onWarning: warn,
     },

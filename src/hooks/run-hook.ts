@@ -1,4 +1,5 @@
 /** Runs one hook of any type and classifies how it ended. `runHook` never throws: every failure is an outcome. */
+import type { EffectGuard } from "../lib/effect-guard.ts";
 import type { PrepareProgram } from "../lib/node/program.ts";
 import { quoted } from "../lib/quoting.ts";
 import { checkAnswer, type HookAnswer, messageOf, readAnswer } from "./answer.ts";
@@ -23,6 +24,7 @@ export type HookOutcome<P extends HookPoint> =
 export interface RunPorts extends HookWorld {
   readonly prepare: PrepareProgram;
   readonly resolveName?: ResolveName;
+  readonly effects?: EffectGuard;
   onProgress(progress: HookProgress): void;
   onWarning(message: string): void;
 }
@@ -42,7 +44,9 @@ export async function runHook<P extends HookPoint>(request: HookRequest<P>, port
   const timer = setTimeout(() => deadline.abort(), definition.timeoutMs);
   const signal = aborted === undefined ? deadline.signal : AbortSignal.any([aborted, deadline.signal]);
   try {
-    const outcome = await dispatch({ ...request, signal }, ports);
+    const run = (until: AbortSignal) => dispatch({ ...request, signal: until }, ports);
+    const name = `a hook of ${definition.point}`;
+    const outcome = await (ports.effects ? ports.effects.run({ name }, signal, run) : run(signal));
     if (aborted?.aborted) return { kind: "aborted" };
     const late = `it did not answer within ${definition.timeoutMs / 1000} s`;
     return deadline.signal.aborted ? { kind: "failed", message: late } : outcome;

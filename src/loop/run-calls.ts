@@ -284,13 +284,20 @@ async function execute(what: { call: ToolCall; bound: Bound; run: Run; before?: 
       reads.push(...(permission.reads ?? []));
     }
     timer = setTimeout(() => stop.abort(timedOut(tool)), tool.timeoutMs + Math.min(tool.timeoutMs, GRACE_MS));
-    const work = bound.run(tool.readOnly ? withReads(context, reads) : context);
+    const work = runGuarded(what.bound, tool.readOnly ? withReads(context, reads) : context, run);
     work.catch(() => undefined); // it may settle after the race is over
     return await Promise.race([work, whenAborted(stop.signal)]);
   } finally {
     clearTimeout(timer);
     run.signal.removeEventListener("abort", stopWithRun);
   }
+}
+
+function runGuarded({ tool, call }: Bound, context: ToolContext, { effects }: Run): Promise<ToolResult> {
+  if (!effects) return call.run(context);
+  // The client does the work, and it outlives this process.
+  const what = { name: tool.name, waits: tool.from?.kind === "custom" };
+  return effects.run(what, context.signal, (signal) => call.run({ ...context, signal }));
 }
 
 /** Returns the context of a call that may also read paths approved by a user. */

@@ -1,3 +1,4 @@
+import type { EffectGuard } from "../lib/effect-guard.ts";
 import type { Stamp } from "../lib/stamp.ts";
 import type { ModelRequest, Provider, Usage } from "../model/provider.ts";
 import type { BinaryReference, Emit, EventData } from "../protocol/event.ts";
@@ -42,6 +43,8 @@ export interface Run {
   permit(access: Access, call: JudgedCall): Promise<Permission>;
   /** Hooks before a call is judged and after it has ended; absent if there are none. */
   readonly around?: AroundCalls;
+  /** Set where another process can take the session over: calls run only while this one has it. */
+  readonly effects?: EffectGuard;
   /** Counts repeated failures of calls. `beforeModelCall` ends the run because of them. */
   readonly failures: Pick<RepeatedFailures, "failed" | "reset">;
   /** Services for tools beyond the call itself, such as files. */

@@ -6,6 +6,7 @@ import type { SectionTransform } from "../context/sections.ts";
 import type { SystemMessageConfig } from "../context/system-message.ts";
 import type { FactorySource } from "../factories/ports.ts";
 import type { HookPoint } from "../hooks/points.ts";
+import type { EffectGuard } from "../lib/effect-guard.ts";
 import type { Json } from "../lib/json.ts";
 import type { GivenProviders, ModelCapabilities } from "../model/given-providers.ts";
 import type { SharedPurse } from "../model/shared-purse.ts";
@@ -34,6 +35,8 @@ export interface SessionRequest {
   readonly limits?: LimitsRequest;
   /** How to load the workspace, and what to use in addition. */
   readonly workspace?: WorkspaceRequest;
+  /** Set where another process can take the session over: calls, hooks and commands run only while this one has it. */
+  readonly effects?: EffectGuard | undefined;
   /** For a resumed session. */
   readonly resume?: ResumeRequest;
 }

@@ -1,5 +1,6 @@
 /** The settings that all runs of a session share. */
 
+import type { EffectGuard } from "../lib/effect-guard.ts";
 import type { Redactor } from "../lib/redact/redact.ts";
 import type { Stamp } from "../lib/stamp.ts";
 import type { TraceContext } from "../lib/trace-context.ts";
@@ -37,6 +38,8 @@ export interface RunSettings {
   readonly policy: Policy;
   /** The user's approvals, present and future. */
   readonly grants: Grants;
+  /** Set where another process can take the session over. */
+  readonly effects?: EffectGuard | undefined;
   /** Services for tools beyond their calls. */
   readonly ports: ToolPorts;
   /** Removes secrets from every event before it is stored or passed on. */

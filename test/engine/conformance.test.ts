@@ -6,7 +6,7 @@ import type { Engine, Serving, Work } from "../../src/engine/engine.ts";
 import { Lease } from "../../src/engine/lease.ts";
 import { memoryEngine } from "../../src/engine/memory-engine.ts";
 import { deferred } from "../../src/lib/deferred.ts";
-import { type Database, openDatabase } from "../../src/store/postgres/database.ts";
+import { type Database, driverPath, openDatabase } from "../../src/store/postgres/database.ts";
 import { migrate } from "../../src/store/postgres/schema.ts";
 import { type PostgresServer, postgresPrograms, startPostgres } from "../support/postgres.ts";
 
@@ -134,7 +134,7 @@ describe.runIf(programs !== undefined)("the engine on DBOS", { timeout: 120_000 
     database = await openDatabase({ url: server.url, connections: 3 });
     await migrate(database);
     const worker = { id: "w1", host: "h", pid: process.pid, pool: "default", version: "1", concurrency: 4 };
-    lease = new Lease({ queries: database, worker, leaseMs: 3_000 });
+    lease = new Lease({ queries: database, url: server.url, driver: driverPath(), worker, leaseMs: 3_000 });
     await lease.start();
     engine = await dbosEngine({
       url: server.url,

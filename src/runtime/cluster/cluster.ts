@@ -13,11 +13,12 @@ import { SharedRates } from "../../engine/shared-rates.ts";
 import { nodeDisk } from "../../lib/node/disk.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import { snapshotRules } from "../../session/compaction/condense.ts";
-import { type Database, openDatabase } from "../../store/postgres/database.ts";
+import { type Database, driverPath, openDatabase } from "../../store/postgres/database.ts";
 import { postgresStore, type Worker } from "../../store/postgres/postgres.ts";
 import { checkSchema, migrate } from "../../store/postgres/schema.ts";
 import { checkSessionId } from "../../store/session-id.ts";
-import { builtinTools } from "../../tools/builtin.ts";
+import { MARK_NAME } from "../../tools/shell/process/family.ts";
+import { PROCESS_MARK } from "../../tools/shell/process/watchdog.ts";
 import { createRuntime, type Runtime, type RuntimeOptions } from "../runtime.ts";
 import type { SessionRequest } from "../session-request.ts";
 import { version } from "../version.ts";
@@ -168,13 +169,13 @@ export interface ServingWorker {
 }
 
 export async function serveCluster(options: WorkerOptions): Promise<ServingWorker> {
-  const { url, pool = DEFAULT_POOL, concurrency, leaseMs } = options;
+  const { url, pool = DEFAULT_POOL, concurrency, leaseMs, tenant } = options;
   const worker: Worker = { id: `${hostname()}-${process.pid}-${crypto.randomUUID().slice(0, 8)}`, ...here() };
   const database = await openDatabase({ url, connections: 6, name: `troupe worker ${worker.id}` });
   await migrate(database);
-  const { tenant } = options;
   const row = { ...worker, pool, version, concurrency, ...(tenant !== undefined && { tenant }) };
-  const lease = new Lease({ queries: database, worker: row, leaseMs });
+  const commandMark = `${MARK_NAME}=${PROCESS_MARK}.`;
+  const lease = new Lease({ ...{ queries: database, url, worker: row, leaseMs, commandMark }, driver: driverPath() });
   const claims = new Map<string, TenantClaim>();
   const store = postgresStore({
     ...{ database, folder: join(options.home, "session-state"), disk: nodeDisk, worker, snapshots: snapshotRules },
@@ -189,7 +190,6 @@ export async function serveCluster(options: WorkerOptions): Promise<ServingWorke
     ...options.runtime,
     home: options.home,
     store,
-    tools: guard.guard(builtinTools),
     sharedLimits: sharedLimitsOf(new SharedRates(shared)),
   });
   hideAddress(url, runtime);

@@ -1,17 +1,97 @@
 /**
- * Lets tools act only while this worker has the session. A worker that was frozen or cut off may have been replaced:
+ * Lets a session act only while this worker has it. A worker that was frozen or cut off may have been replaced:
  *
- * - A call that starts after the lease has lapsed asks the database whether the claim is still valid.
- * - A call that runs when the lease expires is stopped.
+ * - An action that starts after the lease has lapsed asks the database whether the claim is still valid.
+ * - An action that runs when the lease expires is stopped. The thread of the lease kills its commands.
+ *
+ * All tools (built-in ones, those of MCP servers, programs and extensions), hooks and starts of commands are actions.
  */
 
-import { AsyncLocalStorage } from "node:async_hooks";
 import { isClaimed } from "../../engine/dbos-engine.ts";
 import type { Claim } from "../../engine/engine.ts";
 import type { Lease } from "../../engine/lease.ts";
+import type { EffectGuard, Guarded } from "../../lib/effect-guard.ts";
 import type { Queries } from "../../lib/queries.ts";
-import type { Tool } from "../../tools/tool.ts";
+import { interactiveTools } from "../../tools/builtin.ts";
 import { ToolError } from "../../tools/tool-error.ts";
+
+export interface LeaseGuardOptions {
+  readonly lease: Pick<Lease, "isValid" | "lapses" | "expired" | "renew">;
+  readonly queries: Queries;
+  /** Reports actions that were refused or stopped, one line each. */
+  report(line: string): void;
+}
+
+export class LeaseGuard {
+  readonly #options: LeaseGuardOptions;
+
+  constructor(options: LeaseGuardOptions) {
+    this.#options = options;
+  }
+
+  /** Returns the guard of an activation, which begins with a valid claim. */
+  of(claim: Claim): EffectGuard {
+    const activity = { claim, lapses: this.#options.lease.lapses };
+    return {
+      run: async (what, signal, action) => {
+        await this.#check(what, activity);
+        return what.waits || WAITING.has(what.name) ? action(signal) : this.#whileValid(what, signal, action);
+      },
+      assertValid: () => {
+        if (!this.#isValidFor(activity)) throw this.#refusal("a command");
+      },
+    };
+  }
+
+  #isValidFor({ lapses }: Activity): boolean {
+    const { lease } = this.#options;
+    return lease.isValid && lease.lapses === lapses;
+  }
+
+  async #check({ name }: Guarded, activity: Activity): Promise<void> {
+    if (this.#isValidFor(activity)) return;
+    const { lease, queries } = this.#options;
+    try {
+      await lease.renew();
+      const { lapses } = lease;
+      if (await isClaimed(queries, activity.claim)) activity.lapses = lapses;
+    } catch {
+      // The database cannot be reached, so nothing is known.
+    }
+    if (!this.#isValidFor(activity)) throw this.#refusal(`a call of ${name}`);
+  }
+
+  #refusal(what: string): ToolError {
+    this.#options.report(`refused ${what}: another worker may have its session`);
+    return new ToolError("This worker has lost its lease, so it starts nothing more.");
+  }
+
+  async #whileValid<T>(
+    { name }: Guarded,
+    signal: AbortSignal,
+    action: (signal: AbortSignal) => Promise<T>,
+  ): Promise<T> {
+    const { lease } = this.#options;
+    const { expired } = lease;
+    let ended: { readonly value: T } | { readonly error: unknown };
+    try {
+      ended = { value: await action(AbortSignal.any([signal, expired])) };
+    } catch (error) {
+      ended = { error };
+    }
+    // A command may be killed before the signal is aborted.
+    if ((expired.aborted || !lease.isValid) && !signal.aborted) throw this.#stopped(name);
+    if ("error" in ended) throw ended.error;
+    return ended.value;
+  }
+
+  #stopped(name: string): ToolError {
+    this.#options.report(`stopped a call of ${name}: another worker may have its session`);
+    return new ToolError(
+      "The call was stopped, because this worker could not reach the database. Check its effects before you repeat it.",
+    );
+  }
+}
 
 interface Activity {
   readonly claim: Claim;
@@ -19,70 +99,8 @@ interface Activity {
   lapses: number;
 }
 
-export interface LeaseGuardOptions {
-  readonly lease: Lease;
-  readonly queries: Queries;
-  /** Reports calls that were refused or stopped, one line each. */
-  report(line: string): void;
-}
-
-export class LeaseGuard {
-  readonly #options: LeaseGuardOptions;
-  readonly #activities = new AsyncLocalStorage<Activity>();
-
-  constructor(options: LeaseGuardOptions) {
-    this.#options = options;
-  }
-
-  /** Runs an activation. Calls of its tools belong to the claim. */
-  run<T>(claim: Claim, work: () => Promise<T>): Promise<T> {
-    return this.#activities.run({ claim, lapses: this.#options.lease.lapses }, work);
-  }
-
-  guard(tools: readonly Tool[]): readonly Tool[] {
-    return tools.map((tool) => ({
-      ...tool,
-      bind: (rawArguments) => {
-        const call = tool.bind(rawArguments);
-        return {
-          access: (context) => call.access(context),
-          run: async (context) => {
-            await this.#check(tool.name);
-            return this.#whileValid(tool.name, context.signal, (signal) => call.run({ ...context, signal }));
-          },
-        };
-      },
-    }));
-  }
-
-  async #check(name: string): Promise<void> {
-    const { lease } = this.#options;
-    const activity = this.#activities.getStore();
-    if (lease.isValid && lease.lapses === (activity?.lapses ?? 0)) return;
-    try {
-      await lease.renew();
-      const { lapses } = lease;
-      if (activity && (await isClaimed(this.#options.queries, activity.claim))) {
-        activity.lapses = lapses;
-        return;
-      }
-    } catch {
-      // The database cannot be reached, so nothing is known.
-    }
-    this.#options.report(`refused a call of ${name}: another worker may have its session`);
-    throw new ToolError("This worker has lost its lease, so it starts nothing more.");
-  }
-
-  async #whileValid<T>(name: string, signal: AbortSignal, run: (signal: AbortSignal) => Promise<T>): Promise<T> {
-    const { expired } = this.#options.lease;
-    try {
-      return await run(AbortSignal.any([signal, expired]));
-    } catch (error) {
-      if (!expired.aborted || signal.aborted) throw error;
-      this.#options.report(`stopped a call of ${name}: another worker may have its session`);
-      throw new ToolError(
-        "The call was stopped, because this worker could not reach the database. Check its effects before you repeat it.",
-      );
-    }
-  }
-}
+/** Tools that wait for agents or people. What the agents do is guarded by itself. */
+const WAITING: ReadonlySet<string> = new Set([
+  ...interactiveTools.map(({ name }) => name),
+  ...["task", "read_agent", "write_agent", "list_agents", "stop_agent", "subagents_run", "subagents_read"],
+]);

@@ -3,6 +3,7 @@
 import type { Activation, Claim } from "../../engine/engine.ts";
 import { ClaimLost } from "../../engine/engine.ts";
 import type { SharedBudgets } from "../../engine/shared-budgets.ts";
+import type { EffectGuard } from "../../lib/effect-guard.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import type { Database } from "../../store/postgres/database.ts";
 import type { Store } from "../../store/store.ts";
@@ -60,7 +61,7 @@ export function workRunner(parts: WorkRunnerParts): Activation {
     claims.set(work.sessionId, { ...claim, tenant: row.tenant });
     try {
       report(`${work.sessionId}: started${row.starts > 0 ? ` again (start ${row.starts + 1})` : ""}`);
-      const outcome = await parts.guard.run(claim, () => activate(row, activationParts(parts)));
+      const outcome = await activate(row, activationParts(parts, parts.guard.of(claim)));
       report(`${work.sessionId}: ${described(outcome)}`);
     } catch (error) {
       const message = error instanceof Error ? error.message : String(error);
@@ -81,14 +82,14 @@ function described(outcome: Awaited<ReturnType<typeof activate>>): string {
   return "message" in outcome ? `${outcome.kind}: ${outcome.message}` : outcome.kind;
 }
 
-function activationParts(parts: WorkRunnerParts): ActivationParts {
+function activationParts(parts: WorkRunnerParts, effects: EffectGuard): ActivationParts {
   const { database, runtime, store, workerId: worker, budgets, places, parkMs, asks, submit } = parts;
   return {
     ...{ database, runtime, store, worker, parkMs, submit },
     kinds: ({ request }) => (request.asks ?? []).filter((kind) => asks || kind !== "permission"),
     prepare: async (work) => {
       const request = parts.request(work, await checkOut(work, places));
-      return { ...request, limits: { ...request.limits, purse: tenantPurse(budgets, work.tenant) } };
+      return { ...request, effects, limits: { ...request.limits, purse: tenantPurse(budgets, work.tenant) } };
     },
     finished: async (work) => void (await pushChanges(work, places)),
   };

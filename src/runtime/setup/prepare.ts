@@ -241,6 +241,7 @@ function askedFor({ request, log, stamp, context, tracing }: SessionSetup) {
   return {
     ...{ version, log, stamp, context, cwd: context.cwd, name, mode },
     tracing: tracing?.port,
+    effects: request.effects,
     resumed: resume?.event,
     continuesPending: resume?.continuesPending,
     detachedFrom: agents?.detachedFrom,

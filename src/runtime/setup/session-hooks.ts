@@ -22,7 +22,9 @@ export async function loadSessionHooks(
   if (definitions.length === 0 && !listeners) return undefined;
   const { createHooks } = await import("../../hooks/fire.ts");
   const all = { definitions, ...(listeners && { live: await listening(listeners) }) };
-  return (emit) => createHooks({ ...all, stamp, environment, projectRoot, prepare, warn, emit });
+  const { effects } = request;
+  return (emit) =>
+    createHooks({ ...all, stamp, environment, projectRoot, prepare, warn, emit, ...defined({ effects }) });
 }
 
 /** Gives each listener a hook at every point. */

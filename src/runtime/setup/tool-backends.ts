@@ -191,6 +191,7 @@ function shellMaker(
       beforeRun: commandCheckpoints({ checkpoints, except: [home], home: homedir() }),
       isReadOnly: (call) => containment.isReadOnly(call),
       isPlanning: () => rules.mode.current() === "plan",
+      mayStart: () => setup.request.effects?.assertValid(),
       newCleaner: () => redactor.stream(),
       onWarning: (message) => listener.warn("shell", message),
     });

@@ -110,7 +110,7 @@ export function startRun(parts: RunParts): Run {
     nextTurnId: () => String(turns++),
     ...conversationPorts(parts, { context, shown, failures }),
     permit: permitter({ ...parts, ...defined({ hookDecision }), refuses: refusals(parts) }),
-    ...defined({ around, outside: parts.outside }),
+    ...defined({ around, outside: parts.outside, effects: parts.effects }),
     ports: toolPorts(parts, request),
     beforeStopping: parts.beforeStopping,
     bound: outputBound(parts, shown),

@@ -1,5 +1,6 @@
 /** The connection to Postgres: a pool of connections, and transactions. The only importer of `pg`. */
 
+import { createRequire } from "node:module";
 import type { Client, Pool, PoolClient } from "pg";
 import type { Queries, Rows } from "../../lib/queries.ts";
 import { TroupeError } from "../../protocol/errors.ts";
@@ -57,6 +58,9 @@ export async function openDatabase({ url, connections = 8, name = "troupe" }: Da
     },
   };
 }
+
+/** The path of `pg`, for a thread with a connection of its own. */
+export const driverPath = (): string => createRequire(import.meta.url).resolve("pg");
 
 async function loadPg(): Promise<{ readonly Pool: typeof Pool; readonly Client: typeof Client }> {
   try {

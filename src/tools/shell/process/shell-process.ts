@@ -22,6 +22,8 @@ export interface ProcessRequest {
   /** True to open descriptor 3 of the process, for `send`. */
   readonly commands: boolean;
   readonly terminal: boolean;
+  /** Throws if it may not start any more. */
+  mayStart?(): void;
   /** The bytes are only valid during the call; `false` pauses reading until `resume`. */
   onBytes(bytes: Buffer): boolean;
 }
@@ -55,6 +57,7 @@ export function startProcess(request: ProcessRequest): Promise<ShellProcess> {
 
 async function terminalProcess(request: ProcessRequest): Promise<ShellProcess> {
   let pause: () => void = () => undefined;
+  request.mayStart?.();
   const terminal = await openTerminal({
     argv: request.argv,
     cwd: request.cwd,
@@ -81,6 +84,7 @@ async function pipedProcess(request: ProcessRequest): Promise<ShellProcess> {
   const [file = "", ...rest] = request.argv;
   const filter = request.filter === undefined ? undefined : fs.openSync(request.filter, "r");
   try {
+    request.mayStart?.();
     const child = spawn(file, rest, {
       cwd: request.cwd,
       env: { ...request.environment },

@@ -1,0 +1,20 @@
+/**
+ * Says whether this process may act for a session. Needed where another process can take the session over, so that no
+ * two of them act at the same time.
+ */
+export interface EffectGuard {
+  /**
+   * Runs an action that has effects. Throws without running it if another process may have the session. Aborts the
+   * signal of the action when that becomes possible.
+   */
+  run<T>(what: Guarded, signal: AbortSignal, action: (signal: AbortSignal) => Promise<T>): Promise<T>;
+  /** Throws if another process may have the session. Called immediately before a program starts. */
+  assertValid(): void;
+}
+
+export interface Guarded {
+  /** For messages. */
+  readonly name: string;
+  /** True when it only waits for something that goes on elsewhere. It is then not stopped. */
+  readonly waits?: boolean;
+}

@@ -1,0 +1,111 @@
+/** A worker's lease on a real Postgres server: a busy event loop neither loses it nor hides that it has expired. */
+
+import { type ChildProcess, spawn } from "node:child_process";
+import { existsSync, readFileSync } from "node:fs";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { Lease } from "../../src/engine/lease.ts";
+import { deferred } from "../../src/lib/deferred.ts";
+import { LeaseGuard } from "../../src/runtime/cluster/lease-guard.ts";
+import { type Database, driverPath, openDatabase } from "../../src/store/postgres/database.ts";
+import { migrate } from "../../src/store/postgres/schema.ts";
+import { type PostgresServer, postgresPrograms, startPostgres } from "../support/postgres.ts";
+
+const programs = postgresPrograms();
+const LEASE_MS = 400;
+const MARK = `TROUPE_SHELL=${crypto.randomUUID()}.`;
+/** Only there can the thread find commands. */
+const hasProcesses = existsSync("/proc/self/environ");
+const HANG = { timeout: 30_000, interval: 10 };
+
+if (programs === undefined) it.skip("a lease is renewed by a thread (skipped: no Postgres here)");
+
+describe.runIf(programs !== undefined)("a lease", { timeout: 60_000 }, () => {
+  let server: PostgresServer;
+  let database: Database;
+  let lease: Lease;
+  const reports: string[] = [];
+
+  beforeAll(async () => {
+    server = await startPostgres(programs ?? "");
+    database = await openDatabase({ url: server.url, connections: 1 });
+    await migrate(database);
+    const worker = { id: "w", host: "h", pid: process.pid, pool: "default", version: "1", concurrency: 1 };
+    const own = { queries: database, url: server.url, driver: driverPath(), worker };
+    lease = new Lease({ ...own, leaseMs: LEASE_MS, commandMark: MARK });
+    await lease.start();
+  });
+  afterAll(async () => {
+    await lease?.stop().catch(() => undefined);
+    await database?.close();
+    server?.remove();
+  });
+
+  /** Blocks the event loop. */
+  const block = (ms: number): void => {
+    for (const end = performance.now() + ms; performance.now() < end; );
+  };
+  const renewedAt = async (): Promise<number> => {
+    const { rows } = await database.query<{ ms: number }>(
+      "select (extract(epoch from expires_at) * 1000)::float8 as ms from troupe.worker",
+    );
+    return rows[0]?.ms ?? 0;
+  };
+  const claim = { workId: "x", condition: "true", values: [] };
+  const guard = () => new LeaseGuard({ lease, queries: database, report: (line) => reports.push(line) }).of(claim);
+  const live = new AbortController().signal;
+
+  it("is renewed while the event loop is blocked, but not for longer than a lease", async () => {
+    const before = await renewedAt();
+    block(LEASE_MS * 0.8);
+    expect(lease).toMatchObject({ isValid: true, lapses: 0 });
+    expect(await renewedAt()).toBeGreaterThan(before);
+    block(LEASE_MS * 2.5);
+    expect(lease.isValid).toBe(false);
+    await expect.poll(() => lease.isValid, HANG).toBe(true);
+    expect(lease.lapses).toBe(1);
+  });
+
+  it("stops what runs when it expires, also commands while the event loop is blocked, and lets nothing start", async () => {
+    const own = guard();
+    const started = deferred<void>();
+    const running = own.run({ name: "bash" }, live, async (signal) => {
+      started.resolve();
+      await new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+    });
+    running.catch(() => undefined);
+    await started.promise;
+    const [name = "", value] = MARK.split("=");
+    const command = spawn("sleep", ["60"], { env: { ...process.env, [name]: `${value}1` } });
+    const expiry = lease.expired;
+    server.stop("immediate");
+    if (hasProcesses) {
+      for (const end = performance.now() + 30_000; isRunning(command) && performance.now() < end; ) block(5);
+      expect({ isRunning: isRunning(command), isValid: lease.isValid }).toEqual({ isRunning: false, isValid: false });
+    }
+    await expect(running).rejects.toThrow("The call was stopped");
+    expect(expiry.aborted).toBe(true);
+    await expect(own.run({ name: "mcp_tool" }, live, async () => "acted")).rejects.toThrow("has lost its lease");
+    expect(() => own.assertValid()).toThrow("has lost its lease");
+    server.start();
+    await expect.poll(() => lease.isValid, HANG).toBe(true);
+    // The claim is still this worker's, so it goes on.
+    await expect(own.run({ name: "bash" }, live, async () => "acted")).resolves.toBe("acted");
+    expect(reports).toEqual([
+      "stopped a call of bash: another worker may have its session",
+      "refused a call of mcp_tool: another worker may have its session",
+      "refused a command: another worker may have its session",
+    ]);
+    command.kill("SIGKILL");
+  });
+});
+
+const isRunning = ({ pid }: ChildProcess): boolean => existsSync(`/proc/${pid}`) && !isZombie(pid);
+
+/** A process that has ended stays in the table until its parent looks, and the parent is blocked. */
+const isZombie = (pid: number | undefined): boolean => {
+  try {
+    return /\) Z /.test(readFileSync(`/proc/${pid}/stat`, "latin1"));
+  } catch {
+    return true;
+  }
+};
