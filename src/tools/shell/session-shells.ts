@@ -84,6 +84,7 @@ class SessionShells implements Shells {
       command.background = true;
       return { shellId: shell.id, state: "running", output: "", ...said };
     }
+    if (this.#shells.size > 1) this.expectCommand(); // this thread is idle while the command runs
     try {
       await this.#settled(command.ended, request);
     } catch (error) {

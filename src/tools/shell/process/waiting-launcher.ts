@@ -1,6 +1,6 @@
 /**
- * Starts bubblewrap for the next command before that command is known, while the model works on its reply. The start of a
- * process copies the tables of this one's memory, which takes milliseconds in a long session.
+ * Starts bubblewrap for the next command before that command is known, while another one runs or the model works. The
+ * start of a process copies the tables of this one's memory, which takes milliseconds in a long session.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import { laterArguments } from "./driver.ts";
