@@ -1,6 +1,6 @@
 /**
  * Budgets of tenants that all workers share. Calls of this process that wait for the same budget share one statement. What
- * running calls hold counts while the worker's lease is valid, and returns when it expires. Invariant: a tenant spends at
+ * running calls hold counts as spent when the worker's lease expires; a worker that comes back corrects it. Invariant: a tenant spends at
  * most its limit and one reserved call.
  */
 

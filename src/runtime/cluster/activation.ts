@@ -95,7 +95,7 @@ type Ended = Pick<WorkRow, "id" | "sessionId">;
 
 /** Ends work with the reason that its workers were lost. `troupe cluster retry` takes it back. */
 export async function setAside(work: Ended, losses: number, parts: EndParts): Promise<WorkOutcome> {
-  const message = `Set aside: ${losses} workers in a row began this work, and none of them came to an end.`;
+  const message = `Set aside: ${losses} workers in a row were lost while they ran this work, the last ones while they ran nothing else.`;
   const outcome: WorkOutcome = { kind: "failed", message };
   await noteSetAside(parts.database, work.id, message);
   await endWork(work, outcome, parts);
@@ -117,8 +117,14 @@ export async function endWork(work: Ended, outcome: WorkOutcome, { database, sub
   if (next) await submit(next, `after-${work.id}`);
 }
 
-/** Work that loses this many workers in a row is set aside: it may be what ends them. */
+/** Work that loses this many workers in a row is set aside: the last of them ran nothing else. */
 const MAX_LOSSES = 5;
+/** After this many, work runs alone, so that a further loss is its own and not a neighbour's. */
+const SUSPECT_LOSSES = 2;
+
+/** Whether the work may be what ends its workers. Says so rather too early: the losses are counted when it starts. */
+export const isSuspect = ({ losses, worker }: WorkRow, workerId: string): boolean =>
+  losses + (worker !== null && worker !== workerId ? 1 : 0) >= SUSPECT_LOSSES;
 
 /** State of the work's message in the log. */
 type Known = "new" | "unsent" | "interrupted" | { readonly answer: string };

@@ -9,10 +9,11 @@ import type { Database } from "../../store/postgres/database.ts";
 import type { Store } from "../../store/store.ts";
 import type { Runtime } from "../runtime.ts";
 import type { SessionRequest } from "../session-request.ts";
-import { type ActivationParts, activate, endWork } from "./activation.ts";
+import { type ActivationParts, activate, endWork, isSuspect } from "./activation.ts";
 import { type CheckoutOptions, checkOut, pushChanges } from "./checkout.ts";
 import type { LeaseGuard } from "./lease-guard.ts";
 import { tenantPurse } from "./tenant-purse.ts";
+import { Turnstile } from "./turnstile.ts";
 import { findWork, type WorkRow } from "./work.ts";
 
 export type TenantClaim = Claim & { readonly tenant: string };
@@ -51,6 +52,7 @@ const MAX_STARTS = 10;
 
 export function workRunner(parts: WorkRunnerParts): Activation {
   const { database, claims, tenant, report } = parts;
+  const turnstile = new Turnstile();
   return async (work, claim) => {
     const row = await findWork(database, workIdOf(work.id));
     if (!row) return report(`work ${work.id} has no row and is dropped`);
@@ -59,9 +61,14 @@ export function workRunner(parts: WorkRunnerParts): Activation {
       return endWork(row, { kind: "failed", message }, parts);
     }
     claims.set(work.sessionId, { ...claim, tenant: row.tenant });
+    const isAlone = isSuspect(row, parts.workerId);
+    const run = async () => {
+      const again = row.starts > 0 ? ` again (start ${row.starts + 1}${isAlone ? ", alone" : ""})` : "";
+      report(`${work.sessionId}: started${again}`);
+      return activate(row, activationParts(parts, parts.guard.of(claim)));
+    };
     try {
-      report(`${work.sessionId}: started${row.starts > 0 ? ` again (start ${row.starts + 1})` : ""}`);
-      const outcome = await activate(row, activationParts(parts, parts.guard.of(claim)));
+      const outcome = await (isAlone ? turnstile.alone(run) : turnstile.together(run));
       report(`${work.sessionId}: ${described(outcome)}`);
     } catch (error) {
       const message = error instanceof Error ? error.message : String(error);

@@ -110,6 +110,8 @@ export async function noteStart(queries: Queries, id: string, worker: string): P
     `update troupe.work set starts = starts + 1, waiting_at = null, worker = $2, taken_at = clock_timestamp(),
        started_at = coalesce(started_at, clock_timestamp()),
        losses = case when worker is null then 0 when worker = $2 then losses
+                     -- The server was away, so nobody could renew a lease.
+                     when taken_at < pg_postmaster_start_time() then losses
                      when taken_at < clock_timestamp() - interval '10 min' then 1 else losses + 1 end
      where id = $1 and outcome is null returning losses`,
     [id, worker],

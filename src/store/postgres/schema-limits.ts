@@ -116,53 +116,6 @@ const BUDGETS = `
     tenant text not null, worker text not null, settled_usd numeric not null default 0,
     settled_tokens bigint not null default 0, held_usd numeric not null default 0, held_tokens bigint not null default 0,
     seen_at timestamptz not null default clock_timestamp(), primary key(tenant, worker));
-
-  create function troupe.draw_budget(
-    p_tenant text, p_worker text, p_settled_usd numeric, p_settled_tokens bigint, p_held_usd numeric, p_held_tokens bigint,
-    p_want_usd numeric[], p_want_tokens bigint[], p_lease_ms float)
-  returns table(granted integer, verdict text, cost_usd numeric, tokens bigint, spent_usd numeric, spent_tokens bigint, period text)
-  language plpgsql as $$
-  #variable_conflict use_column
-  declare
-    b troupe.budget; at timestamptz; usd numeric; tok bigint; held_usd numeric; held_tokens bigint;
-    given integer := 0; say text := 'granted'; is_alone boolean;
-  begin
-    insert into troupe.budget(tenant) values (p_tenant) on conflict do nothing;
-    select x.* into b from troupe.budget x where x.tenant = p_tenant for update;
-    at := clock_timestamp();
-    if b.period <> 'total' and date_trunc(b.period, at at time zone 'utc') > (b.since at time zone 'utc') then
-      b.spent_usd := 0; b.spent_tokens := 0; b.since := at;
-    end if;
-    insert into troupe.budget_block(tenant, worker) values (p_tenant, p_worker) on conflict do nothing;
-    select b.spent_usd + p_settled_usd - x.settled_usd, b.spent_tokens + p_settled_tokens - x.settled_tokens
-      into b.spent_usd, b.spent_tokens from troupe.budget_block x where x.tenant = p_tenant and x.worker = p_worker;
-    -- The row stays: a worker that comes back reports its whole total again.
-    update troupe.budget_block x set held_usd = 0, held_tokens = 0
-      where x.tenant = p_tenant and x.worker <> p_worker and (x.held_usd > 0 or x.held_tokens > 0)
-        and not troupe.is_alive(x.worker, p_lease_ms);
-    delete from troupe.budget_block x where x.tenant = p_tenant and x.seen_at < at - interval '7 days';
-    select p_held_usd + coalesce(sum(x.held_usd), 0), p_held_tokens + coalesce(sum(x.held_tokens), 0)
-      into held_usd, held_tokens from troupe.budget_block x where x.tenant = p_tenant and x.worker <> p_worker;
-    if not troupe.is_alive(p_worker, p_lease_ms) then say := 'wait'; end if;
-    while say = 'granted' and given < coalesce(array_length(p_want_usd, 1), 0) loop
-      usd := p_want_usd[given + 1]; tok := p_want_tokens[given + 1];
-      is_alone := held_usd = 0 and held_tokens = 0;
-      if b.cost_usd is not null and usd is null then say := 'price';
-      elsif b.spent_usd >= b.cost_usd then say := 'cost';
-      elsif b.spent_tokens >= b.tokens then say := 'tokens';
-      elsif not is_alone and (b.spent_usd + held_usd + usd > b.cost_usd or b.spent_tokens + held_tokens + tok > b.tokens)
-        then say := 'wait';
-      else
-        given := given + 1;
-        held_usd := held_usd + coalesce(usd, 0); held_tokens := held_tokens + tok;
-        p_held_usd := p_held_usd + coalesce(usd, 0); p_held_tokens := p_held_tokens + tok;
-      end if;
-    end loop;
-    update troupe.budget x set spent_usd = b.spent_usd, spent_tokens = b.spent_tokens, since = b.since where x.tenant = p_tenant;
-    update troupe.budget_block x set settled_usd = p_settled_usd, settled_tokens = p_settled_tokens,
-      held_usd = p_held_usd, held_tokens = p_held_tokens, seen_at = at where x.tenant = p_tenant and x.worker = p_worker;
-    return query select given, say, b.cost_usd, b.tokens, b.spent_usd, b.spent_tokens, b.period;
-  end $$;
 `;
 
 export const sharedLimits = ALIVE + RATES + BUDGETS;

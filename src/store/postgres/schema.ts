@@ -5,6 +5,7 @@
 
 import { TroupeError } from "../../protocol/errors.ts";
 import type { Database } from "./database.ts";
+import { budgets } from "./schema-budgets.ts";
 import { sharedLimits } from "./schema-limits.ts";
 import { tenants } from "./schema-tenants.ts";
 
@@ -53,6 +54,7 @@ const migrations: readonly string[] = [
   alter table troupe.work add column waiting_at timestamptz, add column abort_at timestamptz;
   `,
   sharedLimits + tenants,
+  budgets,
 ];
 
 /** An arbitrary number that identifies the lock for migrations in this database. */
