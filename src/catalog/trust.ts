@@ -67,7 +67,7 @@ const fileSchema = () =>
 
 /** Reads the file once per start. If it is invalid or unsafe, nothing is trusted and a notice names it. */
 export function readTrust(stateRoot: string): TrustStore {
-  const book = readBook(bookPath(stateRoot));
+  const book = readTrustFile(bookPath(stateRoot));
   return {
     notices: book.kind === "refused" ? [refusal(stateRoot, book.reason)] : [],
     of(folder, { forRun = false, trustedFolders = [] } = {}) {
@@ -127,7 +127,7 @@ export function listTrusted(stateRoot: string): {
   folders: readonly TrustedFolder[];
   notices: readonly CatalogNotice[];
 } {
-  const book = readBook(bookPath(stateRoot));
+  const book = readTrustFile(bookPath(stateRoot));
   return { folders: book.folders, notices: book.kind === "refused" ? [refusal(stateRoot, book.reason)] : [] };
 }
 
@@ -142,7 +142,7 @@ async function changeBook(
 ): Promise<Changed> {
   const path = bookPath(stateRoot);
   return withFileLock({ path, disk, stamp, Failure: TroupeError }, async () => {
-    const book = readBook(path);
+    const book = readTrustFile(path);
     const folders = change(book.folders);
     if (folders === undefined) return {};
     const time = new Date(stamp.now()).toISOString().replace(/[:.]/g, "-");
@@ -154,12 +154,12 @@ async function changeBook(
   });
 }
 
-type Book =
+type TrustFile =
   | { readonly kind: "good"; readonly folders: readonly TrustedFolder[] }
   | { readonly kind: "refused"; readonly folders: readonly []; readonly reason: string };
 
-function readBook(path: string): Book {
-  const refused = (reason: string): Book => ({ kind: "refused", folders: [], reason });
+function readTrustFile(path: string): TrustFile {
+  const refused = (reason: string): TrustFile => ({ kind: "refused", folders: [], reason });
   const file = readSmallFile(path, { maxBytes: MAX_BYTES });
   if (file.kind === "missing") {
     return isThere(path) ? refused("is not a regular file") : { kind: "good", folders: [] };

@@ -35,8 +35,8 @@ interface ContextPort {
 /** Methods return text for the user. Messages are counted from 1. */
 interface HistoryPort {
   list(): Promise<string>;
-  rewind(number: number, wish: { readonly files: boolean }): Promise<string>;
-  restore(wish: { readonly files: boolean }): Promise<string>;
+  rewind(number: number, options: { readonly files: boolean }): Promise<string>;
+  restore(options: { readonly files: boolean }): Promise<string>;
   fork(number: number | undefined): Promise<string>;
 }
 

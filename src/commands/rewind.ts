@@ -19,9 +19,9 @@ export const rewind = defineCommand({
         },
       );
     }
-    const wish = { files: files === "files" };
+    const options = { files: files === "files" };
     if (what === "") return { kind: "completed", text: await history.list() };
-    const text = what === "restore" ? await history.restore(wish) : await history.rewind(Number(what), wish);
+    const text = what === "restore" ? await history.restore(options) : await history.rewind(Number(what), options);
     return { kind: "completed", text };
   },
 });

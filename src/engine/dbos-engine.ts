@@ -9,7 +9,7 @@
 
 import type { Queries } from "../lib/queries.ts";
 import { TroupeError } from "../protocol/errors.ts";
-import type { Activation, Claim, Engine, Serving, Work, WorkQuery, WorkState, WorkView } from "./engine.ts";
+import type { Activation, Claim, Engine, EngineWorker, Work, WorkQuery, WorkState, WorkView } from "./engine.ts";
 import { ClaimLost } from "./engine.ts";
 
 export interface DbosEngineOptions {
@@ -140,7 +140,11 @@ async function workflowsOf(queries: Queries, workId: string): Promise<readonly s
   return rows.map(({ id }) => id);
 }
 
-async function serve(options: DbosEngineOptions, run: Activation, dispatch: () => Promise<void>): Promise<Serving> {
+async function serve(
+  options: DbosEngineOptions,
+  run: Activation,
+  dispatch: () => Promise<void>,
+): Promise<EngineWorker> {
   const { workerId = crypto.randomUUID(), pool = "default", concurrency = 8, leaseMs = DEFAULT_LEASE_MS } = options;
   const { DBOS } = await load(() => import("@dbos-inc/dbos-sdk"));
   const { currentOwnerXid } = await load(() => import("@dbos-inc/dbos-sdk/internal/context"));

@@ -52,7 +52,7 @@ export type Activation = (work: Work, claim: Claim) => Promise<void>;
 export interface Engine {
   submit(work: Work): Promise<void>;
   /** Takes work of the given pool until `stop`. At most one activation of a session runs at a time, in any worker. */
-  serve(run: Activation): Promise<Serving>;
+  serve(run: Activation): Promise<EngineWorker>;
   cancel(workId: string): Promise<void>;
   /** Runs work again that has ended or was set aside. */
   retry(work: Work): Promise<void>;
@@ -60,7 +60,7 @@ export interface Engine {
   close(): Promise<void>;
 }
 
-export interface Serving {
+export interface EngineWorker {
   /** Takes no new work and waits for the activations that run, at most `timeoutMs`. */
   drain(timeoutMs: number): Promise<void>;
 }

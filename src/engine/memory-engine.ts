@@ -1,6 +1,6 @@
 /** An `Engine` in one process, for tests. It keeps the same contract without a database. */
 
-import type { Activation, Engine, Serving, Work, WorkQuery, WorkState, WorkView } from "./engine.ts";
+import type { Activation, Engine, EngineWorker, Work, WorkQuery, WorkState, WorkView } from "./engine.ts";
 import { ClaimLost } from "./engine.ts";
 
 interface Entry extends Work {
@@ -49,7 +49,7 @@ export function memoryEngine({ now = Date.now, concurrency = 8 } = {}): Engine {
       entries.set(work.id, { ...work, state: "queued", attempts: 0, createdAt: now(), updatedAt: now() });
       next();
     },
-    async serve(activation): Promise<Serving> {
+    async serve(activation): Promise<EngineWorker> {
       run = activation;
       next();
       return {

@@ -142,12 +142,12 @@ export class FactoryAttempt {
     const { runId } = this.run.spec;
     const costUsd = this.#requireCredits();
     const { schema, model } = options;
-    const wish = {
+    const request = {
       ...{ ...options, runId, prompt },
       ...(schema !== undefined && { schema: answerSchema(schema) }),
       ...(costUsd !== undefined && { costUsd }),
     };
-    const agent = await this.#ports.startAgent(wish).catch((error: unknown) => {
+    const agent = await this.#ports.startAgent(request).catch((error: unknown) => {
       if (error instanceof TroupeError) return { why: [error.message, error.hint ?? ""].join(" ").trim() };
       throw error;
     });

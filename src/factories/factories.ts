@@ -13,7 +13,7 @@ import { FactoryAttempt } from "./attempt.ts";
 import { type GivenLimits, limitsProblem, mergedLimits } from "./limits.ts";
 import type { AgentOptions, AttemptOptions, FactoriesPorts, Factory, FactoryMeta, SettledAttempt } from "./ports.ts";
 import { type RunEnd, RunFold, type RunLimits, type RunRecord } from "./run-fold.ts";
-import { detailOf, envelopeOf, type Paging, progressPage, type RunEnvelope, summariesOf } from "./run-view.ts";
+import { detailOf, envelopeOf, type PageQuery, progressPage, type RunEnvelope, summariesOf } from "./run-view.ts";
 import { nanoOf } from "./usage.ts";
 
 const MAX_ACTIVE = 16;
@@ -26,7 +26,7 @@ const CLOSE_MS = 2_000;
  * Identifies the caller of an execution: the program that owns the factory, and the token it received for this
  * execution.
  */
-interface Speaker {
+interface LogSender {
   readonly runId: string;
   readonly executionToken: string;
   readonly owner: unknown;
@@ -144,7 +144,7 @@ export class Factories {
     return envelopeOf(this.#required(runId));
   }
 
-  runs(paging: Paging) {
+  runs(paging: PageQuery) {
     return summariesOf(this.#fold.all(), { ...this.#watching(), paging });
   }
 
@@ -152,13 +152,16 @@ export class Factories {
     return detailOf(this.#required(runId), this.#watching());
   }
 
-  progress(runId: string, paging: Paging & { readonly phaseId?: string | undefined }) {
+  progress(runId: string, paging: PageQuery & { readonly phaseId?: string | undefined }) {
     return progressPage(this.#required(runId), paging);
   }
 
   // The following methods serve the body of a factory, through the program that owns it.
 
-  async log(from: Speaker, lines: readonly { readonly kind: "log" | "phase"; readonly text: string }[]): Promise<void> {
+  async log(
+    from: LogSender,
+    lines: readonly { readonly kind: "log" | "phase"; readonly text: string }[],
+  ): Promise<void> {
     const { run, options } = this.#speaking(from);
     const room = MAX_ENTRIES - run.progress.length;
     if (room <= 0) return;
@@ -175,7 +178,7 @@ export class Factories {
   }
 
   /** Pauses the run, unless an earlier attempt has paused at this checkpoint already. */
-  async pauseAtCheckpoint(from: Speaker, key: string): Promise<{ readonly action: "continue" | "pause" }> {
+  async pauseAtCheckpoint(from: LogSender, key: string): Promise<{ readonly action: "continue" | "pause" }> {
     const attempt = this.#speaking(from);
     if (attempt.run.checkpoints.has(key)) return { action: "continue" };
     attempt.end({ status: "paused", reason: "paused", pauseInfo: { type: "checkpoint", key } });
@@ -183,17 +186,17 @@ export class Factories {
     return { action: "pause" };
   }
 
-  async agent(from: Speaker, prompt: string, options: AgentOptions): Promise<Json | undefined> {
+  async agent(from: LogSender, prompt: string, options: AgentOptions): Promise<Json | undefined> {
     return this.#speaking(from).agent(prompt, options);
   }
 
-  recall(from: Speaker, key: string): { readonly hit: boolean; readonly resultJson?: Json } {
+  recall(from: LogSender, key: string): { readonly hit: boolean; readonly resultJson?: Json } {
     const { run } = this.#speaking(from);
     const resultJson = run.steps.get(key);
     return resultJson === undefined ? { hit: false } : { hit: true, resultJson };
   }
 
-  async remember(from: Speaker, key: string, result: Json): Promise<void> {
+  async remember(from: LogSender, key: string, result: Json): Promise<void> {
     const { run } = this.#speaking(from);
     requireSmall(result, `The result of the step "${clip(key, 100)}"`);
     if (run.steps.size >= MAX_ENTRIES && !run.steps.has(key))
@@ -285,7 +288,7 @@ export class Factories {
     return factory;
   }
 
-  #speaking({ runId, executionToken, owner }: Speaker): FactoryAttempt {
+  #speaking({ runId, executionToken, owner }: LogSender): FactoryAttempt {
     const attempt = this.#active.get(runId);
     const isMeant = attempt?.token === executionToken && attempt.factory.owner === owner && !attempt.hasEnded;
     if (attempt && isMeant) return attempt;

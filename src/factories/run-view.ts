@@ -18,13 +18,13 @@ export interface RunEnvelope {
   readonly snapshot?: { readonly journal: readonly object[]; readonly progress: readonly ProgressRecord[] };
 }
 
-export interface Paging {
+export interface PageQuery {
   readonly afterSeq?: number | undefined;
   readonly beforeSeq?: number | undefined;
   readonly limit?: number | undefined;
 }
 
-interface Watching {
+interface RunViewContext {
   readonly ports: Pick<FactoriesPorts, "agentState">;
   readonly now: number;
   attempt(runId: string): FactoryAttempt | undefined;
@@ -49,7 +49,7 @@ export function envelopeOf(run: RunRecord): RunEnvelope {
 }
 
 /** Returns all active runs and one page of the settled ones, in order of creation. */
-export function summariesOf(runs: readonly RunRecord[], how: Watching & { readonly paging: Paging }) {
+export function summariesOf(runs: readonly RunRecord[], how: RunViewContext & { readonly paging: PageQuery }) {
   const settled = runs.filter(({ end }) => end !== undefined);
   const { page, older, newer } = pageOf(settled, how.paging);
   const isShown = (run: RunRecord): boolean => run.end === undefined || page.includes(run);
@@ -62,7 +62,7 @@ export function summariesOf(runs: readonly RunRecord[], how: Watching & { readon
   };
 }
 
-export function detailOf(run: RunRecord, watching: Watching) {
+export function detailOf(run: RunRecord, watching: RunViewContext) {
   const agents = run.agents.map((agent) => agentView(run, agent, watching));
   const isLive = ({ status }: { status: string }): boolean => LIVE.has(status);
   const phases = run.phases.views(watching.now).map((phase) => {
@@ -72,7 +72,7 @@ export function detailOf(run: RunRecord, watching: Watching) {
   return { ...summaryOf(run, watching), phases, agents, progress: progressPage(run, {}) };
 }
 
-export function progressPage(run: RunRecord, paging: Paging & { readonly phaseId?: string | undefined }) {
+export function progressPage(run: RunRecord, paging: PageQuery & { readonly phaseId?: string | undefined }) {
   const { phaseId } = paging;
   const all = phaseId === undefined ? run.progress : run.progress.filter((line) => line.phaseId === phaseId);
   const { page, older, newer } = pageOf(all, paging);
@@ -88,7 +88,7 @@ export function progressPage(run: RunRecord, paging: Paging & { readonly phaseId
 
 const LIVE = new Set(["queued", "running"]);
 
-function summaryOf(run: RunRecord, { ports, now, attempt, isAvailable }: Watching) {
+function summaryOf(run: RunRecord, { ports, now, attempt, isAvailable }: RunViewContext) {
   const { spec, status, revision, createdAt, startedAt, updatedAt, completedAt, phases, limits, end } = run;
   const { runId, factoryName, description, declaredLimits } = spec;
   const live = attempt(runId);
@@ -122,7 +122,7 @@ function terminalOf({ reason, failure, error, result, pauseInfo }: NonNullable<R
   };
 }
 
-function agentView({ spec: { runId } }: RunRecord, agent: RunRecord["agents"][number], { ports }: Watching) {
+function agentView({ spec: { runId } }: RunRecord, agent: RunRecord["agents"][number], { ports }: RunViewContext) {
   const state = ports.agentState(agent.agentId);
   const { costUsd: _, model, displayName, ...known } = state ?? { status: "gone", agentType: "agent", activeMs: 0 };
   return {
@@ -135,7 +135,7 @@ function agentView({ spec: { runId } }: RunRecord, agent: RunRecord["agents"][nu
 }
 
 /** Returns the page after `afterSeq`, the page before `beforeSeq`, or the last page. */
-function pageOf<T extends { readonly seq: number }>(all: readonly T[], { afterSeq, beforeSeq, limit }: Paging) {
+function pageOf<T extends { readonly seq: number }>(all: readonly T[], { afterSeq, beforeSeq, limit }: PageQuery) {
   const size = Math.max(1, Math.min(limit ?? USUAL_PAGE, MAX_PAGE));
   const inside = all.filter(({ seq }) => seq > (afterSeq ?? 0) && seq < (beforeSeq ?? Number.POSITIVE_INFINITY));
   const page = afterSeq === undefined ? inside.slice(-size) : inside.slice(0, size);

@@ -10,7 +10,7 @@ import { isInside } from "../lib/node/paths.ts";
 import type { PreparedProgram, PrepareProgram } from "../lib/node/program.ts";
 import { clip, sanitise } from "../lib/text.ts";
 import { messageOf } from "./answer.ts";
-import { expandShellText, expandTemplates, expandVariables, type HookWorld, hookEnvironment } from "./expand.ts";
+import { expandShellText, expandTemplates, expandVariables, type HookEnvironment, hookEnvironment } from "./expand.ts";
 import type { CommandRun, HookDefinition } from "./hooks.ts";
 import { type HookProgress, type OutputReader, outputReader } from "./output-reader.ts";
 
@@ -21,7 +21,7 @@ export type CommandEnd =
   | { readonly kind: "too-much" }
   | { readonly kind: "not-started"; readonly message: string };
 
-export interface HookCommandPorts extends HookWorld {
+export interface HookCommandPorts extends HookEnvironment {
   readonly prepare: PrepareProgram;
   /** Aborts on timeout or cancellation; the caller knows which. */
   readonly signal: AbortSignal;

@@ -3,7 +3,7 @@ import { childEnvironment } from "../lib/node/child-environment.ts";
 import type { HookDefinition } from "./hooks.ts";
 import type { HookVariables } from "./url-rules.ts";
 
-export interface HookWorld {
+export interface HookEnvironment {
   /** The environment of this process; secrets are removed before a program sees it. */
   readonly environment: HookVariables;
   readonly projectRoot: string;
@@ -13,7 +13,10 @@ export interface HookWorld {
  * Returns the environment of a hook's program before its own `env`: the scrubbed environment plus project and plugin
  * paths.
  */
-export function hookEnvironment({ source }: Pick<HookDefinition, "source">, world: HookWorld): Record<string, string> {
+export function hookEnvironment(
+  { source }: Pick<HookDefinition, "source">,
+  world: HookEnvironment,
+): Record<string, string> {
   const { plugin } = source;
   const paths: Record<string, string> = {
     COPILOT_PROJECT_DIR: world.projectRoot,
@@ -47,7 +50,11 @@ export function expandVariables(text: string, variables: HookVariables): string 
 }
 
 /** Expands `{{project_dir}}` and `{{plugin_data_dir}}`. */
-export function expandTemplates(text: string, { source }: Pick<HookDefinition, "source">, world: HookWorld): string {
+export function expandTemplates(
+  text: string,
+  { source }: Pick<HookDefinition, "source">,
+  world: HookEnvironment,
+): string {
   return text.replace(/\{\{\s*(project_dir|plugin_data_dir)\s*\}\}/g, (whole, name: string) => {
     return (name === "project_dir" ? world.projectRoot : source.plugin?.data) ?? whole;
   });
@@ -57,7 +64,11 @@ export function expandTemplates(text: string, { source }: Pick<HookDefinition, "
  * Expands templates in a shell command. Throws when a path contains characters the shell would interpret, such as
  * `$(…)`.
  */
-export function expandShellText(text: string, definition: Pick<HookDefinition, "source">, world: HookWorld): string {
+export function expandShellText(
+  text: string,
+  definition: Pick<HookDefinition, "source">,
+  world: HookEnvironment,
+): string {
   const expanded = expandTemplates(text, definition, world);
   const paths = [world.projectRoot, definition.source.plugin?.data ?? ""];
   if (expanded !== text && paths.some((path) => !/^[\p{Letter}\p{Number} _./:@%+,=-]*$/u.test(path)))

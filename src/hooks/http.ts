@@ -2,7 +2,7 @@
 import type { IncomingMessage, RequestOptions } from "node:http";
 import { isIP, type LookupFunction } from "node:net";
 import { messageOf } from "./answer.ts";
-import { expandVariables, type HookWorld, hookEnvironment } from "./expand.ts";
+import { expandVariables, type HookEnvironment, hookEnvironment } from "./expand.ts";
 import type { HookDefinition, HttpRun } from "./hooks.ts";
 import { addressProblem, type HookVariables, hostOf, type UrlContext, urlProblem } from "./url-rules.ts";
 
@@ -17,7 +17,7 @@ interface ResolvedAddress {
 }
 export type ResolveName = (host: string) => Promise<readonly ResolvedAddress[]>;
 
-export interface HttpPorts extends HookWorld {
+export interface HttpPorts extends HookEnvironment {
   readonly signal: AbortSignal;
   /** Resolves host names (default: the system resolver). */
   readonly resolveName?: ResolveName;

@@ -5,7 +5,7 @@ import { quoted } from "../lib/quoting.ts";
 import { checkAnswer, type HookAnswer, messageOf, readAnswer } from "./answer.ts";
 import { type CommandEnd, runCommand } from "./command.ts";
 import { asSent, type Payload } from "./dialect.ts";
-import type { HookWorld } from "./expand.ts";
+import type { HookEnvironment } from "./expand.ts";
 import type { FunctionRun, HookDefinition } from "./hooks.ts";
 import { type ResolveName, runHttp } from "./http.ts";
 import type { HookProgress } from "./output-reader.ts";
@@ -21,7 +21,7 @@ export type HookOutcome<P extends HookPoint> =
   /** Cancelled by the caller. */
   | { readonly kind: "aborted" };
 
-export interface RunPorts extends HookWorld {
+export interface RunPorts extends HookEnvironment {
   readonly prepare: PrepareProgram;
   readonly resolveName?: ResolveName;
   readonly effects?: EffectGuard;

@@ -138,7 +138,7 @@ const searchFor: ProcessParts["searchFor"] = async (settings, memory) => {
 
 /** Prepares programs for all sessions: hooks with the session's settings, MCP servers with those of their folder. */
 function sharedPrograms(shared: { sandboxes: SandboxSource; stateRoot: string; disk: Disk }) {
-  const wishesOf = new Map<string, RequestedSandbox>();
+  const requestedOf = new Map<string, RequestedSandbox>();
   const { guard, stopGuard } = programGuard(shared.stateRoot);
   const preparer = (workspace: readonly string[], { requested, onWarning }: ProgramsOf): PrepareProgram =>
     programPreparer({
@@ -148,16 +148,16 @@ function sharedPrograms(shared: { sandboxes: SandboxSource; stateRoot: string; d
       limits: requested.limits,
     });
   const programs: ProcessParts["programs"] = (workspace, how) => {
-    for (const folder of workspace) wishesOf.set(folder, how.requested);
+    for (const folder of workspace) requestedOf.set(folder, how.requested);
     return preparer(workspace, how);
   };
   /** Sessions share servers, so the server's folder decides whose settings apply. */
   const serverPrograms: PrepareProgram = (request) => {
-    const folder = [...wishesOf.keys()]
+    const folder = [...requestedOf.keys()]
       .filter((root) => isInside(request.cwd, [root]))
       .sort(byLength)
       .at(-1);
-    const requested = wishesOf.get(folder ?? "") ?? [...wishesOf.values()].at(-1) ?? { sandbox: {}, limits: {} };
+    const requested = requestedOf.get(folder ?? "") ?? [...requestedOf.values()].at(-1) ?? { sandbox: {}, limits: {} };
     return preparer([], { requested, onWarning: () => undefined })(request);
   };
   return { programs, serverPrograms, stopGuard };

@@ -9,7 +9,7 @@ import type { HookPoint } from "../hooks/points.ts";
 import type { EffectGuard } from "../lib/effect-guard.ts";
 import type { Json } from "../lib/json.ts";
 import type { GivenProviders, ModelCapabilities } from "../model/given-providers.ts";
-import type { SharedPurse } from "../model/shared-purse.ts";
+import type { SharedBudget } from "../model/shared-budget.ts";
 import type { ModelFetch } from "../model/wire/endpoint.ts";
 import type { OpenSocket } from "../model/wire/transport/socket.ts";
 import type { Limits } from "../session/budget/budget.ts";
@@ -135,7 +135,7 @@ interface LimitsRequest extends Limits {
   /** Budget in AI credits of one cent. The agent is told, and it is enforced if the model's price is known. */
   readonly credits?: number | undefined;
   /** A budget that other processes share. Every model call of the session is paid from it. */
-  readonly purse?: SharedPurse | undefined;
+  readonly sharedBudget?: SharedBudget | undefined;
 }
 
 interface ResumeRequest {

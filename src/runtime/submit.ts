@@ -199,9 +199,9 @@ export async function sendOn(session: Session, send: SendOptions): Promise<strin
 }
 
 /** Returns a message that lets a fleet do the work. It is done when its todos are. */
-export async function fleetMessage(session: Session, wish: string): Promise<SendOptions> {
+export async function fleetMessage(session: Session, request: string): Promise<SendOptions> {
   const { fleetPrompt } = await import("../commands/delegation/fleet.ts");
-  return promptOf(session, fleetPrompt(wish), asIs);
+  return promptOf(session, fleetPrompt(request), asIs);
 }
 
 async function promptOf(

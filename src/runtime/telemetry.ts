@@ -1,7 +1,7 @@
 /** Exports sessions through OpenTelemetry if configured. Otherwise none of its code is loaded. */
 import type { Disk } from "../lib/node/disk.ts";
 import type { Stamp } from "../lib/stamp.ts";
-import type { Tracing } from "../session/run-settings.ts";
+import type { TracePort } from "../session/run-settings.ts";
 import type { Session } from "../session/session.ts";
 import { isTelemetryWanted, telemetrySettings } from "../telemetry/settings.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
@@ -15,15 +15,15 @@ interface TelemetryServiceParts {
 }
 
 /** Traces one session. */
-export interface SessionTracing {
-  readonly port: Tracing;
+export interface SessionTracer {
+  readonly port: TracePort;
   started(session: Session): void;
   ended(): void;
 }
 
 export interface TelemetryService {
   /** Returns undefined if telemetry is off. If its configuration is invalid, the first session gets a warning. */
-  of(sessionId: string): Promise<SessionTracing | undefined>;
+  of(sessionId: string): Promise<SessionTracer | undefined>;
   /** Exports pending data of ended sessions, or gives up after a timeout. */
   flush(): Promise<void>;
   close(): Promise<void>;

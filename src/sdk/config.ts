@@ -2,8 +2,8 @@ import type { EventData, SessionEvent } from "../protocol/event.ts";
 import type { ClientTool } from "./define-tool.ts";
 import type { SessionHooks } from "./hooks.ts";
 
-type Where = { readonly sessionId: string };
-type Later<T> = T | Promise<T>;
+type SessionReference = { readonly sessionId: string };
+type MaybePromise<T> = T | Promise<T>;
 
 /** The requested access. `kind` determines the other fields. */
 export type PermissionRequest = EventData<"permission.requested">["permissionRequest"];
@@ -21,8 +21,8 @@ export type PermissionDecision =
 export type PermissionHandler = (
   request: PermissionRequest,
   /** `agentId`: the agent that made the call. Absent for the main agent. */
-  invocation: Where & { readonly agentId?: string },
-) => Later<PermissionDecision>;
+  invocation: SessionReference & { readonly agentId?: string },
+) => MaybePromise<PermissionDecision>;
 
 /** Approves every request once. For programs that trust the model with this machine, and for tests. */
 export const approveAll: PermissionHandler = () => ({ kind: "approve-once" });
@@ -69,7 +69,9 @@ interface ProviderEndpoint {
   readonly apiKey?: string;
   readonly bearerToken?: string;
   /** Called before each request. The token is not stored. */
-  readonly bearerTokenProvider?: (request: { readonly providerName: string } & Where) => Later<string>;
+  readonly bearerTokenProvider?: (
+    request: { readonly providerName: string } & SessionReference,
+  ) => MaybePromise<string>;
   readonly azure?: { readonly apiVersion?: string };
   readonly headers?: Readonly<Record<string, string>>;
 }
@@ -110,7 +112,7 @@ export type SystemMessage =
         Record<string, { readonly action: SectionAction | SectionTransform; readonly content?: string }>
       >;
     };
-export type SectionTransform = (content: string) => Later<string>;
+export type SectionTransform = (content: string) => MaybePromise<string>;
 
 export interface UserInputRequest {
   readonly question: string;
@@ -136,7 +138,9 @@ export interface ExitPlanRequest {
 export interface SlashCommand {
   readonly name: string;
   readonly description?: string;
-  readonly handler: (call: { readonly command: string; readonly args: string } & Where) => Later<void>;
+  readonly handler: (
+    call: { readonly command: string; readonly args: string } & SessionReference,
+  ) => MaybePromise<void>;
 }
 
 /** Options of a session. All are optional. */
@@ -190,20 +194,20 @@ export interface SessionConfig {
   readonly onPermissionRequest?: PermissionHandler;
   readonly onUserInputRequest?: (
     request: UserInputRequest,
-    invocation: Where,
-  ) => Later<{ answer: string; wasFreeform: boolean }>;
+    invocation: SessionReference,
+  ) => MaybePromise<{ answer: string; wasFreeform: boolean }>;
   readonly onElicitationRequest?: (
     request: ElicitationRequest,
-    invocation: Where,
-  ) => Later<{ action: "accept" | "decline" | "cancel"; content?: Readonly<Record<string, unknown>> }>;
+    invocation: SessionReference,
+  ) => MaybePromise<{ action: "accept" | "decline" | "cancel"; content?: Readonly<Record<string, unknown>> }>;
   readonly onExitPlanModeRequest?: (
     request: ExitPlanRequest,
-    invocation: Where,
-  ) => Later<{ approved: boolean; selectedAction?: string; feedback?: string }>;
+    invocation: SessionReference,
+  ) => MaybePromise<{ approved: boolean; selectedAction?: string; feedback?: string }>;
   readonly onAutoModeSwitchRequest?: (
     request: { readonly errorCode?: string; readonly retryAfterSeconds?: number },
-    invocation: Where,
-  ) => Later<"yes" | "yes_always" | "no">;
+    invocation: SessionReference,
+  ) => MaybePromise<"yes" | "yes_always" | "no">;
   /** Editor texts of this program, saved or not. File tools use them instead of the files. Paths are real paths. */
   readonly textBuffers?: TextBuffers;
   /** Called for every event from the first one on. */
@@ -212,9 +216,9 @@ export interface SessionConfig {
 
 export interface TextBuffers {
   /** Returns undefined to use the file on disk. */
-  read(path: string): Later<string | undefined>;
+  read(path: string): MaybePromise<string | undefined>;
   /** Replaces a text that may not be saved. Return false to write the file on disk. */
-  write(path: string, text: string): Later<boolean>;
+  write(path: string, text: string): MaybePromise<boolean>;
 }
 
 export interface ResumeConfig extends Omit<SessionConfig, "sessionId"> {

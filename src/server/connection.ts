@@ -8,7 +8,7 @@ import { RpcError, rpcCodes } from "../protocol/rpc/errors.ts";
 import { encodeFrame, FrameReader, FramingError } from "../protocol/rpc/frame.ts";
 import { type AskOptions, Peer } from "../protocol/rpc/peer.ts";
 import { encodeAnswer, type LargeMessage } from "./large-answer.ts";
-import { Outgoing } from "./outgoing.ts";
+import { SendQueue } from "./send-queue.ts";
 
 /** Identity of an extension, a client that the server started itself. */
 export interface ExtensionIdentity {
@@ -74,7 +74,7 @@ export class ClientConnection {
   readonly #reader = new FrameReader();
   readonly #input: Readable;
   readonly #output: Writable;
-  readonly #outgoing: Outgoing;
+  readonly #outgoing: SendQueue;
   #stall: NodeJS.Timeout | undefined;
   #greeting: NodeJS.Timeout | undefined;
   /** Bytes read before the token was presented. */
@@ -99,7 +99,7 @@ export class ClientConnection {
     this.#input = options.input;
     this.#output = options.output;
     this.isAdmitted = options.token === undefined;
-    this.#outgoing = new Outgoing({
+    this.#outgoing = new SendQueue({
       output: options.output,
       stallMs: this.#limits.unreadMs,
       onLost: (why) => this.close(why),

@@ -19,7 +19,7 @@ interface Figures {
 }
 
 /** The session that the telemetry is about. */
-interface Told {
+interface EventContext {
   readonly session: Session;
   readonly clients: Pick<Clients, "wantsTelemetry">;
   readonly options: OptionsOfSession;
@@ -40,7 +40,7 @@ export class GithubTelemetry {
    * Sends an event's telemetry to clients that asked for it. Sessions with their own provider, or that opted out, send
    * none.
    */
-  tell(event: SessionEvent, of: Told, connections: Iterable<ClientConnection>): void {
+  tell(event: SessionEvent, of: EventContext, connections: Iterable<ClientConnection>): void {
     const { session, clients, options } = of;
     if (options.enableSessionTelemetry === false || options.provider !== undefined) return;
     const wanting = [...connections].filter(

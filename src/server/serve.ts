@@ -15,7 +15,7 @@ export async function serveStdio(server: Servable): Promise<void> {
   await gone.promise;
 }
 
-export interface Listening {
+export interface ServerListener {
   readonly port: number;
   /** Resolves when the server was shut down and the last client has disconnected. */
   readonly ended: Promise<void>;
@@ -27,7 +27,7 @@ export interface Listening {
 export async function serveTcp(
   server: Servable,
   options: { port: number; token: string | undefined },
-): Promise<Listening> {
+): Promise<ServerListener> {
   const { token } = options;
   const accept = (socket: Socket): void => {
     socket.setNoDelay(true);

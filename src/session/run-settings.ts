@@ -18,7 +18,7 @@ import type { PlanPort } from "./requests/broker-user.ts";
 import type { PromptAndTools, SessionModel } from "./session-model.ts";
 
 /** Tracing: contexts arrive with messages and are passed on with calls. */
-export interface Tracing {
+export interface TracePort {
   /** Assigns the answer to this message to its sender's trace. */
   expect(messageId: string, context: TraceContext): void;
   /** Returns the context for the program that runs the call, so that its spans belong to the call. */
@@ -73,5 +73,5 @@ export interface RunSettings {
   readonly keepOutput?: ((name: string, content: string) => Promise<string>) | undefined;
   readonly reasoningEffort?: ReasoningEffort | undefined;
   readonly reasoningSummary?: ReasoningSummary | undefined;
-  readonly tracing?: Tracing | undefined;
+  readonly tracing?: TracePort | undefined;
 }

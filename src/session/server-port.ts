@@ -2,7 +2,7 @@ import type { Json } from "../lib/json.ts";
 
 /** The MCP servers of a session, as surfaces see them. */
 export interface ServerPort {
-  readonly servers: readonly ServerSeat[];
+  readonly servers: readonly ServerEntry[];
   /** Resolves when `servers` is complete. Connects nothing. */
   opened(): Promise<void>;
   /** Connects servers whose tools are unknown. Resolves when they are connected or their time is up. */
@@ -48,7 +48,7 @@ interface ServerProbe {
   readonly challenge?: { readonly error?: string };
 }
 
-interface ServerSeat {
+interface ServerEntry {
   readonly config: {
     readonly name: string;
     readonly scope: string;

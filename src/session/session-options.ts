@@ -40,7 +40,7 @@ interface PermissionPort {
   locate(folder: string): { readonly locationKey: string; readonly locationType: "repo" | "dir" };
   applyLocation(folder: string): readonly ClientRule[];
   approveInLocation(key: string, approval: unknown): Promise<void>;
-  allowUrl(wish: { url: string; domain?: string | undefined; forGood: boolean }): () => Promise<void>;
+  allowUrl(request: { url: string; domain?: string | undefined; forGood: boolean }): () => Promise<void>;
   isTrusted(folder: string): boolean;
   trust(folder: string): Promise<void>;
 }

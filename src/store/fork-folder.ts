@@ -123,13 +123,13 @@ async function forkSnapshot(
   await writeSnapshot(disk, to, { snapshot, rules: rules.version, position, before });
 }
 
-interface Copying extends ForkCopy {
+interface FileCopy extends ForkCopy {
   /** The folder of the source session. */
   readonly source: string;
   readonly to: string;
 }
 
-async function copyFile(disk: Disk, copy: Copying): Promise<void> {
+async function copyFile(disk: Disk, copy: FileCopy): Promise<void> {
   const { kind, content, to } = copy;
   const from = join(copy.source, copy.path);
   if (content !== undefined) return writeNewFile(disk, to, [Buffer.from(content)]);
@@ -146,7 +146,7 @@ async function copyFile(disk: Disk, copy: Copying): Promise<void> {
  * Copies a file that commands may still be writing. Skips a file that was deleted since it was listed, or replaced by
  * something that is not a regular file.
  */
-async function copyShared(disk: Disk, { source, path, to }: Copying): Promise<void> {
+async function copyShared(disk: Disk, { source, path, to }: FileCopy): Promise<void> {
   const [top = "", ...below] = path.split(sep);
   const [folder, name] = below.length > 0 ? [join(source, top), join(...below)] : [source, top];
   try {

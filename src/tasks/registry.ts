@@ -23,11 +23,11 @@ import { Notifications } from "./notifications.ts";
 import type { NewTask, Reader, RegistryOptions, TaskWaitOptions, WaitEnd } from "./ports.ts";
 import { RunningTasks } from "./running-tasks.ts";
 import { Slots } from "./slots.ts";
-import { Starting } from "./starting.ts";
 import { stopTasks } from "./stopping.ts";
 import { TaskFold } from "./task-fold.ts";
 import type { TaskMessage, TaskRecord, TaskUsage } from "./task-record.ts";
 import { snapshotOf, type TaskSnapshot } from "./task-snapshot.ts";
+import { TaskStarter } from "./task-starter.ts";
 import { isAtRest, isFinal } from "./task-state.ts";
 import { isInScope, type Relation, relationOf, usageOf, viewOf, wholeTurn } from "./task-view.ts";
 import { Waiters } from "./waiters.ts";
@@ -47,7 +47,7 @@ export class Registry {
   readonly #activations: Activations;
   readonly #notifications: Notifications;
   readonly #mailbox: Mailbox;
-  readonly #starting: Starting;
+  readonly #starting: TaskStarter;
   #isClosed = false;
 
   constructor(options: RegistryOptions) {
@@ -71,7 +71,7 @@ export class Registry {
     this.#activations = new Activations(parts);
     this.#notifications = new Notifications(parts);
     this.#mailbox = new Mailbox(parts, this.#activations);
-    this.#starting = new Starting(parts, this.#activations);
+    this.#starting = new TaskStarter(parts, this.#activations);
   }
 
   /**

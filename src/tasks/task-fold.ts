@@ -16,11 +16,11 @@ const MAX_ACTIVITY_CHARACTERS = 200;
 const CUT_OFF: ReadonlySet<string> = new Set(["interrupted", "rejected", "denied", "timeout"]);
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
-type Growing = Mutable<TaskRecord> & { readonly turns: TaskRecord["turns"][number][] };
+type TaskDraft = Mutable<TaskRecord> & { readonly turns: TaskRecord["turns"][number][] };
 type Handlers = { readonly [T in EventType]?: (event: EventOf<T>) => readonly TaskRecord[] };
 
 export class TaskFold {
-  readonly #records = new Map<string, Growing>();
+  readonly #records = new Map<string, TaskDraft>();
   readonly #children = new Map<string | undefined, string[]>();
   /** Tasks to check when a call ends, by the calling agent and call id. */
   readonly #byCall = new Map<string, Set<string>>();
@@ -155,7 +155,7 @@ export class TaskFold {
     },
   };
 
-  #with(id: string | undefined, change: (record: Growing) => void): readonly TaskRecord[] {
+  #with(id: string | undefined, change: (record: TaskDraft) => void): readonly TaskRecord[] {
     const record = id === undefined ? undefined : this.#records.get(id);
     if (!record) return [];
     change(record);
@@ -166,7 +166,7 @@ export class TaskFold {
     if (this.#records.has(data.taskId)) return [];
     const at = Date.parse(timestamp);
     const parent = data.parentId === undefined ? undefined : this.#records.get(data.parentId);
-    const record: Growing = {
+    const record: TaskDraft = {
       id: data.taskId,
       parentId: data.parentId,
       spec: data,
@@ -284,7 +284,7 @@ export function within(tools: readonly string[] | null, allowed: readonly string
   return tools.filter((tool) => allowed.includes(tool));
 }
 
-function markNotified(record: Growing, messageId: string): void {
+function markNotified(record: TaskDraft, messageId: string): void {
   if (messageId === record.id) {
     if (!record.isBriefed) record.inbound = [...record.inbound, record.spec.prompt];
     record.isBriefed = true;
@@ -296,7 +296,7 @@ function markNotified(record: Growing, messageId: string): void {
   record.inbound = [...record.inbound, message.content];
 }
 
-function addTurn(record: Growing, data: EventData<"troupe.task_state">, number: number): void {
+function addTurn(record: TaskDraft, data: EventData<"troupe.task_state">, number: number): void {
   markNotified(record, record.id);
   const { response = "", responseFile } = data;
   const message = record.inbound.join("\n\n");

@@ -1,11 +1,11 @@
 /** Finds the session that the command line asks for, through the contract. */
 import { TroupeError } from "../protocol/errors.ts";
 import type { Client } from "../sdk/client.ts";
-import type { Join, SessionWish } from "./session-wish.ts";
+import type { Join, SessionChoice } from "./session-choice.ts";
 
 /** Undefined for a new session. Throws when the session does not exist or several fit. */
-export async function findSession(client: Client, wish: SessionWish, cwd: string): Promise<string | undefined> {
-  switch (wish.kind) {
+export async function findSession(client: Client, choice: SessionChoice, cwd: string): Promise<string | undefined> {
+  switch (choice.kind) {
     case "new":
       return undefined;
     case "continue": {
@@ -16,11 +16,11 @@ export async function findSession(client: Client, wish: SessionWish, cwd: string
     }
     case "id": {
       const known = await client.listSessions();
-      return known.some(({ sessionId }) => sessionId === wish.sessionId) ? wish.sessionId : undefined;
+      return known.some(({ sessionId }) => sessionId === choice.sessionId) ? choice.sessionId : undefined;
     }
     case "resume":
     case "attach":
-      return resumed(client, wish.reference);
+      return resumed(client, choice.reference);
   }
 }
 

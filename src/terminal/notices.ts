@@ -13,7 +13,7 @@ export interface NoticePorts {
 const ABSENCE_MS = 60_000;
 const NOTIFYING = /iTerm|WezTerm|ghostty|kitty/i;
 
-interface Standing {
+interface BriefingState {
   readonly at: number;
   readonly ended: ReadonlySet<string>;
   readonly failed: ReadonlySet<string>;
@@ -25,7 +25,7 @@ export class Notices {
   readonly #ports: NoticePorts;
   #isFocused = true;
   #wasBusy = false;
-  #left: Standing | undefined;
+  #left: BriefingState | undefined;
   /** Agents whose end the user wants to hear of. */
   readonly #watched = new Set<string>();
 
@@ -85,7 +85,7 @@ export class Notices {
   }
 }
 
-function standing(view: View, at: number): Standing {
+function standing(view: View, at: number): BriefingState {
   const agents = [...view.agents.values()];
   return {
     at,
@@ -101,7 +101,7 @@ const idsOf = (agents: readonly AgentView[]): ReadonlySet<string> => new Set(age
 const MAX_NAMES = 4;
 
 /** Returns what finished, failed and asks, its cost, and the keys that lead there. Empty if nothing happened. */
-function briefing(before: Standing, now: Standing, view: View): string[] {
+function briefing(before: BriefingState, now: BriefingState, view: View): string[] {
   const asks = openAttention(view);
   const fresh = (which: "ended" | "failed"): string[] => [...now[which]].filter((id) => !before[which].has(id));
   const parts = [

@@ -12,7 +12,7 @@ import { type MenuEntry, menuLabels, menuOf } from "./plain-menu.ts";
 import { safe, safeLine } from "./screen/safe.ts";
 import { plainStyle } from "./screen/style.ts";
 import { TerminalSession } from "./session.ts";
-import type { Join, SessionWish } from "./session-wish.ts";
+import type { Join, SessionChoice } from "./session-choice.ts";
 import type { TrustQuestion } from "./terminal.ts";
 import { blockLines } from "./transcript/block-lines.ts";
 
@@ -21,7 +21,7 @@ export interface PlainOptions {
   readonly output: NodeJS.WritableStream;
   readonly cwd: string;
   readonly version: string;
-  readonly wish: SessionWish;
+  readonly sessionChoice: SessionChoice;
   /** A line for the user. */
   readonly notice?: string | undefined;
   connect(): Promise<Client>;
@@ -59,7 +59,7 @@ class PlainTerminal {
   }
 
   async run(): Promise<void> {
-    const { cwd, version, wish } = this.#options;
+    const { cwd, version, sessionChoice } = this.#options;
     this.#print(`troupe ${version} in ${safeLine(cwd)}. Type a prompt, /help or /exit.`);
     if (this.#options.notice !== undefined) this.#print(`notice: ${safeLine(this.#options.notice)}`);
     await this.#askForTrust();
@@ -68,16 +68,18 @@ class PlainTerminal {
     for (const signal of ["SIGTERM", "SIGHUP"] as const) process.once(signal, () => this.#reader.close());
     try {
       this.#client = await this.#options.connect();
-      const resumeId = await findSession(this.#client, wish, cwd);
+      const resumeId = await findSession(this.#client, sessionChoice, cwd);
       const gone = (): void => {
         this.#print("notice: the terminal that had this session open has left. Resume it to go on.");
         this.#reader.close();
       };
       const joined =
-        wish.kind === "attach" ? await joinHolder(this.#client, resumeId, { ...this.#options, gone }) : undefined;
+        sessionChoice.kind === "attach"
+          ? await joinHolder(this.#client, resumeId, { ...this.#options, gone })
+          : undefined;
       if (joined) await this.#client.stop();
       this.#client = joined ?? this.#client;
-      const newId = wish.kind === "id" ? wish.sessionId : undefined;
+      const newId = sessionChoice.kind === "id" ? sessionChoice.sessionId : undefined;
       this.#session = await TerminalSession.open({
         client: this.#client,
         cwd: joined ? undefined : cwd,

@@ -16,7 +16,7 @@ import { chooseModel } from "./first-run.ts";
 import { InputReader } from "./input/stdin.ts";
 import { safeLine } from "./screen/safe.ts";
 import { TerminalSession } from "./session.ts";
-import type { Join, SessionWish } from "./session-wish.ts";
+import type { Join, SessionChoice } from "./session-choice.ts";
 import { Tty } from "./tty.ts";
 
 export interface TerminalOptions {
@@ -27,7 +27,7 @@ export interface TerminalOptions {
   readonly cwd: string;
   readonly home: string;
   readonly version: string;
-  readonly wish: SessionWish;
+  readonly sessionChoice: SessionChoice;
   /** A line for the user. */
   readonly notice?: string | undefined;
   /** A model was named for this run. */
@@ -133,15 +133,17 @@ async function tryToOpen(app: App, options: TerminalOptions): Promise<void> {
 async function connectAndOpen(app: App, options: TerminalOptions): Promise<void> {
   app.client ??= await options.connect();
   const { client } = app;
-  const isJoining = options.attaches === true && options.wish.kind === "new";
-  const sessionId = isJoining ? await openInServer(client) : await findSession(client, options.wish, options.cwd);
+  const isJoining = options.attaches === true && options.sessionChoice.kind === "new";
+  const sessionId = isJoining
+    ? await openInServer(client)
+    : await findSession(client, options.sessionChoice, options.cwd);
   await openSession(app, options, {
     resumeId: sessionId,
-    newId: options.wish.kind === "id" ? options.wish.sessionId : undefined,
-    mayJoin: options.wish.kind === "attach",
+    newId: options.sessionChoice.kind === "id" ? options.sessionChoice.sessionId : undefined,
+    mayJoin: options.sessionChoice.kind === "attach",
   });
   sayModel(app);
-  if (options.wish.kind === "new" && !options.isModelChosen && !isJoining) await chooseModel(app);
+  if (options.sessionChoice.kind === "new" && !options.isModelChosen && !isJoining) await chooseModel(app);
 }
 
 async function askForTrust(app: App, { folder, items, accept }: TrustQuestion): Promise<void> {
@@ -156,7 +158,7 @@ async function askForTrust(app: App, { folder, items, accept }: TrustQuestion): 
   if (choice === 0) await accept();
 }
 
-interface Opening {
+interface OpenSessionOptions {
   /** Undefined for a new session. */
   readonly resumeId: string | undefined;
   readonly newId?: string | undefined;
@@ -164,7 +166,11 @@ interface Opening {
   readonly mayJoin?: boolean;
 }
 
-async function openSession(app: App, options: TerminalOptions, { resumeId, newId, mayJoin }: Opening): Promise<void> {
+async function openSession(
+  app: App,
+  options: TerminalOptions,
+  { resumeId, newId, mayJoin }: OpenSessionOptions,
+): Promise<void> {
   const { session: before, client: clientBefore } = app;
   const gone = (): void => void reopenHere(app, options, resumeId ?? "");
   const joined = mayJoin && app.client ? await joinHolder(app.client, resumeId, { ...options, gone }) : undefined;

@@ -84,7 +84,7 @@ type Around = <T>(operation: Operation, run: () => Promise<T>, tear: (share: num
 
 const nothing = async (): Promise<void> => {};
 
-interface Strike<T> {
+interface FaultedOperation<T> {
   operation: Operation;
   fault: Fault;
   run: () => Promise<T>;
@@ -92,7 +92,7 @@ interface Strike<T> {
   kill: () => void;
 }
 
-async function strike<T>({ operation, fault, run, tear, kill }: Strike<T>): Promise<T> {
+async function strike<T>({ operation, fault, run, tear, kill }: FaultedOperation<T>): Promise<T> {
   switch (fault.kind) {
     case "fail":
       // A descriptor is closed even if closing it reports an error.

@@ -14,7 +14,7 @@ import {
   wireError,
 } from "./wire/wire.ts";
 
-export interface Sending {
+export interface ReplyTarget {
   readonly response: ServerResponse;
   readonly wire: TestWire;
   readonly body: Body;
@@ -26,7 +26,7 @@ export interface Sending {
 }
 
 /** Resolves when the response has ended in any way. Throws if a requested fault could not occur. */
-export async function sendReply(moves: Moves, sending: Sending): Promise<void> {
+export async function sendReply(moves: Moves, sending: ReplyTarget): Promise<void> {
   if (moves.some(({ type }) => type === "retry"))
     throw new Error('model server: a "retry" cannot be sent over HTTP; script the failure and then the next call');
   const first = moves[0];
@@ -40,19 +40,23 @@ export async function sendReply(moves: Moves, sending: Sending): Promise<void> {
   return sendBody({ status: 200, contentType, frames }, sending);
 }
 
-export function sendRaw(reply: RawReply, sending: Sending): Promise<void> {
+export function sendRaw(reply: RawReply, sending: ReplyTarget): Promise<void> {
   const { status, body } = reply;
   if (body === undefined) return sendStatus({ status, message: `scripted HTTP ${status}` }, sending);
   return sendBody({ status, contentType: "application/json", frames: once(body) }, sending);
 }
 
-export function sendStatus(error: WireError, sending: Sending, headers: Record<string, string> = {}): Promise<void> {
+export function sendStatus(
+  error: WireError,
+  sending: ReplyTarget,
+  headers: Record<string, string> = {},
+): Promise<void> {
   const text = JSON.stringify(sending.wire.errorBody(error));
   return sendBody({ status: error.status, contentType: "application/json", headers, frames: once(text) }, sending);
 }
 
 /** Sends an error kind as a status, or as the network failure that it stands for. */
-async function sendFailure(error: ModelError, sending: Sending): Promise<void> {
+async function sendFailure(error: ModelError, sending: ReplyTarget): Promise<void> {
   if (error.kind === "timeout") await settledOrAborted(undefined, sending.signal);
   if (error.kind === "network") return hangUp(sending.response);
   if (error.kind === "protocol")
@@ -71,7 +75,7 @@ interface AnyFrame {
 }
 type Frames = AsyncIterable<AnyFrame> | Iterable<AnyFrame>;
 
-async function* streamed(moves: Moves, sending: Sending): AsyncGenerator<Frame> {
+async function* streamed(moves: Moves, sending: ReplyTarget): AsyncGenerator<Frame> {
   const encoder = sending.wire.encoder(headOf(moves, sending));
   const seen = new Set<string>();
   yield* encoder.begin();
@@ -87,7 +91,7 @@ async function* streamed(moves: Moves, sending: Sending): AsyncGenerator<Frame> 
 }
 
 /** Returns the reply as one body; half of it if the script breaks off. */
-async function whole(moves: Moves, sending: Sending): Promise<Frames | "failed"> {
+async function whole(moves: Moves, sending: ReplyTarget): Promise<Frames | "failed"> {
   const encoder = sending.wire.encoder(headOf(moves, sending));
   const seen = new Set<string>();
   try {
@@ -108,7 +112,7 @@ async function whole(moves: Moves, sending: Sending): Promise<Frames | "failed">
   return once(unfinished.slice(0, unfinished.length / 2));
 }
 
-function headOf(moves: Moves, { number, body, stamp }: Sending): ReplyHead {
+function headOf(moves: Moves, { number, body, stamp }: ReplyTarget): ReplyHead {
   const end = moves.find((move) => move.type === "end");
   return {
     number,
@@ -124,14 +128,14 @@ function once(data: string | Uint8Array): AnyFrame[] {
   return [{ at: "finish", data }];
 }
 
-interface Outgoing {
+interface ReplyBody {
   readonly status: number;
   readonly contentType: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly frames: Frames;
 }
 
-async function sendBody(outgoing: Outgoing, sending: Sending): Promise<void> {
+async function sendBody(outgoing: ReplyBody, sending: ReplyTarget): Promise<void> {
   const { response, faults, stamp, signal } = sending;
   if (faults.delayMs !== undefined) await stamp.sleep(faults.delayMs, signal);
   if (faults.stall === "headers") await settledOrAborted(faults.stallUntil, signal);
@@ -161,7 +165,7 @@ async function sendBody(outgoing: Outgoing, sending: Sending): Promise<void> {
 }
 
 /** Stalls and cuts at the positions of the faults. */
-async function* placed(frames: Frames, sending: Sending, fired: Set<keyof Faults>): AsyncGenerator<AnyFrame> {
+async function* placed(frames: Frames, sending: ReplyTarget, fired: Set<keyof Faults>): AsyncGenerator<AnyFrame> {
   const { faults, signal } = sending;
   let sent = 0;
   let inArguments = false;
@@ -197,7 +201,7 @@ interface BodyWriter {
 }
 
 /** Drips, and drops the connection at the byte that the faults name. */
-function bodyWriter({ response, faults, stamp, signal }: Sending, fired: Set<keyof Faults>): BodyWriter {
+function bodyWriter({ response, faults, stamp, signal }: ReplyTarget, fired: Set<keyof Faults>): BodyWriter {
   let left = typeof faults.drop === "number" ? faults.drop : Number.POSITIVE_INFINITY;
   const drop = (): Promise<void> => {
     fired.add("drop");
@@ -235,7 +239,7 @@ function drained(response: ServerResponse, signal: AbortSignal): Promise<void> {
   return settledOrAborted(new Promise<void>((resolve) => response.once("drain", resolve)), signal);
 }
 
-async function sendPings(everyMs: number, { response, stamp, signal }: Sending): Promise<void> {
+async function sendPings(everyMs: number, { response, stamp, signal }: ReplyTarget): Promise<void> {
   while (!signal.aborted) {
     response.write(": ping\n\n");
     await stamp.sleep(everyMs, signal);

@@ -9,7 +9,7 @@ import { type Stamp, systemStamp } from "../lib/stamp.ts";
 import { callNumbers, makePlan, type Plan } from "../model/faux/faux-plan.ts";
 import type { ModelRequest } from "../model/provider.ts";
 import { type HttpPlay, type HttpStep, isMoves, numberHttpCalls } from "./http-reply.ts";
-import { type Sending, sendRaw, sendReply, sendStatus } from "./http-sender.ts";
+import { type ReplyTarget, sendRaw, sendReply, sendStatus } from "./http-sender.ts";
 import { chatWire } from "./wire/chat-wire.ts";
 import { messagesWire } from "./wire/messages-wire.ts";
 import { responsesWire } from "./wire/responses-wire.ts";
@@ -103,7 +103,7 @@ export async function modelServer(options: ModelServerOptions): Promise<ModelSer
 }
 
 /** State shared by the requests of one server. */
-interface Desk {
+interface ServerState {
   readonly requests: RecordedRequest[];
   /** Problems that `assertSpent` reports. */
   readonly problems: string[];
@@ -113,7 +113,7 @@ interface Desk {
   record(incoming: IncomingMessage, text: string): RecordedRequest;
 }
 
-function makeDesk(options: ModelServerOptions, plan: HttpPlan): Desk {
+function makeDesk(options: ModelServerOptions, plan: HttpPlan): ServerState {
   const { handler, models = ["faux-model"], stamp = systemStamp, keepRequests = 10_000 } = options;
   const requests: RecordedRequest[] = [];
   const nextId = callNumbers();
@@ -136,7 +136,7 @@ function makeDesk(options: ModelServerOptions, plan: HttpPlan): Desk {
   };
 }
 
-async function handle(incoming: IncomingMessage, response: ServerResponse, desk: Desk): Promise<void> {
+async function handle(incoming: IncomingMessage, response: ServerResponse, desk: ServerState): Promise<void> {
   const gone = new AbortController();
   response.once("close", () => gone.abort(new Error("model server: the client went away")));
   const { signal } = gone;
@@ -146,7 +146,7 @@ async function handle(incoming: IncomingMessage, response: ServerResponse, desk:
   const { request, body, number } = recorded;
   const wire = wireOf(recorded);
   if (!wire || !request || !isObject(body)) return answerOther(recorded, response, desk.models);
-  const sending: Sending = { response, wire, body, number, faults: {}, stamp: desk.stamp, signal };
+  const sending: ReplyTarget = { response, wire, body, number, faults: {}, stamp: desk.stamp, signal };
   try {
     await send(await desk.decide(recorded, request, signal), sending);
   } catch (error) {
@@ -158,7 +158,7 @@ async function handle(incoming: IncomingMessage, response: ServerResponse, desk:
   }
 }
 
-function send(play: HttpPlay, sending: Sending): Promise<void> {
+function send(play: HttpPlay, sending: ReplyTarget): Promise<void> {
   if (isMoves(play)) return sendReply(play, sending);
   const { faults } = play;
   return play.type === "raw" ? sendRaw(play, { ...sending, faults }) : sendReply(play.moves, { ...sending, faults });

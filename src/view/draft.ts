@@ -2,11 +2,11 @@
 import type { SessionEvent } from "../protocol/event.ts";
 import type { Block, ToolCard } from "./blocks.ts";
 import type { Splitter } from "./markdown-parts.ts";
-import type { AgentView, Spent, Streaming, View, WorkerCard } from "./view.ts";
+import type { AgentView, Spent, StreamedParts, View, WorkerCard } from "./view.ts";
 
 type Writable<T> = { -readonly [K in keyof T]: T[K] };
 
-export type StreamingDraft = Writable<Omit<Streaming, "blocks">> & {
+export type StreamingDraft = Writable<Omit<StreamedParts, "blocks">> & {
   blocks: Block[];
   readonly splitter: Splitter;
   /** Number of Markdown parts that are finished. */

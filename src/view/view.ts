@@ -122,7 +122,7 @@ export interface AgentView {
   /** Calls that run at the moment. */
   readonly tools: ReadonlyMap<string, ToolCard>;
   /** The reply that is being written. */
-  readonly streaming: Streaming | undefined;
+  readonly streaming: StreamedParts | undefined;
   /** The agent waits for its model. */
   readonly modelWait: ModelWait | undefined;
   /** Compaction of its conversation is under way since this time. */
@@ -165,7 +165,7 @@ export interface ContextUsage {
 }
 
 /** A reply on its way. Parts that are finished can be drained before the message is stored. */
-export interface Streaming {
+export interface StreamedParts {
   readonly messageId: string;
   /** Finished blocks that were not drained: reasoning first, then Markdown. */
   readonly blocks: readonly Block[];

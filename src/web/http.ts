@@ -143,7 +143,7 @@ async function readBody(request: IncomingMessage): Promise<string | undefined> {
   return Buffer.concat(pieces).toString("utf8");
 }
 
-export interface Listening {
+export interface HttpListener {
   readonly port: number;
   close(): Promise<void>;
 }
@@ -152,7 +152,7 @@ export interface Listening {
 export async function listen(
   port: number,
   handle: (request: IncomingMessage, response: ServerResponse) => void,
-): Promise<Listening> {
+): Promise<HttpListener> {
   const first = await listenAt("127.0.0.1", port, handle);
   const { port: chosen } = first.address() as AddressInfo;
   const second = await listenAt("::1", chosen, handle).catch(() => undefined);

@@ -47,14 +47,14 @@ export class LiveSessions {
     return (await joinableServer(this.#options.home, pid)) !== undefined;
   }
 
-  async create(wish: { readonly cwd?: string | undefined; readonly model?: string | undefined }): Promise<string> {
+  async create(request: { readonly cwd?: string | undefined; readonly model?: string | undefined }): Promise<string> {
     const sessionId = crypto.randomUUID();
     const { client, cwd } = this.#options;
     const opening = client.createSession({
       ...this.#config(sessionId),
       sessionId,
-      workingDirectory: wish.cwd ?? cwd,
-      ...(wish.model !== undefined && { model: wish.model }),
+      workingDirectory: request.cwd ?? cwd,
+      ...(request.model !== undefined && { model: request.model }),
     });
     const session = await this.#keep(sessionId, opening);
     await session.request("session.permissions.configure", readsFreely);

@@ -15,7 +15,7 @@ import { PageAccess } from "./access.ts";
 import { readAssets } from "./assets.ts";
 import { answerCall } from "./calls.ts";
 import { Feeds } from "./feeds.ts";
-import { type Listening, listen, type Routes, serve } from "./http.ts";
+import { type HttpListener, listen, type Routes, serve } from "./http.ts";
 import { LiveSessions } from "./live-sessions.ts";
 import { ownMethods } from "./own-methods.ts";
 import { SessionListRows } from "./session-rows.ts";
@@ -104,7 +104,7 @@ export async function startWeb(options: WebOptions): Promise<Web> {
   };
 }
 
-function listenFor(port: number | undefined, handle: Parameters<typeof listen>[1]): Promise<Listening> {
+function listenFor(port: number | undefined, handle: Parameters<typeof listen>[1]): Promise<HttpListener> {
   return port === undefined ? listen(USUAL_PORT, handle).catch(() => listen(0, handle)) : listen(port, handle);
 }
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { columnsOf } from "../../src/cli/output/columns.ts";
-import { type Drawing, treeLines as drawnLines } from "../../src/cli/output/tree-lines.ts";
+import { treeLines as drawnLines, type TreeLayout } from "../../src/cli/output/tree-lines.ts";
 import type { SessionEvent } from "../../src/protocol/event.ts";
 import { labelsFor, languages } from "../../src/protocol/labels.ts";
 import { builtinRoles } from "../../src/tools/subagents/roles.ts";
@@ -9,7 +9,7 @@ import { became, created, intends, running, said, spent, step, used } from "./st
 
 const drawing = { now: 5_000, width: 100, rows: 12, colour: false };
 
-const treeLines = (main: string, { view }: SessionView, how: Drawing): string[] => drawnLines(main, view, how);
+const treeLines = (main: string, { view }: SessionView, how: TreeLayout): string[] => drawnLines(main, view, how);
 
 function tree(...events: readonly (SessionEvent | readonly SessionEvent[])[]): SessionView {
   const made = new SessionView();

@@ -59,7 +59,7 @@ function good(drafts = story): ClusterRecord & { readonly effects: NonNullable<C
       { worker: "b", atMs: 3_900, untilMs: 5_900 },
     ],
     followed: lines,
-    purses: [{ id: "p", limit: 10, oneCall: 2, costs: [5, 5, 1] }],
+    budgets: [{ id: "p", limit: 10, oneCall: 2, costs: [5, 5, 1] }],
     providers: [{ id: "api", limit: 2, windowMs: 1_000, requestsAtMs: [0, 10, 1_000, 1_500] }],
   };
 }
@@ -124,7 +124,7 @@ const defects: readonly (readonly [defect: string, invariant: string, record: Cl
       renewals: [...(good().renewals ?? []), { worker: "a", atMs: 5_000, untilMs: 7_000 }],
     }),
   ],
-  ["a purse is overdrawn", "I7", changed(good(), { purses: [{ id: "p", limit: 10, oneCall: 2, costs: [6, 5, 2] }] })],
+  ["a budget is overdrawn", "I7", changed(good(), { budgets: [{ id: "p", limit: 10, oneCall: 2, costs: [6, 5, 2] }] })],
   [
     "a provider gets too many requests",
     "I8",

@@ -56,11 +56,11 @@ export interface ClusterRecord {
   readonly renewals?: readonly Renewal[];
   /** Lines that a follower received while the work went on. */
   readonly followed?: readonly Pick<LineRow, "session" | "seq" | "line">[];
-  readonly purses?: readonly Purse[];
+  readonly budgets?: readonly BudgetRecord[];
   readonly providers?: readonly ProviderLog[];
 }
 
-interface Purse {
+interface BudgetRecord {
   readonly id: string;
   readonly limit: number;
   /** The largest amount that one call may reserve. */
@@ -92,7 +92,7 @@ export function check(record: ClusterRecord): readonly string[] {
     if (record.effects) found.push(...repeats(id, events, record.effects));
   }
   found.push(...heads(record, sessions), ...outcomes(record, sessions), ...zombies(record));
-  found.push(...purses(record), ...rates(record), ...followers(record, sessions));
+  found.push(...budgetViolations(record), ...rates(record), ...followers(record, sessions));
   return found;
 }
 
@@ -243,8 +243,8 @@ function* zombies({ effects = [], takes, renewals }: ClusterRecord): Generator<s
   }
 }
 
-/** I7: a purse pays at most its limit and one reserved call. */
-function* purses({ purses: all = [] }: ClusterRecord): Generator<string> {
+/** I7: a budget pays at most its limit and one reserved call. */
+function* budgetViolations({ budgets: all = [] }: ClusterRecord): Generator<string> {
   for (const { id, limit, oneCall, costs } of all) {
     const spent = costs.reduce((sum, cost) => sum + cost, 0);
     if (spent > limit + oneCall) yield `I7 ${id}: ${spent} of ${limit} was spent`;

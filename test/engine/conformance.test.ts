@@ -2,7 +2,7 @@
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { dbosEngine } from "../../src/engine/dbos-engine.ts";
-import type { Engine, Serving, Work } from "../../src/engine/engine.ts";
+import type { Engine, EngineWorker, Work } from "../../src/engine/engine.ts";
 import { Lease } from "../../src/engine/lease.ts";
 import { memoryEngine } from "../../src/engine/memory-engine.ts";
 import { deferred } from "../../src/lib/deferred.ts";
@@ -125,7 +125,7 @@ describe.runIf(programs !== undefined)("the engine on DBOS", { timeout: 120_000 
   let server: PostgresServer;
   let database: Database;
   let engine: Engine;
-  let serving: Serving;
+  let serving: EngineWorker;
   let lease: Lease;
   const runs = new Runs();
 

@@ -268,12 +268,14 @@ function grow(nodes: readonly { parent: number; limits: Limits | undefined }[]):
 /** The least that is left for it of what it was promised, in any budget around it. */
 function heldBy(budget: Budget, who: string | undefined, { session, tree, registry, ledger }: World) {
   const record = who === undefined ? undefined : tree.get(who);
-  const purses = [{ limits: session }, ...(record ? sharesOf(record, { registry, ledger }) : [])];
-  const amounts = purses.map((purse) => budget.reservations.held(who, "owner" in purse ? purse.owner : undefined));
+  const accounts = [{ limits: session }, ...(record ? sharesOf(record, { registry, ledger }) : [])];
+  const amounts = accounts.map((account) =>
+    budget.reservations.held(who, "owner" in account ? account.owner : undefined),
+  );
   const least = (key: "tokens" | "costUsd", isLimited: (limits: Limits) => boolean): number =>
     Math.min(
       1e9,
-      ...amounts.flatMap((amount, index) => (isLimited(purses[index]?.limits ?? {}) ? [amount?.[key] ?? 0] : [])),
+      ...amounts.flatMap((amount, index) => (isLimited(accounts[index]?.limits ?? {}) ? [amount?.[key] ?? 0] : [])),
     );
   return {
     tokens: least("tokens", ({ tokens }) => tokens !== undefined),
@@ -284,17 +286,17 @@ function heldBy(budget: Budget, who: string | undefined, { session, tree, regist
 function expectWithin(budget: Budget, { session, tree, registry, ledger }: World): void {
   const { calls: turns, usage: used, costUsd } = budget.run;
   const spent = { turns, tokens: used.inputTokens + used.outputTokens, costUsd };
-  const purses = [
+  const accounts = [
     { limits: session, spent },
     ...[...tree.values()].flatMap(({ id: owner, spec: { limits } }) =>
       limits ? [{ owner, limits, spent: ledger.spent(owner, registry) }] : [],
     ),
   ];
-  for (const purse of purses) {
-    const reserved = budget.reservations.reserved("owner" in purse ? purse.owner : undefined);
+  for (const account of accounts) {
+    const reserved = budget.reservations.reserved("owner" in account ? account.owner : undefined);
     for (const key of ["turns", "tokens", "costUsd"] as const) {
-      const most = purse.limits[key];
-      if (most !== undefined) expect((purse.spent[key] ?? 0) + (reserved[key] ?? 0)).toBeLessThanOrEqual(most + 1e-6);
+      const most = account.limits[key];
+      if (most !== undefined) expect((account.spent[key] ?? 0) + (reserved[key] ?? 0)).toBeLessThanOrEqual(most + 1e-6);
     }
   }
 }

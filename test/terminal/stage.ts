@@ -3,7 +3,7 @@ import type { ReadStream, WriteStream } from "node:tty";
 import { createClient } from "../../src/sdk/sdk.ts";
 import { type InProcessOptions, inProcess } from "../../src/server/in-process.ts";
 import { firstFrame } from "../../src/terminal/first-frame.ts";
-import type { SessionWish } from "../../src/terminal/session-wish.ts";
+import type { SessionChoice } from "../../src/terminal/session-choice.ts";
 import { runTerminal, type TerminalOptions } from "../../src/terminal/terminal.ts";
 import type { HttpStep } from "../../src/testing/http-reply.ts";
 import { modelServer } from "../../src/testing/model-server.ts";
@@ -35,7 +35,7 @@ export interface StageOptions {
   readonly steps?: readonly HttpStep[];
   readonly columns?: number;
   readonly rows?: number;
-  readonly wish?: SessionWish;
+  readonly sessionChoice?: SessionChoice;
   readonly home?: string;
   readonly cwd?: string;
   readonly environment?: Readonly<Record<string, string>>;
@@ -91,7 +91,7 @@ export async function terminalStage(options: StageOptions = {}): Promise<Termina
     cwd,
     home,
     version: "0.0.0",
-    wish: options.wish ?? { kind: "new" },
+    sessionChoice: options.sessionChoice ?? { kind: "new" },
     isModelChosen: options.isModelChosen ?? true,
     connect: () =>
       createClient({

@@ -212,7 +212,7 @@ describe("the interactive terminal", { timeout: 90_000 }, () => {
     await using second = await terminalStage({
       home: first.home,
       cwd: first.cwd,
-      wish: { kind: "continue" },
+      sessionChoice: { kind: "continue" },
       steps: [says("As I said, 42.")],
     });
     await second.shows("The answer was 42.");

@@ -95,7 +95,7 @@ interface PluginFolder {
   readonly source: PluginOrigin;
 }
 
-function pluginFolders(searchPaths: PluginSearchPaths, note: Loading["note"]): PluginFolder[] {
+function pluginFolders(searchPaths: PluginSearchPaths, note: LoadContext["note"]): PluginFolder[] {
   const { cwd, stateRoot, given = [], configured = [] } = searchPaths;
   const named = (paths: readonly string[], source: PluginOrigin): PluginFolder[] =>
     paths.filter((path) => path !== "" && !path.includes("\0")).map((path) => ({ path: resolve(cwd, path), source }));
@@ -108,7 +108,7 @@ function pluginFolders(searchPaths: PluginSearchPaths, note: Loading["note"]): P
  * Lists plugins in the folder itself, or one level deeper in the folder of their origin. A damaged registry disables
  * them all: it may have disabled any of them.
  */
-function installedFolders(stateRoot: string, note: Loading["note"]): PluginFolder[] {
+function installedFolders(stateRoot: string, note: LoadContext["note"]): PluginFolder[] {
   const found = foldersIn(join(stateRoot, INSTALLED_PLUGINS)).flatMap((path) =>
     readManifest(path) === undefined ? foldersIn(path) : [path],
   );
@@ -129,13 +129,13 @@ function foldersIn(folder: string): string[] {
   return entries.filter(({ kind }) => kind === "folder").map(({ name }) => join(folder, name));
 }
 
-interface Loading {
+interface LoadContext {
   readonly source: PluginOrigin;
   readonly searchPaths: PluginSearchPaths;
   readonly note: (notice: PluginNotice) => void;
 }
 
-async function loadPlugin(path: string, { source, searchPaths, note }: Loading): Promise<Plugin | undefined> {
+async function loadPlugin(path: string, { source, searchPaths, note }: LoadContext): Promise<Plugin | undefined> {
   const broken = (problem: string): undefined =>
     void note({ kind: "broken", path, message: `The plugin in ${path} is not used: ${problem}` });
   const root = realPath(path);
@@ -170,7 +170,7 @@ function isOff(name: string, enabled: PluginSearchPaths["enabled"] = {}): boolea
 }
 
 /** Returns whether a plugin may be used. One in the workspace must match its approval, unless named by flag. */
-async function isTrusted(root: string, { source, searchPaths, note }: Loading): Promise<boolean> {
+async function isTrusted(root: string, { source, searchPaths, note }: LoadContext): Promise<boolean> {
   const { workspace, check } = searchPaths;
   if (source === "flag" || workspace === undefined || !isInside(root, [workspace])) return true;
   const untrusted = `The plugin in ${root} is not used: its folder is not trusted. Review it, then run: troupe trust`;

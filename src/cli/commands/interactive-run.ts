@@ -17,7 +17,7 @@ import { inProcess } from "../../server/in-process.ts";
 import { joinableServer } from "../../server/joinable.ts";
 import type { FirstFrame } from "../../terminal/first-frame.ts";
 import { runPlain } from "../../terminal/plain.ts";
-import type { SessionWish } from "../../terminal/session-wish.ts";
+import type { SessionChoice } from "../../terminal/session-choice.ts";
 import { runTerminal, type TrustQuestion } from "../../terminal/terminal.ts";
 import type { Arguments } from "../args.ts";
 import { type Launcher, ownProgram } from "../launcher.ts";
@@ -28,17 +28,20 @@ interface Parts {
   readonly launcher: Launcher;
   /** Undefined: print lines only. */
   readonly first: FirstFrame | undefined;
-  readonly wish: SessionWish;
+  readonly sessionChoice: SessionChoice;
   readonly notice: string | undefined;
 }
 
-export async function runInteractive(given: Arguments, { launcher, first, wish, notice }: Parts): Promise<void> {
+export async function runInteractive(
+  given: Arguments,
+  { launcher, first, sessionChoice, notice }: Parts,
+): Promise<void> {
   const environment = { ...process.env };
   const { cwd, ...defaults } = sessionRequest(given, "json");
   const home = stateRoot(environment);
   const isAttaching = given.text("attach") !== undefined;
   const shared = {
-    ...{ input: process.stdin, output: process.stdout, cwd, version, wish, notice },
+    ...{ input: process.stdin, output: process.stdout, cwd, version, sessionChoice, notice },
     connect: () => connect(given, { environment, cwd, defaults, home, launcher }),
     join: (pid: number, onEnd: () => void) => joinProcess(home, pid, onEnd),
     trust: () => trustQuestion(cwd, { home, environment, isTrusted: given.has("trust-folder") || isAttaching }),

@@ -16,17 +16,17 @@ export async function interactiveCommand(
   launcher: Launcher,
   notice: string | undefined,
 ): Promise<ExitCode> {
-  const wish = wishOf(given);
+  const sessionChoice = sessionChoiceOf(given);
   if (isPlain(given)) {
     const { runInteractive } = await import("./interactive-run.ts");
-    await runInteractive(given, { launcher, first: undefined, wish, notice });
+    await runInteractive(given, { launcher, first: undefined, sessionChoice, notice });
     return exitCodes.done;
   }
   const first =
     launcher.first ?? (await import("../../terminal/first-frame.ts")).firstFrame(process.stdin, process.stdout);
   try {
     const { runInteractive } = await import("./interactive-run.ts");
-    await runInteractive(given, { launcher, first, wish, notice });
+    await runInteractive(given, { launcher, first, sessionChoice, notice });
     return exitCodes.done;
   } finally {
     first.restore();
@@ -38,7 +38,7 @@ function isPlain(given: Arguments): boolean {
   return given.has("plain") || process.env.TERM === "dumb" || process.env.TROUPE_SCREEN_READER === "1";
 }
 
-function wishOf(given: Arguments) {
+function sessionChoiceOf(given: Arguments) {
   const resume = given.text("resume");
   const sessionId = given.text("session-id");
   const attach = given.text("attach");

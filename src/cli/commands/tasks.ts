@@ -165,15 +165,15 @@ async function worktree({ given, words, runtime, sessionId }: TasksCall): Promis
   const { diffTask, discardTask, mergeTask } = await import("./worktree.ts");
   const printed: Promise<void>[] = [];
   const print = (text: string): void => void printed.push(write(text));
-  const wish = { folder: join(directory, "worktrees"), taskId, print, stateRoot: stateRoot(process.env) };
+  const call = { folder: join(directory, "worktrees"), taskId, print, stateRoot: stateRoot(process.env) };
   // A command of an agent may merge only files that the agent may write.
   const isAgent = process.env.TROUPE_SHELL !== undefined;
   const consent = isAgent ? {} : { force: given.has("force"), ...terminalAsk() };
   try {
-    if (verb === "diff") return await diffTask(wish);
-    if (verb === "discard") return await discardTask({ ...wish, force: given.has("force") });
+    if (verb === "diff") return await diffTask(call);
+    if (verb === "discard") return await discardTask({ ...call, force: given.has("force") });
     const as = given.choice("as", ["files", "squash", "merge"]);
-    return await mergeTask({ ...wish, ...consent, ...(as && { as }), ...(task && { description: task.description }) });
+    return await mergeTask({ ...call, ...consent, ...(as && { as }), ...(task && { description: task.description }) });
   } finally {
     await Promise.all(printed);
   }

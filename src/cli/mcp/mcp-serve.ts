@@ -88,8 +88,8 @@ function withTools(server: McpServer, sessions: ServedSessions): McpServer {
       }),
       outputSchema: view,
     },
-    async ({ waitSeconds, ...wish }, context) => {
-      const { sessionId: id } = await sessions.start(wish);
+    async ({ waitSeconds, ...request }, context) => {
+      const { sessionId: id } = await sessions.start(request);
       return shown(await wait(id, waitSeconds, context));
     },
   );

@@ -7,7 +7,7 @@ import type { AgentView, View } from "../../view/view.ts";
 import { waitChain, waitedFor, waitText } from "../../view/waits.ts";
 import { clipColumns, columnsOf } from "./columns.ts";
 
-export interface Drawing {
+export interface TreeLayout {
   readonly now: number;
   /** In columns. */
   readonly width: number;
@@ -20,7 +20,7 @@ export interface Drawing {
 const english = labelsFor({});
 
 /** Returns the lines: the main agent, the working agents, and the number of finished ones. */
-export function treeLines(main: string, view: View, drawing: Drawing): string[] {
+export function treeLines(main: string, view: View, drawing: TreeLayout): string[] {
   const all = agentRows(view, ({ kind, isPast }) => kind !== "sidekick" && !isPast);
   const shown = chosen(all, view, drawing.rows - 2);
   const hidden = all.flatMap((row) => (row.kind === "agent" && !shown.includes(row) ? [row.agent] : []));
@@ -38,8 +38,8 @@ export function treeLines(main: string, view: View, drawing: Drawing): string[] 
  */
 function chosen(all: readonly AgentRow[], view: View, room: number): readonly AgentRow[] {
   const isLiving = (agent: AgentView): boolean => isBusy(agent) || agent.status === "idle";
-  const wishes = [(agent: AgentView) => isLiving(agent) || isCurrentWorker(view, agent), isLiving, isBusy];
-  const fits = wishes.map((wish) => rowsOf(all, wish)).find((rows) => rows.length <= room);
+  const filters = [(agent: AgentView) => isLiving(agent) || isCurrentWorker(view, agent), isLiving, isBusy];
+  const fits = filters.map((filter) => rowsOf(all, filter)).find((rows) => rows.length <= room);
   return fits ?? rowsOf(all, isBusy).slice(0, Math.max(0, room));
 }
 
@@ -78,7 +78,7 @@ function goesOn(rows: readonly AgentRow[], index: number, level: number): boolea
 
 interface Placed {
   readonly view: View;
-  readonly drawing: Drawing;
+  readonly drawing: TreeLayout;
   readonly branch: string;
 }
 
@@ -155,7 +155,7 @@ const MAX_TOOL_COLUMNS = 100;
 const codes = { plain: "", name: "1", good: "32", wait: "33", dim: "2" } as const;
 
 /** Untrusted text cannot control the terminal. No line exceeds the width, so that it can be redrawn. */
-function paint(segments: readonly Segment[], { width, colour }: Drawing): string {
+function paint(segments: readonly Segment[], { width, colour }: TreeLayout): string {
   let left = width;
   let line = "";
   for (const { text, style } of segments) {

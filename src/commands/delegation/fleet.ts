@@ -7,16 +7,16 @@ export const fleet = defineCommand({
   summary: "Divide the work into todos and run several agents in parallel",
   harmless: "always",
   argumentHint: "[task]",
-  run: (wish) => fleetPrompt(wish),
+  run: (argument) => fleetPrompt(argument),
 });
 
 /** Returns the fleet prompt. Also used for plans that a fleet carries out, and by programs that start one. */
-export function fleetPrompt(wish: string): PromptResult {
-  const request = wish || "Do what was agreed in this conversation: the current plan and todos.";
+export function fleetPrompt(argument: string): PromptResult {
+  const request = argument || "Do what was agreed in this conversation: the current plan and todos.";
   return {
     kind: "prompt",
     prompt: filledIn(template, { request }),
-    displayPrompt: wish ? `Fleet deployed: ${wish}` : "Fleet deployed",
+    displayPrompt: argument ? `Fleet deployed: ${argument}` : "Fleet deployed",
     gate: { kind: "fleet" },
   };
 }

@@ -7,11 +7,11 @@ export const review = defineCommand({
   summary: "Have an agent review a change for real defects",
   harmless: "always",
   argumentHint: "[what to review or watch for]",
-  run: (wish) => ({
+  run: (argument) => ({
     kind: "prompt",
     prompt: filledIn(template, {
-      wish: wish || "the changes that are not committed yet; if there are none, the last commit",
+      request: argument || "the changes that are not committed yet; if there are none, the last commit",
     }),
-    displayPrompt: wish ? `Review: ${wish}` : "Review the changes",
+    displayPrompt: argument ? `Review: ${argument}` : "Review the changes",
   }),
 });

@@ -52,7 +52,7 @@ export function wireProvider(endpoint: Endpoint, wire: Wire): Provider {
     async *stream(request, signal) {
       const decoder = wire.decoder(request);
       send ??= transport(endpoint);
-      const { exchange, warnings } = await begin({ endpoint, wire, request, send, signal, memory });
+      const { exchange, warnings } = await openExchange({ endpoint, wire, request, send, signal, memory });
       try {
         for (const message of warnings) yield { type: "warning", warningType: "parameter_refused", message };
         if (await isStream(exchange, endpoint)) {
@@ -69,7 +69,7 @@ export function wireProvider(endpoint: Endpoint, wire: Wire): Provider {
   });
 }
 
-interface Beginning {
+interface WireRequest {
   readonly endpoint: Endpoint;
   readonly wire: Wire;
   readonly request: ModelRequest;
@@ -81,7 +81,7 @@ interface Beginning {
 /**
  * Sends the request, and sends it again without each optional parameter that is refused. Each parameter is tried once.
  */
-async function begin(what: Beginning): Promise<{ exchange: HttpExchange; warnings: readonly string[] }> {
+async function openExchange(what: WireRequest): Promise<{ exchange: HttpExchange; warnings: readonly string[] }> {
   const { endpoint, wire, request, send, signal, memory } = what;
   const { path, headers = {}, optional } = wire;
   const { stream, origin, headers: extra, model } = request;

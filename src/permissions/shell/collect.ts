@@ -52,7 +52,7 @@ export function collect(parser: ShellParser, text: string, now: () => number): C
   return walk.found;
 }
 
-interface Nesting {
+interface CommandOrigin {
   readonly via: readonly string[];
   readonly depth: number;
 }
@@ -107,7 +107,7 @@ class Walk {
     for (const name of this.#ran) if (this.#written.has(name)) this.#unclear("it runs a file that it writes");
   }
 
-  #visit(node: SyntaxNode, nesting: Nesting): void {
+  #visit(node: SyntaxNode, nesting: CommandOrigin): void {
     this.#look();
     switch (node.type) {
       case "Script":
@@ -150,13 +150,13 @@ class Walk {
     this.#after = { ok: here, failed: here };
   }
 
-  #statement({ command, background }: Statement, nesting: Nesting): void {
+  #statement({ command, background }: Statement, nesting: CommandOrigin): void {
     const before = this.#here;
     this.#visit(command, nesting);
     this.#moved(background === true ? before : either(this.#after.ok, this.#after.failed));
   }
 
-  #andOr({ commands, operators }: AndOr, nesting: Nesting): void {
+  #andOr({ commands, operators }: AndOr, nesting: CommandOrigin): void {
     let { ok, failed } = { ok: this.#here, failed: this.#here };
     for (const [index, command] of commands.entries()) {
       const operator = operators[index - 1];
@@ -170,7 +170,7 @@ class Walk {
     this.#after = { ok, failed };
   }
 
-  #pipeline({ prefixes, commands }: Pipeline, nesting: Nesting): void {
+  #pipeline({ prefixes, commands }: Pipeline, nesting: CommandOrigin): void {
     if (prefixes.length > 0) this.found.opaque.add("it uses shell keywords");
     const before = this.#here;
     for (const command of commands) {
@@ -182,11 +182,11 @@ class Walk {
     else if (prefixes.length > 0) this.#moved(either(this.#after.ok, this.#after.failed));
   }
 
-  #children(node: SyntaxNode, nesting: Nesting): void {
+  #children(node: SyntaxNode, nesting: CommandOrigin): void {
     this.#parser.forEachChild(node, (child) => this.#visit(child, nesting));
   }
 
-  #command(node: Command, nesting: Nesting): void {
+  #command(node: Command, nesting: CommandOrigin): void {
     const words: ShellWord[] = [];
     this.#spans.push(...(node.name === undefined ? [] : [node.name]), ...node.args, ...node.redirects);
     const name = node.name === undefined ? undefined : this.#word(node.name, nesting);
@@ -207,7 +207,7 @@ class Walk {
   }
 
   /** Records a command with these words, and everything that runs inside it. */
-  #run(words: readonly ShellWord[], nesting: Nesting & { openEnded: boolean }): void {
+  #run(words: readonly ShellWord[], nesting: CommandOrigin & { openEnded: boolean }): void {
     const [program] = words;
     if (program === undefined) return;
     if (nesting.depth > MAX_DEPTH) throw new LimitExceeded(`commands are nested more than ${MAX_DEPTH} deep`);
@@ -241,7 +241,7 @@ class Walk {
     if (unwrapped !== undefined) this.#inside(unwrapped, name, nesting);
   }
 
-  #inside(unwrapped: Unwrapped, name: string, nesting: Nesting & { openEnded: boolean }): void {
+  #inside(unwrapped: Unwrapped, name: string, nesting: CommandOrigin & { openEnded: boolean }): void {
     const openEnded = nesting.openEnded || unwrapped.openEnded;
     const empty = unwrapped.inner.length === 0 && unwrapped.scripts.length === 0;
     if (unwrapped.hidden || (empty && nesting.openEnded)) this.#unclear("what it runs is only known when it runs");
@@ -255,7 +255,7 @@ class Walk {
   }
 
   /** A script of another shell does not change the folder of this one; `eval` and similar builtins do. */
-  #scriptOf(name: string, script: string, nesting: Nesting): void {
+  #scriptOf(name: string, script: string, nesting: CommandOrigin): void {
     const before = this.#here;
     const after = this.#after;
     this.script(script, nesting.via, nesting.depth);
@@ -268,7 +268,7 @@ class Walk {
     return this.#here === START ? {} : { folders: this.#here };
   }
 
-  #word(word: Word, nesting: Nesting): ShellWord {
+  #word(word: Word, nesting: CommandOrigin): ShellWord {
     const seen = shellWord(word);
     if (seen.plain) return seen;
     this.found.opaque.add("it uses expansions or patterns");
@@ -277,7 +277,7 @@ class Walk {
   }
 
   /** Analyses expansions inside a word: their commands run before the word is known. */
-  #parts(node: SyntaxNode, nesting: Nesting): void {
+  #parts(node: SyntaxNode, nesting: CommandOrigin): void {
     this.#parser.forEachChild(node, (child) => {
       this.#look();
       if (child.type === "Transform") this.#unclear("it expands a variable as a prompt");
@@ -288,18 +288,18 @@ class Walk {
   }
 
   /** A substitution runs in a subshell. */
-  #substituted(script: SyntaxNode, nesting: Nesting): void {
+  #substituted(script: SyntaxNode, nesting: CommandOrigin): void {
     const [here, after] = [this.#here, this.#after];
     this.#visit(script, { via: nesting.via, depth: nesting.depth });
     [this.#here, this.#after] = [here, after];
   }
 
   /** Handles a word that belongs to no command, such as one of a `for` list. */
-  #looseWord(word: Word, nesting: Nesting): void {
+  #looseWord(word: Word, nesting: CommandOrigin): void {
     this.#strayWords([this.#word(word, nesting)]);
   }
 
-  #assignment(node: Assignment, nesting: Nesting): void {
+  #assignment(node: Assignment, nesting: CommandOrigin): void {
     this.found.opaque.add("it sets variables");
     this.#variable(node.name);
     this.#strayText(node.text.slice(node.text.indexOf("=") + 1));
@@ -314,7 +314,7 @@ class Walk {
     this.found.opaque.add(`it sets ${name}, which changes what other programs do`);
   }
 
-  #redirection(node: Redirection, nesting: Nesting & { consumerKnown: boolean }): void {
+  #redirection(node: Redirection, nesting: CommandOrigin & { consumerKnown: boolean }): void {
     if (node.descriptor?.type === "FileDescriptorVariable") this.found.opaque.add("it sets variables");
     if (node.type === "HereDoc") {
       this.found.opaque.add("it holds a here-document");

@@ -154,10 +154,10 @@ async function resolveAgent(
     const why = definition.sidekick ? "a sidekick cannot have, or that are not there" : "are not there";
     warnings.push(`The agent ${definition.name} names tools that ${why}: ${unknown.join(", ")}.`);
   }
-  const wished = wishesFor(definition, how);
+  const requested = requestedSettings(definition, how);
   const parent = request.parentModel ?? modelReference(parts.mainModel());
   const chosen = await chooseModel(
-    { definition, parent, call: request.model, settings: wished.model },
+    { definition, parent, call: request.model, settings: requested.model },
     { models: parts.models, main: parts.mainModel(), maxCostRatio: settings.subagents?.maxCostRatio, modelFor },
   );
   const { model } = chosen;
@@ -204,22 +204,25 @@ const NESTING = new Set([
 const SKILL = "skill";
 
 /** Settings for an agent, in order of precedence: the session's client, the user's settings, feature flags. */
-function wishesFor(definition: AgentDefinition, how: { parts: AgentPoolParts; settings: Settings }): AgentSettings {
+function requestedSettings(
+  definition: AgentDefinition,
+  how: { parts: AgentPoolParts; settings: Settings },
+): AgentSettings {
   const { parts, settings } = how;
   const own = {
     ...agentSettings(definition, settings.subagents?.agents ?? {}),
     ...agentSettings(definition, parts.given?.().agents ?? {}),
   };
   const flagged = definition.source === "builtin" ? FLAGGED.get(definition.name) : undefined;
-  return flagged && parts.workspace.flags.has(flagged.flag) ? { ...flagged.wishes, ...own } : own;
+  return flagged && parts.workspace.flags.has(flagged.flag) ? { ...flagged.settings, ...own } : own;
 }
 
 const FRUGAL: AgentSettings = { model: "small", reasoningEffort: "low" };
-const FLAGGED: ReadonlyMap<string, { readonly flag: Flag; readonly wishes: AgentSettings }> = new Map([
-  ["explore", { flag: "EXPLORE_SMALL_MODEL", wishes: FRUGAL }],
-  ["subconscious-agent", { flag: "COPILOT_SUBCONSCIOUS", wishes: FRUGAL }],
-  ["github-context", { flag: "GITHUB_CONTEXT_SIDEKICK_AGENT", wishes: FRUGAL }],
-  ["rubber-duck", { flag: "RUBBER_DUCK_OTHER_FAMILY", wishes: { model: "complementary" } }],
+const FLAGGED: ReadonlyMap<string, { readonly flag: Flag; readonly settings: AgentSettings }> = new Map([
+  ["explore", { flag: "EXPLORE_SMALL_MODEL", settings: FRUGAL }],
+  ["subconscious-agent", { flag: "COPILOT_SUBCONSCIOUS", settings: FRUGAL }],
+  ["github-context", { flag: "GITHUB_CONTEXT_SIDEKICK_AGENT", settings: FRUGAL }],
+  ["rubber-duck", { flag: "RUBBER_DUCK_OTHER_FAMILY", settings: { model: "complementary" } }],
 ]);
 
 async function preload(definition: AgentDefinition, { workspace, warn }: AgentPoolParts): Promise<string> {
@@ -234,7 +237,7 @@ function effortOf(
   what: { parts: AgentPoolParts; settings: Settings; model: SessionModel; call: string | undefined },
 ): NonNullable<AgentSetup["reasoningEffort"]> | undefined {
   const { parts, settings, model, call } = what;
-  const wished = wishesFor(definition, { parts, settings }).reasoningEffort;
+  const wished = requestedSettings(definition, { parts, settings }).reasoningEffort;
   const mainEffort = parts.mainEffort?.();
   const effort = effectiveEffort({
     definition,

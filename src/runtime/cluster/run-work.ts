@@ -12,7 +12,7 @@ import type { SessionRequest } from "../session-request.ts";
 import { type ActivationParts, activate, endWork, isSuspect } from "./activation.ts";
 import { type CheckoutOptions, checkOut, pushChanges } from "./checkout.ts";
 import type { LeaseGuard } from "./lease-guard.ts";
-import { tenantPurse } from "./tenant-purse.ts";
+import { tenantBudget } from "./tenant-budget.ts";
 import { Turnstile } from "./turnstile.ts";
 import { findWork, type WorkRow } from "./work.ts";
 
@@ -96,7 +96,7 @@ function activationParts(parts: WorkRunnerParts, effects: EffectGuard): Activati
     kinds: ({ request }) => (request.asks ?? []).filter((kind) => asks || kind !== "permission"),
     prepare: async (work) => {
       const request = parts.request(work, await checkOut(work, places));
-      return { ...request, effects, limits: { ...request.limits, purse: tenantPurse(budgets, work.tenant) } };
+      return { ...request, effects, limits: { ...request.limits, sharedBudget: tenantBudget(budgets, work.tenant) } };
     },
     finished: async (work) => void (await pushChanges(work, places)),
   };

@@ -54,15 +54,15 @@ function hasMemory({ request, settings, environment, flags }: MemoryGate): boole
   return request?.enabled ?? (request?.store !== undefined || said.includes("on"));
 }
 
-type Word = "on" | "off" | undefined;
+type Switch = "on" | "off" | undefined;
 
-function saidBySettings(settings: Json | undefined): Word {
+function saidBySettings(settings: Json | undefined): Switch {
   const enabled =
     typeof settings === "object" && settings !== null && "enabled" in settings ? settings.enabled : settings;
   return enabled === true ? "on" : enabled === false ? "off" : undefined;
 }
 
-function saidByEnvironment(value = ""): Word {
+function saidByEnvironment(value = ""): Switch {
   const word = value.trim().toLowerCase();
   if (["on", "1", "true", "yes"].includes(word)) return "on";
   return ["off", "0", "false", "no"].includes(word) ? "off" : undefined;

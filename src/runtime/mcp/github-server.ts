@@ -9,13 +9,13 @@ const GITHUB_SERVER = "github-mcp-server";
 
 /** Returns a configuration entry; empty without an identity, or if the organisation allows no servers. */
 export async function githubServer({ request, identity, listener }: SessionSetup): Promise<Record<string, object>> {
-  const { github: wish } = request.tools ?? {};
-  if (!wish || !identity) return {};
+  const { github: requested } = request.tools ?? {};
+  if (!requested || !identity) return {};
   try {
     const endpoint = await identity.mcpEndpoint();
     if (!endpoint) return {};
-    const headers = { ...endpoint.headers, Authorization: `Bearer ${endpoint.token}`, ...wishHeaders(wish) };
-    return { [GITHUB_SERVER]: { type: "http", url: `${endpoint.baseUrl}${pathOf(wish)}`, headers } };
+    const headers = { ...endpoint.headers, Authorization: `Bearer ${endpoint.token}`, ...requestHeaders(requested) };
+    return { [GITHUB_SERVER]: { type: "http", url: `${endpoint.baseUrl}${pathOf(requested)}`, headers } };
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     listener.warn("mcp", `The tools of GitHub are not there: ${reason}`);
@@ -28,7 +28,7 @@ function pathOf({ enableAllTools, additionalToolsets = [], additionalTools = [] 
   return wantsMore ? "/mcp" : "/mcp/readonly";
 }
 
-function wishHeaders(wish: GithubToolsRequest): Record<string, string> {
+function requestHeaders(wish: GithubToolsRequest): Record<string, string> {
   const { enableAllTools, additionalToolsets = [], additionalTools = [], enableInsidersMode } = wish;
   const toolsets = enableAllTools
     ? "all"

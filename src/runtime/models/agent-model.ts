@@ -37,8 +37,10 @@ export async function chooseModel(
   parts: ModelParts,
 ): Promise<{ readonly model: string; readonly warnings: readonly string[] }> {
   const { definition, parent, call } = requirements;
-  const rows = call !== undefined || isWord(requirements.settings) ? await usableRows(parts.models) : [];
-  const settings = isWord(requirements.settings) ? byWord(requirements.settings, parent, rows) : requirements.settings;
+  const rows = call !== undefined || isKeyword(requirements.settings) ? await usableRows(parts.models) : [];
+  const settings = isKeyword(requirements.settings)
+    ? byKeyword(requirements.settings, parent, rows)
+    : requirements.settings;
   const answer = effectiveModel({
     definition,
     parent,
@@ -53,8 +55,8 @@ export async function chooseModel(
     const downgraded = `The agent ${definition.name} was downgraded from ${answer.model} to ${parent}: it costs more than ${parts.maxCostRatio ?? MAX_COST_RATIO} times as much (subagents.maxCostRatio).`;
     return { model: parent, warnings: [...warnings, downgraded] };
   } catch (error) {
-    const isWish = answer.source === "definition" && definition.modelPolicy === "preferred";
-    if (!isWish || !(error instanceof TroupeError)) throw error;
+    const isPreference = answer.source === "definition" && definition.modelPolicy === "preferred";
+    if (!isPreference || !(error instanceof TroupeError)) throw error;
     return {
       model: parent,
       warnings: [...warnings, `The agent ${definition.name} runs on ${parent}: ${error.message}`],
@@ -62,9 +64,10 @@ export async function chooseModel(
   }
 }
 
-type Word = "small" | "complementary";
+type ModelKeyword = "small" | "complementary";
 
-const isWord = (wanted: string | undefined): wanted is Word => wanted === "small" || wanted === "complementary";
+const isKeyword = (wanted: string | undefined): wanted is ModelKeyword =>
+  wanted === "small" || wanted === "complementary";
 
 async function usableRows(models: Pick<Models, "list">): Promise<readonly ModelRow[]> {
   const rows = await models.list();
@@ -77,7 +80,7 @@ function listed(rows: readonly ModelRow[], parent: string): { available?: readon
 }
 
 /** Returns the cheapest model of the same provider, or the first of another family; undefined if there is none. */
-function byWord(word: Word, parent: string, rows: readonly ModelRow[]): string | undefined {
+function byKeyword(word: ModelKeyword, parent: string, rows: readonly ModelRow[]): string | undefined {
   const provider = parent.slice(0, parent.indexOf("/"));
   if (word === "complementary") {
     const own = familyOf(parent);

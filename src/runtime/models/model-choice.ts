@@ -43,8 +43,17 @@ export function ownModels(
     githubSockets,
     name: model = lastModel?.reference,
   } = request.model ?? {};
-  const { purse } = request.limits ?? {};
-  return { ...providers, model, clientName: request.client?.name, fetch, openSocket, githubSockets, identity, purse };
+  const { sharedBudget } = request.limits ?? {};
+  return {
+    ...providers,
+    model,
+    clientName: request.client?.name,
+    fetch,
+    openSocket,
+    githubSockets,
+    identity,
+    sharedBudget,
+  };
 }
 
 export class SelectedModel implements ModelSelection {

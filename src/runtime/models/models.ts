@@ -16,8 +16,8 @@ import type { ModelRow } from "../../model/list-models.ts";
 import { costOf } from "../../model/prices.ts";
 import { withRetry } from "../../model/retry.ts";
 import { type ModelSettings, readSettings, registryPath, type TextFile } from "../../model/settings/settings.ts";
+import { type SharedBudget, withSharedBudget } from "../../model/shared-budget.ts";
 import type { SharedLimits } from "../../model/shared-limits.ts";
-import { type SharedPurse, withPurse } from "../../model/shared-purse.ts";
 import type { ModelFetch } from "../../model/wire/endpoint.ts";
 import { RefusedParameters } from "../../model/wire/optional-parameters.ts";
 import type { OpenSocket } from "../../model/wire/transport/socket.ts";
@@ -62,7 +62,7 @@ export interface OwnModels extends GivenProviders {
   /** The GitHub identity, if any. Its models are added to the session's. */
   readonly identity?: Pick<SessionIdentity, "settingsWith"> | undefined;
   /** Pays every call of the session's models. */
-  readonly purse?: SharedPurse | undefined;
+  readonly sharedBudget?: SharedBudget | undefined;
 }
 
 const FAUX = "faux:";
@@ -121,11 +121,11 @@ export function models(options: ModelsOptions): ProcessModels {
   const ofProcess = guard(stamp, sharedLimits);
   const modelsOf = (source: ModelSource): Models => ({
     async resolve(wanted) {
-      if (wanted?.startsWith(FAUX)) return paid(await faux(wanted.slice(FAUX.length)), source.purse);
+      if (wanted?.startsWith(FAUX)) return paid(await faux(wanted.slice(FAUX.length)), source.sharedBudget);
       const settings = await settingsOrWhy(source);
       if (settings instanceof TroupeError) return absent(settings, wanted);
       if (wanted === undefined && source.isNameless) return nameless();
-      return paid(source.guarded(await resolveModel(settings, wanted, source.dependencies)), source.purse);
+      return paid(source.guarded(await resolveModel(settings, wanted, source.dependencies)), source.sharedBudget);
     },
     async list() {
       const { listModels } = await import("../../model/list-models.ts");
@@ -147,18 +147,19 @@ interface ModelSource {
   /** There is a provider, but no model is named. */
   readonly isNameless?: boolean;
   guarded(model: ResolvedModel): NamedModel;
-  readonly purse?: SharedPurse | undefined;
+  readonly sharedBudget?: SharedBudget | undefined;
 }
 
-const paid = (model: NamedModel, purse: SharedPurse | undefined): NamedModel =>
-  purse ? { ...model, provider: withPurse(model.provider, purse, model.costOf) } : model;
+const paid = (model: NamedModel, budget: SharedBudget | undefined): NamedModel =>
+  budget ? { ...model, provider: withSharedBudget(model.provider, budget, model.costOf) } : model;
 
 function ownSource(own: OwnModels, source: ModelSource, stamp: Stamp): ModelSource {
   const { clientName, fetch, openSocket, model } = own;
   const { provider, providers, models: given, identity } = own;
   const brings = [provider, providers, given, identity].some((part) => part !== undefined);
   const introduction = clientName === undefined ? "" : headerText(clientName);
-  if (!brings && !fetch && introduction === "") return own.purse ? { ...source, purse: own.purse } : source;
+  if (!brings && !fetch && introduction === "")
+    return own.sharedBudget ? { ...source, sharedBudget: own.sharedBudget } : source;
   let settings: Promise<ModelSettings> | undefined;
   return {
     settings() {
@@ -177,7 +178,7 @@ function ownSource(own: OwnModels, source: ModelSource, stamp: Stamp): ModelSour
     isNameless: own.provider !== undefined && model === undefined && own.provider.modelId === undefined,
     // Rate limits and failures are tracked per session, because it has its own keys or network.
     guarded: brings || fetch ? guard(stamp) : source.guarded,
-    purse: own.purse,
+    sharedBudget: own.sharedBudget,
   };
 }
 

@@ -22,7 +22,7 @@ export interface PermissionService {
    * Prepares an allow rule for addresses like the one in a request; calling the result applies it. `forGood` also adds
    * it to the user's settings for later sessions. Throws if `domain` does not cover the address.
    */
-  allowUrl(wish: { url: string; domain?: string | undefined; forGood: boolean }): () => Promise<void>;
+  allowUrl(request: { url: string; domain?: string | undefined; forGood: boolean }): () => Promise<void>;
   isTrusted(folder: string): boolean;
   trust(folder: string): Promise<void>;
 }

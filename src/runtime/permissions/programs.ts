@@ -148,7 +148,7 @@ async function enter(
   const sandbox = await options.sandboxes.get(false, settings);
   const { writable = [] } = options;
   const place = { workspace: rootsOf(request, options), cwd: request.cwd };
-  const wish = {
+  const sandboxRequest = {
     ...place,
     ownTerminal: false,
     detached: false,
@@ -156,7 +156,7 @@ async function enter(
     readable: request.readable ?? [],
     ...defined({ onWarning: options.onWarning }),
   };
-  return sandbox.prepare(wish).catch((cause: unknown) => {
+  return sandbox.prepare(sandboxRequest).catch((cause: unknown) => {
     if (!(cause instanceof Error) || cause.name !== "ToolError") throw cause;
     throw new TroupeError("failed", `${request.program} of this project was not started: ${cause.message}`, { cause });
   });

@@ -41,11 +41,11 @@ export async function forkSession(
   const source = summaryOfEvents(await wholeHeads(request, store, facts), sessionId, now);
   const name = request.name ?? (await forkName(store, source));
   const own = facts.heads.filter(({ type }) => type !== "troupe.session_named");
-  const wish = { sessionId: forkId, name, now, newId: () => stamp.id("event") };
+  const newFork = { sessionId: forkId, name, now, newId: () => stamp.id("event") };
   const message = `Forked from ${called(source)}.`;
   await store.fork(sessionId, {
     sessionId: forkId,
-    events: forkedEvents({ ...wish, message }, facts),
+    events: forkedEvents({ ...newFork, message }, facts),
     summary: {
       ...summaryOfEvents(own, forkId, now),
       createdAt: now,

@@ -13,7 +13,7 @@ import { ownModels, SelectedModel } from "../models/model-choice.ts";
 import type { Models } from "../models/models.ts";
 import type { ProcessParts } from "../process-parts.ts";
 import type { SessionRequest } from "../session-request.ts";
-import type { SessionTracing } from "../telemetry.ts";
+import type { SessionTracer } from "../telemetry.ts";
 import { LateSession } from "./late-session.ts";
 
 export interface PrepareParts {
@@ -31,7 +31,7 @@ export interface PrepareParts {
   readonly lastModel: LastModel | undefined;
   /** The GitHub identity, if any. */
   readonly identity: SessionIdentity | undefined;
-  readonly tracing?: SessionTracing | undefined;
+  readonly tracing?: SessionTracer | undefined;
 }
 
 /** The state of session setup: the request, its directory and its parts. Each step of `prepare.ts` receives it. */

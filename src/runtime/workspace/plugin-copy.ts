@@ -26,12 +26,12 @@ export async function copyPlugin(from: string, to: string, place: { disk: Disk; 
   }
 }
 
-interface Copying {
+interface CopyContext {
   readonly disk: Disk;
   readonly left: { files: number; bytes: number };
 }
 
-async function copyFolder(from: string, to: string, copying: Copying): Promise<void> {
+async function copyFolder(from: string, to: string, copying: CopyContext): Promise<void> {
   const { disk, left } = copying;
   await disk.mkdir(to);
   for (const entry of await readdir(from, { withFileTypes: true })) {

@@ -5,7 +5,7 @@ import type { Answerer } from "../../session/requests/broker.ts";
 import type { ClientConnection } from "../connection.ts";
 
 /** Which requests a client answers. */
-interface Answering {
+interface AnsweredKinds {
   readonly requestUserInput?: boolean | undefined;
   readonly requestExitPlanMode?: boolean | undefined;
   readonly requestAutoModeSwitch?: boolean | undefined;
@@ -15,7 +15,7 @@ interface Answering {
 export function answerersOf(
   connection: ClientConnection,
   sessionId: string,
-  answering: Answering,
+  answering: AnsweredKinds,
 ): readonly Answerer[] {
   return [
     ...(answering.requestUserInput ? [userInputOf(connection, sessionId)] : []),

@@ -65,7 +65,7 @@ export class Clients {
   #session: Session | undefined;
   /** Resolves, in bounded time, when clients that are about to join have joined. */
   ready: (signal: AbortSignal) => Promise<void> = async () => undefined;
-  #told: Told = { commands: "[]", elicitation: false, canvases: false };
+  #told: AnnouncedState = { commands: "[]", elicitation: false, canvases: false };
 
   constructor(sessionId: string) {
     this.sessionId = sessionId;
@@ -260,7 +260,7 @@ export class Clients {
     }
   }
 
-  #state(): Told {
+  #state(): AnnouncedState {
     const { commands, canElicit: elicitation, rendersCanvases: canvases } = this;
     return { commands: JSON.stringify(commands), elicitation, canvases };
   }
@@ -297,7 +297,7 @@ export class Clients {
 }
 
 /** The state last announced to clients. */
-interface Told {
+interface AnnouncedState {
   readonly commands: string;
   readonly elicitation: boolean;
   readonly canvases: boolean;

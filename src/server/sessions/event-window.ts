@@ -40,7 +40,7 @@ interface Run {
   count: number;
 }
 
-interface Passing {
+interface EphemeralEvent {
   readonly number: number;
   /** Number of the stored event before it. */
   readonly kept: number;
@@ -53,7 +53,7 @@ interface Item {
 }
 
 /** Maximum number of ephemeral events. The oldest are dropped first. */
-const MAX_PASSING = 2_000;
+const MAX_EPHEMERAL = 2_000;
 const CHUNK_EVENTS = 500;
 /** Maximum number of stored events that one page examines. The client continues with the next page. */
 const MAX_LOOKED_AT = 10_000;
@@ -83,7 +83,7 @@ export class EventWindow {
   readonly #read: ReadStored;
   /** Ordered by their numbers. Events that a rewind removed are not included. */
   #runs: Run[] = [];
-  #passing: Passing[] = [];
+  #passing: EphemeralEvent[] = [];
   #last: Cursor = { kept: 0, passing: 0 };
   /** Changes with each rewind, since positions then refer to other events. */
   #rewinds = 0;
@@ -234,12 +234,12 @@ export class EventWindow {
     const { kept, passing } = this.#last;
     this.#passing.push({ number: passing + 1, kept, event });
     this.#last = { kept, passing: passing + 1 };
-    if (this.#passing.length > MAX_PASSING) this.#passing = this.#passing.slice(-MAX_PASSING / 2);
+    if (this.#passing.length > MAX_EPHEMERAL) this.#passing = this.#passing.slice(-MAX_EPHEMERAL / 2);
   }
 }
 
 /** Merges both lists in the order in which clients received the events. */
-function merged(kept: readonly Item[], passing: readonly Passing[]): Item[] {
+function merged(kept: readonly Item[], passing: readonly EphemeralEvent[]): Item[] {
   const items = passing.map(({ number, kept: before, event }) => ({
     cursor: { kept: before, passing: number },
     event,

@@ -52,7 +52,7 @@ interface SidekickRunParts extends SidekickParts {
 const USUAL_LIMITS = { turns: 12, seconds: 120 } as const;
 /** The part of the session's limits that all sidekicks may use together. */
 const SHARE = 0.25;
-const SHARED_PURSE = "#sidekicks";
+const SHARED_BUDGET = "#sidekicks";
 const MAX_MESSAGE_CHARACTERS = 8_000;
 const SENDER_TYPE = "sidekick-agent";
 
@@ -252,7 +252,7 @@ export class SidekickRun implements ActiveSidekick {
     const { limits = {} } = settings;
     const shares = [
       { owner: agentId, limits: own, spent: this.#spentNow },
-      { owner: SHARED_PURSE, limits: partOf(limits), spent: spent() },
+      { owner: SHARED_BUDGET, limits: partOf(limits), spent: spent() },
     ];
     return budget.reserve(agentId, { limits, shares }, expected);
   }

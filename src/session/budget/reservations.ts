@@ -34,50 +34,50 @@ export interface Expected {
 }
 
 /** An agent or the owner of a budget; undefined: the main agent, or the session. */
-type Who = string | undefined;
+type AgentId = string | undefined;
 
 export class Reservations {
   /** Each agent has at most one call at a time. */
-  readonly #held = new Map<Who, ReadonlyMap<Who, Amount>>();
+  readonly #held = new Map<AgentId, ReadonlyMap<AgentId, Amount>>();
 
   /** Reserves in all budgets, or returns the limit and reserves in none. */
-  take(who: Who, purses: readonly BudgetAccount[], expected: Expected): LimitReached | undefined {
+  take(who: AgentId, accounts: readonly BudgetAccount[], expected: Expected): LimitReached | undefined {
     this.settle(who);
-    const held = new Map<Who, Amount>();
-    for (const purse of purses) {
-      const others = this.reserved(purse.owner);
+    const held = new Map<AgentId, Amount>();
+    for (const account of accounts) {
+      const others = this.reserved(account.owner);
       const share = { turns: 0, tokens: 0, costUsd: 0 };
       for (const kind of kinds) {
-        const most = purse.limits[kind];
+        const most = account.limits[kind];
         if (most === undefined) continue;
         const wanted = kind === "turns" ? 1 : expected[kind]();
-        const used = purse.spent[kind];
-        if (wanted === null || used === null) return priceUnknown(purse, most);
+        const used = account.spent[kind];
+        if (wanted === null || used === null) return priceUnknown(account, most);
         const left = most - used - (others[kind] ?? 0);
         // If no other call is running, it is enough that anything is left.
         const isAlone = others[kind] === 0;
         if (left <= slack(kind) || (!isAlone && wanted > left + slack(kind))) {
-          return tooMuch({ purse, kind, most, used, others: others[kind] ?? 0, wanted });
+          return tooMuch({ account, kind, most, used, others: others[kind] ?? 0, wanted });
         }
         share[kind] = Math.min(wanted, left);
       }
-      held.set(purse.owner, share);
+      held.set(account.owner, share);
     }
     this.#held.set(who, held);
     return undefined;
   }
 
-  settle(who: Who): void {
+  settle(who: AgentId): void {
     this.#held.delete(who);
   }
 
   /** Returns the amount that `who` has reserved in this budget. */
-  held(who: Who, owner: Who): Amount | undefined {
+  held(who: AgentId, owner: AgentId): Amount | undefined {
     return this.#held.get(who)?.get(owner);
   }
 
   /** Returns the total amount reserved in this budget. */
-  reserved(owner: Who): Amount {
+  reserved(owner: AgentId): Amount {
     return [...this.#held.values()].reduce((sum, held) => addAmounts(sum, held.get(owner) ?? nothing), nothing);
   }
 }
@@ -103,7 +103,7 @@ export function addAmounts(a: Amount, b: Amount): Amount {
 export const roundedUsd = (costUsd: number): number => Math.round(costUsd * 1e12) / 1e12;
 
 interface Shortage {
-  readonly purse: BudgetAccount;
+  readonly account: BudgetAccount;
   readonly kind: Kind;
   readonly most: number;
   readonly used: number;
@@ -111,8 +111,8 @@ interface Shortage {
   readonly wanted: number;
 }
 
-function tooMuch({ purse, kind, most, used, others, wanted }: Shortage): LimitReached {
-  const { owner, label = `Agent ${owner}` } = purse;
+function tooMuch({ account, kind, most, used, others, wanted }: Shortage): LimitReached {
+  const { owner, label = `Agent ${owner}` } = account;
   const amount = (value: number): string => (kind === "costUsd" ? `$${value.toFixed(4)}` : `${value} ${kind}`);
   const rest = others === 0 ? "" : `, ${amount(others)} set aside by calls under way, ${amount(wanted)} wanted`;
   const facts = `${amount(used)} of ${amount(most)} used${rest}`;

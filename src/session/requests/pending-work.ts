@@ -117,12 +117,12 @@ function tracesOf(events: readonly SessionEvent[], ids: ReadonlySet<string>): Ma
   return traces;
 }
 
-interface GoingOn {
+interface Continuation {
   readonly left: PendingCall;
   readonly requests: readonly PendingRequest[];
 }
 
-function goingOn(made: ToolCall, trace: Trace | undefined): GoingOn | undefined {
+function goingOn(made: ToolCall, trace: Trace | undefined): Continuation | undefined {
   if (!trace) return undefined;
   const { toolCallId } = made;
   const call = trace.arguments === undefined ? made : { ...made, arguments: trace.arguments };
@@ -144,7 +144,7 @@ function goingOn(made: ToolCall, trace: Trace | undefined): GoingOn | undefined 
  * Resumes a call whose last permission request is undecided. A request that was cancelled while its call stayed open
  * was cancelled by the end of the process.
  */
-function withPermissions(call: ToolCall, { permissions }: Trace): GoingOn | undefined {
+function withPermissions(call: ToolCall, { permissions }: Trace): Continuation | undefined {
   const { toolCallId, name } = call;
   const asked = [...permissions];
   const isPending = ({ result }: { result?: Result }): boolean => result === undefined || result.kind === "cancelled";

@@ -3,7 +3,7 @@ import type { Emit, EventData } from "../../protocol/event.ts";
 import type { PromptAndTools } from "../session-model.ts";
 import type { BoundHooks } from "./hooked-calls.ts";
 import { type HookedPrompt, hookPrompt, promptIsHooked } from "./hooked-prompt.ts";
-import { type Incoming, userMessage } from "./pending-messages.ts";
+import { type PendingMessage, userMessage } from "./pending-messages.ts";
 import { formed, type PromptForm, shownAs } from "./prompt-form.ts";
 import type { SessionPreamble } from "./session-preamble.ts";
 
@@ -37,7 +37,7 @@ export function takesTime({
  * Puts a message into the log, with the session's preamble and the output of hooks. Returns the answer if a hook has
  * given one instead of the model.
  */
-export async function acceptPrompt(message: Incoming, parts: AcceptedPrompt): Promise<string | undefined> {
+export async function acceptPrompt(message: PendingMessage, parts: AcceptedPrompt): Promise<string | undefined> {
   const { emit, promptAndTools, preamble, model, signal } = parts;
   await awaitUnlessAborted(promptAndTools.ready?.(signal), signal);
   const said = message.notice ? undefined : await hooked(userMessage(message, parts.delivery), parts);

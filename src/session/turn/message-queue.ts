@@ -11,9 +11,9 @@ import type { SessionOptions } from "../session-options.ts";
 import { IdleMonitor } from "./idle-monitor.ts";
 import { OutcomeWaiters } from "./outcome-waiters.ts";
 import {
-  type Incoming,
-  incoming,
+  type PendingMessage,
   type PendingMessages,
+  pendingMessage,
   type SendOptions,
   type SystemNotice,
 } from "./pending-messages.ts";
@@ -112,13 +112,13 @@ export class MessageQueue {
   }
 
   /** Accepts a message. When this resolves, it is on disk and will be answered. `settle` receives the outcome. */
-  async accept(options: SendOptions, settle?: (outcome: Outcome) => void): Promise<Incoming> {
+  async accept(options: SendOptions, settle?: (outcome: Outcome) => void): Promise<PendingMessage> {
     if (this.#isClosing) throw this.#closed();
     const { pending, runner, emit } = this.#parts;
     const kept = options.attachments?.length ? await this.#keep(options.attachments) : [];
     const { current } = this.#parts.modes;
     const meant = current === "interactive" ? options : { agentMode: current, ...options };
-    const message = incoming(this.#parts.options.stamp.id("message"), meant, kept);
+    const message = pendingMessage(this.#parts.options.stamp.id("message"), meant, kept);
     void emit("pending_messages.modified", {});
     // Behind others it is stored and acknowledged at once: its sender does not wait for their answers.
     if (this.#working || this.left || pending.size > 0 || pending.isPaused) {
@@ -147,7 +147,7 @@ export class MessageQueue {
   async startAfresh(prompt: string, messagesCleared: number): Promise<void> {
     if (this.#isClosing) throw this.#closed();
     const { pending, runner, emit, options } = this.#parts;
-    const message = incoming(options.stamp.id("message"), { prompt, mode: "immediate" }, []);
+    const message = pendingMessage(options.stamp.id("message"), { prompt, mode: "immediate" }, []);
     void emit("pending_messages.modified", {});
     await runner.repair();
     // One write: both events are stored, or neither.
@@ -229,7 +229,7 @@ export class MessageQueue {
     this.#working = undefined;
   }
 
-  #next(): Incoming | undefined {
+  #next(): PendingMessage | undefined {
     const { pending, options } = this.#parts;
     return this.#isClosing ? undefined : pending.takeNext(() => options.stamp.id("message"));
   }

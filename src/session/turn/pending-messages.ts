@@ -13,7 +13,7 @@ type UserMessage = EventData<"user.message">;
 export type SystemNotice = EventData<"system.notification">;
 
 /** A message on its way to the agent. */
-export interface Incoming {
+export interface PendingMessage {
   readonly messageId: string;
   readonly content: string;
   readonly attachments?: readonly Attachment[];
@@ -71,7 +71,7 @@ export interface SendOptions {
   readonly answering?: TurnRules;
   readonly prompt: string;
   readonly attachments?: readonly GivenAttachment[];
-  readonly mode?: Incoming["mode"];
+  readonly mode?: PendingMessage["mode"];
   readonly agentMode?: NonNullable<UserMessage["agentMode"]>;
 }
 
@@ -85,8 +85,8 @@ interface PendingNotice {
 
 /** Waiting messages, first in, first out. Steering messages that arrived too late go to the front. */
 export class PendingMessages {
-  readonly #queue: Incoming[] = [];
-  #steering: Incoming[] = [];
+  readonly #queue: PendingMessage[] = [];
+  #steering: PendingMessage[] = [];
   #notices: PendingNotice[] = [];
   #joined: string[] = [];
   /** While paused, queued messages wait even if the agent is idle. Steering and notices do not. */
@@ -95,7 +95,7 @@ export class PendingMessages {
   /** Restores messages that an earlier process accepted and did not answer. */
   static restored(events: readonly SessionEvent[]): PendingMessages {
     const pending = new PendingMessages();
-    const waiting = new Map<string, Incoming>();
+    const waiting = new Map<string, PendingMessage>();
     for (const event of events) {
       if (event.type === "troupe.message_queued") waiting.set(event.data.messageId, event.data);
       if (event.type === "user.message" && event.data.interactionId) waiting.delete(event.data.interactionId);
@@ -113,7 +113,7 @@ export class PendingMessages {
   }
 
   /** Queued messages, and those that a working agent reads next. */
-  get waiting(): { readonly queued: readonly Incoming[]; readonly steering: readonly Incoming[] } {
+  get waiting(): { readonly queued: readonly PendingMessage[]; readonly steering: readonly PendingMessage[] } {
     return { queued: [...this.#queue], steering: [...this.#steering] };
   }
 
@@ -124,7 +124,7 @@ export class PendingMessages {
     return index >= 0;
   }
 
-  #find(messageId: string): [lane: Incoming[], place: number] {
+  #find(messageId: string): [lane: PendingMessage[], place: number] {
     const lane = this.#steering.some((message) => message.messageId === messageId) ? this.#steering : this.#queue;
     return [lane, lane.findIndex((message) => message.messageId === messageId)];
   }
@@ -139,7 +139,7 @@ export class PendingMessages {
   }
 
   /** Replaces the message with the same id. Returns false if it is no longer waiting. */
-  replace(message: Incoming): boolean {
+  replace(message: PendingMessage): boolean {
     const [lane, index] = this.#find(message.messageId);
     if (index >= 0) lane[index] = message;
     return index >= 0;
@@ -157,16 +157,16 @@ export class PendingMessages {
     this.#notices = [];
   }
 
-  enqueue(message: Incoming): void {
+  enqueue(message: PendingMessage): void {
     this.#queue.push(message);
   }
 
-  steer(message: Incoming): void {
+  steer(message: PendingMessage): void {
     this.#steering.push(message);
   }
 
   /** Puts it before all other steering messages. */
-  steerFirst(message: Incoming): void {
+  steerFirst(message: PendingMessage): void {
     this.#steering.unshift(message);
   }
 
@@ -202,7 +202,7 @@ export class PendingMessages {
   }
 
   /** Puts back a message that could not be accepted. It is the next one again. */
-  putBack(message: Incoming): void {
+  putBack(message: PendingMessage): void {
     this.#queue.unshift(message);
   }
 
@@ -215,14 +215,14 @@ export class PendingMessages {
   }
 
   /** Steering messages that arrived too late go before the queue. */
-  #takeQueued(): Incoming | undefined {
+  #takeQueued(): PendingMessage | undefined {
     this.#queue.unshift(...this.#steering);
     this.#steering = [];
     return this.#queue.shift();
   }
 
   /** Returns the next message to answer, or a waking notice if no message waits. */
-  takeNext(noticeId: () => string): Incoming | undefined {
+  takeNext(noticeId: () => string): PendingMessage | undefined {
     const next = this.isPaused ? this.#steering.shift() : this.#takeQueued();
     if (next) return next;
     const notice = this.#takeWaking();
@@ -231,7 +231,7 @@ export class PendingMessages {
 }
 
 export function userMessage(
-  message: Incoming,
+  message: PendingMessage,
   delivery: NonNullable<EventData<"user.message">["delivery"]>,
 ): EventData<"user.message"> {
   const { content, displayPrompt, source, attachments, agentMode, messageId: interactionId } = message;
@@ -251,7 +251,11 @@ export function userMessage(
 const MAX_MESSAGE_CHARACTERS = 16 * 1024 * 1024;
 
 /** Builds a message from the sender's options and its stored attachments. Throws a `TroupeError` if it is too large. */
-export function incoming(messageId: string, options: SendOptions, attachments: readonly Attachment[]): Incoming {
+export function pendingMessage(
+  messageId: string,
+  options: SendOptions,
+  attachments: readonly Attachment[],
+): PendingMessage {
   const { prompt, mode = "enqueue", displayPrompt, source, agentMode, answering } = options;
   const size = prompt.length + (attachments.length > 0 ? JSON.stringify(attachments).length : 0);
   if (size > MAX_MESSAGE_CHARACTERS) {
@@ -273,6 +277,6 @@ export function queuedMessage({
   answering,
   rules = answering?.kept,
   ...message
-}: Incoming): EventData<"troupe.message_queued"> {
+}: PendingMessage): EventData<"troupe.message_queued"> {
   return { ...message, ...(attachments && { attachments: [...attachments] }), ...defined({ rules }) };
 }

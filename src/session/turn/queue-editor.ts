@@ -2,13 +2,13 @@ import { defined } from "../../lib/defined.ts";
 import type { GivenAttachment } from "../../protocol/define-event.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import type { Attachment, Emit } from "../../protocol/event.ts";
-import { type Incoming, type PendingMessages, queuedMessage, type SendOptions } from "./pending-messages.ts";
+import { type PendingMessage, type PendingMessages, queuedMessage, type SendOptions } from "./pending-messages.ts";
 
 interface QueueEditorParts {
   readonly pending: PendingMessages;
   readonly emit: Emit;
   /** Accepts a message at the end of the queue. */
-  enqueue(options: SendOptions): Promise<Incoming>;
+  enqueue(options: SendOptions): Promise<PendingMessage>;
   /** Stores attachments with the session. */
   keep(given: readonly GivenAttachment[]): Promise<readonly Attachment[]>;
   isWorking(): boolean;
@@ -90,7 +90,7 @@ export class QueueEditor {
     });
   }
 
-  async #replace(message: Incoming): Promise<boolean> {
+  async #replace(message: PendingMessage): Promise<boolean> {
     const { pending, emit } = this.#parts;
     // Update memory first: an agent that reads the message during the write gets the new text.
     const isChanged = pending.replace(message);
@@ -119,7 +119,7 @@ export class QueueEditor {
     if (!isPaused) this.#parts.wake();
   }
 
-  #waiting(messageId: string): Incoming {
+  #waiting(messageId: string): PendingMessage {
     const message = this.#parts.pending.waiting.queued.find((one) => one.messageId === messageId);
     if (!message) throw new TroupeError("usage", `No message ${messageId} waits in the queue.`);
     return message;

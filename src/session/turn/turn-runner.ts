@@ -30,8 +30,8 @@ import type { BoundHooks } from "./hooked-calls.ts";
 import { endReason } from "./hooked-run.ts";
 import { LimitedTools } from "./limited-tools.ts";
 import {
-  type Incoming,
   type KeptRules,
+  type PendingMessage,
   type PendingMessages,
   queuedMessage,
   type TurnRules,
@@ -105,7 +105,11 @@ export class TurnRunner {
   }
 
   /** Answers a message, or resumes the turn that an earlier process left. Retries are in `Attempts`. */
-  async answer(work: Incoming | PendingTurn, signal: AbortSignal, acceptance?: SenderCallbacks): Promise<Outcome> {
+  async answer(
+    work: PendingMessage | PendingTurn,
+    signal: AbortSignal,
+    acceptance?: SenderCallbacks,
+  ): Promise<Outcome> {
     const { settings, emit } = this.#parts;
     const [message, left] = "messageId" in work ? [work, undefined] : [undefined, work];
     const delivery: Delivery = { waiting: acceptance, isTaken: false };
@@ -181,7 +185,7 @@ export class TurnRunner {
   }
 
   /** Stores a waiting message. If that fails, withdraws it and throws. */
-  async keepQueued(message: Incoming): Promise<void> {
+  async keepQueued(message: PendingMessage): Promise<void> {
     const repaired = this.repair();
     if (repaired) await repaired;
     try {
@@ -207,7 +211,7 @@ export class TurnRunner {
   }
 
   /** Puts a message into the log. Returns its rules, and the answer if a hook has given one. */
-  async #accept(message: Incoming, signal: AbortSignal, delivery: Delivery): Promise<Begun> {
+  async #accept(message: PendingMessage, signal: AbortSignal, delivery: Delivery): Promise<Begun> {
     const { settings, emit, hooks, preamble } = this.#parts;
     await this.#closeWhatIsOpen();
     const source = this.#begun ? undefined : this.#source;
@@ -282,14 +286,14 @@ export class TurnRunner {
   }
 
   /** Handles a message that never reached the log: rejects it, or, if it was already acknowledged, keeps it waiting. */
-  #refuse(message: Incoming, waiting: SenderCallbacks | undefined, error: Error): void {
+  #refuse(message: PendingMessage, waiting: SenderCallbacks | undefined, error: Error): void {
     this.#unsay(message);
     if (waiting) waiting.refused(error);
     else this.#parts.pending.putBack(message);
   }
 
   /** Withdraws events that could not be written, so that no model sees a message that was reported as refused. */
-  #unsay({ messageId, notice }: Incoming): void {
+  #unsay({ messageId, notice }: PendingMessage): void {
     const unsaid = this.#parts.log.unsay(
       (event) =>
         (event.type === "user.message" && event.data.interactionId === messageId) ||

@@ -22,14 +22,14 @@ export interface WriterOptions {
   readonly limits?: { readonly queueBytes?: number; readonly syncWithinMs?: number };
 }
 
-interface Waiting {
+interface QueuedAppend {
   /** `undefined` to sync only. */
   readonly event: SessionEvent | undefined;
   readonly barrier: boolean;
   resolve(): void;
   reject(error: TroupeError): void;
 }
-interface Line extends Omit<Waiting, "event"> {
+interface Line extends Omit<QueuedAppend, "event"> {
   readonly bytes: Buffer;
   readonly link: RecordLink;
 }
@@ -56,7 +56,7 @@ export class LogWriter {
   #queue: Line[] = [];
   #queuedBytes = 0;
   /** Events not encoded yet because the queue is full. */
-  #waiting: Waiting[] = [];
+  #waiting: QueuedAppend[] = [];
   #working: Promise<void> | undefined;
   #scheduled: NodeJS.Immediate | undefined;
   #syncDue = false;
@@ -119,7 +119,7 @@ export class LogWriter {
     });
   }
 
-  #enqueue({ event, ...waiting }: Waiting): void {
+  #enqueue({ event, ...waiting }: QueuedAppend): void {
     if (!event) {
       this.#queue.push({ bytes: nothing, link: this.#encoded, ...waiting });
       return;

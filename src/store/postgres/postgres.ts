@@ -20,7 +20,7 @@ import { encodeSummary } from "../summary.ts";
 import type { Database } from "./database.ts";
 import { rowLines } from "./follow.ts";
 import { postgresLog } from "./postgres-log.ts";
-import { readingOf } from "./reading.ts";
+import { storeReader } from "./reading.ts";
 import { loadRows, noRows, readRows } from "./rows.ts";
 import { SessionFiles } from "./session-files.ts";
 import { GroupWriter, LogTail } from "./writer.ts";
@@ -84,7 +84,7 @@ export function postgresStore(options: PostgresStoreOptions): Store {
       if (epoch !== undefined) return logOf(new LogTail(sessionId, loaded.last, epoch), loaded);
       return readOnly(logOf(new LogTail(sessionId, loaded.last), loaded), await holderOf(database, sessionId, worker));
     },
-    ...readingOf(database, check),
+    ...storeReader(database, check),
     exact: {
       async *read(sessionId) {
         yield* exact.read(await check(sessionId));

@@ -13,10 +13,10 @@ import { parseSummary, summaryOfEvents } from "../summary.ts";
 import type { Database } from "./database.ts";
 import { decodedRows, PAGE_ROWS, readRows } from "./rows.ts";
 
-type Reading = Pick<Store, "read" | "events" | "recent" | "scan" | "revision" | "revisions" | "list" | "ids">;
+type StoreReader = Pick<Store, "read" | "events" | "recent" | "scan" | "revision" | "revisions" | "list" | "ids">;
 
 /** `check` throws for a session that does not exist. */
-export function readingOf(database: Database, check: (sessionId: string) => Promise<string>): Reading {
+export function storeReader(database: Database, check: (sessionId: string) => Promise<string>): StoreReader {
   return {
     async read(sessionId) {
       const all = await readRows(database, await check(sessionId)).catch(failTo("read the session log"));

@@ -36,13 +36,13 @@ export const writeAgent = defineTool({
   },
 });
 
-interface Whom {
+interface Recipients {
   readonly agent_id?: string | undefined;
   readonly agent_ids?: readonly string[] | undefined;
   readonly scope?: "siblings" | "children" | undefined;
 }
 
-function targetOf({ agent_id, agent_ids, scope }: Whom, tasks: Tasks): Parameters<Tasks["write"]>[0] {
+function targetOf({ agent_id, agent_ids, scope }: Recipients, tasks: Tasks): Parameters<Tasks["write"]>[0] {
   const named = [...(agent_id === undefined ? [] : [agent_id]), ...(agent_ids ?? [])];
   if (named.length > 0 && scope !== undefined) throw new ToolError("Give ids or a scope, not both.");
   if (scope !== undefined) return { scope };

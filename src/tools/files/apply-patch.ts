@@ -51,7 +51,7 @@ function requestOf(steps: readonly PatchStep[], notes: string[]): ChangeRequest 
   };
 }
 
-interface Planning {
+interface PatchContext {
   /** By real path; several steps may name the same file. */
   readonly plan: Map<string, Planned>;
   readonly look: (path: string) => Promise<CurrentFile>;
@@ -59,7 +59,7 @@ interface Planning {
   readonly notes: string[];
 }
 
-async function planStep(step: PatchStep, planning: Planning): Promise<void> {
+async function planStep(step: PatchStep, planning: PatchContext): Promise<void> {
   const { plan, look, files } = planning;
   const found = await look(step.path);
   const content = contentSoFar(found, plan);
@@ -92,7 +92,7 @@ async function planStep(step: PatchStep, planning: Planning): Promise<void> {
   }
 }
 
-function contentSoFar(found: CurrentFile, plan: Planning["plan"]): "missing" | Buffer {
+function contentSoFar(found: CurrentFile, plan: PatchContext["plan"]): "missing" | Buffer {
   const planned = plan.get(found.realPath);
   if (planned) return planned.after;
   return found.before === "missing" ? "missing" : found.before.content;

@@ -68,7 +68,7 @@ function foldersOf(call: Input): { folders: string[]; pattern: string; hasBase: 
   return { folders: [...new Set(folders)], pattern, hasBase: base !== "" };
 }
 
-interface Listing {
+interface FileListRequest {
   readonly folder: string;
   readonly context: ToolContext;
   readonly options: RipgrepOptions;
@@ -79,7 +79,7 @@ interface Listing {
 
 /** Calls `onFile` for every file below the folder, with the path for display and the path relative to the folder. */
 async function listFiles(
-  { folder, context, options, limit, left, includesPackages }: Listing,
+  { folder, context, options, limit, left, includesPackages }: FileListRequest,
   onFile: (path: string, below: string) => void,
 ): Promise<RipgrepEnd> {
   return withOpenPath(folder, context, async (opened) => {

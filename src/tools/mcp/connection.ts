@@ -9,7 +9,7 @@ import { plural } from "../../lib/text.ts";
 import { ToolError } from "../tool-error.ts";
 import { cleanLine, cleanText } from "./bounds.ts";
 import { callTool, type McpCall } from "./call.ts";
-import { type Listing, listTools } from "./definitions.ts";
+import { listTools, type ToolListing } from "./definitions.ts";
 import { isUnauthorized } from "./oauth/oauth-challenge.ts";
 import type { HeldToken, TokenSource } from "./oauth/oauth-host.ts";
 import { type McpList, type OpenBase, type OpenClient, OpenError, openConnection, type PauseClock } from "./open.ts";
@@ -63,7 +63,7 @@ export interface McpConnectionOptions {
 export type WithSlot = <T>(work: (stepAside: PauseClock) => Promise<T>, signal: AbortSignal) => Promise<T>;
 
 interface Live extends OpenClient {
-  listing: Listing;
+  listing: ToolListing;
   /** The number of change notifications before this listing. */
   listedAt: number;
 }
@@ -237,7 +237,7 @@ export class McpConnection {
     return live;
   }
 
-  async #list({ client }: OpenClient, signal: AbortSignal): Promise<Listing> {
+  async #list({ client }: OpenClient, signal: AbortSignal): Promise<ToolListing> {
     const { config } = this.#options;
     const { tools } = config;
     if (client.getServerCapabilities()?.tools === undefined) return { definitions: [], notices: [] };

@@ -8,7 +8,7 @@ import type { McpServerConfig, McpToolAnnotations, McpToolDefinition } from "./s
 import { LIBRARY_MS } from "./tasks/call-clock.ts";
 import { headerProblem } from "./tool-headers.ts";
 
-export interface Listing {
+export interface ToolListing {
   readonly definitions: readonly McpToolDefinition[];
   /** Notices about dropped tools, for the user. */
   readonly notices: readonly string[];
@@ -30,7 +30,7 @@ export async function listTools(
   client: Client,
   { name: server, transport }: McpServerConfig,
   signal: AbortSignal,
-): Promise<Listing> {
+): Promise<ToolListing> {
   const hasHeaders = transport.type !== "stdio" && client.getProtocolEra() === "modern";
   const found = new Map<string, McpToolDefinition>();
   const notices = new Set<string>();

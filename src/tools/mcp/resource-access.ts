@@ -38,25 +38,25 @@ const page = z.object({
 });
 const contents = z.object({ contents: z.array(z.unknown()) });
 
-interface Reading {
+interface ResourceRequest {
   readonly config: McpServerConfig;
   readonly signal: AbortSignal;
 }
 
-export async function listResources(client: Client, reading: Reading): Promise<readonly McpResource[]> {
+export async function listResources(client: Client, reading: ResourceRequest): Promise<readonly McpResource[]> {
   const { name } = reading.config;
   const found = await allPages(client, { ...reading, method: "resources/list", member: "resources" });
   return found.flatMap((value) => resourceOf(value, name) ?? []);
 }
 
-export async function listTemplates(client: Client, reading: Reading): Promise<readonly McpResourceTemplate[]> {
+export async function listTemplates(client: Client, reading: ResourceRequest): Promise<readonly McpResourceTemplate[]> {
   const from = { ...reading, method: "resources/templates/list", member: "resourceTemplates" } as const;
   return (await allPages(client, from)).flatMap((value) => templateOf(value) ?? []);
 }
 
-type Paging = Reading & { readonly method: string; readonly member: "resources" | "resourceTemplates" };
+type PagedRequest = ResourceRequest & { readonly method: string; readonly member: "resources" | "resourceTemplates" };
 
-async function allPages(client: Client, { config, signal, method, member }: Paging): Promise<readonly unknown[]> {
+async function allPages(client: Client, { config, signal, method, member }: PagedRequest): Promise<readonly unknown[]> {
   const found: unknown[] = [];
   let cursor: string | undefined;
   for (let pages = 0; pages < MAX_PAGES && found.length < MAX_RESOURCES; pages++) {
@@ -99,22 +99,22 @@ const content = z.object({
 });
 export type McpContent = z.infer<typeof content>;
 
-type ReadingOne = Reading & { readonly uri: string };
+type UriRequest = ResourceRequest & { readonly uri: string };
 
 /** Returns the contents; the size of a response is limited elsewhere. */
-export async function readContents(client: Client, reading: ReadingOne): Promise<readonly McpContent[]> {
+export async function readContents(client: Client, reading: UriRequest): Promise<readonly McpContent[]> {
   const result = await readParts(client, reading);
   return result.contents.slice(0, MAX_PARTS).flatMap((part) => content.safeParse(part).data ?? []);
 }
 
-function readParts(client: Client, { config, uri, signal }: ReadingOne) {
+function readParts(client: Client, { config, uri, signal }: UriRequest) {
   const options = { timeout: config.timeoutMs, signal };
   return ask({ config, signal }, () =>
     client.request({ method: "resources/read", params: { uri } }, contents, options),
   );
 }
 
-export async function readResource(client: Client, reading: ReadingOne): Promise<McpResourceText> {
+export async function readResource(client: Client, reading: UriRequest): Promise<McpResourceText> {
   const result = await readParts(client, reading);
   const texts: string[] = [];
   const leftOut: string[] = [];
@@ -133,7 +133,7 @@ export async function readResource(client: Client, reading: ReadingOne): Promise
   return { text: texts.join("\n"), leftOut };
 }
 
-async function ask<T>({ config, signal }: Reading, work: () => Promise<T>): Promise<T> {
+async function ask<T>({ config, signal }: ResourceRequest, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (cause) {

@@ -47,8 +47,8 @@ export function toolSearch(options: ToolSearchOptions): ToolSearch {
   let isSearching = false;
   const loaded = new Set<string>(options.found);
   const isDeferred = (tool: Tool, count: number): boolean => {
-    const wish = defer(tool);
-    return wish === "always" || (wish === "auto" && count > threshold);
+    const deferral = defer(tool);
+    return deferral === "always" || (deferral === "auto" && count > threshold);
   };
   const deferred = (): Tool[] => all.filter((tool) => isDeferred(tool, all.length));
   const load = (names: readonly string[]): void => {

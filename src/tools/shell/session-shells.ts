@@ -66,8 +66,8 @@ class SessionShells implements Shells {
     this.#detached = new DetachedShells(options, (finished) => this.#tell(finished));
   }
 
-  async run(wish: ShellRequest): Promise<ShellReply> {
-    const request = withoutState(wish, this.#options);
+  async run(given: ShellRequest): Promise<ShellReply> {
+    const request = withoutState(given, this.#options);
     request.signal.throwIfAborted();
     this.#check(request);
     const kept = await this.#keepFiles(request);

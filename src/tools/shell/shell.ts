@@ -42,7 +42,7 @@ interface CommandStart {
   onOutput?(text: string): void;
 }
 
-interface Running extends Command {
+interface RunningCommand extends Command {
   readonly begin: Deferred<void>;
   readonly end: Deferred<number>;
   readonly partial: PartialOutput | undefined;
@@ -65,7 +65,7 @@ export class Shell {
   readonly #gone = deferred<number>();
   #process: ShellProcess | undefined;
   #family: ProcessFamily | undefined;
-  #current: Running | undefined;
+  #current: RunningCommand | undefined;
   #queue: Promise<unknown> = Promise.resolve();
   readonly #ready = deferred<void>();
   #awaited: { readonly text: string; seen(): void } | undefined;
@@ -125,7 +125,7 @@ export class Shell {
   run(what: CommandStart): Command {
     const begin = deferred<void>();
     const end = deferred<number>();
-    const command: Running = {
+    const command: RunningCommand = {
       text: what.text,
       description: what.description,
       output: what.output,
@@ -153,7 +153,7 @@ export class Shell {
     (this.#current ?? this.commands.at(-1))?.output.push(Buffer.from(`\n[${text}]\n`));
   }
 
-  async #begin(command: Running, input: boolean): Promise<void> {
+  async #begin(command: RunningCommand, input: boolean): Promise<void> {
     await this.#ready.promise;
     if (this.ended) return command.end.resolve(await this.gone);
     const mark = this.#options.newMark();

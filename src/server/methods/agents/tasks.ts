@@ -46,7 +46,7 @@ export const tasksMethods: MethodTable = {
       cancellable: z.boolean(),
       expectedSequence: z.int().nonnegative().optional(),
     }),
-    ({ type: _, ...wish }, { live, connection }) => live.tasks.register(connection, wish),
+    ({ type: _, ...registration }, { live, connection }) => live.tasks.register(connection, registration),
   ),
   "session.tasks.update": sessionMethod(
     () => ({ id: z.string().min(1), sequence: z.int().nonnegative(), update: ClientUpdate() }),

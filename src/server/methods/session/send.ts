@@ -138,10 +138,10 @@ const sourceOf = (source: string | undefined): string | undefined =>
  * Throws unless an extension's message is a plain prompt: it may not choose a mode, run a command or attach the user's
  * files.
  */
-function requireExtensionMay({ connection }: SessionCall, wish: ForAll & { readonly attaches: boolean }): void {
+function requireExtensionMay({ connection }: SessionCall, message: ForAll & { readonly attaches: boolean }): void {
   const { extension } = connection;
   if (!extension) return;
-  const { agentMode, requestHeaders, source, attaches } = wish;
+  const { agentMode, requestHeaders, source, attaches } = message;
   const refused = [
     agentMode && "choose a mode",
     requestHeaders && "choose headers",

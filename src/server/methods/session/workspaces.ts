@@ -112,11 +112,11 @@ export const workspacesMethods: MethodTable = {
   ),
   "session.workspaces.diff": sessionMethod(
     () => ({ mode: z.enum(["unstaged", "branch", "session"]), ignoreWhitespace: z.boolean().default(false) }),
-    async (wish, { session, signal }) => {
-      const ofSession = wish.mode === "session" ? await sessionDiff(session, wish) : undefined;
+    async (query, { session, signal }) => {
+      const ofSession = query.mode === "session" ? await sessionDiff(session, query) : undefined;
       if (ofSession) return ofSession;
-      const diff = await workspaceDiff(session.workspace.cwd, { ...wish, signal });
-      return wish.mode === "session" ? { ...diff, unavailableReason: "file-change-tracking-disabled" } : diff;
+      const diff = await workspaceDiff(session.workspace.cwd, { ...query, signal });
+      return query.mode === "session" ? { ...diff, unavailableReason: "file-change-tracking-disabled" } : diff;
     },
   ),
   "session.workspaces.saveLargePaste": sessionMethod(

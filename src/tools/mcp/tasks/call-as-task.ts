@@ -151,7 +151,7 @@ async function cancelling<T>(
   }
 }
 
-interface Watching<T extends Task> {
+interface PollOptions<T extends Task> {
   /** States in which polling continues. */
   readonly states: readonly Task["status"][];
   readonly read: z.ZodType<T>;
@@ -160,7 +160,7 @@ interface Watching<T extends Task> {
   each?(current: T): Promise<void>;
 }
 
-async function untilEnded<T extends Task>(first: T, context: TaskContext, watching: Watching<T>): Promise<T> {
+async function untilEnded<T extends Task>(first: T, context: TaskContext, watching: PollOptions<T>): Promise<T> {
   const { client, signal, timeoutMs, onStatus } = context;
   const { states, read, steer, each } = watching;
   const { taskId } = first;

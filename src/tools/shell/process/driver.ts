@@ -46,7 +46,7 @@ done
 `;
 
 /** Setup before the first command. */
-interface Beginning {
+interface ShellSetup {
   /** A folder to hold open, or empty. */
   readonly guardFolder: string;
   /** Lines of bash that run first; see `limits.ts`. */
@@ -55,11 +55,11 @@ interface Beginning {
   readonly bash: string;
 }
 
-export function freshArguments(command: string, { guardFolder, first, bash }: Beginning): string[] {
+export function freshArguments(command: string, { guardFolder, first, bash }: ShellSetup): string[] {
   return [bash, ...OPTIONS, first + FRESH, "bash", guardFolder, command];
 }
 
-export function namedArguments(kind: "pipe" | "terminal", { guardFolder, first, bash }: Beginning): string[] {
+export function namedArguments(kind: "pipe" | "terminal", { guardFolder, first, bash }: ShellSetup): string[] {
   return [bash, ...OPTIONS, first + NAMED, "bash", guardFolder, kind];
 }
 
@@ -78,7 +78,10 @@ eval "unset __troupe_script; $__troupe_script"
 `;
 
 /** Returns the variables for `laterArguments`, in their order, that make it the bash of `freshArguments`. */
-export const laterVariables = (command: string, { guardFolder, first }: Beginning): [name: string, value: string][] => [
+export const laterVariables = (
+  command: string,
+  { guardFolder, first }: ShellSetup,
+): [name: string, value: string][] => [
   ["troupe_later_script", first + FRESH],
   ["troupe_later_guard", guardFolder],
   ["troupe_later_command", command],

@@ -19,7 +19,7 @@ export interface Launch {
   readonly environment: Readonly<Record<string, string>>;
 }
 
-interface Waiting {
+interface SpareProcess {
   readonly launch: string;
   readonly mark: string;
   readonly process: WaitingProcess;
@@ -34,7 +34,7 @@ const MAX_WAIT_MS = 120_000;
 export class WaitingLauncher {
   readonly #parts: { readonly pipes: OutputPipes; readonly watchdog: Watchdog; readonly mark: string };
   #last: Launch | undefined;
-  #waiting: Waiting | undefined;
+  #waiting: SpareProcess | undefined;
   #starting: Promise<void> | undefined;
   #closed = false;
   #count = 0;
@@ -100,7 +100,7 @@ export class WaitingLauncher {
     this.#end(waiting);
   }
 
-  #end({ process }: Waiting): void {
+  #end({ process }: SpareProcess): void {
     process.end();
     this.#parts.watchdog.unwatch(process.pid);
   }

@@ -114,7 +114,7 @@ const kindWords: Readonly<Record<SpanKind, string>> = {
   ...{ model: "model", tool: "tool", wait: "waits for you", queue: "queued" },
 };
 
-interface Drawing {
+interface CanvasInput {
   readonly ids: readonly string[];
   readonly lanes: AgentLanes;
   readonly selected: string;
@@ -128,7 +128,7 @@ interface Drawing {
   xOf(at: number): number;
 }
 
-function draw(canvas: HTMLCanvasElement, drawing: Drawing): void {
+function draw(canvas: HTMLCanvasElement, drawing: CanvasInput): void {
   const { ids, lanes, selected, until, width, height, gutter, xOf, from, to } = drawing;
   const scale = window.devicePixelRatio || 1;
   canvas.width = Math.round(width * scale);

@@ -2,9 +2,9 @@
 
 import { BudgetSpent, type SharedBudgets } from "../../engine/shared-budgets.ts";
 import { ModelError } from "../../model/model-error.ts";
-import type { SharedPurse } from "../../model/shared-purse.ts";
+import type { SharedBudget } from "../../model/shared-budget.ts";
 
-export function tenantPurse(budgets: Pick<SharedBudgets, "reserve">, tenant: string): SharedPurse {
+export function tenantBudget(budgets: Pick<SharedBudgets, "reserve">, tenant: string): SharedBudget {
   return {
     async reserve(expected, signal) {
       try {

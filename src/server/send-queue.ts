@@ -2,7 +2,7 @@ import { once } from "node:events";
 import type { Writable } from "node:stream";
 import type { LargeMessage } from "./large-answer.ts";
 
-export interface OutgoingOptions {
+export interface SendQueueOptions {
   readonly output: Writable;
   /** How long a client may leave a large response unread. */
   readonly stallMs: number;
@@ -11,14 +11,14 @@ export interface OutgoingOptions {
 }
 
 /** The messages for one client, in order. Messages after a large response wait until it was sent. */
-export class Outgoing {
-  readonly #options: OutgoingOptions;
+export class SendQueue {
+  readonly #options: SendQueueOptions;
   readonly #ended = new AbortController();
   #waiting: (Uint8Array | LargeMessage)[] = [];
   #waitingBytes = 0;
   #isSending = false;
 
-  constructor(options: OutgoingOptions) {
+  constructor(options: SendQueueOptions) {
     this.#options = options;
   }
 

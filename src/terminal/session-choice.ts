@@ -4,7 +4,7 @@ import type { Client } from "../sdk/client.ts";
 /** Connects to the server of another process of this user; undefined when it has none. */
 export type Join = (pid: number, onEnd: () => void) => Promise<Client | undefined>;
 
-export type SessionWish =
+export type SessionChoice =
   | { readonly kind: "new" }
   /** The last session of the folder. */
   | { readonly kind: "continue" }

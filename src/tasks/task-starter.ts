@@ -10,7 +10,7 @@ import type { Slots } from "./slots.ts";
 import type { TaskFold } from "./task-fold.ts";
 import { nameTask } from "./task-names.ts";
 
-interface StartingParts {
+interface TaskStarterParts {
   readonly options: RegistryOptions;
   readonly fold: TaskFold;
   readonly journal: TaskJournal;
@@ -18,8 +18,8 @@ interface StartingParts {
   readonly runningTasks: RunningTasks;
 }
 
-export class Starting {
-  readonly #parts: StartingParts;
+export class TaskStarter {
+  readonly #parts: TaskStarterParts;
   readonly #activations: Activations;
   /** Reserved ids whose task is not in the log yet or could not be written. */
   readonly #reserved = new Set<string>();
@@ -27,7 +27,7 @@ export class Starting {
   readonly #refused = new Set<string>();
   readonly #underWay = new Map<string | undefined, Set<Promise<unknown>>>();
 
-  constructor(parts: StartingParts, activations: Activations) {
+  constructor(parts: TaskStarterParts, activations: Activations) {
     this.#parts = parts;
     this.#activations = activations;
   }

@@ -5,41 +5,45 @@
 
 import { defineProvider, type ModelRequest, noUsage, type Provider, type Usage } from "./provider.ts";
 
-interface Spending {
+interface UsageAmount {
   readonly tokens: number;
   /** Null if the price is unknown. */
   readonly costUsd: number | null;
 }
 
-export interface SharedPurse {
+export interface SharedBudget {
   /**
    * Resolves when the call may be sent. Waits while other calls hold the rest of the budget. Rejects with a `ModelError`
    * that names the limit when the budget is used up.
    */
-  reserve(expected: Spending, signal: AbortSignal): Promise<Reservation>;
+  reserve(expected: UsageAmount, signal: AbortSignal): Promise<Reservation>;
 }
 
 interface Reservation {
   /** Replaces the reservation by the actual usage. Calling it again is harmless. */
-  settle(used: Spending): void;
+  settle(used: UsageAmount): void;
 }
 
 /** Used when the provider does not report the longest reply of its model. */
 const USUAL_OUTPUT_TOKENS = 4_096;
 const CHARACTERS_PER_TOKEN = 4;
 
-/** Returns the provider with every call, including those for summaries and titles, paid from the purse. */
-export function withPurse(provider: Provider, purse: SharedPurse, costOf: (usage: Usage) => number | null): Provider {
+/** Returns the provider with every call, including those for summaries and titles, paid from the budget. */
+export function withSharedBudget(
+  provider: Provider,
+  budget: SharedBudget,
+  costOf: (usage: Usage) => number | null,
+): Provider {
   return defineProvider({
     id: provider.id,
     async *stream(request, signal) {
       const input = inputTokens(request);
-      const spend = (usage: Usage): Spending => ({
+      const spend = (usage: Usage): UsageAmount => ({
         tokens: usage.inputTokens + usage.outputTokens,
         costUsd: costOf(usage),
       });
       const most = { ...noUsage, inputTokens: input, outputTokens: request.maxOutputTokens ?? USUAL_OUTPUT_TOKENS };
-      const reservation = await purse.reserve(spend(most), signal);
+      const reservation = await budget.reserve(spend(most), signal);
       let used = noUsage;
       let characters = 0;
       try {
