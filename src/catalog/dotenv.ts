@@ -88,8 +88,8 @@ function shownOf(text: string): string {
 
 const remark = (message: string): CatalogNotice => ({ kind: "environment-file", message });
 
-function refused(place: string, name: string): CatalogNotice {
-  return remark(`${place}: ${name} is ignored: it could change which programs run or where they connect.`);
+function refused(location: string, name: string): CatalogNotice {
+  return remark(`${location}: ${name} is ignored: it could change which programs run or where they connect.`);
 }
 
 function withholding(names: readonly string[]): CatalogNotice {

@@ -88,11 +88,11 @@ function isPlaceholder(path: string): boolean {
 }
 
 /** Returns the real paths of existing files. For a link it returns the link and its target. */
-function existing(paths: readonly EndangeredPath[], place: { cwd: string; home: string }): string[] {
+function existing(paths: readonly EndangeredPath[], folders: { cwd: string; home: string }): string[] {
   const found = new Set<string>();
   for (const { path, whole } of paths.slice(0, MAX_NAMED)) {
-    const written = place.home === "" ? path : path.replace(/^~(?=\/|$)/, place.home);
-    for (const at of [realName(resolve(place.cwd, written)), realOf(resolve(place.cwd, written))]) {
+    const written = folders.home === "" ? path : path.replace(/^~(?=\/|$)/, folders.home);
+    for (const at of [realName(resolve(folders.cwd, written)), realOf(resolve(folders.cwd, written))]) {
       const stat = at === undefined ? undefined : statOf(at);
       if (at !== undefined && stat !== undefined && (whole || !stat.isDirectory())) found.add(at);
     }
@@ -101,10 +101,10 @@ function existing(paths: readonly EndangeredPath[], place: { cwd: string; home: 
 }
 
 /** Returns the paths in existing folders at which there is nothing yet. */
-function missing(paths: readonly EndangeredPath[], place: { cwd: string; home: string }): string[] {
+function missing(paths: readonly EndangeredPath[], folders: { cwd: string; home: string }): string[] {
   return paths.slice(0, MAX_NAMED).flatMap(({ path }) => {
-    const written = place.home === "" ? path : path.replace(/^~(?=\/|$)/, place.home);
-    const at = realName(resolve(place.cwd, written));
+    const written = folders.home === "" ? path : path.replace(/^~(?=\/|$)/, folders.home);
+    const at = realName(resolve(folders.cwd, written));
     return at !== undefined && statOf(at) === undefined ? [at] : [];
   });
 }

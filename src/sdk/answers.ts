@@ -150,9 +150,9 @@ export class Answers {
 
   async #token(providerName: string): Promise<string> {
     const { provider, providers } = this.#config;
-    const place = providers?.find(({ name }) => name === providerName) ?? provider;
+    const owner = providers?.find(({ name }) => name === providerName) ?? provider;
     return required(
-      place?.bearerTokenProvider,
+      owner?.bearerTokenProvider,
       `a token for ${providerName}`,
     )({
       providerName,

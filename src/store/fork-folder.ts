@@ -63,10 +63,10 @@ export async function forkFolder(what: {
   try {
     const folders = new Set([building]);
     for (const copy of fork.copies) {
-      const place = join(building, copy.path);
-      for (let above = dirname(place); !folders.has(above); above = dirname(above)) folders.add(above);
-      await disk.mkdir(dirname(place));
-      await copyFile(disk, { ...copy, source, to: place });
+      const target = join(building, copy.path);
+      for (let above = dirname(target); !folders.has(above); above = dirname(above)) folders.add(above);
+      await disk.mkdir(dirname(target));
+      await copyFile(disk, { ...copy, source, to: target });
     }
     const paths = logPaths(folder, fork.sessionId);
     const inBuilding = (path: string): string => join(building, path.slice(target.length + 1));

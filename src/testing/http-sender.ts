@@ -169,8 +169,8 @@ async function* placed(frames: Frames, sending: ReplyTarget, fired: Set<keyof Fa
   const { faults, signal } = sending;
   let sent = 0;
   let inArguments = false;
-  const isHere = (place: Faults["stall"], next?: AnyFrame): boolean =>
-    place === sent || (place === "arguments" && inArguments) || (place === "end" && next?.at === "finish");
+  const isHere = (point: Faults["stall"], next?: AnyFrame): boolean =>
+    point === sent || (point === "arguments" && inArguments) || (point === "end" && next?.at === "finish");
   const stallHere = async (next?: AnyFrame): Promise<void> => {
     if (fired.has("stall") || !isHere(faults.stall, next)) return;
     fired.add("stall");

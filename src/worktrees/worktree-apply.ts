@@ -235,22 +235,22 @@ async function moveBranch(
   journal: MergeJournal,
   { branch, from, to }: NonNullable<MergeJournal["commit"]>,
 ): Promise<void> {
-  const place = { gitDir: journal.gitDir, workTree: journal.workTree };
-  const now = (await git(place, ["rev-parse", "--verify", branch], { to: "find the branch" })).trim();
+  const repository = { gitDir: journal.gitDir, workTree: journal.workTree };
+  const now = (await git(repository, ["rev-parse", "--verify", branch], { to: "find the branch" })).trim();
   await writeIndex(journal);
   if (now === to) return;
-  await git(place, ["update-ref", "-m", "merge by troupe", branch, to, from], { to: `move ${branch}` });
+  await git(repository, ["update-ref", "-m", "merge by troupe", branch, to, from], { to: `move ${branch}` });
 }
 
 async function writeIndex(journal: MergeJournal): Promise<void> {
-  const place = { gitDir: journal.gitDir, workTree: journal.workTree };
+  const repository = { gitDir: journal.gitDir, workTree: journal.workTree };
   const side = journal.direction === "back" ? "before" : "after";
   const versions = journal.files.map(({ path, index }) => ({ path, ...index[side] }));
   // Removals come first: a name cannot be a file and a folder at once.
   const sorted = versions.sort((one, two) => Number(one.mode !== MISSING) - Number(two.mode !== MISSING));
   const input = sorted.map(({ path, mode, id }) => `${mode.replace(/^0+$/, "0")} ${id}\t${path}\0`).join("");
-  await git(place, ["update-index", "-z", "--index-info"], { to: "write the index", input });
-  await git(place, ["update-index", "-q", "--refresh"], { to: "refresh the index", accept: [0, 1] });
+  await git(repository, ["update-index", "-z", "--index-info"], { to: "write the index", input });
+  await git(repository, ["update-index", "-q", "--refresh"], { to: "refresh the index", accept: [0, 1] });
 }
 
 async function writeJournal(

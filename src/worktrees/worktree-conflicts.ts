@@ -38,11 +38,16 @@ export async function writeConflicts(
   await disk.remove(join(own, ".index"));
   const conflicts: Conflict[] = [];
   for (const [number, path] of paths.entries()) {
-    const place = async (side: ConflictStage["side"]): Promise<string | undefined> => {
+    const writeSide = async (side: ConflictStage["side"]): Promise<string | undefined> => {
       const file = join(own, nameOf(number, path, side));
       return (await entryAt(file)).kind === "file" ? file : undefined;
     };
-    conflicts.push({ path, main: await place("main"), task: await place("task"), start: await place("start") });
+    conflicts.push({
+      path,
+      main: await writeSide("main"),
+      task: await writeSide("task"),
+      start: await writeSide("start"),
+    });
   }
   return conflicts;
 }

@@ -3,7 +3,7 @@ import type { Fact } from "../../src/context/memory/memory.ts";
 import { MAX_SECTION_BYTES, memorySection, serviceSection } from "../../src/context/memory/section.ts";
 
 const NOW = Date.parse("2026-06-01T00:00:00Z");
-const here = { places: ["path-1", "user"], now: NOW };
+const here = { spaceKeys: ["path-1", "user"], now: NOW };
 
 function fact(id: string, changes: Partial<Fact> = {}): Fact {
   return {

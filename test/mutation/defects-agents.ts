@@ -131,8 +131,8 @@ export const agentsDefects: readonly Defect[] = [
   {
     id: "memory-proposals-told",
     file: "src/context/memory/section.ts",
-    find: 'fact.status === "accepted" && here.places',
-    replace: 'fact.status !== "retracted" && here.places',
+    find: 'fact.status === "accepted" && here.spaceKeys',
+    replace: 'fact.status !== "retracted" && here.spaceKeys',
     test: "test/memory/section.test.ts",
     title: "is not told",
     why: "Proposals would reach later sessions unseen.",
@@ -140,7 +140,7 @@ export const agentsDefects: readonly Defect[] = [
   {
     id: "memory-other-places-told",
     file: "src/context/memory/section.ts",
-    find: " && here.places.includes(fact.place) && isCurrent",
+    find: " && here.spaceKeys.includes(fact.place) && isCurrent",
     replace: " && isCurrent",
     test: "test/memory/section.test.ts",
     title: "is not told",

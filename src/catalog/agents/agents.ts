@@ -104,15 +104,15 @@ function merged(candidates: readonly AgentDefinition[], ours: ReadonlySet<string
     const left = (why: string): void =>
       note({
         kind: "clash",
-        path: place(agent),
-        message: `The agent ${agent.name} of ${place(agent)} is not used: ${why}`,
+        path: sourceName(agent),
+        message: `The agent ${agent.name} of ${sourceName(agent)} is not used: ${why}`,
       });
     const builtin = MAY_REPLACE_OURS.has(agent.source) ? undefined : keys.find((key) => ours.has(key));
     const earlier = keys.map((key) => taken.get(key)).find((one) => one !== undefined);
     if (builtin !== undefined) left(`${builtin} is built in, and only your own agents can replace it. Rename it.`);
-    else if (earlier) left(`${place(earlier)} has the same name and comes first.`);
+    else if (earlier) left(`${sourceName(earlier)} has the same name and comes first.`);
     else if (kept.length >= MAX_AGENTS) {
-      note({ kind: "limit", path: place(agent), message: `Only the first ${MAX_AGENTS} agents are used.` });
+      note({ kind: "limit", path: sourceName(agent), message: `Only the first ${MAX_AGENTS} agents are used.` });
       break;
     } else {
       for (const key of keys) taken.set(key, agent);
@@ -122,7 +122,8 @@ function merged(candidates: readonly AgentDefinition[], ours: ReadonlySet<string
   return kept;
 }
 
-const place = ({ path, source }: AgentDefinition): string => path ?? `the ${source === "remote" ? "server" : source}`;
+const sourceName = ({ path, source }: AgentDefinition): string =>
+  path ?? `the ${source === "remote" ? "server" : source}`;
 
 function switchedOff({ disabled = [], overrides }: AgentSources, note: NoteAgent): (agent: AgentDefinition) => boolean {
   const names = new Set(disabled.map(normaliseName));

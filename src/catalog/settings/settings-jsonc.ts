@@ -73,14 +73,14 @@ class Reader {
     if (++this.#values > MAX_VALUES) this.#fail(`contains more than ${MAX_VALUES} values`);
     const start = this.#position;
     const line = this.#line;
-    const place = { line, start, from: from ?? start };
+    const position = { line, start, from: from ?? start };
     switch (this.#text[start]) {
       case "{":
-        return { ...place, ...this.#object(depth), elements: [], end: this.#position };
+        return { ...position, ...this.#object(depth), elements: [], end: this.#position };
       case "[":
-        return { ...place, ...this.#array(depth), members: NO_MEMBERS, end: this.#position };
+        return { ...position, ...this.#array(depth), members: NO_MEMBERS, end: this.#position };
       default:
-        return { ...place, value: this.#plain(), members: NO_MEMBERS, elements: [], end: this.#position };
+        return { ...position, value: this.#plain(), members: NO_MEMBERS, elements: [], end: this.#position };
     }
   }
 

@@ -52,7 +52,7 @@ interface RawSetting {
 }
 
 export const MAX_SETTINGS_BYTES = 256 * 1024;
-const PLACES = [".troupe", join(".github", "copilot")];
+const SUBFOLDERS = [".troupe", join(".github", "copilot")];
 const NAMES = { project: "settings.json", local: "settings.local.json" } as const;
 
 const userSettingsPath = (stateRoot: string): string => join(stateRoot, "settings.json");
@@ -105,8 +105,8 @@ function projectFiles({ stateRoot, cwd, gitRoot = cwd }: SettingsRequest): {
   const notices: CatalogNotice[] = [];
   for (const scope of ["project", "local"] as const) {
     for (const folder of new Set([gitRoot, cwd])) {
-      for (const place of PLACES) {
-        const path = join(folder, place, NAMES[scope]);
+      for (const subfolder of SUBFOLDERS) {
+        const path = join(folder, subfolder, NAMES[scope]);
         const file = readSmallFile(path, { maxBytes: MAX_SETTINGS_BYTES, below: folder });
         if (file.kind === "missing") continue;
         if (file.kind === "refused") {

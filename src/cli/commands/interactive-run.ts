@@ -69,8 +69,8 @@ async function connect(
   if (attach === undefined || !isPort(attach)) {
     const { importModule } = launcher;
     const program = ownProgram();
-    const place = { environment, cwd, defaults, importModule, program };
-    return createClient({ connection: inProcess({ ...place, isJoinable: true }) });
+    const options = { environment, cwd, defaults, importModule, program };
+    return createClient({ connection: inProcess({ ...options, isJoinable: true }) });
   }
   const port = Number(attach);
   if (port < 1 || port > 65_535) {

@@ -15,8 +15,8 @@ export async function rewindCommand(given: Arguments): Promise<ExitCode> {
   if (given.words.length > 1) throw usage("troupe rewind takes no arguments; name the message with --to.");
   const runtime = createRuntime({ environment: process.env });
   const sessionId = await chosen(runtime, given);
-  const place = { home: runtime.home, store: runtime.store, disk: nodeDisk, stamp: systemStamp };
-  const { rewinds, close } = await keptRewinds(sessionId, place);
+  const ports = { home: runtime.home, store: runtime.store, disk: nodeDisk, stamp: systemStamp };
+  const { rewinds, close } = await keptRewinds(sessionId, ports);
   try {
     return await carryOut(given, rewinds, sessionId);
   } finally {

@@ -80,7 +80,7 @@ function foundText(found: readonly FoundSession[], { words, limit = 20 }: Query)
     const time = one.places[0]?.timestamp.slice(0, 16).replace("T", " ") ?? "";
     const head = [one.sessionId, time, where].map((cell) => sanitiseLine(cell)).join("  ");
     const title = one.title === undefined ? [] : [`  ${clip(sanitiseLine(one.title), 100)}`];
-    return [head, ...title, ...one.places.map((place) => `  ${matchText(place)}: ${oneLine(place.snippet)}`)].join(
+    return [head, ...title, ...one.places.map((match) => `  ${matchText(match)}: ${oneLine(match.snippet)}`)].join(
       "\n",
     );
   });

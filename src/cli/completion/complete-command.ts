@@ -74,10 +74,10 @@ async function agentNames(): Promise<CompletionCandidate[]> {
     import("../../runtime/agents/agents-admin.ts"),
     import("../../catalog/agents/agents.ts"),
   ]);
-  const { sources: places } = await openAgentsAdministration({
+  const { sources } = await openAgentsAdministration({
     ...{ cwd: process.cwd(), environment: process.env, trustFolder: false, pluginDirectories: [] },
   });
-  const { agents } = await loadAgents(places);
+  const { agents } = await loadAgents(sources);
   return agents.map(({ name, description }) => ({ value: name, description }));
 }
 

@@ -26,7 +26,7 @@ export function factList(facts: readonly Fact[], now: number): string {
 export function factDetails(
   fact: Fact,
   history: readonly HistoryEntry[],
-  place: { label: string; now: number },
+  options: { label: string; now: number },
 ): string {
   const rows: [string, string | undefined][] = [
     ["id", fact.id],
@@ -34,11 +34,11 @@ export function factDetails(
     ["fact", fact.fact],
     ["citations", fact.citations],
     ["reason", fact.reason],
-    ["status", state(fact, place.now)],
-    ["scope", `${fact.scope} (${place.label})`],
+    ["status", state(fact, options.now)],
+    ["scope", `${fact.scope} (${options.label})`],
     ["author", fact.author],
     ["source", [fact.source.kind, fact.source.detail].filter(Boolean).join(" ")],
-    ["created", `${fact.createdAt} (${ago(fact.createdAt, place.now)})`],
+    ["created", `${fact.createdAt} (${ago(fact.createdAt, options.now)})`],
     ["expires", fact.expiresAt],
     ["supersedes", fact.supersedes],
     ["used", `${plural(fact.uses, "time")}${fact.lastUsedAt ? `, last ${fact.lastUsedAt}` : ""}`],

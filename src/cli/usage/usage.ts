@@ -37,12 +37,12 @@ interface Group extends UsageTotals {
 async function groupedRows(runtime: Runtime, by: Grouping, from: string | undefined): Promise<Group[]> {
   const { sessions, failed } = await allUsage(runtime);
   for (const { sessionId, message } of failed.slice(0, 5)) say(`session ${sessionId} is left out: ${message}`);
-  const places = by === "repository" ? await repositories(runtime) : new Map<string, string>();
+  const repositoryOf = by === "repository" ? await repositories(runtime) : new Map<string, string>();
   const groups = new Map<string, Group>();
   for (const [sessionId, rows] of sessions) {
     for (const row of rows) {
       if (from !== undefined && row.day < from) continue;
-      const key = by === "repository" ? (places.get(sessionId) ?? "unknown") : row[by];
+      const key = by === "repository" ? (repositoryOf.get(sessionId) ?? "unknown") : row[by];
       groups.set(key, { key, ...added(groups.get(key) ?? nothing, spentOf(row)) });
     }
   }

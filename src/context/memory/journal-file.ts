@@ -18,7 +18,7 @@ const MAX_BYTES = 16 * 1024 * 1024;
 const NEWLINE = 0x0a;
 
 /** Reads the file once. A missing file is empty. Throws when the file cannot be read or is too large. */
-export function readJournalFile(path: string, place: string): JournalFile {
+export function readJournalFile(path: string, spaceKey: string): JournalFile {
   const file = readStart(path, { maxBytes: MAX_BYTES });
   if (file.kind === "missing") return { transactions: [], damaged: [], tail: Buffer.alloc(0), size: 0 };
   if (file.kind !== "read") throw unreadable(path, file.kind === "unreadable" ? file.code : "it is not a regular file");
@@ -29,7 +29,7 @@ export function readJournalFile(path: string, place: string): JournalFile {
   let start = 0;
   for (let end = bytes.indexOf(NEWLINE); end !== -1; end = bytes.indexOf(NEWLINE, start)) {
     const line = bytes.subarray(start, end);
-    const transaction = line.length > 0 ? decodeTransaction(line.toString("utf8"), place) : undefined;
+    const transaction = line.length > 0 ? decodeTransaction(line.toString("utf8"), spaceKey) : undefined;
     if (transaction) transactions.push(transaction);
     else if (line.length > 0) damaged.push(line);
     start = end + 1;

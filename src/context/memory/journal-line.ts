@@ -43,15 +43,15 @@ export function encodeTransaction(transaction: Transaction): Buffer {
 }
 
 /** Returns `undefined` for a damaged or foreign line. */
-export function decodeTransaction(line: string, place: string): Transaction | undefined {
+export function decodeTransaction(line: string, spaceKey: string): Transaction | undefined {
   const trailer = TRAILER.exec(line);
   if (trailer === null || line.length > MAX_LINE_BYTES) return undefined;
   const covered = line.slice(0, trailer.index);
   if (checksum(covered) !== trailer[1] || isDeeperThan(line, MAX_DEPTH)) return undefined;
   const json = parseJson(`${covered}}`);
   const parsed = Transaction.safeParse(json.ok ? json.value : undefined);
-  if (!parsed.success || parsed.data.place !== place) return undefined;
-  return parsed.data.facts.every((fact) => fact.place === place) ? parsed.data : undefined;
+  if (!parsed.success || parsed.data.place !== spaceKey) return undefined;
+  return parsed.data.facts.every((fact) => fact.place === spaceKey) ? parsed.data : undefined;
 }
 
 function checksum(text: string): string {

@@ -137,7 +137,7 @@ function recallFrom(journals: readonly MemoryJournal[], now: number): Recall {
       return [];
     }
   });
-  const section = memorySection(facts, { places: journals.map(({ space }) => space.key), now });
+  const section = memorySection(facts, { spaceKeys: journals.map(({ space }) => space.key), now });
   return { ...(section.text !== "" && { text: section.text }), ids: section.ids, count: section.count, notices };
 }
 

@@ -24,10 +24,10 @@ const FRESH_MS = 30 * 86_400_000;
 
 export function memorySection(
   facts: readonly Fact[],
-  here: { readonly places: readonly string[]; readonly now: number },
+  here: { readonly spaceKeys: readonly string[]; readonly now: number },
 ): MemorySection {
   const tellable = facts
-    .filter((fact) => fact.status === "accepted" && here.places.includes(fact.place) && isCurrent(fact, here.now))
+    .filter((fact) => fact.status === "accepted" && here.spaceKeys.includes(fact.place) && isCurrent(fact, here.now))
     .map((fact) => ({ fact, score: usefulness(fact, here.now) }))
     .sort((one, other) => other.score - one.score || youngerFirst(one.fact, other.fact))
     .map(({ fact }) => fact);

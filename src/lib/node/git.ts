@@ -327,9 +327,9 @@ function killGroup(child: ChildProcess): void {
 }
 
 function findGit(workspace: string): string | undefined {
-  return gitPrograms(process.env, homedir()).find((place) => {
+  return gitPrograms(process.env, homedir()).find((path) => {
     try {
-      const real = realpathSync(place);
+      const real = realpathSync(path);
       accessSync(real, constants.X_OK);
       return statSync(real).isFile() && !isInside(real, workspace);
     } catch {

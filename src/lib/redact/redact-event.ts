@@ -26,10 +26,10 @@ export function redactEventData<T>(redactor: Redactor, type: string, data: T): T
   return redactMember(redactor, data, { isFree: type.endsWith(".custom"), depth: 0 }) as T;
 }
 
-function redactMember(redactor: Redactor, value: unknown, place: { isFree: boolean; depth: number }): unknown {
-  if (place.isFree || !(Array.isArray(value) || isObject(value)) || place.depth >= MAX_DEPTH)
+function redactMember(redactor: Redactor, value: unknown, position: { isFree: boolean; depth: number }): unknown {
+  if (position.isFree || !(Array.isArray(value) || isObject(value)) || position.depth >= MAX_DEPTH)
     return redactor.json(value);
-  const inner = { isFree: false, depth: place.depth + 1 };
+  const inner = { isFree: false, depth: position.depth + 1 };
   if (Array.isArray(value)) {
     const items = value.map((item) => redactMember(redactor, item, inner));
     return items.some((item, index) => item !== value[index]) ? items : value;

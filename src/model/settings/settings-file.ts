@@ -112,8 +112,8 @@ function problem(path: string, issue: z.core.$ZodIssue | undefined): TroupeError
     ...Object.keys(Price.shape),
   ];
   const guess = nearest(unknown, known);
-  const place = issue.path.length === 0 ? unknown : `${field}.${unknown}`;
-  return new TroupeError("configuration", `${path}: ${place}: there is no such setting`, {
+  const key = issue.path.length === 0 ? unknown : `${field}.${unknown}`;
+  return new TroupeError("configuration", `${path}: ${key}: there is no such setting`, {
     ...(guess === undefined ? {} : { hint: `Did you mean "${guess}"?` }),
   });
 }

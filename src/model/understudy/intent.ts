@@ -108,37 +108,37 @@ function readPrompt(whole: string): Task {
   if (THANKS.test(words)) return { kind: "thanks" };
   if (HELP.test(words) || prompt.trim() === "?") return { kind: "help" };
 
-  const place = pathIn(prompt);
-  const terms = termsIn(place?.sure ? prompt.replace(place.path, " ") : prompt);
+  const namedPath = pathIn(prompt);
+  const terms = termsIn(namedPath?.sure ? prompt.replace(namedPath.path, " ") : prompt);
   const verb = actionIn(words);
   if (verb !== undefined) {
     const rest = terms.filter((term) => !verb.split(" ").includes(term.text));
-    return { kind: "beyond", verb, ...(place?.sure ? { path: place.path } : {}), terms: rest };
+    return { kind: "beyond", verb, ...(namedPath?.sure ? { path: namedPath.path } : {}), terms: rest };
   }
 
   const judged = JUDGEMENT.exec(words)?.groups?.what;
   if (judged !== undefined)
-    return { kind: "beyond", verb: `find ${judged}`, ...(place?.sure ? { path: place.path } : {}), terms: [] };
+    return { kind: "beyond", verb: `find ${judged}`, ...(namedPath?.sure ? { path: namedPath.path } : {}), terms: [] };
   const finds = FIND.test(prompt);
   const whether = WHETHER.test(words) ? { whether: true as const } : {};
   const want = USES.test(prompt) ? "uses" : DEFINITION.test(prompt) ? "definition" : "any";
   const named = terms.some((term) => term.kind !== "word");
   const overview = OVERVIEW.exec(prompt)?.[0];
-  const subject = place?.sure ? undefined : subjectOf(prompt);
+  const subject = namedPath?.sure ? undefined : subjectOf(prompt);
   if (subject !== undefined) return { kind: "find", terms: [subject], want };
-  if (foreignIn(prompt) !== undefined && !named && !place?.sure) {
+  if (foreignIn(prompt) !== undefined && !named && !namedPath?.sure) {
     if (RUNS_TESTS.test(words)) return { kind: "overview", focus: "tests" };
     if (BUILDS.test(words)) return { kind: "overview", focus: "commands" };
     if (WHOLE.test(prompt) && !(finds && terms.length > 0)) return { kind: "overview" };
   }
-  if (CHANGES.test(prompt) && !(finds && named) && !place?.sure) return { kind: "changes" };
-  if (CHANGES.test(prompt) && /change ?log/i.test(place?.path ?? "")) return { kind: "changes" };
-  if (place?.sure && !(finds && want !== "any")) return explain(place, terms);
+  if (CHANGES.test(prompt) && !(finds && named) && !namedPath?.sure) return { kind: "changes" };
+  if (CHANGES.test(prompt) && /change ?log/i.test(namedPath?.path ?? "")) return { kind: "changes" };
+  if (namedPath?.sure && !(finds && want !== "any")) return explain(namedPath, terms);
   if (overview !== undefined && !namesOther(terms, overview) && !(finds && want !== "any"))
     return { kind: "overview", ...focusOf(words) };
   if (finds)
-    return { kind: "find", terms: place === undefined ? terms : withPath(terms, place.path), want, ...whether };
-  if (place !== undefined && EXPLAIN.test(prompt)) return explain(place, terms);
+    return { kind: "find", terms: namedPath === undefined ? terms : withPath(terms, namedPath.path), want, ...whether };
+  if (namedPath !== undefined && EXPLAIN.test(prompt)) return explain(namedPath, terms);
   if (terms.length > 0 && (EXPLAIN.test(prompt) || named || words.split(" ").length <= 3 || prompt.includes("?")))
     return { kind: "find", terms, want: "any", ...whether };
   if (EXPLAIN.test(prompt)) return { kind: "find", terms, want };
@@ -151,8 +151,13 @@ function focusOf(words: string): { focus?: "entries" | "commands" | "tests" } {
   return { focus: /\btests?\b/.test(words) && !/\b(build|compile|install)\b/.test(words) ? "tests" : "commands" };
 }
 
-function explain(place: { path: string; line?: number }, terms: readonly Term[]): Task {
-  return { kind: "explain", path: place.path, ...(place.line === undefined ? {} : { line: place.line }), terms };
+function explain(namedPath: { path: string; line?: number }, terms: readonly Term[]): Task {
+  return {
+    kind: "explain",
+    path: namedPath.path,
+    ...(namedPath.line === undefined ? {} : { line: namedPath.line }),
+    terms,
+  };
 }
 
 /** Some languages capitalise nouns: a name that is part of the question phrase itself does not count. */

@@ -43,9 +43,9 @@ function runsIn(events: readonly SessionEvent[]): readonly KeptRun[] {
   const runs: KeptRun[] = [];
   const last = new Map<string, number>();
   const change = (id: string, how: (run: KeptRun) => Partial<KeptRun>): void => {
-    const place = last.get(id);
-    const run = place === undefined ? undefined : runs[place];
-    if (run && place !== undefined) runs[place] = { ...run, ...how(run) };
+    const index = last.get(id);
+    const run = index === undefined ? undefined : runs[index];
+    if (run && index !== undefined) runs[index] = { ...run, ...how(run) };
   };
   for (const event of events) {
     const { agentId: id = "" } = event;

@@ -33,8 +33,8 @@ export async function checkOut(work: WorkRow, options: CheckoutOptions): Promise
   if (repository === undefined) return workTree;
   checkAddress({ repository, ref }, options);
   const gitDir = join(workTree, ".git");
-  const place = { gitDir, workTree };
-  const git = (args: readonly string[]) => gitAt(place, args, { timeoutMs: FETCH_MS, protocols: PROTOCOLS });
+  const checkout = { gitDir, workTree };
+  const git = (args: readonly string[]) => gitAt(checkout, args, { timeoutMs: FETCH_MS, protocols: PROTOCOLS });
   if (!existsSync(gitDir)) {
     const cache = await updateCache(repository, options);
     await git(["init", "--quiet"]);
@@ -55,9 +55,9 @@ export async function checkOut(work: WorkRow, options: CheckoutOptions): Promise
 export async function pushChanges(work: WorkRow, { folder }: CheckoutOptions): Promise<boolean> {
   const workTree = join(folder, "workspaces", work.sessionId);
   if (work.request.repository === undefined) return false;
-  const place = { gitDir: join(workTree, ".git"), workTree };
+  const checkout = { gitDir: join(workTree, ".git"), workTree };
   const git = async (args: readonly string[]) =>
-    (await gitAt(place, args, { timeoutMs: FETCH_MS, author, protocols: PROTOCOLS })).stdout.trim();
+    (await gitAt(checkout, args, { timeoutMs: FETCH_MS, author, protocols: PROTOCOLS })).stdout.trim();
   await git(["add", "--all"]);
   const [tree, before] = [await git(["write-tree"]), await git(["rev-parse", "HEAD^{tree}"])];
   if (tree === before) return false;
@@ -118,11 +118,11 @@ async function startAt(git: Git, { repository, ref }: { repository: string; ref:
 async function updateCache(repository: string, { folder, disk }: CheckoutOptions): Promise<string> {
   const name = createHash("sha256").update(repository).digest("hex").slice(0, 16);
   const cache = join(folder, "repositories", name);
-  const place = { gitDir: join(cache, ".git"), workTree: cache };
+  const cacheFolders = { gitDir: join(cache, ".git"), workTree: cache };
   await disk.mkdir(cache);
-  if (!existsSync(place.gitDir)) await gitAt(place, ["init", "--quiet"]);
+  if (!existsSync(cacheFolders.gitDir)) await gitAt(cacheFolders, ["init", "--quiet"]);
   const remote = { timeoutMs: FETCH_MS, protocols: PROTOCOLS };
-  await gitAt(place, ["fetch", "--quiet", repository, "+refs/heads/*:refs/cache/*"], remote).catch(
+  await gitAt(cacheFolders, ["fetch", "--quiet", repository, "+refs/heads/*:refs/cache/*"], remote).catch(
     () => undefined, // the working folder's own fetch reports the error
   );
   return cache;

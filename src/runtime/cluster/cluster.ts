@@ -200,7 +200,7 @@ export async function serveCluster(options: WorkerOptions): Promise<ServingWorke
     asks: options.asks,
     submit: (work, reason) => submitAgain(engine, work, reason),
     // Not in the state folder, which tools may not reach.
-    places: { folder: `${resolve(options.home)}-work`, disk: nodeDisk, localFolders: options.localFolders },
+    checkout: { folder: `${resolve(options.home)}-work`, disk: nodeDisk, localFolders: options.localFolders },
   });
   await lease.start();
   const engine = await dbosEngine({

@@ -35,7 +35,7 @@ export interface WorkRunnerParts {
   readonly workerId: string;
   /** Claims of the sessions that run, by session. */
   readonly claims: Map<string, TenantClaim>;
-  readonly places: CheckoutOptions;
+  readonly checkout: CheckoutOptions;
   /** Serves only this tenant. */
   readonly tenant: string | undefined;
   /** Time without an answer after which a session that waits for a person is parked. */
@@ -90,14 +90,14 @@ function described(outcome: Awaited<ReturnType<typeof activate>>): string {
 }
 
 function activationParts(parts: WorkRunnerParts, effects: EffectGuard): ActivationParts {
-  const { database, runtime, store, workerId: worker, budgets, places, parkMs, asks, submit } = parts;
+  const { database, runtime, store, workerId: worker, budgets, checkout, parkMs, asks, submit } = parts;
   return {
     ...{ database, runtime, store, worker, parkMs, submit },
     kinds: ({ request }) => (request.asks ?? []).filter((kind) => asks || kind !== "permission"),
     prepare: async (work) => {
-      const request = parts.request(work, await checkOut(work, places));
+      const request = parts.request(work, await checkOut(work, checkout));
       return { ...request, effects, limits: { ...request.limits, sharedBudget: tenantBudget(budgets, work.tenant) } };
     },
-    finished: async (work) => void (await pushChanges(work, places)),
+    finished: async (work) => void (await pushChanges(work, checkout)),
   };
 }

@@ -147,9 +147,9 @@ async function enter(
   const settings = { ...options.settings, allowedHosts: request.hosts };
   const sandbox = await options.sandboxes.get(false, settings);
   const { writable = [] } = options;
-  const place = { workspace: rootsOf(request, options), cwd: request.cwd };
+  const folders = { workspace: rootsOf(request, options), cwd: request.cwd };
   const sandboxRequest = {
-    ...place,
+    ...folders,
     ownTerminal: false,
     detached: false,
     writable: [cache, ...writable],

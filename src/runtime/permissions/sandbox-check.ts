@@ -13,20 +13,20 @@ interface SandboxCheck {
 
 const TIMEOUT_MS = 10_000;
 
-export async function checkSandbox(place: {
+export async function checkSandbox(request: {
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly cwd: string;
   readonly stateRoot: string;
 }): Promise<SandboxCheck> {
-  const mode = sandboxMode(place.environment) ?? "auto";
+  const mode = sandboxMode(request.environment) ?? "auto";
   if (mode === "off") return { state: "off", detail: "" };
   const lacking = mode === "required" ? "refused" : "absent";
-  const source = sandboxSource({ environment: place.environment, stateRoot: place.stateRoot, disk: nodeDisk });
+  const source = sandboxSource({ environment: request.environment, stateRoot: request.stateRoot, disk: nodeDisk });
   try {
     const sandbox = await source.get(false);
     const probed = await sandbox.probe();
     if (!probed.available) return { state: lacking, detail: probed.reason };
-    const cwd = realpathSync(place.cwd);
+    const cwd = realpathSync(request.cwd);
     const prepared = await sandbox.prepare({
       ...{ workspace: [cwd], cwd, ownTerminal: false, detached: false, readOnlyWorkspace: true },
     });

@@ -27,7 +27,7 @@ const LIMITS = ["processes", "fileBytes", "openFiles", "addressSpaceBytes"] as c
 /** Throws a configuration error for settings that cannot be enforced. `root` is the base of relative denied paths. */
 export function requestedSandbox(
   settings: Settings["sandbox"] = {},
-  place: { readonly root: string; readonly stateRoot: string },
+  folders: { readonly root: string; readonly stateRoot: string },
 ): RequestedSandbox {
   const { mode, network = {}, writablePaths = [], deniedPaths = [], allowEnvironmentFiles, limits = {} } = settings;
   const { allowedHosts = [], allowLocalNetwork } = network;
@@ -37,8 +37,10 @@ export function requestedSandbox(
       ...defined({ mode }),
       ...(allowedHosts.length > 0 && { allowedHosts }),
       ...defined({ localNetwork: allowLocalNetwork }),
-      ...(writablePaths.length > 0 && { writable: writablePaths.map((path) => writableFolder(path, place.stateRoot)) }),
-      ...(deniedPaths.length > 0 && { denied: deniedPaths.map((path) => resolve(place.root, inHome(path))) }),
+      ...(writablePaths.length > 0 && {
+        writable: writablePaths.map((path) => writableFolder(path, folders.stateRoot)),
+      }),
+      ...(deniedPaths.length > 0 && { denied: deniedPaths.map((path) => resolve(folders.root, inHome(path))) }),
       ...defined({ environmentFiles: allowEnvironmentFiles }),
     },
     limits: limitsOf(limits),

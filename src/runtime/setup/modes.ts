@@ -60,7 +60,7 @@ const CHECK_MS = 10 * 60_000;
 const MAX_OUTPUT_CHARACTERS = 20_000;
 
 /** Runs a command of the user in a separate shell, contained like the agent's commands. */
-export function checkRunner(place: {
+export function checkRunner(request: {
   cwd: string;
   roots: readonly string[];
   newShells(): Shells;
@@ -68,14 +68,14 @@ export function checkRunner(place: {
   end(): AbortSignal | undefined;
 }) {
   return async (command: string): Promise<CheckResult> => {
-    const shells = place.newShells();
+    const shells = request.newShells();
     try {
-      const { cwd, roots } = place;
+      const { cwd, roots } = request;
       const reply = await shells.run({
         ...{ command, cwd, roots, description: "check", toolCallId: "check" },
         mode: "sync",
         waitMs: CHECK_MS,
-        signal: AbortSignal.any([AbortSignal.timeout(CHECK_MS + 5_000), ...[place.end() ?? []].flat()]),
+        signal: AbortSignal.any([AbortSignal.timeout(CHECK_MS + 5_000), ...[request.end() ?? []].flat()]),
       });
       return {
         exitCode: reply.state === "exited" ? reply.exitCode : null,

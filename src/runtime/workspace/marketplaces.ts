@@ -57,13 +57,13 @@ export function ownMarketplace(root: string, name: string): Marketplace {
 }
 
 /** Returns the folder of a plugin. Throws if it is outside of the marketplace. */
-export function placeOf({ root, name }: Marketplace, plugin: Offered): string {
+export function pluginFolderOf({ root, name }: Marketplace, plugin: Offered): string {
   const { source } = plugin;
-  const place = typeof source === "string" && !source.includes("\0") ? realPath(join(root, source)) : undefined;
-  if (place === undefined || !isInside(place, [root])) {
+  const folder = typeof source === "string" && !source.includes("\0") ? realPath(join(root, source)) : undefined;
+  if (folder === undefined || !isInside(folder, [root])) {
     throw new TroupeError("usage", `The plugin ${plugin.name} does not lie in the folder of ${name}.`, {
       hint: "Nothing is fetched from elsewhere: get a copy of it and install that folder.",
     });
   }
-  return place;
+  return folder;
 }

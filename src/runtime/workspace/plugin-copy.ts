@@ -11,8 +11,8 @@ const MAX_BYTES = 50 * 1024 * 1024;
 const LEFT_OUT = new Set([".git"]);
 
 /** Replaces an existing copy. Throws for links, because their targets may change. */
-export async function copyPlugin(from: string, to: string, place: { disk: Disk; stateRoot: string }): Promise<void> {
-  const { disk, stateRoot } = place;
+export async function copyPlugin(from: string, to: string, ports: { disk: Disk; stateRoot: string }): Promise<void> {
+  const { disk, stateRoot } = ports;
   const staging = join(stateRoot, "plugin-staging", crypto.randomUUID());
   try {
     await copyFolder(from, staging, { disk, left: { files: MAX_FILES, bytes: MAX_BYTES } });

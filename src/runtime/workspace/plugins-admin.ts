@@ -15,7 +15,7 @@ import { defined } from "../../lib/defined.ts";
 import { type Disk, nodeDisk, replaceFile } from "../../lib/node/disk.ts";
 import { withFileLock } from "../../lib/node/file-lock.ts";
 import { TroupeError } from "../../protocol/errors.ts";
-import { type Marketplace, ownMarketplace, placeOf, readMarketplace } from "./marketplaces.ts";
+import { type Marketplace, ownMarketplace, pluginFolderOf, readMarketplace } from "./marketplaces.ts";
 import { copyPlugin, countSkills } from "./plugin-copy.ts";
 
 const registrySchema = () =>
@@ -109,7 +109,7 @@ export class PluginsAdmin {
     const market = this.browse(marketplace);
     const offered = market.plugins.find((plugin) => plugin.name === name);
     if (!offered) throw new TroupeError("usage", `The marketplace ${marketplace} has no plugin ${name}.`);
-    const from = placeOf(market, offered);
+    const from = pluginFolderOf(market, offered);
     return this.#install({ from, name, marketplace, folder: join(marketplace, name), version: offered.version });
   }
 
@@ -146,8 +146,8 @@ export class PluginsAdmin {
   }
 
   #localFolder(source: string, cwd: string): string {
-    const place = realPath(resolve(cwd, source.replace(/^~(?=$|[\\/])/, homedir())));
-    if (place !== undefined) return place;
+    const folder = realPath(resolve(cwd, source.replace(/^~(?=$|[\\/])/, homedir())));
+    if (folder !== undefined) return folder;
     throw new TroupeError("usage", `${source} is no folder of this machine.`, {
       hint: "Nothing is fetched from elsewhere: get a copy of it first, then name its folder.",
     });

@@ -12,7 +12,7 @@ type Approval = Extract<Result, { kind: "approved-for-session" }>["approval"];
 export function permissionResult(
   decision: { readonly kind: string },
   asked: PermissionRequest,
-  place: { locationKey(): string },
+  session: { locationKey(): string },
 ): Result {
   switch (decision.kind) {
     case "approve-once":
@@ -32,7 +32,7 @@ export function permissionResult(
       // Addresses become settings (`allowedAddress`). Any other approval applies to this location.
       const approval = usualApproval(asked);
       if (!approval) return { kind: "approved" };
-      return completed({ kind: "approved-for-location", approval, locationKey: place.locationKey() });
+      return completed({ kind: "approved-for-location", approval, locationKey: session.locationKey() });
     }
     case "reject":
       return completed({ ...decision, kind: "denied-interactively-by-user" });

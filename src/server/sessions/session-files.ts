@@ -117,8 +117,8 @@ async function readIfThere(session: Session, path: string): Promise<string | und
 /** Checks the path as text only. Links are checked in `shared-folder.ts`. */
 export function requireInside(session: Session, path: string): void {
   const folder = filesFolderOf(session);
-  const place = resolve(folder, path);
-  if (place === folder || !isInside(place, [folder])) throw outside(path);
+  const resolved = resolve(folder, path);
+  if (resolved === folder || !isInside(resolved, [folder])) throw outside(path);
 }
 
 const outside = (path: string): TroupeError =>

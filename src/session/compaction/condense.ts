@@ -56,8 +56,8 @@ export function condense(events: readonly SessionEvent[]): readonly SessionEvent
   const dropped = tallyOf(events);
   const kept: SessionEvent[] = [];
   for (const [index, event] of events.entries()) {
-    const place = facts.agents.get(event.agentId);
-    const isLive = index >= last || !place || index >= place.horizon;
+    const agent = facts.agents.get(event.agentId);
+    const isLive = index >= last || !agent || index >= agent.horizon;
     if (isLive && event.type !== "troupe.agent_state") kept.push(event);
     else if (!isLive) kept.push(...remains(event, index, facts));
   }
@@ -258,10 +258,10 @@ function withUsageMerged(events: readonly SessionEvent[]): readonly SessionEvent
     const isSingle =
       event.type !== "troupe.usage" || lastOf.get(event.agentId) === event || isSidekickId(event.agentId);
     const key = isSingle ? "" : JSON.stringify([event.agentId, event.data.provider, event.data.model]);
-    const place = isSingle ? undefined : indexes.get(key);
-    const before = place === undefined ? undefined : merged[place];
-    if (place !== undefined && before?.type === "troupe.usage" && event.type === "troupe.usage") {
-      merged[place] = addedUsage(before, event);
+    const known = isSingle ? undefined : indexes.get(key);
+    const before = known === undefined ? undefined : merged[known];
+    if (known !== undefined && before?.type === "troupe.usage" && event.type === "troupe.usage") {
+      merged[known] = addedUsage(before, event);
       continue;
     }
     if (!isSingle) indexes.set(key, merged.length);

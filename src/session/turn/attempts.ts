@@ -130,9 +130,9 @@ export class Attempts {
 /** Runs the prompt hooks for a message to a working agent. */
 async function steered(
   prompt: EventData<"user.message">,
-  place: { hooks: BoundHooks | undefined; signal: AbortSignal; settings: RunSettings },
+  context: { hooks: BoundHooks | undefined; signal: AbortSignal; settings: RunSettings },
 ): Promise<readonly EventData<"user.message">[]> {
-  const { hooks, signal, settings } = place;
+  const { hooks, signal, settings } = context;
   const form = (words: string): Promise<string> => formed(words, prompt.attachments, settings);
   if (!promptIsHooked(hooks, false)) return [await shownAs(prompt, form)];
   const { before, prompt: heard, after, answer } = await hookPrompt(hooks, prompt, { signal, form });

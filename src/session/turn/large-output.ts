@@ -40,8 +40,8 @@ function adviceOf(readers: readonly string[], copy: string | undefined, content:
     ...(readers.includes("grep") ? ["search it with grep"] : []),
   ];
   const advice = ways.join(", or ");
-  const place = copy === undefined ? "" : `: here it is ${copy}`;
-  return advice === "" ? [] : [`${advice.charAt(0).toUpperCase()}${advice.slice(1)}${place}.`];
+  const hint = copy === undefined ? "" : `: here it is ${copy}`;
+  return advice === "" ? [] : [`${advice.charAt(0).toUpperCase()}${advice.slice(1)}${hint}.`];
 }
 
 function countLines(content: string): number {

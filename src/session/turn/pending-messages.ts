@@ -124,7 +124,7 @@ export class PendingMessages {
     return index >= 0;
   }
 
-  #find(messageId: string): [lane: PendingMessage[], place: number] {
+  #find(messageId: string): [lane: PendingMessage[], index: number] {
     const lane = this.#steering.some((message) => message.messageId === messageId) ? this.#steering : this.#queue;
     return [lane, lane.findIndex((message) => message.messageId === messageId)];
   }

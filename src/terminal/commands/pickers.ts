@@ -71,11 +71,11 @@ export async function openSessions(app: Host): Promise<void> {
   const states = new Map(holders.map(({ sessionId, holder }) => [sessionId, stateText(holder, ownPid)]));
   const choices = sessions.map(({ sessionId, name, summary, modifiedTime, context }) => {
     const state = states.get(sessionId) ?? "";
-    const place = context?.cwd === app.options.cwd ? "here" : context?.cwd;
+    const folder = context?.cwd === app.options.cwd ? "here" : context?.cwd;
     return {
       value: sessionId,
       label: safeLine(name ?? summary ?? "(nothing said)").slice(0, 60),
-      detail: [state, localTime(modifiedTime), place, sessionId.slice(0, 8)].filter((fact) => fact).join(" · "),
+      detail: [state, localTime(modifiedTime), folder, sessionId.slice(0, 8)].filter((fact) => fact).join(" · "),
       isOpen: state === OPEN,
     };
   });

@@ -174,11 +174,11 @@ function wordObject(how: "i" | "a", text: string, at: number, isBig: boolean): T
 }
 
 function quoteObject(how: "i" | "a", quote: string, text: string, at: number): TextSpan | undefined {
-  const places: number[] = [];
+  const starts: number[] = [];
   for (let index = lineStart(text, at); index < lineEnd(text, at); index++)
-    if (text[index] === quote) places.push(index);
-  for (let index = 0; index + 1 < places.length; index += 2) {
-    const [open = 0, close = 0] = [places[index], places[index + 1]];
+    if (text[index] === quote) starts.push(index);
+  for (let index = 0; index + 1 < starts.length; index += 2) {
+    const [open = 0, close = 0] = [starts[index], starts[index + 1]];
     if (close >= at) return how === "i" ? { from: open + 1, to: close } : { from: open, to: close + 1 };
   }
   return undefined;

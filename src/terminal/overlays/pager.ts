@@ -44,8 +44,8 @@ export class Pager implements Overlay {
     const last = Math.max(0, this.#rows.length - this.#room);
     if (this.#isFollowing) this.#top = last;
     this.#top = Math.max(0, Math.min(this.#top, last));
-    const place = `${Math.min(this.#rows.length, this.#top + this.#room)}/${this.#rows.length}`;
-    const keys = keyRows(`${help} · ${place}`, size.columns - 1);
+    const position = `${Math.min(this.#rows.length, this.#top + this.#room)}/${this.#rows.length}`;
+    const keys = keyRows(`${help} · ${position}`, size.columns - 1);
     const shown = this.#isTyping ? [`/${this.#search ?? ""}`, ...footer.slice(1).map(() => "")] : keys;
     return framed(size, {
       title: style.bold(title),

@@ -127,8 +127,8 @@ export class Screen {
     if (!overlay) return;
     this.#overlay = undefined;
     // A terminal that was resized meanwhile may have lost the place: below everything is always free.
-    const place = overlay.size === this.#sizeText() ? "" : `${ESC}999;1H\r\n`;
-    this.#write(`${LEAVE_ALTERNATE}${place}`);
+    const prefix = overlay.size === this.#sizeText() ? "" : `${ESC}999;1H\r\n`;
+    this.#write(`${LEAVE_ALTERNATE}${prefix}`);
     this.#painted = undefined;
     this.draw();
   }

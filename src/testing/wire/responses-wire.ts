@@ -142,7 +142,7 @@ class ResponsesEncoder implements Encoder {
     const last = this.#items.at(-1);
     const closing = last && last.type !== "function_call" ? this.#close(last) : [];
     const output_index = this.#items.push(item) - 1;
-    const at = places[item.type];
+    const at = points[item.type];
     const added = this.#frame(at, "response.output_item.added", { output_index, item: begunItem(item) });
     if (item.type === "function_call") return [...closing, added];
     const part =
@@ -175,7 +175,7 @@ class ResponsesEncoder implements Encoder {
       ],
       function_call: [["response.function_call_arguments.done", { arguments: text }]],
     };
-    const at = places[item.type];
+    const at = points[item.type];
     const whole = { output_index: this.#items.indexOf(item), item: shownItem(item, this.#head.opaque) };
     return [
       ...done[item.type].map(([type, fields]) => this.#frame(at, type, { ...this.#place(item), ...fields })),
@@ -184,7 +184,7 @@ class ResponsesEncoder implements Encoder {
   }
 }
 
-const places: Readonly<Record<Item["type"], Frame["at"]>> = {
+const points: Readonly<Record<Item["type"], Frame["at"]>> = {
   message: "text",
   reasoning: "reasoning",
   function_call: "call",

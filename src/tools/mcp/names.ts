@@ -60,8 +60,8 @@ const DIGITS = "abcdefghijklmnopqrstuvwxyz0123456789";
 function digitsOf(delta: number, bias: number): string {
   let digits = "";
   let rest = delta;
-  for (let place = BASE; ; place += BASE) {
-    const threshold = Math.min(26, Math.max(1, place - bias));
+  for (let factor = BASE; ; factor += BASE) {
+    const threshold = Math.min(26, Math.max(1, factor - bias));
     if (rest < threshold) return digits + DIGITS.charAt(rest);
     digits += DIGITS.charAt(threshold + ((rest - threshold) % (BASE - threshold)));
     rest = Math.floor((rest - threshold) / (BASE - threshold));

@@ -20,7 +20,7 @@ export interface SearchEngine {
   readonly keyVariables: readonly string[];
   /** Advice for a request that the service refuses. */
   readonly whenRefused?: string;
-  request(query: SearchQuery, place: { readonly url: string; readonly key: string }): SearchRequest;
+  request(query: SearchQuery, endpoint: { readonly url: string; readonly key: string }): SearchRequest;
   /** Returns the results in the parsed reply, or undefined when the reply has an unknown format. */
   results(reply: unknown): readonly SearchHit[] | undefined;
 }

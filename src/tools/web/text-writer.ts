@@ -3,7 +3,7 @@ export interface TextWriter {
   /** Running text; white space at its edges separates words. */
   text(text: string): void;
   /** Verbatim text without space before the next text, after the previous text, or both. */
-  mark(text: string, place: "before" | "after" | "between"): void;
+  mark(text: string, position: "before" | "after" | "between"): void;
   /** Whole lines, verbatim. */
   block(lines: readonly string[]): void;
   /** Starts the next text on a new line (1) or after an empty line (2). */
@@ -49,11 +49,11 @@ export function textWriter(): TextWriter {
       isTight = false;
       isSpaceDue = words.endsWith(" ");
     },
-    mark(text, place) {
-      if (place === "between") isSpaceDue = false;
-      if (place !== "after" || isAtStart) startLine();
+    mark(text, position) {
+      if (position === "between") isSpaceDue = false;
+      if (position !== "after" || isAtStart) startLine();
       put(text);
-      isTight = place !== "after";
+      isTight = position !== "after";
     },
     block(lines) {
       for (const line of lines) {

@@ -27,18 +27,18 @@ export function planData(scene: Scene, task: { question: string; data: string })
   if (isBinaryText(task.data)) return { kind: "answer", text: writeAnswer([describeBinary(task.data)]) };
   const whole = task.data.split("\n").map((text, index) => ({ number: index + 1, text }));
   const lines = whole.map(({ number, text }) => ({ number, text: cutLine(text) }));
-  const places = placesIn(lines);
+  const paths = pathsNamedIn(lines);
   const look = ask(
     scene,
-    places.map(({ path, line }) => view(path, [Math.max(1, line - AROUND), line + AROUND])),
+    paths.map(({ path, line }) => view(path, [Math.max(1, line - AROUND), line + AROUND])),
   );
   if (look !== undefined) return look;
-  const seen = places.flatMap(({ path, line }) => {
+  const seen = paths.flatMap(({ path, line }) => {
     const shown = linesOf(scene, path).filter((one) => Math.abs(one.number - line) <= AROUND);
     return shown.length === 0 ? [] : [excerpt(path, shown)];
   });
   const size = `${plural(lines.length, "line")}, ${plural(task.data.length, "character")}`;
-  const notes = places.length > 0 ? hindrances(scene, ["view"]) : [];
+  const notes = paths.length > 0 ? hindrances(scene, ["view"]) : [];
   return {
     kind: "answer",
     text: writeAnswer([
@@ -274,21 +274,21 @@ function describeBinary(data: string): string {
 }
 
 /** Finds `src/a.ts:12` and `File "a.py", line 3`. Relative paths only, no libraries. */
-function placesIn(lines: readonly SourceLine[]): { path: string; line: number }[] {
+function pathsNamedIn(lines: readonly SourceLine[]): { path: string; line: number }[] {
   const found = new Map<string, { path: string; line: number }>();
   for (const { text } of lines) {
     if (/node_modules|site-packages/.test(text)) continue;
-    for (const place of [...quotedPlaces(text), ...plainPlaces(text)]) {
-      const path = place.path.replace(/^\.\//, "");
-      if (path.startsWith("/") || path.startsWith("..") || place.line <= 0) continue;
-      found.set(`${path}:${place.line}`, { path, line: place.line });
+    for (const named of [...quotedPaths(text), ...plainPaths(text)]) {
+      const path = named.path.replace(/^\.\//, "");
+      if (path.startsWith("/") || path.startsWith("..") || named.line <= 0) continue;
+      found.set(`${path}:${named.line}`, { path, line: named.line });
       if (found.size >= MAX_PLACES) return [...found.values()];
     }
   }
   return [...found.values()];
 }
 
-function quotedPlaces(text: string): { path: string; line: number }[] {
+function quotedPaths(text: string): { path: string; line: number }[] {
   return [...text.matchAll(/File "([^"]{1,300})", line (\d{1,9})/g)].map((match) => ({
     path: match[1] ?? "",
     line: Number(match[2]),
@@ -296,7 +296,7 @@ function quotedPlaces(text: string): { path: string; line: number }[] {
 }
 
 /** Searches backwards from each number, so that each character is read once. */
-function plainPlaces(text: string): { path: string; line: number }[] {
+function plainPaths(text: string): { path: string; line: number }[] {
   let from = 0;
   return [...text.matchAll(/[:(](\d{1,9})/g)].flatMap((match) => {
     let start = match.index;

@@ -174,10 +174,10 @@ function verdict(
     return `I found no definition that matches ${wanted}, but ${mention}. The likeliest first:`;
   }
   const more = defining.length > 1 ? ` (and ${plural(defining.length - 1, "more definition")})` : "";
-  const place = `${cite(first.path, first.line)}${more}`;
+  const citation = `${cite(first.path, first.line)}${more}`;
   return isExact(first, found.search.terms)
-    ? `${wanted}: defined at ${place}; ${others} ${one ? "mentions" : "mention"} it.`
-    : `Nearest to ${wanted} by name: ${place}; ${others} ${one ? "comes" : "come"} near too.`;
+    ? `${wanted}: defined at ${citation}; ${others} ${one ? "mentions" : "mention"} it.`
+    : `Nearest to ${wanted} by name: ${citation}; ${others} ${one ? "comes" : "come"} near too.`;
 }
 
 function isExact(hit: Hit, terms: readonly Term[]): boolean {

@@ -14,8 +14,8 @@ import { type Method, type MethodTable, type SessionCall, sessionMethod } from "
 
 const JsonValue: z.ZodType<Json> = z.json();
 const runId = () => ({ runId: z.string().min(1).max(200) });
-const place = () => z.number().int().nonnegative().optional();
-const paging = () => ({ afterSeq: place(), beforeSeq: place(), limit: z.number().int().positive().optional() });
+const position = () => z.number().int().nonnegative().optional();
+const paging = () => ({ afterSeq: position(), beforeSeq: position(), limit: z.number().int().positive().optional() });
 const attempt = () => ({
   limits: factoryLimits().optional(),
   notifyOnComplete: z.boolean().optional(),

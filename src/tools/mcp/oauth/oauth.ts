@@ -79,10 +79,10 @@ export async function login(options: LoginOptions): Promise<"signed-in" | "not-n
   if (!refusal) return "not-needed";
   if (clientSecret !== undefined) await store.change((kept) => ({ ...kept, clientSecret }));
   const scope = store.read()?.wantedScope ?? refusal.scope;
-  const { resourceMetadataUrl: place } = refusal;
+  const { resourceMetadataUrl: metadataUrl } = refusal;
   const request = {
     ...{ serverUrl, fetchFn },
-    ...(place !== undefined && { resourceMetadataUrl: new URL(place) }),
+    ...(metadataUrl !== undefined && { resourceMetadataUrl: new URL(metadataUrl) }),
     ...(scope !== undefined && { scope }),
   };
 
@@ -204,8 +204,9 @@ const clientCredentials = (scope?: string): URLSearchParams =>
 function clientOf(settings: McpOAuthSettings, kept: SignIn | undefined, way: Way): SignIn["client"] {
   const { client, clientSecret } = kept ?? {};
   if (settings.clientId === undefined) {
-    const places = client?.redirect_uris;
-    const isStale = way.redirectUrl !== NO_REDIRECT && Array.isArray(places) && !places.includes(way.redirectUrl);
+    const redirectUrls = client?.redirect_uris;
+    const isStale =
+      way.redirectUrl !== NO_REDIRECT && Array.isArray(redirectUrls) && !redirectUrls.includes(way.redirectUrl);
     return isStale ? undefined : client;
   }
   const isKept = client?.client_id === settings.clientId;

@@ -12,8 +12,8 @@ const units: Readonly<Record<Measure, (value: number) => string>> = {
 };
 
 /** Returns a function that removes it. */
-export function drawChart(place: HTMLElement, { times, lines, isDaily }: Series, measure: Measure): () => void {
-  const style = getComputedStyle(place);
+export function drawChart(element: HTMLElement, { times, lines, isDaily }: Series, measure: Measure): () => void {
+  const style = getComputedStyle(element);
   const colour = (name: string): string => style.getPropertyValue(`--${name}`).trim();
   const axis = {
     stroke: colour("muted"),
@@ -23,7 +23,7 @@ export function drawChart(place: HTMLElement, { times, lines, isDaily }: Series,
   const isPoints = measure === "latency" && !isDaily;
   const chart = new UPlot(
     {
-      width: place.clientWidth,
+      width: element.clientWidth,
       height: HEIGHT,
       legend: { show: false },
       cursor: { show: false },
@@ -44,10 +44,10 @@ export function drawChart(place: HTMLElement, { times, lines, isDaily }: Series,
       ],
     },
     [[...times], ...lines.map(({ values }) => [...values])],
-    place,
+    element,
   );
-  const observer = new ResizeObserver(() => chart.setSize({ width: place.clientWidth, height: HEIGHT }));
-  observer.observe(place);
+  const observer = new ResizeObserver(() => chart.setSize({ width: element.clientWidth, height: HEIGHT }));
+  observer.observe(element);
   return () => {
     observer.disconnect();
     chart.destroy();

@@ -116,8 +116,8 @@ interface Remark {
 
 /** A comment goes to the agent that made the change; to the main agent when that one has ended. */
 async function comment(model: PageSession, agentId: string, { step, line, words }: Remark): Promise<void> {
-  const place = `${step.path}:${line.now ?? line.old ?? ""}`;
-  const message = `Comment on ${place}\n\n> ${line.text}\n\n${words}`;
+  const lineKey = `${step.path}:${line.now ?? line.old ?? ""}`;
+  const message = `Comment on ${lineKey}\n\n> ${line.text}\n\n${words}`;
   const sessionId = model.id;
   const agent = model.live.agents.get(agentId);
   if (agent && (agent.status === "running" || agent.status === "idle")) {

@@ -117,12 +117,12 @@ const groupings: readonly Grouping[] = ["all", "agent", "model", "day"];
 
 /** One measure over time. */
 function Chart({ usages }: { readonly usages: readonly Usage[] }): JSX.Element {
-  const place = useRef<HTMLDivElement>(null);
+  const chart = useRef<HTMLDivElement>(null);
   const measure = useSignal<Measure>("tokens");
   const by = useSignal<Grouping>("agent");
   const series = useMemo(() => seriesOf(usages, measure.value, by.value), [usages, measure.value, by.value]);
   useEffect(() => {
-    const element = place.current;
+    const element = chart.current;
     if (!element || usages.length === 0) return undefined;
     let isGone = false;
     let remove = (): void => undefined;
@@ -143,7 +143,7 @@ function Chart({ usages }: { readonly usages: readonly Usage[] }): JSX.Element {
       </div>
       <div
         class="chart"
-        ref={place}
+        ref={chart}
         role="img"
         aria-label={`${measure.value} over time; the tables below have the numbers`}
       />
