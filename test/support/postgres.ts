@@ -1,12 +1,13 @@
 /** Starts a private Postgres server on a unix socket and loopback port, where Debian's package or another one exists. */
 
-import { spawnSync } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { chownSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
-import { createServer } from "node:net";
+import { createServer, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 export interface PostgresServer {
+  readonly folder: string;
   readonly url: string;
   /** Ends the server as a crash would, and starts it again. */
   crash(): void;
@@ -41,6 +42,7 @@ export async function startPostgres(programs: string): Promise<PostgresServer> {
   const data = join(folder, "data");
   mkdirSync(data, { mode: 0o700 });
   if (owner) for (const path of [folder, data]) chownSync(path, owner.uid, owner.gid);
+  const endWatcher = removedWithThisProcess({ programs, folder, owner });
   const run = (program: string, args: readonly string[]): void => {
     const { status, stderr, stdout } = spawnSync(join(programs, program), args, {
       cwd: folder,
@@ -65,6 +67,7 @@ export async function startPostgres(programs: string): Promise<PostgresServer> {
     run("pg_ctl", ["-D", data, "-w", "-t", "60", "-l", join(folder, "log"), ...args]);
   control("start");
   return {
+    folder,
     url: `postgres://troupe@127.0.0.1:${port}/postgres`,
     crash: () => control("restart", "-m", "immediate"),
     stop: (mode = "fast") => control("stop", "-m", mode),
@@ -72,8 +75,27 @@ export async function startPostgres(programs: string): Promise<PostgresServer> {
     remove() {
       spawnSync(join(programs, "pg_ctl"), ["-D", data, "-m", "immediate", "-w", "stop"], { cwd: folder, ...owner });
       rmSync(folder, { recursive: true, force: true });
+      endWatcher();
     },
   };
+}
+
+/**
+ * Stops the server and removes its folder when this process ends, whichever way: a shell in a session of its own waits
+ * for the end of its input, which only this process holds open. Returns a function that ends the shell.
+ */
+function removedWithThisProcess(at: { programs: string; folder: string; owner: object | undefined }): () => void {
+  const script = `cat > /dev/null; "$1/pg_ctl" -D "$2/data" -m immediate -w stop; rm -rf "$2"`;
+  const watcher = spawn("sh", ["-c", script, "sh", at.programs, at.folder], {
+    cwd: "/",
+    stdio: ["pipe", "ignore", "ignore"],
+    detached: true,
+    ...at.owner,
+  });
+  watcher.unref();
+  // An open pipe would keep this process alive.
+  (watcher.stdin as unknown as Socket).unref();
+  return () => void watcher.stdin.end();
 }
 
 function freePort(): Promise<number> {
