@@ -1,18 +1,22 @@
 // `npm test`: builds, then runs every test with no provider key in sight, and ends with one plain line that counts
 // them. Arguments go to vitest: `npm test -- test/scenarios`. `npm run test:slow` runs the long versions too.
+// `--on-disk` keeps temporary files on the disk where they would be in memory.
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { cleanEnvironment } from "./clean-environment.mjs";
+import { withFilesInMemory } from "./memory-files.mjs";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const scratch = mkdtempSync(join(tmpdir(), "troupe-test-"));
+const files = mkdtempSync(join(tmpdir(), "troupe-test-"));
 const report = join(scratch, "report.json");
+const own = ["--slow", "--on-disk"];
 
 const env = cleanEnvironment(join(scratch, "home"));
-const given = process.argv.slice(2).filter((argument) => argument !== "--slow");
+const given = process.argv.slice(2).filter((argument) => !own.includes(argument));
 if (process.argv.includes("--slow")) env.TROUPE_SLOW = "1";
 
 const run = (command, args, more = {}) => spawnSync(command, args, { cwd: root, stdio: "inherit", env, ...more });
@@ -22,7 +26,9 @@ if (built.status !== 0) process.exit(built.status ?? 1);
 
 const vitest = join(root, "node_modules", "vitest", "vitest.mjs");
 const arguments_ = ["run", "--reporter=default", "--reporter=json", `--outputFile.json=${report}`, ...given];
-const tested = run(process.execPath, [vitest, ...arguments_]);
+const command = [process.execPath, vitest, ...arguments_];
+const [program, ...words] = process.argv.includes("--on-disk") ? command : withFilesInMemory(files, command);
+const tested = run(program, words);
 
 let failed = 1;
 try {
@@ -38,5 +44,5 @@ try {
 } catch {
   console.error("test: vitest wrote no report");
 }
-rmSync(scratch, { recursive: true, force: true });
+for (const folder of [scratch, files]) rmSync(folder, { recursive: true, force: true });
 process.exit(tested.status || (failed > 0 ? 1 : 0));
