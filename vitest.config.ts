@@ -1,5 +1,6 @@
 import { availableParallelism } from "node:os";
 import { defineConfig, type Plugin } from "vitest/config";
+import { LongestFirst } from "./test/support/longest-first.ts";
 
 /** Prompts are markdown beside the code; the build inlines them as text, and so do the tests. */
 const markdownAsText: Plugin = {
@@ -20,7 +21,8 @@ export default defineConfig({
     // What is waited for comes at once on an idle machine; on a busy one a second is nothing.
     expect: { poll: { timeout: 10_000 } },
     // More than there are cores: most tests wait for processes, disks and sockets rather than compute.
-    maxWorkers: availableParallelism() * 2,
+    maxWorkers: availableParallelism() * 3,
+    sequence: { sequencer: LongestFirst },
     // One registry of modules per worker instead of one per file: no test changes a module, and to load them again for
     // each of 300 files took a third of the time.
     isolate: false,
