@@ -14,8 +14,8 @@ import { parseArgs } from "node:util";
 import { build } from "esbuild";
 import { cleanEnvironment } from "./clean-environment.mjs";
 
-const RUN_LIMIT_MS = 180_000;
-const CONTROL_LIMIT_MS = 900_000;
+const RUN_LIMIT_MS = 600_000;
+const CONTROL_LIMIT_MS = 3_600_000;
 /** Failures of the tooling: the defect does not compile, so no test has seen it. */
 const NOT_A_VERDICT = /^(SyntaxError|ReferenceError|RolldownError)\b|Failed to (load|parse|resolve)|Test timed out in/;
 
