@@ -4,13 +4,7 @@
  * most its limit and one reserved call.
  */
 
-import type { Queries } from "../lib/queries.ts";
-
-export interface SharedBudgetsOptions {
-  readonly queries: Queries;
-  readonly workerId: string;
-  readonly leaseMs: number;
-}
+import { type BlockOptions, BlockQueue, type BlockWaiter } from "./block-queue.ts";
 
 export interface BudgetAmount {
   readonly tokens: number;
@@ -62,19 +56,15 @@ interface Drawn {
   readonly period: string;
 }
 
-interface Waiter {
-  readonly wanted: BudgetAmount;
-  admit(): void;
-  reject(error: unknown): void;
-}
+type Waiter = BlockWaiter<BudgetAmount, HeldAmount>;
 
 const PAUSE_MS = 250;
 
 export class SharedBudgets {
-  readonly #options: SharedBudgetsOptions;
+  readonly #options: BlockOptions;
   readonly #accounts = new Map<string, Account>();
 
-  constructor(options: SharedBudgetsOptions) {
+  constructor(options: BlockOptions) {
     this.#options = options;
   }
 
@@ -91,91 +81,34 @@ export class SharedBudgets {
   }
 }
 
-/** The share of this process in one tenant's budget. One statement at a time; amounts are absolute. */
+/** The share of this process in one tenant's budget. */
 class Account {
   readonly #tenant: string;
-  readonly #options: SharedBudgetsOptions;
-  readonly #waiting: Waiter[] = [];
+  readonly #options: BlockOptions;
+  readonly #queue = new BlockQueue<BudgetAmount, HeldAmount>((waiting) => this.#step(waiting));
   readonly #settled = { usd: 0, tokens: 0 };
   readonly #held = { usd: 0, tokens: 0 };
-  #isDirty = false;
-  #running: Promise<void> | undefined;
 
-  constructor(tenant: string, options: SharedBudgetsOptions) {
+  constructor(tenant: string, options: BlockOptions) {
     this.#tenant = tenant;
     this.#options = options;
   }
 
   reserve(wanted: BudgetAmount, signal: AbortSignal): Promise<HeldAmount> {
-    return new Promise((resolve, reject) => {
-      if (signal.aborted) return reject(signal.reason);
-      const abort = (): void => {
-        this.#waiting.splice(this.#waiting.indexOf(waiter), 1);
-        reject(signal.reason);
-      };
-      const waiter: Waiter = {
-        wanted,
-        admit: () => {
-          signal.removeEventListener("abort", abort);
-          resolve(this.#hold(wanted));
-        },
-        reject: (error) => {
-          signal.removeEventListener("abort", abort);
-          reject(error);
-        },
-      };
-      signal.addEventListener("abort", abort, { once: true });
-      this.#waiting.push(waiter);
-      this.#pump();
-    });
+    return this.#queue.enter(wanted, signal);
   }
 
-  async flush(): Promise<void> {
-    while (this.#running) await this.#running;
+  flush(): Promise<void> {
+    return this.#queue.flush();
   }
 
-  #hold({ costUsd, tokens }: BudgetAmount): HeldAmount {
-    this.#held.usd += costUsd ?? 0;
-    this.#held.tokens += tokens;
-    let isSettled = false;
-    return {
-      settle: (used) => {
-        if (isSettled) return;
-        isSettled = true;
-        this.#held.usd -= costUsd ?? 0;
-        this.#held.tokens -= tokens;
-        this.#settled.usd += used.costUsd ?? 0;
-        this.#settled.tokens += used.tokens;
-        this.#isDirty = true;
-        this.#pump();
-      },
-    };
+  async #step(asked: readonly Waiter[]): Promise<number> {
+    const drawn = await this.#draw(asked);
+    this.#decide(asked, drawn);
+    return drawn.verdict === "wait" ? PAUSE_MS : 0;
   }
 
-  #pump(): void {
-    this.#running ??= this.#run().finally(() => {
-      this.#running = undefined;
-      if (this.#waiting.length > 0 || this.#isDirty) this.#pump();
-    });
-  }
-
-  async #run(): Promise<void> {
-    // Calls that arrive in the same tick share a statement.
-    await Promise.resolve();
-    while (this.#waiting.length > 0 || this.#isDirty) {
-      const asked = [...this.#waiting];
-      this.#isDirty = false;
-      const drawn = await this.#draw(asked).catch(() => undefined);
-      if (!drawn) {
-        this.#isDirty = true;
-        await pause();
-        continue;
-      }
-      if (this.#decide(asked, drawn) === "wait") await pause();
-    }
-  }
-
-  async #draw(asked: readonly Waiter[]): Promise<Drawn | undefined> {
+  async #draw(asked: readonly Waiter[]): Promise<Drawn> {
     const { queries, workerId, leaseMs } = this.#options;
     const { rows } = await queries.query<Drawn>(
       "select * from troupe.draw_budget($1, $2, $3, $4, $5, $6, $7, $8, $9)",
@@ -191,27 +124,39 @@ class Account {
         leaseMs,
       ],
     );
-    return rows[0];
+    const [drawn] = rows;
+    if (!drawn) throw new Error("The budget has no row.");
+    return drawn;
   }
 
-  #decide(asked: readonly Waiter[], drawn: Drawn): Drawn["verdict"] {
+  #decide(asked: readonly Waiter[], drawn: Drawn): void {
     const { granted, verdict } = drawn;
     for (const [index, waiter] of asked.entries()) {
-      const place = this.#waiting.indexOf(waiter);
-      if (place === -1) {
+      if (!this.#queue.waiting.includes(waiter)) {
         // Aborted while the statement ran: the next one returns its share.
-        if (index < granted) this.#isDirty = true;
-        continue;
-      }
-      if (index < granted) {
-        this.#waiting.splice(place, 1);
-        waiter.admit();
-      } else if (verdict === "cost" || verdict === "tokens" || (verdict === "price" && index === granted)) {
-        this.#waiting.splice(place, 1);
+        if (index < granted) this.#queue.report();
+      } else if (index < granted) waiter.admit(this.#hold(waiter.wanted));
+      else if (verdict === "cost" || verdict === "tokens" || (verdict === "price" && index === granted)) {
         waiter.reject(new BudgetSpent(this.#tenant, verdict, stateOf(drawn)));
       }
     }
-    return verdict;
+  }
+
+  #hold({ costUsd, tokens }: BudgetAmount): HeldAmount {
+    this.#held.usd += costUsd ?? 0;
+    this.#held.tokens += tokens;
+    let isSettled = false;
+    return {
+      settle: (used) => {
+        if (isSettled) return;
+        isSettled = true;
+        this.#held.usd -= costUsd ?? 0;
+        this.#held.tokens -= tokens;
+        this.#settled.usd += used.costUsd ?? 0;
+        this.#settled.tokens += used.tokens;
+        this.#queue.report();
+      },
+    };
   }
 }
 
@@ -225,5 +170,3 @@ const stateOf = (drawn: Drawn): BudgetState => ({
   spentTokens: Number(drawn.spent_tokens),
   period: drawn.period,
 });
-
-const pause = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, PAUSE_MS));

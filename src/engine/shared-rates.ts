@@ -4,12 +4,9 @@
  * lease is valid. After a rate limit of the provider, one worker probes.
  */
 
-import type { Queries } from "../lib/queries.ts";
+import { type BlockOptions, BlockQueue, type BlockWaiter } from "./block-queue.ts";
 
-export interface SharedRatesOptions {
-  readonly queries: Queries;
-  readonly workerId: string;
-  readonly leaseMs: number;
+export interface SharedRatesOptions extends BlockOptions {
   /** The longest time that a shut gate holds a request (default: 180 s). */
   readonly longestGateMs?: number;
 }
@@ -49,19 +46,16 @@ interface Drawn {
   readonly probe: boolean;
 }
 
-interface Waiter {
+interface Request {
   readonly since: number;
   readonly onWait: ((wait: RateWait) => void) | undefined;
   /** The last reason that it was told. */
   told?: RateWait["reason"];
-  admit(right: RateRight): void;
-  reject(error: unknown): void;
 }
 
 const LONGEST_GATE_MS = 180_000;
 const LONGEST_PAUSE_MS = 1_000;
 const SHORTEST_PAUSE_MS = 20;
-const OUTAGE_PAUSE_MS = 500;
 
 export class SharedRates {
   readonly #options: SharedRatesOptions;
@@ -83,92 +77,48 @@ export class SharedRates {
   }
 }
 
-/** All requests of this process to one model. One statement at a time. */
+/** All requests of this process to one model. */
 class Line {
   readonly #names: readonly string[];
   readonly #options: SharedRatesOptions;
-  readonly #waiting: Waiter[] = [];
+  readonly #queue = new BlockQueue<Request, RateRight>((waiting) => this.#step(waiting));
   #held = 0;
-  #isDirty = false;
-  #pumping: Promise<void> | undefined;
-  #wake: (() => void) | undefined;
 
   constructor(names: readonly string[], options: SharedRatesOptions) {
     this.#names = names;
     this.#options = options;
   }
 
-  enter(signal: AbortSignal, onWait: Waiter["onWait"]): Promise<RateRight> {
-    return new Promise((resolve, reject) => {
-      if (signal.aborted) return reject(signal.reason);
-      const abort = (): void => {
-        this.#waiting.splice(this.#waiting.indexOf(waiter), 1);
-        reject(signal.reason);
-      };
-      const waiter: Waiter = {
-        since: performance.now(),
-        onWait,
-        admit: (right) => {
-          signal.removeEventListener("abort", abort);
-          resolve(right);
-        },
-        reject: (error) => {
-          signal.removeEventListener("abort", abort);
-          reject(error);
-        },
-      };
-      signal.addEventListener("abort", abort, { once: true });
-      this.#waiting.push(waiter);
-      this.#pump();
-    });
+  enter(signal: AbortSignal, onWait: Request["onWait"]): Promise<RateRight> {
+    return this.#queue.enter({ since: performance.now(), onWait }, signal);
   }
 
-  #pump(): void {
-    this.#wake?.();
-    this.#pumping ??= this.#run().finally(() => {
-      this.#pumping = undefined;
-      if (this.#waiting.length > 0 || this.#isDirty) this.#pump();
-    });
-  }
-
-  async #run(): Promise<void> {
-    // Requests that arrive in the same tick share a statement.
-    await Promise.resolve();
-    while (this.#waiting.length > 0 || this.#isDirty) {
-      const sentAt = performance.now();
-      this.#isDirty = false;
-      const drawn = await this.#draw().catch(() => undefined);
-      if (!drawn) {
-        this.#isDirty = true;
-        await this.#pause(OUTAGE_PAUSE_MS);
-        continue;
-      }
-      this.#admit(drawn, sentAt);
-      if (this.#waiting.length > 0) await this.#hold(drawn);
-    }
-  }
-
-  async #draw(): Promise<Drawn | undefined> {
+  async #step(waiting: readonly BlockWaiter<Request, RateRight>[]): Promise<number> {
     const { queries, workerId, leaseMs } = this.#options;
+    const sentAt = performance.now();
     const { rows } = await queries.query<Drawn>("select * from troupe.draw_requests($1, $2, $3, $4, $5)", [
       this.#names,
       workerId,
       this.#held,
-      this.#waiting.length,
+      waiting.length,
       leaseMs,
     ]);
-    return rows[0];
+    const [drawn] = rows;
+    if (!drawn) throw new Error("The limit has no row.");
+    this.#admit(drawn, sentAt);
+    return this.#queue.waiting.length > 0 ? this.#hold(drawn) : 0;
   }
 
   #admit({ name, granted, valid_ms, probe }: Drawn, sentAt: number): void {
     // Measured from before the statement: the server counts from later on.
     const isExpired = performance.now() > sentAt + valid_ms;
-    if (granted > 0) this.#isDirty ||= isExpired || granted > this.#waiting.length;
+    const { waiting } = this.#queue;
+    if (granted > 0 && (isExpired || granted > waiting.length)) this.#queue.report();
     if (isExpired || granted === 0) {
       if (probe) void this.#report("prober = null", name);
       return;
     }
-    for (const waiter of this.#waiting.splice(0, granted)) {
+    for (const waiter of waiting.slice(0, granted)) {
       this.#held++;
       waiter.admit(this.#right(name, probe));
     }
@@ -195,8 +145,7 @@ class Line {
         if (phase === "sent" && isProbe) void this.#report("prober = null", name);
         phase = "released";
         this.#held--;
-        this.#isDirty = true;
-        this.#pump();
+        this.#queue.report();
       },
     };
   }
@@ -206,36 +155,22 @@ class Line {
     const { queries, workerId } = this.#options;
     const text = `update troupe.rate_limit set ${change} where name = $1 and ($2::text is null or ${condition})`;
     await queries.query(text, [name, workerId]).catch(() => undefined);
-    this.#wake?.();
+    this.#queue.wake();
   }
 
-  /** Tells the waiting requests why they wait, and waits for the next attempt. */
-  async #hold({ name, reason, wait_ms, granted }: Drawn): Promise<void> {
-    if (granted > 0 && reason === null) return;
+  /** Tells the waiting requests why they wait. Returns the time until the next attempt. */
+  #hold({ name, reason, wait_ms, granted }: Drawn): number {
+    if (granted > 0 && reason === null) return 0;
     const delayMs = Math.max(wait_ms, SHORTEST_PAUSE_MS);
     const { longestGateMs = LONGEST_GATE_MS } = this.#options;
-    for (const waiter of [...this.#waiting]) {
-      if (reason !== null && reason !== "lease" && waiter.told !== reason) {
-        waiter.told = reason;
-        waiter.onWait?.({ reason, delayMs, waiting: this.#waiting.length });
+    for (const { wanted, reject } of this.#queue.waiting) {
+      if (reason !== null && reason !== "lease" && wanted.told !== reason) {
+        wanted.told = reason;
+        wanted.onWait?.({ reason, delayMs, waiting: this.#queue.waiting.length });
       }
-      if (reason !== "gate" || performance.now() - waiter.since + delayMs < longestGateMs) continue;
-      this.#waiting.splice(this.#waiting.indexOf(waiter), 1);
-      waiter.reject(new GateShut(name, delayMs));
+      if (reason !== "gate" || performance.now() - wanted.since + delayMs < longestGateMs) continue;
+      reject(new GateShut(name, delayMs));
     }
-    if (this.#waiting.length > 0) await this.#pause(Math.min(delayMs, LONGEST_PAUSE_MS));
-  }
-
-  /** Waits, with jitter so that workers do not ask at the same time. Ends early when a place becomes free. */
-  #pause(delayMs: number): Promise<void> {
-    return new Promise((resolve) => {
-      const done = (): void => {
-        clearTimeout(timer);
-        this.#wake = undefined;
-        resolve();
-      };
-      const timer = setTimeout(done, delayMs * (0.75 + Math.random() / 2));
-      this.#wake = done;
-    });
+    return this.#queue.waiting.length > 0 ? Math.min(delayMs, LONGEST_PAUSE_MS) : 0;
   }
 }
