@@ -5,6 +5,7 @@ import { dbosEngine } from "../../src/engine/dbos-engine.ts";
 import type { Engine, EngineWorker, Work } from "../../src/engine/engine.ts";
 import { Lease } from "../../src/engine/lease.ts";
 import { memoryEngine } from "../../src/engine/memory-engine.ts";
+import { removeOld } from "../../src/engine/retention.ts";
 import { deferred } from "../../src/lib/deferred.ts";
 import { type Database, driverPath, openDatabase } from "../../src/store/postgres/database.ts";
 import { migrate } from "../../src/store/postgres/schema.ts";
@@ -154,4 +155,44 @@ describe.runIf(programs !== undefined)("the engine on DBOS", { timeout: 120_000 
   });
 
   contract(() => ({ engine, runs }));
+
+  it("forgets old rows of work that has ended, and keeps what is open", async () => {
+    const DAY_MS = 86_400_000;
+    const rows = async (): Promise<Record<string, readonly string[]>> => {
+      const found: Record<string, readonly string[]> = {};
+      for (const [table, column] of [
+        ["work", "id"],
+        ["request", "id"],
+        ["session", "id"],
+        ["worker", "id"],
+      ]) {
+        const all = await database.query<{ id: string }>(`select ${column} as id from troupe.${table} order by 1`);
+        found[table ?? ""] = all.rows.map(({ id }) => id);
+      }
+      const { rows: workflows } = await database.query<{ id: string }>(
+        "select workflow_uuid as id from dbos.workflow_status where workflow_uuid like 'keep-%' order by 1",
+      );
+      return { ...found, workflows: workflows.map(({ id }) => id) };
+    };
+    for (const id of ["keep-old", "keep-new"]) {
+      await engine.submit(workOf(id));
+      await expect.poll(async () => (await engine.list({ sessionId: id }))[0]?.state, { timeout: 30_000 }).toBe("done");
+    }
+    await database.query(`
+      update dbos.workflow_status set updated_at = 1 where workflow_uuid = 'keep-old';
+      insert into troupe.session(id, epoch, changed_at) values('old', 1, '2020-01-01'), ('busy', 1, '2020-01-01'), ('new', 1, now());
+      insert into troupe.work(id, session_id, pool, request, on_loss, created_at, ended_at, outcome) values
+        ('old', 'old', 'p', '{}', 'stop', '2020-01-01', '2020-01-02', '{}'), ('new', 'old', 'p', '{}', 'stop', now(), now(), '{}'),
+        ('open', 'busy', 'p', '{}', 'stop', '2020-01-01', null, null);
+      insert into troupe.request(session_id, id, work_id, kind, data, ended_at) values
+        ('busy', 'ended', 'x', 'user_input', '{}', '2020-01-01'), ('busy', 'open', 'open', 'user_input', '{}', null);
+      insert into troupe.worker(id, host, pid, expires_at) values('gone', 'h', 1, '2020-01-01')`);
+    await removeOld(database, { workMs: DAY_MS }, 0);
+    const kept = { work: ["new", "open"], request: ["open"], worker: ["w1"], workflows: ["keep-new"] };
+    expect(await rows()).toEqual({ ...kept, session: ["busy", "new", "old"] });
+    await removeOld(database, { workMs: DAY_MS, sessionsMs: DAY_MS }, 60_000);
+    expect(await rows()).toEqual({ ...kept, session: ["busy", "new"] });
+    // Another worker does not begin again at once.
+    expect(await removeOld(database, { workMs: 0, sessionsMs: 0 })).toBe(0);
+  });
 });

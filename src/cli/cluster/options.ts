@@ -47,4 +47,11 @@ export const clusterOptions: readonly Option[] = [
     group: "Commands",
     help: "free the slot of a session that waits this long for a person (default 5)",
   },
+  { name: "keep-work", value: "days", group: "Commands", help: "remove rows of work that ended before (default 30)" },
+  {
+    name: "keep-sessions",
+    value: "days",
+    group: "Commands",
+    help: "remove sessions that were not used for so long (default: never)",
+  },
 ];

@@ -3,7 +3,7 @@
 import { createServer, type Server } from "node:http";
 import { resolve } from "node:path";
 import { plural } from "../../lib/text.ts";
-import { type ServingWorker, serveCluster } from "../../runtime/cluster/cluster.ts";
+import { type ServingWorker, serveCluster, type WorkerOptions } from "../../runtime/cluster/cluster.ts";
 import type { WorkRow } from "../../runtime/cluster/work.ts";
 import { stateRoot } from "../../runtime/home.ts";
 import type { SessionRequest } from "../../runtime/session-request.ts";
@@ -20,6 +20,8 @@ import { databaseUrl } from "./database-url.ts";
 const DRAIN_MS = 600_000;
 const DEFAULT_LEASE_SECONDS = 15;
 const DEFAULT_CONCURRENCY = 8;
+const DEFAULT_WORK_DAYS = 30;
+const DAY_MS = 86_400_000;
 
 export async function workerCommand(given: Arguments, launcher: Launcher): Promise<ExitCode> {
   const pool = given.text("pool");
@@ -39,6 +41,7 @@ export async function workerCommand(given: Arguments, launcher: Launcher): Promi
     home: stateRoot(process.env),
     ...(tenant !== undefined && { tenant }),
     requiresSandbox: isUntrusted,
+    retention: retentionOf(given),
     runtime: {
       environment: isUntrusted ? { ...process.env, TROUPE_SANDBOX: "required" } : process.env,
       importModule: launcher.importModule,
@@ -54,6 +57,14 @@ export async function workerCommand(given: Arguments, launcher: Launcher): Promi
   await worker.stop(DRAIN_MS);
   health?.close();
   return exitCodes.done;
+}
+
+function retentionOf(given: Arguments): WorkerOptions["retention"] {
+  const sessions = given.amount("keep-sessions", "any");
+  return {
+    workMs: (given.amount("keep-work", "any") ?? DEFAULT_WORK_DAYS) * DAY_MS,
+    ...(sessions !== undefined && { sessionsMs: sessions * DAY_MS }),
+  };
 }
 
 /** Flags that would give commands a way out of the sandbox. */

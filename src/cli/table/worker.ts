@@ -13,6 +13,8 @@ export const worker: Command = {
     "health-port": true,
     ask: true,
     "park-after": true,
+    "keep-work": true,
+    "keep-sessions": true,
     tenant: "take only this tenant's work",
     untrusted: true,
   },

@@ -8,6 +8,7 @@ import { join, resolve } from "node:path";
 import { dbosEngine } from "../../engine/dbos-engine.ts";
 import type { Engine } from "../../engine/engine.ts";
 import { Lease } from "../../engine/lease.ts";
+import { type Retention, removeOld } from "../../engine/retention.ts";
 import { SharedBudgets } from "../../engine/shared-budgets.ts";
 import { SharedRates } from "../../engine/shared-rates.ts";
 import { nodeDisk } from "../../lib/node/disk.ts";
@@ -151,6 +152,8 @@ export interface WorkerOptions extends ClusterOptions {
   readonly localFolders: readonly string[];
   /** Serves only this tenant, for the whole life of the process. */
   readonly tenant?: string;
+  /** When old rows are removed. */
+  readonly retention: Retention;
   /** Refuses to start where commands cannot run in a sandbox. */
   readonly requiresSandbox?: boolean;
   /** Returns the request for a session in this folder. */
@@ -209,7 +212,7 @@ export async function serveCluster(options: WorkerOptions): Promise<ServingWorke
   });
   // One after the other: workers that create the tables of DBOS at the same time would end in a deadlock.
   const serving = await alone(database, "start", () => engine.serve(run));
-  const sweeping = setInterval(() => void sweep({ database, engine }).catch(() => undefined), leaseMs);
+  const sweeping = setInterval(() => void sweep({ database, engine }, options.retention).catch(ignore), leaseMs);
   return {
     id: worker.id,
     isAlive: () => lease.isValid,
@@ -273,10 +276,13 @@ const LOCK_POLL_MS = 100;
 
 const here = () => ({ host: hostname(), pid: process.pid });
 
-/** Does what a worker or a sender that was lost left undone. */
-async function sweep(cluster: Pick<Cluster, "database" | "engine">): Promise<void> {
+const ignore = (): void => undefined;
+
+/** Does what a worker or a sender that was lost left undone, and removes what is old. */
+async function sweep(cluster: Pick<Cluster, "database" | "engine">, retention: Retention): Promise<void> {
   await endGivenUp(cluster);
   await resumeAnswered(cluster);
+  await removeOld(cluster.database, retention);
 }
 
 /** Ends work that the engine gives to no worker any more, so that nobody waits for it. */
