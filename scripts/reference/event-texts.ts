@@ -134,6 +134,8 @@ export const eventTexts: Readonly<Record<EventType, string>> = {
   "troupe.sidekick_triggered": "A sidekick started.",
   "troupe.sidekick_ended": "A sidekick ended.",
   "troupe.inbox_entry": "A sidekick sent an entry to the main agent's inbox.",
+  "troupe.workspace_kept":
+    "The working folder of a session on a worker was pushed to this ref, so that another worker can continue with its files. The last one counts.",
   "troupe.usage": "Tokens, cost and requests of one model call. Totals are sums of these.",
   "troupe.agent_state": "The state of an agent in a snapshot. In no log.",
   "troupe.partial_message": "The text of a reply that broke off and was requested again.",

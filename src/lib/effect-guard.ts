@@ -10,6 +10,8 @@ export interface EffectGuard {
   run<T>(what: Guarded, signal: AbortSignal, action: (signal: AbortSignal) => Promise<T>): Promise<T>;
   /** Throws if another process may have the session. Called immediately before a program starts. */
   assertValid(): void;
+  /** Called before a command that may delete or overwrite files. */
+  beforeLoss?(): Promise<void>;
 }
 
 export interface Guarded {

@@ -3,6 +3,19 @@ import * as z from "zod";
 import { Attachment, barrier, count, ephemeral, event, JsonValue, Tokens, text } from "./define-event.ts";
 
 export const ownEvents = [
+  /**
+   * The working folder of a session on a worker was pushed, so that another worker can continue with its files. The last
+   * one counts. `leftBehind`: paths that did not travel.
+   */
+  event("troupe.workspace_kept", () =>
+    z.object({
+      ref: text,
+      commit: text,
+      branch: text.exactOptional(),
+      leftBehind: z.array(text),
+      leftBehindCount: count,
+    }),
+  ),
   /** The usage and cost of one model call. Stored, so that totals survive a kill. `costUsd` null = price unknown. */
   event("troupe.usage", () =>
     Tokens.extend({

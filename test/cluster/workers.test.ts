@@ -73,20 +73,45 @@ describe.runIf(programs !== undefined)("workers", { timeout: 180_000 }, () => {
     expect(await stage.violations()).toEqual([]);
   });
 
-  it("work on a repository, and push the changes to a ref of the session", async () => {
+  it("push the working folder before risky commands and at the end, and tell the model what did not travel", async () => {
     const pool = newPool();
     const repository = join(stage.repositories, pool);
     mkdirSync(repository, { recursive: true });
     const git = (...args: string[]) => execFileSync("git", args, { cwd: repository, encoding: "utf8" }).trim();
+    const commit = "git -c user.name=t -c user.email=t@t commit -q --allow-empty -m";
     git("init", "-q", "-b", "main");
-    git("-c", "user.name=t", "-c", "user.email=t@t", "commit", "-q", "--allow-empty", "-m", "start");
-    await stage.worker(`${pool}a`, { pool });
+    execFileSync("bash", ["-c", `${commit} start`], { cwd: repository });
+    const first = await stage.worker(`${pool}a`, { pool });
+    const bash = (command: string) => ({ calls: [{ name: "bash", arguments: { command, description: "act" } }] });
     const create = { name: "create", arguments: { path: "made.txt", file_text: "made\n" } };
-    const model = script(stage.folder.path, [{ calls: [create] }, { say: "made" }]);
-    const made = await submit(["--model", model, "--repo", repository, "--pool", pool, "--wait", "--json"]);
-    const { sessionId, outcome } = JSON.parse(made.stdout) as { sessionId: string; outcome: object };
-    expect(outcome).toEqual({ kind: "done", answer: "made" });
-    expect(git("show", `refs/troupe/${sessionId}:made.txt`)).toBe("made");
+    const act = `git switch -qc own && ${commit} own && echo '*.tmp' > .gitignore && touch a.tmp .env && rm made.txt`;
+    const flags = ["--repo", repository, "--pool", pool, "--wait", "--json"];
+    const send = async (steps: readonly object[], more: readonly string[] = []) => {
+      const model = script(stage.folder.path, [...steps, { say: "done" }]);
+      const { stdout, stderr } = await submit(["--model", model, ...flags, ...more]);
+      return { stderr, ...(JSON.parse(stdout) as { sessionId: string; outcome: object }) };
+    };
+    const { sessionId, outcome } = await send([{ calls: [create] }, bash(act)]);
+    expect(outcome).toEqual({ kind: "done", answer: "done" });
+    const names = (number: number) => git("ls-tree", "--name-only", `refs/troupe/${sessionId}/${number}`).split("\n");
+    expect([names(1), names(2)]).toEqual([["made.txt"], [".gitignore"]]);
+    first.child.kill("SIGTERM");
+    await first.ended;
+
+    await stage.worker(`${pool}b`, { pool });
+    const look = bash("ls -A | grep -v '^.git$'; git branch --show-current; git log --format=%s; git status --short");
+    await send([look], ["--session-id", sessionId]);
+    const { rows } = await stage.database.query<{ type: string; text: string }>(
+      `select line::jsonb->>'type' as type,
+              coalesce(line::jsonb->'data'->'result'->>'content', line::jsonb->'data'->>'content') as text
+       from troupe.event where session_id = $1 and line::jsonb->>'type' = any($2) order by seq`,
+      [sessionId, ["tool.execution_complete", "system.notification"]],
+    );
+    const [note, looked] = rows.slice(-2);
+    expect(note).toMatchObject({ type: "system.notification", text: expect.stringContaining("- .env\n- a.tmp\n") });
+    expect(looked?.text).toMatch(/^\.gitignore\nown\nown\nstart\n\?\? \.gitignore/);
+    // Nothing has changed, so nothing was pushed.
+    expect(git("for-each-ref", "--format=%(refname)", `refs/troupe/${sessionId}`).split("\n")).toHaveLength(2);
   });
 
   it("fail work with a repository that they do not take at once", async () => {

@@ -29,6 +29,7 @@ import {
   type WorkOutcome,
   type WorkRow,
 } from "./work.ts";
+import type { WorkspaceKeeper } from "./workspace-keeper.ts";
 
 export interface ActivationParts {
   readonly database: Database;
@@ -37,14 +38,20 @@ export interface ActivationParts {
   readonly worker: string;
   /** Time without an answer after which a session that waits for a person is parked. */
   readonly parkMs: number;
-  /** Prepares the working folder and returns the request for the session. */
-  prepare(work: WorkRow): Promise<SessionRequest>;
+  /** Prepares the working folder and the request for the session. */
+  prepare(work: WorkRow): Promise<PreparedWork>;
   /** Kinds of requests of this work that people may answer. */
   kinds(work: WorkRow): readonly RequestKind[];
   /** Hands another activation of this work to the engine. */
   submit(work: WorkRow, reason: string): Promise<void>;
-  /** Called after the session is closed. */
-  finished?(work: WorkRow): Promise<void>;
+}
+
+interface PreparedWork {
+  readonly request: SessionRequest;
+  /** For the model: what has changed because the session moved to another machine. */
+  readonly notice?: string;
+  /** Returns the keeper of the working folder, if its files travel. */
+  keeperOf(session: Session): WorkspaceKeeper | undefined;
 }
 
 /** Returns "waiting" if the work waits for an answer. Another activation is submitted with the answer. */
@@ -69,7 +76,6 @@ export async function activate(work: WorkRow, parts: ActivationParts): Promise<W
     }
     const known = (await store.revision(work.sessionId)) === undefined ? "new" : await stateIn(store, work);
     const outcome = await outcomeOf(known, work, parts);
-    await parts.finished?.(work);
     if (outcome !== "waiting") {
       await endWork(work, outcome, parts);
       return outcome;
@@ -105,7 +111,7 @@ export async function setAside(work: Ended, losses: number, parts: EndParts): Pr
 /** Lets calls that were running when a worker was lost end as interrupted, and does nothing else. */
 async function endCalls(work: WorkRow, { store, runtime, prepare }: ActivationParts): Promise<void> {
   if ((await store.revision(work.sessionId)) === undefined) return;
-  const session = await runtime.resumeSession(work.sessionId, await prepare(work));
+  const session = await runtime.resumeSession(work.sessionId, (await prepare(work)).request);
   await session.close();
 }
 
@@ -163,7 +169,7 @@ async function outcomeOf(known: Known, work: WorkRow, parts: ActivationParts): P
   if (isAborted && known !== "interrupted") return ABORTED;
   const isPending = known === "interrupted" && !isAborted && (await hasOpenRequest(parts.database, work.id));
   if (known === "interrupted" && work.onLoss === "stop" && !isPending && !isAborted) return { kind: "lost" };
-  const request = await parts.prepare(work);
+  const { request, notice, keeperOf } = await parts.prepare(work);
   const session =
     known === "new"
       ? await parts.runtime
@@ -175,7 +181,8 @@ async function outcomeOf(known: Known, work: WorkRow, parts: ActivationParts): P
         });
   try {
     if (isAborted) return ABORTED;
-    return await converse(session, work, { ...parts, prompt: isPending ? undefined : promptOf(known, work) });
+    const prompt = isPending ? undefined : promptOf(known, work);
+    return await converse(session, work, { ...parts, prompt, notice, keeper: keeperOf(session) });
   } finally {
     await session.close();
   }
@@ -190,20 +197,29 @@ const promptOf = (known: Known, work: WorkRow): string =>
 async function converse(
   session: Session,
   work: WorkRow,
-  parts: ActivationParts & { readonly prompt: string | undefined },
+  parts: ActivationParts & {
+    readonly prompt: string | undefined;
+    readonly notice: string | undefined;
+    readonly keeper: WorkspaceKeeper | undefined;
+  },
 ): Promise<WorkOutcome | "waiting"> {
-  const { database, prompt, parkMs } = parts;
+  const { database, prompt, notice, keeper, parkMs } = parts;
   const parked = deferred<"waiting">();
   const ended = new AbortController();
   const kinds = parts.kinds(work);
   const onPark = (): void => parked.resolve("waiting");
   const detach = attachRows(session, { database, workId: work.id, kinds, parkMs, onPark });
+  const unsubscribe = session.subscribe(({ type }) => type === "assistant.turn_end" && keeper?.soon());
   const aborting = abortWhenAsked(session, work.id, { database, signal: ended.signal });
   try {
+    if (notice !== undefined && prompt !== undefined) {
+      await session.history.emit("system.notification", { content: notice, kind: { type: "unclassified" } });
+    }
     const answering =
       prompt === undefined ? resumePending(session) : session.sendAndWait({ prompt, source: sourceOf(work) });
     answering.catch(() => undefined);
     const outcome = await Promise.race([answering, parked.promise]);
+    await keeper?.finish();
     if (outcome !== "waiting") return toWorkOutcome(outcome);
     const kept = session.requests.pending().map(({ requestId }) => requestId);
     await session.close({ leavesPending: true });
@@ -211,6 +227,8 @@ async function converse(
     return "waiting";
   } finally {
     ended.abort();
+    keeper?.stop();
+    unsubscribe();
     detach();
     await aborting;
   }

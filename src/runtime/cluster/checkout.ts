@@ -1,6 +1,6 @@
 /**
- * The working folder of a session on this worker. A repository is cloned through a cache; changes travel as one commit
- * under `refs/troupe/<session>` of the same remote, pushed at the end of each activation. Ignored files do not travel.
+ * The working folder of a session on this worker. A repository is cloned through a cache. Changes travel as commits that
+ * `workspace-keeper.ts` pushes to the same remote.
  */
 
 import { createHash } from "node:crypto";
@@ -9,12 +9,14 @@ import { isAbsolute, join } from "node:path";
 import type { Disk } from "../../lib/node/disk.ts";
 import { GitFailure, gitAt } from "../../lib/node/git-write.ts";
 import { isInside } from "../../lib/node/paths.ts";
+import type { Queries } from "../../lib/queries.ts";
 import { sanitiseLine } from "../../lib/text.ts";
 import { TroupeError } from "../../protocol/errors.ts";
+import type { EventData } from "../../protocol/event.ts";
+import { decodeLine } from "../../store/log/line.ts";
 import type { WorkRow } from "./work.ts";
 
-const FETCH_MS = 600_000;
-const author = { name: "troupe", email: "troupe@localhost" };
+export const FETCH_MS = 600_000;
 
 export interface CheckoutOptions {
   /** The worker's folder for caches and working folders. */
@@ -24,50 +26,83 @@ export interface CheckoutOptions {
   readonly localFolders: readonly string[];
 }
 
-/** Returns the prepared working folder. Another worker's changes are fetched. */
-export async function checkOut(work: WorkRow, options: CheckoutOptions): Promise<string> {
+export interface Checkout {
+  readonly workTree: string;
+  /** False if the work has no repository: then its files stay on this machine. */
+  readonly isRepository: boolean;
+  /** True if the files were last changed on another machine. */
+  readonly isMoved: boolean;
+}
+
+/** Prepares the working folder. Changes that another worker has kept are fetched. */
+export async function checkOut(
+  work: WorkRow,
+  kept: EventData<"troupe.workspace_kept"> | undefined,
+  options: CheckoutOptions,
+): Promise<Checkout> {
   const { folder, disk } = options;
   const workTree = join(folder, "workspaces", work.sessionId);
   const { repository, ref } = work.request;
   await disk.mkdir(workTree);
-  if (repository === undefined) return workTree;
+  if (repository === undefined) return { workTree, isRepository: false, isMoved: false };
   checkAddress({ repository, ref }, options);
   const gitDir = join(workTree, ".git");
-  const checkout = { gitDir, workTree };
-  const git = (args: readonly string[]) => gitAt(checkout, args, { timeoutMs: FETCH_MS, protocols: PROTOCOLS });
+  const git: Git = (args) => gitAt({ gitDir, workTree }, args, { timeoutMs: FETCH_MS, protocols: PROTOCOLS });
   if (!existsSync(gitDir)) {
     const cache = await updateCache(repository, options);
     await git(["init", "--quiet"]);
     await git(["remote", "add", "origin", repository]);
     await git(["fetch", "--quiet", cache, "+refs/cache/*:refs/cache/*"]);
   }
-  const own = ownRef(work.sessionId);
-  const moved = await git(["fetch", "--quiet", "origin", `+${own}:${own}`]).then(
-    () => true,
-    () => false,
+  // What this machine has kept itself, it has. The files may have changed since then.
+  const isMoved = kept !== undefined && (await commitOf(git, KEPT_REF)) !== kept.commit;
+  if (isMoved) await restore(git, kept);
+  else if ((await commitOf(git, BASE_REF)) === undefined) await startAt(git, { repository, ref });
+  return { workTree, isRepository: true, isMoved };
+}
+
+/** Returns what the session's log says about its working folder. */
+export async function lastKept(
+  queries: Queries,
+  sessionId: string,
+): Promise<EventData<"troupe.workspace_kept"> | undefined> {
+  const { rows } = await queries.query<{ line: string }>(
+    `select line from troupe.event where session_id = $1 and line like '%"type":"troupe.workspace_kept"%'
+     order by seq desc limit 1`,
+    [sessionId],
   );
-  if (moved) await git(["checkout", "--quiet", "--force", "--detach", own]);
-  else if (!(await hasCommit(git))) await startAt(git, { repository, ref });
-  return workTree;
+  const decoded = decodeLine(Buffer.from(rows[0]?.line ?? ""));
+  if (decoded.kind === "bad" || decoded.event.type !== "troupe.workspace_kept") return undefined;
+  return decoded.event.data;
 }
 
-/** Pushes the working folder as a commit. Returns false if nothing has changed or there is no repository. */
-export async function pushChanges(work: WorkRow, { folder }: CheckoutOptions): Promise<boolean> {
-  const workTree = join(folder, "workspaces", work.sessionId);
-  if (work.request.repository === undefined) return false;
-  const checkout = { gitDir: join(workTree, ".git"), workTree };
-  const git = async (args: readonly string[]) =>
-    (await gitAt(checkout, args, { timeoutMs: FETCH_MS, author, protocols: PROTOCOLS })).stdout.trim();
-  await git(["add", "--all"]);
-  const [tree, before] = [await git(["write-tree"]), await git(["rev-parse", "HEAD^{tree}"])];
-  if (tree === before) return false;
-  const commit = await git(["commit-tree", tree, "-p", "HEAD", "-m", `Session ${work.sessionId}`]);
-  await git(["update-ref", "HEAD", commit]);
-  await git(["push", "--quiet", "--force", "origin", `${commit}:${ownRef(work.sessionId)}`]);
-  return true;
+/** Replaces all files but ignored ones and `.env` files. HEAD and the branch become those of the other worker. */
+async function restore(git: Git, { ref, commit, branch }: EventData<"troupe.workspace_kept">): Promise<void> {
+  await git(["fetch", "--quiet", "origin", `+${ref}:${KEPT_REF}`]);
+  if ((await commitOf(git, KEPT_REF)) !== commit) {
+    throw new TroupeError("failed", `The ref ${ref} is not the commit ${commit} that the session's log names.`, {
+      hint: "Restore the ref in the repository, then run the work again: troupe cluster retry <work>.",
+    });
+  }
+  await git(["clean", "--quiet", "-fd", "--exclude=.env*"]);
+  await git(["checkout", "--quiet", "--force", "--detach", commit]);
+  await git(["update-ref", "--no-deref", "HEAD", `${commit}^`]);
+  await git(["read-tree", "HEAD"]);
+  if (branch !== undefined) {
+    await git(["update-ref", `refs/heads/${branch}`, "HEAD"]);
+    await git(["symbolic-ref", "HEAD", `refs/heads/${branch}`]);
+  }
+  if ((await commitOf(git, BASE_REF)) === undefined) await git(["update-ref", BASE_REF, "HEAD"]);
 }
 
-const PROTOCOLS = "https:ssh:file";
+/** Local refs: the commit that was kept last, and the one that the session began with. */
+export const KEPT_REF = "refs/troupe/kept";
+export const BASE_REF = "refs/troupe/base";
+
+/** The beginning of the refs that a session has in the remote repository. Numbers follow. */
+export const refsOf = (sessionId: string): string => `refs/troupe/${sessionId}/`;
+
+export const PROTOCOLS = "https:ssh:file";
 const REMOTE = /^(?:https:\/\/|ssh:\/\/|[\w.-]+@[\w.-]+:)/;
 
 /** Throws unless the repository is a remote one without credentials, or lies in a folder that the worker has named. */
@@ -92,20 +127,19 @@ const badAddress = (message: string): TroupeError =>
     hint: "Use an https or ssh address. Credentials belong to the git configuration of the workers; folders to their --add-dir.",
   });
 
-const ownRef = (sessionId: string): string => `refs/troupe/${sessionId}`;
-
 type Git = (args: readonly string[]) => Promise<{ stdout: string }>;
 
-const hasCommit = (git: Git): Promise<boolean> =>
-  git(["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]).then(
-    () => true,
-    () => false,
+const commitOf = (git: Git, ref: string): Promise<string | undefined> =>
+  git(["rev-parse", "--verify", "--quiet", `${ref}^{commit}`]).then(
+    ({ stdout }) => stdout.trim(),
+    () => undefined,
   );
 
 async function startAt(git: Git, { repository, ref }: { repository: string; ref: string | undefined }): Promise<void> {
   try {
     await git(["fetch", "--quiet", "origin", ref ?? "HEAD"]);
     await git(["checkout", "--quiet", "--force", "--detach", "FETCH_HEAD"]);
+    await git(["update-ref", BASE_REF, "HEAD"]);
   } catch (error) {
     if (!(error instanceof GitFailure)) throw error;
     throw new TroupeError("usage", `Cannot check out ${ref ?? "HEAD"} of ${repository}: ${error.message}`, {

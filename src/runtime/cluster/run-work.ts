@@ -4,17 +4,21 @@ import type { Activation, Claim } from "../../engine/engine.ts";
 import { ClaimLost } from "../../engine/engine.ts";
 import type { SharedBudgets } from "../../engine/shared-budgets.ts";
 import type { EffectGuard } from "../../lib/effect-guard.ts";
+import { quoted, wrapped } from "../../lib/quoting.ts";
+import { sanitiseLine } from "../../lib/text.ts";
 import { TroupeError } from "../../protocol/errors.ts";
+import type { Session } from "../../session/session.ts";
 import type { Database } from "../../store/postgres/database.ts";
 import type { Store } from "../../store/store.ts";
 import type { Runtime } from "../runtime.ts";
 import type { SessionRequest } from "../session-request.ts";
 import { type ActivationParts, activate, endWork, isSuspect } from "./activation.ts";
-import { type CheckoutOptions, checkOut, pushChanges } from "./checkout.ts";
+import { type CheckoutOptions, checkOut, lastKept } from "./checkout.ts";
 import type { LeaseGuard } from "./lease-guard.ts";
 import { tenantBudget } from "./tenant-budget.ts";
 import { Turnstile } from "./turnstile.ts";
 import { findWork, type WorkRow } from "./work.ts";
+import { type KeptWorkspace, WorkspaceKeeper } from "./workspace-keeper.ts";
 
 export type TenantClaim = Claim & { readonly tenant: string };
 
@@ -95,9 +99,47 @@ function activationParts(parts: WorkRunnerParts, effects: EffectGuard): Activati
     ...{ database, runtime, store, worker, parkMs, submit },
     kinds: ({ request }) => (request.asks ?? []).filter((kind) => asks || kind !== "permission"),
     prepare: async (work) => {
-      const request = parts.request(work, await checkOut(work, checkout));
-      return { ...request, effects, limits: { ...request.limits, sharedBudget: tenantBudget(budgets, work.tenant) } };
+      const kept = await lastKept(database, work.sessionId);
+      const { workTree, isRepository, isMoved } = await checkOut(work, kept, checkout);
+      let keeper: WorkspaceKeeper | undefined;
+      const own = parts.request(work, workTree);
+      const request: SessionRequest = {
+        ...own,
+        effects: { ...effects, beforeLoss: async () => keeper?.keepIfPossible() },
+        limits: { ...own.limits, sharedBudget: tenantBudget(budgets, work.tenant) },
+      };
+      const keeperOf = (session: Session): WorkspaceKeeper | undefined => {
+        if (!isRepository) return undefined;
+        const { sessionId } = work;
+        const store = (next: KeptWorkspace) => session.history.emit("troupe.workspace_kept", next);
+        keeper = new WorkspaceKeeper({
+          workTree,
+          sessionId,
+          kept,
+          effects,
+          disk: checkout.disk,
+          store,
+          report: parts.report,
+        });
+        return keeper;
+      };
+      return { request, keeperOf, ...(isMoved && kept && { notice: movedNotice(kept) }) };
     },
-    finished: async (work) => void (await pushChanges(work, checkout)),
   };
+}
+
+/** Tells the model what it does not find on this machine. */
+function movedNotice({ leftBehind, leftBehindCount }: KeptWorkspace): string {
+  const more = leftBehindCount - leftBehind.length;
+  const list =
+    leftBehind.map((path) => `- ${quoted(sanitiseLine(path))}`).join("\n") + (more > 0 ? `\n- and ${more} more` : "");
+  const absent =
+    leftBehindCount === 0
+      ? "Running commands and files outside of the working folder did not travel."
+      : `These did not travel, nor did running commands and files outside of the working folder:\n${list}\nRecreate what you need, for example by installing dependencies.`;
+  return wrapped(
+    "system_notification",
+    {},
+    `The session continues on another machine. Its working folder was restored as it was last stored. ${absent}`,
+  );
 }

@@ -174,6 +174,7 @@ function shellMaker(
   const names = workspace.settings.effective.environment?.names ?? [];
   const state = STATE_FOLDERS.map((name) => join(home, name));
   const writable = [files, join(log.directory, "worktrees")];
+  const keepFiles = commandCheckpoints({ checkpoints, except: [home], home: homedir() });
   return ({ containment = how.containment, ...own } = {}) =>
     lazyShells({
       ...own,
@@ -188,7 +189,11 @@ function shellMaker(
       disk,
       environment,
       additions: { values: workspace.commandEnvironment, names },
-      beforeRun: commandCheckpoints({ checkpoints, except: [home], home: homedir() }),
+      async beforeRun(command) {
+        const kept = await keepFiles(command);
+        if (kept !== undefined) await setup.request.effects?.beforeLoss?.();
+        return kept;
+      },
       isReadOnly: (call) => containment.isReadOnly(call),
       isPlanning: () => rules.mode.current() === "plan",
       mayStart: () => setup.request.effects?.assertValid(),
