@@ -99,7 +99,9 @@ export class EditorAgents {
     const { displayName: title, description } = agent;
     const cwd = this.#folders.get(agent.id);
     const about = known === undefined && {
-      ...{ title, description, capabilities: { cancel: {} } },
+      title,
+      description,
+      capabilities: { cancel: {} },
       ...(cwd !== undefined && { cwd }),
     };
     return [

@@ -91,7 +91,10 @@ function effortOption(current = DEFAULT_EFFORT): SessionConfigOption {
   const values = current === DEFAULT_EFFORT ? [DEFAULT_EFFORT, ...efforts] : efforts;
   const options = values.map((value) => ({ value, name: value }));
   return {
-    ...{ type: "select", id: "effort", name: "Reasoning effort", category: "thought_level" },
+    type: "select",
+    id: "effort",
+    name: "Reasoning effort",
+    category: "thought_level",
     currentValue: current,
     options,
   };

@@ -124,7 +124,8 @@ export class Updates {
       case "user.message":
         if (how === "live" || event.data.source !== undefined || event.agentId !== undefined) return [];
         return userBlocks(event.data).map((content) => ({
-          ...{ sessionUpdate: "user_message_chunk", content },
+          sessionUpdate: "user_message_chunk",
+          content,
           messageId: event.id,
         }));
       default:

@@ -127,7 +127,10 @@ async function spawned(prepared: PreparedProgram, cwd: string): Promise<ChildPro
   const { spawn } = await import("node:child_process");
   const { program, arguments: words, environment } = prepared;
   const child = spawn(program, [...words], {
-    ...{ cwd, env: { ...environment }, detached: true, windowsHide: true },
+    cwd,
+    env: { ...environment },
+    detached: true,
+    windowsHide: true,
     stdio: "pipe",
   });
   await new Promise<void>((resolve, reject) => {

@@ -143,7 +143,9 @@ export class FactoryAttempt {
     const costUsd = this.#requireCredits();
     const { schema, model } = options;
     const request = {
-      ...{ ...options, runId, prompt },
+      ...options,
+      runId,
+      prompt,
       ...(schema !== undefined && { schema: answerSchema(schema) }),
       ...(costUsd !== undefined && { costUsd }),
     };

@@ -16,7 +16,10 @@ describe("a run", () => {
     const executed: string[] = [];
     const meta = { name: "f", description: "", phases: [] };
     const factory = {
-      ...{ meta, owner: "me", isThere: () => true, abort: () => undefined },
+      meta,
+      owner: "me",
+      isThere: () => true,
+      abort: () => undefined,
       execute: ({ runId }: { runId: string }) => {
         executed.push(runId);
         return new Promise<{ result?: string }>(() => undefined);
@@ -66,7 +69,10 @@ describe("a run without limits", () => {
     const meta = { name: "f", description: "", phases: [] };
     const run = deferred<{ runId: string; executionToken: string }>();
     const factory = {
-      ...{ meta, owner: "me", isThere: () => true, abort: () => undefined },
+      meta,
+      owner: "me",
+      isThere: () => true,
+      abort: () => undefined,
       execute: (execution: { runId: string; executionToken: string }) => {
         run.resolve(execution);
         return new Promise<{ result?: string }>(() => undefined);

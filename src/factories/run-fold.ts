@@ -83,9 +83,24 @@ export class RunFold {
 
   #create(spec: EventData<"troupe.factory_run">, createdAt: number): void {
     this.#runs.set(spec.runId, {
-      ...{ spec, seq: this.#runs.size + 1, status: "running", revision: 0, attempt: 0, limits: spec.declaredLimits },
-      ...{ createdAt, startedAt: null, updatedAt: createdAt, completedAt: null, attemptAt: createdAt, activeMs: 0 },
-      ...{ steps: new Map(), answers: new Map(), checkpoints: new Set(), agents: [], progress: [], end: undefined },
+      spec,
+      seq: this.#runs.size + 1,
+      status: "running",
+      revision: 0,
+      attempt: 0,
+      limits: spec.declaredLimits,
+      createdAt,
+      startedAt: null,
+      updatedAt: createdAt,
+      completedAt: null,
+      attemptAt: createdAt,
+      activeMs: 0,
+      steps: new Map(),
+      answers: new Map(),
+      checkpoints: new Set(),
+      agents: [],
+      progress: [],
+      end: undefined,
       phases: new Phases(spec.phases),
     });
   }

@@ -93,7 +93,15 @@ function summaryOf(run: RunRecord, { ports, now, attempt, isAvailable }: RunView
   const { runId, factoryName, description, declaredLimits } = spec;
   const live = attempt(runId);
   return {
-    ...{ runId, factoryName, description, status, revision, createdAt, startedAt, updatedAt, completedAt },
+    runId,
+    factoryName,
+    description,
+    status,
+    revision,
+    createdAt,
+    startedAt,
+    updatedAt,
+    completedAt,
     currentPhase: phases.currentPhase,
     declaredPhaseCount: spec.phases.length,
     liveAgentCount: live?.liveAgents ?? 0,

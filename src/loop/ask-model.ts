@@ -52,7 +52,9 @@ export async function askModel(run: Run, turnId: string): Promise<ModelReply> {
     request: run.request,
   });
   void run.emit("model.call_finished", {
-    ...{ turnId, outcome: outcomes[end.stop], dispatchDurationMs: Math.round(durationMs - reply.pausedMs) },
+    turnId,
+    outcome: outcomes[end.stop],
+    dispatchDurationMs: Math.round(durationMs - reply.pausedMs),
     editClassifierVersion: 1,
     ...(outcomes[end.stop] === "success" && {
       containsBuiltInFileEditRequest: reply.calls.some(({ name }) => editTools.has(name)),

@@ -169,7 +169,8 @@ function endOf(outcome: Attempt<Ended>, call: ToolCall, run: Run): Omit<Complete
     const { result, value } = outcome.value;
     const { telemetry, exitCode } = value;
     return {
-      ...{ success: true, result },
+      success: true,
+      result,
       ...defined({ toolTelemetry: telemetry }),
       ...(exitCode !== undefined && { shellExecution: { exitCode } }),
     };

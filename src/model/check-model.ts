@@ -10,7 +10,11 @@ export async function checkModel(
 ): Promise<void> {
   const limit = AbortSignal.timeout(TIMEOUT_MS);
   const request = {
-    ...{ model, system: "", tools: [], stream: true, maxOutputTokens: MAX_OUTPUT_TOKENS },
+    model,
+    system: "",
+    tools: [],
+    stream: true,
+    maxOutputTokens: MAX_OUTPUT_TOKENS,
     messages: [{ role: "user" as const, content: "Answer with the word ready." }],
   };
   for await (const event of provider.stream(request, signal ? AbortSignal.any([signal, limit]) : limit)) {

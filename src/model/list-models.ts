@@ -76,7 +76,10 @@ function rows(
     const ref = `${provider.id}/…`;
     return [
       {
-        ...{ ref, provider: provider.id, id: ref, name: ref },
+        ref,
+        provider: provider.id,
+        id: ref,
+        name: ref,
         usable: false,
         reason: open,
         contextWindow: null,
@@ -89,7 +92,10 @@ function rows(
     const window = known?.contextWindow ?? served.find((model) => model.name === name)?.contextWindow ?? null;
     const ref = `${provider.id}/${name}`;
     return {
-      ...{ ref, ...shared, id: known?.id ?? ref, name: known?.displayName ?? name },
+      ref,
+      ...shared,
+      id: known?.id ?? ref,
+      name: known?.displayName ?? name,
       contextWindow: window,
       price: known?.price ?? fallback,
       ...(known?.maxOutputTokens !== undefined && { maxOutputTokens: known.maxOutputTokens }),

@@ -71,7 +71,8 @@ class PathResolver {
     const isNear = (path: string): boolean => exists(path) || (looksLikePath(text) && exists(dirname(path)));
     return {
       ...more,
-      ...{ text, real },
+      text,
+      real,
       counts:
         more.by !== "operand" ||
         more.write ||

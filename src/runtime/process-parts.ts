@@ -143,7 +143,9 @@ function sharedPrograms(shared: { sandboxes: SandboxSource; stateRoot: string; d
   const preparer = (workspace: readonly string[], { requested, onWarning }: ProgramsOf): PrepareProgram =>
     programPreparer({
       ...shared,
-      ...{ workspace, guard, onWarning },
+      workspace,
+      guard,
+      onWarning,
       settings: requested.sandbox,
       limits: requested.limits,
     });

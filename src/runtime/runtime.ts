@@ -89,7 +89,11 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   const shared = processParts({ environment, home, disk });
   const telemetry = telemetryService({ environment, disk, stamp, addSecret: shared.addSecret });
   const known = models({
-    ...{ environment, home, stamp, userAgent: `troupe/${version}`, importModule: options.importModule },
+    environment,
+    home,
+    stamp,
+    userAgent: `troupe/${version}`,
+    importModule: options.importModule,
     onKey: (key, providerId) => shared.addSecret(key, providerId),
     sharedLimits: options.sharedLimits,
   });

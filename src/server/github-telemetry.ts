@@ -65,8 +65,11 @@ export class GithubTelemetry {
       properties: Object.fromEntries(present(known).map(([name, value]) => [name, String(value)])),
       metrics: Object.fromEntries(present(metrics)),
       client: {
-        ...{ cli_version: version, node_version: process.version },
-        ...{ os_platform: process.platform, os_version: release(), os_arch: process.arch },
+        cli_version: version,
+        node_version: process.version,
+        os_platform: process.platform,
+        os_version: release(),
+        os_arch: process.arch,
       },
     };
     const params = { sessionId: session.id, restricted: false, event: told };
@@ -116,9 +119,13 @@ const readers: { readonly [T in EventType]?: Reader<T> } = {
     kind: "get_completion_with_tools_turn",
     properties: { model: data.model, is_subagent: agentId !== undefined },
     metrics: {
-      ...{ input_tokens: data.inputTokens, output_tokens: data.outputTokens, reasoning_tokens: data.reasoningTokens },
-      ...{ cache_read_tokens: data.cacheReadTokens, cache_write_tokens: data.cacheWriteTokens },
-      ...{ duration_ms: data.duration, time_to_first_token_ms: data.timeToFirstTokenMs },
+      input_tokens: data.inputTokens,
+      output_tokens: data.outputTokens,
+      reasoning_tokens: data.reasoningTokens,
+      cache_read_tokens: data.cacheReadTokens,
+      cache_write_tokens: data.cacheWriteTokens,
+      duration_ms: data.duration,
+      time_to_first_token_ms: data.timeToFirstTokenMs,
     },
   }),
   "tool.execution_start": ({ data, timestamp }, { mainAgent }, { calls }) => {

@@ -37,7 +37,10 @@ export function inProcess(options: InProcessOptions) {
       const server = new Server({
         runtime: createRuntime(runtimeOptions),
         environment: options.environment,
-        ...{ cwd, defaults, say, program },
+        cwd,
+        defaults,
+        say,
+        program,
       });
       const [near, far] = duplexPair();
       const ended = deferred<string>();

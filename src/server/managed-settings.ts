@@ -5,6 +5,9 @@ import type { EventData } from "../protocol/event.ts";
  */
 export const noManagedSettings: EventData<"session.managed_settings_resolved"> = {
   source: "none",
-  ...{ serverManaged: false, deviceManaged: false, failClosed: false, bypassPermissionsDisabled: false },
+  serverManaged: false,
+  deviceManaged: false,
+  failClosed: false,
+  bypassPermissionsDisabled: false,
   managedKeys: [],
 };

@@ -118,12 +118,24 @@ export class Session {
     this.#pool = options.agentPool && this.#newPool(options.agentPool, hooks);
     this.#runner = this.#newRunner(ownHooks);
     this.#queue = new MessageQueue({
-      ...{ sessionId: this.id, options, pending: this.#pending, runner: this.#runner, emit: this.#emit },
-      ...{ modes: this.#modes, closed: this.#end.signal, areAgentsBusy: () => this.#pool?.isBusy ?? false },
+      sessionId: this.id,
+      options,
+      pending: this.#pending,
+      runner: this.#runner,
+      emit: this.#emit,
+      modes: this.#modes,
+      closed: this.#end.signal,
+      areAgentsBusy: () => this.#pool?.isBusy ?? false,
     });
     this.#rewinds = new SessionRewinds({
-      ...{ options, log: this.#log, emit: this.#emit, conversation: this.#conversation, pending: this.#pending },
-      ...{ agentPool: this.#pool, queue: this.#queue, modes: this.#modes },
+      options,
+      log: this.#log,
+      emit: this.#emit,
+      conversation: this.#conversation,
+      pending: this.#pending,
+      agentPool: this.#pool,
+      queue: this.#queue,
+      modes: this.#modes,
       refold: () => this.#refold(),
       writeSummary: () => this.history.writeSummary(),
     });
@@ -219,7 +231,10 @@ export class Session {
   #newLog(): EventLog {
     const { redactor, log: store, stamp, minCondensed, onDefect } = this.#options;
     return new EventLog({
-      ...{ store, stamp, redactor, minCondensed },
+      store,
+      stamp,
+      redactor,
+      minCondensed,
       fold: (event) => {
         this.#fold(event);
         this.history.totals.apply(event);
@@ -234,7 +249,11 @@ export class Session {
     hooks: Parameters<typeof sessionAgents>[1]["hooks"],
   ): AgentPool {
     return sessionAgents(agentPool, {
-      ...{ settings: this.#options, log: this.#log, budget: this.history.budget, broker: this.#broker, hooks },
+      settings: this.#options,
+      log: this.#log,
+      budget: this.history.budget,
+      broker: this.#broker,
+      hooks,
       notify: (notice, how) => this.#queue.notify(notice, how),
       onChange: () => {
         void this.#emit("session.background_tasks_changed", {});
@@ -248,7 +267,10 @@ export class Session {
     const portsNaming = (named?: readonly string[]) =>
       this.#pool?.portsOf(undefined, () => options.promptAndTools.tools, named);
     return new TurnRunner({
-      ...{ settings: options, log: this.#log, emit: this.#emit, conversation: this.#conversation },
+      settings: options,
+      log: this.#log,
+      emit: this.#emit,
+      conversation: this.#conversation,
       history: new History(this.#conversation, options.log),
       preamble: this.history.preamble,
       budget: this.history.budget,

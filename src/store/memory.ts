@@ -51,9 +51,13 @@ export function memoryStore(): Store {
       const { summary } = fork;
       const visible = viewOf([...session.events]).events;
       byId.set(fork.sessionId, {
-        ...{ ...emptySession(), summary, assets: new Map(session.assets), files: new Map(session.files) },
+        ...emptySession(),
+        summary,
+        assets: new Map(session.assets),
+        files: new Map(session.files),
         events: forkedEvents(visible, fork.events).map((event) => structuredClone(event)),
-        ...{ changes: 1, changed: ++sessions.clock },
+        changes: 1,
+        changed: ++sessions.clock,
       });
     },
     async remove(sessionId) {

@@ -82,9 +82,17 @@ export class AgentTrace {
     const context = childOf(parent, this.#ports.newId);
     this.#lastContext = context;
     this.#invocation = {
-      ...{ context, parentSpanId: parent?.spanId, start: time, events: this.#early.splice(0) },
-      ...{ turns: 0, inputTokens: 0, outputTokens: 0, costUsd: 0 },
-      ...{ model: undefined, finishReason: undefined, error: undefined },
+      context,
+      parentSpanId: parent?.spanId,
+      start: time,
+      events: this.#early.splice(0),
+      turns: 0,
+      inputTokens: 0,
+      outputTokens: 0,
+      costUsd: 0,
+      model: undefined,
+      finishReason: undefined,
+      error: undefined,
     };
   }
 

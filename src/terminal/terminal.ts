@@ -52,7 +52,11 @@ export async function runTerminal(options: TerminalOptions): Promise<void> {
   const { input, output, first, environment, cwd, home, version } = options;
   const tty = new Tty({ input, output, first, environment });
   const app = new App({
-    ...{ tty, environment, cwd, home, version },
+    tty,
+    environment,
+    cwd,
+    home,
+    version,
     open: (target, sessionId) => openSession(target, options, { resumeId: sessionId, mayJoin: true }),
   });
   const reader = new InputReader((event) => app.input(event));

@@ -176,8 +176,10 @@ function foldRun({ view, at }: FoldStep, event: SessionEvent) {
     }
     case "troupe.factory_attempt":
       return changeRun(view, event.data.runId, () => ({
-        ...{ attempt: event.data.attempt, status: "running" },
-        ...{ endedAt: undefined, error: undefined },
+        attempt: event.data.attempt,
+        status: "running",
+        endedAt: undefined,
+        error: undefined,
       }));
     case "troupe.factory_progress": {
       const { lines } = event.data;

@@ -23,8 +23,16 @@ export function usagesOf(events: Iterable<SessionEvent>): Usage[] {
     if (type !== "troupe.usage") continue;
     const { model, inputTokens, outputTokens, cacheReadTokens, cacheWriteTokens, costUsd, durationMs, attempts } = data;
     usages.push({
-      ...{ agentId, model, at: Date.parse(timestamp), inputTokens, outputTokens, cacheReadTokens, cacheWriteTokens },
-      ...{ costUsd, durationMs, requests: attempts },
+      agentId,
+      model,
+      at: Date.parse(timestamp),
+      inputTokens,
+      outputTokens,
+      cacheReadTokens,
+      cacheWriteTokens,
+      costUsd,
+      durationMs,
+      requests: attempts,
     });
   }
   return usages;

@@ -39,7 +39,11 @@ export class Knowledge {
         facts: journals.flatMap(({ scope, state }) => factsOf(scope, state, until)),
         notes: shown.rows.map(({ src, name, description, content }) => ({ src, name, description, content })),
         changes: shown.changes.slice(0, MAX_CHANGES).map(({ id, at, action, actor, undoneBy, rows: changed }) => ({
-          ...{ id, at, action, actor, isUndone: undoneBy !== undefined },
+          id,
+          at,
+          action,
+          actor,
+          isUndone: undoneBy !== undefined,
           names: changed.map(({ before, after }) => (after ?? before)?.name ?? ""),
         })),
         moments: momentsOf(
@@ -90,8 +94,14 @@ export class Knowledge {
 function factsOf(scope: string, now: MemoryState, until: string | undefined): KnowledgeView["facts"] {
   const state = until === undefined ? now : factsAt(now, until);
   return [...state.facts.values()].map((fact) => ({
-    ...{ id: fact.id, scope, status: fact.status, subject: fact.subject, fact: fact.fact },
-    ...{ citations: fact.citations, reason: fact.reason, author: fact.author },
+    id: fact.id,
+    scope,
+    status: fact.status,
+    subject: fact.subject,
+    fact: fact.fact,
+    citations: fact.citations,
+    reason: fact.reason,
+    author: fact.author,
     // The journal adds old uses up: their number at an earlier moment is not known.
     uses: until === undefined ? fact.uses : undefined,
     source: [fact.source.kind, fact.source.detail].filter(Boolean).join(" "),

@@ -57,13 +57,23 @@ export class SignIns {
   /** The open sign-ins of a session, as requests to a person. */
   of(sessionId: string): readonly AttentionItem[] {
     return [...(this.#needed.get(sessionId) ?? [])].map(([name, { at, problem }]) => ({
-      ...{ id: `sign-in ${name}`, kind: "sign_in", title: `Sign in to ${visibleLine(name)}`, at },
+      id: `sign-in ${name}`,
+      kind: "sign_in",
+      title: `Sign in to ${visibleLine(name)}`,
+      at,
       text: [
         `This MCP server wants you to sign in. Its tools cannot be used before:\n\n${fenced(visible(name))}`,
         ...(problem === undefined ? [] : [`The last sign-in failed:\n\n${fenced(visible(problem))}`]),
       ].join("\n\n"),
-      ...{ agentId: undefined, path: [], toolCallId: undefined, canAllowForSession: false, choices: [] },
-      ...{ allowFreeform: false, request: undefined, isAnswered: false, isLive: true },
+      agentId: undefined,
+      path: [],
+      toolCallId: undefined,
+      canAllowForSession: false,
+      choices: [],
+      allowFreeform: false,
+      request: undefined,
+      isAnswered: false,
+      isLive: true,
     }));
   }
 

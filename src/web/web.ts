@@ -52,7 +52,9 @@ export async function startWeb(options: WebOptions): Promise<Web> {
   const assets = await readAssets(options.assets);
   const feeds = new Feeds(home);
   const live: LiveSessions = new LiveSessions({
-    ...{ client, home, cwd },
+    client,
+    home,
+    cwd,
     onEvent(sessionId, event) {
       feeds.hear(sessionId, event);
       signIns.hear(sessionId, event);

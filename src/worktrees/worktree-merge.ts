@@ -186,7 +186,12 @@ async function bringOnto(
   signal?.throwIfAborted();
   const { gitDir, workTree } = record.main;
   const journal: MergeJournal = {
-    ...{ version: 1, direction: "forward", gitDir, workTree, merged: tip.head, files },
+    version: 1,
+    direction: "forward",
+    gitDir,
+    workTree,
+    merged: tip.head,
+    files,
     ...(commit && { commit }),
   };
   const applied = await apply(record, journal, { folder, disk });

@@ -66,7 +66,11 @@ export async function planMerge(record: OpenRecord, request: PlanRequest): Promi
   const isLost = (path: string): boolean =>
     touched.has(path) && (onto === "commit" || differing.has(path) || secret.has(path));
   return {
-    ...{ base, head, merged, changes, conflicts },
+    base,
+    head,
+    merged,
+    changes,
+    conflicts,
     brought: bounded(await treeChanges(main, base, tip.tree)).map(({ path }) => path),
     dirty: [...uncommitted.filter(isLost), ...unmerged.filter((path) => !isLost(path))],
   };

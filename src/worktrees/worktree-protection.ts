@@ -62,7 +62,8 @@ export function protectedTargets(links: readonly { path: string; target: string 
 }
 
 const placesOf = ({ workTree, stateRoot }: Tree): ProtectedPaths => ({
-  ...{ stateRoot: realPathOf(stateRoot, "/"), writable: [] },
+  stateRoot: realPathOf(stateRoot, "/"),
+  writable: [],
   ...linkedPaths([workTree]),
 });
 

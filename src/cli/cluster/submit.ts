@@ -30,7 +30,9 @@ export async function submitCommand(given: Arguments): Promise<ExitCode> {
   const cluster = await openCluster({ url: databaseUrl(given) });
   try {
     await submitWork(cluster, {
-      ...{ id, sessionId, onLoss },
+      id,
+      sessionId,
+      onLoss,
       ...(tenant !== undefined && { tenant }),
       ...(pool !== undefined && { pool }),
       request: {

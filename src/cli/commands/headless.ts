@@ -37,7 +37,12 @@ export async function headlessCommand(given: Arguments, launcher: Launcher): Pro
   const server =
     database === undefined
       ? new Server({
-          ...{ runtime, environment, cwd, defaults, program: ownProgram(), say: report },
+          runtime,
+          environment,
+          cwd,
+          defaults,
+          program: ownProgram(),
+          say: report,
           ...(idleSeconds !== undefined && { idleMs: idleSeconds * 1000 }),
         })
       : await gatewayOf(given, { url: database, home: runtime.home, say: report });

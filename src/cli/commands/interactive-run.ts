@@ -41,7 +41,12 @@ export async function runInteractive(
   const home = stateRoot(environment);
   const isAttaching = given.text("attach") !== undefined;
   const shared = {
-    ...{ input: process.stdin, output: process.stdout, cwd, version, sessionChoice, notice },
+    input: process.stdin,
+    output: process.stdout,
+    cwd,
+    version,
+    sessionChoice,
+    notice,
     connect: () => connect(given, { environment, cwd, defaults, home, launcher }),
     join: (pid: number, onEnd: () => void) => joinProcess(home, pid, onEnd),
     trust: () => trustQuestion(cwd, { home, environment, isTrusted: given.has("trust-folder") || isAttaching }),

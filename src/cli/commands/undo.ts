@@ -42,7 +42,9 @@ export async function undoCommand(given: Arguments, around: UndoContext = contex
   try {
     const { directory, heldBy } = log;
     const checkpoints = new Checkpoints({
-      ...{ directory, disk: nodeDisk, stamp: systemStamp },
+      directory,
+      disk: nodeDisk,
+      stamp: systemStamp,
       seal: undoSeal({ home, disk: nodeDisk }),
     });
     if (given.has("list") || word === "list") {

@@ -29,7 +29,12 @@ export async function webCommand(given: Arguments, launcher: Launcher): Promise<
   });
   const runtime = createRuntime({ environment, importModule });
   const web = await startWeb({
-    ...{ client, runtime, cwd, port, version, environment },
+    client,
+    runtime,
+    cwd,
+    port,
+    version,
+    environment,
     disk: nodeDisk,
     stamp: systemStamp,
     assets: pageFolder(),

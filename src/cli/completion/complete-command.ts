@@ -75,7 +75,10 @@ async function agentNames(): Promise<CompletionCandidate[]> {
     import("../../catalog/agents/agents.ts"),
   ]);
   const { sources } = await openAgentsAdministration({
-    ...{ cwd: process.cwd(), environment: process.env, trustFolder: false, pluginDirectories: [] },
+    cwd: process.cwd(),
+    environment: process.env,
+    trustFolder: false,
+    pluginDirectories: [],
   });
   const { agents } = await loadAgents(sources);
   return agents.map(({ name, description }) => ({ value: name, description }));

@@ -176,7 +176,10 @@ export const index: Check = async ({ runtime, launcher }) => {
   const rebuild = async (): Promise<string> =>
     `rebuilt the search index from ${plural((await runtime.past.reindex()).changed, "session")}`;
   const broken = (why: string): Finding => ({
-    ...{ id, status: "warning", summary: `search index: ${why}`, fix: rebuild },
+    id,
+    status: "warning",
+    summary: `search index: ${why}`,
+    fix: rebuild,
     remedy: "The next search rebuilds it; or run: troupe sessions reindex",
   });
   try {

@@ -19,7 +19,10 @@ export async function mcpServeCommand(given: Arguments, launcher: Launcher): Pro
   const { cwd, ...defaults } = sessionRequest(given, "json");
   const environment = { ...process.env };
   const connection = inProcess({
-    ...{ environment, cwd, say: sayLines, importModule: launcher.importModule },
+    environment,
+    cwd,
+    say: sayLines,
+    importModule: launcher.importModule,
     defaults: { ...defaults, tools: { ...defaults.tools, waitForServers: true } },
   });
   const client = await createClient({ connection });

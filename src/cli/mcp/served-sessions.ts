@@ -216,7 +216,9 @@ function change(served: Served, status: Served["status"]): void {
 
 function viewOf({ session, status, cwd, name, answer, error, activity, denied }: Served): ServedSessionView {
   return {
-    ...{ sessionId: session.sessionId, status, cwd },
+    sessionId: session.sessionId,
+    status,
+    cwd,
     ...(name !== undefined && { name }),
     ...(answer !== undefined && { answer: clip(answer, MAX_ANSWER_CHARACTERS) }),
     ...(error !== undefined && { error }),

@@ -28,8 +28,15 @@ export interface UsageRow extends UsageTotals {
 }
 
 export const nothing: UsageTotals = {
-  ...{ calls: 0, requests: 0, inputTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0 },
-  ...{ outputTokens: 0, reasoningTokens: 0, costUsd: 0, unpriced: 0 },
+  calls: 0,
+  requests: 0,
+  inputTokens: 0,
+  cacheReadTokens: 0,
+  cacheWriteTokens: 0,
+  outputTokens: 0,
+  reasoningTokens: 0,
+  costUsd: 0,
+  unpriced: 0,
 };
 
 const fields = Object.keys(nothing) as (keyof UsageTotals)[];
@@ -84,8 +91,11 @@ class UsageFold {
     const spent: UsageTotals = {
       calls: data.calls ?? 1,
       requests: data.attempts,
-      ...{ inputTokens: data.inputTokens, outputTokens: data.outputTokens, reasoningTokens: data.reasoningTokens },
-      ...{ cacheReadTokens: data.cacheReadTokens, cacheWriteTokens: data.cacheWriteTokens },
+      inputTokens: data.inputTokens,
+      outputTokens: data.outputTokens,
+      reasoningTokens: data.reasoningTokens,
+      cacheReadTokens: data.cacheReadTokens,
+      cacheWriteTokens: data.cacheWriteTokens,
       costUsd: data.costUsd ?? 0,
       unpriced: data.costUsd === null ? 1 : 0,
     };

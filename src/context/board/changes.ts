@@ -52,7 +52,11 @@ export function recordChange(connection: DatabaseConnection, what: Recording): B
     )
     .run(key.repository, key.branch, key.repository, key.branch, MAX_CHANGES);
   return {
-    ...{ id, at, action, actor, rows },
+    id,
+    at,
+    action,
+    actor,
+    rows,
     ...(by.sessionId !== undefined && { sessionId: by.sessionId }),
     ...(restores && { restores: restores.id }),
   };

@@ -24,7 +24,8 @@ export async function getJson(url: string, options: GetOptions): Promise<unknown
   try {
     const response = await fetch(url, {
       // A redirect could send the token elsewhere.
-      ...{ signal, redirect: "error" },
+      signal,
+      redirect: "error",
       headers: { accept: "application/json", ...headers, authorization: `Bearer ${token}` },
       ...(origin && { origin }),
     });

@@ -138,7 +138,10 @@ export class Github {
     try {
       const { login, plan } = await this.user(signIn.token);
       return {
-        ...{ isAuthenticated: true, authType: signIn.authType, login, statusMessage: login },
+        isAuthenticated: true,
+        authType: signIn.authType,
+        login,
+        statusMessage: login,
         host: "https://github.com",
         ...(plan !== undefined && { plan }),
       };
@@ -190,7 +193,11 @@ export class Github {
     const usual = defaultOf(models);
     const isSocketless = carrying.sockets === false || isOn(this.#options.environment[SOCKETLESS]);
     const provider: ProviderSettings = {
-      ...{ id: GITHUB, name: "GitHub", wire: "completions", baseUrl, auth: "bearer" },
+      id: GITHUB,
+      name: "GitHub",
+      wire: "completions",
+      baseUrl,
+      auth: "bearer",
       key: { type: "value", value: token },
       headers: sentWithAll(),
       listsModels: false,

@@ -50,7 +50,8 @@ it.each([
 ])("WebSockets are used as the model and the program say: %s", async (_, environment, carrying, sockets) => {
   const github = new Github({
     environment: { COPILOT_API_URL: "http://127.0.0.1:1", ...environment },
-    ...{ stamp: systemStamp, userAgent: "test" },
+    stamp: systemStamp,
+    userAgent: "test",
   });
   const fetch = async (): Promise<Response> => Response.json(list);
   const settings = await github.settingsWith({ providers: [], discovery: false }, "token", { fetch, ...carrying });

@@ -53,7 +53,9 @@ export function knownModel({ id, name, capabilities, supported_endpoints: endpoi
   const window = whole ?? (prompt && prompt + (output ?? 0));
   const wire = wireOf(endpoints);
   return {
-    ...{ name: id, id, price: null },
+    name: id,
+    id,
+    price: null,
     ...(name !== undefined && { displayName: name }),
     ...(window !== undefined && { contextWindow: window }),
     ...(output !== undefined && { maxOutputTokens: output }),

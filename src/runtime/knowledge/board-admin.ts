@@ -53,7 +53,8 @@ function isTrusted(cwd: string, home: string, forRun: boolean): boolean {
   const { cwd: folder, gitRoot } = workingDirectory(cwd);
   const root = gitRoot ?? folder;
   const settings = loadSettings({
-    ...{ stateRoot: home, cwd: folder },
+    stateRoot: home,
+    cwd: folder,
     ...defined({ gitRoot }),
     isTrusted: () => false,
   });

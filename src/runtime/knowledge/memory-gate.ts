@@ -30,7 +30,12 @@ export async function memoryOf(
   ]);
   const merge = modelMerge(() => draft.models.current, listener.say);
   return sessionMemory({
-    ...{ environment, settings, flags, stateRoot: home, sessionId: log.sessionId, cwd: draft.context.cwd },
+    environment,
+    settings,
+    flags,
+    stateRoot: home,
+    sessionId: log.sessionId,
+    cwd: draft.context.cwd,
     isTrusted: workspace.trust.state !== "none",
     ports: { disk, stamp, redactor },
     prompts: shared.memoryPrompts,

@@ -21,7 +21,11 @@ export function modelMerge(modelNow: () => SessionModel, emit: Emit): Optimise {
     const content = facts.map((fact) => JSON.stringify(fact)).join("\n");
     const sent = { requests: 1 };
     const request: ModelRequest = {
-      ...{ model: model.model, system, tools: [], stream: true, sent },
+      model: model.model,
+      system,
+      tools: [],
+      stream: true,
+      sent,
       messages: [{ role: "user", content }],
       maxOutputTokens: Math.min(model.maxOutputTokens ?? MAX_OUTPUT_TOKENS, MAX_OUTPUT_TOKENS),
     };

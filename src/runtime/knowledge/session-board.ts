@@ -46,7 +46,10 @@ export async function sessionBoard(draft: SessionSetup, how: BoardSession): Prom
   const { workspace, selection } = how.mainAgent;
   const { redactor } = how;
   const board = openBoard({
-    ...{ disk, stamp, redactor, stateRoot: home },
+    disk,
+    stamp,
+    redactor,
+    stateRoot: home,
     key: boardKey(context.cwd, { isTrusted: workspace.trust.state !== "none" }),
     onNotice: (message) => listener.warn("board", message),
   });

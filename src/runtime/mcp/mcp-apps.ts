@@ -33,7 +33,11 @@ export function mcpApps(
       const server = serverOf(mcp, serverName);
       const definition = await toolFor(server, toolName, signal);
       const admitted = await admitAppCall({
-        ...{ session, definition, config: server.config, arguments: call.arguments, signal },
+        session,
+        definition,
+        config: server.config,
+        arguments: call.arguments,
+        signal,
         toolName: nameFor(mcp, definition),
         policy: rules.mode.policy,
       });
@@ -42,7 +46,9 @@ export function mcpApps(
       const begun = stamp.monotonic();
       const tell = (outcome: AppCallResult): void =>
         void listener.say("mcp_app.tool_call_complete", {
-          ...{ serverName, toolName, arguments: { ...admitted.arguments } },
+          serverName,
+          toolName,
+          arguments: { ...admitted.arguments },
           ...outcome,
           durationMs: Math.round(stamp.monotonic() - begun),
           ...(definition.ui && { toolMeta: { ui: definition.ui } }),

@@ -41,7 +41,9 @@ export function summaryOf(
   const source = SOURCES[scope];
   const pluginVersion = plugins.find((plugin) => plugin.name === pluginName)?.version;
   return {
-    ...{ name, status, transport: transport.type },
+    name,
+    status,
+    transport: transport.type,
     ...defined({ source, pluginName, pluginVersion, error }),
   };
 }

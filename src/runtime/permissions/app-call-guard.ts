@@ -58,7 +58,8 @@ export async function admitAppCall(guarded: GuardedCall): Promise<Admitted> {
   const call: ToolCall = { ...made, arguments: { ...given } };
   const after = async (end: CallEnd) => (signal.aborted ? undefined : await around?.after(call, end, signal));
   const admitted: Admitted = {
-    ...{ toolCallId: call.toolCallId, arguments: given },
+    toolCallId: call.toolCallId,
+    arguments: given,
     async ended(result) {
       const end = endOf(result, guarded);
       const said = await after(end);
@@ -96,7 +97,9 @@ async function requireAllowed(guarded: GuardedCall, given: Arguments): Promise<v
   const { session, definition, toolName, policy, signal } = guarded;
   const access: Access = {
     kind: "mcp",
-    ...{ serverName: definition.server, toolName: definition.name, toolTitle: definition.title ?? definition.name },
+    serverName: definition.server,
+    toolName: definition.name,
+    toolTitle: definition.title ?? definition.name,
     ...(definition.description && { toolDescription: definition.description }),
     args: { ...given },
     readOnly: false,

@@ -28,7 +28,11 @@ export async function checkSandbox(request: {
     if (!probed.available) return { state: lacking, detail: probed.reason };
     const cwd = realpathSync(request.cwd);
     const prepared = await sandbox.prepare({
-      ...{ workspace: [cwd], cwd, ownTerminal: false, detached: false, readOnlyWorkspace: true },
+      workspace: [cwd],
+      cwd,
+      ownTerminal: false,
+      detached: false,
+      readOnlyWorkspace: true,
     });
     if (prepared.kind === "plain") return { state: lacking, detail: prepared.warning ?? "it was left" };
     const failure = await failureOf([...prepared.launcher, "true"], prepared.environment).finally(prepared.release);

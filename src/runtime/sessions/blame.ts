@@ -186,8 +186,18 @@ async function textAfter({ sessionId, change, texts }: SessionChange, around: Ar
 async function changeOrigin({ sessionId, change, doubt }: Found, { store }: BlameParts): Promise<BlameOrigin> {
   const { toolCallId, time, turn } = change;
   const facts: { -readonly [K in keyof BlameOrigin]: BlameOrigin[K] } = {
-    ...{ sessionId, time, toolCallId, tool: undefined, command: undefined, doubt, agentId: "", agent: "main agent" },
-    ...{ prompt: undefined, approval: undefined, facts: undefined, intent: undefined },
+    sessionId,
+    time,
+    toolCallId,
+    tool: undefined,
+    command: undefined,
+    doubt,
+    agentId: "",
+    agent: "main agent",
+    prompt: undefined,
+    approval: undefined,
+    facts: undefined,
+    intent: undefined,
   };
   const agents = new Map<string, EventOf<"troupe.task_created">["data"]>();
   const requests = new Map<string, string>();

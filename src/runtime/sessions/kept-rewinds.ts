@@ -25,7 +25,8 @@ export async function keptRewinds(
   const ignore = (): void => undefined;
   const events = new EventLog({ store: log, stamp, fold: ignore, onListenerDefect: ignore });
   const rewinds = new Rewinds({
-    ...{ files, everything: () => log.everything() },
+    files,
+    everything: () => log.everything(),
     view: async () => (events.past.isComplete ? events.events : viewOf(await log.everything()).events),
     lastEventId: () => events.events.at(-1)?.id,
     newId: () => stamp.id("rewind"),

@@ -31,7 +31,10 @@ export async function resolveMainAgent(setup: SessionSetup): Promise<MainAgent> 
       openWorkspace(
         { ...request.workspace, builtinServers },
         {
-          ...{ context, stateRoot: home, environment, onNotice: listener.notice },
+          context,
+          stateRoot: home,
+          environment,
+          onNotice: listener.notice,
           denyTools: request.permissions?.denyTools ?? [],
         },
       ),

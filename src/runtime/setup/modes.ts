@@ -72,7 +72,11 @@ export function checkRunner(request: {
     try {
       const { cwd, roots } = request;
       const reply = await shells.run({
-        ...{ command, cwd, roots, description: "check", toolCallId: "check" },
+        command,
+        cwd,
+        roots,
+        description: "check",
+        toolCallId: "check",
         mode: "sync",
         waitMs: CHECK_MS,
         signal: AbortSignal.any([AbortSignal.timeout(CHECK_MS + 5_000), ...[request.end() ?? []].flat()]),

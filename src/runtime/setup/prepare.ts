@@ -112,23 +112,25 @@ async function buildParts(setup: SessionSetup) {
   const context = contextWatch(setup);
   const carrier = await fileCarrier(log, setup.disk);
   return {
-    ...{
-      mainAgent,
-      workspace,
-      rules,
-      backends,
-      agents,
-      board,
-      memory,
-      search,
-      mcp,
-      skills,
-      promptAndTools,
-      hooks,
-      workspaces,
-      agentPool,
-    },
-    ...{ agentChoice, extensions, factories, context, carrier },
+    mainAgent,
+    workspace,
+    rules,
+    backends,
+    agents,
+    board,
+    memory,
+    search,
+    mcp,
+    skills,
+    promptAndTools,
+    hooks,
+    workspaces,
+    agentPool,
+    agentChoice,
+    extensions,
+    factories,
+    context,
+    carrier,
   };
 }
 
@@ -239,7 +241,13 @@ async function boardOf(setup: SessionSetup, mainAgent: MainAgent, { redactor }: 
 function askedFor({ request, log, stamp, context, tracing }: SessionSetup) {
   const { name, mode, model, agents, resume } = request;
   return {
-    ...{ version, log, stamp, context, cwd: context.cwd, name, mode },
+    version,
+    log,
+    stamp,
+    context,
+    cwd: context.cwd,
+    name,
+    mode,
     tracing: tracing?.port,
     effects: request.effects,
     resumed: resume?.event,
@@ -262,7 +270,12 @@ function ruled(
   const { refuses, plan, onMode } = rules.mode;
   const { newShells, policy } = backends;
   return {
-    ...{ roots, grants, policy, refuses, plan, onMode },
+    roots,
+    grants,
+    policy,
+    refuses,
+    plan,
+    onMode,
     runCheck: checkRunner({ cwd: context.cwd, roots, newShells, end: () => listener.session?.queue.closed }),
   };
 }

@@ -24,7 +24,9 @@ export async function openFactories(session: Session, source: FactorySource): Pr
   const { stamp } = session.history;
   const factories = new Factories(
     {
-      ...{ stamp, emit: session.history.emit, source },
+      stamp,
+      emit: session.history.emit,
+      source,
       startAgent: (request) => startAgent(session, request),
       agentState: (agentId) => stateOf(session.agents.tasks, agentId),
       onSettled: (settled) => session.queue.notify(settledNotice(settled)),
@@ -55,7 +57,9 @@ function settledNotice({
 async function startAgent(session: Session, request: AgentRequest): Promise<WorkingAgent> {
   const { runId, prompt, label, agent, model, reasoningEffort, schema, costUsd } = request;
   const id = await session.agents.start({
-    ...{ prompt, factoryRunId: runId, agentType: agent ?? USUAL_AGENT },
+    prompt,
+    factoryRunId: runId,
+    agentType: agent ?? USUAL_AGENT,
     name: clip(label ?? agent ?? "factory-agent", 60),
     description: clip(label ?? "works for a factory", 200),
     ...defined({ model, reasoningEffort }),

@@ -37,7 +37,10 @@ export function sessionRules(setup: SessionSetup, workspace: Workspace): Session
   const policy = policyOf(
     permissions,
     {
-      ...{ roots, stateRoot: home, writable: [files], workspace: [workspace.root, context.cwd, ...added] },
+      roots,
+      stateRoot: home,
+      writable: [files],
+      workspace: [workspace.root, context.cwd, ...added],
       servers,
     },
     { rules: settings.rules, notice: listener.notice },

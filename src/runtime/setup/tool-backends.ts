@@ -57,7 +57,9 @@ export function toolBackends(setup: SessionSetup, how: { workspace: Workspace; r
   const redactor = redactorOf(setup, workspace);
   let turn = "";
   const checkpoints = new Checkpoints({
-    ...{ directory: log.directory, disk, stamp },
+    directory: log.directory,
+    disk,
+    stamp,
     turn: () => turn,
     seal: undoSeal({ home, disk }),
   });
@@ -71,7 +73,12 @@ export function toolBackends(setup: SessionSetup, how: { workspace: Workspace; r
   const containment = contain(how.rules.mode.policy, setup.context.cwd);
   const newShells = shellMaker(setup, { ...how, requested, checkpoints, redactor, containment });
   return {
-    ...{ redactor, checkpoints, database, newShells, requested, contain },
+    redactor,
+    checkpoints,
+    database,
+    newShells,
+    requested,
+    contain,
     policy: policyWith(how.rules.mode.policy, { containment }),
     sandboxStatus: () => setup.shared.sandboxes.status(how.rules.permissions.allUrls === true, requested.sandbox),
     shells: newShells(),
@@ -118,7 +125,13 @@ export function sessionWorkspaces(
     ...(mcp && { mcp: { servers: () => mcp.servers } }),
   };
   const workspaces = agentWorkspaces({
-    ...{ cwd: context.cwd, roots: rules.roots, policy: backends.policy, disk, checkpoints, newShells, shared },
+    cwd: context.cwd,
+    roots: rules.roots,
+    policy: backends.policy,
+    disk,
+    checkpoints,
+    newShells,
+    shared,
     contain: (policy, cwd) => backends.contain(policy, cwd),
     gitRoot: context.gitRoot,
     sessionId: log.sessionId,
@@ -127,7 +140,9 @@ export function sessionWorkspaces(
   return {
     ...workspaces,
     mainPorts: {
-      ...{ ...shared, files: workspaces.filesOf(), shells },
+      ...shared,
+      files: workspaces.filesOf(),
+      shells,
       ...(board && { board: board.mainPort }),
     },
   };
@@ -152,7 +167,9 @@ function container(
   const { allowedHosts = [] } = requested.sandbox;
   return (policy, cwd) =>
     new ShellContainment({
-      ...{ policy, cwd, mode: sandboxMode(environment) ?? requested.sandbox.mode ?? "auto" },
+      policy,
+      cwd,
+      mode: sandboxMode(environment) ?? requested.sandbox.mode ?? "auto",
       network: network || allowedHosts.length > 0,
       sandbox: () => shared.sandboxes.get(network, requested.sandbox),
     });

@@ -188,7 +188,11 @@ export class PluginsAdmin {
     const version = manifest.version ?? what.version;
     const known = this.list().find((plugin) => plugin.folder === folder);
     const plugin: InstalledPlugin = {
-      ...{ name, marketplace, enabled: known?.enabled ?? true, source: from, folder },
+      name,
+      marketplace,
+      enabled: known?.enabled ?? true,
+      source: from,
+      folder,
       ...defined({ directSourceId, version }),
       installedAt: new Date().toISOString(),
     };

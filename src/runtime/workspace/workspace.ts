@@ -352,7 +352,10 @@ async function extensionsOf(parts: Parts, plugins: readonly Plugin[]): Promise<E
   const { findExtensions } = await import("../../catalog/extensions.ts");
   const sources = { environment: inputs.environment, ...defined({ program: request.flags }) };
   return findExtensions({
-    ...{ root, stateRoot: inputs.stateRoot, plugins, check: trust.check },
+    root,
+    stateRoot: inputs.stateRoot,
+    plugins,
+    check: trust.check,
     isVouchedFor: inputs.trust === undefined && isNamed("EXTENSIONS", sources),
   });
 }

@@ -107,7 +107,9 @@ export class Canvases {
     const before = JSON.stringify(this.declared);
     const { id: extensionId, name } = named && isLasting(named.id) ? named : { id: `${OF_CONNECTION}${connection.id}` };
     const own = canvases.map(({ id, ...rest }) => ({
-      ...{ extensionId, canvasId: id, ...rest },
+      extensionId,
+      canvasId: id,
+      ...rest,
       ...(name !== undefined && { extensionName: name }),
     }));
     const keys = new Set(own.map(keyOf));

@@ -73,7 +73,11 @@ export class ClientShell {
     try {
       const reply = await this.#shells().run({
         ...this.#place(undefined),
-        ...{ command, toolCallId, mode: "sync", waitMs: MAX_MS, unsandboxed: true },
+        command,
+        toolCallId,
+        mode: "sync",
+        waitMs: MAX_MS,
+        unsandboxed: true,
         signal: AbortSignal.any([stop.signal, queue.closed]),
       });
       const output = (history.redactor?.text(reply.output) ?? reply.output).slice(-MAX_OUTPUT_CHARACTERS);

@@ -101,9 +101,20 @@ export class ClientTasks {
     const { clientTaskId, description, displayName, cancellable } = registration;
     const now = Date.now();
     const task: ClientTask = {
-      ...{ id: `client-${crypto.randomUUID()}`, clientTaskId, description, displayName, cancellable, connection },
-      ...{ status: "running", sequence: 0, startedAt: now, updatedAt: now, end: {} },
-      ...{ phase: null, percentage: null, recent: [] },
+      id: `client-${crypto.randomUUID()}`,
+      clientTaskId,
+      description,
+      displayName,
+      cancellable,
+      connection,
+      status: "running",
+      sequence: 0,
+      startedAt: now,
+      updatedAt: now,
+      end: {},
+      phase: null,
+      percentage: null,
+      recent: [],
     };
     this.#tasks.set(task.id, task);
     this.#onChange();
@@ -161,7 +172,10 @@ export class ClientTasks {
     const { phase, percentage, recent, status, sequence } = task;
     const lastMessage = recent.at(-1)?.message;
     return {
-      ...{ type: "client", status, sequence, updatedAt: new Date(task.updatedAt).toISOString() },
+      type: "client",
+      status,
+      sequence,
+      updatedAt: new Date(task.updatedAt).toISOString(),
       recentActivity: [...recent],
       ...(phase !== null && { phase }),
       ...(percentage !== null && { percentage }),
@@ -217,10 +231,18 @@ function infoOf(task: ClientTask): object {
   const iso = (time: number): string => new Date(time).toISOString();
   const { extension } = connection;
   return {
-    ...{ type: "client", id, clientTaskId, description, status, sequence, executionMode: "background" },
+    type: "client",
+    id,
+    clientTaskId,
+    description,
+    status,
+    sequence,
+    executionMode: "background",
     ...(displayName !== undefined && { displayName }),
     owner: {
-      ...{ participantId: connection.id, joinId: connection.id, kind: extension ? "extension" : "sdk" },
+      participantId: connection.id,
+      joinId: connection.id,
+      kind: extension ? "extension" : "sdk",
       ...(extension && { displayName: extension.name }),
       presence: status === "orphaned" || connection.isClosed ? "disconnected" : "connected",
     },

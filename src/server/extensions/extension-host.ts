@@ -68,7 +68,10 @@ export class ExtensionHost {
 
   get list(): readonly ExtensionEntry[] {
     return [...this.#entries.values()].map(({ found: { id, name, source }, status, program }) => ({
-      ...{ id, name, source, status },
+      id,
+      name,
+      source,
+      status,
       ...(program && status !== "failed" && { pid: program.pid }),
     }));
   }

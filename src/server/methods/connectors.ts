@@ -15,8 +15,13 @@ const refuses = sessionMethod(nothing, () => {
 
 export const connectorsMethods: MethodTable = {
   "session.connectors.getCapabilities": answers({
-    ...{ apiVersion: API_VERSION, availability: "unavailable", consentContinuation: false },
-    ...{ opaqueAccountSelection: false, maxPollAttempts: 0, maxPollIntervalMs: 0, maxDeadlineMs: 0 },
+    apiVersion: API_VERSION,
+    availability: "unavailable",
+    consentContinuation: false,
+    opaqueAccountSelection: false,
+    maxPollAttempts: 0,
+    maxPollIntervalMs: 0,
+    maxDeadlineMs: 0,
   }),
   "session.connectors.getStatus": answers(status),
   "session.connectors.reconcile": answers(status),

@@ -37,7 +37,11 @@ export const unsupportedMethods: MethodTable = {
   })),
   "commands.list": method(noParams, async () => ({
     commands: (await builtinCommandList()).map(({ name, aliases, summary: description }) => ({
-      ...{ name, aliases, description, kind: "builtin", allowDuringAgentExecution: false },
+      name,
+      aliases,
+      description,
+      kind: "builtin",
+      allowDuringAgentExecution: false,
     })),
   })),
   "session.agent.setPrompt": sessionMethod(
@@ -77,7 +81,10 @@ export const unsupportedMethods: MethodTable = {
     refuses("This server captures no diagnostics.", "Read the states and errors of MCP servers: session.mcp.list."),
   ),
   "session.diagnostics.read": sessionMethod(byAnything, () => ({
-    ...{ entries: [], cursor: "0", cursorStatus: "ok", hasMore: false },
+    entries: [],
+    cursor: "0",
+    cursorStatus: "ok",
+    hasMore: false,
   })),
   "session.mcp.oauth.prepareLogin": sessionMethod(
     byAnything,

@@ -82,8 +82,12 @@ export class AgentActivations {
       void emit("subagent.selected", { agentName, agentDisplayName, tools: tools && [...tools] });
     }
     const started = emit("subagent.started", {
-      ...{ toolCallId, agentName, agentDisplayName, agentDescription: description },
-      ...{ agentType: agentName, executionMode: mode },
+      toolCallId,
+      agentName,
+      agentDisplayName,
+      agentDescription: description,
+      agentType: agentName,
+      executionMode: mode,
       ...defined({ parentId }),
       ...(model && { model }),
       ...defined({ factoryRunId }),

@@ -109,7 +109,11 @@ export class AgentPool {
   #engage(options: SidekickOptions): Sidekicks {
     const { settings, log, budget, hooks, onNotice } = this.#parts;
     return new Sidekicks({
-      ...{ options, settings, log, budget, hooks },
+      options,
+      settings,
+      log,
+      budget,
+      hooks,
       onNotice: (notice, take) => onNotice(notice, { take, wakes: false }),
     });
   }
@@ -325,7 +329,9 @@ export function sessionAgents(
 ): AgentPool {
   const { settings, notify, ...rest } = session;
   return new AgentPool({
-    ...{ options, settings, ...rest },
+    options,
+    settings,
+    ...rest,
     onNotice: (notice, { take, wakes }) => notify(notice, { take, wakes: wakes && settings.wakes !== false }),
     onDefect: settings.onDefect ?? ((error) => process.emitWarning(String(error), "TroupeTaskDefect")),
   });

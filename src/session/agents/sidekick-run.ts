@@ -178,10 +178,24 @@ export class SidekickRun implements ActiveSidekick {
     const tools = [...resolved.tools];
     const isBriefed = conversation.entries.length > 0;
     return {
-      ...{ id: agentId, parentId: undefined, tools, isBriefed, activeMs: 0 },
+      id: agentId,
+      parentId: undefined,
+      tools,
+      isBriefed,
+      activeMs: 0,
       spec: {
-        ...{ taskId: agentId, toolCallId: this.#current?.id ?? agentId, kind: "agent", agentName, agentDisplayName },
-        ...{ description, prompt: "", mode: "background", depth: 1, multiTurn: false, model: resolved.model, tools },
+        taskId: agentId,
+        toolCallId: this.#current?.id ?? agentId,
+        kind: "agent",
+        agentName,
+        agentDisplayName,
+        description,
+        prompt: "",
+        mode: "background",
+        depth: 1,
+        multiTurn: false,
+        model: resolved.model,
+        tools,
       },
     };
   }
@@ -219,7 +233,10 @@ export class SidekickRun implements ActiveSidekick {
         try {
           const triggerId = this.#current?.id;
           const entryId = await send({
-            ...{ senderName: definition.name, senderType: SENDER_TYPE, summary: oneLine(summary), content },
+            senderName: definition.name,
+            senderType: SENDER_TYPE,
+            summary: oneLine(summary),
+            content,
             ...defined({ triggerId }),
           });
           this.#sent++;

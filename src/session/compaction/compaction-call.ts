@@ -167,7 +167,9 @@ function completeData({ run, services, request, reply, summary, kept }: Complete
     postCompactionTokens,
     preCompactionMessagesLength: history.length,
     tokensRemoved: preCompactionTokens - postCompactionTokens,
-    ...{ systemTokens, toolDefinitionsTokens, conversationTokens: postCompactionTokens },
+    systemTokens,
+    toolDefinitionsTokens,
+    conversationTokens: postCompactionTokens,
     ...kept,
   };
 }
@@ -179,7 +181,10 @@ function endFacts({ model }: CompactionRun, { trigger, focus }: CompactionReques
     ...(focus && { customInstructions: focus }),
     ...(!reply.ok && reply.statusCode !== undefined && { statusCode: reply.statusCode }),
     compactionTokensUsed: {
-      ...{ inputTokens, outputTokens, cacheReadTokens, cacheWriteTokens },
+      inputTokens,
+      outputTokens,
+      cacheReadTokens,
+      cacheWriteTokens,
       duration: Math.round(reply.durationMs),
       model: model.model,
     },

@@ -78,7 +78,10 @@ async function ask(
   const message = error?.message ?? (signal.aborted ? "It was cancelled." : "The summary took too long.");
   const { statusCode, kind } = error ?? {};
   return {
-    ...{ ok: false, error: message, usage, durationMs },
+    ok: false,
+    error: message,
+    usage,
+    durationMs,
     ...defined({ statusCode, kind }),
   };
 }
@@ -97,7 +100,12 @@ function listen(
   const reply: StreamedReply = { text: "", end: { type: "end", stop: "error" } };
   const room = outputRoom(tokenLimit);
   const request = {
-    ...{ model: model.model, system: shown.system, tools: shown.tools, messages, sent, cacheKey },
+    model: model.model,
+    system: shown.system,
+    tools: shown.tools,
+    messages,
+    sent,
+    cacheKey,
     stream: isStreamed(run),
     origin: { ...run.origin, interactionType: "conversation-compaction" as const },
     maxOutputTokens: Math.min(model.maxOutputTokens ?? room, room),

@@ -49,7 +49,12 @@ export function contextReport(what: {
     tokens: meter.corrected(model, tokens),
   }));
   return {
-    ...{ modelName: model.model, tokenLimit, totalTokens, compactionThreshold, parts, largest },
+    modelName: model.model,
+    tokenLimit,
+    totalTokens,
+    compactionThreshold,
+    parts,
+    largest,
     freeTokens: Math.max(0, tokenLimit - totalTokens),
     bufferTokens: Math.max(0, Math.round(tokenLimit * (1 - options.bufferThreshold))),
   };

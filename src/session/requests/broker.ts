@@ -371,7 +371,9 @@ export function newBroker(
   { emit, agentMode }: Required<Pick<BrokerOptions, "emit" | "agentMode">>,
 ): Broker {
   return new Broker({
-    ...{ emit, stamp, agentMode },
+    emit,
+    stamp,
+    agentMode,
     remind: (data) => log.announce("permission.requested", data),
     ...(redactor && { redact: (data: object) => redactEventData(redactor, "permission.requested", data) }),
   });

@@ -157,7 +157,10 @@ function withPermissions(call: ToolCall, { permissions }: Trace): Continuation |
   return {
     left: { call, ...defined({ otherwise, ask }) },
     requests: asked.map(([requestId, { request, result }]) => ({
-      ...{ kind: "permission" as const, requestId, toolCallId, data: { permissionRequest: request } },
+      kind: "permission" as const,
+      requestId,
+      toolCallId,
+      data: { permissionRequest: request },
       ...(result && result.kind !== "cancelled" && { answer: result }),
     })),
   };

@@ -63,7 +63,10 @@ export async function rewindPoints(
     const own = changes.filter((change) => change.turn === turn);
     const lines = texts ? await linesOf(own, texts) : { linesAdded: 0, linesRemoved: 0 };
     points.push({
-      ...{ eventId, timestamp, userMessage: data.content, ...lines },
+      eventId,
+      timestamp,
+      userMessage: data.content,
+      ...lines,
       canRestoreFiles: paths.size > 0,
       fileCount: paths.size,
       turnChangedFiles: own.length > 0,

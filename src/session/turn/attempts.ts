@@ -60,7 +60,11 @@ export class Attempts {
     return startRun({
       ...settings,
       ports: { ...settings.ports, ...this.#agentPorts() },
-      ...{ emit, hooks, history, broker, signal },
+      emit,
+      hooks,
+      history,
+      broker,
+      signal,
       pendingMessages: {
         deliver: (say) => pending.deliver(say, (prompt) => steered(prompt, { hooks, signal, settings })),
       },

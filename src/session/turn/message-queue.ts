@@ -48,7 +48,8 @@ export class MessageQueue {
     this.#parts = parts;
     const { pending, emit } = parts;
     this.editor = new QueueEditor({
-      ...{ pending, emit },
+      pending,
+      emit,
       enqueue: (options) => this.accept(options),
       keep: (given) => this.#keep(given),
       isWorking: () => this.isWorking,

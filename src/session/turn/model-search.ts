@@ -83,7 +83,10 @@ function listen(query: SearchQuery, parts: ModelSearch, signal: AbortSignal): Pr
   const reply: StreamedReply = { text: "", end: { type: "end", stop: "error" } };
   const request: ModelRequest = {
     ...parts.request,
-    ...{ model: model.model, system, tools: [], messages: [{ role: "user", content: query.text }] },
+    model: model.model,
+    system,
+    tools: [],
+    messages: [{ role: "user", content: query.text }],
     webSearch: { maxSearches: MAX_SEARCHES },
     maxOutputTokens: Math.min(model.maxOutputTokens ?? MAX_OUTPUT_TOKENS, MAX_OUTPUT_TOKENS),
   };

@@ -11,7 +11,8 @@ export async function askSideQuestion(session: Session, question: string, signal
   const call = {
     turnId: "aside",
     // Tools are included for the calls in the history, and to match the provider's cached prefix.
-    ...{ system: prompt.system, tools: prompt.tools },
+    system: prompt.system,
+    tools: prompt.tools,
     messages: [...messages, { role: "user" as const, content: question }],
   };
   return (await callModelOnce(session, call, signal)).text;

@@ -77,7 +77,13 @@ function listen(
     model.maxOutputTokens ?? Number.POSITIVE_INFINITY,
   );
   const request = {
-    ...{ model: model.model, system, tools, messages, sent, cacheKey: id, origin: requestOrigin(id) },
+    model: model.model,
+    system,
+    tools,
+    messages,
+    sent,
+    cacheKey: id,
+    origin: requestOrigin(id),
     stream: mainAgent.isStreamed,
     ...(Number.isFinite(most) && { maxOutputTokens: most }),
   };

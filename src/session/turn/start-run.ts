@@ -173,7 +173,9 @@ function outputBound(parts: RunParts, shown: Shown): Run["bound"] {
   return (content, toolName) =>
     boundOutput({
       content: parts.redactor?.text(content) ?? content,
-      ...{ toolName, maxBytes, log },
+      toolName,
+      maxBytes,
+      log,
       readers: shown.tools.map(({ name }) => name),
       onFile: (path) => parts.limitedTools?.addOutput(toolName, path),
     });

@@ -152,7 +152,9 @@ export class TurnRunner {
     return settings.compactions?.of({
       ...settings,
       shown: promptAndTools,
-      ...{ emit, hooks, history },
+      emit,
+      hooks,
+      history,
       cacheKey: log.sessionId,
       origin: requestOrigin(log.sessionId),
       limitReached: () => budget.reached(limits),
@@ -168,7 +170,11 @@ export class TurnRunner {
     const run = startRun({
       ...settings,
       ports: { ...settings.ports, ...agentPool },
-      ...{ emit, hooks, history, broker, signal },
+      emit,
+      hooks,
+      history,
+      broker,
+      signal,
       pendingMessages: { deliver: async () => undefined },
       source: "top_level",
       cacheKey: settings.log.sessionId,
@@ -230,7 +236,15 @@ export class TurnRunner {
     if (rules?.trace) settings.tracing?.expect(message.messageId, rules.trace);
     const limits = rules?.tools && new LimitedTools(rules.tools, settings.cwd);
     const answer = await acceptPrompt(message, {
-      ...{ emit, hooks, promptAndTools, preamble, model: modelName(model), source, signal, form: settings, status },
+      emit,
+      hooks,
+      promptAndTools,
+      preamble,
+      model: modelName(model),
+      source,
+      signal,
+      form: settings,
+      status,
       delivery: wasIdle ? "idle" : "queued",
       deliverNotices: (say) => this.#parts.pending.deliverNotices(limits?.withoutAdvice(say) ?? say),
     });

@@ -112,7 +112,12 @@ function clientSessions({ provider, folder, disk, stamp }: ElsewhereStoreOptions
   function logOf(sessionId: string, opened: Opened): SessionLog {
     const { content, damage = [], owner = {} } = opened;
     return elsewhereLog({
-      ...{ sessionId, content, damage, stamp, directory: directoryOf(sessionId), files: filesOf(sessionId) },
+      sessionId,
+      content,
+      damage,
+      stamp,
+      directory: directoryOf(sessionId),
+      files: filesOf(sessionId),
       hold() {
         const holder = held.get(sessionId);
         if (holder !== undefined && holder !== owner) throw heldError(sessionId);

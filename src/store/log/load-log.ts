@@ -41,7 +41,8 @@ export async function readSince(paths: LogPaths, rules: SnapshotRules): Promise<
     count: snapshot.count + content.events.length,
     damage: [...snapshot.damage, ...content.damage],
     content: { ...content, events: [] },
-    ...{ prefix, wantsSnapshot },
+    prefix,
+    wantsSnapshot,
   };
 }
 

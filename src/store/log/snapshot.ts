@@ -118,7 +118,12 @@ export async function writeSnapshot(
   if (checksum === undefined) return undefined;
   const { offset: length, ...where } = position;
   const header: Header = {
-    ...{ version: VERSION, rules, length, checksum, ...where, file },
+    version: VERSION,
+    rules,
+    length,
+    checksum,
+    ...where,
+    file,
     body: { bytes: body.length, checksum: crc32(body) },
   };
   await replaceFile(disk, paths.snapshot, Buffer.concat([Buffer.from(`${JSON.stringify(header)}\n`), body]));

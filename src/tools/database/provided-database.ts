@@ -133,8 +133,14 @@ function resultOf(answer: SqliteRows, verb: string, limits: Limits): StatementRe
     shown.push(cells);
   }
   return {
-    ...{ verb, wrote: undefined, columns, rows: shown, leftOut: rows.length - shown.length, isCountCut: false },
-    ...{ changes: rowsAffected, lastRowId: String(lastInsertRowid) },
+    verb,
+    wrote: undefined,
+    columns,
+    rows: shown,
+    leftOut: rows.length - shown.length,
+    isCountCut: false,
+    changes: rowsAffected,
+    lastRowId: String(lastInsertRowid),
   };
 }
 

@@ -272,7 +272,8 @@ async function authorised(
 ): Promise<FetchLike> {
   const { hostAuthorisedFetch } = await import("./oauth/oauth-host.ts");
   return hostAuthorisedFetch({
-    ...{ config, fetch },
+    config,
+    fetch,
     ...(held && { held }),
     requestToken: (wanted) => whileAsking(() => requestToken(wanted)),
   });

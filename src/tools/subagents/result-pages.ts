@@ -66,7 +66,10 @@ function pieceOf(item: unknown, { part, from, offset = 0 }: PagePosition, of: nu
   const end = offset + PIECE_CODE_POINTS;
   const next = end < points.length ? { part, from, offset: end } : from + 1 < of ? { part, from: from + 1 } : undefined;
   return {
-    ...{ part, from, offset, of },
+    part,
+    from,
+    offset,
+    of,
     items: [],
     piece: points.slice(offset, end).join(""),
     ...(next && { next }),

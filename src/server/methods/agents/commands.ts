@@ -22,7 +22,10 @@ export const commandMethods: MethodTable = {
       return {
         commands: [
           ...builtin.map(({ name, aliases, summary: description, argumentHint: hint }) => ({
-            ...{ name, aliases, description, kind: "builtin" },
+            name,
+            aliases,
+            description,
+            kind: "builtin",
             ...(hint !== undefined && { input: { hint } }),
             ...usual,
           })),

@@ -37,7 +37,11 @@ export const extensionsMethods: MethodTable = {
     const { extensions, isOn } = await ownExtensions(hostOf(call), call.server.options.cwd);
     return {
       extensions: extensions.map(({ id, name, path, source, pluginName }) => ({
-        ...{ id, name, path, source, enabled: !disabled.includes(id) },
+        id,
+        name,
+        path,
+        source,
+        enabled: !disabled.includes(id),
         ...(pluginName !== undefined && { plugin: { name: pluginName } }),
       })),
       mode: isOn ? "load_only" : "disabled",

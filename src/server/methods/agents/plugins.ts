@@ -127,7 +127,9 @@ const DIRECT =
 
 function told({ name, marketplace, directSourceId, version, enabled }: InstalledPlugin): object {
   return {
-    ...{ name, marketplace, enabled },
+    name,
+    marketplace,
+    enabled,
     ...(directSourceId !== undefined && { directSourceId }),
     ...(version !== undefined && { version }),
   };

@@ -86,8 +86,16 @@ function metadataOf(tool: Tool): object {
 
 function descriptorOf({ name, description, parameters, terminal }: Tool): object {
   return {
-    ...{ name, title: null, description, inputSchema: parameters, instructions: null, type: "function", format: null },
-    ...{ safeForTelemetry: true, isTerminal: terminal, hasSummariseIntention: false },
+    name,
+    title: null,
+    description,
+    inputSchema: parameters,
+    instructions: null,
+    type: "function",
+    format: null,
+    safeForTelemetry: true,
+    isTerminal: terminal,
+    hasSummariseIntention: false,
   };
 }
 

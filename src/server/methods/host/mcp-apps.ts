@@ -53,8 +53,10 @@ export const mcpAppsMethods: MethodTable = {
       return {
         capability: { sessionHasMcpApps: showsApps, featureFlagEnabled: mayShowApps, advertised: showsApps },
         server: {
-          ...{ connected, toolCount: tools.length },
-          ...{ toolsWithUiMeta: shown.length, sampleToolNames: shown.slice(0, MAX_SAMPLES) },
+          connected,
+          toolCount: tools.length,
+          toolsWithUiMeta: shown.length,
+          sampleToolNames: shown.slice(0, MAX_SAMPLES),
         },
       };
     },

@@ -112,7 +112,10 @@ export const modelMethods: MethodTable = {
       if (!endpoint) throw new TroupeError("usage", "The session's provider comes from troupe's own settings.");
       const { baseUrl, token, headers } = endpoint;
       return {
-        ...{ type: "openai", wireApi: "completions", baseUrl, apiKey: token },
+        type: "openai",
+        wireApi: "completions",
+        baseUrl,
+        apiKey: token,
         headers: { ...headers, Authorization: `Bearer ${token}`, "X-Interaction-Id": session.id },
       };
     },

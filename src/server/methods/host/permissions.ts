@@ -161,8 +161,10 @@ function allowAll(session: Session, isWanted: boolean): boolean {
   if (!rules.setAllowAll(isWanted)) return false;
   if (before !== isWanted) {
     void session.history.emit("session.permissions_changed", {
-      ...{ mode: modeOf(session), previousMode },
-      ...{ allowAllPermissions: isWanted, previousAllowAllPermissions: before },
+      mode: modeOf(session),
+      previousMode,
+      allowAllPermissions: isWanted,
+      previousAllowAllPermissions: before,
     });
   }
   return true;

@@ -33,7 +33,10 @@ export const eventLogMethods: MethodTable = {
       const { last } = live.window;
       const { events, cursor, hasMore } = await live.window.read({
         ...(from && { from }),
-        ...{ max, maxCharacters: MAX_PAGE_CHARACTERS, direction, matches },
+        max,
+        maxCharacters: MAX_PAGE_CHARACTERS,
+        direction,
+        matches,
       });
       const left = until - performance.now();
       if (events.length > 0 || hasMore || left <= 0 || direction === "backward" || signal.aborted) {

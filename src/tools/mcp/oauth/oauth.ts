@@ -81,7 +81,8 @@ export async function login(options: LoginOptions): Promise<"signed-in" | "not-n
   const scope = store.read()?.wantedScope ?? refusal.scope;
   const { resourceMetadataUrl: metadataUrl } = refusal;
   const request = {
-    ...{ serverUrl, fetchFn },
+    serverUrl,
+    fetchFn,
     ...(metadataUrl !== undefined && { resourceMetadataUrl: new URL(metadataUrl) }),
     ...(scope !== undefined && { scope }),
   };

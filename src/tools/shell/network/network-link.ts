@@ -37,7 +37,11 @@ export interface NetworkLink {
 
 /** Types of frames, and limits. */
 const RULES = {
-  ...{ open: 1, data: 2, end: 3, close: 4, credit: 5 },
+  open: 1,
+  data: 2,
+  end: 3,
+  close: 4,
+  credit: 5,
   header: 9,
   window: 256 * 1024,
   maxPayload: 32 * 1024,

@@ -10,8 +10,14 @@ import { FormFields, OutsideLink, TextField } from "./form-fields.tsx";
 import { Markdown } from "./markdown.tsx";
 
 const kinds: Readonly<Record<AttentionItem["kind"], string>> = {
-  ...{ permission: "approval", memory: "memory proposal", question: "question", plan: "plan", elicitation: "form" },
-  ...{ sign_in: "sign-in", limit: "limit", model_switch: "model switch" },
+  permission: "approval",
+  memory: "memory proposal",
+  question: "question",
+  plan: "plan",
+  elicitation: "form",
+  sign_in: "sign-in",
+  limit: "limit",
+  model_switch: "model switch",
 };
 
 export interface CardProps extends AttentionRow {

@@ -176,7 +176,11 @@ function Note({ kind, title, text, more }: NoteProps): JSX.Element {
 }
 
 const stateWords: Readonly<Record<ToolCard["state"], string>> = {
-  ...{ running: "running", done: "done", failed: "failed", denied: "denied", rejected: "rejected" },
+  running: "running",
+  done: "done",
+  failed: "failed",
+  denied: "denied",
+  rejected: "rejected",
   interrupted: "interrupted",
 };
 

@@ -111,7 +111,10 @@ function Legend({ hover }: { readonly hover: string }): JSX.Element {
 }
 
 const kindWords: Readonly<Record<SpanKind, string>> = {
-  ...{ model: "model", tool: "tool", wait: "waits for you", queue: "queued" },
+  model: "model",
+  tool: "tool",
+  wait: "waits for you",
+  queue: "queued",
 };
 
 interface CanvasInput {
