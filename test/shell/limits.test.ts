@@ -1,7 +1,8 @@
-import { spawnSync } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { commandLimits, limitedProgram } from "../../src/tools/shell/process/limits.ts";
+import { HANG_MS } from "../support/work.ts";
 import { hasBubblewrap } from "./bubblewrap.ts";
 import { shellStage } from "./stage.ts";
 
@@ -47,12 +48,26 @@ describe.runIf(onLinux).each([
     const token = `7${process.pid}.${Date.now() % 100_000}`;
     // Bounded even if nothing stopped it: it ends by itself after 400.
     const bomb = `for number in {1..400}; do sleep ${token} & done; wait`;
-    const { shellId, output } = await stage.run(bomb, { waitMs: 1500 });
+    const { shellId, output } = await stage.run(bomb, { waitMs: isRoot ? HANG_MS : 1500 });
     // Without a sandbox the kernel counts all processes of the user, so what runs already comes on top.
     if (isRoot) expect(output).toContain("[Ended: more than 60 processes.]");
     else if (mode === "required") expect(living(token)).toBeLessThan(70);
     if (stage.shells.list().some((shell) => shell.shellId === shellId)) await stage.shells.stop(shellId);
     await expect.poll(() => living(token)).toBe(0);
+  });
+
+  it.runIf(runs && isRoot)("end it also while more processes of others end", async () => {
+    await using stage = await shellStage({ sandboxed: { mode }, limits: { processes: 60 } });
+    const token = `8${process.pid}.${Date.now() % 100_000}`;
+    const others = spawn("bash", ["-c", `for number in {1..150}; do sleep ${token} & done; wait`], { detached: true });
+    await expect.poll(() => living(token), { timeout: HANG_MS }).toBeGreaterThan(150);
+    const bomb = `until [ -e go ]; do sleep 0.05; done; for number in {1..100}; do sleep 300 & done; wait`;
+    const { shellId } = await stage.run(bomb, { mode: "async" });
+    process.kill(-(others.pid ?? 0), "SIGKILL");
+    await expect.poll(() => living(token), { timeout: HANG_MS }).toBe(0);
+    await stage.workspace.files({ go: "" });
+    const reply = await stage.wait(shellId);
+    expect(reply.output).toContain("[Ended: more than 60 processes.]");
   });
 
   it.runIf(runs)("end a command that runs longer than allowed, and keep what it printed", async () => {
