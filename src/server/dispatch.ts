@@ -2,6 +2,7 @@
  * Maps a request to its method. Unknown methods, invalid parameters and internal errors give three different responses.
  */
 import type * as z from "zod";
+import { isObject } from "../lib/json.ts";
 import { ModelError } from "../model/model-error.ts";
 import { TroupeError, withHint } from "../protocol/errors.ts";
 import { RpcError, rpcCodes } from "../protocol/rpc/errors.ts";
@@ -10,6 +11,8 @@ import type { Method } from "./methods/method.ts";
 export interface Dispatched<M> {
   readonly method: M;
   readonly params: unknown;
+  /** Parameters that were given and that the method does not know. */
+  readonly unknown: Readonly<Record<string, unknown>>;
 }
 
 export class Dispatcher<M extends Pick<Method, "params">> {
@@ -29,9 +32,15 @@ export class Dispatcher<M extends Pick<Method, "params">> {
     // Some clients wrap the parameter object in an array, or send an empty array.
     const given = Array.isArray(params) && params.length <= 1 ? params[0] : params;
     const checked = schema.safeParse(given ?? {});
-    if (checked.success) return { method, params: checked.data };
+    if (checked.success) return { method, params: checked.data, unknown: unknownIn(given, schema) };
     throw new RpcError(rpcCodes.invalidParams, `Invalid params for ${name}: ${wrongParts(checked.error)}`);
   }
+}
+
+function unknownIn(given: unknown, schema: z.ZodType): Readonly<Record<string, unknown>> {
+  const known = "shape" in schema && isObject(schema.shape) ? schema.shape : undefined;
+  if (!known || !isObject(given)) return {};
+  return Object.fromEntries(Object.entries(given).filter(([name]) => !Object.hasOwn(known, name)));
 }
 
 const MAX_PARTS = 5;

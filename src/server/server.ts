@@ -15,6 +15,7 @@ import { leaveConsolidation } from "./leave-consolidation.ts";
 import { methods } from "./methods/list.ts";
 import type { ServerOptions, ServerParts } from "./parts.ts";
 import { PendingConnections } from "./pending-connections.ts";
+import { warnUnknown } from "./sessions/unused-options.ts";
 
 /** Methods that a client may call before it has presented its token. */
 const greetings = new Set(["connect"]);
@@ -117,9 +118,11 @@ export class Server implements ServerParts {
     if (this.isShuttingDown && name !== "runtime.shutdown")
       throw new RpcError(rpcCodes.refused, "SERVER_SHUTTING_DOWN");
     requireRight(connection, name, given);
-    const { method, params } = this.#dispatcher.find(name, given);
+    const { method, params, unknown } = this.#dispatcher.find(name, given);
     try {
-      return await method.run(params, { server: this, hub: this.#hub, connection, signal });
+      const result = await method.run(params, { server: this, hub: this.#hub, connection, signal });
+      warnUnknown({ name, unknown, find: (id) => this.#hub.find(id)?.session }, params, result);
+      return result;
     } catch (error) {
       throw answerTo(name, error, (defect) => this.#report(name, defect));
     }

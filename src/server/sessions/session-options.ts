@@ -186,6 +186,16 @@ export function requireServable({ managedSettings, enableManagedSettings, cloud 
   }
 }
 
+/** Paths that an organisation excludes. They cannot be enforced, so that naming some is an error. */
+export const exclusionParams = () => ({ additionalContentExclusionPolicies: z.array(z.unknown()).optional() });
+
+export function requireNoExclusions(params: z.infer<z.ZodObject<ReturnType<typeof exclusionParams>>>): void {
+  if ((params.additionalContentExclusionPolicies ?? []).length === 0) return;
+  throw new TroupeError("usage", "Nothing was changed: this server cannot enforce content exclusion policies.", {
+    hint: "Deny the paths with rules (session.permissions.configure), or leave the option out.",
+  });
+}
+
 type CompactionRequest = NonNullable<NonNullable<SessionRequest["context"]>["compaction"]>;
 
 /** The protocol's default limit. */

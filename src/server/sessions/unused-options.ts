@@ -1,5 +1,7 @@
 /** Options of a session that have no effect here. Clients that set one receive a warning with an alternative. */
 import * as z from "zod";
+import { isObject } from "../../lib/json.ts";
+import { sanitise } from "../../lib/text.ts";
 import type { Session } from "../../session/session.ts";
 
 interface UnusedOption {
@@ -21,10 +23,16 @@ const word = (): z.ZodType => z.string().nullish();
 const anything = (): z.ZodType => z.unknown().optional();
 const says = (text: string) => (): string => text;
 
-/**
- * Options that request the only behaviour of this server are omitted. These are `customAgentsLocalOnly`, `envValueMode:
- * "direct"`, `enableFileChangeTracking`, `skipEmbeddingRetrieval` and `refreshCustomInstructions`.
- */
+/** Options that request the only behaviour of this server, or that are for services that it does not use. */
+const granted: Readonly<Record<string, (value: unknown) => boolean>> = {
+  customAgentsLocalOnly: () => true,
+  enableFileChangeTracking: () => true,
+  skipEmbeddingRetrieval: () => true,
+  refreshCustomInstructions: () => true,
+  billable: () => true,
+  envValueMode: (value) => value === "direct",
+};
+
 const unusedOptions = {
   configDir: {
     schema: word,
@@ -118,4 +126,41 @@ export function warnWithoutEffect(session: Pick<Session, "history">, params: Rea
     const value = Reflect.get(given, name);
     if (isMissed(value)) session.history.warn("options", warning(value));
   }
+}
+
+/** Methods whose parameters are options. Unknown parameters of other methods are for the records of the caller. */
+const configuring = new Set([
+  "session.create",
+  "session.resume",
+  "session.options.update",
+  "session.send",
+  "session.sendMessages",
+  "session.permissions.configure",
+  "session.mode.set",
+  "session.model.switchTo",
+  "session.history.compact",
+  "session.fleet.start",
+]);
+const MAX_NAMES = 50;
+
+interface UnknownOptions {
+  /** The method that was called. */
+  readonly name: string;
+  readonly unknown: Readonly<Record<string, unknown>>;
+  find(sessionId: string): Pick<Session, "history"> | undefined;
+}
+
+/** Emits one `session.warning` that names the options of a call that this version does not know. */
+export function warnUnknown({ name, unknown, find }: UnknownOptions, params: unknown, result: unknown): void {
+  if (!configuring.has(name)) return;
+  const requested = Object.entries(unknown)
+    .filter(([option, value]) => isFilled(value) && value !== false && !granted[option]?.(value))
+    .map(([option]) => sanitise(option).slice(0, 100));
+  const sessionId = [params, result].map((part) => (isObject(part) ? part.sessionId : undefined)).find(isSet);
+  if (requested.length === 0 || typeof sessionId !== "string") return;
+  const names = requested.slice(0, MAX_NAMES).join(", ");
+  find(sessionId)?.history.warn(
+    "options",
+    `${name}: these options have no effect, because this version of troupe does not know them: ${names}.`,
+  );
 }

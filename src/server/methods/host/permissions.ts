@@ -1,6 +1,7 @@
 /** The permissions that a session's client grants without a request. */
 import * as z from "zod";
 import type { Session } from "../../../session/session.ts";
+import { exclusionParams, requireNoExclusions } from "../../sessions/session-options.ts";
 import { servicesOf } from "../agents/skills.ts";
 import { type MethodTable, nothing, sessionMethod } from "../method.ts";
 
@@ -26,8 +27,10 @@ export const permissionsMethods: MethodTable = {
       urls: z
         .object({ unrestricted: z.boolean().optional(), initialAllowed: z.array(z.string()).default([]) })
         .optional(),
+      ...exclusionParams(),
     }),
     (params, { session }) => {
+      requireNoExclusions(params);
       const rules = rulesOf(session);
       const { approveAllToolPermissionRequests: all, approveAllReadPermissionRequests: reads, paths, urls } = params;
       if (params.rules || urls) {

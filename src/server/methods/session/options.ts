@@ -1,13 +1,22 @@
 /** Options of an open session. */
-import { optionsOf, sessionOptions } from "../../sessions/session-options.ts";
+import * as z from "zod";
+import { exclusionParams, optionsOf, requireNoExclusions, sessionOptions } from "../../sessions/session-options.ts";
 import { unusedParams, warnWithoutEffect } from "../../sessions/unused-options.ts";
 import { type MethodTable, sessionMethod } from "../method.ts";
 
 export const optionsMethods: MethodTable = {
   "session.options.update": sessionMethod(
-    () => ({ ...unusedParams(), ...sessionOptions() }),
-    async (changes, { hub, live }) => {
-      await hub.reconfigure(live, optionsOf(changes));
+    () => ({
+      ...unusedParams(),
+      ...sessionOptions(),
+      ...exclusionParams(),
+      /** The name of `streaming` in this method. */
+      enableStreaming: z.boolean().optional(),
+    }),
+    async ({ enableStreaming, ...changes }, { hub, live }) => {
+      requireNoExclusions(changes);
+      const streaming = enableStreaming === undefined ? {} : { streaming: enableStreaming };
+      await hub.reconfigure(live, optionsOf({ ...changes, ...streaming }));
       warnWithoutEffect(live.session, changes);
       return { success: true };
     },
