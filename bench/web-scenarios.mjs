@@ -22,7 +22,7 @@ export const webScenarios = [
   ),
   part(({ stage, full }) => streaming({ stage, seconds: full ? 30 : 10 })),
   { name: "web", figures: ({ stage, full }) => tabs({ stage, turns: full ? 40 : 15 }) },
-  part(({ stage, full }) => rest({ stage, seconds: full ? 60 : 10 })),
+  part(({ stage, full }) => rest({ stage, seconds: full ? 60 : 30 })),
 ];
 
 function part(figures) {

@@ -5,18 +5,22 @@ import { type FeedReader, SessionFeed } from "./session-feed.ts";
 
 export class Feeds {
   readonly #home: string;
+  readonly #onLock: (sessionId: string) => void;
   readonly #feeds = new Map<string, SessionFeed>();
   readonly #live = new Set<string>();
 
-  constructor(home: string) {
+  /** `onLock` is called when a process opens or leaves a session that is followed. */
+  constructor(home: string, onLock: (sessionId: string) => void) {
     this.#home = home;
+    this.#onLock = onLock;
   }
 
   /** Delivers the session's events after `reader.position`. The caller has checked the id. Returns a function that ends it. */
   follow(sessionId: string, reader: FeedReader): () => void {
     let feed = this.#feeds.get(sessionId);
     if (!feed) {
-      feed = new SessionFeed(join(this.#home, "session-state", sessionId, "events.jsonl"));
+      const path = join(this.#home, "session-state", sessionId, "events.jsonl");
+      feed = new SessionFeed(path, () => this.#onLock(sessionId));
       feed.setLive(this.#live.has(sessionId));
       this.#feeds.set(sessionId, feed);
     }

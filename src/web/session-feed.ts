@@ -6,6 +6,7 @@
 import { type FSWatcher, watch } from "node:fs";
 import { dirname } from "node:path";
 import type { SessionEvent } from "../protocol/event.ts";
+import { LOCK_FILE } from "../store/lock-holder.ts";
 import { type LogLine, LogLines } from "../store/log/log-lines.ts";
 
 /** Receives the events of a session in order. */
@@ -31,6 +32,7 @@ const MAX_WAITING = 5_000;
 export class SessionFeed {
   readonly #lines: LogLines;
   readonly #path: string;
+  readonly #onLock: () => void;
   /** Readers that have everything up to `#head`. */
   readonly #readers = new Set<FeedReader>();
   readonly #catchingUp = new Set<FeedReader>();
@@ -46,8 +48,10 @@ export class SessionFeed {
   #isAsked = false;
   #isClosed = false;
 
-  constructor(path: string) {
+  /** `onLock` is called when a process opens or leaves the session. */
+  constructor(path: string, onLock: () => void = () => undefined) {
     this.#path = path;
+    this.#onLock = onLock;
     this.#lines = new LogLines(path);
     this.#startWatching();
   }
@@ -111,7 +115,8 @@ export class SessionFeed {
 
   #startWatching(): void {
     try {
-      this.#watcher = watch(dirname(this.#path), { persistent: false }, (_, name) => {
+      this.#watcher = watch(dirname(this.#path), { persistent: false }, (kind, name) => {
+        if (kind === "rename" && name === LOCK_FILE) this.#onLock();
         if (name === null || this.#path.endsWith(name)) this.look();
       });
       this.#watcher.on("error", () => this.#watcher?.close());

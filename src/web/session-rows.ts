@@ -3,6 +3,8 @@
  * used lately are folded too, so that their state and everything that waits for a person are known, whichever process has
  * them open.
  */
+import { type FSWatcher, watch } from "node:fs";
+import { join } from "node:path";
 import type { SessionEvent } from "../protocol/event.ts";
 import type { SessionSummary, Store } from "../store/store.ts";
 import { busyAgents } from "../view/agent-rows.ts";
@@ -29,6 +31,9 @@ const FOLDED_MS = 3 * 24 * 60 * 60 * 1000;
 /** Looking for changes costs at most a 250th of the time. */
 const MIN_LOOK_MS = 1_000;
 const LOOK_SHARE = 250;
+/** Looks become rarer down to this while nothing changes and the folder of the sessions is watched. */
+const MAX_LOOK_MS = 5_000;
+const RARER = 1.5;
 const TELL_MS = 100;
 
 interface Folded {
@@ -45,8 +50,12 @@ export class SessionListRows {
   readonly #revisions = new Map<string, string>();
   #summaries = new Map<string, SessionSummary>();
   #timer: NodeJS.Timeout | undefined;
+  /** When the next look is due, on the clock of `performance`. */
+  #due = Number.POSITIVE_INFINITY;
+  #pause = MIN_LOOK_MS;
+  #watcher: FSWatcher | undefined;
   #telling: NodeJS.Timeout | undefined;
-  #looking: Promise<void> | undefined;
+  #looking: Promise<boolean> | undefined;
 
   constructor(options: RowsOptions) {
     this.#options = options;
@@ -85,33 +94,59 @@ export class SessionListRows {
   #rest(): void {
     clearTimeout(this.#timer);
     clearTimeout(this.#telling);
+    this.#watcher?.close();
+    this.#watcher = undefined;
     this.#timer = undefined;
+    this.#due = Number.POSITIVE_INFINITY;
     this.#telling = undefined;
     for (const { stop } of this.#folded.values()) stop();
     this.#folded.clear();
   }
 
+  /** Looks after this time, or earlier where that is planned. */
   #plan(ms: number): void {
+    const due = performance.now() + ms;
+    if (due >= this.#due) return;
     clearTimeout(this.#timer);
+    this.#due = due;
     this.#timer = setTimeout(() => {
+      this.#due = Number.POSITIVE_INFINITY;
+      this.#startWatching();
       const start = performance.now();
       void this.#look()
-        .catch(() => undefined)
-        .then(() => {
-          if (this.#listeners.size > 0) this.#plan(Math.max(MIN_LOOK_MS, (performance.now() - start) * LOOK_SHARE));
+        .catch(() => true)
+        .then((isChanged) => {
+          this.#pause = isChanged || !this.#watcher ? MIN_LOOK_MS : Math.min(this.#pause * RARER, MAX_LOOK_MS);
+          if (this.#listeners.size > 0) this.#plan(Math.max(this.#pause, (performance.now() - start) * LOOK_SHARE));
         });
     }, ms);
     this.#timer.unref();
   }
 
-  #look(): Promise<void> {
+  /** New and removed sessions are noticed at once. Where that cannot be, looks stay frequent. */
+  #startWatching(): void {
+    if (this.#watcher) return;
+    try {
+      const folder = join(this.#options.home, "session-state");
+      this.#watcher = watch(folder, { persistent: false }, () => this.#plan(TELL_MS));
+      this.#watcher.on("error", () => {
+        this.#watcher?.close();
+        this.#watcher = undefined;
+      });
+    } catch {
+      // No session was ever stored, or there are no more watches.
+    }
+  }
+
+  /** Resolves with whether anything has changed. */
+  #look(): Promise<boolean> {
     this.#looking ??= this.#lookOnce().finally(() => {
       this.#looking = undefined;
     });
     return this.#looking;
   }
 
-  async #lookOnce(): Promise<void> {
+  async #lookOnce(): Promise<boolean> {
     const { store, feeds } = this.#options;
     const revisions = await store.revisions();
     const changed = revisions.filter(({ sessionId, revision }) => this.#revisions.get(sessionId) !== revision);
@@ -131,7 +166,8 @@ export class SessionListRows {
       .filter(({ changedMs }) => Date.now() - changedMs < FOLDED_MS)
       .map(({ sessionId }) => sessionId);
     await this.#foldThese(recent);
-    await this.#tell(removed, [...new Set([...recent, ...changed.map(({ sessionId }) => sessionId)])]);
+    const told = await this.#tell(removed, [...new Set([...recent, ...changed.map(({ sessionId }) => sessionId)])]);
+    return told || changed.length > 0;
   }
 
   #drop(sessionId: string): void {
@@ -191,7 +227,8 @@ export class SessionListRows {
     this.#telling.unref();
   }
 
-  async #tell(removed: readonly string[], ids: readonly string[]): Promise<void> {
+  /** Resolves with whether a row was new. */
+  async #tell(removed: readonly string[], ids: readonly string[]): Promise<boolean> {
     const rows: SessionRow[] = [];
     for (const id of ids) {
       const summary = this.#summaries.get(id);
@@ -202,8 +239,9 @@ export class SessionListRows {
       this.#rows.set(id, { row, text });
       rows.push(row);
     }
-    if (rows.length + removed.length === 0) return;
+    if (rows.length + removed.length === 0) return false;
     for (const listener of this.#listeners) listener({ rows, removed, isWhole: false });
+    return true;
   }
 
   async #rowOf(summary: SessionSummary): Promise<SessionRow> {

@@ -50,7 +50,7 @@ export async function startWeb(options: WebOptions): Promise<Web> {
   const { client, runtime, cwd, disk, stamp, environment, version } = options;
   const { home, store } = runtime;
   const assets = await readAssets(options.assets);
-  const feeds = new Feeds(home);
+  const feeds = new Feeds(home, (sessionId) => rows.changed(sessionId));
   const live: LiveSessions = new LiveSessions({
     client,
     home,
@@ -75,7 +75,7 @@ export async function startWeb(options: WebOptions): Promise<Web> {
     reconnect: (sessionId, serverName) => live.request(sessionId, "session.mcp.restartServer", { serverName }),
     onChange: (sessionId) => rows.changed(sessionId),
   });
-  const rows = new SessionListRows({ store, home, feeds, live, signIns });
+  const rows: SessionListRows = new SessionListRows({ store, home, feeds, live, signIns });
   const own = ownMethods({ runtime, rows, live, signIns, cwd, version, disk, stamp, environment });
   const request = (method: string, params: Readonly<Record<string, unknown>>) => client.request(method, params);
   const parts = { feeds, rows, onWatch: (sessionId: string) => void live.join(sessionId).catch(() => undefined) };
