@@ -76,7 +76,7 @@ async function joinWithSdk(home, pid) {
 }
 
 /** Each agent starts the next one and waits for it; the third asks to write a file. A result ends the turn. */
-async function deepModel() {
+export async function deepModel() {
   const server = createServer((request, response) => {
     let body = "";
     request.on("data", (chunk) => {

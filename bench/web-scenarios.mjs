@@ -6,6 +6,7 @@ import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
 import { now } from "./run-child.mjs";
 import { quantile, spread } from "./statistics.mjs";
+import { deepModel } from "./terminal-approval.mjs";
 import { noBrowser, pacedModel, startBrowser, startDashboard, writeLong } from "./web-stage.mjs";
 
 const page = fileURLToPath(new URL("../dist/web", import.meta.url));
@@ -22,6 +23,7 @@ export const webScenarios = [
   ),
   part(({ stage, full }) => streaming({ stage, seconds: full ? 30 : 10 })),
   { name: "web", figures: ({ stage, full }) => tabs({ stage, turns: full ? 40 : 15 }) },
+  part(({ stage, full }) => approvals({ stage, rounds: full ? 30 : 10 })),
   part(({ stage, full }) => rest({ stage, seconds: full ? 60 : 30 })),
 ];
 
@@ -177,6 +179,56 @@ async function turnTimes(dashboard, { turns, count }) {
     }
   } finally {
     readers.kill("SIGKILL");
+  }
+}
+
+/** Resolves with the time at which the page has painted a request that names this file. */
+const seeing = `(name) => new Promise((resolve) => {
+  const look = () => {
+    if (![...document.querySelectorAll(".ask")].some((one) => one.textContent.includes(name))) return;
+    observer.disconnect();
+    requestAnimationFrame(() => setTimeout(() => resolve(Date.now())));
+  };
+  const observer = new MutationObserver(look);
+  observer.observe(document.body, { subtree: true, childList: true, characterData: true });
+  look();
+})`;
+
+/** From the event of an approval that an agent at depth 3 asks for to the frame that shows it, in two views. */
+async function approvals({ stage, rounds }) {
+  const model = await deepModel();
+  const more = { TROUPE_BASE_URL: model.baseUrl, TROUPE_MODEL: "deep", TROUPE_API_KEY: "x" };
+  const dashboard = await startDashboard({ stage, name: "approvals", more });
+  const browser = await startBrowser();
+  try {
+    const { sessionId } = await dashboard.call("web.create", { prompt: "round 0" });
+    const [everything, one] = [await browser.page(dashboard), await browser.page(dashboard)];
+    await everything.goto(`${dashboard.origin}/#/attention`);
+    const times = { attention: [], session: [] };
+    // The first round warms up.
+    for (let round = 0; round <= rounds; round++) {
+      await one.goto(`${dashboard.origin}/#/s/${sessionId}?agent=deep${round}`);
+      await one.waitForSelector(".agent-row");
+      const look = `(${seeing})("deep-${round}.txt")`;
+      const shown = { attention: everything.evaluate(look), session: one.evaluate(look) };
+      if (round > 0) await dashboard.call("session.send", { sessionId, prompt: `round ${round}` });
+      const at = { attention: await shown.attention, session: await shown.session };
+      const events = await dashboard.call("web.events", { sessionId });
+      const asked = events.findLast(({ type }) => type === "permission.requested");
+      for (const view of Object.keys(times)) if (round > 0) times[view].push(at[view] - Date.parse(asked.timestamp));
+      await everything.keyboard.press("y");
+      await everything.waitForSelector(".ask", { state: "detached" });
+    }
+    return Object.entries(times).map(([view, values]) => ({
+      name: `approval at depth 3, event to the ${view} view, p90 / most`,
+      unit: "ms",
+      troupe: { p50: quantile(values, 0.9), p90: quantile(values, 1) },
+      target: most(250),
+    }));
+  } finally {
+    await browser.stop();
+    await dashboard.stop();
+    model.close();
   }
 }
 
