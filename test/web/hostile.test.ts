@@ -214,7 +214,7 @@ describe.skipIf(noBrowser !== undefined)(`hostile texts${noBrowser ? ` (skipped:
     await page.waitForSelector(".replay");
     await page.waitForSelector(".agent-row");
     await page.keyboard.press("[");
-    await page.waitForSelector("text=To the end");
+    await page.waitForSelector('.replay button:has-text("End")');
     await page.keyboard.press("3");
     await page.waitForSelector("text=By agent");
     expect(await page.evaluate("window.hit")).toBeUndefined();

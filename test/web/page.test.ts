@@ -7,6 +7,7 @@ import { says } from "../../src/testing/index.ts";
 import { AxeBuilder } from "./axe.ts";
 import { noBrowser, openBrowser, openTab, type Tab, webStage } from "./stage.ts";
 import { files, prompt, tour } from "./tour.ts";
+import { walkByTab } from "./walk.ts";
 
 /** Elements that are cut off at the right, but for those that scroll by themselves. */
 const tooWide = `[...document.querySelectorAll("body *")]
@@ -64,6 +65,7 @@ describe.skipIf(noBrowser !== undefined)(`the page in a browser${noBrowser ? ` (
     await page.waitForSelector(`${row("find-callers")}:has-text("idle")`);
     await page.click(row("find-callers"));
     await page.waitForSelector('.panel:has-text("There is one caller")');
+    expect(await walkByTab(page)).toMatchObject({ missed: [], unseen: [] });
 
     // A request of a child blocks the child; denying it lets the child go on.
     await page.waitForSelector(`${row("write-tests")}:has-text("approval")`);
@@ -106,7 +108,7 @@ describe.skipIf(noBrowser !== undefined)(`the page in a browser${noBrowser ? ` (
     await page.waitForSelector(`${row("main agent")}:has-text("idle")`);
     await page.keyboard.press("2");
     await page.click("text=Undo back to here");
-    await page.waitForSelector("text=Restored 1 files.");
+    await page.waitForSelector("text=Restored 1 file.");
     expect(readFileSync(join(stage.cwd, "src/parse.ts"), "utf8")).toBe(files["work/src/parse.ts"]);
     expect(tab.trouble).toEqual([]);
   });
@@ -164,6 +166,12 @@ describe.skipIf(noBrowser !== undefined)(`the page in a browser${noBrowser ? ` (
   it.runIf(SLOW)("breaks no rule of accessibility, in light and dark, wide and on a phone", async () => {
     await using stage = await webStage({ files, steps: tour() });
     const { sessionId } = await stage.call<{ sessionId: string }>("web.create", { prompt });
+    const ready: Readonly<Record<string, string>> = {
+      compare: "tbody",
+      changes: ".dl",
+      cost: ".chart canvas",
+      memory: ".tab",
+    };
     const wide = { width: 1280, height: 800 };
     const phone = { width: 390, height: 780 };
     const tabs = ["", "/changes", "/cost", "/memory"].map((name) => `#/s/${sessionId}${name}`);
@@ -175,7 +183,7 @@ describe.skipIf(noBrowser !== undefined)(`the page in a browser${noBrowser ? ` (
       await using tab = await openTab(browser.browser, stage, { scheme, size });
       for (const hash of views) {
         await tab.page.goto(`${stage.origin}/${hash}`);
-        await tab.page.waitForSelector("main");
+        await tab.page.waitForSelector(ready[hash.split("?")[0]?.replace(/^.*\//, "") ?? ""] ?? "main");
         await tab.page.waitForTimeout(150);
         expect({ scheme, hash, found: await AxeBuilder(tab.page) }).toEqual({ scheme, hash, found: [] });
         const isWide = await tab.page.evaluate<string>(tooWide);

@@ -1,6 +1,7 @@
 /** The frame of the page: navigation, the chosen view, and short messages. */
 import type { JSX } from "preact";
 import { Help, isHelpOpen } from "./keys.tsx";
+import { type PageName, pages } from "./pages.ts";
 import { addressOf, type Route, route } from "./route.ts";
 import { link } from "./server.ts";
 import { attention, boot, rows, toast } from "./state.ts";
@@ -18,13 +19,11 @@ export function App(): JSX.Element {
           troupe
         </a>
         <nav aria-label="Main">
-          <NavLink to={{ view: "sessions" }} at={at}>{`Sessions ${rows.value.size}`}</NavLink>
-          <NavLink to={{ view: "attention" }} at={at} isUrgent={attention.value.length > 0}>
-            {`Attention ${attention.value.length}`}
-          </NavLink>
-          <NavLink to={{ view: "memory" }} at={at}>
-            Memory
-          </NavLink>
+          {pages.map(({ view, name }) => (
+            <NavLink key={view} to={{ view }} at={at} isUrgent={view === "attention" && attention.value.length > 0}>
+              {`${name} ${counts[view]?.() ?? ""}`.trimEnd()}
+            </NavLink>
+          ))}
         </nav>
         <LinkState />
         <button type="button" class="quiet" aria-label="Keys" onClick={() => (isHelpOpen.value = true)}>
@@ -43,15 +42,23 @@ export function App(): JSX.Element {
   );
 }
 
+const views: Readonly<Record<PageName, () => JSX.Element>> = {
+  sessions: SessionsView,
+  attention: AttentionView,
+  memory: () => <LazyPage key="memory" load={async () => (await import("./views/memory.tsx")).MemoryPage} />,
+};
+
+/** Numbers beside the names in the bar. */
+const counts: Readonly<Partial<Record<PageName, () => number>>> = {
+  sessions: () => rows.value.size,
+  attention: () => attention.value.length,
+};
+
 function View({ at }: { readonly at: Route }): JSX.Element {
   if (link.value === "refused" && rows.value.size === 0) return <Refused />;
   switch (at.view) {
-    case "attention":
-      return <AttentionView />;
     case "session":
       return <SessionPage route={at} />;
-    case "memory":
-      return <LazyPage key="memory" load={async () => (await import("./views/memory.tsx")).MemoryPage} />;
     case "compare": {
       const { ids } = at;
       return (
@@ -64,8 +71,10 @@ function View({ at }: { readonly at: Route }): JSX.Element {
         />
       );
     }
-    default:
-      return <SessionsView />;
+    default: {
+      const Page = views[at.view];
+      return <Page />;
+    }
   }
 }
 

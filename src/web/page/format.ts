@@ -24,13 +24,22 @@ export function duration(ms: number): string {
   return `${Math.floor(minutes / 60)} h ${String(minutes % 60).padStart(2, "0")} m`;
 }
 
-export function clock(at: number): string {
-  return new Date(at).toLocaleTimeString(undefined, {
-    hour: "2-digit",
-    minute: "2-digit",
-    second: "2-digit",
-    hour12: false,
-  });
+/** The time of day; with `digits` of a second where moments are close to each other. */
+export function clock(at: number, digits = 0): string {
+  const part =
+    digits === 0
+      ? ""
+      : `.${String(at % 1_000)
+          .padStart(3, "0")
+          .slice(0, digits)}`;
+  return new Date(at)
+    .toLocaleTimeString(undefined, {
+      hour: "2-digit",
+      minute: "2-digit",
+      second: "2-digit",
+      hour12: false,
+    })
+    .concat(part);
 }
 
 export function age(at: number, now: number): string {
@@ -41,6 +50,8 @@ export function age(at: number, now: number): string {
   if (minutes < 14 * 24 * 60) return `${Math.floor(minutes / (24 * 60))} d ago`;
   return new Date(at).toLocaleDateString();
 }
+
+export const plural = (number: number, noun: string): string => `${count(number)} ${noun}${number === 1 ? "" : "s"}`;
 
 export const count = (value: number): string => value.toLocaleString("en-US");
 

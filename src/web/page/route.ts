@@ -1,12 +1,11 @@
 /** The shown view, as the part of the address behind `#`. Nothing of it reaches the server. */
 import { signal } from "@preact/signals";
+import { type PageName, pages } from "./pages.ts";
 
 export type Tab = "run" | "changes" | "cost" | "memory";
 
 export type Route =
-  | { readonly view: "sessions" }
-  | { readonly view: "attention" }
-  | { readonly view: "memory" }
+  | { readonly view: PageName }
   | { readonly view: "compare"; readonly ids: readonly string[] }
   | {
       readonly view: "session";
@@ -22,7 +21,8 @@ function parseRoute(hash: string): Route {
   const [path = "", query = ""] = hash.replace(/^#\/?/, "").split("?");
   const [view = "", id = "", tab = ""] = path.split("/").map((part) => decoded(part));
   const params = new URLSearchParams(query);
-  if (view === "attention" || view === "memory") return { view };
+  const page = pages.find((one) => one.view === view);
+  if (page) return { view: page.view };
   if (view === "compare") return { view, ids: (params.get("ids") ?? "").split(",").filter(Boolean) };
   if (view !== "s" || id === "") return { view: "sessions" };
   return { view: "session", id, tab: tabs.has(tab) ? (tab as Tab) : "run", agent: params.get("agent") ?? "" };

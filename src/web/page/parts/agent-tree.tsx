@@ -3,7 +3,7 @@ import type { JSX } from "preact";
 import { sanitise } from "../../../lib/text.ts";
 import { agentRows, currentOutput, groupText } from "../../../view/agent-rows.ts";
 import type { AgentView, View } from "../../../view/view.ts";
-import { waitChain, waitText } from "../../../view/waits.ts";
+import { openAttention, waitChain, waitText } from "../../../view/waits.ts";
 import { money } from "../format.ts";
 import { StateLabel } from "./labels.tsx";
 import { VirtualList } from "./virtual-list.tsx";
@@ -53,6 +53,12 @@ export function AgentTree({ view, selected, revision, onSelect }: TreeProps): JS
   );
 }
 
+/** The agent's state; an agent at work that asked a person needs that person. */
+export function stateOf(view: View, agent: AgentView): AgentView["status"] | "waiting" {
+  const isAsking = openAttention(view).some(({ agentId = "" }) => agentId === agent.id);
+  return agent.status === "running" && isAsking ? "waiting" : agent.status;
+}
+
 export function treeEntries(view: View): Entry[] {
   const rows = agentRows(view);
   return [
@@ -90,8 +96,10 @@ function AgentRow({ agent, view, depth, isSelected, onSelect }: RowProps): JSX.E
       <span class="top">
         <span class="name">{isMain ? "main agent" : sanitise(agent.id)}</span>
         {!isMain && <span class="type">{sanitise(agent.name)}</span>}
-        <StateLabel state={agent.status} />
-        <span class="cost">{money(agent.subtree.costUsd, agent.subtree.isCostKnown)}</span>
+        <StateLabel state={stateOf(view, agent)} />
+        {agent.subtree.requests > 0 && (
+          <span class="cost">{money(agent.subtree.costUsd, agent.subtree.isCostKnown)}</span>
+        )}
       </span>
       <span class={`about ${chain.length > 0 ? "waits" : ""}`}>{sanitise(about)}</span>
     </button>

@@ -29,7 +29,12 @@ export interface CardProps extends AttentionRow {
 export function AttentionCard({ item, blocks, agent, sessionId, title, isSelected = false }: CardProps): JSX.Element {
   const others = blocks.filter((name) => name !== agent);
   return (
-    <article class={`ask ${isSelected ? "selected" : ""}`} aria-label={`${kinds[item.kind]}: ${item.title}`}>
+    <article
+      class={`ask ${isSelected ? "selected" : ""}`}
+      data-row
+      tabIndex={-1}
+      aria-label={`${kinds[item.kind]}: ${item.title}`}
+    >
       <header>
         <span class="state state-waiting">{kinds[item.kind]}</span>
         <strong>{item.title}</strong>

@@ -22,7 +22,7 @@ export function BlockView({ block, eventOf, onAgent }: BlockProps): JSX.Element 
   switch (block.kind) {
     case "user":
       return (
-        <Line who={block.source ?? "you"} kind="user">
+        <Line who={block.source === "agent" ? "task" : (block.source ?? "you")} kind="user">
           <Markdown text={block.text} />
           {block.attachments.length > 0 && <p class="hint">attached: {sanitise(block.attachments.join(", "))}</p>}
         </Line>

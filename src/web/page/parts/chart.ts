@@ -1,5 +1,6 @@
 /** The chart of the cost view. In a chunk of its own, with uPlot. */
 import UPlot from "uplot";
+import { clock } from "../format.ts";
 import type { Measure, Series } from "../views/cost-series.ts";
 
 const HEIGHT = 220;
@@ -29,7 +30,11 @@ export function drawChart(element: HTMLElement, { times, lines, isDaily }: Serie
       cursor: { show: false },
       scales: { y: { range: (_, __, most) => [0, most > 0 ? most * 1.05 : 1] } },
       axes: [
-        { ...axis, values: (_, marks) => marks.map((at) => timeText(at, isDaily)) },
+        {
+          ...axis,
+          space: 80,
+          values: (_, marks, __, ___, step) => marks.map((at) => timeText(at, { isDaily, step })),
+        },
         { ...axis, size: 64, values: (_, marks) => marks.map(units[measure]) },
       ],
       series: [
@@ -54,7 +59,8 @@ export function drawChart(element: HTMLElement, { times, lines, isDaily }: Serie
   };
 }
 
-function timeText(seconds: number, isDaily: boolean): string {
-  const at = new Date(seconds * 1_000);
-  return isDaily ? at.toISOString().slice(5, 10) : at.toLocaleTimeString(undefined, { hour12: false });
+/** `step`: seconds between two marks. */
+function timeText(seconds: number, { isDaily, step }: { readonly isDaily: boolean; readonly step: number }): string {
+  const at = Math.round(seconds * 1_000);
+  return isDaily ? new Date(at).toISOString().slice(5, 10) : clock(at, step >= 1 ? 0 : step >= 0.1 ? 1 : 3);
 }

@@ -1,6 +1,6 @@
 /** A unified diff as rows. A line can be commented on where `onComment` is given. */
 import type { JSX } from "preact";
-import { useState } from "preact/hooks";
+import { useRef, useState } from "preact/hooks";
 import { sanitise } from "../../../lib/text.ts";
 
 export interface DiffLine {
@@ -42,6 +42,7 @@ export interface DiffProps {
 
 export function Diff({ diff, label, onComment, onBlame }: DiffProps): JSX.Element {
   const [asked, setAsked] = useState<number | undefined>();
+  const opener = useRef<HTMLElement | null>(null);
   const lines = diffLines(diff);
   const shown = lines.filter(({ kind }) => kind !== "meta" || lines.length === 1).slice(0, MAX_LINES);
   const hidden = lines.length - shown.length;
@@ -63,7 +64,14 @@ export function Diff({ diff, label, onComment, onBlame }: DiffProps): JSX.Elemen
               </button>
             )}
             {onComment && line.kind !== "hunk" && line.kind !== "meta" && (
-              <button type="button" class="quiet" onClick={() => setAsked(asked === index ? undefined : index)}>
+              <button
+                type="button"
+                class="quiet"
+                onClick={({ currentTarget }) => {
+                  opener.current = currentTarget;
+                  setAsked(asked === index ? undefined : index);
+                }}
+              >
                 comment
               </button>
             )}
@@ -74,7 +82,10 @@ export function Diff({ diff, label, onComment, onBlame }: DiffProps): JSX.Elemen
                 setAsked(undefined);
                 onComment(line, words);
               }}
-              onCancel={() => setAsked(undefined)}
+              onCancel={() => {
+                setAsked(undefined);
+                opener.current?.focus();
+              }}
             />
           )}
         </div>
@@ -104,7 +115,10 @@ function CommentForm({ onSend, onCancel }: { onSend(words: string): void; onCanc
         value={words}
         onInput={({ currentTarget }) => setWords(currentTarget.value)}
         onKeyDown={(event) => {
-          if (event.key === "Escape") onCancel();
+          if (event.key === "Escape") {
+            event.stopPropagation();
+            onCancel();
+          }
           if (event.key === "Enter" && (event.metaKey || event.ctrlKey)) send();
         }}
       />

@@ -105,7 +105,7 @@ function Legend({ hover }: { readonly hover: string }): JSX.Element {
           {kindWords[kind]}
         </span>
       ))}
-      <span class="hint">{hover || "shift-click: look back to that moment"}</span>
+      <span class="hint">{hover || "shift-click, or the keys , and . : look back to that moment"}</span>
     </p>
   );
 }
@@ -151,7 +151,8 @@ function draw(canvas: HTMLCanvasElement, drawing: CanvasInput): void {
   const ticks = Math.max(2, Math.floor((width - gutter) / 140));
   for (let tick = 0; tick < ticks; tick++) {
     const x = gutter + (tick / ticks) * (width - gutter);
-    context.fillText(clock(from + ((to - from) * tick) / ticks), x + 2, 11);
+    const at = Math.round(from + ((to - from) * tick) / ticks);
+    context.fillText(clock(at, (to - from) / ticks < 1_000 ? 1 : 0), x + 2, 11);
     context.fillRect(x, AXIS - 4, 1, 4);
   }
   for (const [index, id] of ids.entries()) {

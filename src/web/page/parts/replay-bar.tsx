@@ -57,7 +57,7 @@ export function ReplayBar({ model, isOpen, onFork }: ReplayProps): JSX.Element {
       ) : (
         <>
           <button type="button" onClick={() => model.seek(undefined)}>
-            To the end
+            {isOpen ? "Live" : "End"}
           </button>
           {onFork && last && (
             <button type="button" data-replay="fork" onClick={() => onFork(last.id)}>

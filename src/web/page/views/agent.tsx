@@ -4,11 +4,12 @@ import { sanitise } from "../../../lib/text.ts";
 import type { AgentView, Spent, View } from "../../../view/view.ts";
 import { waitChain, waitText } from "../../../view/waits.ts";
 import { count, duration, exactMoney, tokens } from "../format.ts";
+import { stateOf } from "../parts/agent-tree.tsx";
 import { Fact, StateLabel } from "../parts/labels.tsx";
 import { Markdown } from "../parts/markdown.tsx";
 import { call } from "../server.ts";
 import type { PageSession } from "../session-model.ts";
-import { attempt, isExported } from "../state.ts";
+import { attempt, isExported, tell } from "../state.ts";
 
 export interface PanelProps {
   readonly model: PageSession;
@@ -26,7 +27,7 @@ export function AgentPanel({ model, view, agent, isLive }: PanelProps): JSX.Elem
     <aside class="panel" aria-label="Agent">
       <h2>{isMain ? "Main agent" : sanitise(agent.id)}</h2>
       <p>
-        <StateLabel state={agent.status} />
+        <StateLabel state={stateOf(view, agent)} />
         {agent.reason !== undefined && <span class="hint"> {agent.reason.replaceAll("_", " ")}</span>}
       </p>
       {chain.length > 0 && <p class="waits">waits: {waitText(chain)}</p>}
@@ -91,7 +92,7 @@ function Facts({ agent, end }: FactsProps): JSX.Element {
       <Fact name="tools">{count(agent.spent.tools)}</Fact>
       <Fact name="tokens in">{`${tokens(agent.spent.inputTokens)} (${tokens(agent.spent.cacheReadTokens)} cached)`}</Fact>
       <Fact name="tokens out">{tokens(agent.spent.outputTokens)}</Fact>
-      <Fact name="cost">{costOf(agent.spent)}</Fact>
+      <Fact name="cost">{agent.spent.requests === 0 ? "–" : costOf(agent.spent)}</Fact>
       {agent.subtree.costUsd !== agent.spent.costUsd && <Fact name="with its agents">{costOf(agent.subtree)}</Fact>}
       {agent.context && (
         <Fact name="context">{`${tokens(agent.context.currentTokens)} of ${tokens(agent.context.tokenLimit)}`}</Fact>
@@ -107,14 +108,21 @@ function costOf({ costUsd, isCostKnown }: Spent): string {
   return costUsd === 0 ? "unknown" : `≥ ${exactMoney(costUsd)}`;
 }
 
+/** Null for commands without an answer. */
+type Done = { readonly sent?: boolean; readonly error?: string } | null;
+
+/** An agent that has ended cannot be resumed; one that rests can. */
 function Actions({ model, agent }: Pick<PanelProps, "model" | "agent">): JSX.Element {
   void model.revision.value;
   const sessionId = model.id;
   const isBusy = agent.status === "running" || agent.status === "queued";
-  const run = (method: string, params: Readonly<Record<string, unknown>>, done: string): void =>
-    void attempt(call(method, { sessionId, ...params }), done);
+  const run = async (method: string, params: Readonly<Record<string, unknown>>, done: string): Promise<void> => {
+    const result = await attempt(call<Done>(method, { sessionId, ...params }));
+    if (result?.sent === false) tell(result.error ?? "The agent did not take the message.", true);
+    else if (result !== undefined) tell(done);
+  };
   if (agent.kind === "main") {
-    const stop = (): void => run("session.interruptMainTurn", { flushQueued: true }, "Stopped the main agent.");
+    const stop = (): void => void run("session.interruptMainTurn", { flushQueued: true }, "Stopped the main agent.");
     return (
       <div class="actions">
         {isBusy && (
@@ -132,7 +140,7 @@ function Actions({ model, agent }: Pick<PanelProps, "model" | "agent">): JSX.Ele
           type="button"
           class="danger"
           data-action="stop"
-          onClick={() => run("session.tasks.cancel", { id: agent.id }, "Stopped the agent.")}
+          onClick={() => void run("session.tasks.cancel", { id: agent.id }, "Stopped the agent.")}
         >
           Stop
         </button>
@@ -141,17 +149,19 @@ function Actions({ model, agent }: Pick<PanelProps, "model" | "agent">): JSX.Ele
         <button
           type="button"
           data-action="background"
-          onClick={() => run("session.tasks.promoteToBackground", { id: agent.id }, "It goes on in the background.")}
+          onClick={() =>
+            void run("session.tasks.promoteToBackground", { id: agent.id }, "It goes on in the background.")
+          }
         >
           To the background
         </button>
       )}
-      {!isBusy && (
+      {agent.status === "idle" && (
         <button
           type="button"
           data-action="resume"
           onClick={() =>
-            run(
+            void run(
               "session.tasks.sendMessage",
               { id: agent.id, message: "Continue where you stopped." },
               "Asked it to continue.",

@@ -10,7 +10,9 @@ export function AttentionView(): JSX.Element {
   return (
     <main class="page">
       <h1>Attention</h1>
-      {items.length === 0 && <p class="hint">Nothing waits for you.</p>}
+      {items.length === 0 && (
+        <p class="hint">Nothing waits for you. Requests of all sessions and agents appear here, the oldest first.</p>
+      )}
       <div class="asks">
         {items.map(({ item, blocks, agent, row }) => (
           <AttentionCard

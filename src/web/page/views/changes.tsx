@@ -1,10 +1,10 @@
 /** Changes of a session to files: diffs per agent and turn, comments on lines, undo, and the worktrees of its agents. */
 import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
-import { useEffect } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
 import { sanitise } from "../../../lib/text.ts";
 import type { ChangeStep, WorktreeRow } from "../../api.ts";
-import { clock, shortPath } from "../format.ts";
+import { clock, plural, shortPath } from "../format.ts";
 import { Diff, type DiffLine } from "../parts/diff.tsx";
 import { call } from "../server.ts";
 import type { PageSession } from "../session-model.ts";
@@ -48,7 +48,7 @@ export function ChangesTab({ model }: TabProps): JSX.Element {
     if (!report) return;
     if (report.conflicts.length > 0)
       tell(`Nothing was undone: changed since by someone else: ${report.conflicts.join(", ")}`, true);
-    else tell(`Restored ${report.restored.length} files.`);
+    else tell(`Restored ${plural(report.restored.length, "file")}.`);
     await load();
   };
   return (
@@ -82,7 +82,7 @@ interface ChangeProps {
 
 function ChangeCard({ model, step, origin, onUndo, onBlame }: ChangeProps): JSX.Element {
   return (
-    <section class="change">
+    <section class="change" data-row tabIndex={-1} aria-label={`Change of ${sanitise(shortPath(step.path))}`}>
       <header>
         <strong title={step.path}>{sanitise(shortPath(step.path))}</strong>
         <span class="hint">
@@ -90,7 +90,7 @@ function ChangeCard({ model, step, origin, onUndo, onBlame }: ChangeProps): JSX.
           {origin?.tool === undefined ? "" : ` with ${sanitise(origin.tool)}`}, {clock(Date.parse(step.time))}
           {origin?.prompt === undefined ? "" : ` · ${sanitise(origin.prompt)}`}
         </span>
-        <button type="button" onClick={onUndo}>
+        <button type="button" data-action="undo" onClick={onUndo}>
           Undo back to here
         </button>
       </header>
@@ -152,11 +152,18 @@ function callsOf(model: PageSession): ReadonlyMap<string, CallFacts> {
 
 function BlameCard({ blame, onClose }: { readonly blame: Blame; onClose(): void }): JSX.Element {
   const { origin, text } = blame;
+  const card = useRef<HTMLElement>(null);
+  const opener = useRef(document.activeElement);
+  useEffect(() => card.current?.focus(), [blame]);
+  const close = (): void => {
+    onClose();
+    if (opener.current instanceof HTMLElement) opener.current.focus();
+  };
   return (
-    <aside class="ask" aria-label="Origin of the line">
+    <aside class="ask" ref={card} tabIndex={-1} aria-label="Origin of the line">
       <header>
         <strong>Where this line {origin?.doubt === undefined ? "" : "probably "}comes from</strong>
-        <button type="button" class="quiet" onClick={onClose}>
+        <button type="button" class="quiet" onClick={close}>
           close
         </button>
       </header>
@@ -202,11 +209,17 @@ function Worktree({ tree, model, onChange }: WorktreeProps): JSX.Element {
     onChange();
   };
   return (
-    <section class="change">
+    <section
+      class="change"
+      data-row
+      tabIndex={-1}
+      aria-label={`Worktree of ${tree.isFork ? "this fork" : sanitise(tree.taskId)}`}
+    >
       <header>
         <strong>Worktree of {tree.isFork ? "this fork" : sanitise(tree.taskId)}</strong>
         <span class="hint">
-          {sanitise(tree.branch)} · {tree.files.length} files to merge
+          {sanitise(tree.branch)} ·{" "}
+          {tree.files.length === 0 ? "nothing to merge" : `${plural(tree.files.length, "file")} to merge`}
           {tree.conflicts.length > 0 && ` · conflicts: ${sanitise(tree.conflicts.join(", "))}`}
           {tree.dirty.length > 0 && ` · changed here: ${sanitise(tree.dirty.join(", "))}`}
           {tree.isProtected && " · has protected names: merge with troupe tasks merge"}
@@ -214,12 +227,18 @@ function Worktree({ tree, model, onChange }: WorktreeProps): JSX.Element {
         <button
           type="button"
           class="primary"
+          data-action="merge"
           disabled={tree.files.length === 0}
           onClick={() => void run("web.merge", "Merged.")}
         >
           Merge
         </button>
-        <button type="button" class="danger" onClick={() => void run("web.discard", "Discarded.")}>
+        <button
+          type="button"
+          class="danger"
+          data-action="discard"
+          onClick={() => void run("web.discard", "Discarded.")}
+        >
           {isRefused.value ? "Discard anyway" : "Discard"}
         </button>
       </header>

@@ -60,8 +60,8 @@ function SumTable({ title, rows }: { readonly title: string; readonly rows: read
               <td>{sum.input === 0 ? "–" : `${Math.round((100 * sum.cached) / sum.input)} %`}</td>
               <td>{tokens(sum.output)}</td>
               <td>{sum.calls === 0 ? "–" : duration(sum.medianMs)}</td>
-              <td>{price(sum.cost)}</td>
-              {hasSubtrees && <td>{price(subtree?.cost ?? null)}</td>}
+              <td>{sum.calls === 0 ? "–" : price(sum.cost)}</td>
+              {hasSubtrees && <td>{subtree?.calls === 0 ? "–" : price(subtree?.cost ?? null)}</td>}
             </tr>
           ))}
         </tbody>
@@ -89,26 +89,42 @@ function OtherModel({ usages }: { readonly usages: readonly Usage[] }): JSX.Elem
   return (
     <section>
       <h2>The same run on another model</h2>
-      <p class="hint">The recorded tokens at list prices. Another model would need other tokens: it is an estimate.</p>
-      <TableBox label="The same run on another model">
-        <thead>
-          <tr>
-            <th class="words">model</th>
-            <th>cost</th>
-            <th>compared</th>
-          </tr>
-        </thead>
-        <tbody>
-          {rows.map(({ ref, cost }) => (
-            <tr key={ref}>
-              <td class="words">{sanitise(ref)}</td>
-              <td>{exactMoney(cost)}</td>
-              <td>{paid ? `${Math.round((100 * cost) / paid)} %` : "–"}</td>
-            </tr>
-          ))}
-        </tbody>
-      </TableBox>
+      <p class="hint">
+        {rows.length === 0
+          ? "No model with a known price. Prices are in providers.json of the state folder."
+          : "The recorded tokens at list prices. Another model would need other tokens: it is an estimate."}
+      </p>
+      {rows.length > 0 && <OtherModels rows={rows} paid={paid} />}
     </section>
+  );
+}
+
+interface OtherModelsProps {
+  readonly rows: readonly { readonly ref: string; readonly cost: number }[];
+  /** The recorded cost; null if it is not known. */
+  readonly paid: number | null;
+}
+
+function OtherModels({ rows, paid }: OtherModelsProps): JSX.Element {
+  return (
+    <TableBox label="The same run on another model">
+      <thead>
+        <tr>
+          <th class="words">model</th>
+          <th>cost</th>
+          <th>compared</th>
+        </tr>
+      </thead>
+      <tbody>
+        {rows.map(({ ref, cost }) => (
+          <tr key={ref}>
+            <td class="words">{sanitise(ref)}</td>
+            <td>{exactMoney(cost)}</td>
+            <td>{paid ? `${Math.round((100 * cost) / paid)} %` : "–"}</td>
+          </tr>
+        ))}
+      </tbody>
+    </TableBox>
   );
 }
 

@@ -99,7 +99,7 @@ interface FactProps {
 
 function FactCard({ fact, run }: FactProps): JSX.Element {
   return (
-    <article class={`fact-card ${fact.status}`}>
+    <article class={`fact-card ${fact.status}`} data-row tabIndex={-1} aria-label={`Fact: ${sanitise(fact.subject)}`}>
       <header>
         <span
           class={`state ${fact.status === "proposed" ? "state-waiting" : fact.status === "accepted" ? "state-completed" : ""}`}
@@ -122,7 +122,12 @@ function FactCard({ fact, run }: FactProps): JSX.Element {
           </button>
         )}
         {run && fact.status !== "retracted" && (
-          <button type="button" class="danger" onClick={() => void run("web.removeFact", { id: fact.id }, "Removed.")}>
+          <button
+            type="button"
+            class="danger"
+            {...(fact.status === "proposed" && { "data-answer": "no" })}
+            onClick={() => void run("web.removeFact", { id: fact.id }, "Removed.")}
+          >
             {fact.status === "proposed" ? "Reject" : "Remove"}
           </button>
         )}
@@ -153,7 +158,7 @@ function BoardSection({
       <h2>Board ({notes.length})</h2>
       {notes.length === 0 && <p class="hint">The board of this folder is empty.</p>}
       {notes.map(({ src, name, description, content }) => (
-        <article key={`${src}/${name}`} class="fact-card">
+        <article key={`${src}/${name}`} class="fact-card" data-row tabIndex={-1} aria-label={`Note: ${sanitise(name)}`}>
           <header>
             <strong>{sanitise(name)}</strong>
             <span class="hint">
@@ -165,11 +170,16 @@ function BoardSection({
       ))}
       {changes.length > 0 && <h2>Changes of the board</h2>}
       {changes.map(({ id, at, action, actor, isUndone, names }) => (
-        <p key={id} class="board-change">
+        <p key={id} class="board-change" data-row tabIndex={-1}>
           <span class="topic">{action}</span> by {sanitise(actor)}: {sanitise(names.join(", "))}{" "}
           <span class="hint">{age(Date.parse(at), now.value)}</span> {isUndone && <span class="hint">undone</span>}
           {run && !isUndone && (
-            <button type="button" class="quiet" onClick={() => void run("web.restoreBoard", { change: id }, "Undone.")}>
+            <button
+              type="button"
+              class="quiet"
+              data-action="undo"
+              onClick={() => void run("web.restoreBoard", { change: id }, "Undone.")}
+            >
               undo
             </button>
           )}

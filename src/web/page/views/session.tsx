@@ -1,9 +1,9 @@
 /** One session: its agents as a tree, their time as lanes, the transcript of the selected one, and what can be done with it. */
 import type { JSX } from "preact";
 import { sanitise } from "../../../lib/text.ts";
-import type { AgentView, View } from "../../../view/view.ts";
+import type { AgentView, Spent, View } from "../../../view/view.ts";
 import { money } from "../format.ts";
-import { AgentTree } from "../parts/agent-tree.tsx";
+import { AgentTree, stateOf } from "../parts/agent-tree.tsx";
 import { StateLabel } from "../parts/labels.tsx";
 import { LanesView } from "../parts/lanes.tsx";
 import { ReplayBar } from "../parts/replay-bar.tsx";
@@ -72,8 +72,8 @@ function Head({ model, view, route }: { model: PageSession; view: View; route: S
         {facts.model !== undefined && <span>{sanitise(facts.model)}</span>}
         <span title={facts.cwd ?? ""}>{sanitise(facts.cwd ?? "")}</span>
         {facts.branch !== undefined && <span>{sanitise(facts.branch)}</span>}
-        <span>{money(main.subtree.costUsd, main.subtree.isCostKnown)}</span>
-        <span>{facts.permissionMode}</span>
+        {main.subtree.requests > 0 && <span>{costText(main.subtree)}</span>}
+        <span class="mode">permissions: {facts.permissionMode}</span>
       </span>
       <nav class="tabs" aria-label="Views of the session">
         {tabNames
@@ -88,6 +88,9 @@ function Head({ model, view, route }: { model: PageSession; view: View; route: S
   );
 }
 
+const costText = ({ costUsd, isCostKnown }: Spent): string =>
+  costUsd === 0 && !isCostKnown ? "cost unknown" : money(costUsd, isCostKnown);
+
 function Run({ model, view, route }: { model: PageSession; view: View; route: SessionRoute }): JSX.Element {
   void model.revision.value;
   const select = (agent: string): void => go({ ...route, agent });
@@ -101,7 +104,7 @@ function Run({ model, view, route }: { model: PageSession; view: View; route: Se
         {isNarrow.value && (
           <details class="sheet">
             <summary>
-              {agent.kind === "main" ? "main agent" : sanitise(agent.id)} <StateLabel state={agent.status} />
+              {agent.kind === "main" ? "main agent" : sanitise(agent.id)} <StateLabel state={stateOf(view, agent)} />
             </summary>
             {panel}
           </details>

@@ -4,7 +4,7 @@ import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { sanitise } from "../../../lib/text.ts";
 import type { SessionHit, SessionRow } from "../../api.ts";
-import { age, money, shortPath } from "../format.ts";
+import { age, money, plural, shortPath } from "../format.ts";
 import { StateLabel } from "../parts/labels.tsx";
 import { VirtualList } from "../parts/virtual-list.tsx";
 import { addressOf, go } from "../route.ts";
@@ -52,7 +52,12 @@ export function SessionsView(): JSX.Element {
         />
         <button type="submit">Search</button>
         {marked.value.size >= 2 && (
-          <button type="button" class="primary" onClick={() => go({ view: "compare", ids: [...marked.value] })}>
+          <button
+            type="button"
+            class="primary"
+            data-action="compare"
+            onClick={() => go({ view: "compare", ids: [...marked.value] })}
+          >
             Compare {marked.value.size}
           </button>
         )}
@@ -96,9 +101,15 @@ interface RowsProps {
 function Row({ row, isMarked, onMark }: { row: SessionRow; isMarked: boolean; onMark(): void }): JSX.Element {
   const name = row.name === "" ? row.id : row.name;
   return (
-    <div class="session-row">
-      <input type="checkbox" aria-label={`Mark ${sanitise(name)} to compare`} checked={isMarked} onChange={onMark} />
-      <a href={addressOf({ view: "session", id: row.id, tab: "run", agent: "" })}>
+    <div class="session-row" data-row>
+      <input
+        type="checkbox"
+        data-action="mark"
+        aria-label={`Mark ${sanitise(name)} to compare`}
+        checked={isMarked}
+        onChange={onMark}
+      />
+      <a data-focus href={addressOf({ view: "session", id: row.id, tab: "run", agent: "" })}>
         <span class="title">
           <StateLabel state={row.state} />
           <span class="name">{sanitise(name).split("\n")[0]}</span>
@@ -109,7 +120,7 @@ function Row({ row, isMarked, onMark }: { row: SessionRow; isMarked: boolean; on
           {row.model !== undefined && <span>{sanitise(row.model)}</span>}
           {row.agents > 0 && (
             <span>
-              {row.busyAgents > 0 ? `${row.busyAgents} of ${row.agents} agents at work` : `${row.agents} agents`}
+              {row.busyAgents > 0 ? `${row.busyAgents} of ${row.agents} agents at work` : plural(row.agents, "agent")}
             </span>
           )}
           {row.holder === "other" && <span>in process {row.holderPid}</span>}
@@ -126,9 +137,9 @@ function Row({ row, isMarked, onMark }: { row: SessionRow; isMarked: boolean; on
 function Hits({ hits }: { readonly hits: readonly SessionHit[] }): JSX.Element {
   return (
     <section class="hits" aria-label="Found">
-      <h2>{hits.length === 0 ? "Nothing found" : `Found in ${hits.length} places`}</h2>
+      <h2>{hits.length === 0 ? "Nothing found" : `Found in ${plural(hits.length, "place")}`}</h2>
       {hits.map(({ sessionId, name, at, text, kind }, index) => (
-        <a key={index} href={addressOf({ view: "session", id: sessionId, tab: "run", agent: "" })}>
+        <a key={index} data-row href={addressOf({ view: "session", id: sessionId, tab: "run", agent: "" })}>
           <strong>{sanitise(name).split("\n")[0]}</strong>{" "}
           <span class="hint">
             {kind} · {age(Date.parse(at), now.value)}

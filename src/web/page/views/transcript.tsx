@@ -104,7 +104,7 @@ function Now({ view, agent, model, isLive }: Omit<TranscriptProps, "onAgent">): 
           </div>
         </div>
       ))}
-      {chain.length > 0 && <p class="waits">waits: {waitText(chain)}</p>}
+      {chain.length > 0 && asked.length === 0 && <p class="waits">waits: {waitText(chain)}</p>}
       {asked.map((item) => (
         <AttentionCard
           key={item.id}
