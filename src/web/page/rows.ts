@@ -2,7 +2,7 @@
  * Rows that keys go through: an element with `data-row`. Its focus is on the element inside with `data-focus`, or on itself.
  */
 
-/** What scrolls where there are no rows. */
+/** The region that scrolls where there are no rows. */
 const REGION = "main .tab, main .table";
 
 /** Focuses the next row, or the one before; the first or last one if none has the focus. */

@@ -111,18 +111,21 @@ function costOf({ costUsd, isCostKnown }: Spent): string {
 /** Null for commands without an answer. */
 type Done = { readonly sent?: boolean; readonly error?: string } | null;
 
+async function command(method: string, params: Readonly<Record<string, unknown>>, done: string): Promise<void> {
+  const result = await attempt(call<Done>(method, params));
+  if (result?.sent === false) tell(result.error ?? "The agent did not take the message.", true);
+  else if (result !== undefined) tell(done);
+}
+
 /** An agent that has ended cannot be resumed; one that rests can. */
 function Actions({ model, agent }: Pick<PanelProps, "model" | "agent">): JSX.Element {
   void model.revision.value;
   const sessionId = model.id;
   const isBusy = agent.status === "running" || agent.status === "queued";
-  const run = async (method: string, params: Readonly<Record<string, unknown>>, done: string): Promise<void> => {
-    const result = await attempt(call<Done>(method, { sessionId, ...params }));
-    if (result?.sent === false) tell(result.error ?? "The agent did not take the message.", true);
-    else if (result !== undefined) tell(done);
-  };
+  const run = (method: string, params: Readonly<Record<string, unknown>>, done: string): void =>
+    void command(method, { sessionId, ...params }, done);
   if (agent.kind === "main") {
-    const stop = (): void => void run("session.interruptMainTurn", { flushQueued: true }, "Stopped the main agent.");
+    const stop = (): void => run("session.interruptMainTurn", { flushQueued: true }, "Stopped the main agent.");
     return (
       <div class="actions">
         {isBusy && (
@@ -140,7 +143,7 @@ function Actions({ model, agent }: Pick<PanelProps, "model" | "agent">): JSX.Ele
           type="button"
           class="danger"
           data-action="stop"
-          onClick={() => void run("session.tasks.cancel", { id: agent.id }, "Stopped the agent.")}
+          onClick={() => run("session.tasks.cancel", { id: agent.id }, "Stopped the agent.")}
         >
           Stop
         </button>
@@ -149,9 +152,7 @@ function Actions({ model, agent }: Pick<PanelProps, "model" | "agent">): JSX.Ele
         <button
           type="button"
           data-action="background"
-          onClick={() =>
-            void run("session.tasks.promoteToBackground", { id: agent.id }, "It goes on in the background.")
-          }
+          onClick={() => run("session.tasks.promoteToBackground", { id: agent.id }, "It goes on in the background.")}
         >
           To the background
         </button>
@@ -161,7 +162,7 @@ function Actions({ model, agent }: Pick<PanelProps, "model" | "agent">): JSX.Ele
           type="button"
           data-action="resume"
           onClick={() =>
-            void run(
+            run(
               "session.tasks.sendMessage",
               { id: agent.id, message: "Continue where you stopped." },
               "Asked it to continue.",
