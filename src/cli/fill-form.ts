@@ -1,13 +1,12 @@
 /** Asks the forms of MCP servers on the terminal, one field after another. The end of the input cancels. */
 import { createInterface } from "node:readline";
-import { isObject } from "../lib/json.ts";
+import { type FieldAnswer, type FieldValue, type FormField, fieldAnswer, formFields } from "../lib/form-fields.ts";
 import { sanitise } from "../lib/text.ts";
 import type { Answerer } from "../session/requests/broker.ts";
 import type { AnswersByKind, AnyRequest } from "../session/requests/requests.ts";
 
 type Form = Extract<AnyRequest, { kind: "elicitation" }>;
 type Filled = AnswersByKind["elicitation"];
-type Value = string | number | boolean | string[];
 
 /** Writes a question and reads one line. Returns undefined at the end of the input and on a timeout. */
 export type AskLine = (question: string) => Promise<string | undefined>;
@@ -84,69 +83,25 @@ export async function fillForm(request: Form, ask: AskLine): Promise<Filled> {
   const consent = await ask(`${head}  Answer it? (y/n) `);
   if (consent === undefined) return { action: "cancel" };
   if (!/^(y(es)?)?$/i.test(consent)) return { action: "decline" };
-  const content: Record<string, Value> = {};
-  for (const [name, field] of Object.entries(requestedSchema?.properties ?? {})) {
-    const isRequired = requestedSchema?.required?.includes(name) ?? false;
-    const value = await askField({ name, field: isObject(field) ? field : {}, isRequired }, ask);
-    if (value === "cancel") return { action: "cancel" };
-    if (value.given !== undefined) content[name] = value.given;
+  const content: Record<string, FieldValue> = {};
+  for (const field of formFields(requestedSchema)) {
+    const answer = await askField(field, ask);
+    if (answer === "cancel") return { action: "cancel" };
+    if (answer.kind === "value") content[field.name] = answer.value;
   }
   return { action: "accept", content };
 }
 
-interface Field {
-  readonly name: string;
-  readonly field: Readonly<Record<string, unknown>>;
-  readonly isRequired: boolean;
-}
-
-async function askField(what: Field, ask: AskLine): Promise<{ given: Value | undefined } | "cancel"> {
-  const { name, field, isRequired } = what;
-  const title = typeof field.title === "string" ? field.title : name;
-  const about = typeof field.description === "string" ? ` – ${line(field.description)}` : "";
-  const choices = choicesOf(field);
-  const hints = [
-    ...(choices.length > 0 ? [choices.join(" | ")] : [typeof field.type === "string" ? field.type : "text"]),
-    ...(field.default === undefined ? [] : [`default: ${line(String(field.default))}`]),
-    ...(isRequired ? [] : ["optional"]),
-  ];
+async function askField(field: FormField, ask: AskLine): Promise<FieldAnswer | "cancel"> {
   let problem = "";
   for (let tries = 0; tries < MAX_TRIES; tries++) {
-    const answer = await ask(`  ${problem}${line(title)}${about} (${hints.map(line).join("; ")}): `);
-    if (answer === undefined) return "cancel";
-    if (answer === "" && (field.default !== undefined || !isRequired)) return { given: undefined };
-    const value = parsedValue(answer, field, choices);
-    if (value !== undefined) return { given: value };
-    problem = "That does not fit. ";
+    const text = await ask(`  ${problem}${field.label} (${field.hint}): `);
+    if (text === undefined) return "cancel";
+    const answer = fieldAnswer(field, text);
+    if (answer.kind !== "problem") return answer;
+    problem = `That does not fit: ${answer.problem}. `;
   }
   return "cancel";
-}
-
-/** Returns undefined if the text is no valid value for the field. */
-function parsedValue(words: string, field: Field["field"], choices: readonly string[]): Value | undefined {
-  if (field.type === "boolean") {
-    if (/^(y(es)?|true)$/i.test(words)) return true;
-    return /^(no?|false)$/i.test(words) ? false : undefined;
-  }
-  if (field.type === "number" || field.type === "integer") {
-    const number = Number(words);
-    const fits = words !== "" && Number.isFinite(number) && (field.type === "number" || Number.isInteger(number));
-    return fits ? number : undefined;
-  }
-  if (field.type === "array") {
-    const items = words.split(",").map((item) => item.trim());
-    return items.every((item) => choices.length === 0 || choices.includes(item)) ? items : undefined;
-  }
-  if (words === "" || (choices.length > 0 && !choices.includes(words))) return undefined;
-  return words;
-}
-
-/** Returns the values of `enum`, or of `const` in `oneOf` and `anyOf`, of the field or of its items. */
-function choicesOf(field: Field["field"]): string[] {
-  const source = isObject(field.items) ? field.items : field;
-  if (Array.isArray(source.enum)) return source.enum.map(String);
-  const titled = [source.oneOf, source.anyOf].find(Array.isArray) ?? [];
-  return titled.flatMap((one: unknown) => (isObject(one) && typeof one.const === "string" ? [one.const] : []));
 }
 
 const line = (text: string): string => sanitise(text).replace(/\s+/g, " ");

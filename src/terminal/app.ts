@@ -295,6 +295,7 @@ export class App implements Host {
     if (action === "wait") return;
     if (action && this.#keys.act(action)) return;
     this.history.leave();
+    this.popup.beforeTyping(key.data);
     this.editor.handle(key.data);
   }
 
@@ -374,24 +375,23 @@ export class App implements Host {
     const search = this.search;
     const now = Date.now();
     const card = this.attention.card(view, "item" in target ? target.item : undefined);
+    const facts = {
+      isBusy: this.isBusy,
+      now,
+      vim: this.vim?.label,
+      isWithoutSession: this.retry !== undefined,
+      isAsking: card !== undefined,
+      isPopupOpen: this.popup.isOpen || search !== undefined,
+      isElsewhere: target.kind !== "main",
+      isCardFocused: this.attention.isFocused,
+      hasDraft: !this.editor.isEmpty,
+    };
     const ui: UiState = {
       prompt: search ?? { label: target.label, render: (columns, rows) => this.editor.render(columns, rows) },
       popup: search?.found ?? this.popup.entries,
       selected: search?.selected ?? this.popup.selected,
       card,
-      status: {
-        left:
-          (this.vim ? `${this.vim.label} · ` : "") +
-          (this.retry ? "no session" : statusLeft(this.session?.view, { isBusy: this.isBusy, now })),
-        right: escText({
-          isPopupOpen: this.popup.isOpen || search !== undefined,
-          isElsewhere: target.kind !== "main",
-          isCardFocused: this.attention.isFocused,
-          isBusy: this.isBusy,
-          hasDraft: !this.editor.isEmpty,
-          isWithoutSession: this.retry !== undefined,
-        }),
-      },
+      status: { left: statusLeft(this.session?.view, facts), right: escText(facts) },
       hint: this.#hint?.text,
     };
     return liveRegion({ view, ui, style, size, now });

@@ -221,7 +221,7 @@ function keysOf(item: AttentionItem): string {
       parts.push(`1–${item.choices.length} choose`, "d reject", "n reject and say why");
       break;
     case "elicitation":
-      parts.push("y fill in", "d decline");
+      parts.push(isAddress(item) ? "y it is done" : "y fill in", "d decline");
       break;
     default:
   }
@@ -229,6 +229,9 @@ function keysOf(item: AttentionItem): string {
   parts.push(VIEW_ONLY);
   return parts.join(" · ");
 }
+
+const isAddress = ({ request }: AttentionItem): boolean =>
+  request?.type === "elicitation.requested" && request.data.mode === "url";
 
 /** The commands that "always" covers. */
 export function prefixOf({ request }: AttentionItem): string {

@@ -1,10 +1,11 @@
 /** Turns the keys of a card, and the words that were typed for it, into answers of the contract. */
+import { type FormField, fieldAnswer, formFields } from "../lib/form-fields.ts";
 import type { AttentionItem } from "../view/view.ts";
 import type { CardAnswer } from "./attention.ts";
 import type { Host } from "./host.ts";
 import { Pager } from "./overlays/pager.ts";
 import { mainTarget, type Target } from "./prompt-target.ts";
-import { safe } from "./screen/safe.ts";
+import { safe, safeLine } from "./screen/safe.ts";
 
 export function answerCard(app: Host, answer: CardAnswer): void {
   const item = app.attention.current;
@@ -79,68 +80,34 @@ function choose(app: Host, item: AttentionItem, index: number): void {
   else if (item.kind === "question") settle(app, app.session?.answerQuestion(item, choice, false));
 }
 
-interface Property {
-  readonly type?: string;
-  readonly title?: string;
-  readonly description?: string;
-  readonly enum?: readonly unknown[];
-}
-
 /** Asks for the fields of a form one after the other. An address is shown; the user opens it. */
 function fill(app: Host, item: AttentionItem): void {
   const { request } = item;
   if (request?.type !== "elicitation.requested") return;
-  const names = Object.keys(request.data.requestedSchema?.properties ?? {});
-  if (names.length === 0) settle(app, app.session?.answerForm(item, { action: "accept", content: {} }));
-  else app.aim({ kind: "field", label: labelOf(item, names[0] ?? ""), draft: "", item, names, content: {} });
+  const [first, ...rest] = formFields(request.data.requestedSchema);
+  if (!first) settle(app, app.session?.answerForm(item, { action: "accept", content: {} }));
+  else app.aim({ kind: "field", label: labelOf(first), draft: "", item, field: first, rest, content: {} });
 }
 
 function nextField(app: Host, target: Extract<Target, { kind: "field" }>, text: string): void {
-  const { item, names } = target;
-  const [name = "", ...rest] = names;
-  const value = fieldValue(propertyOf(item, name), text);
-  if (value === undefined) {
-    app.hint(`${name}: this is no ${propertyOf(item, name).type ?? "valid value"}`);
+  const { item, field, rest } = target;
+  const answer = fieldAnswer(field, text);
+  if (answer.kind === "problem") {
+    app.hint(safeLine(answer.problem));
     return;
   }
-  const content = { ...target.content, ...(text !== "" && { [name]: value }) };
-  const [next] = rest;
-  if (next === undefined) {
-    app.aim(mainTarget);
-    settle(app, app.session?.answerForm(item, { action: "accept", content }));
+  const content = { ...target.content, ...(answer.kind === "value" && { [field.name]: answer.value }) };
+  const [next, ...others] = rest;
+  if (next) {
+    app.target = { ...target, label: labelOf(next), field: next, rest: others, content };
     return;
   }
-  app.target = { ...target, label: labelOf(item, next), names: rest, content };
+  app.aim(mainTarget);
+  settle(app, app.session?.answerForm(item, { action: "accept", content }));
 }
 
-function propertyOf({ request }: AttentionItem, name: string): Property {
-  const properties = request?.type === "elicitation.requested" ? request.data.requestedSchema?.properties : undefined;
-  return (properties?.[name] ?? {}) as Property;
-}
-
-function labelOf(item: AttentionItem, name: string): string {
-  const { title, enum: values } = propertyOf(item, name);
-  const options = values ? ` (${values.join(", ")})` : "";
-  return `${safe(title ?? name).slice(0, 40)}${safe(options).slice(0, 60)} ›`;
-}
-
-/** Undefined when the text is no value of the field's type. */
-function fieldValue({ type, enum: values }: Property, text: string): unknown {
-  if (text === "") return "";
-  if (values && !values.map(String).includes(text)) return undefined;
-  switch (type) {
-    case "number":
-    case "integer": {
-      const value = Number(text);
-      return Number.isFinite(value) && (type === "number" || Number.isInteger(value)) ? value : undefined;
-    }
-    case "boolean":
-      if (/^(y|yes|true)$/i.test(text)) return true;
-      return /^(n|no|false)$/i.test(text) ? false : undefined;
-    default:
-      return text;
-  }
-}
+const labelOf = ({ label, hint }: FormField): string =>
+  `${safeLine(label).slice(0, 40)} (${safeLine(hint).slice(0, 60)}) ›`;
 
 /** An answer that came too late is said; the card closes by the event in any case. */
 function settle(app: Host, answered: Promise<boolean> | undefined): void {

@@ -9,6 +9,7 @@ import { openRewind } from "./commands/pickers.ts";
 import type { Commands, Host } from "./host.ts";
 import type { CommandEntry } from "./input/completion.ts";
 import type { Action } from "./input/key-table.ts";
+import { mentionedIn } from "./input/mentions.ts";
 import { mainTarget } from "./prompt-target.ts";
 import { safe } from "./screen/safe.ts";
 import { showImage } from "./screen/show-image.ts";
@@ -95,7 +96,8 @@ export class CommandRunner implements Commands {
     }
     // A command that the server does not know, such as a path, is a prompt.
     if (name !== undefined) return this.#command(text.trim());
-    const attachments = await app.images.attachedTo(text);
+    const [images, files] = await Promise.all([app.images.attachedTo(text), mentionedIn(text, app.options.cwd)]);
+    const attachments = [...images, ...files];
     await session.send(text, how, { attachments, before: this.#takeShellOutput() });
     for (const path of app.images.pathsIn(text)) await showImage(app, path);
   }

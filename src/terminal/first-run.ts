@@ -4,6 +4,7 @@ import { safeLine } from "./screen/safe.ts";
 
 const MAX_CHOICES = 8;
 const UNDERSTUDY = "understudy";
+const TEST_MS = 60_000;
 
 interface ModelEntry {
   readonly id: string;
@@ -41,14 +42,33 @@ export async function chooseModel(app: Host): Promise<void> {
 
 /** Says why when it does not work. The built-in model needs no test. */
 async function isWorking(app: Host, modelId: string): Promise<boolean> {
+  const name = safeLine(modelId);
+  const from = performance.now();
+  const tell = (): void => app.hint(`testing ${name} · ${Math.round((performance.now() - from) / 1000)} s`);
+  const telling = setInterval(tell, 1_000);
   try {
-    app.hint(`testing ${safeLine(modelId)}`);
+    tell();
     await app.call("session.model.switchTo", { modelId });
-    if (modelId !== UNDERSTUDY)
-      await app.call("session.ui.ephemeralQuery", { question: "Answer with the word ready." });
+    if (modelId !== UNDERSTUDY) {
+      const question = { question: "Answer with the word ready." };
+      await inTime(app.call("session.ui.ephemeralQuery", question), `${name} did not answer within a minute.`);
+    }
+    app.hint(`${name} answers`);
     return true;
   } catch (error) {
     app.fail(error);
+    app.hint(`${name} does not work: choose again`);
     return false;
+  } finally {
+    clearInterval(telling);
   }
+}
+
+/** Retries of a provider take longer than a first run should. */
+async function inTime(work: Promise<unknown>, late: string): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const end = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(late)), TEST_MS);
+  });
+  await Promise.race([work, end]).finally(() => clearTimeout(timer));
 }

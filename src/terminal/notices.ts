@@ -57,7 +57,7 @@ export class Notices {
     if (this.#isFocused) return;
     const [asked] = fresh;
     if (asked) this.#notify(`troupe asks: ${asked.title}`);
-    else if (hasFinished) this.#notify("troupe: the agent has finished");
+    else if (hasFinished) this.#notify(`troupe: the turn has ended${stillAtWork(view)}`);
   }
 
   focus(isFocused: boolean, view: View | undefined, commit: (lines: readonly string[]) => void): void {
@@ -83,6 +83,11 @@ export class Notices {
     const osc = `\u001b]9;${words}\u0007`;
     this.#ports.write(TMUX ? `\u001bPtmux;${osc.replaceAll("\u001b", "\u001b\u001b")}\u001b\\\u0007` : osc);
   }
+}
+
+function stillAtWork({ agents }: View): string {
+  const count = [...agents.values()].filter(({ status, kind }) => status === "running" && kind !== "sidekick").length;
+  return count === 0 ? "" : `, ${plural(count, "agent")} at work`;
 }
 
 function standing(view: View, at: number): BriefingState {

@@ -8,6 +8,7 @@ import type { Block } from "../view/blocks.ts";
 import type { AttentionItem } from "../view/view.ts";
 import { openAttention } from "../view/waits.ts";
 import { findSession, joinHolder } from "./find-session.ts";
+import { mentionedIn } from "./input/mentions.ts";
 import { type MenuEntry, menuLabels, menuOf } from "./plain-menu.ts";
 import { safe, safeLine } from "./screen/safe.ts";
 import { plainStyle } from "./screen/style.ts";
@@ -154,7 +155,9 @@ class PlainTerminal {
   async #send(text: string): Promise<void> {
     const session = this.#session;
     if (!session) return;
-    if (!text.startsWith("/")) return session.send(text, "steer");
+    if (!text.startsWith("/")) {
+      return session.send(text, "steer", { attachments: await mentionedIn(text, this.#options.cwd) });
+    }
     const said = await session.submit(text);
     if (said !== undefined) this.#print(...safe(said).trimEnd().split("\n"));
   }

@@ -159,6 +159,9 @@ export class PromptKeys {
     const kept = this.#stash;
     this.#stash = app.editor.isEmpty ? undefined : app.editor.take();
     if (kept !== undefined) app.editor.set(kept);
-    app.hint(this.#stash === undefined ? "the draft is back" : "the draft was put aside: Ctrl+S brings it back");
+    if (this.#stash === undefined)
+      app.hint(kept === undefined ? "there is no draft to put aside" : "the draft is back");
+    else
+      app.hint(kept === undefined ? "the draft was put aside: Ctrl+S brings it back" : "the two drafts changed places");
   }
 }

@@ -1,4 +1,5 @@
 /** The destination of the text in the prompt. */
+import type { FormField } from "../lib/form-fields.ts";
 import type { AttentionItem } from "../view/view.ts";
 
 interface Elsewhere {
@@ -16,7 +17,8 @@ export type Target =
   | (Elsewhere & {
       readonly kind: "field";
       readonly item: AttentionItem;
-      readonly names: readonly string[];
+      readonly field: FormField;
+      readonly rest: readonly FormField[];
       readonly content: Readonly<Record<string, unknown>>;
     })
   | (Elsewhere & { readonly kind: "agent"; readonly agentId: string });

@@ -6,7 +6,7 @@ import type { SessionEvent } from "../protocol/event.ts";
 import type { Client } from "../sdk/client.ts";
 import type { ResumeConfig } from "../sdk/config.ts";
 import type { ClientSession } from "../sdk/session.ts";
-import type { Block } from "../view/blocks.ts";
+import type { Block, PlanItem } from "../view/blocks.ts";
 import { SessionView } from "../view/session-view.ts";
 import type { AttentionItem, SessionMode, View } from "../view/view.ts";
 import type { CommandEntry } from "./input/completion.ts";
@@ -33,6 +33,7 @@ export class TerminalSession {
   /** Live events that came while the past was read. */
   #early: SessionEvent[] | undefined = [];
   #commands: readonly CommandEntry[] = [];
+  #isReadingTodos = false;
   /** It was made by this terminal. */
   isNew = false;
 
@@ -184,6 +185,7 @@ export class TerminalSession {
 
   #apply(event: SessionEvent): void {
     this.#fold.apply(event);
+    if (event.type === "session.todos_changed") void this.#readTodos();
     if (this.#fold.view.needsReload) void this.#reload();
     this.#onChange(this);
   }
@@ -196,6 +198,22 @@ export class TerminalSession {
     this.#early = undefined;
     for (const event of early) if (event.ephemeral || !known.has(event.id)) this.#fold.apply(event);
     await this.#foldOpenRequests();
+    if (past.some(({ type, data }) => type === "tool.execution_start" && data.toolName === "sql"))
+      await this.#readTodos();
+  }
+
+  /** The todos of a fleet are rows of a table, which no event contains. Changes while it is read are read once more. */
+  async #readTodos(): Promise<void> {
+    const fold = this.#fold;
+    const { tableChanges } = fold.view.plan;
+    if (this.#isReadingTodos) return;
+    this.#isReadingTodos = true;
+    const answer = await this.request("session.plan.readSqlTodos").catch(() => ({ rows: [] }));
+    this.#isReadingTodos = false;
+    const { rows } = answer as { rows: readonly TodoRow[] };
+    if (rows.length > 0) fold.setPlan(rows.map(planItemOf));
+    this.#onChange(this);
+    if (fold.view.plan.tableChanges !== tableChanges) await this.#readTodos();
   }
 
   /** Questions, forms and plans are announced by events that are not stored. */
@@ -216,4 +234,14 @@ export class TerminalSession {
     this.#fold.drain();
     this.#onChange(this);
   }
+}
+
+interface TodoRow {
+  readonly title: string;
+  readonly status: string;
+}
+
+function planItemOf({ title, status }: TodoRow): PlanItem {
+  const known = (["in_progress", "done", "blocked"] as const).find((one) => one === status);
+  return { title, status: known ?? "open" };
 }

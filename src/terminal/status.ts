@@ -23,8 +23,22 @@ export function escText(state: EscState): string {
   return hasDraft ? "Esc Esc clears" : "Esc Esc rewinds · ? keys";
 }
 
-export function statusLeft(view: View | undefined, { isBusy, now }: { isBusy: boolean; now: number }): string {
-  if (!view) return "starting";
+export interface StateFacts {
+  readonly isBusy: boolean;
+  readonly now: number;
+  /** The mode of the vim keys, if they are on. */
+  readonly vim: string | undefined;
+  readonly isWithoutSession: boolean;
+  readonly isAsking: boolean;
+}
+
+export function statusLeft(view: View | undefined, facts: StateFacts): string {
+  const state = facts.isWithoutSession ? "no session" : stateText(view, facts);
+  return facts.vim === undefined ? state : `${facts.vim} · ${state}`;
+}
+
+function stateText(view: View | undefined, { isBusy, now, isAsking }: StateFacts): string {
+  if (!view) return isAsking ? "waits for your answer" : "starting";
   const { session, main } = view;
   const parts: string[] = [session.mode];
   if (session.model !== undefined) parts.push(safeLine(session.model).slice(0, 40));

@@ -8,6 +8,7 @@
  * - `plain.ts` is the same for terminals that cannot move the cursor, and for screen readers.
  */
 import type { ReadStream, WriteStream } from "node:tty";
+import { plural } from "../lib/text.ts";
 import type { Client } from "../sdk/client.ts";
 import { App } from "./app.ts";
 import { findSession, joinHolder, openInServer } from "./find-session.ts";
@@ -153,7 +154,7 @@ async function connectAndOpen(app: App, options: TerminalOptions): Promise<void>
 async function askForTrust(app: App, { folder, items, accept }: TrustQuestion): Promise<void> {
   const named = items.map(({ kind, id }) => `- ${kind} ${id}`).slice(0, 20);
   const all = items.map(({ kind, id, shown }) => `${kind} ${id}\n${shown}`).join("\n\n");
-  const title = `${folder} brings ${items.length} things that would run or decide something`;
+  const title = `${folder} brings ${plural(items.length, "thing")} that would run or decide something`;
   const choice = await app.ask({
     title,
     text: `${title}:\n${named.join("\n")}\n\n${all}`,

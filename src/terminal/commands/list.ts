@@ -5,7 +5,7 @@ import { themeNames } from "../screen/style.ts";
 import { showCost } from "./cost.ts";
 import { openHelp, openTranscript, openTree } from "./overlays.ts";
 import { forkSession, openAgents, openModels, openRewind, openSessions, openThemes } from "./pickers.ts";
-import { exportTranscript, showDiff } from "./reports.ts";
+import { copyAnswer, exportTranscript, showDiff } from "./reports.ts";
 
 export interface LocalCommand extends CommandEntry {
   /** Whether these arguments are for the terminal. */
@@ -33,6 +33,13 @@ export const localCommands: readonly LocalCommand[] = [
   { name: "diff", description: "Show what the session changed in files", takes: alone, run: showDiff },
   { name: "cost", description: "Show tokens and cost per agent", takes: alone, run: showCost },
   { name: "transcript", description: "Read the whole conversation", takes: alone, run: openTranscript },
+  {
+    name: "copy",
+    description: "Copy the last answer, or the last block of code in it",
+    hint: "[code]",
+    takes: (args) => args === "" || args === "code",
+    run: copyAnswer,
+  },
   {
     name: "export",
     description: "Write the conversation to a Markdown file",

@@ -140,7 +140,7 @@ export function openTranscript(app: Host): void {
 }
 
 /** All blocks of the main agent; drained often, so that none is dropped. */
-export function transcriptOf(events: readonly SessionEvent[]): Block[] {
+function transcriptOf(events: readonly SessionEvent[]): Block[] {
   const fold = new SessionView();
   const blocks: Block[] = [];
   events.forEach((event, index) => {

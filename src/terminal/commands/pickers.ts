@@ -136,9 +136,10 @@ interface RewindFile {
 
 /** Conversation alone, or with the files; every file that would change is listed. */
 async function rewindHow(app: Host, point: RewindPoint): Promise<void> {
-  const { files } = await app.call<{ files: readonly RewindFile[] }>("session.history.previewRewind", {
-    eventId: point.eventId,
-  });
+  const { files, skippedFiles = [] } = await app.call<{
+    files: readonly RewindFile[];
+    skippedFiles?: readonly string[];
+  }>("session.history.previewRewind", { eventId: point.eventId });
   const conversation = { value: "conversation", label: "conversation", detail: "files stay as they are" };
   const both = {
     value: "conversation-and-files",
@@ -146,9 +147,12 @@ async function rewindHow(app: Host, point: RewindPoint): Promise<void> {
     detail: `brings back ${plural(files.length, "file")}`,
   };
   const choices = files.length > 0 && point.canRestoreFiles ? [conversation, both] : [conversation];
-  const notes = files.map(({ path, changeType, linesAdded, linesRemoved }) =>
-    safeLine(`${changeType.padEnd(9)} ${path}  +${linesAdded} −${linesRemoved}`),
-  );
+  const notes = [
+    ...files.map(({ path, changeType, linesAdded, linesRemoved }) =>
+      safeLine(`${changeType.padEnd(9)} ${path}  +${linesAdded} −${linesRemoved}`),
+    ),
+    ...skippedFiles.map((path) => safeLine(`stays     ${path}  changed by others since`)),
+  ];
   const title = `Rewind to before: ${safeLine(point.userMessage).slice(0, 60)}`;
   const rewind = async (mode: string): Promise<void> => {
     const end = await app.call<{ restoredFiles?: readonly string[]; skippedFiles?: readonly unknown[] }>(

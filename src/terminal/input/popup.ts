@@ -9,6 +9,8 @@ export class Popup {
   #entries: readonly Suggestion[] = [];
   #selected = 0;
   #closedFor: string | undefined;
+  /** The draft after a file was completed, with the blank behind its name. */
+  #completed: string | undefined;
 
   constructor(editor: PromptEditor, files: FileList) {
     this.#editor = editor;
@@ -71,6 +73,15 @@ export class Popup {
 
   #complete(): void {
     const chosen = this.#entries[this.#selected];
-    if (chosen) this.#editor.complete(chosen.replaces, chosen.text);
+    if (!chosen) return;
+    this.#editor.complete(chosen.replaces, chosen.text);
+    if (chosen.text.startsWith("@")) this.#completed = this.#editor.shown;
+  }
+
+  /** A colon right after a completed file begins its range of lines: it takes the place of the blank. */
+  beforeTyping(data: string): void {
+    const isBlankBefore = this.#editor.beforeCaret.text.endsWith(" ");
+    if (data === ":" && isBlankBefore && this.#editor.shown === this.#completed) this.#editor.complete(1, "");
+    this.#completed = undefined;
   }
 }

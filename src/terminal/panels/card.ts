@@ -12,11 +12,14 @@ export function cardRows(
   { style, columns, maxRows }: { style: Style; columns: number; maxRows: number },
 ): string[] {
   const { item, total } = card;
-  const who = card.agentName === undefined ? "" : ` · ${safeLine(card.agentName)}`;
+  const form = item.request?.type === "elicitation.requested" ? item.request.data : undefined;
+  const asking = [card.agentName, form && `MCP server ${form.elicitationSource ?? "without a name"}`];
+  const who = asking.map((name) => (name === undefined ? "" : ` · ${safeLine(name)}`)).join("");
   const more = total > 1 ? ` · 1 of ${total}` : "";
   const blocks = card.blocked === undefined ? "" : ` · ${safeLine(card.blocked)}`;
   const head = style.yellow(style.bold(`▌ ${titles[item.kind] ?? item.kind}${who}${more}${blocks}`));
-  const body = bodyLines(card).flatMap((line) => wrapPlain(safeCode(line), Math.max(8, columns - 2)));
+  const address = form?.mode === "url" ? [`Open it yourself: ${form.url ?? ""}`] : [];
+  const body = [...bodyLines(card), ...address].flatMap((line) => wrapPlain(safeCode(line), Math.max(8, columns - 2)));
   const choices = item.choices.map((choice, index) => `${index + 1}  ${safeLine(choice)}`);
   const told = card.isFocused || card.isArmed ? card.keys : `Ctrl+A to answer · ${card.keys}`;
   const keys = card.keys === "" ? [] : keyRows(told, Math.max(8, columns - 2));

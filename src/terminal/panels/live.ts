@@ -103,13 +103,15 @@ function promptRows(prompt: PromptState, size: { columns: number; maxRows: numbe
 }
 
 function statusRow({ status, hint }: UiState, style: Style, columns: number): string {
-  const roomFor = (text: string): number => columns - widthOf(status.left) - widthOf(text);
+  const roomFor = (text: string, left = status.left): number => columns - widthOf(left) - widthOf(text);
   // A hint that does not fit beside the state is shown alone: it is gone in a moment.
   if (hint !== undefined && roomFor(hint) < SEPARATOR.length) return style.dim(hint);
   const [first = ""] = status.right.split(SEPARATOR);
-  const right = hint ?? (roomFor(status.right) < 1 ? first : status.right);
-  const gap = roomFor(right) >= SEPARATOR.length ? SEPARATOR : " ";
-  return style.dim(`${status.left}${right === "" ? "" : gap}${right}`);
+  const right = hint ?? (roomFor(status.right) < SEPARATOR.length ? first : status.right);
+  // Where the effect of the next Esc does not fit, facts between the mode and the present work give way.
+  const parts = status.left.split(SEPARATOR);
+  while (parts.length > 2 && roomFor(right, parts.join(SEPARATOR)) < SEPARATOR.length) parts.splice(1, 1);
+  return style.dim([parts.join(SEPARATOR), right].filter((part) => part !== "").join(SEPARATOR));
 }
 
 function popupRows({ popup, selected }: UiState, style: Style): string[] {

@@ -45,7 +45,8 @@ export function blockLines(block: Block, options: LineOptions): string[] {
     case "reasoning":
       return reasoningLines(block.text, options);
     case "tool":
-      return toolLines(block, options);
+      // The block after it has its summary.
+      return block.card.name === "task_complete" && block.card.state === "done" ? [] : toolLines(block, options);
     case "notice":
       return [
         block.level === "warning" ? style.yellow(`! ${safeLine(block.text)}`) : style.dim(safeLine(block.text)),

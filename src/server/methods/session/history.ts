@@ -49,8 +49,8 @@ export const historyMethods: MethodTable = {
     points: await session.history.rewinds.points(),
   })),
   "session.history.previewRewind": sessionMethod(byEvent, async ({ eventId }, { session }) => {
-    const { files } = await session.history.rewinds.preview(eventId);
-    return { available: true, fileCount: files.length, files };
+    const { files, skipped } = await session.history.rewinds.preview(eventId);
+    return { available: true, fileCount: files.length, files, skippedFiles: skipped };
   }),
   "session.history.rewind": sessionMethod(
     () => ({ ...byEvent(), mode: z.enum(["conversation", "conversation-and-files"]) }),
