@@ -18,6 +18,12 @@ export interface BlockWaiter<Wanted, Right> {
   reject(error: unknown): void;
 }
 
+/**
+ * While nothing is limited, no statement is needed before a call: another one looks again after this time. So a new limit
+ * holds for calls that begin this much later.
+ */
+export const FREE_MS = 500;
+
 /** Runs one statement and admits or rejects waiters. Returns the time to pause before the next one. */
 type Step<Wanted, Right> = (waiting: readonly BlockWaiter<Wanted, Right>[]) => Promise<number>;
 
@@ -29,6 +35,7 @@ export class BlockQueue<Wanted, Right> {
   #mustReport = false;
   #running: Promise<void> | undefined;
   #wake: (() => void) | undefined;
+  #later: NodeJS.Timeout | undefined;
 
   constructor(step: Step<Wanted, Right>) {
     this.#step = step;
@@ -66,8 +73,15 @@ export class BlockQueue<Wanted, Right> {
 
   /** Makes sure that a statement follows, also if nobody waits: the amounts of this process have changed. */
   report(): void {
+    clearTimeout(this.#later);
+    this.#later = undefined;
     this.#mustReport = true;
     this.#pump();
+  }
+
+  /** The same a little later, together with what changes until then. */
+  reportSoon(): void {
+    this.#later ??= setTimeout(() => this.report(), FREE_MS).unref();
   }
 
   /** Ends a pause early. */
@@ -77,6 +91,7 @@ export class BlockQueue<Wanted, Right> {
 
   /** Resolves when everything is reported. */
   async flush(): Promise<void> {
+    if (this.#later !== undefined) this.report();
     while (this.#running) await this.#running;
   }
 

@@ -4,7 +4,7 @@
  * most its limit and one reserved call.
  */
 
-import { type BlockOptions, BlockQueue, type BlockWaiter } from "./block-queue.ts";
+import { type BlockOptions, BlockQueue, type BlockWaiter, FREE_MS } from "./block-queue.ts";
 
 export interface BudgetAmount {
   readonly tokens: number;
@@ -88,22 +88,32 @@ class Account {
   readonly #queue = new BlockQueue<BudgetAmount, HeldAmount>((waiting) => this.#step(waiting));
   readonly #settled = { usd: 0, tokens: 0 };
   readonly #held = { usd: 0, tokens: 0 };
+  /** Until then the tenant is known to have no limit. */
+  #freeUntil = 0;
 
   constructor(tenant: string, options: BlockOptions) {
     this.#tenant = tenant;
     this.#options = options;
   }
 
-  reserve(wanted: BudgetAmount, signal: AbortSignal): Promise<HeldAmount> {
-    return this.#queue.enter(wanted, signal);
+  async reserve(wanted: BudgetAmount, signal: AbortSignal): Promise<HeldAmount> {
+    signal.throwIfAborted();
+    return this.#isFree ? this.#hold(wanted) : this.#queue.enter(wanted, signal);
   }
 
   flush(): Promise<void> {
     return this.#queue.flush();
   }
 
+  get #isFree(): boolean {
+    return performance.now() < this.#freeUntil;
+  }
+
   async #step(asked: readonly Waiter[]): Promise<number> {
+    const sentAt = performance.now();
     const drawn = await this.#draw(asked);
+    if (drawn.cost_usd === null && drawn.tokens === null && drawn.verdict === "granted")
+      this.#freeUntil = sentAt + FREE_MS;
     this.#decide(asked, drawn);
     return drawn.verdict === "wait" ? PAUSE_MS : 0;
   }
@@ -154,7 +164,8 @@ class Account {
         this.#held.tokens -= tokens;
         this.#settled.usd += used.costUsd ?? 0;
         this.#settled.tokens += used.tokens;
-        this.#queue.report();
+        if (this.#isFree) this.#queue.reportSoon();
+        else this.#queue.report();
       },
     };
   }

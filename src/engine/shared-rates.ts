@@ -4,7 +4,7 @@
  * lease is valid. After a rate limit of the provider, one worker probes.
  */
 
-import { type BlockOptions, BlockQueue, type BlockWaiter } from "./block-queue.ts";
+import { type BlockOptions, BlockQueue, type BlockWaiter, FREE_MS } from "./block-queue.ts";
 
 export interface SharedRatesOptions extends BlockOptions {
   /** The longest time that a shut gate holds a request (default: 180 s). */
@@ -83,19 +83,34 @@ class Line {
   readonly #options: SharedRatesOptions;
   readonly #queue = new BlockQueue<Request, RateRight>((waiting) => this.#step(waiting));
   #held = 0;
+  /** Until then nothing is known to limit these names. */
+  #freeUntil = 0;
+  /** Requests of this process were counted, so their ends are reported. */
+  #isLimited = false;
 
   constructor(names: readonly string[], options: SharedRatesOptions) {
     this.#names = names;
     this.#options = options;
   }
 
-  enter(signal: AbortSignal, onWait: Request["onWait"]): Promise<RateRight> {
-    return this.#queue.enter({ since: performance.now(), onWait }, signal);
+  async enter(signal: AbortSignal, onWait: Request["onWait"]): Promise<RateRight> {
+    signal.throwIfAborted();
+    if (performance.now() >= this.#freeUntil) return this.#queue.enter({ since: performance.now(), onWait }, signal);
+    this.#held++;
+    return this.#right(this.#names[0] ?? "", false);
   }
 
   async #step(waiting: readonly BlockWaiter<Request, RateRight>[]): Promise<number> {
     const { queries, workerId, leaseMs } = this.#options;
     const sentAt = performance.now();
+    if (await this.#isUnlimited()) {
+      this.#freeUntil = sentAt + FREE_MS;
+      for (const waiter of waiting) {
+        this.#held++;
+        waiter.admit(this.#right(this.#names[0] ?? "", false));
+      }
+      return 0;
+    }
     const { rows } = await queries.query<Drawn>("select * from troupe.draw_requests($1, $2, $3, $4, $5)", [
       this.#names,
       workerId,
@@ -105,8 +120,19 @@ class Line {
     ]);
     const [drawn] = rows;
     if (!drawn) throw new Error("The limit has no row.");
+    this.#isLimited = true;
     this.#admit(drawn, sentAt);
     return this.#queue.waiting.length > 0 ? this.#hold(drawn) : 0;
+  }
+
+  /** Also false while a gate is shut, or was and nobody has probed. */
+  async #isUnlimited(): Promise<boolean> {
+    const { count } = await this.#options.queries.query(
+      `select 1 from troupe.rate_limit where name = any($1)
+         and (requests is not null or concurrency is not null or gate_until is not null) limit 1`,
+      [this.#names],
+    );
+    return count === 0;
   }
 
   #admit({ name, granted, valid_ms, probe }: Drawn, sentAt: number): void {
@@ -135,26 +161,37 @@ class Line {
       refused: (delayMs) => {
         if (phase === "released") return;
         phase = "decided";
-        const until = `gate_until = greatest(gate_until, clock_timestamp() + ${Math.max(0, delayMs)} * interval '1 ms')`;
-        // A request that was sent before the probe says nothing new.
-        const condition = isProbe ? "true" : "prober is null";
-        void this.#report(`${until}, prober = null`, name, condition);
+        void this.#shut(name, delayMs, isProbe);
       },
       release: () => {
         if (phase === "released") return;
         if (phase === "sent" && isProbe) void this.#report("prober = null", name);
         phase = "released";
         this.#held--;
-        this.#queue.report();
+        if (this.#isLimited) this.#queue.report();
       },
     };
   }
 
   /** Changes the gate. If the database is away, the gate stays as it is, and the next reply of the provider decides. */
-  async #report(change: string, name: string, condition = "prober = $2"): Promise<void> {
+  async #report(change: string, name: string): Promise<void> {
     const { queries, workerId } = this.#options;
-    const text = `update troupe.rate_limit set ${change} where name = $1 and ($2::text is null or ${condition})`;
+    const text = `update troupe.rate_limit set ${change} where name = $1 and prober = $2`;
     await queries.query(text, [name, workerId]).catch(() => undefined);
+    this.#queue.wake();
+  }
+
+  /** Shuts the gate. A request that was sent before the probe says nothing new. */
+  async #shut(name: string, delayMs: number, isProbe: boolean): Promise<void> {
+    this.#freeUntil = 0;
+    await this.#options.queries
+      .query(
+        `insert into troupe.rate_limit as l (name, gate_until) values($1, clock_timestamp() + $2::float * interval '1 ms')
+         on conflict (name) do update set gate_until = greatest(l.gate_until, excluded.gate_until), prober = null
+         where $3 or l.prober is null`,
+        [name, Math.max(0, delayMs), isProbe],
+      )
+      .catch(() => undefined);
     this.#queue.wake();
   }
 

@@ -3,6 +3,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { BudgetSpent, SharedBudgets } from "../../src/engine/shared-budgets.ts";
 import { GateShut, SharedRates } from "../../src/engine/shared-rates.ts";
+import type { Queries } from "../../src/lib/queries.ts";
 import { setBudget, setRate } from "../../src/runtime/cluster/limits.ts";
 import { type Database, openDatabase } from "../../src/store/postgres/database.ts";
 import { migrate } from "../../src/store/postgres/schema.ts";
@@ -106,6 +107,34 @@ describe.runIf(programs !== undefined)("limits that workers share", () => {
     expect(rights).toHaveLength(4);
   });
 
+  it("cost nearly no statements while nothing is limited", async () => {
+    let statements = 0;
+    const queries: Queries = {
+      query: (text, values) => {
+        statements++;
+        return database.query(text, values);
+      },
+    };
+    const [rates, budgets] = [
+      new SharedRates({ ...partOf("w6"), queries }),
+      new SharedBudgets({ ...partOf("w6"), queries }),
+    ];
+    const since = performance.now();
+    for (let call = 0; call < 50; call++) {
+      const right = await rates.enter(["free/m", "free"], live);
+      const held = await budgets.reserve("free", { tokens: 10, costUsd: 0.01 }, live);
+      held.settle({ tokens: 10, costUsd: 0.01 });
+      right.accepted();
+      right.release();
+    }
+    await budgets.flush();
+    expect(statements).toBeLessThan(8 + (performance.now() - since) / 100);
+    const { rows } = await database.query(
+      "select spent_tokens::int as tokens from troupe.budget where tenant = 'free'",
+    );
+    expect(rows).toEqual([{ tokens: 500 }]);
+  });
+
   it("fail a request at once when the gate stays shut for too long", async () => {
     await database.query("insert into troupe.rate_limit(name, gate_until) values('h/m', now() + interval '1 hour')");
     const rates = new SharedRates(partOf("w1"));
@@ -144,7 +173,7 @@ describe.runIf(programs !== undefined)("limits that workers share", () => {
     };
     await Promise.all(["w1", "w2", "w3"].map(worker));
     const { rows } = await database.query(
-      "select spent_usd::float as usd, spent_tokens::int as tokens from troupe.budget",
+      "select spent_usd::float as usd, spent_tokens::int as tokens from troupe.budget where tenant = 'acme'",
     );
     expect(rows).toEqual([{ usd: 1.12, tokens: 360 }]);
     expect(ends.filter((end) => end === "sent")).toHaveLength(4);

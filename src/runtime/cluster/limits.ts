@@ -30,7 +30,7 @@ export interface BudgetRow {
 export const budgetPeriods = ["total", "day", "month"] as const;
 export type BudgetPeriod = (typeof budgetPeriods)[number];
 
-/** Sets both values; `null` removes one. Workers apply it to their next request. */
+/** Sets both values; `null` removes one. Workers apply it to requests that begin half a second later. */
 export async function setRate(
   queries: Queries,
   name: string,
