@@ -1,10 +1,12 @@
 /** Promises of the store in Postgres beyond the contract of every store: one writer, and nothing lost. */
 
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Database, openDatabase } from "../../src/store/postgres/database.ts";
 import { type PostgresStoreOptions, postgresStore } from "../../src/store/postgres/postgres.ts";
 import { migrate } from "../../src/store/postgres/schema.ts";
-import type { Store } from "../../src/store/store.ts";
+import type { SessionLog, Store } from "../../src/store/store.ts";
 import { violations } from "../cluster/invariants.ts";
 import { type PostgresServer, postgresPrograms, startPostgres } from "../support/postgres.ts";
 import { hastyDisk, message, messages, temporaryFolder } from "./support.ts";
@@ -86,6 +88,38 @@ describe.runIf(programs !== undefined)("sessions in Postgres", { timeout: 120_00
     await taken.append(message(2), barrier);
     await expect(log.append(message(3), barrier)).rejects.toMatchObject({ kind: "storage" });
     await taken.close();
+  });
+
+  it("bring their own files to the next machine, and not those of a process that has lost them", async () => {
+    const [id, first, second] = [newId(), await storeOf("m1"), await storeOf("m2")];
+    const write = (log: SessionLog, path: string, text: string): void => {
+      mkdirSync(join(log.directory, dirname(path)), { recursive: true });
+      writeFileSync(join(log.directory, path), text);
+    };
+    const read = (log: SessionLog) =>
+      Object.fromEntries(
+        ["session.db", "files/plan.txt", "checkpoints/packs/1", "pipes/x"].flatMap((path) => {
+          const file = join(log.directory, path);
+          return existsSync(file) ? [[path, readFileSync(file, "utf8")]] : [];
+        }),
+      );
+    const log = await first.create(id);
+    await log.append(message(1), barrier);
+    for (const path of ["session.db", "files/plan.txt", "checkpoints/packs/1", "pipes/x"]) write(log, path, "one");
+    await log.close();
+    const other = await second.open(id);
+    expect(read(other)).toEqual({ "session.db": "one", "files/plan.txt": "one", "checkpoints/packs/1": "one" });
+    write(other, "session.db", "two");
+    rmSync(join(other.directory, "files/plan.txt"));
+    await other.close();
+    const back = await first.open(id);
+    expect(read(back)).toEqual({ "session.db": "two", "checkpoints/packs/1": "one", "pipes/x": "one" });
+    await lease("m1", "-1 second");
+    const taken = await second.open(id);
+    write(back, "session.db", "late");
+    await back.close();
+    await taken.close();
+    expect(read(await (await storeOf("m3")).open(id))).toEqual({ "session.db": "two", "checkpoints/packs/1": "one" });
   });
 
   it("lose no acknowledged event when the server crashes, synced or not", async () => {

@@ -184,6 +184,7 @@ export async function serveCluster(options: WorkerOptions): Promise<ServingWorke
     ...{ database, folder: join(options.home, "session-state"), disk: nodeDisk, worker, snapshots: snapshotRules },
     claim: (sessionId) => claims.get(sessionId),
     tenantOf: (sessionId) => claims.get(sessionId)?.tenant,
+    report: options.report,
   });
   const shared = { queries: database, workerId: worker.id, leaseMs };
   const budgets = new SharedBudgets(shared);

@@ -6,6 +6,7 @@ import { checkSize, cleanExtension, cleanName, nameAsset } from "../assets.ts";
 import { failTo, storageError } from "../storage-error.ts";
 import type { SessionLog } from "../store.ts";
 import { encodeSummary } from "../summary.ts";
+import type { CarriedFiles } from "./carried-files.ts";
 import type { Database } from "./database.ts";
 import { pageOf } from "./reading.ts";
 import { type LoadedRows, readRows, writeRowSnapshot } from "./rows.ts";
@@ -17,6 +18,7 @@ export interface PostgresLogContext {
   readonly writer: GroupWriter;
   readonly tail: LogTail;
   readonly files: SessionFiles;
+  readonly carried: CarriedFiles;
   readonly loaded: LoadedRows;
   readonly rules: number | undefined;
   release(): Promise<void>;
@@ -59,7 +61,8 @@ export function postgresLog(context: PostgresLogContext): SessionLog & { readonl
     },
     async append(event, { barrier }) {
       if (isClosed) throw closed();
-      return writer.append(tail, event, barrier);
+      await writer.append(tail, event, barrier);
+      if (event.type === "assistant.turn_end" && tail.epoch !== undefined) context.carried.soon(tail.epoch);
     },
     flush: () => writer.sync(tail),
     async recover() {
@@ -73,6 +76,8 @@ export function postgresLog(context: PostgresLogContext): SessionLog & { readonl
       try {
         if (tail.epoch !== undefined && !tail.failure) await writer.sync(tail);
       } finally {
+        // What cannot be stored stays on this machine. The log is complete.
+        if (tail.epoch !== undefined) await context.carried.carry(tail.epoch).catch(() => undefined);
         if (tail.epoch !== undefined) await context.release().catch(() => undefined);
       }
     },

@@ -17,6 +17,7 @@ import { alreadyThere, checkSessionId, noSuchSession } from "../session-id.ts";
 import { failTo } from "../storage-error.ts";
 import type { SessionLog, SessionSummary, Store } from "../store.ts";
 import { encodeSummary } from "../summary.ts";
+import { CarriedFiles } from "./carried-files.ts";
 import type { Database } from "./database.ts";
 import { rowLines } from "./follow.ts";
 import { postgresLog } from "./postgres-log.ts";
@@ -37,6 +38,8 @@ export interface PostgresStoreOptions {
   claim?(sessionId: string): SessionClaim | undefined;
   readonly snapshots?: SnapshotRules;
   readonly patienceMs?: number;
+  /** Reports what does not travel with a session, one line each. */
+  report?(line: string): void;
 }
 
 /** Identifies the process that writes. Its lease is a row of `troupe.worker`. */
@@ -57,17 +60,10 @@ export function postgresStore(options: PostgresStoreOptions): Store {
   const { database, disk, worker } = options;
   const { patienceMs } = options;
   const writer = new GroupWriter({ database, ...(patienceMs !== undefined && { patienceMs }) });
-  const filesOf = (sessionId: string): SessionFiles =>
-    new SessionFiles({ database, disk, sessionId, directory: join(options.folder, checkSessionId(sessionId)) });
+  const { filesOf, carriedOf, logOf } = logMaker(options, writer);
   const check = async (sessionId: string): Promise<string> => {
     if (!(await isStored(database, checkSessionId(sessionId)))) throw noSuchSession(sessionId);
     return sessionId;
-  };
-  const logOf = (tail: LogTail, loaded = noRows): SessionLog => {
-    tail.enter = entering(options, tail);
-    const files = filesOf(tail.sessionId);
-    const rules = options.snapshots?.version;
-    return postgresLog({ database, writer, tail, loaded, files, rules, release: () => release(database, tail) });
   };
   const exact = rowLines(database, (sessionId) => options.tenantOf?.(sessionId) ?? "default");
 
@@ -81,7 +77,11 @@ export function postgresStore(options: PostgresStoreOptions): Store {
       const epoch = await take(options, sessionId).catch(failTo("open the session"));
       const loaded = await loadRows(database, sessionId, options.snapshots).catch(failTo("read the session log"));
       await filesOf(sessionId).bring().catch(failTo("copy the session's files"));
-      if (epoch !== undefined) return logOf(new LogTail(sessionId, loaded.last, epoch), loaded);
+      if (epoch !== undefined) {
+        const carried = carriedOf(sessionId);
+        await carried.bring(epoch).catch(failTo("copy the session's files"));
+        return logOf(new LogTail(sessionId, loaded.last, epoch), loaded, carried);
+      }
       return readOnly(logOf(new LogTail(sessionId, loaded.last), loaded), await holderOf(database, sessionId, worker));
     },
     ...storeReader(database, check),
@@ -108,6 +108,31 @@ export function postgresStore(options: PostgresStoreOptions): Store {
       await disk.remove(join(options.folder, sessionId)).catch(failTo("delete the session"));
     },
   };
+}
+
+/** Returns functions that make the log of a session and what lies beside it. */
+function logMaker(options: PostgresStoreOptions, writer: GroupWriter) {
+  const { database, disk } = options;
+  const filesOf = (sessionId: string): SessionFiles =>
+    new SessionFiles({ database, disk, sessionId, directory: join(options.folder, checkSessionId(sessionId)) });
+  const carriedOf = (sessionId: string): CarriedFiles =>
+    new CarriedFiles({ ...options, sessionId, directory: join(options.folder, checkSessionId(sessionId)) });
+  const logOf = (tail: LogTail, loaded = noRows, carried = carriedOf(tail.sessionId)): SessionLog => {
+    tail.enter = entering(options, tail);
+    const files = filesOf(tail.sessionId);
+    const rules = options.snapshots?.version;
+    return postgresLog({
+      database,
+      writer,
+      tail,
+      loaded,
+      files,
+      carried,
+      rules,
+      release: () => release(database, tail),
+    });
+  };
+  return { filesOf, carriedOf, logOf };
 }
 
 const IS_FREE = `(s.holder is null or not exists (
@@ -221,6 +246,10 @@ async function insertFork(
       `insert into troupe.event select $1, e.seq, 1, e.line
        from unnest($2::text[]) with ordinality as e(line, seq)`,
       [forkId, lines],
+    );
+    await queries.query(
+      "insert into troupe.carried_file select $2, path, hash, data from troupe.carried_file where session_id = $1",
+      [sessionId, forkId],
     );
     await queries.query("insert into troupe.file select $2, path, asset, data from troupe.file where session_id = $1", [
       sessionId,

@@ -55,6 +55,13 @@ const migrations: readonly string[] = [
   `,
   sharedLimits + tenants,
   budgets,
+  // Files of a session that travel with it.
+  `
+  create table troupe.carried_file(
+    session_id text not null references troupe.session on delete cascade, path text not null, hash text not null,
+    data bytea not null, primary key(session_id, path));
+  alter table troupe.carried_file enable row level security;
+  `,
 ];
 
 /** An arbitrary number that identifies the lock for migrations in this database. */
