@@ -325,6 +325,57 @@ describe("options of a session on SDK 1.0.14", () => {
     await session.disconnect();
   });
 
+  it("says which options it does not know, and takes those that request what it does anyway", async () => {
+    const config = { enableFileChangeTracking: true, skipEmbeddingRetrieval: true };
+    const session = await opened(config);
+    expect(await warnings(session)).toEqual([]);
+    await session.rpc.options.update({
+      shellInitProfile: "None",
+      askUserDisabled: true,
+      logInteractiveShells: false,
+      customAgentsLocalOnly: true,
+    });
+    await session.rpc.model.switchTo({ modelId: "faux-model", requireAvailable: true } as never);
+    await expect
+      .poll(() => warnings(session), PATIENT)
+      .toEqual([
+        "session.options.update: these options have no effect, because this version of troupe does not know them: shellInitProfile, askUserDisabled.",
+        "session.model.switchTo: these options have no effect, because this version of troupe does not know them: requireAvailable.",
+      ]);
+    await session.disconnect();
+  });
+
+  it("refuses policies about content instead of dropping them", async () => {
+    const session = await opened();
+    const additionalContentExclusionPolicies = [{ rules: [{ paths: ["secret/**"] }] }] as never;
+    const why = "cannot enforce content exclusion policies";
+    await expect(session.rpc.options.update({ additionalContentExclusionPolicies })).rejects.toThrow(why);
+    await expect(session.rpc.permissions.configure({ additionalContentExclusionPolicies })).rejects.toThrow(why);
+    expect(await session.rpc.options.update({ additionalContentExclusionPolicies: [] })).toEqual({ success: true });
+    await session.disconnect();
+  });
+
+  it("streams from the next message on when its options are changed so", async () => {
+    const session = await opened();
+    const deltas: string[] = [];
+    session.on("assistant.message_delta", ({ data }) => void deltas.push(data.deltaContent));
+    await session.rpc.options.update({ enableStreaming: true });
+    stage.play(says("In pieces."));
+    await session.sendAndWait("Stream.");
+    expect(deltas.join("")).toBe("In pieces.");
+    await session.disconnect();
+  });
+
+  it("sends the attachments of a fleet, and waits for its end when asked to", async () => {
+    const session = await opened();
+    stage.play(says("Nothing to divide."));
+    const attachments = [{ type: "file" as const, path: stage.folder.at("work/a.txt"), displayName: "a.txt" }];
+    await session.rpc.fleet.start({ prompt: "Look.", attachments, wait: true });
+    expect(JSON.stringify(stage.model.requests.at(-1)?.body)).toContain("a.txt");
+    expect((await session.getEvents()).filter(({ type }) => type === "assistant.message")).toHaveLength(1);
+    await session.disconnect();
+  });
+
   it("keeps past sessions from the agent where the client switches the session store off", async () => {
     const query = { query: "SELECT count(*) FROM sessions", database: "session_store" };
     const asked = async (enableSessionStore: boolean): Promise<string> => {
