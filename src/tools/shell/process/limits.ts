@@ -26,6 +26,8 @@ const OPEN_FILES = 16_384;
 /** The shell itself uses descriptors up to 199. */
 const LEAST_OPEN_FILES = 256;
 const GUARD_INTERVAL_MS = 200;
+/** Looks at the whole machine before the processes of the command are counted in any case. */
+const LOOKS_PER_COUNT = 10;
 const KIBIBYTE = 1024;
 /** The size of a block in POSIX. */
 const BLOCK = 512;
@@ -94,9 +96,12 @@ export function guardProcesses(family: ProcessFamily, limits: CommandLimits, onE
   if (process.platform !== "linux" || process.getuid?.() !== 0) return () => undefined;
   const before = runningTasks();
   let looking = false;
+  let looks = 0;
   const look = async (): Promise<void> => {
-    // A cheap check that is nearly always sufficient.
-    if (looking || runningTasks() - before <= limits.processes) return;
+    if (looking) return;
+    // A cheap check that is nearly always sufficient. Processes of others that end hide those of the command from it.
+    if (runningTasks() - before <= limits.processes && ++looks < LOOKS_PER_COUNT) return;
+    looks = 0;
     looking = true;
     if ((await membersOf(family)).length > limits.processes) {
       clearInterval(timer);
