@@ -8,6 +8,7 @@
  */
 
 import type { Queries } from "../lib/queries.ts";
+import { withServerTimeouts } from "../lib/server-timeouts.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { Activation, Claim, Engine, EngineWorker, Work, WorkQuery, WorkState, WorkView } from "./engine.ts";
 import { ClaimLost } from "./engine.ts";
@@ -59,7 +60,7 @@ export async function dbosEngine(options: DbosEngineOptions): Promise<Engine> {
   // Connected at the first use: the role of a tenant may submit, but not read the engine's tables.
   const client = (): ReturnType<typeof DBOSClient.create> => {
     connecting ??= DBOSClient.create({
-      systemDatabaseUrl: options.url,
+      systemDatabaseUrl: withServerTimeouts(options.url),
       systemDatabasePoolSize: 2,
       applicationName: APPLICATION,
       logger: quiet,
@@ -166,7 +167,7 @@ async function serve(
   DBOS.registerWorkflow(activation, { name: WORKFLOW, maxRecoveryAttempts: MAX_RECOVERIES });
   DBOS.setConfig({
     name: APPLICATION,
-    systemDatabaseUrl: options.url,
+    systemDatabaseUrl: withServerTimeouts(options.url),
     systemDatabasePoolSize: 6,
     executorID: workerId,
     applicationVersion: CONTRACT_VERSION,
@@ -180,10 +181,9 @@ async function serve(
     minPollingIntervalMs: options.pollMs ?? DEFAULT_POLL_MS,
     onConflict: "always_update",
   });
+  const detect = detector(options.queries, { workerId, leaseMs });
   const recover = async (): Promise<void> => {
-    for (const id of await lostWorkers(options.queries, leaseMs)) {
-      await DBOSExecutor.globalInstance?.recoverPendingWorkflows([id]);
-    }
+    for (const id of await detect()) await DBOSExecutor.globalInstance?.recoverPendingWorkflows([id]);
   };
   // Repeated: a recovery that the database interrupted is made up for by the next one.
   const detectMs = Math.min(leaseMs / 3, MAX_DETECTION_MS);
@@ -240,17 +240,35 @@ export async function isClaimed(queries: Queries, { condition, values }: Claim):
   return rows[0]?.valid === true;
 }
 
-/** Returns workers with pending workflows and no valid lease. Judges nobody right after the server has started. */
-async function lostWorkers(queries: Queries, leaseMs: number): Promise<readonly string[]> {
-  const { rows } = await queries.query<{ id: string }>(
-    `select distinct s.executor_id as id from dbos.workflow_status s
-     where s.status = 'PENDING' and s.name = $2
-       and not exists (select 1 from troupe.worker w where w.id = s.executor_id and w.expires_at > clock_timestamp())
-       and clock_timestamp() > pg_postmaster_start_time() + 2 * $1::float * interval '1 ms'`,
-    [leaseMs, WORKFLOW],
-  );
-  return rows.map(({ id }) => id);
+/**
+ * Returns a function that finds workers with pending workflows and no valid lease. It judges nobody right after the server
+ * has started, and for one lease after this worker could not renew its own: then the database may be what failed, for
+ * all workers.
+ */
+function detector(
+  queries: Queries,
+  { workerId, leaseMs }: { readonly workerId: string; readonly leaseMs: number },
+): () => Promise<readonly string[]> {
+  let unsureAt = Number.NEGATIVE_INFINITY;
+  return async () => {
+    const { rows } = await queries
+      .query<{ lost: string[]; unsure: boolean }>(LOST, [leaseMs, WORKFLOW, workerId])
+      .catch((error: unknown) => {
+        unsureAt = performance.now();
+        throw error;
+      });
+    if (rows[0]?.unsure) unsureAt = performance.now();
+    return performance.now() - unsureAt < leaseMs ? [] : (rows[0]?.lost ?? []);
+  };
 }
+
+const LOST = `
+  select array(
+    select distinct s.executor_id from dbos.workflow_status s
+    where s.status = 'PENDING' and s.name = $2
+      and not exists (select 1 from troupe.worker w where w.id = s.executor_id and w.expires_at > clock_timestamp())
+      and clock_timestamp() > pg_postmaster_start_time() + 2 * $1::float * interval '1 ms') as lost,
+    exists (select 1 from troupe.worker w where w.id = $3 and w.expires_at <= clock_timestamp()) as unsure`;
 
 const states: Readonly<Record<string, WorkState>> = {
   ENQUEUED: "queued",

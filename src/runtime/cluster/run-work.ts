@@ -8,7 +8,8 @@ import { quoted, wrapped } from "../../lib/quoting.ts";
 import { sanitiseLine } from "../../lib/text.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import type { Session } from "../../session/session.ts";
-import type { Database } from "../../store/postgres/database.ts";
+import { type Database, isOutage } from "../../store/postgres/database.ts";
+import { isTakenOver } from "../../store/postgres/writer.ts";
 import type { Store } from "../../store/store.ts";
 import type { Runtime } from "../runtime.ts";
 import type { SessionRequest } from "../session-request.ts";
@@ -51,12 +52,13 @@ export interface WorkRunnerParts {
   report(line: string): void;
 }
 
-/** Work that a worker has begun this often without an outcome fails. */
-const MAX_STARTS = 10;
+/** Work that fails this often on one worker, without an outage of the database, fails for good. */
+const MAX_FAILURES = 10;
 
 export function workRunner(parts: WorkRunnerParts): Activation {
   const { database, claims, tenant, report } = parts;
   const turnstile = new Turnstile();
+  const failures = new Map<string, number>();
   return async (work, claim) => {
     const row = await findWork(database, workIdOf(work.id));
     if (!row) return report(`work ${work.id} has no row and is dropped`);
@@ -64,7 +66,8 @@ export function workRunner(parts: WorkRunnerParts): Activation {
       const message = `This worker serves only tenant ${tenant}.`;
       return endWork(row, { kind: "failed", message }, parts);
     }
-    claims.set(work.sessionId, { ...claim, tenant: row.tenant });
+    const own = { ...claim, tenant: row.tenant };
+    claims.set(work.sessionId, own);
     const isAlone = isSuspect(row, parts.workerId);
     const run = async () => {
       const again = row.starts > 0 ? ` again (start ${row.starts + 1}${isAlone ? ", alone" : ""})` : "";
@@ -73,17 +76,24 @@ export function workRunner(parts: WorkRunnerParts): Activation {
     };
     try {
       const outcome = await (isAlone ? turnstile.alone(run) : turnstile.together(run));
+      failures.delete(row.id);
       report(`${work.sessionId}: ${described(outcome)}`);
     } catch (error) {
       const message = error instanceof Error ? error.message : String(error);
       report(`${work.sessionId}: ${message}`);
       if (error instanceof TroupeError && error.kind === "interrupted") throw new ClaimLost(work);
+      // Nobody knows how long an outage lasts, and the loss of the session says nothing about the work.
+      if (isOutage(error) || isTakenOver(error)) throw error;
       const isPassing = !(error instanceof TroupeError) || error.kind === "storage";
-      if (isPassing && row.starts < MAX_STARTS) throw error;
+      const failed = (failures.get(row.id) ?? 0) + 1;
+      failures.set(row.id, failed);
+      if (isPassing && failed < MAX_FAILURES) throw error;
+      failures.delete(row.id);
       // Repeating it would not help, and would hold a place of the worker for ever.
       await endWork(row, { kind: "failed", message }, parts);
     } finally {
-      claims.delete(work.sessionId);
+      // It may have come back to this worker with another claim.
+      if (claims.get(work.sessionId) === own) claims.delete(work.sessionId);
     }
   };
 }

@@ -3,6 +3,7 @@
 import { createRequire } from "node:module";
 import type { Client, Pool, PoolClient } from "pg";
 import type { Queries, Rows } from "../../lib/queries.ts";
+import { CLIENT_SILENCE_MS, withServerTimeouts } from "../../lib/server-timeouts.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import { Notifications } from "./notifications.ts";
 
@@ -29,25 +30,17 @@ const STATEMENT_MS = 60_000;
 
 export async function openDatabase({ url, connections = 8, name = "troupe" }: DatabaseOptions): Promise<Database> {
   const { Pool: PoolOf, Client: ClientOf } = await loadPg();
-  const pool = new PoolOf({
-    connectionString: url,
-    max: connections,
+  const connection = {
+    connectionString: withServerTimeouts(url),
     application_name: name,
     connectionTimeoutMillis: CONNECT_MS,
-    query_timeout: STATEMENT_MS,
     keepAlive: true,
-  });
+    keepAliveInitialDelayMillis: CLIENT_SILENCE_MS,
+  };
+  const pool = new PoolOf({ ...connection, max: connections, query_timeout: STATEMENT_MS });
   // A connection that breaks while it is idle is replaced by the next query. Without a listener it ends the process.
   pool.on("error", ignore);
-  const notifications = new Notifications(
-    async () =>
-      new ClientOf({
-        connectionString: url,
-        application_name: name,
-        connectionTimeoutMillis: CONNECT_MS,
-        keepAlive: true,
-      }),
-  );
+  const notifications = new Notifications(async () => new ClientOf(connection));
   return {
     query: (text, values) => (isRead(text) ? patiently(() => run(pool, text, values)) : run(pool, text, values)),
     transaction: (work) => transaction(pool, work),
@@ -103,6 +96,21 @@ async function patiently<T>(read: () => Promise<T>): Promise<T> {
 function isConnectionLoss(error: unknown): boolean {
   const code = error instanceof Error && "code" in error ? String(error.code) : "";
   return !/^[0-9A-Z]{5}$/.test(code) || /^(?:08|57P)/.test(code);
+}
+
+/** Errors of the network and of the driver, which have no code of the server. */
+const NETWORK = /^(?:ECONN|EPIPE$|ETIMEDOUT$|ENOTFOUND$|EAI_AGAIN$|EHOST|ENET)/;
+const DRIVER = /^(?:Connection terminated|timeout exceeded|Query read timeout)/;
+
+/**
+ * True if the server was away or could not work: it had no space, memory or connections, shut down, or failed to read or
+ * write its files. What failed for this reason is worth repeating until the server works again.
+ */
+export function isOutage(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  const code = "code" in error ? String(error.code) : "";
+  if (/^(?:08|53|58)[0-9A-Z]{3}$|^57P/.test(code) || NETWORK.test(code) || DRIVER.test(error.message)) return true;
+  return isOutage(error.cause);
 }
 
 async function transaction<T>(pool: Pool, work: (queries: Queries) => Promise<T>): Promise<T> {

@@ -38,7 +38,7 @@ export interface PostgresStoreOptions {
   claim?(sessionId: string): SessionClaim | undefined;
   readonly snapshots?: SnapshotRules;
   readonly patienceMs?: number;
-  /** Reports what does not travel with a session, one line each. */
+  /** Reports what does not travel with a session, and writes that wait for the server, one line each. */
   report?(line: string): void;
 }
 
@@ -58,8 +58,9 @@ interface SessionClaim {
 
 export function postgresStore(options: PostgresStoreOptions): Store {
   const { database, disk, worker } = options;
-  const { patienceMs } = options;
-  const writer = new GroupWriter({ database, ...(patienceMs !== undefined && { patienceMs }) });
+  const { patienceMs, report } = options;
+  const waiting = { ...(patienceMs !== undefined && { patienceMs }), ...(report && { report }) };
+  const writer = new GroupWriter({ database, ...waiting });
   const { filesOf, carriedOf, logOf } = logMaker(options, writer);
   const check = async (sessionId: string): Promise<string> => {
     if (!(await isStored(database, checkSessionId(sessionId)))) throw noSuchSession(sessionId);

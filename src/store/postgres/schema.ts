@@ -10,7 +10,7 @@ import { sharedLimits } from "./schema-limits.ts";
 import { tenants } from "./schema-tenants.ts";
 
 /** `event.line` is the exact line of `events.jsonl` without its newline. */
-const migrations: readonly string[] = [
+export const migrations: readonly string[] = [
   `
   create sequence troupe.change;
   create table troupe.worker(
@@ -68,7 +68,7 @@ const migrations: readonly string[] = [
 const LOCK = 7_405_118;
 
 /** Creates or updates the tables. Does nothing if they are up to date. */
-export async function migrate(database: Database): Promise<void> {
+export async function migrate(database: Database, list = migrations): Promise<void> {
   await database.transaction(async (queries) => {
     await queries.query("select pg_advisory_xact_lock($1)", [LOCK]);
     await queries.query("create schema if not exists troupe");
@@ -77,7 +77,7 @@ export async function migrate(database: Database): Promise<void> {
       "select coalesce(max(version), 0)::int as version from troupe.migration",
     );
     const current = rows[0]?.version ?? 0;
-    for (const [index, sql] of migrations.entries()) {
+    for (const [index, sql] of list.entries()) {
       if (index < current) continue;
       await queries.query(sql);
       await queries.query("insert into troupe.migration(version) values($1)", [index + 1]);

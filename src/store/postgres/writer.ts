@@ -19,6 +19,8 @@ export interface GroupWriterOptions {
   readonly database: Database;
   /** Time that a write waits for a server that is away (default: 60 s). */
   readonly patienceMs?: number;
+  /** Reports the begin and the end of an outage, one line each. */
+  report?(line: string): void;
 }
 
 interface Line {
@@ -177,6 +179,7 @@ export class GroupWriter {
     const end = performance.now() + patienceMs;
     let open = parts;
     let mustSync = barrier;
+    let isWaiting = false;
     for (let pauseMs = FIRST_PAUSE_MS; open.length > 0; pauseMs = Math.min(pauseMs * 2, LAST_PAUSE_MS)) {
       try {
         const stored = await this.#send(open, mustSync);
@@ -188,12 +191,15 @@ export class GroupWriter {
           for (const { tail, batch } of open) this.#fail(tail, batch, storageError("write the session log", error));
           return;
         }
+        if (!isWaiting) this.#options.report?.(`the database cannot be written, waiting: ${reasonOf(error)}`);
+        isWaiting = true;
         await new Promise((resolve) => setTimeout(resolve, pauseMs));
         open = await this.#lookUp(open).catch(() => open);
       }
       // A server that crashed may have lost lines that it had acknowledged. Only a synced commit proves that it has them.
       mustSync = true;
     }
+    if (isWaiting) this.#options.report?.("the database can be written again");
   }
 
   /** Returns the ids of the sessions whose lines were stored. */
@@ -304,8 +310,17 @@ function isPermanent(error: unknown): boolean {
   return PERMANENT.test(code);
 }
 
+const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+
+const LOST_FENCE = new Error("The session has another epoch.");
+
+/** Whether the error says that this process has lost the session. */
+export const isTakenOver = (error: unknown): boolean =>
+  error === LOST_FENCE || (error instanceof Error && isTakenOver(error.cause));
+
 export function takenOver(sessionId: string): TroupeError {
   return new TroupeError("storage", `Another process has taken over session ${sessionId}.`, {
+    cause: LOST_FENCE,
     hint: "This process no longer writes it. Follow the session where it runs now: troupe cluster status.",
   });
 }
