@@ -20,6 +20,16 @@ const end = (toolCallId: string, error?: object): Draft => ({
 });
 const interrupted = { code: "interrupted", message: "interrupted" };
 
+const task = (toolCallId: string, token: string): Draft => ({
+  type: "tool.execution_start",
+  data: { toolCallId, toolName: "task", arguments: { prompt: `act ${token}` } },
+});
+/** A worker is lost after the call of an agent, before its task has ended. Another one starts the task again. */
+const agentStory = (endOfTask: Draft): readonly Draft[] => [
+  ...[user("Act."), asks(), task("k1", "t1"), start("c1", "t1"), end("c1"), endOfTask, user("Continue."), asks()],
+  ...[task("k2", "t1"), start("c2", "t1"), end("c2"), end("k2"), asks(), start("c3", "t2"), end("c3"), answer],
+];
+
 /** A worker is lost during call c1 and another one repeats it. */
 const story: readonly Draft[] = [
   ...[user("Act."), asks(), start("c1", "t1"), end("c1", interrupted), user("Continue."), asks()],
@@ -106,6 +116,7 @@ const defects: readonly (readonly [defect: string, invariant: string, record: Cl
     "I5",
     good(story.map((draft, index) => (index === 3 ? end("c1") : draft))),
   ],
+  ["an agent's effect is repeated although its task ended", "I5", good(agentStory(end("k1")))],
   [
     "an effect is repeated without a call",
     "I5",
@@ -148,6 +159,10 @@ const defects: readonly (readonly [defect: string, invariant: string, record: Cl
 describe("the checker of clusters", () => {
   it("accepts a session that was taken over", () => {
     expect(check(good())).toEqual([]);
+  });
+
+  it("accepts an agent's effect that happens again after its task was interrupted", () => {
+    expect(check(good(agentStory(end("k1", interrupted))))).toEqual([]);
   });
 
   it.each(defects)("finds that %s (%s)", (_, invariant, record) => {

@@ -211,10 +211,18 @@ function* repeats(id: string, events: readonly SessionEvent[], effects: readonly
   }
 }
 
+/** An agent whose task was interrupted is unknown to the one that started it, and so are the effects of its calls. */
 function callsWith(events: readonly SessionEvent[], token: string): readonly TracedCall[] {
   const all: TracedCall[] = [];
   const open = new Map<string, TracedCall>();
+  const tasks = new Set<string>();
   for (const event of events) {
+    if (event.type === "tool.execution_start" && event.data.toolName === "task") {
+      if (JSON.stringify(event.data.arguments ?? {}).includes(token)) tasks.add(event.data.toolCallId);
+    }
+    if (event.type === "tool.execution_complete" && tasks.has(event.data.toolCallId) && event.data.error) {
+      for (const call of all) call.end = "interrupted";
+    }
     if (event.type === "tool.execution_start" && event.data.toolName === "bash") {
       if (!JSON.stringify(event.data.arguments ?? {}).includes(token)) continue;
       const call: TracedCall = { token };

@@ -5,12 +5,14 @@
 //                                         statement before its effect, unless the file exists
 //   { "delayMs": n }                      after waking, the answer arrives this much later
 //   { "deafMs": n }                       after waking, appends are sent this much later: only the lease can stop the call
+//   { "clockMs": [n, …] }                 Date is off by the first of these, and by the next one after each SIGUSR2
 //   { "rewrite": [[find, replace], …] }   defect: statements with this text are changed
 const { openSync } = require("node:fs");
 const { Client } = require("pg");
 
 const seam = JSON.parse(process.env.SEAM ?? "{}");
 const send = Client.prototype.query;
+if (seam.clockMs) setClock(seam.clockMs);
 let appends = 0;
 let deafUntil = 0;
 
@@ -63,4 +65,16 @@ function stop() {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 200);
   deafUntil = performance.now() + (seam.deafMs ?? 0) + (seam.delayMs ?? 0);
   return seam.delayMs ?? 0;
+}
+
+function setClock([first, ...later]) {
+  const Real = Date;
+  let off = first;
+  const now = () => Real.now() + off;
+  const construct = (target, given, as) => Reflect.construct(target, given.length > 0 ? given : [now()], as);
+  const get = (target, name) => (name === "now" ? now : Reflect.get(target, name));
+  globalThis.Date = new Proxy(Real, { construct, get });
+  process.on("SIGUSR2", () => {
+    off = later.shift() ?? off;
+  });
 }

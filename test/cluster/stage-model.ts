@@ -23,6 +23,9 @@ export function nextReply(
   return steps[replies] ?? says("the script has no such step");
 }
 
+/** A prompt that makes the model cause one effect for each token. */
+export const promptOf = (kind: string, tokens: readonly string[]): string => `Act. [[${kind}:${tokens.join(",")}]]`;
+
 /** The marker of the first message names the tokens; a token whose result is there is done. */
 function act(request: ModelRequest | undefined, ledger: string): Moves {
   const text = JSON.stringify(request?.messages ?? []);

@@ -8,15 +8,15 @@ import type { ModelRequest } from "../../src/model/provider.ts";
 import { type Cluster, openCluster, submitWork } from "../../src/runtime/cluster/cluster.ts";
 import type { OnLoss } from "../../src/runtime/cluster/work.ts";
 import { type Database, openDatabase } from "../../src/store/postgres/database.ts";
-import { migrate } from "../../src/store/postgres/schema.ts";
+import { migrate, migrations } from "../../src/store/postgres/schema.ts";
 import type { HttpPlay } from "../../src/testing/index.ts";
 import { type ModelServer, modelServer } from "../../src/testing/model-server.ts";
 import { type TempFolder, tempFolder } from "../../src/testing/temp-folder.ts";
-import { type PostgresServer, startPostgres } from "../support/postgres.ts";
+import { type PostgresServer, type PostgresSetup, startPostgres } from "../support/postgres.ts";
 import { type Finished, troupe } from "../support/troupe.ts";
 import { type ClusterRecord, check } from "./checker.ts";
 import { effectsIn, Follower, installAudit, readRecord } from "./record.ts";
-import { nextReply } from "./stage-model.ts";
+import { nextReply, promptOf } from "./stage-model.ts";
 
 /** Long versions of the scenarios. */
 export const SLOW = process.env.TROUPE_SLOW !== undefined;
@@ -56,6 +56,9 @@ interface StageSetup {
   readonly lease?: number;
   /** Model providers of all workers beside the stage's model. */
   readonly providers?: object;
+  readonly postgres?: PostgresSetup;
+  /** Number of migrations that are applied at the start (default: all). */
+  readonly schema?: number;
 }
 
 export interface StagedWorker {
@@ -72,7 +75,7 @@ export class ClusterStage {
   readonly folder: TempFolder;
   readonly model: ModelServer;
   readonly workerIds = new Map<string, string>();
-  readonly #cluster: Cluster;
+  #cluster: Promise<Cluster> | undefined;
   readonly #follower: Follower;
   readonly #workers: StagedWorker[] = [];
   readonly #submitted: string[] = [];
@@ -80,18 +83,17 @@ export class ClusterStage {
   readonly #setup: StageSetup;
 
   static async open(programs: string, setup: StageSetup = {}): Promise<ClusterStage> {
-    const server = await startPostgres(programs);
+    const server = await startPostgres(programs, setup.postgres);
     const database = await openDatabase({ url: server.url, connections: 3 });
-    await migrate(database);
+    await migrate(database, migrations.slice(0, setup.schema));
     await installAudit(database);
     const folder = await tempFolder();
     const ledger = folder.at("ledger");
     const plays = new Map<string, readonly HttpPlay[]>();
     const handler = ({ request }: { request: ModelRequest | undefined }) => nextReply(request, { plays, ledger });
     const model = await modelServer({ handler, keepRequests: 100 });
-    const cluster = await openCluster({ url: server.url });
     mkdirSync(folder.at("repositories"));
-    return new ClusterStage({ server, database, folder, ledger, model, cluster, plays, setup });
+    return new ClusterStage({ server, database, folder, ledger, model, plays, setup });
   }
 
   private constructor(parts: {
@@ -100,13 +102,11 @@ export class ClusterStage {
     folder: TempFolder;
     ledger: string;
     model: ModelServer;
-    cluster: Cluster;
     plays: Map<string, readonly HttpPlay[]>;
     setup: StageSetup;
   }) {
     ({ server: this.server, database: this.database, folder: this.folder } = parts);
     ({ ledger: this.ledger, model: this.model } = parts);
-    this.#cluster = parts.cluster;
     this.#plays = parts.plays;
     this.#setup = parts.setup;
     this.#follower = new Follower(parts.database);
@@ -130,9 +130,10 @@ export class ClusterStage {
   }
 
   /** Runs a command of the built program against the database. */
-  run(args: readonly string[], more: Readonly<Record<string, string>> = {}): Promise<Finished> {
+  run(args: readonly string[], more: Readonly<Record<string, string>> = {}, program?: string): Promise<Finished> {
     const environment = { ...this.#environment(), ...more };
-    return troupe(args, { cwd: this.folder.path, home: join(this.folder.path, "client"), environment });
+    const home = join(this.folder.path, "client");
+    return troupe(args, { cwd: this.folder.path, home, environment, ...(program && { program }) });
   }
 
   #environment(): Record<string, string> {
@@ -198,15 +199,32 @@ export class ClusterStage {
   /** Submits sessions that cause one effect for each token. `team`: by an agent for each. Returns the session ids. */
   async submit(
     count: number,
-    { tokens = 2, kind = "act", onLoss = "continue" as OnLoss, pool = "default" } = {},
+    given: {
+      readonly tokens?: number;
+      readonly kind?: string;
+      readonly onLoss?: OnLoss;
+      readonly pool?: string;
+      readonly tenant?: string;
+      readonly flags?: readonly string[];
+    } = {},
   ): Promise<readonly string[]> {
+    this.#cluster ??= openCluster({ url: this.url });
+    const cluster = await this.#cluster;
     const ids = Array.from({ length: count }, () => crypto.randomUUID());
     for (const sessionId of ids) {
+      const { tokens = 2, kind = "act", onLoss = "continue", pool = "default", tenant, flags = [] } = given;
       const names = Array.from({ length: tokens }, (_, index) => `t${index}-${sessionId.slice(0, 8)}`);
-      const request = { prompt: `Act. [[${kind}:${names.join(",")}]]`, flags: [] };
-      const work = { id: `work-${sessionId}`, sessionId, onLoss, pool, request };
+      const request = { prompt: promptOf(kind, names), flags };
+      const work = {
+        id: `work-${sessionId}`,
+        sessionId,
+        onLoss,
+        pool,
+        request,
+        ...(tenant !== undefined && { tenant }),
+      };
       // The server may be away.
-      await expect.poll(() => submitWork(this.#cluster, work).then(() => "", String), HANG).toBe("");
+      await expect.poll(() => submitWork(cluster, work).then(() => "", String), HANG).toBe("");
     }
     this.#submitted.push(...ids);
     return ids;
@@ -287,7 +305,7 @@ export class ClusterStage {
   async close(): Promise<void> {
     await this.#follower.stop().catch(() => undefined);
     await this.clear();
-    await this.#cluster.close().catch(() => undefined);
+    await this.#cluster?.then((cluster) => cluster.close()).catch(() => undefined);
     await this.database.close().catch(() => undefined);
     this.server.remove();
     await this.model.close();

@@ -1,7 +1,16 @@
 /** Starts a private Postgres server on a unix socket and loopback port, where Debian's package or another one exists. */
 
 import { spawn, spawnSync } from "node:child_process";
-import { chownSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import {
+  appendFileSync,
+  chownSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { createServer, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -9,7 +18,7 @@ import { join } from "node:path";
 export interface PostgresServer {
   readonly folder: string;
   readonly url: string;
-  /** Ends the server as a crash would, and starts it again. */
+  /** Ends the server as a crash would, if it has not ended, and starts it again. */
   crash(): void;
   stop(mode?: "fast" | "immediate"): void;
   start(): void;
@@ -35,10 +44,17 @@ function postgresUser(): { uid: number; gid: number } | undefined {
   return Number.isNaN(uid) || Number.isNaN(gid) ? undefined : { uid, gid };
 }
 
-export async function startPostgres(programs: string): Promise<PostgresServer> {
+export interface PostgresSetup {
+  /** Another address to listen on, for clients of the same /30 network. */
+  readonly address?: string;
+  /** An empty folder for everything (default: a new one). */
+  readonly folder?: string;
+}
+
+export async function startPostgres(programs: string, setup: PostgresSetup = {}): Promise<PostgresServer> {
   const isRoot = process.getuid?.() === 0;
   const owner = isRoot ? postgresUser() : undefined;
-  const folder = mkdtempSync(join(tmpdir(), "troupe-pg-"));
+  const folder = setup.folder ?? mkdtempSync(join(tmpdir(), "troupe-pg-"));
   const data = join(folder, "data");
   mkdirSync(data, { mode: 0o700 });
   if (owner) for (const path of [folder, data]) chownSync(path, owner.uid, owner.gid);
@@ -56,13 +72,14 @@ export async function startPostgres(programs: string): Promise<PostgresServer> {
   const port = await freePort();
   run("initdb", ["-D", data, "-A", "trust", "-U", "troupe", "--no-sync", "-E", "UTF8", "--locale=C"]);
   const settings = [
-    "listen_addresses = '127.0.0.1'",
+    `listen_addresses = '${["127.0.0.1", ...(setup.address ? [setup.address] : [])].join()}'`,
     `port = ${port}`,
     "unix_socket_directories = ''",
     "max_connections = 200",
   ];
   writeFileSync(join(data, "postgresql.auto.conf"), `${settings.join("\n")}\n`);
   if (owner) chownSync(join(data, "postgresql.auto.conf"), owner.uid, owner.gid);
+  if (setup.address) appendFileSync(join(data, "pg_hba.conf"), `host all all ${setup.address}/30 trust\n`);
   const control = (...args: string[]): void =>
     run("pg_ctl", ["-D", data, "-w", "-t", "60", "-l", join(folder, "log"), ...args]);
   control("start");

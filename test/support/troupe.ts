@@ -13,6 +13,8 @@ export interface TroupeOptions {
   readonly home: string;
   readonly stdin?: string;
   readonly environment?: Readonly<Record<string, string>>;
+  /** Another build of the program. */
+  readonly program?: string;
   /** Called with the child as soon as stderr or stdout shows this text. */
   readonly when?: { readonly text: string; readonly react: (child: ReturnType<typeof spawn>) => void };
 }
@@ -21,7 +23,7 @@ const bin = resolve("bin/troupe.js");
 
 /** Runs the built command line as a person would, with nothing configured but what the test says. */
 export function troupe(args: readonly string[], options: TroupeOptions): Promise<Finished> {
-  const child = spawn(process.execPath, [bin, ...args], {
+  const child = spawn(process.execPath, [options.program ?? bin, ...args], {
     cwd: options.cwd,
     env: {
       PATH: process.env.PATH ?? "",

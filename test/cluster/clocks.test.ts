@@ -1,0 +1,67 @@
+/** Workers whose clocks are wrong by an hour, or jump, are neither replaced early nor keep a session longer. */
+
+import { afterEach, describe, expect, it } from "vitest";
+import { postgresPrograms } from "../support/postgres.ts";
+import { ClusterStage, HANG, SLOW } from "./stage.ts";
+
+const programs = postgresPrograms();
+const HOUR_MS = 3_600_000;
+const LEASE_MS = 4_000;
+
+if (programs === undefined) it.skip("wrong clocks of workers change nothing (skipped: no Postgres here)");
+
+describe.runIf(programs !== undefined && SLOW)("workers with wrong clocks", { timeout: 300_000 }, () => {
+  let stage: ClusterStage;
+  afterEach(() => stage?.close());
+
+  const clocks = { fast: [HOUR_MS], slow: [-HOUR_MS], jumping: [0, HOUR_MS, -HOUR_MS, 0] };
+  const open = async (concurrency: number) => {
+    stage = await ClusterStage.open(programs ?? "", { lease: LEASE_MS / 1_000 });
+    const starting = Object.entries(clocks).map(([name, clockMs]) =>
+      stage.worker(name, { seam: { clockMs }, concurrency }),
+    );
+    return Promise.all(starting);
+  };
+  const held = (worker: string) => stage.count(`troupe.session where holder = '${worker}'`);
+
+  it("take over nothing from each other, and renew no longer lease", async () => {
+    const [, , jumping] = await open(2);
+    const ids = await stage.submit(9, { tokens: 8 });
+    for (const _ of clocks.jumping.slice(1)) {
+      await expect.poll(() => held(jumping?.id ?? ""), HANG).toBeGreaterThan(0);
+      jumping?.child.kill("SIGUSR2");
+      await new Promise((resolve) => setTimeout(resolve, LEASE_MS / 2));
+    }
+    await stage.finish(ids);
+    const { renewals = [] } = await stage.record();
+    expect(await stage.takeOvers(ids)).toBe(0);
+    const times = renewals.map(({ atMs, untilMs }) => untilMs - atMs);
+    console.log(`${times.length} renewals, the longest lease ${Math.max(...times)} ms`);
+    expect(Math.max(...times)).toBeLessThanOrEqual(LEASE_MS);
+    // What workers write into logs differs: the clocks were really wrong.
+    const { rows } = await stage.database.query<{ hours: number }>(
+      "select distinct round(extract(epoch from (line::jsonb->>'timestamp')::timestamptz - now()) / 3600)::int as hours from troupe.event",
+    );
+    expect(rows.map(({ hours }) => hours).sort((a, b) => a - b)).toEqual([-1, 0, 1]);
+    expect(await stage.violations()).toEqual([]);
+  });
+
+  it.each([0, 1])("are replaced when they are killed, and not before their lease ends (%i)", async (index) => {
+    const lost = (await open(8))[index];
+    const ids = await stage.submit(8, { tokens: 8 });
+    await expect.poll(() => held(lost?.id ?? ""), HANG).toBeGreaterThan(0);
+    lost?.child.kill("SIGKILL");
+    await stage.finish(ids);
+    const { takes = [], renewals = [] } = await stage.record();
+    const until = Math.max(...renewals.filter(({ worker }) => worker === lost?.id).map(({ untilMs }) => untilMs));
+    const late = takes.flatMap(({ session, epoch, holder, atMs }) => {
+      const before = takes.findLast((take) => take.session === session && take.epoch < epoch);
+      return before?.holder === lost?.id && holder !== lost?.id ? [atMs - until] : [];
+    });
+    console.log(`taken over ${late.map(Math.round).join(", ")} ms after the end of the lease`);
+    expect(late.length).toBeGreaterThan(0);
+    expect(Math.min(...late)).toBeGreaterThan(0);
+    expect(Math.max(...late)).toBeLessThanOrEqual(3_000);
+    expect(await stage.violations()).toEqual([]);
+  });
+});
