@@ -3,6 +3,7 @@ import { existsSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { agentScenarios, runAgent } from "./agent-scenarios.mjs";
+import { parkedScenarios } from "./cluster-parked.mjs";
 import { clusterScenarios } from "./cluster-scenarios.mjs";
 import { contractScenarios } from "./contract-scenarios.mjs";
 import { help, readOptions } from "./options.mjs";
@@ -83,6 +84,7 @@ async function measure(options, stage) {
     ...terminalScenarios,
     ...webScenarios,
     ...clusterScenarios,
+    ...parkedScenarios,
   ].filter(wanted)) {
     await attempt(scenario, () => scenario.figures({ stage, full: options.full }));
   }

@@ -155,7 +155,7 @@ async function waitsOf(cluster, ask) {
   return rows.map(({ ms }) => ms);
 }
 
-async function idleOf(cluster, workers) {
+export async function idleOf(cluster, workers) {
   const commits = () =>
     cluster.one("select xact_commit::float8 as count from pg_stat_database where datname = current_database()");
   await sleep(REPORT_MS);
@@ -167,6 +167,7 @@ async function idleOf(cluster, workers) {
     transactions: each(to.count - from.count),
     statements: each(after.statements - before.statements),
     serverMs: each(cpuAfter.server - cpuBefore.server),
+    workerMs: each(cpuAfter.workers - cpuBefore.workers),
   };
 }
 

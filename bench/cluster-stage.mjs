@@ -10,6 +10,7 @@ import { memoryOf } from "./serve.mjs";
 const root = fileURLToPath(new URL("..", import.meta.url));
 const launcher = join(root, "bin", "troupe.js");
 const CONCURRENCY = 8;
+const RULES = ["--allow-all-tools", "--allow-all-paths"];
 const LEASE_SECONDS = 5;
 const SUBMITTERS = 4;
 const START_MS = 60_000;
@@ -83,19 +84,20 @@ function stageOf({ server, database, work, engine, parts, folder, environment })
     database,
     workers,
     one,
-    async startWorker(name) {
-      const worker = await startWorker({ name, folder, environment, url: server.url, children });
+    async startWorker(name, { flags = RULES, concurrency = CONCURRENCY } = {}) {
+      const given = ["--concurrency", String(concurrency), ...flags];
+      const worker = await startWorker({ name, folder, environment, url: server.url, children, given });
       workers.push(worker);
       workerIds.set(name, worker.id);
     },
     /** Resolves when all of it is stored. */
-    async submit(prompts) {
+    async submit(prompts, more = {}) {
       const ids = prompts.map(() => crypto.randomUUID());
       let next = 0;
       const submitter = async () => {
         for (let index = next++; index < prompts.length; index = next++) {
           const sessionId = ids[index];
-          const request = { prompt: prompts[index], flags: [] };
+          const request = { prompt: prompts[index], flags: [], ...more };
           const given = { id: `work-${sessionId}`, sessionId, tenant: "default", pool: "default", onLoss: "continue" };
           await parts.addWork(work, { ...given, request });
           await engine.submit({ id: given.id, sessionId, pool: "default" });
@@ -115,6 +117,16 @@ function stageOf({ server, database, work, engine, parts, folder, environment })
         progress(count);
         if (count === ids.length) return;
         if (performance.now() > end) throw new Error(`${count} of ${ids.length} sessions ended in time`);
+        await sleep(POLL_MS);
+      }
+    },
+    /** Resolves when so much work fulfils the condition. */
+    async until(condition, wanted, timeoutMs) {
+      const end = performance.now() + timeoutMs;
+      for (;;) {
+        const { count } = await one(`select count(*)::int as count from troupe.work where ${condition}`);
+        if (count === wanted) return;
+        if (performance.now() > end) throw new Error(`${count} of ${wanted} where ${condition}`);
         await sleep(POLL_MS);
       }
     },
@@ -167,11 +179,10 @@ function stageOf({ server, database, work, engine, parts, folder, environment })
   return stage;
 }
 
-async function startWorker({ name, folder, environment, url, children }) {
+async function startWorker({ name, folder, environment, url, children, given }) {
   const home = join(folder, name);
   mkdirSync(home, { recursive: true });
-  const flags = ["--lease", String(LEASE_SECONDS), "--concurrency", String(CONCURRENCY)];
-  const child = spawn(process.execPath, [launcher, "worker", ...flags, "--allow-all-tools", "--allow-all-paths"], {
+  const child = spawn(process.execPath, [launcher, "worker", "--lease", String(LEASE_SECONDS), ...given], {
     cwd: home,
     env: { PATH: process.env.PATH, ...environment, HOME: home, TROUPE_HOME: home, TROUPE_DATABASE_URL: url },
     stdio: ["ignore", "ignore", "pipe"],

@@ -1,7 +1,7 @@
 import { parseArgs } from "node:util";
 
-/** Takes longer than all others, so it runs only when it is named, or with `--full`. */
-const onlyNamed = "cluster";
+/** Take longer than all others, so they run only when they are named, or with `--full`. */
+const onlyNamed = ["cluster", "cluster-parked"];
 
 export const scenarioNames = [
   ...[
@@ -19,7 +19,7 @@ export const scenarioNames = [
     "long",
   ],
   ...["scale-long", "scale-many"],
-  ...["events", "clients", "sessions", "sandbox", "terminal", "web", onlyNamed],
+  ...["events", "clients", "sessions", "sandbox", "terminal", "web", ...onlyNamed],
 ];
 const wireNames = ["completions", "responses", "anthropic"];
 
@@ -57,6 +57,6 @@ export function readOptions(argv) {
   const only = values.only.flatMap((names) => names.split(","));
   const unknown = only.find((name) => !scenarioNames.includes(name));
   if (unknown !== undefined) throw new Error(`--only ${unknown}: known are ${scenarioNames.join(", ")}`);
-  const all = scenarioNames.filter((name) => values.full || name !== onlyNamed);
+  const all = scenarioNames.filter((name) => values.full || !onlyNamed.includes(name));
   return { ...values, reps, only: only.length > 0 ? only : all };
 }

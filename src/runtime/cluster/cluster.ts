@@ -182,7 +182,6 @@ export async function serveCluster(options: WorkerOptions): Promise<ServingWorke
   const claims = new Map<string, TenantClaim>();
   const store = postgresStore({
     ...{ database, folder: join(options.home, "session-state"), disk: nodeDisk, worker, snapshots: snapshotRules },
-    report: options.report,
     claim: (sessionId) => claims.get(sessionId),
     tenantOf: (sessionId) => claims.get(sessionId)?.tenant,
     report: options.report,
