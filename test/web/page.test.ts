@@ -164,7 +164,8 @@ describe.skipIf(noBrowser !== undefined)(`the page in a browser${noBrowser ? ` (
   });
 
   it.runIf(SLOW)("breaks no rule of accessibility, in light and dark, wide and on a phone", async () => {
-    await using stage = await webStage({ files, steps: tour() });
+    const allowed = { "home/settings.json": JSON.stringify({ permissions: { allow: ["write"] } }) };
+    await using stage = await webStage({ files: { ...files, ...allowed }, steps: tour() });
     const { sessionId } = await stage.call<{ sessionId: string }>("web.create", { prompt });
     const ready: Readonly<Record<string, string>> = {
       compare: "tbody",
