@@ -55,3 +55,10 @@ export interface Image {
   readonly data: string;
   readonly description?: string;
 }
+
+/** Begins the source of a message that was submitted to workers. The id of the work follows. */
+export const WORK_SOURCE = "work-";
+
+/** True for what a person or program asked for. Messages of hooks, schedules and tools have other sources. */
+export const isAsked = (source: unknown): boolean =>
+  source === undefined || (typeof source === "string" && source.startsWith(WORK_SOURCE));

@@ -6,6 +6,7 @@
 import { defined } from "../lib/defined.ts";
 import { clip } from "../lib/text.ts";
 import type { EventData, EventOf, EventType, SessionEvent } from "../protocol/event.ts";
+import { isAsked } from "../protocol/message.ts";
 import { type Activity, addUsage, noUsage, type TaskMessage, type TaskRecord } from "./task-record.ts";
 import { isAtRest, isFinal } from "./task-state.ts";
 
@@ -92,7 +93,7 @@ export class TaskFold {
         for (const id of data.messageIds) markNotified(record, id);
       }),
     "user.message": ({ agentId, data }) => {
-      if (agentId === undefined && data.source === undefined) this.#agentsOfMessage = 0;
+      if (agentId === undefined && isAsked(data.source)) this.#agentsOfMessage = 0;
       return this.#with(agentId, (record) => {
         if (data.interactionId !== undefined) markNotified(record, data.interactionId);
       });

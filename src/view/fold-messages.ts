@@ -1,6 +1,7 @@
 /** Folds what people and models say into transcripts. */
 
 import type { Attachment, EventData, EventOf, SessionEvent } from "../protocol/event.ts";
+import { isAsked } from "../protocol/message.ts";
 import type { Block } from "./blocks.ts";
 import type { AgentDraft, FoldStep, StreamingDraft } from "./draft.ts";
 import { feed, newSplitter, partsOf, tailOf } from "./markdown-parts.ts";
@@ -38,7 +39,8 @@ export function foldMessage(step: FoldStep) {
 
 function userMessage(step: FoldStep, data: EventData<"user.message">) {
   const { view, agent } = step;
-  const { content, source, delivery, attachments = [], interactionId, messageId = interactionId } = data;
+  const { content, delivery, attachments = [], interactionId, messageId = interactionId } = data;
+  const source = isAsked(data.source) ? undefined : data.source;
   view.queue = view.queue.filter((queued) => queued.messageId !== interactionId);
   if (!agent) return;
   agent.messages++;

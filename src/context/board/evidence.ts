@@ -3,6 +3,7 @@
  */
 import { clip } from "../../lib/text.ts";
 import type { SessionEvent } from "../../protocol/event.ts";
+import { isAsked } from "../../protocol/message.ts";
 
 export interface SessionEvidence {
   readonly sessionId: string;
@@ -77,5 +78,5 @@ export class EvidenceFold {
 }
 
 function isOfPerson(event: SessionEvent): event is Extract<SessionEvent, { type: "user.message" }> {
-  return event.type === "user.message" && event.agentId === undefined && event.data.source === undefined;
+  return event.type === "user.message" && event.agentId === undefined && isAsked(event.data.source);
 }

@@ -7,6 +7,7 @@
 import { deferred } from "../../lib/deferred.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import type { SessionEvent } from "../../protocol/event.ts";
+import { WORK_SOURCE } from "../../protocol/message.ts";
 import { cutOff } from "../../session/cut-off.ts";
 import type { RequestKind } from "../../session/requests/requests.ts";
 import type { Outcome, Session } from "../../session/session.ts";
@@ -161,7 +162,7 @@ function answerIn(events: readonly SessionEvent[]): { answer: string } | undefin
     : undefined;
 }
 
-const sourceOf = ({ id }: WorkRow): string => `work-${id}`;
+const sourceOf = ({ id }: WorkRow): string => `${WORK_SOURCE}${id}`;
 
 async function outcomeOf(known: Known, work: WorkRow, parts: ActivationParts): Promise<WorkOutcome | "waiting"> {
   if (typeof known === "object") return { kind: "done", answer: known.answer };

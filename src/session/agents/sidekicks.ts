@@ -11,6 +11,7 @@ import type { AgentDefinition } from "../../agents/agent.ts";
 import type { Sidekick, SidekickEvent } from "../../agents/sidekick.ts";
 import type { Hooks } from "../../hooks/fire.ts";
 import type { Emit, EventData, EventOf, SessionEvent } from "../../protocol/event.ts";
+import { isAsked } from "../../protocol/message.ts";
 import { nameTask } from "../../tasks/task-names.ts";
 import type { Budget } from "../budget/budget.ts";
 import { type Amount, addAmounts, nothing } from "../budget/reservations.ts";
@@ -291,7 +292,7 @@ class StartingSidekick implements ActiveSidekick {
  */
 function triggerEventIn(event: SessionEvent): TriggerEvent | undefined {
   if (event.type === "session.context_changed") return { event: event.type, id: event.id, about: event.data };
-  if (event.type !== "user.message" || event.data.source !== undefined) return undefined;
+  if (event.type !== "user.message" || !isAsked(event.data.source)) return undefined;
   return { event: event.type, id: event.id, about: event.data };
 }
 

@@ -12,6 +12,7 @@
 import { defined } from "../../lib/defined.ts";
 import { addUsage } from "../../model/provider.ts";
 import type { EventData, EventOf, SessionEvent } from "../../protocol/event.ts";
+import { isAsked } from "../../protocol/message.ts";
 import type { SnapshotRules } from "../../store/log/snapshot.ts";
 import { TaskFold } from "../../tasks/task-fold.ts";
 import { isFinal } from "../../tasks/task-state.ts";
@@ -20,7 +21,7 @@ import { roundedUsd } from "../budget/reservations.ts";
 import { Conversation } from "../conversation.ts";
 import { lastOutcome } from "../cut-off.ts";
 
-const CONDENSE_RULES = 1;
+const CONDENSE_RULES = 2;
 
 /** The rules by which the store makes snapshots. */
 export const snapshotRules: SnapshotRules = {
@@ -96,7 +97,7 @@ export function tallyOf(events: readonly SessionEvent[]): ConversationCounts {
     if (event.type === "assistant.turn_start") turns++;
     if (event.type !== "user.message" || event.agentId !== undefined) continue;
     userMessages++;
-    if (event.data.source === undefined) ofPerson++;
+    if (isAsked(event.data.source)) ofPerson++;
   }
   return { turns, userMessages, ofPerson };
 }
@@ -206,7 +207,7 @@ function chosenOf(events: readonly SessionEvent[], end: number): ReadonlySet<num
       last.set(`${event.type} ${who}`, index);
     if (event.type === "skill.invoked") last.set(`skill ${who} ${event.data.name}`, index);
     if (event.type === "session.compaction_complete" && event.data.success) last.set(`compaction ${who}`, index);
-    if (event.type !== "user.message" || event.agentId !== undefined || event.data.source !== undefined) continue;
+    if (event.type !== "user.message" || event.agentId !== undefined || !isAsked(event.data.source)) continue;
     if (!first.has("person")) first.set("person", index);
     last.set("person", index);
   }

@@ -5,6 +5,7 @@ import type { KeptChange } from "../../checkpoints/checkpoints.ts";
 import type { FileHistory } from "../../checkpoints/file-history.ts";
 import { KeptTexts, type LineChanges } from "../../checkpoints/kept-texts.ts";
 import type { EventOf, SessionEvent } from "../../protocol/event.ts";
+import { isAsked } from "../../protocol/message.ts";
 import { changesSince, planFiles, type RemovedPart } from "./rewind-files.ts";
 
 /** A message in the user's role. Rewinding to it removes it and everything after it. */
@@ -37,11 +38,15 @@ interface RewindFile {
   readonly linesRemoved: number;
 }
 
-/** Sources of messages that start an answer: a user, a schedule, autopilot. */
-const ROOTS = new Set<string | undefined>([undefined, "schedule", "autopilot"]);
+/** Sources of further messages that start an answer. */
+const ROOTS = new Set<string | undefined>(["schedule", "autopilot"]);
 
 export function isRoot(event: SessionEvent): event is EventOf<"user.message"> {
-  return event.type === "user.message" && event.agentId === undefined && ROOTS.has(event.data.source);
+  return (
+    event.type === "user.message" &&
+    event.agentId === undefined &&
+    (isAsked(event.data.source) || ROOTS.has(event.data.source))
+  );
 }
 
 /** Returns the points, oldest first. */

@@ -1,5 +1,6 @@
 import { clip } from "../../lib/text.ts";
 import type { Emit, SessionEvent } from "../../protocol/event.ts";
+import { isAsked } from "../../protocol/message.ts";
 import type { PromptAndTools } from "../session-model.ts";
 
 /**
@@ -22,7 +23,7 @@ export class SessionPreamble {
     if (event.type === "system.message") this.#lastSystem = event.data.content;
     if (event.type === "troupe.session_named" && event.data.auto) this.#title = event.data.name;
     // A message of a hook or a tool in the user's role is not a title.
-    if (event.type === "user.message" && event.data.source === undefined) this.#title ??= titleOf(event.data.content);
+    if (event.type === "user.message" && isAsked(event.data.source)) this.#title ??= titleOf(event.data.content);
   }
 
   /** Clears the state before the log is folded again. */

@@ -2,6 +2,7 @@
 import { sectionsOf } from "../../lib/summary-sections.ts";
 import { clip } from "../../lib/text.ts";
 import type { SessionEvent } from "../../protocol/event.ts";
+import { isAsked } from "../../protocol/message.ts";
 import { type Reference, referencesIn } from "./session-references.ts";
 
 /** A user message and the reply to it. */
@@ -49,7 +50,7 @@ const MAX_CHARACTERS = 20_000;
 const MAX_FILES = 2_000;
 const MAX_REFERENCES = 500;
 /** Sources of messages that start a turn. Other messages in the user role do not. */
-const OF_A_PERSON = new Set<unknown>([undefined, "schedule"]);
+const isStart = (source: unknown): boolean => isAsked(source) || source === "schedule";
 
 /** Folds events into rows. Log events are not validated, so any field may have any type. */
 export class IndexRows {
@@ -63,7 +64,7 @@ export class IndexRows {
   apply(event: SessionEvent): void {
     switch (event.type) {
       case "user.message":
-        if (event.agentId === undefined && OF_A_PERSON.has(event.data.source)) this.#begin(event);
+        if (event.agentId === undefined && isStart(event.data.source)) this.#begin(event);
         break;
       case "assistant.message":
         if (event.agentId === undefined) this.#answer(event.data.content);
