@@ -119,7 +119,7 @@ const mayImportSibling: Record<string, Record<string, readonly string[]>> = {
   },
   cli: {
     cluster: ["output"],
-    commands: ["output"],
+    commands: ["cluster", "output"],
     completion: ["help", "output", "table"],
     config: ["output"],
     doctor: ["output"],
@@ -127,7 +127,7 @@ const mayImportSibling: Record<string, Record<string, readonly string[]>> = {
     init: ["output"],
     mcp: ["output"],
     output: [],
-    usage: ["output"],
+    usage: ["cluster", "output"],
     table: ["cluster", "commands", "completion", "config", "doctor", "help", "init", "mcp", "usage"],
   },
   commands: {

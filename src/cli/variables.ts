@@ -136,7 +136,7 @@ const WEB: VariableGroup = {
 const SERVER: VariableGroup = {
   title: "Server and GitHub",
   variables: [
-    { name: "TROUPE_DATABASE_URL", text: "Postgres database for `troupe worker`, `submit` and `cluster`." },
+    { name: "TROUPE_DATABASE_URL", text: "Postgres database of all commands with the flag `--database`." },
     { name: "COPILOT_CONNECTION_TOKEN", text: "Token that clients of a port must present, at least 16 characters." },
     { name: "COPILOT_API_URL", text: "Address of a model service for GitHub accounts." },
     { name: "COPILOT_DEBUG_GITHUB_API_URL", text: "Address of GitHub's API." },

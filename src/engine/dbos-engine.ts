@@ -189,6 +189,7 @@ async function serve(
   const detectMs = Math.min(leaseMs / 3, MAX_DETECTION_MS);
   const timers = [setInterval(() => void recover().catch(ignore), detectMs), setInterval(look, DISPATCH_MS)];
   return {
+    ...(await pollingOf(queue)),
     async drain(timeoutMs) {
       for (const timer of timers) clearInterval(timer);
       const { globalInstance } = DBOSExecutor;
@@ -196,6 +197,23 @@ async function serve(
       const timeout = new Promise<void>((resolve) => setTimeout(resolve, timeoutMs).unref());
       await Promise.race([Promise.allSettled(active), timeout]);
       await DBOS.shutdown();
+    },
+  };
+}
+
+/** Stops and starts the loop that asks for work. */
+async function pollingOf(queue: string): Promise<Pick<EngineWorker, "pause" | "resume">> {
+  const { DBOSExecutor } = await load(() => import("@dbos-inc/dbos-sdk/internal/dbos-executor"));
+  const { wfQueueRunner } = await load(() => import("@dbos-inc/dbos-sdk/internal/wfqueue"));
+  let polling: Promise<void> | undefined;
+  return {
+    async pause() {
+      await DBOSExecutor.globalInstance?.deactivateEventReceivers();
+      await polling;
+    },
+    async resume() {
+      const { globalInstance } = DBOSExecutor;
+      if (globalInstance) polling = wfQueueRunner.dispatchLoop(globalInstance, [queue]);
     },
   };
 }
@@ -297,18 +315,18 @@ async function list(queries: Queries, query: WorkQuery = {}): Promise<readonly W
     return state !== undefined && (query.states?.includes(state) ?? true);
   });
   const values = [WORKFLOW, wanted, query.sessionId ?? null, query.limit ?? 1_000];
-  const { rows } = await queries.query<StatusRow>(
-    `select s.* from (
-       select split_part(workflow_uuid, '#', 1) as id, queue_partition_key as session, queue_name as queue, status,
-              executor_id as worker, recovery_attempts::text as attempts, created_at as created, updated_at as updated
-       from dbos.workflow_status where name = $1 and ($3::text is null or queue_partition_key = $3)
-       union all
-       select work_id, session_id, 'troupe-' || pool, 'ENQUEUED', null, '0', ms, ms
-       from (select q.*, (extract(epoch from enqueued_at) * 1000)::bigint as ms from troupe.queue q) q
-       where dispatched_at is null and ($3::text is null or session_id = $3)
-     ) s where s.status = any($2) order by s.created desc, s.id limit $4`,
-    values,
-  );
+  const read = (tables: readonly string[]) =>
+    queries.query<StatusRow>(
+      `select s.* from (${tables.join(" union all ")}) s
+       where s.status = any($2) and s.name = $1 and ($3::text is null or s.session = $3)
+       order by s.created desc, s.id limit $4`,
+      values,
+    );
+  // The first worker creates the tables of DBOS.
+  const { rows } = await read([DISPATCHED, WAITING]).catch((error: unknown) => {
+    if (error instanceof Error && "code" in error && error.code === NO_TABLE) return read([WAITING]);
+    throw error;
+  });
   return newestOf(rows).map((row) => ({
     id: row.id,
     sessionId: row.session ?? "",
@@ -320,6 +338,19 @@ async function list(queries: Queries, query: WorkQuery = {}): Promise<readonly W
     updatedAt: Number(row.updated),
   }));
 }
+
+const NO_TABLE = "42P01";
+
+const DISPATCHED = `
+  select split_part(workflow_uuid, '#', 1) as id, queue_partition_key as session, queue_name as queue, status, name,
+         executor_id as worker, recovery_attempts::text as attempts, created_at as created, updated_at as updated
+  from dbos.workflow_status`;
+
+const WAITING = `
+  select work_id as id, session_id as session, 'troupe-' || pool as queue, 'ENQUEUED' as status, '${WORKFLOW}' as name,
+         null as worker, '0' as attempts, ms as created, ms as updated
+  from (select q.*, (extract(epoch from enqueued_at) * 1000)::bigint as ms from troupe.queue q) q
+  where dispatched_at is null`;
 
 /** Keeps the first row of each piece of work: one that was retried has several. */
 const newestOf = (rows: readonly StatusRow[]): readonly StatusRow[] =>

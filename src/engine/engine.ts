@@ -61,6 +61,9 @@ export interface Engine {
 }
 
 export interface EngineWorker {
+  /** Takes no new work until `resume`. What runs goes on. */
+  pause(): Promise<void>;
+  resume(): Promise<void>;
   /** Takes no new work and waits for the activations that run, at most `timeoutMs`. */
   drain(timeoutMs: number): Promise<void>;
 }

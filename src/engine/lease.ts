@@ -94,8 +94,14 @@ export class Lease {
     return this.#expiry.signal;
   }
 
+  /** The worker takes nothing new. */
   async drain(): Promise<void> {
     this.#isDraining = true;
+    await this.renew();
+  }
+
+  async undrain(): Promise<void> {
+    this.#isDraining = false;
     await this.renew();
   }
 

@@ -1,5 +1,6 @@
 /** An `Engine` in one process, for tests. It keeps the same contract without a database. */
 
+import { setTimeout } from "node:timers/promises";
 import type { Activation, Engine, EngineWorker, Work, WorkQuery, WorkState, WorkView } from "./engine.ts";
 import { ClaimLost } from "./engine.ts";
 
@@ -23,40 +24,39 @@ export function memoryEngine({ now = Date.now, concurrency = 8 } = {}): Engine {
     entry.state = state;
     entry.updatedAt = now();
   };
-  const isBusy = (sessionId: string): boolean =>
-    [...entries.values()].some((entry) => entry.sessionId === sessionId && entry.state === "running");
-  const runningOf = (tenant: string | undefined): number =>
-    [...entries.values()].filter((entry) => entry.state === "running" && entry.tenant === tenant).length;
   const next = (): void => {
     while (run && running.size < concurrency) {
-      const ready = [...entries.values()].filter(({ state, sessionId }) => state === "queued" && !isBusy(sessionId));
-      const [first] = ready.sort((one, other) => runningOf(one.tenant) - runningOf(other.tenant));
+      const [first] = readyOf([...entries.values()]);
       if (!first) return;
       start(first, run);
     }
   };
   const start = (entry: Entry, activation: Activation): void => {
     change(entry, "running");
-    const activity = activate(entry, activation, change).finally(() => {
-      running.delete(activity);
-      next();
-    });
+    const activity = activate(entry, activation, change).finally(() => running.delete(activity));
     running.add(activity);
+    void activity.finally(next);
+  };
+  const setRun = (activation: Activation | undefined): void => {
+    run = activation;
+    next();
+  };
+  const add = (work: Work): void => {
+    entries.set(work.id, { ...work, state: "queued", attempts: 0, createdAt: now(), updatedAt: now() });
+    next();
   };
   return {
     async submit(work) {
-      if (entries.has(work.id)) return;
-      entries.set(work.id, { ...work, state: "queued", attempts: 0, createdAt: now(), updatedAt: now() });
-      next();
+      if (!entries.has(work.id)) add(work);
     },
     async serve(activation): Promise<EngineWorker> {
-      run = activation;
-      next();
+      setRun(activation);
       return {
+        pause: async () => setRun(undefined),
+        resume: async () => setRun(activation),
         async drain(timeoutMs) {
-          run = undefined;
-          const timeout = new Promise<void>((resolve) => setTimeout(resolve, timeoutMs).unref());
-          await Promise.race([Promise.allSettled(running), timeout]);
+          setRun(undefined);
+          await Promise.race([Promise.allSettled(running), setTimeout(timeoutMs, undefined, { ref: false })]);
         },
       };
     },
@@ -66,13 +66,21 @@ export function memoryEngine({ now = Date.now, concurrency = 8 } = {}): Engine {
     },
     async retry(work) {
       entries.delete(work.id);
-      entries.set(work.id, { ...work, state: "queued", attempts: 0, createdAt: now(), updatedAt: now() });
-      next();
+      add(work);
     },
     list: async (query: WorkQuery = {}) =>
       [...entries.values()].filter((entry) => matches(entry, query)).slice(0, query.limit ?? 1_000),
     close: async () => undefined,
   };
+}
+
+/** Returns queued entries of sessions that do not run, first those of tenants with the fewest running sessions. */
+function readyOf(entries: readonly Entry[]): readonly Entry[] {
+  const running = entries.filter(({ state }) => state === "running");
+  const shareOf = ({ tenant }: Entry): number => running.filter((entry) => entry.tenant === tenant).length;
+  return entries
+    .filter(({ state, sessionId }) => state === "queued" && !running.some((entry) => entry.sessionId === sessionId))
+    .sort((one, other) => shareOf(one) - shareOf(other));
 }
 
 /** Runs an entry until it is done, cancelled or set aside. */
@@ -89,7 +97,7 @@ async function activate(
     } catch (error) {
       entry.error = String(error);
       if (entry.attempts >= MAX_ATTEMPTS || error instanceof ClaimLost) change(entry, "set_aside");
-      else await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
+      else await setTimeout(RETRY_MS);
     }
   }
 }

@@ -43,6 +43,8 @@ export interface RuntimeOptions {
   readonly importModule?: (specifier: string) => Promise<unknown>;
   /** Stores sessions in place of the state root, for example in a database. */
   readonly store?: Store;
+  /** The index of the sessions in `store`. */
+  readonly past?: PastSessions;
   /** Tools in place of the built-in ones. */
   readonly tools?: readonly Tool[];
   /** Limits of model requests that other processes share. */
@@ -85,7 +87,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   const home = realPathOf(resolve(options.home ?? stateRoot(environment)), "/");
   const local = jsonlStore({ root: home, disk, stamp, snapshots: snapshotRules });
   const { store, moveTo } = movableStore(options.store ?? local);
-  const past = pastSessions({ home, store: local, disk });
+  const past = options.past ?? pastSessions({ home, store: local, disk });
   const shared = processParts({ environment, home, disk });
   const telemetry = telemetryService({ environment, disk, stamp, addSecret: shared.addSecret });
   const known = models({

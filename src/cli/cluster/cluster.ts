@@ -1,55 +1,58 @@
 /** `troupe cluster`: shows the workers, queues and work of a database. This folder has the commands for many machines. */
 
+import { defined } from "../../lib/defined.ts";
 import { clip } from "../../lib/text.ts";
-import { abortWork, answerRequest, type Cluster, openCluster } from "../../runtime/cluster/cluster.ts";
+import { abortWork, answerRequest, type Cluster } from "../../runtime/cluster/cluster.ts";
+import { askToDrain } from "../../runtime/cluster/draining.ts";
 import { openRequests, type RequestRow } from "../../runtime/cluster/requests.ts";
 import { workIdOf } from "../../runtime/cluster/run-work.ts";
 import { listWork } from "../../runtime/cluster/work.ts";
 import { type Arguments, unknownSubcommand, usage } from "../args.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { say } from "../output/say.ts";
-import { databaseUrl } from "./database-url.ts";
 import { budgetCommand, limitCommand } from "./limits.ts";
 import { show, type Table } from "./tables.ts";
 import { retryCommand, tenantCommand } from "./tenants.ts";
+import { useCluster } from "./use-cluster.ts";
 
 export async function clusterCommand(given: Arguments): Promise<ExitCode> {
+  return useCluster(given, (cluster) => run(given, cluster));
+}
+
+async function run(given: Arguments, cluster: Cluster): Promise<ExitCode> {
   const [, name = "status", ...rest] = given.words;
-  const cluster = await openCluster({ url: databaseUrl(given) });
-  try {
-    switch (name) {
-      case "status":
-        return await show(given, {
-          workers: await workersOf(cluster),
-          work: await worksOf(cluster, given.amount("limit", "whole") ?? 20),
-        });
-      case "workers":
-        return await show(given, { workers: await workersOf(cluster) });
-      case "queues":
-        return await show(given, { queues: await queuesOf(cluster) });
-      case "requests":
-        return await show(given, { requests: requestsOf(await openRequests(cluster.database)) });
-      case "answer":
-        return await answer(cluster, rest);
-      case "cancel":
-        return await cancel(cluster, rest[0]);
-      case "limit":
-        return await limitCommand(given, cluster);
-      case "budget":
-        return await budgetCommand(given, cluster);
-      case "tenant":
-        return await tenantCommand(given, cluster);
-      case "retry":
-        return await retryCommand(cluster, rest[0]);
-      default:
-        throw unknownSubcommand("cluster", name, NAMES);
-    }
-  } finally {
-    await cluster.close();
+  switch (name) {
+    case "status":
+      return await show(given, {
+        workers: await workersOf(cluster),
+        work: await worksOf(cluster, given.amount("limit", "whole") ?? 20),
+      });
+    case "workers":
+      return await show(given, { workers: await workersOf(cluster) });
+    case "queues":
+      return await show(given, { queues: await queuesOf(cluster) });
+    case "requests":
+      return await show(given, { requests: requestsOf(await openRequests(cluster.database)) });
+    case "answer":
+      return await answer(cluster, rest);
+    case "cancel":
+      return await cancel(cluster, rest[0]);
+    case "limit":
+      return await limitCommand(given, cluster);
+    case "budget":
+      return await budgetCommand(given, cluster);
+    case "tenant":
+      return await tenantCommand(given, cluster);
+    case "retry":
+      return await retryCommand(cluster, rest[0]);
+    case "drain":
+      return await drain(given, cluster, rest[0]);
+    default:
+      throw unknownSubcommand("cluster", name, NAMES);
   }
 }
 
-const NAMES = "status workers queues requests answer cancel retry limit budget tenant".split(" ");
+const NAMES = "status workers queues requests answer cancel retry limit budget tenant drain".split(" ");
 
 async function cancel(cluster: Cluster, id: string | undefined): Promise<ExitCode> {
   if (id === undefined) throw usage("Name the work to cancel: troupe cluster cancel <work id>");
@@ -70,6 +73,20 @@ async function answer(cluster: Cluster, words: readonly string[]): Promise<ExitC
   const isFirst = await answerRequest(cluster, { sessionId, requestId, kind, answer: answerOf(kind, text) });
   say(isFirst ? `answered ${requestId}` : `${requestId} was answered by somebody else`);
   return isFirst ? exitCodes.done : exitCodes.failed;
+}
+
+/** The workers follow within a moment. Workers that start later take work. */
+async function drain(given: Arguments, { database }: Cluster, name: string | undefined): Promise<ExitCode> {
+  const pool = given.text("pool");
+  if ((name === undefined) === (pool === undefined)) {
+    throw usage("Name a worker or a pool: troupe cluster drain <worker>, or troupe cluster drain --pool <pool>.");
+  }
+  const isAsked = !given.has("undo");
+  const found = await askToDrain(database, { ...defined({ name, pool }), isAsked });
+  const [first] = found;
+  if (first === undefined) throw usage("There is no such worker.", "See troupe cluster workers.");
+  for (const id of found) say(isAsked ? `${id} finishes its sessions and takes no new work` : `${id} takes work again`);
+  return exitCodes.done;
 }
 
 type Kind = RequestRow["kind"];
@@ -116,9 +133,11 @@ const ASKED_CHARACTERS = 200;
 async function workersOf({ database }: Cluster): Promise<Table> {
   const { rows } = await database.query<Record<string, string | number>>(
     `select w.id as worker, w.host, w.pid, w.pool, w.version,
-            case when w.expires_at < clock_timestamp() then 'lost' when w.draining then 'draining' else 'alive' end as state,
-            (select count(*)::int from troupe.session s where s.holder = w.id) as sessions, w.concurrency
-     from troupe.worker w order by w.started_at`,
+            case when w.expires_at < clock_timestamp() then 'lost' when not (w.draining or w.drain_asked) then 'alive'
+                 when w.draining and s.count = 0 then 'drained' else 'draining' end as state,
+            s.count as sessions, w.concurrency
+     from troupe.worker w, lateral (select count(*)::int from troupe.session where holder = w.id) s
+     order by w.started_at`,
   );
   return rows;
 }

@@ -1,8 +1,21 @@
+/**
+ * Which database a command uses. One rule for all commands that have the flag: `--database <url>`, else
+ * TROUPE_DATABASE_URL, else none. `--database local` is the sessions of this machine, whatever the variable says.
+ */
+
 import { type Arguments, usage } from "../args.ts";
 
-/** Returns the address of the database from the flags or the environment. */
-export function databaseUrl(given: Arguments): string {
+const LOCAL = "local";
+
+/** Returns the address of the database, or undefined for the sessions of this machine. */
+export function chosenDatabase(given: Arguments): string | undefined {
   const url = given.text("database") ?? process.env.TROUPE_DATABASE_URL;
-  if (url !== undefined && url !== "") return url;
+  return url === undefined || url === "" || url === LOCAL ? undefined : url;
+}
+
+/** Returns the address for a command that cannot do without. */
+export function databaseUrl(given: Arguments): string {
+  const url = chosenDatabase(given);
+  if (url !== undefined) return url;
   throw usage("No database is given.", "Use --database postgres://user@host/name, or set TROUPE_DATABASE_URL.");
 }

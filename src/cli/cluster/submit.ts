@@ -1,7 +1,8 @@
 /** `troupe submit`: hands a prompt to the workers of a database. */
 
+import { defined } from "../../lib/defined.ts";
 import { sanitise } from "../../lib/text.ts";
-import { openCluster, submitWork } from "../../runtime/cluster/cluster.ts";
+import { type Cluster, submitWork } from "../../runtime/cluster/cluster.ts";
 import { type WorkOutcome, type WorkRow, waitForWork } from "../../runtime/cluster/work.ts";
 import { type Arguments, parse, usage } from "../args.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
@@ -9,7 +10,7 @@ import { options } from "../options.ts";
 import { jsonLine, write } from "../output/output.ts";
 import { say } from "../output/say.ts";
 import { sessionRequest } from "../prompt-mode.ts";
-import { databaseUrl } from "./database-url.ts";
+import { useCluster } from "./use-cluster.ts";
 
 const GUARDED: readonly string[] = ["Permissions", "Extensions", "MCP", "Memory"];
 
@@ -27,34 +28,22 @@ export async function submitCommand(given: Arguments): Promise<ExitCode> {
   }
   const flags = given.without(OWN);
   sessionRequest(parse(flags), "json");
-  const cluster = await openCluster({ url: databaseUrl(given) });
-  try {
-    await submitWork(cluster, {
-      id,
-      sessionId,
-      onLoss,
-      ...(tenant !== undefined && { tenant }),
-      ...(pool !== undefined && { pool }),
-      request: {
-        prompt,
-        flags,
-        ...(given.has("ask") && { asks: ASKED }),
-        ...(repository !== undefined && { repository }),
-        ...(ref !== undefined && { ref }),
-      },
-    });
+  const asks = given.has("ask") ? ASKED : undefined;
+  const request = { prompt, flags, ...defined({ asks, repository, ref }) };
+  const submitAndWait = async (cluster: Cluster): Promise<ExitCode> => {
+    await submitWork(cluster, { ...{ id, sessionId, onLoss, request }, ...defined({ tenant, pool }) });
     if (!given.has("wait")) {
       await write(given.has("json") ? `${jsonLine({ workId: id, sessionId }, process.stdout)}\n` : `${sessionId}\n`);
       return exitCodes.done;
     }
-    return await report(given, await waitForWork(cluster.database, id, given.amount("timeout", "whole")), {
-      id,
-      sessionId,
-    });
-  } finally {
-    await cluster.close();
-  }
+    const timeoutMs = given.amount("timeout", "whole") ?? MAX_WAIT_MS;
+    return report(given, await waitForWork(cluster.database, id, timeoutMs), { id, sessionId });
+  };
+  return useCluster(given, submitAndWait, { creates: true });
 }
+
+/** The work goes on without the command. */
+const MAX_WAIT_MS = 24 * 60 * 60 * 1000;
 
 /** Kinds of requests that wait for an answer with `--ask`. */
 const ASKED = ["permission", "user_input", "exit_plan_mode"] as const;

@@ -2,8 +2,9 @@ import { homedir } from "node:os";
 import { resolve } from "node:path";
 import { workingDirectory } from "../../context/working-directory.ts";
 import { clip, plural, sanitise, sanitiseLine } from "../../lib/text.ts";
-import { createRuntime, type Runtime } from "../../runtime/runtime.ts";
+import type { Runtime } from "../../runtime/runtime.ts";
 import { type Arguments, usage, wantsJson } from "../args.ts";
+import { useSessions } from "../cluster/stored-sessions.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { jsonList, write } from "../output/output.ts";
 import { say } from "../output/say.ts";
@@ -13,31 +14,26 @@ type Found = Awaited<ReturnType<Runtime["past"]["search"]>>[number];
 type Query = Parameters<Runtime["past"]["search"]>[0];
 
 /** `troupe search`: finds text in sessions, and shows how to resume them. */
-export async function searchCommand(given: Arguments, words: readonly string[]): Promise<ExitCode> {
+export function searchCommand(given: Arguments, words: readonly string[]): Promise<ExitCode> {
+  return useSessions(given, ({ runtime }) => searchIn(runtime, given, words));
+}
+
+export async function searchIn(runtime: Runtime, given: Arguments, words: readonly string[]): Promise<ExitCode> {
   if (words.length === 0) throw usage("troupe search needs words to look for.");
   const query = queryOf(given, words.join(" "));
-  const runtime = createRuntime({ environment: process.env });
-  try {
-    const found = await runtime.past.search(query);
-    if (wantsJson(given)) await write(jsonList(bySession(found)));
-    else await write(sanitise(foundText(bySession(found), query)));
-    return exitCodes.done;
-  } finally {
-    await runtime.close();
-  }
+  const found = await runtime.past.search(query);
+  if (wantsJson(given)) await write(jsonList(bySession(found)));
+  else await write(sanitise(foundText(bySession(found), query)));
+  return exitCodes.done;
 }
 
 /** `troupe sessions reindex`: rebuilds the index from the logs. */
 export async function reindexCommand(runtime: Runtime): Promise<ExitCode> {
-  try {
-    const { changed, failed } = await runtime.past.reindex();
-    for (const { sessionId, message } of failed.slice(0, 20)) say(`session ${sessionId} is left out: ${message}`);
-    const leftOut = failed.length === 0 ? "" : `, ${failed.length} of them could not be read`;
-    await write(`Read ${plural(changed, "session")}${leftOut}. The index is in ${runtime.past.path}.\n`);
-    return failed.length === 0 ? exitCodes.done : exitCodes.failed;
-  } finally {
-    await runtime.close();
-  }
+  const { changed, failed } = await runtime.past.reindex();
+  for (const { sessionId, message } of failed.slice(0, 20)) say(`session ${sessionId} is left out: ${message}`);
+  const leftOut = failed.length === 0 ? "" : `, ${failed.length} of them could not be read`;
+  await write(`Read ${plural(changed, "session")}${leftOut}. The index is in ${runtime.past.path}.\n`);
+  return failed.length === 0 ? exitCodes.done : exitCodes.failed;
 }
 
 function queryOf(given: Arguments, words: string): Query {

@@ -2,12 +2,13 @@ import { createReadStream } from "node:fs";
 import { workingDirectory } from "../../context/working-directory.ts";
 import { clip, plural, sanitise, sanitiseLine } from "../../lib/text.ts";
 import type { SessionEvent } from "../../protocol/event.ts";
-import { stateRoot } from "../../runtime/home.ts";
-import { createRuntime, type Runtime } from "../../runtime/runtime.ts";
+import type { RemoteSessions } from "../../runtime/cluster/remote-sessions.ts";
+import type { Runtime } from "../../runtime/runtime.ts";
 import { findSession, isInDirectory } from "../../runtime/sessions/select-session.ts";
 import { isSidekickId } from "../../session/agents/sidekick-id.ts";
 import { isCompaction } from "../../session/compaction/condense.ts";
 import { type Arguments, unknownSubcommand, usage, wantsJson } from "../args.ts";
+import { type StoredSessions, useSessions } from "../cluster/stored-sessions.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { listLines } from "../output/list-lines.ts";
 import { jsonLine, jsonList, write } from "../output/output.ts";
@@ -17,19 +18,11 @@ import { pageFolder } from "../page-folder.ts";
 type SessionSummary = Awaited<ReturnType<Runtime["store"]["list"]>>[number];
 
 /** `troupe sessions`: lists, shows, exports and deletes stored sessions. */
-export async function sessionsCommand(given: Arguments): Promise<ExitCode> {
-  const url = given.text("database");
-  if (url === undefined) return runVerb(given, createRuntime({ environment: process.env }));
-  const { RemoteSessions } = await import("../../runtime/cluster/remote-sessions.ts");
-  const remote = await RemoteSessions.open({ url, home: stateRoot(process.env) });
-  try {
-    return await runVerb(given, createRuntime({ environment: process.env, store: remote.store }));
-  } finally {
-    await remote.close();
-  }
+export function sessionsCommand(given: Arguments): Promise<ExitCode> {
+  return useSessions(given, (stored) => runVerb(given, stored));
 }
 
-async function runVerb(given: Arguments, runtime: Runtime): Promise<ExitCode> {
+async function runVerb(given: Arguments, { runtime, remote }: StoredSessions): Promise<ExitCode> {
   const [, verb = "list", ...wanted] = given.words;
   const one = async (): Promise<string> => {
     if (wanted.length !== 1 || !wanted[0]) throw usage(`troupe sessions ${verb} needs one id or name.`);
@@ -43,7 +36,7 @@ async function runVerb(given: Arguments, runtime: Runtime): Promise<ExitCode> {
       await showSession(runtime, await one(), { all: given.has("all") });
       return exitCodes.done;
     case "search":
-      return (await import("./search.ts")).searchCommand(given, wanted);
+      return (await import("./search.ts")).searchIn(runtime, given, wanted);
     case "reindex":
       return (await import("./search.ts")).reindexCommand(runtime);
     case "import":
@@ -53,14 +46,23 @@ async function runVerb(given: Arguments, runtime: Runtime): Promise<ExitCode> {
       return given.has("html") ? exportPage(runtime, await one()) : exportLog(runtime, await one());
     case "delete": {
       const sessionId = await one();
-      const { deleteSession } = await import("./session-delete.ts");
-      await deleteSession({ runtime, sessionId, force: given.has("force") });
+      if (remote) await removeRemote(runtime, remote, sessionId);
+      else {
+        const { deleteSession } = await import("./session-delete.ts");
+        await deleteSession({ runtime, sessionId, force: given.has("force") });
+      }
       await write(`Deleted session ${sessionId}.\n`);
       return exitCodes.done;
     }
     default:
       throw unknownSubcommand("sessions", verb, ["list", "show", "search", "reindex", "export", "import", "delete"]);
   }
+}
+
+/** Its worktrees are on the machines of workers. */
+async function removeRemote({ past }: Runtime, remote: RemoteSessions, sessionId: string): Promise<void> {
+  await remote.remove(sessionId);
+  await past.remove(sessionId);
 }
 
 async function chosenSessions({ store }: Runtime, given: Arguments): Promise<readonly SessionSummary[]> {

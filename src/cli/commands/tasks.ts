@@ -10,10 +10,11 @@ import {
   stopTasks,
 } from "../../runtime/agents/stored-tasks.ts";
 import { stateRoot } from "../../runtime/home.ts";
-import { createRuntime, type Runtime } from "../../runtime/runtime.ts";
+import type { Runtime } from "../../runtime/runtime.ts";
 import { findSession, sessionHere } from "../../runtime/sessions/select-session.ts";
 import { type Arguments, unknownSubcommand, usage, wantsJson } from "../args.ts";
 import { terminalAsk } from "../ask.ts";
+import { useSessions } from "../cluster/stored-sessions.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import type { Launcher } from "../launcher.ts";
 import { jsonLine, jsonList, write } from "../output/output.ts";
@@ -24,12 +25,14 @@ export async function tasksCommand(given: Arguments, launcher: Launcher): Promis
   const [, verb = "list", ...words] = given.words;
   const run = Object.hasOwn(verbs, verb) ? verbs[verb] : undefined;
   if (run === undefined) throw unknownSubcommand("tasks", verb, Object.keys(verbs));
-  const runtime = createRuntime({ environment: process.env, importModule: launcher.importModule });
-  try {
-    return await run({ given, words, runtime, sessionId: await sessionOf(given, runtime) });
-  } finally {
-    await runtime.close();
-  }
+  const { importModule } = launcher;
+  const isReading = verb === "list" || verb === "show";
+  return useSessions(
+    given,
+    async ({ runtime }) => run({ given, words, runtime, sessionId: await sessionOf(given, runtime) }),
+    // The other verbs work in the session, or on files of this machine.
+    { importModule, isLocal: !isReading },
+  );
 }
 
 export interface TasksCall {

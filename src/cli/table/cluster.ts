@@ -28,6 +28,12 @@ export const cluster: Command = {
       flags: { database: true },
     },
     {
+      name: "drain",
+      summary: "let a worker, or those of a pool, finish what they have and take nothing new",
+      arguments: [{ name: "worker", optional: true }],
+      flags: { pool: "all workers of this pool that run now", undo: "let them take work again", database: true },
+    },
+    {
       name: "limit",
       summary: "limit the requests of all workers to a model: list, set, remove",
       arguments: [

@@ -5,7 +5,10 @@ export const search: Command = {
   group: "Sessions",
   summary: "find text in past sessions",
   arguments: [{ name: "words", repeated: true }],
-  flags: { repo: true, cwd: true, since: true, limit: true, json: "print one JSON array, one entry per session" },
+  flags: {
+    ...{ repo: true, cwd: true, since: true, limit: true, database: true },
+    json: "print one JSON array, one entry per session",
+  },
   examples: [
     ["troupe search retry limiter", "sessions that mention both words"],
     ["troupe search --repo . --since 7d migration", "in this repository, in the last week"],

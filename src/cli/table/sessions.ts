@@ -2,7 +2,7 @@ import type { Command } from "./command.ts";
 
 const session = [{ name: "id|name", values: "session" }] as const;
 
-const FROM = "read the sessions of this Postgres database";
+const FROM = "of the sessions in this Postgres database; local: of this machine";
 
 export const sessions: Command = {
   name: "sessions",
@@ -31,9 +31,9 @@ export const sessions: Command = {
       name: "search",
       summary: "the same as troupe search",
       arguments: [{ name: "words", repeated: true }],
-      flags: { repo: true, cwd: true, since: true, limit: true, json: "print one JSON array" },
+      flags: { repo: true, cwd: true, since: true, limit: true, json: "print one JSON array", database: FROM },
     },
-    { name: "reindex", summary: "rebuild the search index from the logs" },
+    { name: "reindex", summary: "rebuild the search index from the logs", flags: { database: FROM } },
     {
       name: "export",
       summary: "print the whole log as JSON lines",
@@ -50,7 +50,7 @@ export const sessions: Command = {
       name: "delete",
       summary: "delete a session, its files and the worktrees of its agents",
       arguments: session,
-      flags: { force: "also delete agents' work that was not merged" },
+      flags: { force: "also delete agents' work that was not merged", database: FROM },
     },
   ],
   load: async () => (await import("../commands/sessions.ts")).sessionsCommand,

@@ -16,13 +16,13 @@ export const tasks: Command = {
     {
       name: "list",
       summary: "list the agents, who started them, and their state",
-      flags: { all: "also list sidekicks", session: true, json: "print one JSON array" },
+      flags: { all: "also list sidekicks", session: true, json: "print one JSON array", database: true },
     },
     {
       name: "show",
       summary: "print everything that an agent answered",
       arguments: task,
-      flags: { session: true, json: "print one JSON object" },
+      flags: { session: true, json: "print one JSON object", database: true },
     },
     {
       name: "resume",
@@ -47,7 +47,11 @@ export const tasks: Command = {
       name: "merge",
       summary: "merge an agent's worktree into this folder; nothing changes if it conflicts",
       arguments: task,
-      flags: { as: true, force: "also merge protected names, such as .vscode and .mcp.json", session: true },
+      flags: {
+        as: true,
+        force: "also merge protected names, such as .vscode and .mcp.json",
+        session: true,
+      },
     },
     {
       name: "discard",

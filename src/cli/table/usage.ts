@@ -8,6 +8,7 @@ export const usage: Command = {
     by: true,
     since: "only since this day (2026-01-31) or for a span (7d, 4w); whole days",
     json: "print one JSON object",
+    database: true,
   },
   examples: [
     ["troupe usage --since 30d", "each day of the last month"],

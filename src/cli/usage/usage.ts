@@ -1,7 +1,8 @@
 /** `troupe usage`: tokens and cost of all sessions, by day, model, agent or repository. */
 import { sanitiseLine } from "../../lib/text.ts";
-import { createRuntime, type Runtime } from "../../runtime/runtime.ts";
+import type { Runtime } from "../../runtime/runtime.ts";
 import { type Arguments, usage, wantsJson } from "../args.ts";
+import { useSessions } from "../cluster/stored-sessions.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { write } from "../output/output.ts";
 import { say } from "../output/say.ts";
@@ -17,8 +18,9 @@ export async function usageCommand(given: Arguments): Promise<ExitCode> {
   const by = given.choice("by", groupings) ?? "day";
   const since = given.text("since");
   const from = since === undefined ? undefined : dayOf(new Date(timeOf(since)));
-  const runtime = createRuntime({ environment: process.env });
-  const rows = await groupedRows(runtime, by, from);
+  const rows = await useSessions(given, ({ runtime: { store }, derived }) =>
+    groupedRows({ store, home: derived }, by, from),
+  );
   const total = rows.reduce<UsageTotals>((sum, { key: _, ...spent }) => added(sum, spent), nothing);
   if (wantsJson(given)) {
     await write(`${JSON.stringify({ by, ...(from !== undefined && { since: from }), rows, total }, undefined, 2)}\n`);
@@ -34,7 +36,9 @@ interface Group extends UsageTotals {
   readonly key: string;
 }
 
-async function groupedRows(runtime: Runtime, by: Grouping, from: string | undefined): Promise<Group[]> {
+type Read = Pick<Runtime, "store" | "home">;
+
+async function groupedRows(runtime: Read, by: Grouping, from: string | undefined): Promise<Group[]> {
   const { sessions, failed } = await allUsage(runtime);
   for (const { sessionId, message } of failed.slice(0, 5)) say(`session ${sessionId} is left out: ${message}`);
   const repositoryOf = by === "repository" ? await repositories(runtime) : new Map<string, string>();
@@ -54,7 +58,7 @@ const byKey = (one: Group, other: Group): number => one.key.localeCompare(other.
 const byCost = (one: Group, other: Group): number =>
   other.costUsd - one.costUsd || other.inputTokens - one.inputTokens || byKey(one, other);
 
-async function repositories({ store }: Runtime): Promise<Map<string, string>> {
+async function repositories({ store }: Read): Promise<Map<string, string>> {
   const summaries = await store.list();
   return new Map(summaries.map(({ sessionId, repository, gitRoot, cwd }) => [sessionId, repository ?? gitRoot ?? cwd]));
 }

@@ -11,12 +11,14 @@ import { Lease } from "../../engine/lease.ts";
 import { type Retention, removeOld } from "../../engine/retention.ts";
 import { SharedBudgets } from "../../engine/shared-budgets.ts";
 import { SharedRates } from "../../engine/shared-rates.ts";
+import { defined } from "../../lib/defined.ts";
 import { nodeDisk } from "../../lib/node/disk.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import { snapshotRules } from "../../session/compaction/condense.ts";
 import { type Database, driverPath, openDatabase } from "../../store/postgres/database.ts";
+import { checkDatabaseUrl, databaseError } from "../../store/postgres/database-errors.ts";
 import { postgresStore, type Worker } from "../../store/postgres/postgres.ts";
-import { checkSchema, migrate } from "../../store/postgres/schema.ts";
+import { checkSchema, createTables, migrate } from "../../store/postgres/schema.ts";
 import { checkSessionId } from "../../store/session-id.ts";
 import { MARK_NAME } from "../../tools/shell/process/family.ts";
 import { PROCESS_MARK } from "../../tools/shell/process/watchdog.ts";
@@ -24,11 +26,21 @@ import { createRuntime, type Runtime, type RuntimeOptions } from "../runtime.ts"
 import type { SessionRequest } from "../session-request.ts";
 import { version } from "../version.ts";
 import { setAside } from "./activation.ts";
+import { followDraining } from "./draining.ts";
 import { LeaseGuard } from "./lease-guard.ts";
 import { addAnswer } from "./requests.ts";
 import { ACTIVATION_SEPARATOR, type Submit, type TenantClaim, workIdOf, workRunner } from "./run-work.ts";
 import { sharedLimitsOf } from "./shared-limits.ts";
-import { addWork, answeredWork, findWork, noteAbort, type OnLoss, type WorkRequest, type WorkRow } from "./work.ts";
+import {
+  addWork,
+  answeredWork,
+  findWork,
+  lastWork,
+  noteAbort,
+  type OnLoss,
+  type WorkRequest,
+  type WorkRow,
+} from "./work.ts";
 
 export interface ClusterOptions {
   readonly url: string;
@@ -47,12 +59,16 @@ const PARK_MS = 5_000;
 /** Time to store the usage of the last calls when a worker stops. */
 const FLUSH_MS = 10_000;
 
+/** `creates`: creates the tables if there are none. */
 export async function openCluster({
   url,
   connections = 2,
-}: ClusterOptions & { readonly connections?: number }): Promise<Cluster> {
+  creates = false,
+}: ClusterOptions & { readonly connections?: number; readonly creates?: boolean }): Promise<Cluster> {
+  checkDatabaseUrl(url);
   const database = await openDatabase({ url, connections });
   try {
+    if (creates) await createTables(database);
     await checkSchema(database);
     const engine = await dbosEngine({ url, queries: database });
     return {
@@ -65,11 +81,23 @@ export async function openCluster({
     };
   } catch (error) {
     await database.close();
-    throw error;
+    throw databaseError(error, url);
   }
 }
 
-/** Stores the work, then hands it to the engine. Repeating it with the same id is safe. */
+/** Runs work on the database, and words its errors for the user. */
+export async function wordErrors<T>(url: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    throw databaseError(error, url);
+  }
+}
+
+/**
+ * Stores the work, then hands it to the engine. Repeating it with the same id is safe. A further message of a session goes to
+ * the repository, the pool and the tenant of the one before unless it names others.
+ */
 export async function submitWork(
   { database, engine }: Cluster,
   what: {
@@ -81,9 +109,12 @@ export async function submitWork(
     readonly request: WorkRequest;
   },
 ): Promise<void> {
-  const { id, sessionId, pool = DEFAULT_POOL, onLoss, request } = what;
+  const { id, sessionId, onLoss } = what;
   checkSessionId(sessionId);
-  const tenant = what.tenant ?? (await roleTenant(database)) ?? "default";
+  const before = await lastWork(database, sessionId);
+  const pool = what.pool ?? before?.pool ?? DEFAULT_POOL;
+  const tenant = what.tenant ?? before?.tenant ?? (await roleTenant(database)) ?? "default";
+  const request = { ...placeOf(before?.request), ...what.request };
   try {
     await addWork(database, { id, sessionId, tenant, pool, onLoss, request });
     await engine.submit({ id, sessionId, pool, tenant });
@@ -93,6 +124,10 @@ export async function submitWork(
       : error;
   }
 }
+
+/** A session stays in its repository. */
+const placeOf = ({ repository, ref }: Partial<WorkRequest> = {}): Pick<WorkRequest, "repository" | "ref"> =>
+  defined({ repository, ref });
 
 const NO_RIGHT = "42501";
 
@@ -174,8 +209,7 @@ export interface ServingWorker {
 export async function serveCluster(options: WorkerOptions): Promise<ServingWorker> {
   const { url, pool = DEFAULT_POOL, concurrency, leaseMs, tenant } = options;
   const worker: Worker = { id: `${hostname()}-${process.pid}-${crypto.randomUUID().slice(0, 8)}`, ...here() };
-  const database = await openDatabase({ url, connections: 6, name: `troupe worker ${worker.id}` });
-  await migrate(database);
+  const database = await openMigrated(url, `troupe worker ${worker.id}`);
   const row = { ...worker, pool, version, concurrency, ...(tenant !== undefined && { tenant }) };
   const commandMark = `${MARK_NAME}=${PROCESS_MARK}.`;
   const lease = new Lease({ ...{ queries: database, url, worker: row, leaseMs, commandMark }, driver: driverPath() });
@@ -213,6 +247,7 @@ export async function serveCluster(options: WorkerOptions): Promise<ServingWorke
   });
   // One after the other: workers that create the tables of DBOS at the same time would end in a deadlock.
   const serving = await alone(database, "start", () => engine.serve(run));
+  const stopDraining = followDraining({ database, workerId: worker.id, lease, serving, report });
   const sweeping = setInterval(() => void sweep({ database, engine }, options.retention).catch(ignore), leaseMs);
   return {
     id: worker.id,
@@ -220,6 +255,7 @@ export async function serveCluster(options: WorkerOptions): Promise<ServingWorke
     active: () => claims.size,
     async stop(timeoutMs) {
       clearInterval(sweeping);
+      await stopDraining();
       await lease.drain().catch(() => undefined);
       await serving.drain(timeoutMs);
       await engine.close();
@@ -229,6 +265,18 @@ export async function serveCluster(options: WorkerOptions): Promise<ServingWorke
       await database.close();
     },
   };
+}
+
+async function openMigrated(url: string, name: string): Promise<Database> {
+  checkDatabaseUrl(url);
+  const database = await openDatabase({ url, connections: 6, name });
+  return wordErrors(url, async () => {
+    await migrate(database);
+    return database;
+  }).catch(async (error: unknown) => {
+    await database.close();
+    throw error;
+  });
 }
 
 async function flush(budgets: SharedBudgets): Promise<void> {

@@ -47,7 +47,7 @@ export class RemoteSessions {
     this.#cluster = cluster;
     const worker = { id: `gateway-${crypto.randomUUID()}`, host: hostname(), pid: process.pid };
     const folder = join(options.home, "session-state");
-    this.store = postgresStore({ database: cluster.database, folder, disk: nodeDisk, worker });
+    this.store = postgresStore({ database: cluster.database, folder, disk: nodeDisk, worker, readsOnly: true });
   }
 
   static async open(options: RemoteOptions): Promise<RemoteSessions> {

@@ -76,16 +76,23 @@ export async function findWork(queries: Queries, id: string): Promise<WorkRow | 
   return rows[0];
 }
 
-/** Waits until the work has an outcome, at most `timeoutMs` (default: no limit). Returns the row as it is then. */
-export async function waitForWork(
-  database: Database,
-  id: string,
-  timeoutMs: number | undefined,
-): Promise<WorkRow | undefined> {
-  const signal = timeoutMs === undefined ? new AbortController().signal : AbortSignal.timeout(timeoutMs);
+/** Notifications wake those who wait for work; rows are looked at after this time in case one is lost. */
+const WAIT_POLL_MS = 10_000;
+/** Someone who waits bears a database that is away for so long, as workers do. */
+const PATIENCE_MS = 60_000;
+
+/** Waits until the work has an outcome, at most `timeoutMs`. Returns the row as it is then. */
+export async function waitForWork(database: Database, id: string, timeoutMs: number): Promise<WorkRow | undefined> {
+  const how = { signal: AbortSignal.timeout(timeoutMs), pollMs: WAIT_POLL_MS };
   let row: WorkRow | undefined;
-  for await (const _ of changes(database.notifications, [topics.work(id)], { signal })) {
-    row = await findWork(database, id);
+  let seenAt = performance.now();
+  for await (const _ of changes(database.notifications, [topics.work(id)], how)) {
+    try {
+      row = await findWork(database, id);
+      seenAt = performance.now();
+    } catch (error) {
+      if (performance.now() - seenAt > PATIENCE_MS) throw error;
+    }
     if (row && row.outcome !== null) return row;
   }
   return row;
@@ -184,6 +191,15 @@ export async function answeredWork(queries: Queries): Promise<readonly (WorkRow 
        where w.waiting_at is not null and w.outcome is null limit 1000) answered`,
   );
   return rows;
+}
+
+/** Returns the newest work of the session. */
+export async function lastWork(queries: Queries, sessionId: string): Promise<WorkRow | undefined> {
+  const { rows } = await queries.query<WorkRow>(
+    `select ${COLUMNS} from troupe.work where session_id = $1 order by created_at desc limit 1`,
+    [sessionId],
+  );
+  return rows[0];
 }
 
 /** Stores the outcome once. The first one counts. */

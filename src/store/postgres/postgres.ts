@@ -36,6 +36,8 @@ export interface PostgresStoreOptions {
   tenantOf?(sessionId: string): string | undefined;
   /** Returns the claim on a session that the caller works for. */
   claim?(sessionId: string): SessionClaim | undefined;
+  /** Opens sessions without taking them, so that whoever has them goes on. */
+  readonly readsOnly?: boolean;
   readonly snapshots?: SnapshotRules;
   readonly patienceMs?: number;
   /** Reports what does not travel with a session, and writes that wait for the server, one line each. */
@@ -75,15 +77,17 @@ export function postgresStore(options: PostgresStoreOptions): Store {
     },
     async open(sessionId) {
       await check(sessionId);
-      const epoch = await take(options, sessionId).catch(failTo("open the session"));
+      const { readsOnly = false } = options;
+      const epoch = readsOnly ? undefined : await take(options, sessionId).catch(failTo("open the session"));
       const loaded = await loadRows(database, sessionId, options.snapshots).catch(failTo("read the session log"));
-      await filesOf(sessionId).bring().catch(failTo("copy the session's files"));
+      if (!readsOnly) await filesOf(sessionId).bring().catch(failTo("copy the session's files"));
       if (epoch !== undefined) {
         const carried = carriedOf(sessionId);
         await carried.bring(epoch).catch(failTo("copy the session's files"));
         return logOf(new LogTail(sessionId, loaded.last, epoch), loaded, carried);
       }
-      return readOnly(logOf(new LogTail(sessionId, loaded.last), loaded), await holderOf(database, sessionId, worker));
+      const holder = (await holderOf(database, sessionId)) ?? (readsOnly ? undefined : worker);
+      return readOnly(logOf(new LogTail(sessionId, loaded.last), loaded), holder);
     },
     ...storeReader(database, check),
     exact: {
@@ -105,7 +109,7 @@ export function postgresStore(options: PostgresStoreOptions): Store {
     async remove(sessionId) {
       await check(sessionId);
       const { count } = await database.query(`delete from troupe.session s where id = $1 and ${IS_FREE}`, [sessionId]);
-      if (count === 0) throw heldError(sessionId, await holderOf(database, sessionId, worker));
+      if (count === 0) throw heldError(sessionId, (await holderOf(database, sessionId)) ?? worker);
       await disk.remove(join(options.folder, sessionId)).catch(failTo("delete the session"));
     },
   };
@@ -146,11 +150,15 @@ async function isStored(database: Database, sessionId: string): Promise<boolean>
   return found.count > 0;
 }
 
+/** A process that closes a session lets go of it: another holder was lost. */
+const COUNT_TAKEOVER = `takeovers = s.takeovers + (s.holder <> $2 is true)::int,
+  taken_over_at = case when s.holder <> $2 then clock_timestamp() else s.taken_over_at end`;
+
 /** Returns the new epoch, or `undefined` if another process has the session. Throws if the claim is no longer valid. */
 async function take(options: PostgresStoreOptions, sessionId: string): Promise<string | undefined> {
   const claim = options.claim?.(sessionId);
   const { rows } = await options.database.query<{ epoch: string }>(
-    `update troupe.session s set epoch = epoch + 1, holder = $2
+    `update troupe.session s set epoch = epoch + 1, holder = $2, ${COUNT_TAKEOVER}
      where id = $1 and ${claim ? shifted(claim, 2) : IS_FREE} returning epoch::text`,
     [sessionId, options.worker.id, ...(claim?.values ?? [])],
   );
@@ -171,7 +179,7 @@ function entering(options: PostgresStoreOptions, tail: LogTail): () => Promise<v
     const { rows } = await database.query<{ epoch: string }>(
       `insert into troupe.session as s (id, epoch, holder, tenant) select $1, 1, $2, $3
        where ${claim ? shifted(claim, 3) : "true"}
-       on conflict (id) do update set epoch = s.epoch + 1, holder = $2
+       on conflict (id) do update set epoch = s.epoch + 1, holder = $2, ${COUNT_TAKEOVER}
          where s.last_seq = 0 and ${claim ? "true" : `(s.holder = $2 or ${IS_FREE})`}
        returning epoch::text`,
       [tail.sessionId, worker.id, options.tenantOf?.(tail.sessionId) ?? "default", ...(claim?.values ?? [])],
@@ -194,21 +202,27 @@ async function release(database: Database, { sessionId, epoch }: LogTail): Promi
   await database.query("delete from troupe.session where id = $1 and epoch = $2 and last_seq = 0", [sessionId, epoch]);
 }
 
-async function holderOf(database: Database, sessionId: string, fallback: Worker): Promise<Worker> {
+async function holderOf(database: Database, sessionId: string): Promise<Worker | undefined> {
   const { rows } = await database.query<Worker>(
     "select w.id, w.host, w.pid from troupe.session s join troupe.worker w on w.id = s.holder where s.id = $1",
     [sessionId],
   );
-  return rows[0] ?? fallback;
+  return rows[0];
 }
 
-function readOnly(log: SessionLog, holder: Worker): SessionLog {
+function readOnly(log: SessionLog, holder: Worker | undefined): SessionLog {
   const refuse = async (): Promise<never> => {
-    throw heldError(log.sessionId, holder);
+    throw holder ? heldError(log.sessionId, holder) : notTaken(log.sessionId);
   };
   const refused = { append: refuse, recover: refuse, writeAsset: refuse, writeFile: refuse, writeSummary: refuse };
-  return { ...log, ...refused, heldBy: { pid: holder.pid, host: holder.host }, close: async () => undefined };
+  const heldBy = holder && { pid: holder.pid, host: holder.host };
+  return { ...log, ...refused, heldBy, close: async () => undefined };
 }
+
+const notTaken = (sessionId: string): TroupeError =>
+  new TroupeError("storage", `Session ${sessionId} is only read here.`, {
+    hint: "Workers change it: send it a message (troupe -p … --resume <session>).",
+  });
 
 function heldError(sessionId: string, { host, pid }: Worker): TroupeError {
   return new TroupeError("storage", `Session ${sessionId} is in use by process ${pid} on ${host}.`, {

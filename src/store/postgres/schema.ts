@@ -62,6 +62,11 @@ export const migrations: readonly string[] = [
     data bytea not null, primary key(session_id, path));
   alter table troupe.carried_file enable row level security;
   `,
+  // Workers that an operator drains, and how often a session was taken over from a lost worker.
+  `
+  alter table troupe.worker add column drain_asked boolean not null default false;
+  alter table troupe.session add column takeovers integer not null default 0, add column taken_over_at timestamptz;
+  `,
 ];
 
 /** An arbitrary number that identifies the lock for migrations in this database. */
@@ -85,14 +90,44 @@ export async function migrate(database: Database, list = migrations): Promise<vo
   });
 }
 
-/** Throws if the tables are missing or older than this program needs. */
-export async function checkSchema(database: Database): Promise<void> {
-  const found = await database
-    .query<{ version: number }>("select coalesce(max(version), 0)::int as version from troupe.migration")
-    .catch(() => undefined);
-  const version = found?.rows[0]?.version ?? 0;
-  if (version >= migrations.length) return;
-  throw new TroupeError("usage", "The database has no tables of troupe, or older ones.", {
-    hint: "Start a worker (troupe worker --database <url>): it creates and updates them.",
+/** Creates the tables if there are none. Leaves older ones to workers, which update them. */
+export async function createTables(database: Database): Promise<void> {
+  if ((await versionOf(database)) > 0) return;
+  await migrate(database).catch((error: unknown) => {
+    throw isNoRight(error)
+      ? noTables("this role may not create them. Start a worker as the owner of the database")
+      : error;
   });
 }
+
+/** Throws if the tables are missing or older than this program needs. */
+export async function checkSchema(database: Database): Promise<void> {
+  const version = await versionOf(database);
+  if (version >= migrations.length) return;
+  if (version === 0) throw noTables("workers create them. Start one");
+  throw new TroupeError("usage", "The tables of troupe in this database are of an older version.", {
+    hint: "Start a worker of this version (troupe worker --database <url>): it updates them.",
+  });
+}
+
+const noTables = (what: string): TroupeError =>
+  new TroupeError("usage", "The database has no tables of troupe.", {
+    hint: `${what.charAt(0).toUpperCase()}${what.slice(1)}: troupe worker --database <url>.`,
+  });
+
+/** Returns 0 if there are no tables. */
+async function versionOf(database: Database): Promise<number> {
+  try {
+    const { rows } = await database.query<{ version: number }>(
+      "select coalesce(max(version), 0)::int as version from troupe.migration",
+    );
+    return rows[0]?.version ?? 0;
+  } catch (error) {
+    if (isMissing(error)) return 0;
+    throw error;
+  }
+}
+
+const codeOf = (error: unknown): string => (error instanceof Error && "code" in error ? String(error.code) : "");
+const isMissing = (error: unknown): boolean => ["42P01", "3F000"].includes(codeOf(error));
+const isNoRight = (error: unknown): boolean => codeOf(error) === "42501";

@@ -1,0 +1,86 @@
+/** The commands of a user against a real Postgres server: stored sessions, drained workers, and errors of the database. */
+
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { says } from "../../src/testing/index.ts";
+import { postgresPrograms } from "../support/postgres.ts";
+import { ClusterStage, HANG } from "./stage.ts";
+
+const programs = postgresPrograms();
+
+if (programs === undefined) it.skip("commands work on a database (skipped: no Postgres here)");
+
+describe.runIf(programs !== undefined)("commands on a database", { timeout: 180_000 }, () => {
+  let stage: ClusterStage;
+
+  beforeAll(async () => {
+    stage = await ClusterStage.open(programs ?? "");
+    stage.spawnWorker("one");
+  });
+  afterAll(() => stage?.close());
+
+  const rows = (table: string, text: string) => (JSON.parse(text) as Record<string, readonly object[]>)[table];
+
+  it("list, search and count its sessions, and leave those of this machine alone", async () => {
+    stage.play("giraffe", says("giraffes are tall"));
+    const submitted = await stage.run(["submit", "-p", "Say giraffe.", "--wait", "--json"]);
+    const { sessionId, outcome } = JSON.parse(submitted.stdout) as { sessionId: string; outcome: object };
+    expect(outcome).toEqual({ kind: "done", answer: "giraffes are tall" });
+    const read = await Promise.all([
+      stage.run(["sessions", "list", "--json"]),
+      stage.run(["search", "giraffes", "--json"]),
+      stage.run(["usage", "--json"]),
+      stage.run(["tasks", "list", "--session", sessionId, "--json"]),
+      stage.run(["sessions", "list", "--json", "--database", "local"]),
+    ]);
+    expect(read.map(({ code }) => code)).toEqual([0, 0, 0, 0, 0]);
+    const [list, found, usage, tasks, local] = read.map(({ stdout }) => JSON.parse(stdout));
+    expect(list).toMatchObject([{ sessionId, title: "Say giraffe.", turns: 1 }]);
+    expect(found).toMatchObject([{ sessionId, places: [{ source: "turn" }] }]);
+    expect(usage).toMatchObject({ total: { calls: 1 } });
+    expect([tasks, local]).toEqual([[], []]);
+    expect(await stage.run(["sessions", "delete", sessionId])).toMatchObject({ code: 0 });
+    expect((await stage.run(["sessions", "list", "--json"])).stdout).toBe("[]\n");
+  });
+
+  it("drain workers and take that back", async () => {
+    const state = async () => rows("workers", (await stage.run(["cluster", "workers", "--json"])).stdout);
+    const worker = stage.workerIds.get("one") ?? "";
+    expect(await stage.run(["cluster", "drain", worker])).toMatchObject({ code: 0 });
+    await expect.poll(state, HANG).toMatchObject([{ worker, state: "drained", sessions: 0 }]);
+    await stage.submit(1, { tokens: 0 });
+    // A worker that takes work asks for it every 100 ms.
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    const queues = await stage.run(["cluster", "queues", "--json"]);
+    expect(rows("queues", queues.stdout)).toEqual([{ pool: "default", tenant: "default", waiting: 1, running: 0 }]);
+    expect(await stage.run(["cluster", "drain", "--pool", "default", "--undo"])).toMatchObject({ code: 0 });
+    await expect.poll(() => stage.count("troupe.work where outcome->>'answer' = 'all done'"), HANG).toBe(1);
+    expect(await state()).toMatchObject([{ worker, state: "alive" }]);
+  });
+
+  it("say what is wrong with a database, in one sentence", async () => {
+    await stage.database.query("create database empty");
+    await stage.database.query("create role stranger login");
+    const { url } = stage;
+    const at = (change: Partial<URL>): string => Object.assign(new URL(url), change).href;
+    const reasons: readonly (readonly [string, string])[] = [
+      [at({ port: "9" }), "No database answers at 127.0.0.1:9."],
+      [at({ pathname: "/nope" }), "has no database nope."],
+      [at({ username: "nobody" }), "refuses the user nobody."],
+      [at({ username: "stranger" }), "The database role stranger has no right"],
+      [at({ hostname: "nohost.invalid" }), "The host of the database is not known: nohost.invalid."],
+      ["http://127.0.0.1/x", "is no address of Postgres."],
+      [at({ pathname: "/empty" }), "The database has no tables of troupe."],
+    ];
+    const tries = reasons.map(async ([given, reason]) => {
+      const { code, stderr } = await stage.run(["cluster", "status"], { TROUPE_DATABASE_URL: given });
+      expect({ code, lines: stderr.trim().split("\n").length, stderr }).toEqual({
+        ...{ code: 2, lines: 1, stderr: expect.stringContaining(reason) },
+      });
+    });
+    await Promise.all(tries);
+    const empty = { TROUPE_DATABASE_URL: at({ pathname: "/empty" }) };
+    expect(await stage.run(["submit", "-p", "Wait for a worker."], empty)).toMatchObject({ code: 0, stderr: "" });
+    const { stdout } = await stage.run(["cluster", "status", "--json"], empty);
+    expect(JSON.parse(stdout)).toMatchObject({ workers: [], work: [{ state: "queued" }] });
+  });
+});
