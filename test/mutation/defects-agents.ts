@@ -203,7 +203,7 @@ export const agentsDefects: readonly Defect[] = [
   {
     id: "sidekick-hears-itself",
     file: "src/session/agents/sidekicks.ts",
-    find: " || event.data.source !== undefined) return undefined;",
+    find: " || !isAsked(event.data.source)) return undefined;",
     replace: ") return undefined;",
     test: "test/features/sidekicks.test.ts",
     title: "a person writes: not when autopilot, a schedule or a notice does",
