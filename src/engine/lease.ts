@@ -8,6 +8,7 @@
 import { createRequire } from "node:module";
 import { Worker } from "node:worker_threads";
 import type { Queries } from "../lib/queries.ts";
+import { withServerTimeouts } from "../lib/server-timeouts.ts";
 import {
   LEASE_MEMORY_BYTES,
   type LeaseOrder,
@@ -138,7 +139,7 @@ export class Lease {
     const { url, driver, worker, leaseMs, commandMark } = this.#options;
     const { id, host, pid, pool, version, concurrency, tenant = null } = worker;
     const workerData: LeaseThreadData = {
-      ...{ memory: this.#memory, indexes: leaseMemory, driver, url, leaseMs },
+      ...{ memory: this.#memory, indexes: leaseMemory, driver, url: withServerTimeouts(url), leaseMs },
       ...{ statement: RENEW, values: [id, host, pid, pool, version, concurrency, false, leaseMs, tenant] },
       ...{ drainingIndex: DRAINING_INDEX, usableMs: leaseMs * USABLE_SHARE, mark: commandMark },
     };
