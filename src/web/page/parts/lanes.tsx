@@ -105,7 +105,7 @@ function Legend({ hover }: { readonly hover: string }): JSX.Element {
           {kindWords[kind]}
         </span>
       ))}
-      <span class="hint">{hover || "shift-click, or the keys , and . : look back to that moment"}</span>
+      <span class="hint">{hover || "shift-click or , . to look back"}</span>
     </p>
   );
 }
