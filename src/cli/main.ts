@@ -8,6 +8,7 @@ import { TroupeError, withHint } from "../protocol/errors.ts";
 import { protectStateRoot, stateRoot } from "../runtime/home.ts";
 import { version } from "../runtime/version.ts";
 import { type Arguments, parse, usage } from "./args.ts";
+import { sessionDatabase } from "./cluster/database-url.ts";
 import { interactiveCommand, isInteractive } from "./commands/interactive.ts";
 import { containErrors } from "./contain-errors.ts";
 import { type ExitCode, exitCodeOfError, exitCodeOfModelError, exitCodes } from "./exit-codes.ts";
@@ -44,18 +45,23 @@ async function command(argv: readonly string[], launcher: Launcher): Promise<Exi
 
   const [word] = given.words;
   if (word !== undefined && word !== "-") return (await import("./dispatch.ts")).runCommand(given, launcher);
+  const isRemote = sessionDatabase(given) !== undefined;
+  if (isRemote) return (await import("./cluster/remote-prompt.ts")).remotePromptCommand(given);
   return (await import("./prompt-mode.ts")).promptCommand(given, launcher);
 }
 
 /** Throws for a flag that only commands take. */
 function checkSessionFlags(given: Arguments): void {
-  const taken = given.has("headless") ? GATEWAY_FLAGS : [];
+  const taken = given.has("headless") ? GATEWAY_FLAGS : DATABASE_FLAGS;
   const stray = given.flags.find(
     (name) => !taken.includes(name) && options.some((option) => option.name === name && option.group === "Commands"),
   );
   if (stray !== undefined)
     throw usage(`--${stray} is a flag of a command, and no command is given.`, "See `troupe help flags`.");
 }
+
+/** Flags of `troupe` and `troupe -p` in a session that workers run. */
+const DATABASE_FLAGS: readonly string[] = ["database", "ask"];
 
 /** Flags of a server whose sessions run on the workers of a database. */
 const GATEWAY_FLAGS: readonly string[] = ["database", "pool", "tenant", "repo", "ref"];

@@ -1,7 +1,6 @@
-import { duplexPair } from "node:stream";
-import { deferred } from "../lib/deferred.ts";
 import { createRuntime, type RuntimeOptions } from "../runtime/runtime.ts";
 import type { SessionRequest } from "../runtime/session-request.ts";
+import { inProcessTransport } from "./in-process-transport.ts";
 import type { OwnProgram } from "./leave-consolidation.ts";
 import { Server } from "./server.ts";
 
@@ -42,22 +41,8 @@ export function inProcess(options: InProcessOptions) {
         say,
         program,
       });
-      const [near, far] = duplexPair();
-      const ended = deferred<string>();
-      server.accept({ input: far, output: far });
       const joinable = isJoinable ? joinableOrNot(server, say) : undefined;
-      let closing: Promise<void> | undefined;
-      const close = (): Promise<void> => {
-        closing ??= Promise.resolve(joinable?.then((stop) => stop()))
-          .then(() => server.close())
-          .then(() => {
-            near.destroy();
-            ended.resolve("The server of this process was closed.");
-          });
-        return closing;
-      };
-      near.once("close", () => void close());
-      return { input: near, output: near, ended: ended.promise, isOwned: true, close, kill: () => void close() };
+      return inProcessTransport(server, async () => (await joinable)?.());
     },
   };
 }

@@ -1,6 +1,9 @@
 /** The commands of a user against a real Postgres server: stored sessions, drained workers, and errors of the database. */
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { createClient } from "../../src/sdk/sdk.ts";
+import { inProcessGateway } from "../../src/server/gateway/in-process-gateway.ts";
+import { TerminalSession } from "../../src/terminal/session.ts";
 import { says } from "../../src/testing/index.ts";
 import { postgresPrograms } from "../support/postgres.ts";
 import { ClusterStage, HANG } from "./stage.ts";
@@ -40,6 +43,34 @@ describe.runIf(programs !== undefined)("commands on a database", { timeout: 180_
     expect([tasks, local]).toEqual([[], []]);
     expect(await stage.run(["sessions", "delete", sessionId])).toMatchObject({ code: 0 });
     expect((await stage.run(["sessions", "list", "--json"])).stdout).toBe("[]\n");
+  });
+
+  it("continue a session with a message, and join it in a terminal", async () => {
+    stage.play("zebra", says("zebras have stripes"));
+    stage.play("okapi", says("okapis do, too"));
+    stage.play("lion", says("lions do not"));
+    const first = await stage.run(["-p", "Say zebra.", "--database", stage.url]);
+    expect(first).toMatchObject({ code: 0, stdout: "zebras have stripes\n" });
+    const second = await stage.run(["-p", "Say okapi.", "--continue", "--json"]);
+    const lines = second.stdout.trim().split("\n");
+    const events = lines.map((line) => JSON.parse(line) as { type?: string; sessionId?: string; outcome?: object });
+    expect(events.map(({ type }) => type)).toEqual(expect.arrayContaining(["user.message", "assistant.message"]));
+    expect(events.at(-1)).toMatchObject({ outcome: { kind: "done", answer: "okapis do, too" } });
+    const client = createClient({ connection: inProcessGateway({ url: stage.url, home: stage.folder.at("gateway") }) });
+    const resumeId = events.at(-1)?.sessionId;
+    const session = await TerminalSession.open({
+      client: await client,
+      cwd: undefined,
+      resumeId,
+      onChange: () => undefined,
+    });
+    const texts = () => session.drain().map((block) => JSON.stringify(block));
+    const shown = texts();
+    for (const text of ["Say zebra.", "zebras have stripes", "okapis do, too"]) expect(shown.join()).toContain(text);
+    await session.send("Say lion.", "queue");
+    await expect.poll(() => shown.push(...texts()) && shown.join(), HANG).toContain("lions do not");
+    await session.close();
+    await (await client).stop();
   });
 
   it("drain workers and take that back", async () => {

@@ -13,6 +13,18 @@ export function chosenDatabase(given: Arguments): string | undefined {
   return url === undefined || url === "" || url === LOCAL ? undefined : url;
 }
 
+/**
+ * Returns the database of `troupe` and `troupe -p`. They start sessions on this machine unless the flag is given; the
+ * variable decides only where an earlier session is looked for.
+ */
+export function sessionDatabase(given: Arguments): string | undefined {
+  const isEarlier = given.has("continue") || ["resume", "attach"].some((name) => isReference(given.text(name)));
+  return isEarlier || given.flags.includes("database") ? chosenDatabase(given) : undefined;
+}
+
+/** `--attach` also takes the port of a server. */
+const isReference = (text: string | undefined): boolean => text !== undefined && !/^\d{1,5}$/.test(text);
+
 /** Returns the address for a command that cannot do without. */
 export function databaseUrl(given: Arguments): string {
   const url = chosenDatabase(given);

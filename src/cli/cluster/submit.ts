@@ -14,12 +14,19 @@ import { useCluster } from "./use-cluster.ts";
 
 const GUARDED: readonly string[] = ["Permissions", "Extensions", "MCP", "Memory"];
 
-export async function submitCommand(given: Arguments): Promise<ExitCode> {
+export function submitCommand(given: Arguments): Promise<ExitCode> {
+  return submitPrompt(given, { sessionId: given.text("session-id") ?? crypto.randomUUID() });
+}
+
+/** Hands the prompt in. With `ended`, which is called when the work has ended, or `--wait` it prints the answer. */
+export async function submitPrompt(
+  given: Arguments,
+  { sessionId, ended }: { readonly sessionId: string; readonly ended?: () => Promise<void> },
+): Promise<ExitCode> {
   const prompt = given.text("prompt");
-  if (prompt === undefined || prompt.trim() === "") throw usage('Give a prompt: troupe submit -p "<prompt>"');
+  if (prompt === undefined || prompt.trim() === "") throw usage('Give a prompt: -p "<prompt>"');
   const [repository, ref] = [given.text("repo"), given.text("ref")];
   const onLoss = given.choice("on-loss", ["continue", "stop"]) ?? "continue";
-  const sessionId = given.text("session-id") ?? crypto.randomUUID();
   const id = crypto.randomUUID();
   const [tenant, pool] = [given.text("tenant"), given.text("pool")];
   const refused = given.flags.find((name) => REFUSED.includes(name));
@@ -32,12 +39,14 @@ export async function submitCommand(given: Arguments): Promise<ExitCode> {
   const request = { prompt, flags, ...defined({ asks, repository, ref }) };
   const submitAndWait = async (cluster: Cluster): Promise<ExitCode> => {
     await submitWork(cluster, { ...{ id, sessionId, onLoss, request }, ...defined({ tenant, pool }) });
-    if (!given.has("wait")) {
+    if (!given.has("wait") && !ended) {
       await write(given.has("json") ? `${jsonLine({ workId: id, sessionId }, process.stdout)}\n` : `${sessionId}\n`);
       return exitCodes.done;
     }
     const timeoutMs = given.amount("timeout", "whole") ?? MAX_WAIT_MS;
-    return report(given, await waitForWork(cluster.database, id, timeoutMs), { id, sessionId });
+    const work = await waitForWork(cluster.database, id, timeoutMs);
+    await ended?.();
+    return report(given, work, { id, sessionId });
   };
   return useCluster(given, submitAndWait, { creates: true });
 }
@@ -51,7 +60,7 @@ const ASKED = ["permission", "user_input", "exit_plan_mode"] as const;
 /** Flags of `submit` itself, which are not flags of the session. */
 const OWN: readonly string[] = [
   ...options.filter(({ group }) => group === "Commands").map(({ name }) => name),
-  ...["prompt", "session-id", "json"],
+  ...["prompt", "session-id", "json", "resume", "continue", "output-format", "silent", "log-level"],
 ];
 
 /** Flags that would allow something on the workers' machines. */

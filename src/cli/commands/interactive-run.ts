@@ -20,6 +20,7 @@ import { runPlain } from "../../terminal/plain.ts";
 import type { SessionChoice } from "../../terminal/session-choice.ts";
 import { runTerminal, type TrustQuestion } from "../../terminal/terminal.ts";
 import type { Arguments } from "../args.ts";
+import { sessionDatabase } from "../cluster/database-url.ts";
 import { type Launcher, ownProgram } from "../launcher.ts";
 import { sessionRequest } from "../prompt-mode.ts";
 import { isPort } from "./interactive.ts";
@@ -49,7 +50,12 @@ export async function runInteractive(
     notice,
     connect: () => connect(given, { environment, cwd, defaults, home, launcher }),
     join: (pid: number, onEnd: () => void) => joinProcess(home, pid, onEnd),
-    trust: () => trustQuestion(cwd, { home, environment, isTrusted: given.has("trust-folder") || isAttaching }),
+    trust: () =>
+      trustQuestion(cwd, {
+        home,
+        environment,
+        isTrusted: given.has("trust-folder") || isAttaching || sessionDatabase(given) !== undefined,
+      }),
   };
   const attaches = isPort(given.text("attach") ?? "");
   const isModelChosen = given.text("model") !== undefined || Boolean(environment.TROUPE_MODEL);
@@ -71,6 +77,11 @@ async function connect(
   { environment, cwd, defaults, home, launcher }: ConnectOptions,
 ): Promise<Client> {
   const attach = given.text("attach");
+  const url = sessionDatabase(given);
+  if (url !== undefined) {
+    const { inProcessGateway } = await import("../../server/gateway/in-process-gateway.ts");
+    return createClient({ connection: inProcessGateway({ url, home }) });
+  }
   if (attach === undefined || !isPort(attach)) {
     const { importModule } = launcher;
     const program = ownProgram();

@@ -65,6 +65,14 @@ export class RemoteSessions {
     return rows[0]?.added === true && (await this.store.revision(sessionId)) === undefined;
   }
 
+  /** Adds the options of a further client. It takes no tools and no questions from those before it. */
+  async extend(sessionId: string, options: RemoteSessionOptions): Promise<void> {
+    const before = (await this.#configured(sessionId)) ?? {};
+    const asks = [...new Set([...(before.asks ?? []), ...(options.asks ?? [])])];
+    const tools = options.tools?.length ? options.tools : (before.tools ?? []);
+    await this.configure(sessionId, { asks, tools, options: { ...before.options, ...options.options } });
+  }
+
   /** Whether a program or a submitter has created the session. */
   async exists(sessionId: string): Promise<boolean> {
     return (await this.#configured(sessionId)) !== undefined || (await this.store.revision(sessionId)) !== undefined;

@@ -7,34 +7,12 @@ import type { SessionEvent } from "../../protocol/event.ts";
 import type { AnyAnswer, RequestKind } from "../../session/requests/requests.ts";
 import { permissionResult } from "../clients/permission-decision.ts";
 import { promptRequest } from "../clients/prompt-request.ts";
-import type { ClientConnection } from "../connection.ts";
 import { connectionMethods } from "../methods/host/connection.ts";
 import { Filter, fits, metadataOf } from "../methods/session/sessions.ts";
 import { createParams, resumeParams } from "../sessions/session-options.ts";
-import type { Gateway } from "./gateway.ts";
+import { type GatewayCall, type GatewayMethod, method, ofSession } from "./gateway-method.ts";
+import { surfaceMethods } from "./surface-methods.ts";
 
-interface GatewayCall {
-  readonly gateway: Gateway;
-  /** The same, for the methods that every server has. */
-  readonly server: Gateway;
-  readonly connection: ClientConnection;
-  readonly signal: AbortSignal;
-}
-
-interface GatewayMethod {
-  params(): z.ZodType;
-  run(params: unknown, call: GatewayCall): unknown;
-}
-
-function method<S extends z.ZodType>(
-  params: () => S,
-  run: (params: z.infer<S>, call: GatewayCall) => unknown,
-): GatewayMethod {
-  // The params were parsed with this schema.
-  return { params, run: (given, call) => run(given as z.infer<S>, call) };
-}
-
-const ofSession = <S extends z.ZodRawShape>(shape: S) => z.object({ ...shape, sessionId: z.string() });
 const requestId = z.string();
 const JsonValue: z.ZodType<Json> = z.json();
 
@@ -195,4 +173,5 @@ export const gatewayMethods: Readonly<Record<string, GatewayMethod>> = {
   ...conversation,
   ...answers,
   ...stored,
+  ...surfaceMethods,
 };

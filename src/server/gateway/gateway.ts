@@ -78,7 +78,7 @@ export class Gateway implements Servable {
   /** Joins a session of the workers. Its pending requests stay, whatever the client says about pending work. */
   async resume(connection: ClientConnection, params: ResumeParams): Promise<object> {
     if (!(await this.sessions.exists(params.sessionId))) throw notFound(params.sessionId);
-    await this.sessions.configure(params.sessionId, remoteOptions(params));
+    await this.sessions.extend(params.sessionId, remoteOptions(params));
     await this.#join(await this.#opened(params.sessionId), connection, params);
     return described(params.sessionId, params);
   }
