@@ -24,7 +24,7 @@ import { usage } from "./table/usage.ts";
 import { web } from "./table/web.ts";
 import { worker } from "./table/worker.ts";
 
-/** Every command, in the order of the help text. A new command is a file in this folder and a line here. */
+/** Every command, in the order of the help text. A new command is a file in `commands/`, one in `table/`, and a line here. */
 export const commands: readonly Command[] = [
   sessions,
   search,
