@@ -143,6 +143,8 @@ interface ResumeRequest {
   readonly event?: SessionOptions["resumed"];
   /** `session.queue.resume` resumes calls that were waiting for a client when the session closed. */
   readonly continuesPending?: boolean | undefined;
+  /** Whether this was the session's own working folder on another machine. What was asked there holds here. */
+  readonly isOwnFolder?: ((folder: string) => boolean) | undefined;
   /** How long to wait for an idle process to release the session. */
   readonly patienceMs?: number | undefined;
 }

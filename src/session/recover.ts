@@ -9,7 +9,7 @@ import type { Conversation } from "./conversation.ts";
 import { cutOff, sayCutOff } from "./cut-off.ts";
 import type { EventLog } from "./event-log.ts";
 import type { Broker } from "./requests/broker.ts";
-import { pendingWork } from "./requests/pending-work.ts";
+import { type CurrentFolder, pendingWork } from "./requests/pending-work.ts";
 
 /** Throws if another process has the session open. */
 export function requireFree({ sessionId, heldBy }: Pick<SessionLog, "sessionId" | "heldBy">): void {
@@ -35,13 +35,13 @@ export async function recover(what: {
   events: { readonly said: readonly SessionEvent[]; readonly view: readonly SessionEvent[] };
   damage: readonly Damage[];
   log: Pick<EventLog, "emit">;
-  pending?: { readonly broker: Broker; readonly cwd: string } | undefined;
+  pending?: (CurrentFolder & { readonly broker: Broker }) | undefined;
 }): Promise<PendingTurn | undefined> {
   const { conversation, events, log, pending } = what;
   const emit: Emit = (type, data) => log.emit(undefined, type, data);
   const damage = unreported(what.damage, events.said);
   if (damage.length > 0) await emit("troupe.log_damage", { damage });
-  const left = pending && pendingWork(events.view, conversation, pending.cwd);
+  const left = pending && pendingWork(events.view, conversation, pending);
   await cancelPermissions(events.view, log, new Set(left?.requests.map(({ requestId }) => requestId)));
   if (!left) {
     await closeOpen(conversation, emit);

@@ -169,6 +169,8 @@ export interface SessionOptions extends RunSettings {
     | undefined;
   /** Calls that wait for a client are resumed by `session.queue.resume`. Otherwise they are interrupted. */
   readonly continuesPending?: boolean | undefined;
+  /** Whether this was the session's own working folder on another machine. What was asked there holds here. */
+  readonly isOwnFolder?: ((folder: string) => boolean) | undefined;
   /** Rebuilds a command's rules for a message of an earlier process. */
   commandRules?(kept: KeptRules): Promise<TurnRules>;
   /** The agents that may work for the main agent. */

@@ -79,7 +79,9 @@ export class Session {
     requireFree(options.log);
     const session = new Session(options);
     const { events, removed, damage } = options.log;
-    const pending = options.continuesPending ? { broker: session.#broker, cwd: options.cwd } : undefined;
+    const { cwd, isOwnFolder } = options;
+    const folder = { cwd, ...(isOwnFolder && { isOwnFolder }) };
+    const pending = options.continuesPending ? { broker: session.#broker, ...folder } : undefined;
     const parts = { conversation: session.#conversation, log: session.#log, pending };
     const known = { said: [...removed, ...events], view: events };
     session.#queue.left = await recover({ ...parts, events: known, damage });

@@ -22,8 +22,8 @@ describe.runIf(programs !== undefined)("work that waits for a person", { timeout
   afterAll(() => stage?.close());
 
   let workers = 0;
-  const startWorker = (flags: readonly string[] = []): Promise<StagedWorker> =>
-    stage.worker(`w${++workers}`, { home: "home", flags });
+  const startWorker = (flags: readonly string[] = [], home = "home"): Promise<StagedWorker> =>
+    stage.worker(`w${++workers}`, { home, flags });
 
   async function submit(
     steps: readonly HttpPlay[],
@@ -58,7 +58,7 @@ describe.runIf(programs !== undefined)("work that waits for a person", { timeout
   };
   const effect = (path: string) => calls(["bash", { command: `echo acted >> ${path}`, description: "act" }]);
 
-  it("is parked, moves to another worker with the first answer, and has its effect once", async () => {
+  it("is parked, moves with the first answer to a worker with another state folder, and has its effect once", async () => {
     const path = join(stage.repositories, "effects.txt");
     const asking = ["--ask", "--park-after", "0.2"];
     const first = await startWorker(asking);
@@ -76,7 +76,7 @@ describe.runIf(programs !== undefined)("work that waits for a person", { timeout
     const listed = JSON.parse((await stage.run(["cluster", "requests", "--json"])).stdout) as object;
     expect(listed).toMatchObject({ requests: [{ session: sessionId, kind: "permission" }] });
     first.child.kill("SIGKILL");
-    await startWorker(asking);
+    await startWorker(asking, "other-home");
     expect(existsSync(path)).toBe(false);
     const requestId = await requestOf(sessionId);
     const both = await Promise.all([

@@ -30,7 +30,7 @@ function left(...said: readonly Said[]) {
   );
   const conversation = new Conversation();
   for (const event of events) if (event.agentId === undefined) conversation.apply(event);
-  return pendingWork(events, conversation, "/here");
+  return pendingWork(events, conversation, { cwd: "/here", isOwnFolder: (folder) => folder === "/own" });
 }
 
 test("does not ask again what was approved for a call, and asks what was not decided", () => {
@@ -62,6 +62,21 @@ test("asks again for a request from another folder, whatever the answer was", ()
     left(place(cwd), ...said)?.requests.map((one) => isSameRequest(one, structuredClone(one.data)));
   expect(sameness("/here")).toEqual(["same", "same"]);
   expect(sameness("/there")).toEqual(["other", "changed"]);
+});
+
+test("does not ask again for the same in the session's own folder on another machine", () => {
+  const place: Said = ["session.start", { context: { cwd: "/own" } }];
+  const writing = (fileName: string) => ({ toolCallId, ...write, fileName });
+  const sameness = (before: string, now: string) => {
+    const request = left(place, ...started("edit", {}), asked("r1", writing(before)))?.requests[0];
+    return request && isSameRequest(request, { permissionRequest: writing(now) });
+  };
+  expect(sameness("/a", "/a")).toBe("same");
+  expect(sameness("/own/a", "/here/a")).toBe("same");
+  expect(sameness("/own", "/here")).toBe("same");
+  // The call names the old folder, or one beside it.
+  expect(sameness("/own/a", "/own/a")).toBe("changed");
+  expect(sameness("/owner/a", "/hereer/a")).toBe("changed");
 });
 
 test("still asks for the user's decision that a hook requires", () => {

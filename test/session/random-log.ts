@@ -359,7 +359,7 @@ export async function foldAll(events: readonly SessionEvent[], removed: readonly
     schedules: foldSchedules(events),
     inbox: new InboxEntries(events).all,
     model: await lastModelOf(events, { cwd: "/" } as never, async () => true),
-    left: pendingWork(events, main, "/here"),
+    left: pendingWork(events, main, { cwd: "/here" }),
     cut: cutOff(events),
     standing: await Promise.all(["s", "s/agent-0"].map((key) => workSnapshot(key, { events }))),
     tally: tallyOf(events),

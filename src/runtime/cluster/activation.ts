@@ -16,6 +16,7 @@ import { changes, topics } from "../../store/postgres/notifications.ts";
 import type { Store } from "../../store/store.ts";
 import type { Runtime } from "../runtime.ts";
 import type { SessionRequest } from "../session-request.ts";
+import { isWorkTreeOf } from "./checkout.ts";
 import continuation from "./continuation.md";
 import { attachRows } from "./parking.ts";
 import { endRequests, hasOpenRequest, isAnswered } from "./requests.ts";
@@ -178,7 +179,7 @@ async function outcomeOf(known: Known, work: WorkRow, parts: ActivationParts): P
           .catch(createdMeanwhile(work, parts))
       : await parts.runtime.resumeSession(work.sessionId, {
           ...request,
-          ...(isPending && { resume: { continuesPending: true } }),
+          ...(isPending && { resume: { continuesPending: true, isOwnFolder: isWorkTreeOf(work.sessionId) } }),
         });
   try {
     if (isAborted) return ABORTED;

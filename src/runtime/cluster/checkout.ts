@@ -5,7 +5,7 @@
 
 import { createHash } from "node:crypto";
 import { existsSync } from "node:fs";
-import { isAbsolute, join } from "node:path";
+import { isAbsolute, join, sep } from "node:path";
 import type { Disk } from "../../lib/node/disk.ts";
 import { GitFailure, gitAt } from "../../lib/node/git-write.ts";
 import { isInside } from "../../lib/node/paths.ts";
@@ -41,7 +41,7 @@ export async function checkOut(
   options: CheckoutOptions,
 ): Promise<Checkout> {
   const { folder, disk } = options;
-  const workTree = join(folder, "workspaces", work.sessionId);
+  const workTree = join(folder, ownPart(work.sessionId));
   const { repository, ref } = work.request;
   await disk.mkdir(workTree);
   if (repository === undefined) return { workTree, isRepository: false, isMoved: false };
@@ -60,6 +60,14 @@ export async function checkOut(
   else if ((await commitOf(git, BASE_REF)) === undefined) await startAt(git, { repository, ref });
   return { workTree, isRepository: true, isMoved };
 }
+
+const ownPart = (sessionId: string): string => join("workspaces", sessionId);
+
+/** Returns a function that tells whether a folder is the session's working folder, on any worker. */
+export const isWorkTreeOf =
+  (sessionId: string) =>
+  (folder: string): boolean =>
+    folder.endsWith(join(sep, ownPart(sessionId)));
 
 /** Returns what the session's log says about its working folder. */
 export async function lastKept(

@@ -252,6 +252,7 @@ function askedFor({ request, log, stamp, context, tracing }: SessionSetup) {
     effects: request.effects,
     resumed: resume?.event,
     continuesPending: resume?.continuesPending,
+    isOwnFolder: resume?.isOwnFolder,
     detachedFrom: agents?.detachedFrom,
     wakes: agents?.wakes,
     waitForAgentsMs: agents?.waitMs,

@@ -2,6 +2,7 @@
  * Work that a process left when it ended: calls that waited for a client, and their requests.
  * Only calls that certainly have not run here are resumed: a call without a permission yet, a question, a client tool.
  */
+import { sep } from "node:path";
 import { defined } from "../../lib/defined.ts";
 import type { Json } from "../../lib/json.ts";
 import { REDACTED } from "../../lib/redact/redact.ts";
@@ -18,11 +19,18 @@ export interface PendingWork {
   readonly requests: readonly PendingRequest[];
 }
 
-/** Returns undefined if nothing is pending. `cwd` is the session's current working directory. */
+/** The session's current working directory. */
+export interface CurrentFolder {
+  readonly cwd: string;
+  /** Whether this was the session's own working folder on another machine. What was asked there holds here. */
+  isOwnFolder?(folder: string): boolean;
+}
+
+/** Returns undefined if nothing is pending. */
 export function pendingWork(
   events: readonly SessionEvent[],
   conversation: Conversation,
-  cwd: string,
+  { cwd, isOwnFolder }: CurrentFolder,
 ): PendingWork | undefined {
   const { openTurn: turnId, openCalls } = conversation;
   const open = openCalls.filter(({ started, isGone }) => started && !isGone).map(({ call }) => call);
@@ -34,11 +42,25 @@ export function pendingWork(
   const traces = tracesOf(events.slice(asked), ids);
   const going = open.flatMap((call) => goingOn(call, traces.get(call.toolCallId)) ?? []);
   if (going.length === 0) return undefined;
-  const isElsewhere = (folderOf(events) ?? cwd) !== cwd;
+  const folder = folderOf(events) ?? cwd;
+  const here = (request: PendingRequest): PendingRequest => {
+    if (folder === cwd) return request;
+    if (!isOwnFolder?.(folder)) return { ...request, isElsewhere: true };
+    return { ...request, data: moved(request.data, { from: folder, to: cwd }) };
+  };
   return {
     turn: { turnId, content: reply.data.content, calls: going.map(({ left }) => left) },
-    requests: going.flatMap(({ requests }) => requests.map((one) => ({ ...one, ...(isElsewhere && { isElsewhere }) }))),
+    requests: going.flatMap(({ requests }) => requests.map(here)),
   };
+}
+
+/** Replaces a folder by another one in the paths of a request. */
+function moved(data: object, { from, to }: { readonly from: string; readonly to: string }): object {
+  return JSON.parse(JSON.stringify(data), (_, value: unknown) => {
+    if (typeof value !== "string") return value;
+    if (value === from) return to;
+    return value.replaceAll(`${from}${sep}`, `${to}${sep}`);
+  }) as object;
 }
 
 /** Returns the session's last working directory according to the log. */
