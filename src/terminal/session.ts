@@ -4,7 +4,7 @@
  */
 import type { SessionEvent } from "../protocol/event.ts";
 import type { Client } from "../sdk/client.ts";
-import type { ResumeConfig } from "../sdk/config.ts";
+import type { SessionConfig } from "../sdk/config.ts";
 import type { ClientSession } from "../sdk/session.ts";
 import type { Block, PlanItem } from "../view/blocks.ts";
 import { SessionView } from "../view/session-view.ts";
@@ -45,13 +45,12 @@ export class TerminalSession {
   /** Opens the session and folds its past, so that nothing that happens meanwhile is missed or folded twice. */
   static async open(options: TerminalSessionOptions): Promise<TerminalSession> {
     const opened = new TerminalSession(options);
-    const config: ResumeConfig = {
+    const config: SessionConfig = {
       ...(options.cwd !== undefined && { workingDirectory: options.cwd }),
       streaming: true,
       enableConfigDiscovery: true,
       clientName: "terminal",
       memory: { enabled: true },
-      continuePendingWork: true,
       onEvent: (event) => opened.#hear(event),
       onPermissionRequest: () => ({ kind: "no-result" }),
       onUserInputRequest: answeredById,
@@ -66,7 +65,7 @@ export class TerminalSession {
             ...config,
             ...(options.newId !== undefined && { sessionId: options.newId }),
           })
-        : await options.client.resumeSession(resumeId, config);
+        : await options.client.resumeSession(resumeId, { ...config, continuePendingWork: true });
     // Reading files of the workspace is not asked about; the rules of the user still hold.
     await opened.request("session.permissions.configure", { approveAllReadPermissionRequests: true });
     await opened.#foldPast();

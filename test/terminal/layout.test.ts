@@ -62,7 +62,7 @@ describe("the layout of the terminal", { timeout: 90_000 }, () => {
   it("names an image that a tool returned with its type, its size and its file", async () => {
     await using stage = await terminalStage({
       steps: [calls(["view", { path: "shot.png" }]), says("I see it.")],
-      columns: 300,
+      columns: 500,
     });
     await writeFile(join(stage.cwd, "shot.png"), PNG);
     await stage.shows(READY);

@@ -19,7 +19,10 @@ export interface TerminalStage extends AsyncDisposable {
   /** Input from a keyboard or a terminal. */
   send(bytes: string): void;
   resize(columns: number, rows: number): void;
-  /** Resolves with the screen once it shows this; fails with the screen when it never does. */
+  /**
+   * Resolves with the screen once it shows this; fails with the screen when it never does. Where a line wraps depends on
+   * the length of the temporary folder's name, so a line break counts as one blank too.
+   */
   shows(text: string | RegExp): Promise<string>;
   /** Resolves once the screen shows it no longer. */
   hides(text: string): Promise<void>;
@@ -130,7 +133,10 @@ export async function terminalStage(options: StageOptions = {}): Promise<Termina
     },
     shows: (text) =>
       until(
-        (screen) => (typeof text === "string" ? screen.includes(text) : text.test(screen)),
+        (screen) =>
+          [screen, screen.replace(/\s*\n\s*/g, " ")].some((one) =>
+            typeof text === "string" ? one.includes(text) : text.test(one),
+          ),
         `the screen never shows ${text}`,
       ),
     hides: async (text) => void (await until((screen) => !screen.includes(text), `the screen goes on to show ${text}`)),

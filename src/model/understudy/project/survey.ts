@@ -29,7 +29,13 @@ interface Tops {
 /** Requests the rest of the file list if the first result was too large. */
 export function askSurvey(scene: Scene): UnderstudyStep | undefined {
   const tops = topGlobs(scene);
-  return ask(scene, unfold(scene, [glob("**/*")])) ?? ask(scene, tops) ?? ask(scene, unfold(scene, tops));
+  return (
+    ask(scene, unfold(scene, [glob("**/*")])) ??
+    ask(scene, tops) ??
+    ask(scene, unfold(scene, tops)) ??
+    ask(scene, innerGlobs(scene)) ??
+    ask(scene, unfold(scene, innerGlobs(scene)))
+  );
 }
 
 /** Returns a call for each top folder if the whole list was cut. */
@@ -37,6 +43,13 @@ function topGlobs(scene: Scene): PlannedCall[] {
   if (!globbed(scene, "**/*").cut) return [];
   const folders = topFolders(scene).slice(0, MAX_TOP_GLOBS);
   return [glob("*"), glob(SIGNS), ...folders.map((name) => glob(`${name}/**/*`))];
+}
+
+/** Returns a call for each top folder whose list was cut: it shows every subfolder by the files that lie directly in it. */
+function innerGlobs(scene: Scene): PlannedCall[] {
+  const lists = topGlobs(scene).map((call) => String(call.arguments.pattern));
+  const cut = lists.filter((pattern) => pattern.endsWith("/**/*") && globbed(scene, pattern).cut);
+  return cut.map((pattern) => glob(pattern.replace("/**/*", "/*/*")));
 }
 
 function topFolders(scene: Scene): string[] {
@@ -55,7 +68,8 @@ export function surveyOf(scene: Scene): Survey {
   const top = viewed(scene, ".");
   const listed =
     all.paths.length === 0 && top.kind === "folder" ? top.entries.filter((name) => /\.\w+$|^[A-Z]/.test(name)) : [];
-  const files = [...new Set([...all.paths, ...parts.flatMap((part) => part.paths), ...listed])]
+  const inner = innerGlobs(scene).flatMap((call) => globbed(scene, String(call.arguments.pattern)).paths);
+  const files = [...new Set([...all.paths, ...parts.flatMap((part) => part.paths), ...inner, ...listed])]
     .filter((path) => !isForeign(path))
     .sort();
   const counted = new Map(
