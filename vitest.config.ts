@@ -21,7 +21,7 @@ export default defineConfig({
     // What is waited for comes at once on an idle machine; on a busy one a second is nothing.
     expect: { poll: { timeout: 10_000 } },
     // More than there are cores: most tests wait for processes, disks and sockets rather than compute.
-    maxWorkers: availableParallelism() * 3,
+    maxWorkers: availableParallelism() * 2,
     sequence: { sequencer: LongestFirst },
     // One registry of modules per worker instead of one per file: no test changes a module, and to load them again for
     // each of 300 files took a third of the time.
