@@ -161,11 +161,21 @@ async function updateCache(repository: string, { folder, disk }: CheckoutOptions
   const name = createHash("sha256").update(repository).digest("hex").slice(0, 16);
   const cache = join(folder, "repositories", name);
   const cacheFolders = { gitDir: join(cache, ".git"), workTree: cache };
-  await disk.mkdir(cache);
-  if (!existsSync(cacheFolders.gitDir)) await gitAt(cacheFolders, ["init", "--quiet"]);
+  if (!existsSync(cacheFolders.gitDir)) await createCache(cache, disk);
   const remote = { timeoutMs: FETCH_MS, protocols: PROTOCOLS };
   await gitAt(cacheFolders, ["fetch", "--quiet", repository, "+refs/heads/*:refs/cache/*"], remote).catch(
     () => undefined, // the working folder's own fetch reports the error
   );
   return cache;
+}
+
+/** Several sessions and workers may do it at the same time: the first one counts. An interrupted one leaves nothing half done. */
+async function createCache(cache: string, disk: Disk): Promise<void> {
+  const own = `${cache}.${crypto.randomUUID()}`;
+  await disk.mkdir(own);
+  await gitAt({ gitDir: join(own, ".git"), workTree: own }, ["init", "--quiet"]);
+  await disk.rename(own, cache).catch(async (error: unknown) => {
+    await disk.remove(own);
+    if (!existsSync(join(cache, ".git"))) throw error;
+  });
 }
