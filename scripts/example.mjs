@@ -42,16 +42,25 @@ export const exampleNames = readdirSync(join(root, "examples"))
   .filter((file) => file.endsWith(".ts"))
   .map((file) => file.replace(/\.ts$/, ""));
 
-async function main([name]) {
-  if (!exampleNames.includes(name)) {
+/** Examples of several programs: they need no compiling. */
+const folderNames = ["cluster"];
+
+async function main([name, ...args]) {
+  const names = [...exampleNames, ...folderNames];
+  if (!names.includes(name)) {
     if (name !== undefined) console.error(`There is no example "${name}".`);
-    console.log(`Examples:\n${exampleNames.map((each) => `  npm run example ${each}`).join("\n")}`);
+    console.log(`Examples:\n${names.map((each) => `  npm run example ${each}`).join("\n")}`);
     process.exitCode = name === undefined ? 0 : 2;
     return;
   }
   if (!existsSync(join(root, "dist", "lib", "sdk.js"))) throw new Error("There is no build. Run: npm run build");
   const folder = mkdtempSync(join(tmpdir(), "troupe-example-"));
-  const child = spawn(process.execPath, [await compileExample(name, folder)], { stdio: "inherit" });
+  const isFolder = folderNames.includes(name);
+  const file = isFolder ? join(root, "examples", name, "run.mjs") : await compileExample(name, folder);
+  const child = spawn(process.execPath, [file, ...args], { stdio: "inherit" });
+  // Ctrl+C reaches the example, too. It may have to clean up.
+  process.on("SIGINT", () => undefined);
+  process.on("SIGTERM", () => child.kill("SIGTERM"));
   child.on("exit", (code) => {
     rmSync(folder, { recursive: true, force: true });
     process.exitCode = code ?? 1;
