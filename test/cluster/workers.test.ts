@@ -9,6 +9,7 @@ import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { postgresPrograms } from "../support/postgres.ts";
 import { type Finished, script } from "../support/troupe.ts";
+import { answerLate } from "./late-answer.ts";
 import { cuttingProxy } from "./proxy.ts";
 import { ClusterStage, freezeWorker, HANG } from "./stage.ts";
 
@@ -112,6 +113,18 @@ describe.runIf(programs !== undefined)("workers", { timeout: 180_000 }, () => {
     expect(looked?.text).toMatch(/^\.gitignore\nown\nown\nstart\n\?\? \.gitignore/);
     // Nothing has changed, so nothing was pushed.
     expect(git("for-each-ref", "--format=%(refname)", `refs/troupe/${sessionId}`).split("\n")).toHaveLength(2);
+  });
+
+  it("answer no message again that was answered after they had read the log of its session", async () => {
+    const pool = newPool();
+    await stage.worker(`${pool}a`, { pool });
+    const [sessionId = ""] = await stage.submit(1, { pool, tokens: 0 });
+    await stage.finish([sessionId]);
+    const id = await answerLate(stage, { sessionId, pool });
+    await expect.poll(() => stage.workOutcomes([id]), HANG).toEqual([{ kind: "done", answer: "all done" }]);
+    await stage.rest();
+    expect(await stage.count("late_line")).toBe(0);
+    expect(await stage.violations()).toEqual([]);
   });
 
   it("fail work with a repository that they do not take at once", async () => {

@@ -22,6 +22,8 @@ import { attachRows } from "./parking.ts";
 import { endRequests, hasOpenRequest, isAnswered } from "./requests.ts";
 import {
   findWork,
+  isWrittenSince,
+  lastLine,
   noteEnd,
   noteSetAside,
   noteStart,
@@ -76,8 +78,9 @@ export async function activate(work: WorkRow, parts: ActivationParts): Promise<W
       await endCalls(work, parts);
       return outcome;
     }
-    const known = (await store.revision(work.sessionId)) === undefined ? "new" : await stateIn(store, work);
-    const outcome = await outcomeOf(known, work, parts);
+    const seen = await lastLine(database, work.sessionId);
+    const outcome = await outcomeOf({ seen, state: seen === 0 ? "new" : await stateIn(store, work) }, work, parts);
+    if (outcome === "changed") continue;
     if (outcome !== "waiting") {
       await endWork(work, outcome, parts);
       return outcome;
@@ -135,9 +138,15 @@ export const isSuspect = ({ losses, worker }: WorkRow, workerId: string): boolea
   losses + (worker !== null && worker !== workerId ? 1 : 0) >= SUSPECT_LOSSES;
 
 /** State of the work's message in the log. */
-type Known = "new" | "unsent" | "interrupted" | { readonly answer: string };
+type MessageState = "new" | "unsent" | "interrupted" | { readonly answer: string };
 
-async function stateIn(store: Store, work: WorkRow): Promise<Known> {
+interface Known {
+  readonly state: MessageState;
+  /** The log's last line when it was read. */
+  readonly seen: number;
+}
+
+async function stateIn(store: Store, work: WorkRow): Promise<MessageState> {
   const { events } = await store.read(work.sessionId);
   const main = events.filter(({ agentId }) => agentId === undefined);
   const from = main.findIndex((event) => event.type === "user.message" && event.data.source === sourceOf(work));
@@ -165,7 +174,12 @@ function answerIn(events: readonly SessionEvent[]): { answer: string } | undefin
 
 const sourceOf = ({ id }: WorkRow): string => `${WORK_SOURCE}${id}`;
 
-async function outcomeOf(known: Known, work: WorkRow, parts: ActivationParts): Promise<WorkOutcome | "waiting"> {
+/** Returns "changed" if the log is no longer what the state was read from: the worker before wrote until it lost the session. */
+async function outcomeOf(
+  { state: known, seen }: Known,
+  work: WorkRow,
+  parts: ActivationParts,
+): Promise<WorkOutcome | "waiting" | "changed"> {
   if (typeof known === "object") return { kind: "done", answer: known.answer };
   const isAborted = (await findWork(parts.database, work.id))?.abortAt != null;
   if (isAborted && known !== "interrupted") return ABORTED;
@@ -182,6 +196,10 @@ async function outcomeOf(known: Known, work: WorkRow, parts: ActivationParts): P
           ...(isPending && { resume: { continuesPending: true, isOwnFolder: isWorkTreeOf(work.sessionId) } }),
         });
   try {
+    if (known !== "new" && (await isWrittenSince(parts.database, work.sessionId, seen))) {
+      await session.close({ leavesPending: true });
+      return "changed";
+    }
     if (isAborted) return ABORTED;
     const prompt = isPending ? undefined : promptOf(known, work);
     return await converse(session, work, { ...parts, prompt, notice, keeper: keeperOf(session) });
@@ -192,7 +210,7 @@ async function outcomeOf(known: Known, work: WorkRow, parts: ActivationParts): P
 
 const ABORTED: WorkOutcome = { kind: "aborted", message: "aborted" };
 
-const promptOf = (known: Known, work: WorkRow): string =>
+const promptOf = (known: MessageState, work: WorkRow): string =>
   known === "interrupted" ? continuation.trim() : work.request.prompt;
 
 /** Sends the prompt, or resumes pending calls if there is none. Parks the session when everything in it waits. */
