@@ -192,10 +192,10 @@ function allowance(shell: ShellCase): Decision | undefined {
   if (policy.mode.allReads && onlyReads && analysis.commands.length > 0) {
     return { decision: "allow", by: "mode", reason: `read-only command in ${question.cwd}` };
   }
-  return isFreeRead(shell) && plain ? { decision: "allow", by: "default", reason: FREE_READ } : undefined;
+  if (!isFreeRead(shell) || !plain) return undefined;
+  const reason = "it only reads in the allowed folders, in the sandbox";
+  return { decision: "allow", by: "default", reason, confined: true };
 }
-
-const FREE_READ = "it only reads in the allowed folders, in the sandbox";
 
 /**
  * Returns true for a command that needs no rule: the sandbox prevents all changes and network access, whatever the text
@@ -218,13 +218,6 @@ function hasRepository(policy: Policy, cwd: string): boolean {
   }
   return false;
 }
-
-/**
- * Returns true when the decision depends on the sandbox alone. The caller must then run the command read-only in the
- * sandbox.
- */
-export const needsConfinement = ({ decision, by, reason }: Decision): boolean =>
-  decision === "allow" && by === "default" && reason === FREE_READ;
 
 /** Returns why the text does not show everything the command does, or undefined when it does. */
 function unclear({ question, analysis, paths }: ShellCase): string | undefined {

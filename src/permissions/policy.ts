@@ -90,6 +90,8 @@ export interface Decision {
   readonly rule?: Rule;
   /** One sentence without a final full stop, for events and users. */
   readonly reason: string;
+  /** Allowed only because the sandbox prevents changes: the caller must run the command read-only in it. */
+  readonly confined?: true;
 }
 
 /** Returns the policy with some parts replaced. Its rules stay live: later changes are visible. */

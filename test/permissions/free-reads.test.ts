@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
 import { decide } from "../../src/permissions/decide.ts";
-import { needsConfinement } from "../../src/permissions/decide-shell.ts";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
 import { type PolicyParts, policy, rules, shellQuestion, verdict } from "./stage.ts";
 
@@ -62,8 +61,8 @@ describe("commands that need no rule in the sandbox", () => {
   it("demands confinement for exactly these decisions", async () => {
     await using folder = await tempFolder({ "a.txt": "" });
     const question = { ...shellQuestion("ls", folder.path), confined: true };
-    expect(needsConfinement(decide(policy({ root: folder.path }), question))).toBe(true);
+    expect(decide(policy({ root: folder.path }), question)).toMatchObject({ decision: "allow", confined: true });
     const allowed = policy({ root: folder.path, rules: rules("allow", "shell(ls)") });
-    expect(needsConfinement(decide(allowed, question))).toBe(false);
+    expect(decide(allowed, question)).not.toHaveProperty("confined");
   });
 });

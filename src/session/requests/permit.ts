@@ -3,7 +3,6 @@ import { defined } from "../../lib/defined.ts";
 import type { JudgedCall, Run } from "../../loop/run.ts";
 import { INTERRUPTED } from "../../loop/run-calls.ts";
 import { decide } from "../../permissions/decide.ts";
-import { needsConfinement } from "../../permissions/decide-shell.ts";
 import type { Grants } from "../../permissions/grants.ts";
 import { denialForModel, denialForUser } from "../../permissions/messages.ts";
 import { type Decision, isInRoots, type PermissionQuestion, type Policy } from "../../permissions/policy.ts";
@@ -70,7 +69,7 @@ export function permitter(options: Permitter): Run["permit"] {
     if (allowed && (access.kind === "read" || access.kind === "write")) {
       await options.onFileAccess?.(resolve(cwd, access.path), call.toolName);
     }
-    if (allowed && access.kind === "shell" && needsConfinement(decision)) {
+    if (allowed && access.kind === "shell" && decision.confined) {
       policy.containment?.readOnly({ toolCallId: call.toolCallId, command: access.command });
     }
     if (allowed) return { allowed, ...(reads.length > 0 && verdict.by === "person" && { reads }) };
