@@ -273,9 +273,14 @@ function valuesOf(parts: readonly Part[]): unknown[] {
   ];
 }
 
-const APPEND = `
-  with given as (
-    select * from unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[]) as g(id, epoch, before, last)
+/**
+ * Returns the statement that appends. Without `sync` its commit does not wait for the server's disk. It is one statement,
+ * because a process that is frozen in a transaction holds the row of its session, and no other worker could take it.
+ */
+const appendStatement = ({ sync }: { readonly sync: boolean }): string => `
+  with ${sync ? "" : "relaxed as (select set_config('synchronous_commit', 'off', true)), "}given as (
+    select g.* from ${sync ? "" : "relaxed cross join "}
+      unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[]) as g(id, epoch, before, last)
   ), own as (
     update troupe.session s
     set last_seq = g.last, change = nextval('troupe.change'), changed_at = clock_timestamp()
@@ -291,15 +296,8 @@ const APPEND = `
   )
   select id, (select count(*) from told) as told from own`;
 
-/**
- * The same without waiting for the server's disk. One statement, because a process that is frozen in a transaction holds
- * the row of its session, and no other worker could take it.
- */
-const APPEND_UNSYNCED = APPEND.replace(
-  "with given as (\n    select * from",
-  `with relaxed as (select set_config('synchronous_commit', 'off', true)), given as (
-    select g.* from relaxed cross join`,
-);
+const APPEND = appendStatement({ sync: true });
+const APPEND_UNSYNCED = appendStatement({ sync: false });
 
 /** Errors of Postgres that waiting does not cure: bad data, missing tables, missing rights. */
 const PERMANENT = /^(22|23|42|28|3D|3F)/;
