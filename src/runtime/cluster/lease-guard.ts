@@ -88,7 +88,7 @@ export class LeaseGuard {
   #stopped(name: string): ToolError {
     this.#options.report(`stopped a call of ${name}: another worker may have its session`);
     return new ToolError(
-      "The call was stopped, because this worker could not reach the database. Check its effects before you repeat it.",
+      "The call was stopped, because this worker lost its lease. It may have taken effect: check before you repeat it.",
     );
   }
 }
