@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import { childEnvironment } from "../../src/lib/node/child-environment.ts";
@@ -55,6 +56,16 @@ describe("a named shell", () => {
 });
 
 describe("shells", () => {
+  it.each(["sync", "async", "detached"] as const)("start no %s command when none may start any more", async (mode) => {
+    const refusal = new Error("lost");
+    const assertMayStart = (): void => {
+      throw refusal;
+    };
+    await using stage = await shellStage({ assertMayStart });
+    await expect(stage.run("touch made", { mode })).rejects.toThrow("lost");
+    expect(existsSync(stage.workspace.at("made"))).toBe(false);
+  });
+
   it("tell once of a command that ended in the background, unless it was read", async () => {
     const told: FinishedCommand[] = [];
     await using stage = await shellStage();

@@ -213,7 +213,7 @@ function shellMaker(
       },
       isReadOnly: (call) => containment.isReadOnly(call),
       isPlanning: () => rules.mode.current() === "plan",
-      mayStart: () => setup.request.effects?.assertValid(),
+      assertMayStart: () => setup.request.effects?.assertValid(),
       newCleaner: () => redactor.stream(),
       onWarning: (message) => listener.warn("shell", message),
     });

@@ -68,6 +68,7 @@ export class DetachedShells {
       mountRecords: isSandboxed ? sandbox.records : undefined,
       now: this.#stamp.now(),
       disk: this.#disk,
+      assertMayStart: () => this.#options.assertMayStart?.(),
       onEnd: () => {
         onEnd();
         this.#ended(request, shellId);

@@ -81,6 +81,8 @@ export async function startDetached(what: {
   readonly mountRecords?: string | undefined;
   readonly now: number;
   readonly disk: Disk;
+  /** Throws if it may not start any more. */
+  assertMayStart(): void;
   /** Called when it ends during this process. */
   onEnd(): void;
 }): Promise<DetachedShell> {
@@ -92,6 +94,7 @@ export async function startDetached(what: {
   try {
     const { PATH = KEEPER_PATH, ...environment } = what.environment;
     const given = [process.execPath, CLEAN_UP_PROGRAM, what.mountRecords ?? "", PATH, ...what.argv];
+    what.assertMayStart();
     const child = spawn(KEEPER_BASH, ["--noprofile", "--norc", "-c", KEEPER, "bash", ...given], {
       cwd: what.cwd,
       env: { ...environment, PATH: KEEPER_PATH },

@@ -153,7 +153,7 @@ export interface ShellsOptions {
    */
   beforeRun?(command: UpcomingCommand): Promise<KeptFiles | undefined>;
   /** Throws if no program may start any more. Called immediately before the start of each. */
-  mayStart?(): void;
+  assertMayStart?(): void;
   /** Returns a filter that removes secrets from output stored in files; one for each file. */
   newCleaner?(): HeldText;
   /** Called with warnings for the user: no sandbox, something undone. */

@@ -123,7 +123,7 @@ async function startBash(
     const variables = laterVariables(request.command, beginning).flatMap((variable) => ["--setenv", ...variable]);
     const all = [...args, ...variables];
     const launch = { program, bash: beginning.bash, filter: direct.filter, environment };
-    base.options.mayStart?.();
+    base.options.assertMayStart?.();
     const waiting = all.every(isWord) ? base.launcher.take(launch) : undefined;
     if (waiting) return { process: waiting.process.start(all, onBytes), mark: waiting.mark };
   }
@@ -139,7 +139,7 @@ async function startBash(
     input,
     commands: kind === "named" && !terminal,
     terminal,
-    mayStart: () => base.options.mayStart?.(),
+    assertMayStart: () => base.options.assertMayStart?.(),
     onBytes,
   });
   base.watchdog.watch(process.pid);

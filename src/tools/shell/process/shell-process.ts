@@ -23,7 +23,7 @@ export interface ProcessRequest {
   readonly commands: boolean;
   readonly terminal: boolean;
   /** Throws if it may not start any more. */
-  mayStart?(): void;
+  assertMayStart?(): void;
   /** The bytes are only valid during the call; `false` pauses reading until `resume`. */
   onBytes(bytes: Buffer): boolean;
 }
@@ -57,7 +57,7 @@ export function startProcess(request: ProcessRequest): Promise<ShellProcess> {
 
 async function terminalProcess(request: ProcessRequest): Promise<ShellProcess> {
   let pause: () => void = () => undefined;
-  request.mayStart?.();
+  request.assertMayStart?.();
   const terminal = await openTerminal({
     argv: request.argv,
     cwd: request.cwd,
@@ -84,7 +84,7 @@ async function pipedProcess(request: ProcessRequest): Promise<ShellProcess> {
   const [file = "", ...rest] = request.argv;
   const filter = request.filter === undefined ? undefined : fs.openSync(request.filter, "r");
   try {
-    request.mayStart?.();
+    request.assertMayStart?.();
     const child = spawn(file, rest, {
       cwd: request.cwd,
       env: { ...request.environment },
