@@ -23,7 +23,7 @@ export interface DbosEngineOptions {
   readonly tenant?: string;
   readonly concurrency?: number;
   readonly leaseMs?: number;
-  /** Interval in which free places ask for work (default: 100). */
+  /** Interval in which free slots ask for work (default: 100). */
   readonly pollMs?: number;
 }
 
@@ -41,7 +41,7 @@ const DEFAULT_POLL_MS = 100;
 /** Another worker takes over at most this long after a lease has expired, plus the time of a poll. */
 const MAX_DETECTION_MS = 1_000;
 
-/** Time between two looks for work that waits for a place. The end of an activation looks at once. */
+/** Time between two looks for work that waits for a slot. The end of an activation looks at once. */
 const DISPATCH_MS = 250;
 
 const queueOf = (pool: string, tenant?: string): string => `troupe-${pool}${tenant === undefined ? "" : `@${tenant}`}`;
@@ -95,7 +95,7 @@ export async function dbosEngine(options: DbosEngineOptions): Promise<Engine> {
   };
 }
 
-/** Moves work for which a place is free to the engine. Safe to repeat and to be interrupted. */
+/** Moves work for which a slot is free to the engine. Safe to repeat and to be interrupted. */
 async function dispatchWaiting(
   pool: string,
   queries: Queries,
@@ -218,7 +218,7 @@ async function pollingOf(queue: string): Promise<Pick<EngineWorker, "pause" | "r
   };
 }
 
-/** Frees the place at once. Without it the next look would, when it finds that the workflow has ended. */
+/** Frees the slot at once. Without it the next look would, when it finds that the workflow has ended. */
 async function leaveQueue(queries: Queries, { id, attempt = 0 }: DispatchedWork): Promise<void> {
   await queries.query("delete from troupe.queue where work_id = $1 and attempt = $2", [id, attempt]);
 }

@@ -10,7 +10,7 @@ export interface Work {
   readonly sessionId: string;
   /** Workers of this pool take it. */
   readonly pool: string;
-  /** Tenants share the places of a pool evenly (default: `default`). */
+  /** Tenants share the slots of a pool evenly (default: `default`). */
   readonly tenant?: string;
 }
 

@@ -50,7 +50,7 @@ export function contextOf(session: Session): CommandContext {
           (approval) => `approved for this session: ${JSON.stringify(approval)}`,
         ),
         ...session.permissions.grants.location.map(
-          (approval) => `approved for this place: ${JSON.stringify(approval)}`,
+          (approval) => `approved for this location: ${JSON.stringify(approval)}`,
         ),
       ],
       async reset() {

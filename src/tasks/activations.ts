@@ -100,7 +100,7 @@ export class Activations {
     }
     const runs = await runningTasks.runExclusive(
       task.id,
-      async () => !live.isStopping && this.change(task, { kind: "place_taken" }),
+      async () => !live.isStopping && this.change(task, { kind: "slot_taken" }),
     );
     if (!runs || live.isStopping) return;
     live.handed.clear();

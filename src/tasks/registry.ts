@@ -378,7 +378,7 @@ export class Registry {
   #view(task: TaskRecord, viewer: string | undefined): TaskView {
     const live = this.#runningTasks.get(task.id);
     const { trouble } = this.#journal;
-    const ownReason = task.status === "queued" ? "a free place" : live?.waitingFor;
+    const ownReason = task.status === "queued" ? "a free slot" : live?.waitingFor;
     const waitingFor = trouble !== undefined && this.#isBusy(task) ? `the session's log: ${trouble}` : ownReason;
     return viewOf(task, { fold: this.#fold, live, viewer, now: this.#options.stamp.now(), waitingFor });
   }

@@ -12,7 +12,7 @@ export interface TaskState {
 
 export type TaskSignal =
   /** The task has a slot. */
-  | { readonly kind: "place_taken" }
+  | { readonly kind: "slot_taken" }
   /**
    * The turn is over. `continues`: it can receive more messages, or already has; it then becomes idle instead of
    * ending. `answered` requires a non-empty answer.
@@ -35,7 +35,7 @@ export const queued: TaskState = { status: "queued" };
 export function next(state: TaskState, signal: TaskSignal): TaskState | undefined {
   switch (state.status) {
     case "queued":
-      if (signal.kind === "place_taken") return { status: "running" };
+      if (signal.kind === "slot_taken") return { status: "running" };
       if (signal.kind === "process_gone") return { status: "idle", reason: "interrupted" };
       return signal.kind === "stopped" ? stopped : undefined;
     case "running":

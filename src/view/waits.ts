@@ -78,7 +78,7 @@ function linkText(link: WaitLink, clock: (at: number) => string): string {
       return link.isRateLimit ? `rate limit${until}` : `the model: ${link.reason}`;
     }
     case "slot":
-      return "a free place";
+      return "a free slot";
   }
 }
 

@@ -36,7 +36,7 @@ describe("the tree of agents", () => {
       "├ scout (explore) waiting for deep 3 s · glob * · 1 tool · 1,112 tokens · $0.0012",
       "│ └ deep (explore) running 3 s",
       "├ writer (general-purpose) idle",
-      "└ late (explore) waiting for a free place 3 s",
+      "└ late (explore) waiting for a free slot 3 s",
     ]);
   });
 

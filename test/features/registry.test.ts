@@ -89,7 +89,7 @@ describe("agents at once", () => {
         false,
         true,
       ]);
-      expect(session.agents.tasks?.view("c")).toMatchObject({ status: "queued", waitingFor: "a free place" });
+      expect(session.agents.tasks?.view("c")).toMatchObject({ status: "queued", waitingFor: "a free slot" });
       expect(requests("c")).toEqual([]);
       done.resolve();
       await sent;

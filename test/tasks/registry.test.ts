@@ -246,7 +246,7 @@ describe("places", () => {
     await registry.restore();
     expect(await registry.create(newTask("a", { multiTurn: true }))).toEqual({ id: "a", queued: false });
     expect(await registry.create(newTask("b"))).toEqual({ id: "b", queued: true });
-    expect(registry.view("b")).toMatchObject({ status: "queued", waitingFor: "a free place" });
+    expect(registry.view("b")).toMatchObject({ status: "queued", waitingFor: "a free slot" });
     await answer("a");
     await scene("b");
     expect(await registry.send("a", "more")).toEqual({ id: "a", outcome: "queued" });

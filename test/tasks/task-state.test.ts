@@ -5,7 +5,7 @@ import { isAtRest, isFinal, next, queued, type TaskSignal, type TaskState } from
 const outcome = fc.constantFrom("answered", "empty", "limit", "failed", "invalid_output", "aborted");
 const signal: fc.Arbitrary<TaskSignal> = fc.oneof(
   fc.constantFrom(
-    { kind: "place_taken" } as const,
+    { kind: "slot_taken" } as const,
     { kind: "woken" } as const,
     { kind: "dismissed" } as const,
     { kind: "stopped" } as const,

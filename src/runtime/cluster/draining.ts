@@ -36,7 +36,7 @@ async function follow(
     const isAsked = await isDrainAsked(database, workerId).catch(() => isDraining);
     if (isAsked === isDraining || signal.aborted) continue;
     isDraining = isAsked;
-    // First the row: dispatchers count the places of workers that take work.
+    // First the row: dispatchers count the slots of workers that take work.
     await (isDraining ? lease.drain() : lease.undrain()).catch(() => undefined);
     await (isDraining ? serving.pause() : serving.resume());
     report(isDraining ? "draining: takes no new work" : "takes work again");

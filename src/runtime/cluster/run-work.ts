@@ -89,7 +89,7 @@ export function workRunner(parts: WorkRunnerParts): Activation {
       failures.set(row.id, failed);
       if (isPassing && failed < MAX_FAILURES) throw error;
       failures.delete(row.id);
-      // Repeating it would not help, and would hold a place of the worker for ever.
+      // Repeating it would not help, and would hold a slot of the worker for ever.
       await endWork(row, { kind: "failed", message }, parts);
     } finally {
       // It may have come back to this worker with another claim.

@@ -48,7 +48,7 @@ export function permissionService(
     },
     async approveInLocation(key, approval) {
       const parsed = Approval.safeParse(approval);
-      if (!parsed.success) throw new TroupeError("usage", "This is no approval that could be kept for a place.");
+      if (!parsed.success) throw new TroupeError("usage", "This is no approval that could be stored for a location.");
       await grantsOf(key).approveForLocation(parsed.data);
     },
     allowUrl({ url, domain, forGood }) {

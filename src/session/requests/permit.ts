@@ -206,7 +206,7 @@ async function verdictOf(answer: AnswersByKind["permission"], grants: Grants): P
       return { allowed: true, by: "person", reason: "approved for this session" };
     case "approved-for-location":
       await grants.approveForLocation(answer.approval);
-      return { allowed: true, by: "person", reason: "approved for this place" };
+      return { allowed: true, by: "person", reason: "approved for this location" };
     case "approved":
       return { allowed: true, by: "person", reason: "approved once" };
     case "denied-interactively-by-user": {

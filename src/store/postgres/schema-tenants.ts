@@ -1,5 +1,5 @@
 /**
- * The queue in front of the engine, and what a tenant's own database role may do. Work waits in `queue` until a place is
+ * The queue in front of the engine, and what a tenant's own database role may do. Work waits in `queue` until a slot is
  * free. Then the tenant with the fewest running sessions is next. A tenant's role can submit and read its own work, and
  * never touches the engine's tables.
  */
