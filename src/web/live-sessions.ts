@@ -8,7 +8,7 @@ import { Client } from "../sdk/client.ts";
 import type { ResumeConfig } from "../sdk/config.ts";
 import type { ClientSession } from "../sdk/session.ts";
 import { joinableServer } from "../server/joinable.ts";
-import { sessionHolder } from "./session-holder.ts";
+import { holdingProcess } from "./session-holder.ts";
 
 export interface LiveOptions {
   /** The server inside this process. */
@@ -97,7 +97,7 @@ export class LiveSessions {
 
   async #opened(sessionId: string): Promise<ClientSession> {
     const { client, home } = this.#options;
-    const holder = await sessionHolder(home, sessionId);
+    const holder = await holdingProcess(home, sessionId);
     const config = this.#config(sessionId);
     if (holder && holder.pid !== process.pid) {
       const peer = await this.#peerWith(sessionId);
@@ -167,7 +167,7 @@ export class LiveSessions {
   /** The connection to another process that has the session open, if that process lets others join. */
   async #peerWith(sessionId: string): Promise<Client | undefined> {
     const { home } = this.#options;
-    const holder = await sessionHolder(home, sessionId);
+    const holder = await holdingProcess(home, sessionId);
     if (!holder?.isHere || holder.pid === process.pid) return undefined;
     const server = await joinableServer(home, holder.pid);
     if (!server) return undefined;
@@ -182,7 +182,7 @@ export class LiveSessions {
   async #isLost(sessionId: string): Promise<boolean> {
     const pid = this.#joined.get(sessionId);
     if (pid === undefined) return false;
-    const holder = await sessionHolder(this.#options.home, sessionId);
+    const holder = await holdingProcess(this.#options.home, sessionId);
     if (holder?.pid === pid) return false;
     this.#peers.get(pid)?.forceStop();
     this.#peers.delete(pid);

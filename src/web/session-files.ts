@@ -19,7 +19,7 @@ import { worktreeState } from "../worktrees/worktree-state.ts";
 import { createWorktree } from "../worktrees/worktrees.ts";
 import type { ChangeStep, WorktreeRow } from "./api.ts";
 import type { LiveSessions } from "./live-sessions.ts";
-import { sessionHolder } from "./session-holder.ts";
+import { holdingProcess } from "./session-holder.ts";
 
 export interface FileParts {
   readonly runtime: Runtime;
@@ -173,7 +173,7 @@ export class SessionFiles {
   /** Throws while the session is at work, here or elsewhere: it must not go on with files that change under it. */
   async #requireRest(sessionId: string): Promise<void> {
     const { live } = this.#parts;
-    const holder = await sessionHolder(this.#parts.runtime.home, sessionId);
+    const holder = await holdingProcess(this.#parts.runtime.home, sessionId);
     const isBusy = live.isOpen(sessionId)
       ? ((await live.request(sessionId, "session.metadata.isProcessing", {})) as { processing?: boolean }).processing
       : holder !== undefined;

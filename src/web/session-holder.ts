@@ -1,14 +1,11 @@
-import { join } from "node:path";
-import { holderOf } from "../store/lock-holder.ts";
-
-interface Holder {
-  readonly pid: number;
-  /** False for a process of another machine or container. */
-  readonly isHere: boolean;
-}
+import { sessionHolder } from "../runtime/sessions/session-holder.ts";
+import type { SessionHolder } from "../store/lock-holder.ts";
 
 /** Returns the process that has a session open; undefined when none has. */
-export async function sessionHolder(home: string, sessionId: string): Promise<Holder | undefined> {
-  const holder = await holderOf(join(home, "session-state", sessionId));
+export async function holdingProcess(
+  home: string,
+  sessionId: string,
+): Promise<Extract<SessionHolder, { kind: "process" }> | undefined> {
+  const holder = await sessionHolder(home, sessionId);
   return holder.kind === "process" ? holder : undefined;
 }

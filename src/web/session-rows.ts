@@ -14,7 +14,7 @@ import { blockedBy, openAttention } from "../view/waits.ts";
 import type { AttentionRow, ListMessage, SessionRow } from "./api.ts";
 import type { Feeds } from "./feeds.ts";
 import type { LiveSessions } from "./live-sessions.ts";
-import { sessionHolder } from "./session-holder.ts";
+import { holdingProcess } from "./session-holder.ts";
 import type { SignIns } from "./sign-ins.ts";
 
 export interface RowsOptions {
@@ -248,7 +248,7 @@ export class SessionListRows {
     const { home, live, signIns } = this.#options;
     const { sessionId: id, name, title, turns, costUsd } = summary;
     const view = this.#folded.get(id)?.view.view;
-    const holder = view ? await sessionHolder(home, id) : undefined;
+    const holder = view ? await holdingProcess(home, id) : undefined;
     const attention = view && (holder || live.isOpen(id)) ? attentionOf(view) : [];
     const agents = view ? [...view.agents.values()].filter(({ kind }) => kind !== "sidekick") : [];
     return {
