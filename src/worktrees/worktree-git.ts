@@ -110,14 +110,14 @@ export function explained(failure: GitFailure, to: string): TroupeError {
 
 const brief = (text: string): string => sanitiseLine(text.trim()).slice(0, 300);
 
-export interface Person {
+export interface GitUser {
   readonly identity?: Identity;
   /** File with ignore patterns of the user. */
   readonly excludesFile?: string;
 }
 
 /** Reads the user's identity and excludes file from git's configuration. */
-export async function personOf(checkout: GitCheckout): Promise<Person> {
+export async function gitUserOf(checkout: GitCheckout): Promise<GitUser> {
   const found = new Map<string, string>();
   const files = [".config/git/config", ".gitconfig"].map((name) => join(homedir(), name));
   const present = files.filter((file) => statSync(file, { throwIfNoEntry: false })?.isFile());

@@ -127,8 +127,8 @@ async function commitAll(record: OpenRecord, request: MergeRequest): Promise<Tip
   return { head, tree: tip.tree, uncommitted: [] };
 }
 
-function authorOf({ person }: OpenRecord): Identity {
-  return person.identity ?? { name: NOBODY.name, email: NOBODY.email };
+function authorOf({ gitUser }: OpenRecord): Identity {
+  return gitUser.identity ?? { name: NOBODY.name, email: NOBODY.email };
 }
 
 function messageOf({ taskId, description = "" }: MergeRequest): string {

@@ -53,7 +53,7 @@ export async function planMerge(record: OpenRecord, request: PlanRequest): Promi
   const { tip, onto, signal } = request;
   const head = (await git(main, ["rev-parse", "--verify", "HEAD^{commit}"], { to: "find HEAD", signal })).trim();
   const base = await baseOf(record, { head, tip });
-  const { excludesFile } = record.person;
+  const { excludesFile } = record.gitUser;
   const { paths, unmerged } = await changesIn(main, { excludesFile, signal });
   const uncommitted = [...paths, ...unmerged];
   const secret = secretPaths(main, uncommitted);

@@ -15,7 +15,7 @@ import { type Disk, replaceFile } from "../lib/node/disk.ts";
 import { type GitCheckout, preparedCheckout } from "../lib/node/git-write.ts";
 import { systemStamp } from "../lib/stamp.ts";
 import { TroupeError } from "../protocol/errors.ts";
-import { type Person, personOf } from "./worktree-git.ts";
+import { type GitUser, gitUserOf } from "./worktree-git.ts";
 
 const recordSchema = z.object({
   version: z.literal(1),
@@ -56,13 +56,13 @@ export function stateFolder(folder: string, taskId: string): string {
 export interface OpenRecord extends WorktreeRecord {
   readonly main: GitCheckout & WorktreeRecord["main"];
   readonly own: GitCheckout;
-  readonly person: Person;
+  readonly gitUser: GitUser;
 }
 
 export async function openRecord(record: WorktreeRecord): Promise<OpenRecord> {
   const own = await preparedCheckout({ gitDir: record.gitDir, workTree: record.root });
   const main = await preparedCheckout(record.main);
-  return { ...record, own, main, person: await personOf(main) };
+  return { ...record, own, main, gitUser: await gitUserOf(main) };
 }
 
 /**

@@ -86,7 +86,7 @@ export interface Tip {
 export async function tipOf(record: OpenRecord, { folder, disk, signal }: WorktreeQuestion): Promise<Tip> {
   const checkout = record.own;
   const head = (await git(checkout, ["rev-parse", "--verify", "HEAD^{commit}"], { to: "find HEAD", signal })).trim();
-  const { excludesFile } = record.person;
+  const { excludesFile } = record.gitUser;
   const { paths, unmerged } = await changesIn(checkout, { excludesFile, signal });
   const uncommitted = [...paths, ...unmerged];
   const indexFile = join(stateFolder(folder, record.taskId), `${systemStamp.id("tip")}.index`);

@@ -10,7 +10,7 @@ import type { Disk } from "../lib/node/disk.ts";
 import { withFileLock } from "../lib/node/file-lock.ts";
 import { type GitCheckout, gitAt, preparedCheckout } from "../lib/node/git-write.ts";
 import { TroupeError } from "../protocol/errors.ts";
-import { findRepository, git, NOBODY, personOf, type Repository } from "./worktree-git.ts";
+import { findRepository, git, gitUserOf, NOBODY, type Repository } from "./worktree-git.ts";
 import { checkTaskId, readRecord, stateFolder, type WorktreeRecord, writeRecord } from "./worktree-records.ts";
 import { removeWorktree } from "./worktree-remove.ts";
 import { changesIn, filteredPaths, secretPaths, snapshotTree } from "./worktree-snapshot.ts";
@@ -135,7 +135,7 @@ async function startOf(repository: Repository, request: WorktreeRequest): Promis
     const commit = (await git(main, args, { to: `find the commit ${base.slice(0, 100)}`, signal })).trim();
     return { commit, includesUncommitted: false, notices: [] };
   }
-  const { excludesFile } = await personOf(main);
+  const { excludesFile } = await gitUserOf(main);
   const changes = await changesIn(main, { excludesFile, signal });
   const count = changes.paths.length + changes.unmerged.length;
   if (count === 0) return { commit: head, includesUncommitted: false, notices: [] };
