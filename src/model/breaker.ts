@@ -8,10 +8,10 @@ import { ModelError, type ModelErrorKind } from "./model-error.ts";
 
 type Gate =
   | { readonly state: "open" }
-  | ({ readonly state: "shut"; readonly until: number } & Closure)
-  | ({ readonly state: "probing" } & Closure);
+  | ({ readonly state: "shut"; readonly until: number } & ShutGate)
+  | ({ readonly state: "probing" } & ShutGate);
 
-export interface Closure {
+export interface ShutGate {
   readonly reason: "rate_limit" | "outage";
   /** Time when the gate was first shut. Does not change while probes fail. */
   readonly since: number;
@@ -78,7 +78,7 @@ const outage: ReadonlySet<ModelErrorKind> = new Set(["server", "network", "timeo
 const SHORTEST_REST_MS = 1_000;
 
 /** Returns the error for a caller that is not admitted. */
-export function refusal(gate: Closure, waitedMs: number, remainingMs: number): ModelError {
+export function refusal(gate: ShutGate, waitedMs: number, remainingMs: number): ModelError {
   const { cause, reason } = gate;
   const waited = plural(Math.round(waitedMs / 1_000), "second");
   const remaining = Math.ceil(remainingMs / 1_000);

@@ -9,9 +9,9 @@ import {
   afterSuccess,
   type Breaker,
   type BreakerLimits,
-  type Closure,
   closedCircuit,
   refusal,
+  type ShutGate,
 } from "./breaker.ts";
 import type { ModelError } from "./model-error.ts";
 import { enterBoth, type SharedLimit } from "./shared-limits.ts";
@@ -30,7 +30,7 @@ export interface LimiterOptions {
 }
 
 export interface LimiterWait {
-  readonly reason: Closure["reason"] | "concurrency";
+  readonly reason: ShutGate["reason"] | "concurrency";
   /** Time until the next attempt; absent while it is unknown. */
   readonly delayMs?: number;
   /** Number of waiting calls, including this one. */

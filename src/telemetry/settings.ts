@@ -27,7 +27,7 @@ export interface TelemetrySettings {
 }
 
 /** `refused`: the reason why the requested settings cannot be used. */
-export type Wanted = { readonly refused: string } | TelemetrySettings;
+export type TelemetrySettingsResult = { readonly refused: string } | TelemetrySettings;
 
 /** Cheap, for every start: the rest of this folder is loaded only if it returns true. */
 export function isTelemetryWanted(environment: Environment): boolean {
@@ -38,7 +38,7 @@ export function isTelemetryWanted(environment: Environment): boolean {
   );
 }
 
-export function telemetrySettings(environment: Environment, cwd: string): Wanted {
+export function telemetrySettings(environment: Environment, cwd: string): TelemetrySettingsResult {
   const type = own(environment, "TROUPE_OTEL_EXPORTER_TYPE");
   if (type && type !== "file" && type !== "otlp-http") {
     return { refused: `the exporter type "${type}" is not known; use "otlp-http" or "file"` };

@@ -14,7 +14,7 @@ import { ToolError } from "../../tools/tool-error.ts";
 import type { Broker } from "./broker.ts";
 import type { AnswersByKind, PermissionRequest } from "./requests.ts";
 
-export interface Permitter {
+export interface PermitOptions {
   readonly policy: Policy;
   readonly cwd: string;
   readonly emit: Emit;
@@ -51,7 +51,7 @@ interface Verdict {
  * Every verdict except an allowed read is logged with its reason. If no client can be asked, the access is denied; the
  * messages to the model and to the user name a flag that would allow it, if there is one.
  */
-export function permitter(options: Permitter): Run["permit"] {
+export function permitter(options: PermitOptions): Run["permit"] {
   const { policy, cwd, emit, grants } = options;
   return async (access, call) => {
     const question = await questionFor(access, { toolName: call.toolName, cwd, policy });
@@ -81,14 +81,14 @@ export function permitter(options: Permitter): Run["permit"] {
 }
 
 /** Returns the path with its last link resolved and unresolved, if it is outside the allowed folders. */
-function outsidePaths(path: string, { policy, cwd }: Permitter): readonly string[] {
+function outsidePaths(path: string, { policy, cwd }: PermitOptions): readonly string[] {
   if (isInRoots(policy, path, cwd)) return [];
   const named = resolve(cwd, path);
   const link = join(policy.resolvePath(dirname(named), cwd), basename(named));
   return [...new Set([link, policy.resolvePath(path, cwd)])];
 }
 
-function refused({ refuses }: Permitter, question: PermissionQuestion): Decision | undefined {
+function refused({ refuses }: PermitOptions, question: PermissionQuestion): Decision | undefined {
   const reason = refuses?.(question);
   return reason === undefined ? undefined : { decision: "deny", by: "policy", reason };
 }
@@ -99,7 +99,7 @@ interface Case {
   readonly call: JudgedCall;
 }
 
-async function judge(options: Permitter, { question, decision, call }: Case): Promise<Verdict> {
+async function judge(options: PermitOptions, { question, decision, call }: Case): Promise<Verdict> {
   const facts = decision.decision === "ask" ? await factsOf(options, question) : {};
   // The cast is safe: `permissionRequest` builds the request that the event's schema describes.
   const request = permissionRequest(question, call.toolCallId, facts) as PermissionRequest;
@@ -112,7 +112,7 @@ async function judge(options: Permitter, { question, decision, call }: Case): Pr
   return verdict ?? ask(options, request);
 }
 
-async function factsOf(options: Permitter, question: PermissionQuestion): Promise<RequestFacts> {
+async function factsOf(options: PermitOptions, question: PermissionQuestion): Promise<RequestFacts> {
   const { policy, grants } = options;
   const { session, location } = grants;
   const sandbox = question.access.kind === "shell" ? await options.sandboxStatus?.() : undefined;
@@ -124,7 +124,7 @@ async function factsOf(options: Permitter, question: PermissionQuestion): Promis
 }
 
 /** The parts needed to run hooks and to announce their decisions. */
-export type DecisionPorts = Pick<Permitter, "hookDecision" | "emit" | "signal"> & {
+export type DecisionPorts = Pick<PermitOptions, "hookDecision" | "emit" | "signal"> & {
   readonly broker: Pick<Broker, "newRequestId" | "mode">;
 };
 
@@ -189,7 +189,7 @@ function ruled({ decision, by, reason, rule }: Decision): Verdict {
   return { allowed: decision === "allow", by, reason, ...(rule && { rule: rule.text }) };
 }
 
-async function ask(options: Permitter, permission: PermissionRequest): Promise<Verdict> {
+async function ask(options: PermitOptions, permission: PermissionRequest): Promise<Verdict> {
   const { broker, grants, signal, emit } = options;
   const answer = await broker.request("permission", { permissionRequest: permission }, { signal, emit });
   signal.throwIfAborted();

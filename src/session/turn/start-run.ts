@@ -15,7 +15,7 @@ import { ContextMeter } from "../compaction/context-usage.ts";
 import type { History } from "../history.ts";
 import type { Broker } from "../requests/broker.ts";
 import { brokerUser } from "../requests/broker-user.ts";
-import { type Permitter, permitter } from "../requests/permit.ts";
+import { type PermitOptions, permitter } from "../requests/permit.ts";
 import { readGuard } from "../requests/read-guard.ts";
 import { requestOrigin } from "../requests/request-origin.ts";
 import type { RunSettings } from "../run-settings.ts";
@@ -241,13 +241,13 @@ function shownOf({ promptAndTools, limitedTools, broker }: RunParts): Shown {
   };
 }
 
-function refusals({ redactor, refuses }: RunSettings): NonNullable<Permitter["refuses"]> {
+function refusals({ redactor, refuses }: RunSettings): NonNullable<PermitOptions["refuses"]> {
   const secret = redactor && carriesSecret(redactor);
   return (question) => refuses?.(question) ?? secret?.(question);
 }
 
 /** Denies URLs, commands and server calls that contain a known secret, whatever the permissions. */
-function carriesSecret(redactor: Redactor): NonNullable<Permitter["refuses"]> {
+function carriesSecret(redactor: Redactor): NonNullable<PermitOptions["refuses"]> {
   return ({ access }) => {
     const outgoing =
       access.kind === "url"
