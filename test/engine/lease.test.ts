@@ -82,7 +82,7 @@ describe.runIf(programs !== undefined)("a lease", { timeout: 60_000 }, () => {
       for (const end = performance.now() + 30_000; isRunning(command) && performance.now() < end; ) block(5);
       expect({ isRunning: isRunning(command), isValid: lease.isValid }).toEqual({ isRunning: false, isValid: false });
     }
-    await expect(running).rejects.toThrow("The call was stopped");
+    await expect(running).rejects.toThrow("this worker lost its lease");
     expect(expiry.aborted).toBe(true);
     await expect(own.run({ name: "mcp_tool" }, live, async () => "acted")).rejects.toThrow("has lost its lease");
     expect(() => own.assertValid()).toThrow("has lost its lease");
