@@ -11,7 +11,7 @@ export interface EffectGuard {
   /** Throws if another process may have the session. Called immediately before a program starts. */
   assertValid(): void;
   /** Called before a command that may delete or overwrite files. */
-  beforeLoss?(): Promise<void>;
+  beforeDestructiveCommand?(): Promise<void>;
 }
 
 export interface Guarded {

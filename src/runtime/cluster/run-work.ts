@@ -115,7 +115,7 @@ function activationParts(parts: WorkRunnerParts, effects: EffectGuard): Activati
       const own = parts.request(work, workTree);
       const request: SessionRequest = {
         ...own,
-        effects: { ...effects, beforeLoss: async () => keeper?.keepIfPossible() },
+        effects: { ...effects, beforeDestructiveCommand: async () => keeper?.keepIfPossible() },
         limits: { ...own.limits, sharedBudget: tenantBudget(budgets, work.tenant) },
       };
       const keeperOf = (session: Session): WorkspaceKeeper | undefined => {

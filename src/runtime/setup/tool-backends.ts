@@ -208,7 +208,7 @@ function shellMaker(
       additions: { values: workspace.commandEnvironment, names },
       async beforeRun(command) {
         const kept = await keepFiles(command);
-        if (kept !== undefined) await setup.request.effects?.beforeLoss?.();
+        if (kept !== undefined) await setup.request.effects?.beforeDestructiveCommand?.();
         return kept;
       },
       isReadOnly: (call) => containment.isReadOnly(call),
