@@ -12,6 +12,7 @@ import { withServerTimeouts } from "../lib/server-timeouts.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { Activation, Claim, Engine, EngineWorker, Work, WorkQuery, WorkState, WorkView } from "./engine.ts";
 import { ClaimLost } from "./engine.ts";
+import { recovery } from "./recovery.ts";
 
 export interface DbosEngineOptions {
   readonly url: string;
@@ -151,29 +152,23 @@ async function serve(
   const { currentOwnerXid } = await load(() => import("@dbos-inc/dbos-sdk/internal/context"));
   const { DBOSExecutor } = await load(() => import("@dbos-inc/dbos-sdk/internal/dbos-executor"));
   const queue = queueOf(pool, options.tenant);
-  const active = new Set<Promise<void>>();
+  /** Running activations, by the token of their claim. */
+  const active = new Map<string, Promise<void>>();
   const look = (): void => void dispatch().catch(() => undefined);
   const activation = async (work: DispatchedWork): Promise<void> => {
-    const claim = claimOf(work, currentOwnerXid(workflowOf(work)));
+    const token = currentOwnerXid(workflowOf(work)) ?? "";
+    const claim = claimOf(work, token);
     const activity = persist(
       work,
       () => run(work, claim),
       () => isClaimed(options.queries, claim),
     );
-    active.add(activity);
-    await activity.finally(() => active.delete(activity));
+    active.set(token, activity);
+    await activity.finally(() => active.delete(token));
     await leaveQueue(options.queries, work).then(look, ignore);
   };
   DBOS.registerWorkflow(activation, { name: WORKFLOW, maxRecoveryAttempts: MAX_RECOVERIES });
-  DBOS.setConfig({
-    name: APPLICATION,
-    systemDatabaseUrl: withServerTimeouts(options.url),
-    systemDatabasePoolSize: 6,
-    executorID: workerId,
-    applicationVersion: CONTRACT_VERSION,
-    logger: quiet,
-    listenQueues: [queue],
-  } as Parameters<typeof DBOS.setConfig>[0]);
+  DBOS.setConfig(settingsOf(options.url, workerId, queue) as Parameters<typeof DBOS.setConfig>[0]);
   await DBOS.launch();
   await DBOS.registerQueue(queue, {
     workerConcurrency: concurrency,
@@ -181,10 +176,11 @@ async function serve(
     minPollingIntervalMs: options.pollMs ?? DEFAULT_POLL_MS,
     onConflict: "always_update",
   });
-  const detect = detector(options.queries, { workerId, leaseMs });
-  const recover = async (): Promise<void> => {
-    for (const id of await detect()) await DBOSExecutor.globalInstance?.recoverPendingWorkflows([id]);
-  };
+  const recover = recovery(options.queries, {
+    ...{ workerId, leaseMs, workflow: WORKFLOW },
+    isRunning: (token) => active.has(token),
+    recover: async (lost) => void (await DBOSExecutor.globalInstance?.recoverPendingWorkflows([lost])),
+  });
   // Repeated: a recovery that the database interrupted is made up for by the next one.
   const detectMs = Math.min(leaseMs / 3, MAX_DETECTION_MS);
   const timers = [setInterval(() => void recover().catch(ignore), detectMs), setInterval(look, DISPATCH_MS)];
@@ -195,11 +191,21 @@ async function serve(
       const { globalInstance } = DBOSExecutor;
       await globalInstance?.deactivateEventReceivers();
       const timeout = new Promise<void>((resolve) => setTimeout(resolve, timeoutMs).unref());
-      await Promise.race([Promise.allSettled(active), timeout]);
+      await Promise.race([Promise.allSettled(active.values()), timeout]);
       await DBOS.shutdown();
     },
   };
 }
+
+const settingsOf = (url: string, workerId: string, queue: string) => ({
+  name: APPLICATION,
+  systemDatabaseUrl: withServerTimeouts(url),
+  systemDatabasePoolSize: 6,
+  executorID: workerId,
+  applicationVersion: CONTRACT_VERSION,
+  logger: quiet,
+  listenQueues: [queue],
+});
 
 /** Stops and starts the loop that asks for work. */
 async function pollingOf(queue: string): Promise<Pick<EngineWorker, "pause" | "resume">> {
@@ -231,8 +237,8 @@ async function persist(work: Work, run: () => Promise<void>, isClaimed: () => Pr
   for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(pauseMs * 2, LAST_PAUSE_MS)) {
     try {
       return await run();
-    } catch (error) {
-      if (error instanceof ClaimLost) throw error;
+    } catch {
+      // Also after a `ClaimLost`: it ends the workflow, so only the database decides that.
       await new Promise((resolve) => setTimeout(resolve, pauseMs));
       // While the database is away, nothing is known: try again.
       if (!(await isClaimed().catch(() => true))) throw new ClaimLost(work);
@@ -243,10 +249,10 @@ async function persist(work: Work, run: () => Promise<void>, isClaimed: () => Pr
 const CONDITION = `exists (select 1 from dbos.workflow_status d
   where d.workflow_uuid = $1 and d.owner_xid::text = $2 and d.status = 'PENDING' for share)`;
 
-const claimOf = (work: DispatchedWork, token: string | undefined): Claim => ({
+const claimOf = (work: DispatchedWork, token: string): Claim => ({
   workId: work.id,
   condition: CONDITION,
-  values: [workflowOf(work), token ?? ""],
+  values: [workflowOf(work), token],
 });
 
 /** Whether the worker with this claim may still work on the session. */
@@ -257,36 +263,6 @@ export async function isClaimed(queries: Queries, { condition, values }: Claim):
   );
   return rows[0]?.valid === true;
 }
-
-/**
- * Returns a function that finds workers with pending workflows and no valid lease. It judges nobody right after the server
- * has started, and for one lease after this worker could not renew its own: then the database may be what failed, for
- * all workers.
- */
-function detector(
-  queries: Queries,
-  { workerId, leaseMs }: { readonly workerId: string; readonly leaseMs: number },
-): () => Promise<readonly string[]> {
-  let unsureAt = Number.NEGATIVE_INFINITY;
-  return async () => {
-    const { rows } = await queries
-      .query<{ lost: string[]; unsure: boolean }>(LOST, [leaseMs, WORKFLOW, workerId])
-      .catch((error: unknown) => {
-        unsureAt = performance.now();
-        throw error;
-      });
-    if (rows[0]?.unsure) unsureAt = performance.now();
-    return performance.now() - unsureAt < leaseMs ? [] : (rows[0]?.lost ?? []);
-  };
-}
-
-const LOST = `
-  select array(
-    select distinct s.executor_id from dbos.workflow_status s
-    where s.status = 'PENDING' and s.name = $2
-      and not exists (select 1 from troupe.worker w where w.id = s.executor_id and w.expires_at > clock_timestamp())
-      and clock_timestamp() > pg_postmaster_start_time() + 2 * $1::float * interval '1 ms') as lost,
-    exists (select 1 from troupe.worker w where w.id = $3 and w.expires_at <= clock_timestamp()) as unsure`;
 
 const states: Readonly<Record<string, WorkState>> = {
   ENQUEUED: "queued",

@@ -2,7 +2,7 @@
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { dbosEngine } from "../../src/engine/dbos-engine.ts";
-import type { Engine, EngineWorker, Work } from "../../src/engine/engine.ts";
+import { ClaimLost, type Engine, type EngineWorker, type Work } from "../../src/engine/engine.ts";
 import { Lease } from "../../src/engine/lease.ts";
 import { memoryEngine } from "../../src/engine/memory-engine.ts";
 import { removeOld } from "../../src/engine/retention.ts";
@@ -102,10 +102,15 @@ class Runs {
   readonly counts = new Map<string, number>();
   readonly wait = new Map<string, Promise<void>>();
   readonly failures = new Map<string, number>();
+  /** Thrown once. */
+  readonly errors = new Map<string, Error>();
   of = (id: string): number => this.counts.get(id) ?? 0;
   readonly activation = async ({ id }: Work): Promise<void> => {
     this.counts.set(id, this.of(id) + 1);
     await this.wait.get(id);
+    const error = this.errors.get(id);
+    this.errors.delete(id);
+    if (error) throw error;
     const left = this.failures.get(id) ?? 0;
     this.failures.set(id, left - 1);
     if (left > 0) throw new Error("not yet");
@@ -141,7 +146,7 @@ describe.runIf(programs !== undefined)("the engine on DBOS", { timeout: 120_000 
       url: server.url,
       queries: database,
       workerId: "w1",
-      leaseMs: 3_000,
+      leaseMs: 1_000,
       concurrency: CONCURRENCY,
     });
     serving = await engine.serve(runs.activation);
@@ -155,6 +160,25 @@ describe.runIf(programs !== undefined)("the engine on DBOS", { timeout: 120_000 
   });
 
   contract(() => ({ engine, runs }));
+
+  it("runs work again that believes to have lost its claim, and has it", async () => {
+    runs.errors.set("sure", new ClaimLost(workOf("sure")));
+    await engine.submit(workOf("sure"));
+    await expect.poll(async () => (await engine.list({ sessionId: "sure" }))[0]?.state).toMatch("done");
+    expect(runs.of("sure")).toBe(2);
+  });
+
+  it("runs work whose claim was stored, although the answer of the server was lost", async () => {
+    await serving.pause();
+    await engine.submit(workOf("stranded"));
+    await database.query(
+      `update dbos.workflow_status set status = 'PENDING', executor_id = 'w1', owner_xid = 'unheard',
+         started_at_epoch_ms = created_at where workflow_uuid = 'stranded'`,
+    );
+    await serving.resume();
+    await expect.poll(() => runs.of("stranded"), { timeout: 30_000 }).toBe(1);
+    await expect.poll(async () => (await engine.list({ sessionId: "stranded" }))[0]?.state).toBe("done");
+  });
 
   it("forgets old rows of work that has ended, and keeps what is open", async () => {
     const DAY_MS = 86_400_000;

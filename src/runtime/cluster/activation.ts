@@ -311,13 +311,15 @@ const createdMeanwhile =
     throw new TroupeError("storage", `Session ${sessionId} was created meanwhile.`, { cause: error });
   };
 
-/** Throws for failures of the database: the activation runs again. */
+const AGAIN: readonly TroupeError["kind"][] = ["storage", "interrupted"];
+
+/** Throws for failures of the database and for a lost session: the activation runs again while its claim is valid. */
 function toWorkOutcome(outcome: Outcome): WorkOutcome {
   switch (outcome.kind) {
     case "done":
       return { kind: "done", answer: outcome.answer };
     case "failed":
-      if (outcome.error instanceof TroupeError && outcome.error.kind === "storage") throw outcome.error;
+      if (outcome.error instanceof TroupeError && AGAIN.includes(outcome.error.kind)) throw outcome.error;
       return { kind: "failed", message: outcome.error.message };
     case "error":
       return { kind: "error", message: outcome.error.message };
