@@ -52,8 +52,8 @@ const LOOK = `
     exists (select 1 from troupe.worker w where w.id = $3 and w.expires_at <= clock_timestamp()) as unsure`;
 
 /**
- * What DBOS does to recover workflows, for some claims of a worker that is alive. Such a claim was committed, but the
- * answer of the server was lost, or DBOS could not read the workflow. Nobody else recovers it while the lease is valid.
+ * Returns claims of a living worker to the queue, as DBOS does for a lost one. Such a claim was committed, but the answer
+ * of the server was lost, or DBOS could not read the workflow. Nobody else recovers it while the lease is valid.
  */
 const GIVE_BACK = `
   update dbos.workflow_status set status = 'ENQUEUED', owner_xid = null, started_at_epoch_ms = null,
