@@ -20,7 +20,7 @@ describe.runIf(programs !== undefined)("a program of the published SDK", { timeo
   let stage: ClusterStage;
 
   beforeAll(async () => {
-    stage = await ClusterStage.open(programs ?? "", { lease: 2 });
+    stage = await ClusterStage.open(programs ?? "", { lease: 4 });
   });
   afterEach(() => stage.clear());
   afterAll(() => stage?.close());

@@ -3,7 +3,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { postgresPrograms } from "../support/postgres.ts";
 import { type CountingProvider, countingProvider } from "./counting-provider.ts";
-import { ClusterStage, HANG } from "./stage.ts";
+import { ClusterStage, HANG, SLOW } from "./stage.ts";
 
 const programs = postgresPrograms();
 const COUNTED = ["--model", "counted/m"];
@@ -15,7 +15,7 @@ describe.runIf(programs !== undefined)("limits of all workers", { timeout: 240_0
   let provider: CountingProvider;
   beforeAll(async () => {
     provider = await countingProvider();
-    stage = await ClusterStage.open(programs ?? "", { lease: 2, providers: provider.settings });
+    stage = await ClusterStage.open(programs ?? "", { lease: 15, providers: provider.settings });
   });
   beforeEach(() => provider.reset());
   afterEach(() => stage.clear());
@@ -24,7 +24,8 @@ describe.runIf(programs !== undefined)("limits of all workers", { timeout: 240_0
     provider.close();
   });
 
-  it("hold the rate and the concurrency at the provider, and a rate limit stops all of them", async () => {
+  // The short version is in test/engine/shared-limits.test.ts.
+  it.runIf(SLOW)("hold the rate and the concurrency at the provider, and a rate limit stops all of them", async () => {
     const [requests, windowMs] = [4, 3_000];
     await stage.run(["cluster", "limit", "set", "counted/m", "--requests-per-minute", "4", "--concurrency", "2"]);
     await stage.database.query("update troupe.rate_limit set window_ms = $1 where name = 'counted/m'", [windowMs]);

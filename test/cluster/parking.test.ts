@@ -16,7 +16,7 @@ describe.runIf(programs !== undefined)("work that waits for a person", { timeout
   let stage: ClusterStage;
 
   beforeAll(async () => {
-    stage = await ClusterStage.open(programs ?? "", { lease: 2 });
+    stage = await ClusterStage.open(programs ?? "", { lease: 4 });
   });
   afterEach(() => stage.clear());
   afterAll(() => stage?.close());

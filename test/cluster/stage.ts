@@ -162,7 +162,7 @@ export class ClusterStage {
     const { providers } = this.#setup;
     if (providers) writeFileSync(join(home, "providers.json"), JSON.stringify({ providers }));
     const node = [process.execPath, ...(setup.seam ? ["--require", resolve("test/cluster/seam.cjs")] : [])];
-    const lease = setup.lease ?? this.#setup.lease ?? 1;
+    const lease = setup.lease ?? this.#setup.lease ?? 3;
     const [command = "", ...args] = [
       ...(setup.before ?? []),
       ...[...node, setup.program ?? resolve("bin/troupe.js"), "worker", "--lease", String(lease)],

@@ -22,7 +22,7 @@ describe.runIf(programs !== undefined)("tenants", { timeout: 240_000 }, () => {
   let provider: CountingProvider;
   beforeAll(async () => {
     provider = await countingProvider();
-    stage = await ClusterStage.open(programs ?? "", { lease: 2, providers: provider.settings });
+    stage = await ClusterStage.open(programs ?? "", { lease: 4, providers: provider.settings });
   });
   beforeEach(() => provider.reset());
   afterEach(() => stage.clear());
