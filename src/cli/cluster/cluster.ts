@@ -4,9 +4,8 @@ import { defined } from "../../lib/defined.ts";
 import { clip } from "../../lib/text.ts";
 import { abortWork, answerRequest, type Cluster } from "../../runtime/cluster/cluster.ts";
 import { askToDrain } from "../../runtime/cluster/draining.ts";
-import { openRequests, type RequestRow } from "../../runtime/cluster/requests.ts";
-import { workIdOf } from "../../runtime/cluster/run-work.ts";
-import { listWork } from "../../runtime/cluster/work.ts";
+import { listQueues, listWorkers, listWorkStates } from "../../runtime/cluster/overview.ts";
+import { answerOf, type Decision, openRequests, type RequestRow } from "../../runtime/cluster/requests.ts";
 import { type Arguments, unknownSubcommand, usage } from "../args.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { say } from "../output/say.ts";
@@ -70,7 +69,12 @@ async function answer(cluster: Cluster, words: readonly string[]): Promise<ExitC
   if (!request) throw usage(`No open request has the id ${id}.`, "See troupe cluster requests.");
   if (found.length > 1) throw usage(`Several requests begin with ${id}.`, "Give more of the id.");
   const { sessionId, id: requestId, kind } = request;
-  const isFirst = await answerRequest(cluster, { sessionId, requestId, kind, answer: answerOf(kind, text) });
+  const isFirst = await answerRequest(cluster, {
+    sessionId,
+    requestId,
+    kind,
+    answer: answerOf(kind, decisionOf(kind, text)),
+  });
   say(isFirst ? `answered ${requestId}` : `${requestId} was answered by somebody else`);
   return isFirst ? exitCodes.done : exitCodes.failed;
 }
@@ -89,23 +93,11 @@ async function drain(given: Arguments, { database }: Cluster, name: string | und
   return exitCodes.done;
 }
 
-type Kind = RequestRow["kind"];
-type Answer = Parameters<typeof answerRequest>[1]["answer"];
-
 /** `allow` and `deny` decide; any other text denies with this text as the reason, or answers a question. */
-function answerOf(kind: Kind, text: string): Answer {
-  const isAllowed = text === "allow";
-  const comment = isAllowed || text === "deny" ? {} : { feedback: text };
-  switch (kind) {
-    case "permission":
-      return isAllowed ? { kind: "approved" } : { kind: "denied-interactively-by-user", ...comment };
-    case "exit_plan_mode":
-      return { approved: isAllowed, ...comment };
-    case "user_input":
-      return { answer: text, wasFreeform: true };
-    default:
-      throw usage(`A request of kind ${kind} is answered by the program that submitted the work.`);
-  }
+function decisionOf(kind: RequestRow["kind"], text: string): Decision {
+  if (kind === "user_input") return { kind: "text", text };
+  if (text === "allow") return { kind: "allow" };
+  return text === "deny" ? { kind: "deny" } : { kind: "deny", reason: text };
 }
 
 function requestsOf(rows: readonly RequestRow[]): Table {
@@ -131,49 +123,18 @@ function asked(data: RequestRow["data"]): string {
 const ASKED_CHARACTERS = 200;
 
 async function workersOf({ database }: Cluster): Promise<Table> {
-  const { rows } = await database.query<Record<string, string | number>>(
-    `select w.id as worker, w.host, w.pid, w.pool, w.version,
-            case when w.expires_at < clock_timestamp() then 'lost' when not (w.draining or w.drain_asked) then 'alive'
-                 when w.draining and s.count = 0 then 'drained' else 'draining' end as state,
-            s.count as sessions, w.concurrency
-     from troupe.worker w, lateral (select count(*)::int from troupe.session where holder = w.id) s
-     order by w.started_at`,
-  );
-  return rows;
+  return (await listWorkers(database)).map(({ tenant: _, leaseMs: __, ...row }) => row);
 }
 
-async function worksOf({ database, engine }: Cluster, limit: number): Promise<Table> {
-  // The newest activation comes first, so it is set last.
-  const all = (await engine.list({ limit: 10_000 })).toReversed();
-  const states = new Map(all.map(({ id, state }) => [workIdOf(id), state]));
-  return (await listWork(database, limit)).map((row) => ({
-    work: row.id,
-    session: row.sessionId,
-    state:
-      row.setAside === null
-        ? (row.outcome?.kind ?? (row.waitingAt === null ? states.get(row.id) : "waiting") ?? "unknown")
-        : "set_aside",
-    pool: row.pool,
-    tenant: row.tenant,
-    starts: row.starts,
-    worker: row.worker,
-    submitted: row.createdAt.toISOString(),
-    reason: row.setAside ?? (row.outcome && "message" in row.outcome ? row.outcome.message : null),
+async function worksOf({ database }: Cluster, limit: number): Promise<Table> {
+  const rows = await listWorkStates(database, limit);
+  return rows.map((row) => ({ ...row, submitted: row.submitted.toISOString() }));
+}
+
+async function queuesOf({ database }: Cluster): Promise<Table> {
+  return (await listQueues(database)).map(({ setAside, oldestMs, ...row }) => ({
+    ...row,
+    set_aside: setAside,
+    oldest_s: oldestMs === null ? null : Math.round(oldestMs / 1000),
   }));
-}
-
-async function queuesOf({ database, engine }: Cluster): Promise<Table> {
-  const queued = await engine.list({ states: ["queued"], limit: 100_000 });
-  const active = await engine.list({ states: ["running"], limit: 100_000 });
-  const waiting = new Set(queued.map(({ id }) => workIdOf(id)));
-  const running = new Set(active.map(({ id }) => workIdOf(id)));
-  const counts = new Map<string, { pool: string; tenant: string; waiting: number; running: number }>();
-  for (const { id, pool, tenant } of await listWork(database, 100_000)) {
-    if (!waiting.has(id) && !running.has(id)) continue;
-    const count = counts.get(`${pool}/${tenant}`) ?? { pool, tenant, waiting: 0, running: 0 };
-    if (waiting.has(id)) count.waiting++;
-    else count.running++;
-    counts.set(`${pool}/${tenant}`, count);
-  }
-  return [...counts.values()];
 }

@@ -1,8 +1,7 @@
 /** `troupe cluster tenant` and `troupe cluster retry`. */
 
-import type { Cluster } from "../../runtime/cluster/cluster.ts";
+import { type Cluster, retryWork } from "../../runtime/cluster/cluster.ts";
 import { listTenantRoles, removeTenantRole, setTenantRole } from "../../runtime/cluster/tenants.ts";
-import { findWork, reopen } from "../../runtime/cluster/work.ts";
 import { type Arguments, unknownSubcommand, usage } from "../args.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { say } from "../output/say.ts";
@@ -28,12 +27,8 @@ export async function tenantCommand(given: Arguments, { database }: Cluster): Pr
   return exitCodes.done;
 }
 
-export async function retryCommand({ database, engine }: Cluster, id: string | undefined): Promise<ExitCode> {
-  const row = id === undefined ? undefined : await findWork(database, id);
-  if (id === undefined || !row) throw usage("Name work that exists: troupe cluster retry <work id>");
-  if (!(await reopen(database, id))) throw usage(`Work ${id} is not set aside and has not failed.`);
-  const { sessionId, pool, tenant } = row;
-  await engine.retry({ id, sessionId, pool, tenant });
-  say(`work ${id} runs again`);
+export async function retryCommand(cluster: Cluster, id: string | undefined): Promise<ExitCode> {
+  if (id === undefined) throw usage("Name the work to run again: troupe cluster retry <work id>");
+  say(`work ${await retryWork(cluster, id)} runs again`);
   return exitCodes.done;
 }

@@ -38,6 +38,7 @@ import {
   lastWork,
   noteAbort,
   type OnLoss,
+  reopen,
   type WorkRequest,
   type WorkRow,
 } from "./work.ts";
@@ -172,6 +173,18 @@ export async function abortWork({ database, engine }: Cluster, workId: string): 
   const work = await noteAbort(database, workId);
   if (work?.waitingAt != null) await submitAgain(engine, work, "abort");
   return work !== undefined;
+}
+
+/** Runs work again that failed or was set aside. Returns its id. */
+export async function retryWork({ database, engine }: Cluster, workId: string): Promise<string> {
+  const row = await findWork(database, workId);
+  if (!row) throw new TroupeError("usage", `There is no work ${workId}.`, { hint: "See troupe cluster status." });
+  if (!(await reopen(database, workId))) {
+    throw new TroupeError("usage", `Work ${workId} is not set aside and has not failed.`);
+  }
+  const { id, sessionId, pool, tenant } = row;
+  await engine.retry({ id, sessionId, pool, tenant });
+  return id;
 }
 
 export interface WorkerOptions extends ClusterOptions {

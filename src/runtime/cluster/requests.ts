@@ -3,7 +3,9 @@
  * The worker that has the session open reads it; if none has, a new activation resumes the session.
  */
 
+import { defined } from "../../lib/defined.ts";
 import type { Queries } from "../../lib/queries.ts";
+import { TroupeError } from "../../protocol/errors.ts";
 import type { AnyAnswer, AnyRequest, RequestKind } from "../../session/requests/requests.ts";
 import type { Database } from "../../store/postgres/database.ts";
 import { CHANNEL, topics } from "../../store/postgres/notifications.ts";
@@ -83,6 +85,34 @@ export async function isAnswered(queries: Queries, workId: string): Promise<bool
     [workId],
   );
   return count > 0;
+}
+
+/** A person's decision. A reason goes to the agent. */
+export type Decision =
+  | { readonly kind: "allow" }
+  | { readonly kind: "deny"; readonly reason?: string }
+  | { readonly kind: "text"; readonly text: string; readonly isChoice?: boolean };
+
+/** Returns the answer to a request of this kind. Throws if it is not answered by such a decision. */
+export function answerOf(kind: RequestKind, decision: Decision): AnyAnswer {
+  if (kind === "user_input" && decision.kind === "text") {
+    return { answer: decision.text, wasFreeform: decision.isChoice !== true };
+  }
+  if (decision.kind !== "text") {
+    const isAllowed = decision.kind === "allow";
+    const comment = defined({ feedback: isAllowed ? undefined : decision.reason });
+    if (kind === "permission") {
+      return isAllowed ? { kind: "approved" } : { kind: "denied-interactively-by-user", ...comment };
+    }
+    if (kind === "exit_plan_mode") return { approved: isAllowed, ...comment };
+  }
+  const isOurs = kind === "user_input" || kind === "permission" || kind === "exit_plan_mode";
+  throw new TroupeError(
+    "usage",
+    isOurs
+      ? `A request of kind ${kind} is not answered so.`
+      : `A request of kind ${kind} is answered by the program that submitted the work.`,
+  );
 }
 
 export async function answerTo(queries: Queries, sessionId: string, requestId: string): Promise<AnyAnswer | undefined> {

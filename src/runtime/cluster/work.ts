@@ -102,15 +102,6 @@ export async function waitForWork(database: Database, id: string, timeoutMs: num
 const NOTIFY = `pg_notify('${CHANNEL}', '${topics.work("")}' || id),
   pg_notify('${CHANNEL}', '${topics.session("")}' || session_id)`;
 
-/** Returns the newest work first. */
-export async function listWork(queries: Queries, limit: number): Promise<readonly WorkRow[]> {
-  const { rows } = await queries.query<WorkRow>(
-    `select ${COLUMNS} from troupe.work order by created_at desc limit $1`,
-    [limit],
-  );
-  return rows;
-}
-
 /** Notes that a worker begins. Returns how many workers in a row were lost while they ran it. */
 export async function noteStart(queries: Queries, id: string, worker: string): Promise<number> {
   const { rows } = await queries.query<{ losses: number }>(

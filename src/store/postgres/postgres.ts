@@ -152,7 +152,9 @@ async function isStored(database: Database, sessionId: string): Promise<boolean>
 
 /** A process that closes a session lets go of it: another holder was lost. */
 const COUNT_TAKEOVER = `takeovers = s.takeovers + (s.holder <> $2 is true)::int,
-  taken_over_at = case when s.holder <> $2 then clock_timestamp() else s.taken_over_at end`;
+  taken_over_at = case when s.holder <> $2 then clock_timestamp() else s.taken_over_at end,
+  taken_from = case when s.holder <> $2 then s.holder else s.taken_from end,
+  taken_by = case when s.holder <> $2 then $2 else s.taken_by end`;
 
 /** Returns the new epoch, or `undefined` if another process has the session. Throws if the claim is no longer valid. */
 async function take(options: PostgresStoreOptions, sessionId: string): Promise<string | undefined> {

@@ -67,6 +67,10 @@ export const migrations: readonly string[] = [
   alter table troupe.worker add column drain_asked boolean not null default false;
   alter table troupe.session add column takeovers integer not null default 0, add column taken_over_at timestamptz;
   `,
+  // Between which workers the last take-over was.
+  `
+  alter table troupe.session add column taken_from text, add column taken_by text;
+  `,
 ];
 
 /** An arbitrary number that identifies the lock for migrations in this database. */
