@@ -1,5 +1,7 @@
 /** Types that the page and its server exchange. Both sides import these types; nothing here runs. */
 import type { Price } from "../model/prices.ts";
+import type { BudgetRow, RateRow } from "../runtime/cluster/limits.ts";
+import type { ClusterSession, QueueState, TakeOver, WorkerState } from "../runtime/cluster/states.ts";
 import type { AttentionItem } from "../view/view.ts";
 
 /** `working`: an agent is at work. `waiting`: a request waits for a person. `idle`: open, nothing to do. `closed`: no process has it. */
@@ -65,6 +67,34 @@ export interface Boot {
   readonly version: string;
   readonly home: string;
   readonly cwd: string;
+  /** The name of the database of a cluster, if there is one. */
+  readonly database?: string;
+}
+
+/** The state of the cluster of a database, with its requests worded for people. */
+export interface ClusterView {
+  readonly workers: readonly WorkerState[];
+  readonly queues: readonly QueueState[];
+  readonly budgets: readonly BudgetRow[];
+  readonly limits: readonly RateRow[];
+  readonly sessions: readonly OnWire<ClusterSession>[];
+  readonly takeOvers: readonly OnWire<TakeOver>[];
+  readonly requests: readonly ClusterRequest[];
+}
+
+/** Times are ISO 8601. */
+type OnWire<T> = { readonly [K in keyof T]: T[K] extends Date ? string : T[K] };
+
+export interface ClusterRequest {
+  readonly id: string;
+  readonly sessionId: string;
+  /** `other`: only the program that submitted the work answers it. */
+  readonly kind: "permission" | "question" | "plan" | "other";
+  readonly title: string;
+  /** Markdown in which text of others is fenced. */
+  readonly text: string;
+  readonly choices: readonly string[];
+  readonly allowFreeform: boolean;
 }
 
 /** One change of a file by a tool or a command. */

@@ -1,5 +1,6 @@
 /** The methods that only the dashboard has. */
 import { isAbsolute, join } from "node:path";
+import { defined } from "../lib/defined.ts";
 import type { Disk } from "../lib/node/disk.ts";
 import type { Stamp } from "../lib/stamp.ts";
 import { TroupeError } from "../protocol/errors.ts";
@@ -22,6 +23,7 @@ export interface OwnParts {
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly cwd: string;
   readonly version: string;
+  readonly database: string | undefined;
   readonly disk: Disk;
   readonly stamp: Stamp;
 }
@@ -35,9 +37,9 @@ export function ownMethods(parts: OwnParts): Methods {
   return { ...listMethods(parts), ...fileMethods(parts), ...knowledgeMethods(parts) };
 }
 
-function listMethods({ runtime, rows, live, signIns, cwd, version }: OwnParts): Methods {
+function listMethods({ runtime, rows, live, signIns, cwd, version, database }: OwnParts): Methods {
   return {
-    "web.boot": async (): Promise<Boot> => ({ version, home: runtime.home, cwd }),
+    "web.boot": async (): Promise<Boot> => ({ version, home: runtime.home, cwd, ...defined({ database }) }),
     "web.sessions": () => rows.rows(),
     "web.create": async (params) => {
       const { cwd: folder, model } = params;

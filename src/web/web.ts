@@ -14,6 +14,7 @@ import { isSessionId } from "../store/session-id.ts";
 import { PageAccess } from "./access.ts";
 import { readAssets } from "./assets.ts";
 import { answerCall } from "./calls.ts";
+import type { ClusterMethods } from "./cluster-methods.ts";
 import { Feeds } from "./feeds.ts";
 import { type HttpListener, listen, type Routes, serve } from "./http.ts";
 import { LiveSessions } from "./live-sessions.ts";
@@ -31,6 +32,8 @@ export interface WebOptions {
   readonly stamp: Stamp;
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly version: string;
+  /** The address of the database of a cluster. */
+  readonly database?: string | undefined;
   /** The folder of the page's files. */
   readonly assets: string;
   /** Undefined: the usual port, or another when it is taken. */
@@ -47,7 +50,7 @@ export interface Web {
 const USUAL_PORT = 4270;
 
 export async function startWeb(options: WebOptions): Promise<Web> {
-  const { client, runtime, cwd, disk, stamp, environment, version } = options;
+  const { client, runtime, cwd, environment } = options;
   const { home, store } = runtime;
   const assets = await readAssets(options.assets);
   const feeds = new Feeds(home, (sessionId) => rows.changed(sessionId));
@@ -76,11 +79,12 @@ export async function startWeb(options: WebOptions): Promise<Web> {
     onChange: (sessionId) => rows.changed(sessionId),
   });
   const rows: SessionListRows = new SessionListRows({ store, home, feeds, live, signIns });
-  const own = ownMethods({ runtime, rows, live, signIns, cwd, version, disk, stamp, environment });
-  const request = (method: string, params: Readonly<Record<string, unknown>>) => client.request(method, params);
+  const cluster = await clusterOf(options.database);
+  const own = { ...ownMethods({ ...options, rows, live, signIns, database: cluster?.name }), ...cluster?.methods };
   const parts = { feeds, rows, onWatch: (sessionId: string) => void live.join(sessionId).catch(() => undefined) };
 
-  const call = (body: string): Promise<string> => answerCall(body, { live, own, request });
+  const call = (body: string): Promise<string> =>
+    answerCall(body, { live, own, request: (method, params) => client.request(method, params) });
   let access: PageAccess | undefined;
   const handle = (incoming: IncomingMessage, response: ServerResponse): void => {
     if (!access) return void response.destroy();
@@ -90,20 +94,25 @@ export async function startWeb(options: WebOptions): Promise<Web> {
   };
   const listening = await listenFor(options.port, handle);
   access = new PageAccess(listening.port);
-  const newCode = (): string => access?.newCode() ?? "";
 
   return {
     port: listening.port,
-    address: () => `http://127.0.0.1:${listening.port}/login?code=${newCode()}`,
+    address: () => `http://127.0.0.1:${listening.port}/login?code=${access?.newCode() ?? ""}`,
     async close() {
       rows.close();
       signIns.close();
       await listening.close();
       feeds.close();
       await live.close();
+      await cluster?.close();
       await runtime.close();
     },
   };
+}
+
+/** Nothing that talks to a database is loaded without one. */
+async function clusterOf(url: string | undefined): Promise<ClusterMethods | undefined> {
+  return url === undefined ? undefined : (await import("./cluster-methods.ts")).clusterMethods(url);
 }
 
 function listenFor(port: number | undefined, handle: Parameters<typeof listen>[1]): Promise<HttpListener> {

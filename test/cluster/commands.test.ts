@@ -5,6 +5,8 @@ import { createClient } from "../../src/sdk/sdk.ts";
 import { inProcessGateway } from "../../src/server/gateway/in-process-gateway.ts";
 import { TerminalSession } from "../../src/terminal/session.ts";
 import { says } from "../../src/testing/index.ts";
+import type { ClusterView } from "../../src/web/api.ts";
+import { clusterMethods } from "../../src/web/cluster-methods.ts";
 import { postgresPrograms } from "../support/postgres.ts";
 import { ClusterStage, HANG } from "./stage.ts";
 
@@ -82,10 +84,37 @@ describe.runIf(programs !== undefined)("commands on a database", { timeout: 180_
     // A worker that takes work asks for it every 100 ms.
     await new Promise((resolve) => setTimeout(resolve, 500));
     const queues = await stage.run(["cluster", "queues", "--json"]);
-    expect(rows("queues", queues.stdout)).toEqual([{ pool: "default", tenant: "default", waiting: 1, running: 0 }]);
+    expect(rows("queues", queues.stdout)).toEqual([
+      {
+        ...{ pool: "default", tenant: "default", waiting: 1, running: 0 },
+        parked: 0,
+        set_aside: 0,
+        oldest_s: expect.any(Number),
+      },
+    ]);
     expect(await stage.run(["cluster", "drain", "--pool", "default", "--undo"])).toMatchObject({ code: 0 });
     await expect.poll(() => stage.count("troupe.work where outcome->>'answer' = 'all done'"), HANG).toBe(1);
     expect(await state()).toMatchObject([{ worker, state: "alive" }]);
+  });
+
+  it("of the dashboard show the same, run work again and drain", async () => {
+    const { methods, close } = clusterMethods(stage.url);
+    const call = async <T>(name: string, params = {}): Promise<T> => (await methods[`web.${name}`]?.(params)) as T;
+    const view = () => call<ClusterView>("cluster");
+    const worker = stage.workerIds.get("one") ?? "";
+    const [done] = (await view()).sessions;
+    expect(done).toMatchObject({ state: "done", worker, tenant: "default", pool: "default", open: 0, takeOvers: 0 });
+    expect(await view()).toMatchObject({ workers: [{ worker, state: "alive", concurrency: 8 }], queues: [] });
+    await stage.database.query(`update troupe.work set outcome = '{"kind":"lost"}' where id = $1`, [done?.work]);
+    await call("retryWork", { work: done?.work });
+    await expect
+      .poll(async () => (await view()).sessions[0], HANG)
+      .toMatchObject({ ...done, lastActivity: expect.any(Date) });
+    await call("drain", { worker, isAsked: true });
+    await expect.poll(async () => (await view()).workers, HANG).toMatchObject([{ worker, state: "drained" }]);
+    await call("drain", { worker, isAsked: false });
+    await expect.poll(async () => (await view()).workers, HANG).toMatchObject([{ worker, state: "alive" }]);
+    await close();
   });
 
   it("say what is wrong with a database, in one sentence", async () => {

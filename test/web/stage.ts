@@ -46,6 +46,8 @@ export interface WebStageOptions {
   readonly assets?: string;
   /** Any that is free unless given. */
   readonly port?: number;
+  /** The address of the database of a cluster. */
+  readonly database?: string;
 }
 
 /** The dashboard's server in this process, with a model over HTTP and the page of the build. */
@@ -68,6 +70,7 @@ export async function webStage(options: WebStageOptions = {}): Promise<WebStage>
       client: await connect(),
       runtime: createRuntime({ environment }),
       ...{ cwd, port, disk: nodeDisk, stamp: systemStamp, environment, version: "0.0.0" },
+      database: options.database,
       assets: options.assets ?? join(import.meta.dirname, "../../dist/web"),
     });
   let web = await start(options.port ?? 0);

@@ -8,6 +8,7 @@ import { inProcess } from "../../server/in-process.ts";
 import { openBrowser } from "../../web/open-browser.ts";
 import { startWeb } from "../../web/web.ts";
 import { type Arguments, usage } from "../args.ts";
+import { chosenDatabase } from "../cluster/database-url.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { type Launcher, ownProgram } from "../launcher.ts";
 import { write } from "../output/output.ts";
@@ -18,6 +19,7 @@ import { onInterrupt } from "../signals.ts";
 
 export async function webCommand(given: Arguments, launcher: Launcher): Promise<ExitCode> {
   if (given.words.length > 1) throw usage(`troupe web takes no "${given.words[1]}".`);
+  const database = chosenDatabase(given);
   const port = given.amount("port", "whole");
   if (port !== undefined && port > 65_535) throw usage(`--port needs a number up to 65535, not "${port}".`);
   const environment = { ...process.env };
@@ -35,6 +37,7 @@ export async function webCommand(given: Arguments, launcher: Launcher): Promise<
     port,
     version,
     environment,
+    database,
     disk: nodeDisk,
     stamp: systemStamp,
     assets: pageFolder(),

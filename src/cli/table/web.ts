@@ -8,10 +8,12 @@ export const web: Command = {
   flags: {
     port: "listen on this port (default: 4270, or a free one)",
     "no-open": true,
+    database: "show the workers and work of this Postgres database too (default: TROUPE_DATABASE_URL); local: none",
   },
   examples: [
     ["troupe web", "open the dashboard in your browser"],
     ["troupe web --no-open --port 4300", "print its address only"],
+    ["troupe web --database postgres://troupe@db.example.com/troupe", "with a view of the workers of this database"],
   ],
   notes: ["The flags of a prompt are the defaults of sessions that are started in the page."],
   docs: "how-to/dashboard",

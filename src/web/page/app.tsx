@@ -1,7 +1,7 @@
 /** The frame of the page: navigation, the chosen view, and short messages. */
 import type { JSX } from "preact";
 import { Help, isHelpOpen } from "./keys.tsx";
-import { type PageName, pages } from "./pages.ts";
+import { needsDatabase, type PageName, pages } from "./pages.ts";
 import { addressOf, type Route, route } from "./route.ts";
 import { link } from "./server.ts";
 import { attention, boot, rows, toast } from "./state.ts";
@@ -19,7 +19,7 @@ export function App(): JSX.Element {
           troupe
         </a>
         <nav aria-label="Main">
-          {pages.map(({ view, name }) => (
+          {pages.filter(isOffered).map(({ view, name }) => (
             <NavLink key={view} to={{ view }} at={at} isUrgent={view === "attention" && attention.value.length > 0}>
               {`${name} ${counts[view]?.() ?? ""}`.trimEnd()}
             </NavLink>
@@ -42,10 +42,14 @@ export function App(): JSX.Element {
   );
 }
 
+/** A page that needs a database waits until the server has said whether there is one. */
+const isOffered = (page: (typeof pages)[number]): boolean => !needsDatabase(page) || boot.value?.database !== undefined;
+
 const views: Readonly<Record<PageName, () => JSX.Element>> = {
   sessions: SessionsView,
   attention: AttentionView,
   memory: () => <LazyPage key="memory" load={async () => (await import("./views/memory.tsx")).MemoryPage} />,
+  workers: () => <LazyPage key="workers" load={async () => (await import("./views/workers.tsx")).WorkersPage} />,
 };
 
 /** Numbers beside the names in the bar. */
@@ -72,7 +76,7 @@ function View({ at }: { readonly at: Route }): JSX.Element {
       );
     }
     default: {
-      const Page = views[at.view];
+      const Page = pages.some((page) => page.view === at.view && isOffered(page)) ? views[at.view] : SessionsView;
       return <Page />;
     }
   }

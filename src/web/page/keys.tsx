@@ -2,11 +2,11 @@
 import { signal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
-import { pages } from "./pages.ts";
+import { needsDatabase, pages } from "./pages.ts";
 import { treeEntries } from "./parts/agent-tree.tsx";
 import { go, route, type Tab } from "./route.ts";
 import { focusRow, inRow } from "./rows.ts";
-import { attention, isExported, session, sortedRows } from "./state.ts";
+import { attention, boot, isExported, session, sortedRows } from "./state.ts";
 
 export const isHelpOpen = signal(false);
 
@@ -15,12 +15,18 @@ interface Key {
   readonly text: string;
   /** It has a meaning in an exported file too, which has one session and no server. */
   readonly isOffline?: true;
+  readonly needsDatabase?: true;
   run(): void;
 }
 
 const everywhere: readonly Key[] = [
   { keys: ["?"], text: "show this list", isOffline: true, run: () => toggleHelp() },
-  ...pages.map(({ view, key, text }): Key => ({ keys: [key], text, run: () => go({ view }) })),
+  ...pages.map(
+    (page): Key => ({
+      ...{ keys: [page.key], text: page.text, run: () => go({ view: page.view }) },
+      ...(needsDatabase(page) && { needsDatabase: true }),
+    }),
+  ),
   { keys: ["n"], text: "new session", run: () => toSessions("#prompt") },
   { keys: ["/"], text: "search", run: () => toSessions("#search") },
   { keys: ["o"], text: "open the next session that needs you", run: () => openNext() },
@@ -71,7 +77,8 @@ const groups: readonly (readonly [string, readonly Key[]])[] = [
   ["In a session", sessionKeys],
 ];
 
-const offered = ({ isOffline }: Key): boolean => isOffline === true || !isExported.value;
+const offered = ({ isOffline, needsDatabase: needs }: Key): boolean =>
+  isExported.value ? isOffline === true : needs !== true || boot.value?.database !== undefined;
 
 export function startKeys(): void {
   const all = groups.flatMap(([, keys]) => keys);

@@ -1,0 +1,241 @@
+/** The view of the workers of a database: what the server reads and does, and the page in a browser. */
+import type { Page } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { nodeDisk } from "../../src/lib/node/disk.ts";
+import { openCluster, submitWork } from "../../src/runtime/cluster/cluster.ts";
+import { setBudget, setRate } from "../../src/runtime/cluster/limits.ts";
+import { addRequest } from "../../src/runtime/cluster/requests.ts";
+import { noteEnd, noteSetAside, noteWaiting } from "../../src/runtime/cluster/work.ts";
+import { type Database, openDatabase } from "../../src/store/postgres/database.ts";
+import { postgresStore } from "../../src/store/postgres/postgres.ts";
+import { migrate } from "../../src/store/postgres/schema.ts";
+import { type TempFolder, tempFolder } from "../../src/testing/temp-folder.ts";
+import type { Boot, ClusterView } from "../../src/web/api.ts";
+import { message } from "../store/support.ts";
+import { type PostgresServer, postgresPrograms, startPostgres } from "../support/postgres.ts";
+import { AxeBuilder } from "./axe.ts";
+import { noBrowser, openBrowser, openTab, type Tab, webStage } from "./stage.ts";
+import { walkByTab } from "./walk.ts";
+
+const programs = postgresPrograms();
+/** The page's walk runs in every test run; `npm run test:web` runs everything. */
+const SLOW = process.env.TROUPE_SLOW !== undefined;
+const HOSTILE = "<img src=x onerror=alert(1)> [click](javascript:alert(1))";
+
+if (programs === undefined) it.skip("the view of workers (skipped: no Postgres here)");
+
+it("has no view, key or method of workers without a database", async () => {
+  await using stage = await webStage();
+  expect(await stage.call<Boot>("web.boot")).toEqual({ version: "0.0.0", home: stage.home, cwd: stage.cwd });
+  await expect(stage.call("web.cluster")).rejects.toThrow("Unknown method web.cluster.");
+});
+
+describe.runIf(programs !== undefined)("the view of workers", { timeout: 120_000 }, () => {
+  let server: PostgresServer;
+  let database: Database;
+  let folder: TempFolder;
+  const moved = crypto.randomUUID();
+  const [asking, poison, waiting] = ["asks", "poison", "waits"].map((name) => `${name}-${crypto.randomUUID()}`) as [
+    string,
+    string,
+    string,
+  ];
+
+  beforeAll(async () => {
+    server = await startPostgres(programs ?? "");
+    database = await openDatabase({ url: server.url });
+    folder = await tempFolder();
+    await migrate(database);
+    await seedWorkers(database);
+    await seedTakeOver(database, folder, moved);
+    await seedWork(server.url, { asking, poison, waiting });
+    await setBudget(database, "acme", { costUsd: 200, tokens: null, period: "month" });
+    await setRate(database, "openai/gpt-5", { requestsPerMinute: 600, concurrency: 20 });
+    await database.query("update troupe.rate_limit set gate_until = now() + interval '1 hour'");
+  });
+  afterAll(async () => {
+    await database?.close();
+    server?.remove();
+    await folder?.remove();
+  });
+
+  it("reads workers, queues, sessions, take-overs, budgets and limits, and names no password", async () => {
+    const at = Object.assign(new URL(server.url), { password: "secret" });
+    await using stage = await webStage({ database: at.href });
+    const { database: name } = await stage.call<Boot>("web.boot");
+    expect(name).toBe(`${at.host}${at.pathname}`);
+    const view = await stage.call<ClusterView>("web.cluster");
+    expect(
+      view.workers.map(({ worker, state, sessions, concurrency }) => [worker, state, sessions, concurrency]),
+    ).toEqual([
+      ["alive", "alive", 1, 8],
+      ["draining", "drained", 0, 8],
+      ["lost", "lost", 0, 8],
+    ]);
+    expect(view.workers.map(({ leaseMs }) => leaseMs > 0)).toEqual([true, true, false]);
+    expect(view.queues).toEqual([
+      {
+        ...{ pool: "default", tenant: "acme", waiting: 1, running: 0, parked: 1, setAside: 1 },
+        oldestMs: expect.toSatisfy((ms: number) => ms >= 0 && ms < 100_000),
+      },
+    ]);
+    expect(view.sessions.map(({ session, state, repository, reason }) => [session, state, repository, reason])).toEqual(
+      [
+        [poison, "set_aside", null, HOSTILE],
+        [asking, "waiting", null, null],
+        [waiting, "queued", "https://git.example.com/app.git", null],
+      ],
+    );
+    expect(view.takeOvers).toMatchObject([{ session: moved, from: "lost", to: "alive", count: 1 }]);
+    expect(view.budgets).toMatchObject([{ tenant: "acme", costUsd: 200, spentUsd: 0, heldUsd: 0 }]);
+    expect(view.limits).toMatchObject([{ name: "openai/gpt-5", gateMs: expect.any(Number) }]);
+    expect(view.requests).toMatchObject([{ id: "r1", sessionId: asking, kind: "permission" }]);
+    expect(JSON.stringify(view)).not.toContain("secret");
+  });
+
+  it("takes only decisions that fit the request", async () => {
+    await using stage = await webStage({ database: server.url });
+    const answer = (params: object) => stage.call("web.answerRequest", { sessionId: asking, id: "r1", ...params });
+    await expect(answer({ decision: "text", text: "allow" })).rejects.toThrow("is not answered so");
+    await expect(answer({})).rejects.toThrow("The request has no decision.");
+    await expect(stage.call("web.drain", { worker: "nobody", isAsked: true })).rejects.toThrow(
+      "There is no such worker",
+    );
+    await expect(stage.call("web.retryWork", { work: waiting })).rejects.toThrow("is not set aside and has not failed");
+  });
+
+  describe.skipIf(noBrowser !== undefined)(`in a browser${noBrowser ? ` (skipped: ${noBrowser})` : ""}`, () => {
+    let browser: Awaited<ReturnType<typeof openBrowser>>;
+    beforeAll(async () => {
+      browser = await openBrowser();
+    });
+    afterAll(() => browser?.[Symbol.asyncDispose]());
+
+    it.runIf(SLOW)("is not offered without a database", async () => {
+      await using stage = await webStage();
+      await using tab = await openTab(browser.browser, stage, { hash: "#/workers" });
+      await tab.page.waitForSelector("h1:has-text('Sessions')");
+      await tab.page.waitForSelector(".link-state[title*=troupe]");
+      await tab.page.keyboard.press("w");
+      expect(await tab.page.innerText("nav")).not.toContain("Workers");
+      expect(await tab.page.locator("h1").innerText()).toBe("Sessions");
+    });
+
+    const openView = async (tab: Tab): Promise<Page> => {
+      await tab.page.waitForSelector("nav >> text=Workers");
+      await tab.page.keyboard.press("w");
+      await tab.page.waitForSelector("tr:has-text('lost')");
+      return tab.page;
+    };
+    const found = async (sql: string) => (await database.query<{ id: unknown }>(sql)).rows.map(({ id }) => id);
+
+    it("shows texts of the database as texts, drains a worker and takes that back, and answers", async () => {
+      await using stage = await webStage({ database: server.url });
+      await using tab = await openTab(browser.browser, stage);
+      const page = await openView(tab);
+      expect(await page.locator("main img, main a").count()).toBe(0);
+      expect(await page.innerText(".fact-card >> nth=0")).toContain("<img src=x");
+      await page.click("tr:has-text('alive') >> text=Drain");
+      await page.waitForSelector("tr:has-text('alive') >> text=Take work again");
+      expect(await found("select id from troupe.worker where drain_asked")).toEqual(["alive"]);
+      await page.click("tr:has-text('alive') >> text=Take work again");
+      await page.waitForSelector("tr:has-text('alive') >> text=Drain");
+      expect(await found("select id from troupe.worker where drain_asked")).toEqual([]);
+      await page.keyboard.press("y");
+      await page.waitForSelector(".ask", { state: "detached" });
+      expect(await found("select answer as id from troupe.answer")).toEqual([{ kind: "approved" }]);
+      expect(tab.trouble).toEqual([]);
+    });
+
+    it.runIf(SLOW)(
+      "is reached by keyboard, cancels after a second click, and asks only while it is visible",
+      async () => {
+        await using stage = await webStage({ database: server.url });
+        await using tab = await openTab(browser.browser, stage);
+        const page = await openView(tab);
+        expect(await AxeBuilder(page)).toEqual([]);
+        expect(await walkByTab(page)).toMatchObject({ missed: [], unseen: [] });
+        const card = '.fact-card:has-text("waits for a place")';
+        await page.click(`${card} >> text=details`);
+        expect(await page.innerText(card)).toContain("https://git.example.com/app.git at main");
+        await page.click(`${card} >> [data-action=cancel]`);
+        await page.click(`${card} >> text=Click again to cancel it`);
+        await page.waitForSelector("text=Cancelled.");
+        expect(await found("select id from troupe.work where abort_at is not null")).toEqual([waiting]);
+
+        const calls = (): number => tab.requests.filter((address) => address.endsWith("/rpc")).length;
+        const callsIn = async (ms: number): Promise<number> => {
+          const before = calls();
+          await page.waitForTimeout(ms);
+          return calls() - before;
+        };
+        expect(await callsIn(3_000)).toBeOneOf([1, 2, 3]);
+        const show = (state: string) =>
+          page.evaluate(`Object.defineProperty(document, "visibilityState", { value: "${state}", configurable: true });
+          document.dispatchEvent(new Event("visibilitychange"))`);
+        await show("hidden");
+        await page.waitForTimeout(1_000);
+        expect(await callsIn(2_500)).toBe(0);
+        await show("visible");
+        await expect.poll(() => callsIn(100)).toBeGreaterThan(0);
+        await page.keyboard.press("g");
+        await page.waitForSelector("h1:has-text('Sessions')");
+        await page.waitForTimeout(1_000);
+        expect(await callsIn(2_500)).toBe(0);
+        expect(tab.trouble).toEqual([]);
+      },
+    );
+  });
+});
+
+async function seedWorkers(database: Database): Promise<void> {
+  const workers = [
+    ["alive", false, "1 hour"],
+    ["draining", true, "1 hour"],
+    ["lost", false, "-1 hour"],
+  ] as const;
+  for (const [id, isDraining, left] of workers) {
+    await database.query(
+      `insert into troupe.worker(id, host, pid, pool, version, concurrency, draining, expires_at)
+       values($1, 'host', 1, 'default', '0.0.0', 8, $2, now() + $3::interval)`,
+      [id, isDraining, left],
+    );
+  }
+}
+
+async function seedTakeOver(database: Database, folder: TempFolder, sessionId: string): Promise<void> {
+  const storeOf = (id: string) =>
+    postgresStore({ database, folder: folder.path, disk: nodeDisk, worker: { id, host: "host", pid: 1 } });
+  await (await storeOf("lost").create(sessionId)).append(message(1), { barrier: true });
+  await storeOf("alive").open(sessionId);
+}
+
+async function seedWork(url: string, ids: { asking: string; poison: string; waiting: string }): Promise<void> {
+  const cluster = await openCluster({ url });
+  const { database } = cluster;
+  for (const id of Object.values(ids)) {
+    const place = id === ids.waiting ? { repository: "https://git.example.com/app.git", ref: "main" } : {};
+    const request = { prompt: HOSTILE, flags: [], ...place };
+    await submitWork(cluster, { ...{ id, sessionId: id, tenant: "acme", onLoss: "continue" }, request });
+  }
+  await database.query("delete from troupe.queue where work_id <> $1", [ids.waiting]);
+  await database.query("insert into troupe.session(id, epoch, tenant) values($1, 1, 'acme')", [ids.asking]);
+  await noteWaiting(database, ids.asking);
+  const permissionRequest = {
+    ...{ kind: "shell", toolCallId: "c1", fullCommandText: `echo '${HOSTILE}'`, intention: "say it" },
+    ...{
+      commands: [],
+      possiblePaths: [],
+      possibleUrls: [],
+      hasWriteFileRedirection: false,
+      canOfferSessionApproval: false,
+    },
+  } as const;
+  const asked = { kind: "permission", requestId: "r1", permissionRequest } as unknown as Parameters<
+    typeof addRequest
+  >[2];
+  await addRequest(database, ids.asking, asked, ids.asking);
+  await noteSetAside(database, ids.poison, HOSTILE);
+  await noteEnd(database, ids.poison, { kind: "failed", message: HOSTILE });
+  await cluster.close();
+}
