@@ -74,7 +74,7 @@ describe.runIf(programs !== undefined && SLOW)("shares", { timeout: 900_000 }, (
     await stage.run(["cluster", "limit", "set", "counted/m", "--requests-per-minute", String(limit)]);
     await stage.database.query("update troupe.rate_limit set window_ms = $1 where name = 'counted/m'", [windowMs]);
     const workers = await Promise.all(WORKERS.map((name) => stage.worker(name)));
-    await stage.submit(SESSIONS, { tokens: 0, flags: FLAGS });
+    const ids = await stage.submit(SESSIONS, { tokens: 0, flags: FLAGS });
     const [killed, frozen] = workers;
     await expect.poll(() => provider.arrivals.length, HANG).toBeGreaterThan(limit);
     killed?.child.kill("SIGKILL");
@@ -91,5 +91,7 @@ describe.runIf(programs !== undefined && SLOW)("shares", { timeout: 900_000 }, (
     );
     const providers = [{ id: "counted", limit, windowMs, requestsAtMs: provider.arrivals }];
     expect(check({ lines: [], providers })).toEqual([]);
+    await stage.finish(ids);
+    expect(await stage.violations()).toEqual([]);
   });
 });
