@@ -26,6 +26,11 @@ export interface DbosEngineOptions {
   readonly leaseMs?: number;
   /** Interval in which free slots ask for work (default: 100). */
   readonly pollMs?: number;
+  /** Wakes the workers of a pool to look for work that waits for a slot. */
+  readonly wakes?: {
+    send(pool: string): Promise<void>;
+    subscribe(pool: string, listener: () => void): () => void;
+  };
 }
 
 const WORKFLOW = "troupe-activation";
@@ -42,8 +47,11 @@ const DEFAULT_POLL_MS = 100;
 /** Another worker takes over at most this long after a lease has expired, plus the time of a poll. */
 const MAX_DETECTION_MS = 1_000;
 
-/** Time between two looks for work that waits for a slot. The end of an activation looks at once. */
-const DISPATCH_MS = 250;
+/**
+ * Time between two looks for work that waits for a slot, in case the process that should look was lost. Submitters and
+ * ends of activations look at once.
+ */
+const DISPATCH_MS = 1_000;
 
 const queueOf = (pool: string, tenant?: string): string => `troupe-${pool}${tenant === undefined ? "" : `@${tenant}`}`;
 
@@ -75,8 +83,8 @@ export async function dbosEngine(options: DbosEngineOptions): Promise<Engine> {
        values($1, $2, $3, $4${attempt > 0 ? ", $5" : ""}) on conflict do nothing`,
       [work.id, work.sessionId, work.tenant ?? "default", work.pool, ...(attempt > 0 ? [attempt] : [])],
     );
-    // Workers look, too: this only saves time.
-    await dispatch(work.pool).catch(() => undefined);
+    // Workers look, too: this only saves time. The role of a tenant may not look itself.
+    await dispatch(work.pool).catch(() => options.wakes?.send(work.pool).catch(ignore));
   };
   return {
     submit: (work) => enqueue(work, 0),
@@ -181,6 +189,8 @@ async function serve(
     isRunning: (token) => active.has(token),
     recover: async (lost) => void (await DBOSExecutor.globalInstance?.recoverPendingWorkflows([lost])),
   });
+  const unsubscribe = options.wakes?.subscribe(pool, look);
+  look();
   // Repeated: a recovery that the database interrupted is made up for by the next one.
   const detectMs = Math.min(leaseMs / 3, MAX_DETECTION_MS);
   const timers = [setInterval(() => void recover().catch(ignore), detectMs), setInterval(look, DISPATCH_MS)];
@@ -188,6 +198,7 @@ async function serve(
     ...(await pollingOf(queue)),
     async drain(timeoutMs) {
       for (const timer of timers) clearInterval(timer);
+      unsubscribe?.();
       const { globalInstance } = DBOSExecutor;
       await globalInstance?.deactivateEventReceivers();
       const timeout = new Promise<void>((resolve) => setTimeout(resolve, timeoutMs).unref());

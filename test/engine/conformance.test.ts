@@ -7,6 +7,7 @@ import { Lease } from "../../src/engine/lease.ts";
 import { memoryEngine } from "../../src/engine/memory-engine.ts";
 import { removeOld } from "../../src/engine/retention.ts";
 import { deferred } from "../../src/lib/deferred.ts";
+import type { Queries } from "../../src/lib/queries.ts";
 import { type Database, driverPath, openDatabase } from "../../src/store/postgres/database.ts";
 import { migrate } from "../../src/store/postgres/schema.ts";
 import { type PostgresServer, postgresPrograms, startPostgres } from "../support/postgres.ts";
@@ -178,6 +179,21 @@ describe.runIf(programs !== undefined)("the engine on DBOS", { timeout: 120_000 
     await serving.resume();
     await expect.poll(() => runs.of("stranded"), { timeout: 30_000 }).toBe(1);
     await expect.poll(async () => (await engine.list({ sessionId: "stranded" }))[0]?.state).toBe("done");
+  });
+
+  it("wakes the workers if a submitter may not look for a free slot itself", async () => {
+    const woken: string[] = [];
+    const queries: Queries = {
+      query: async (text, values) => {
+        if (text.includes("troupe.dispatch")) throw new Error("permission denied");
+        return database.query(text, values);
+      },
+    };
+    const wakes = { send: async (pool: string) => void woken.push(pool), subscribe: () => () => undefined };
+    const tenant = await dbosEngine({ url: server.url, queries, wakes });
+    await tenant.submit(workOf("woken"));
+    expect(woken).toEqual(["default"]);
+    await expect.poll(() => runs.of("woken"), { timeout: 30_000 }).toBe(1);
   });
 
   it("forgets old rows of work that has ended, and keeps what is open", async () => {

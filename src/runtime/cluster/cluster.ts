@@ -17,6 +17,7 @@ import { TroupeError } from "../../protocol/errors.ts";
 import { snapshotRules } from "../../session/compaction/condense.ts";
 import { type Database, driverPath, openDatabase } from "../../store/postgres/database.ts";
 import { checkDatabaseUrl, databaseError } from "../../store/postgres/database-errors.ts";
+import { CHANNEL, topics } from "../../store/postgres/notifications.ts";
 import { postgresStore, type Worker } from "../../store/postgres/postgres.ts";
 import { checkSchema, createTables, migrate } from "../../store/postgres/schema.ts";
 import { checkSessionId } from "../../store/session-id.ts";
@@ -71,7 +72,7 @@ export async function openCluster({
   try {
     if (creates) await createTables(database);
     await checkSchema(database);
-    const engine = await dbosEngine({ url, queries: database });
+    const engine = await dbosEngine({ url, queries: database, wakes: wakesOf(database) });
     return {
       database,
       engine,
@@ -85,6 +86,11 @@ export async function openCluster({
     throw databaseError(error, url);
   }
 }
+
+const wakesOf = ({ notifications, query }: Database) => ({
+  send: async (pool: string) => void (await query("select pg_notify($1, $2)", [CHANNEL, topics.queue(pool)])),
+  subscribe: (pool: string, listener: () => void) => notifications.subscribe(topics.queue(pool), listener),
+});
 
 /** Runs work on the database, and words its errors for the user. */
 export async function wordErrors<T>(url: string, work: () => Promise<T>): Promise<T> {
@@ -255,7 +261,7 @@ export async function serveCluster(options: WorkerOptions): Promise<ServingWorke
   });
   await lease.start();
   const engine = await dbosEngine({
-    ...{ url, queries: database, workerId: worker.id, pool, concurrency, leaseMs },
+    ...{ url, queries: database, workerId: worker.id, pool, concurrency, leaseMs, wakes: wakesOf(database) },
     ...(tenant !== undefined && { tenant }),
   });
   // One after the other: workers that create the tables of DBOS at the same time would end in a deadlock.

@@ -15,6 +15,8 @@ export const topics = {
   work: (workId: string): string => `work:${workId}`,
   /** A request or work of the session was made, answered or has ended. */
   session: (sessionId: string): string => `session:${sessionId}`,
+  /** Work of the pool waits for a slot. */
+  queue: (pool: string): string => `queue:${pool}`,
   /** The worker shall drain, or take work again. */
   worker: (workerId: string): string => `worker:${workerId}`,
 };
