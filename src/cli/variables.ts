@@ -183,6 +183,8 @@ const TELEMETRY: VariableGroup = {
     { name: "OTEL_TRACES_EXPORTER", text: "`none`: no traces over OTLP." },
     { name: "OTEL_METRICS_EXPORTER", text: "`none`: no metrics over OTLP." },
     { name: "OTEL_SDK_DISABLED", text: "`true`: no telemetry." },
+    { name: "TRACEPARENT", text: "Of `troupe submit`: the trace that the work belongs to, as W3C defines it." },
+    { name: "TRACESTATE", text: "The `tracestate` that belongs to it." },
   ],
 };
 

@@ -30,7 +30,7 @@ import { movableStore } from "./sessions/movable-store.ts";
 import { requireFreeName } from "./sessions/select-session.ts";
 import { prepareSession } from "./setup/prepare.ts";
 import type { PrepareParts } from "./setup/session-setup.ts";
-import { type TelemetryService, telemetryService } from "./telemetry.ts";
+import { type MeasuredInstance, type TelemetryService, telemetryService } from "./telemetry.ts";
 import { version } from "./version.ts";
 
 export interface RuntimeOptions {
@@ -49,6 +49,8 @@ export interface RuntimeOptions {
   readonly tools?: readonly Tool[];
   /** Limits of model requests that other processes share. */
   readonly sharedLimits?: SharedLimits;
+  /** Set for one of several processes with the same sessions: telemetry exports its id and its gauges. */
+  readonly instance?: MeasuredInstance;
   /** Set by programs that use GitHub identities and models. Without it GitHub is never contacted for them. */
   readonly github?: GithubRequest;
 }
@@ -89,7 +91,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   const { store, moveTo } = movableStore(options.store ?? local);
   const past = options.past ?? pastSessions({ home, store: local, disk });
   const shared = processParts({ environment, home, disk });
-  const telemetry = telemetryService({ environment, disk, stamp, addSecret: shared.addSecret });
+  const telemetry = telemetryService({ ...options, disk, stamp, addSecret: shared.addSecret });
   const known = models({
     environment,
     home,
@@ -156,7 +158,7 @@ async function openSession(
     const identity = await github.identityOf(request.client?.githubToken);
     const isThere = async (id: string) => (id === "github" ? identity !== undefined : parts.models.hasProvider(id));
     const lastModel = how === "resume" ? await lastModelOf(log.events, request, isThere) : undefined;
-    const tracing = await telemetry.of(log.sessionId);
+    const tracing = await telemetry.of(log.sessionId, request.trace);
     const { options, started } = await prepareSession(request, log, { ...parts, lastModel, identity, tracing });
     const session = await Session[how](options);
     started(session);

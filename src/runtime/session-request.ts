@@ -8,6 +8,7 @@ import type { FactorySource } from "../factories/ports.ts";
 import type { HookPoint } from "../hooks/points.ts";
 import type { EffectGuard } from "../lib/effect-guard.ts";
 import type { Json } from "../lib/json.ts";
+import type { TraceContext } from "../lib/trace-context.ts";
 import type { GivenProviders, ModelCapabilities } from "../model/given-providers.ts";
 import type { SharedBudget } from "../model/shared-budget.ts";
 import type { ModelFetch } from "../model/wire/endpoint.ts";
@@ -37,6 +38,8 @@ export interface SessionRequest {
   readonly workspace?: WorkspaceRequest;
   /** Set where another process can take the session over: calls, hooks and commands run only while this one has it. */
   readonly effects?: EffectGuard | undefined;
+  /** The trace that its runs belong to, unless a message names another. */
+  readonly trace?: TraceContext | undefined;
   /** For a resumed session. */
   readonly resume?: ResumeRequest;
 }

@@ -1,17 +1,27 @@
 /** Exports sessions through OpenTelemetry if configured. Otherwise none of its code is loaded. */
 import type { Disk } from "../lib/node/disk.ts";
 import type { Stamp } from "../lib/stamp.ts";
+import type { TraceContext } from "../lib/trace-context.ts";
 import type { TracePort } from "../session/run-settings.ts";
 import type { Session } from "../session/session.ts";
+import type { Reading } from "../telemetry/gauges.ts";
 import { isTelemetryWanted, telemetrySettings } from "../telemetry/settings.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { version } from "./version.ts";
+
+/** A process that is one of several with the same sessions. */
+export interface MeasuredInstance {
+  readonly id: string;
+  /** Reads the gauges. Called before each export of metrics, and only if telemetry is on. */
+  readings(): Promise<readonly Reading[]>;
+}
 
 interface TelemetryServiceParts {
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly disk: Disk;
   readonly stamp: Stamp;
   addSecret(value: string, name: string): void;
+  readonly instance?: MeasuredInstance | undefined;
 }
 
 /** Traces one session. */
@@ -22,8 +32,11 @@ export interface SessionTracer {
 }
 
 export interface TelemetryService {
-  /** Returns undefined if telemetry is off. If its configuration is invalid, the first session gets a warning. */
-  of(sessionId: string): Promise<SessionTracer | undefined>;
+  /**
+   * Returns undefined if telemetry is off. If its configuration is invalid, the first session gets a warning. `trace`:
+   * the session's runs belong to it unless a message names another.
+   */
+  of(sessionId: string, trace?: TraceContext): Promise<SessionTracer | undefined>;
   /** Exports pending data of ended sessions, or gives up after a timeout. */
   flush(): Promise<void>;
   close(): Promise<void>;
@@ -51,13 +64,18 @@ export function telemetryService(parts: TelemetryServiceParts): TelemetryService
     else process.emitWarning(message, "TroupeTelemetry");
   };
   const onRefused = (reason: string): void => void troubles.push(`There is no telemetry: ${reason}.`);
+  const load = (): Promise<Telemetry | undefined> => {
+    telemetry ??= loadTelemetry(parts, { onTrouble, onRefused });
+    return telemetry;
+  };
+  // Its gauges are exported while it has no session, too.
+  if (isWanted && parts.instance) void load().catch(() => undefined);
 
   return {
-    async of(sessionId) {
+    async of(sessionId, parent) {
       if (!isWanted) return undefined;
-      telemetry ??= loadTelemetry(parts, { onTrouble, onRefused });
-      const loaded = await telemetry;
-      const trace = loaded?.traceOf(sessionId);
+      const loaded = await load();
+      const trace = loaded?.traceOf(sessionId, parent);
       let session: Session | undefined;
       return {
         port: trace ?? { expect: () => undefined, ofCall: () => undefined },
@@ -93,7 +111,7 @@ export function telemetryService(parts: TelemetryServiceParts): TelemetryService
 
 /** Returns undefined if the settings of the environment cannot be used. */
 async function loadTelemetry(
-  { environment, disk, stamp, addSecret }: TelemetryServiceParts,
+  { environment, disk, stamp, addSecret, instance }: TelemetryServiceParts,
   { onTrouble, onRefused }: Record<"onTrouble" | "onRefused", (message: string) => void>,
 ): Promise<Telemetry | undefined> {
   const settings = telemetrySettings(environment, process.cwd());
@@ -105,5 +123,5 @@ async function loadTelemetry(
     if (value.length >= SHORTEST_KEY) addSecret(value, "telemetry");
   }
   const { Telemetry: Loaded } = await import("../telemetry/telemetry.ts");
-  return new Loaded({ settings, version, disk, stamp, onTrouble });
+  return new Loaded({ settings, version, disk, stamp, onTrouble, instance });
 }

@@ -53,13 +53,13 @@ function spanLine(span: Span, { resource, scope }: Source): object {
 }
 
 function metricLine({ instrument, start, time, points }: Metric, { resource, scope }: Source): object {
-  const { name, unit, description, bounds } = instrument;
+  const { name, unit, description, bounds, kind } = instrument;
   return {
     type: "metric",
     name,
     unit,
     description,
-    kind: bounds ? "HISTOGRAM" : "SUM",
+    kind: kind === "gauge" ? "GAUGE" : bounds ? "HISTOGRAM" : "SUM",
     startTime: iso(start),
     time: iso(time),
     dataPoints: points.map(({ attributes, count, sum, min, max, buckets }) => ({

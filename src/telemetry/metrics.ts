@@ -1,15 +1,17 @@
 /**
  * Counters and histograms, aggregated in the process, so that the cost of an export does not depend on the number of
- * events.
+ * events. Gauges are passed on as they were read.
  */
+import { gauges, type Reading } from "./gauges.ts";
 import type { Attributes } from "./span.ts";
 
 interface Instrument {
   readonly name: string;
   readonly unit: string;
   readonly description: string;
-  /** Upper bounds of the buckets. Omitted for counters. */
+  /** Upper bounds of the buckets. Omitted for counters and gauges. */
   readonly bounds?: readonly number[];
+  readonly kind?: "gauge";
 }
 
 const SECONDS = [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92];
@@ -83,7 +85,7 @@ export interface Point {
 
 export interface Metric {
   readonly instrument: Instrument;
-  /** The values are cumulative since `start`. */
+  /** The values are cumulative since `start`. The `sum` of a gauge is its value at `time`. */
   readonly start: number;
   readonly time: number;
   readonly points: readonly Point[];
@@ -91,11 +93,13 @@ export interface Metric {
 
 /** Maximum number of points. Further attribute sets share one overflow point. */
 const MAX_POINTS = 1_000;
+const MAX_READINGS = 10_000;
 const OVERFLOW: Attributes = { "otel.metric.overflow": true };
 
 export class MetricMeter {
   readonly #start: number;
   readonly #points = new Map<InstrumentName, Map<string, Point>>();
+  #readings: readonly Reading[] = [];
   #isChanged = false;
 
   constructor(start: number) {
@@ -116,15 +120,36 @@ export class MetricMeter {
     point.buckets[bucket] = (point.buckets[bucket] ?? 0) + 1;
   }
 
+  /** Sets the values of all gauges, for one export. */
+  show(readings: readonly Reading[]): void {
+    this.#isChanged ||= readings.length > 0;
+    this.#readings = readings.filter(({ value }) => Number.isFinite(value));
+  }
+
   /** Returns undefined if nothing was added since the last call. */
   take(time: number): readonly Metric[] | undefined {
     if (!this.#isChanged) return undefined;
     this.#isChanged = false;
-    return [...this.#points].map(([name, points]) => ({
+    const aggregates = [...this.#points].map(([name, points]) => ({
       instrument: instruments[name],
       start: this.#start,
       time,
       points: [...points.values()].map((point) => ({ ...point, buckets: [...point.buckets] })),
+    }));
+    return [...aggregates, ...this.#takeGauges(time)];
+  }
+
+  #takeGauges(time: number): readonly Metric[] {
+    const points = new Map<Reading["gauge"], Point[]>();
+    for (const { gauge, attributes, value } of this.#readings.slice(0, MAX_READINGS)) {
+      const point = { attributes, count: 1, sum: value, min: value, max: value, buckets: [] };
+      const known = points.get(gauge);
+      if (known) known.push(point);
+      else points.set(gauge, [point]);
+    }
+    this.#readings = [];
+    return [...points].map(([name, each]) => ({
+      ...{ instrument: { ...gauges[name], kind: "gauge" }, start: time, time, points: each },
     }));
   }
 

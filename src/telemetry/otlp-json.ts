@@ -39,11 +39,17 @@ function eventOf({ name, time, attributes }: SpanEvent): object {
 }
 
 function metricOf({ instrument, start, time, points }: Metric): object {
-  const { name, description, unit, bounds } = instrument;
+  const { name, description, unit, bounds, kind } = instrument;
+  if (kind === "gauge")
+    return { name, description, unit, gauge: { dataPoints: points.map((one) => gaugeOf(one, time)) } };
   const times = { startTimeUnixNano: nanoseconds(start), timeUnixNano: nanoseconds(time) };
   const dataPoints = points.map((point) => ({ ...times, ...pointOf(point, bounds) }));
   const data = { dataPoints, aggregationTemporality: CUMULATIVE };
   return { name, description, unit, ...(bounds ? { histogram: data } : { sum: { ...data, isMonotonic: true } }) };
+}
+
+function gaugeOf({ attributes, sum }: Point, time: number): object {
+  return { timeUnixNano: nanoseconds(time), asDouble: sum, attributes: attributeList(attributes) };
 }
 
 function pointOf({ attributes, count, sum, min, max, buckets }: Point, bounds: readonly number[] | undefined): object {

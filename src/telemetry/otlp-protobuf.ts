@@ -34,6 +34,10 @@ const metric: Shape = {
   name: [1, "text"],
   description: [2, "text"],
   unit: [3, "text"],
+  gauge: [
+    5,
+    { dataPoints: [1, { timeUnixNano: [3, "fixed64"], asDouble: [4, "double"], attributes: [7, attribute] }] },
+  ],
   sum: [
     7,
     {

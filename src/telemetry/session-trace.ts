@@ -28,9 +28,12 @@ export class SessionTrace {
   /** The parent spans of tasks: the calls that started them. */
   readonly #parents = new Map<string, SpanContext>();
   readonly #expected = new Map<string, SpanContext>();
+  readonly #parent: SpanContext | undefined;
 
-  constructor(ports: TracePorts) {
+  /** `parent`: the runs of the main agent belong to it unless their message names another trace. */
+  constructor(ports: TracePorts, parent?: SpanContext) {
     this.#ports = ports;
+    this.#parent = parent;
     this.#main = new AgentTrace(ports, { id: undefined, name: MAIN_NAME });
   }
 
@@ -71,8 +74,9 @@ export class SessionTrace {
       takeExpected: (messageId) => {
         const context = this.#expected.get(messageId);
         this.#expected.delete(messageId);
-        return context;
+        return context ?? this.#parent;
       },
+      parent: this.#parent,
       known: (id) => this.#agents.get(id),
       parentOf: (id) => this.#parents.get(id),
       created: ({ taskId, parentId, toolCallId }) => {
@@ -147,6 +151,7 @@ interface HandlerContext {
   readonly captureContent: boolean;
   readonly meter: TracePorts["meter"];
   takeExpected(messageId: string): SpanContext | undefined;
+  readonly parent: SpanContext | undefined;
   /** Returns the trace of an agent that had an event before. */
   known(agentId: string): AgentTrace | undefined;
   parentOf(taskId: string): SpanContext | undefined;
@@ -167,14 +172,14 @@ const handlers: Handlers = {
     }
     agent.told(userSaid(data));
   },
-  "system.notification": ({ agent, isMain, time }, { data }) => {
+  "system.notification": ({ agent, isMain, time, parent }, { data }) => {
     // The notice woke the agent: the new run continues the trace of the last one.
-    if (isMain && !agent.context) agent.begin(time, agent.lastContext);
+    if (isMain && !agent.context) agent.begin(time, agent.lastContext ?? parent);
     agent.told(noticeSaid(data.content));
   },
   "system.message": ({ agent }, { data }) => agent.instructed(data.content),
-  "assistant.turn_start": ({ agent, time, main }) => {
-    if (!agent.context) agent.begin(time, agent.lastContext ?? main.context);
+  "assistant.turn_start": ({ agent, time, main, parent }) => {
+    if (!agent.context) agent.begin(time, agent.lastContext ?? main.context ?? parent);
   },
   "assistant.usage": ({ agent }, { data }) => agent.timed(data),
   "troupe.usage": ({ agent, time }, { data }) => agent.called(data, time),

@@ -5,8 +5,10 @@
  */
 import type { Disk } from "../lib/node/disk.ts";
 import type { Stamp } from "../lib/stamp.ts";
+import { readTraceContext, type TraceContext } from "../lib/trace-context.ts";
 import type { SessionEvent } from "../protocol/event.ts";
 import { fileExporter } from "./file-exporter.ts";
+import type { Reading } from "./gauges.ts";
 import { MetricMeter } from "./metrics.ts";
 import { otlpExporter } from "./otlp-exporter.ts";
 import { Outbox } from "./outbox.ts";
@@ -22,6 +24,8 @@ interface TelemetryOptions {
   /** Called when data was lost, once for each receiver. */
   onTrouble(message: string): void;
   readonly newId?: NewId;
+  /** A process that is one of several with the same sessions, and the gauges that it reads before each export. */
+  readonly instance?: { readonly id: string; readings(): Promise<readonly Reading[]> } | undefined;
 }
 
 /** The part of a session that is needed to follow it. */
@@ -36,6 +40,7 @@ export class Telemetry {
   readonly #meter: MetricMeter;
   readonly #traces = new Set<SessionTrace>();
   readonly #timer: NodeJS.Timeout;
+  #isReading = false;
 
   constructor(options: TelemetryOptions) {
     this.#options = options;
@@ -48,15 +53,18 @@ export class Telemetry {
       ...(otlp ? [otlpExporter({ settings: otlp, source, stamp })] : []),
     ];
     this.#outboxes = exporters.map((exporter) => new Outbox({ exporter, delayMs, onTrouble }));
-    this.#timer = setInterval(() => void this.flush(), metricDelayMs).unref();
+    this.#timer = setInterval(() => void this.#read().then(() => this.flush()), metricDelayMs).unref();
   }
 
   /** Creates the trace of a session. Its contexts are needed before the session exists. */
-  traceOf(sessionId: string): SessionTrace {
+  traceOf(sessionId: string, parent?: TraceContext): SessionTrace {
     const { settings, newId = randomId } = this.#options;
     const { captureContent } = settings;
     const emit = (span: Span): void => this.#tell(span);
-    return new SessionTrace({ sessionId, meter: this.#meter, newId, captureContent, emit });
+    return new SessionTrace(
+      { sessionId, meter: this.#meter, newId, captureContent, emit },
+      parent && readTraceContext(parent),
+    );
   }
 
   follow(session: Followed, trace: SessionTrace): void {
@@ -84,14 +92,24 @@ export class Telemetry {
     await Promise.all(this.#outboxes.map((outbox) => outbox.close(withinMs)));
   }
 
+  /** Gauges that cannot be read are left out. */
+  async #read(): Promise<void> {
+    const { instance } = this.#options;
+    if (!instance || this.#isReading) return;
+    this.#isReading = true;
+    this.#meter.show(await instance.readings().catch(() => []));
+    this.#isReading = false;
+  }
+
   #tell(span: Span): void {
     if (!span.context.sampled) return;
     for (const outbox of this.#outboxes) outbox.add(span);
   }
 }
 
-function sourceOf({ settings, version }: TelemetryOptions): Source {
+function sourceOf({ settings, version, instance }: TelemetryOptions): Source {
   const { scopeName: name, resource } = settings;
   const sdk = { "telemetry.sdk.name": "troupe", "telemetry.sdk.language": "nodejs", "telemetry.sdk.version": version };
-  return { resource: { "service.version": version, ...sdk, ...resource }, scope: { name, version } };
+  const own = instance && { "service.instance.id": instance.id };
+  return { resource: { "service.version": version, ...sdk, ...own, ...resource }, scope: { name, version } };
 }

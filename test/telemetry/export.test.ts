@@ -158,6 +158,33 @@ describe("the exported data", () => {
     expect(histogram.find(([number]) => number === 5)?.[1]).toBe(doubleBits(3.5));
   });
 
+  it("has gauges with the values of their last reading, each exported once", () => {
+    const meter = new MetricMeter(0);
+    const attributes = { "troupe.cluster.pool": "p" };
+    meter.show([{ gauge: "leases", value: 1, attributes }]);
+    meter.show([
+      { gauge: "leases", value: 2.5, attributes },
+      { gauge: "workers", value: Number.NaN, attributes },
+    ]);
+    const request = metricRequest(meter.take(7) ?? [], source);
+    const [{ scopeMetrics = [] } = {}] = Reflect.get(request, "resourceMetrics");
+    expect(scopeMetrics[0].metrics).toMatchObject([
+      {
+        name: "troupe.cluster.leases",
+        gauge: {
+          dataPoints: [{ timeUnixNano: "7000000", asDouble: 2.5, attributes: [{ key: "troupe.cluster.pool" }] }],
+        },
+      },
+    ]);
+    const metric = within(within(within(fields(protobuf(request)), 1), 2), 2);
+    const point = within(within(metric, 5), 1);
+    expect(point.slice(0, 2)).toEqual([
+      [3, 7_000_000n],
+      [4, doubleBits(2.5)],
+    ]);
+    expect(meter.take(8)).toBeUndefined();
+  });
+
   it("has no more points than a receiver can bear, whatever names are made up", () => {
     const meter = new MetricMeter(0);
     for (let number = 0; number < 1_500; number++) meter.record("toolCalls", 1, { "gen_ai.tool.name": `t${number}` });

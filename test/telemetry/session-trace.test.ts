@@ -30,6 +30,18 @@ function tree(spans: readonly Span[]): string[] {
 }
 
 describe("spans of a session", () => {
+  it("belong to the trace that the session was opened in, also if calls of another process are continued", () => {
+    const spans: Span[] = [];
+    const ports = { sessionId: "s", meter: new MetricMeter(0), newId: counting(), captureContent: false };
+    const parent = { traceId: "work", spanId: "submitter", sampled: true };
+    const trace = new SessionTrace({ ...ports, emit: (span) => void spans.push(span) }, parent);
+    const told = { id: "e", parentId: null, timestamp: new Date(0).toISOString() };
+    // The message was sent on another worker: there is only a further turn.
+    trace.onEvent({ ...told, type: "assistant.turn_start", data: { turnId: "1" } });
+    trace.close(1);
+    expect(spans).toMatchObject([{ parentSpanId: "submitter", context: { traceId: "work" } }]);
+  });
+
   it("tell one message whole: the run, its model calls, its tools, their ends and who failed", async () => {
     const broken = tool("broken", async () => {
       throw new Error("no");

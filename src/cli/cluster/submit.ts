@@ -2,6 +2,7 @@
 
 import { defined } from "../../lib/defined.ts";
 import { sanitise } from "../../lib/text.ts";
+import { readTraceContext, type TraceContext, writeTraceContext } from "../../lib/trace-context.ts";
 import { type Cluster, submitWork } from "../../runtime/cluster/cluster.ts";
 import { type WorkOutcome, type WorkRow, waitForWork } from "../../runtime/cluster/work.ts";
 import { type Arguments, parse, usage } from "../args.ts";
@@ -36,7 +37,8 @@ export async function submitPrompt(
   const flags = given.without(OWN);
   sessionRequest(parse(flags), "json");
   const asks = given.has("ask") ? ASKED : undefined;
-  const request = { prompt, flags, ...defined({ asks, repository, ref }) };
+  const trace = traceOfCaller(process.env);
+  const request = { prompt, flags, ...defined({ asks, repository, ref, trace }) };
   const submitAndWait = async (cluster: Cluster): Promise<ExitCode> => {
     await submitWork(cluster, { ...{ id, sessionId, onLoss, request }, ...defined({ tenant, pool }) });
     if (!given.has("wait") && !ended) {
@@ -49,6 +51,12 @@ export async function submitPrompt(
     return report(given, work, { id, sessionId });
   };
   return useCluster(given, submitAndWait, { creates: true });
+}
+
+/** The trace context in the environment, as programs pass it to their children. An invalid one counts as absent. */
+function traceOfCaller({ TRACEPARENT, TRACESTATE }: NodeJS.ProcessEnv): TraceContext | undefined {
+  const context = readTraceContext(defined({ traceparent: TRACEPARENT, tracestate: TRACESTATE }));
+  return context && writeTraceContext(context);
 }
 
 /** The work goes on without the command. */

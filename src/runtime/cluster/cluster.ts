@@ -29,6 +29,7 @@ import { version } from "../version.ts";
 import { setAside } from "./activation.ts";
 import { followDraining } from "./draining.ts";
 import { LeaseGuard } from "./lease-guard.ts";
+import { readMeasures } from "./measures.ts";
 import { addAnswer } from "./requests.ts";
 import { ACTIVATION_SEPARATOR, type Submit, type TenantClaim, workIdOf, workRunner } from "./run-work.ts";
 import { sharedLimitsOf } from "./shared-limits.ts";
@@ -244,10 +245,9 @@ export async function serveCluster(options: WorkerOptions): Promise<ServingWorke
   const { request, report } = options;
   const guard = new LeaseGuard({ lease, queries: database, report });
   const runtime = createRuntime({
-    ...options.runtime,
-    home: options.home,
-    store,
+    ...{ ...options.runtime, home: options.home, store },
     sharedLimits: sharedLimitsOf(new SharedRates(shared)),
+    instance: { id: worker.id, readings: () => readMeasures(database) },
   });
   hideAddress(url, runtime);
   if (options.requiresSandbox) await checkSandbox(runtime, database);

@@ -6,6 +6,7 @@
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { nodeDisk } from "../../lib/node/disk.ts";
+import type { TraceContext } from "../../lib/trace-context.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import { type FollowedEvent, followRows } from "../../store/postgres/follow.ts";
 import { changes, topics } from "../../store/postgres/notifications.ts";
@@ -79,7 +80,7 @@ export class RemoteSessions {
   }
 
   /** Submits a message. Returns its id. */
-  async send(sessionId: string, prompt: string): Promise<string> {
+  async send(sessionId: string, prompt: string, trace?: TraceContext): Promise<string> {
     const { pool, tenant, repository, ref } = this.#options;
     const options = (await this.#configured(sessionId)) ?? {};
     const id = crypto.randomUUID();
@@ -89,6 +90,7 @@ export class RemoteSessions {
       ...(pool !== undefined && { pool }),
       request: {
         ...{ prompt, flags: [], ...options },
+        ...(trace !== undefined && { trace }),
         ...(repository !== undefined && { repository }),
         ...(ref !== undefined && { ref }),
       },

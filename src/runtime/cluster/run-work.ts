@@ -117,6 +117,7 @@ function activationParts(parts: WorkRunnerParts, effects: EffectGuard): Activati
         ...own,
         effects: { ...effects, beforeDestructiveCommand: async () => keeper?.keepIfPossible() },
         limits: { ...own.limits, sharedBudget: tenantBudget(budgets, work.tenant) },
+        trace: work.request.trace,
       };
       const keeperOf = (session: Session): WorkspaceKeeper | undefined => {
         if (!isRepository) return undefined;

@@ -1,6 +1,7 @@
 /** Submitted work: one row for each prompt, with its request and, in the end, its outcome. */
 
 import type { Queries } from "../../lib/queries.ts";
+import type { TraceContext } from "../../lib/trace-context.ts";
 import type { ExternalToolDefinition } from "../../session/requests/external-tools.ts";
 import type { RequestKind } from "../../session/requests/requests.ts";
 import type { Outcome } from "../../session/session.ts";
@@ -23,6 +24,8 @@ export interface WorkRequest {
   readonly options?: Readonly<Record<string, unknown>>;
   /** Tools that the program runs. */
   readonly tools?: readonly ExternalToolDefinition[];
+  /** The submitter's trace: the spans of all its activations belong to it, on whichever worker they run. */
+  readonly trace?: TraceContext;
 }
 
 export type WorkOutcome =

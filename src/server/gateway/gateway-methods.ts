@@ -9,7 +9,7 @@ import { permissionResult } from "../clients/permission-decision.ts";
 import { promptRequest } from "../clients/prompt-request.ts";
 import { connectionMethods } from "../methods/host/connection.ts";
 import { Filter, fits, metadataOf } from "../methods/session/sessions.ts";
-import { createParams, resumeParams } from "../sessions/session-options.ts";
+import { createParams, resumeParams, traceOf, traceParams } from "../sessions/session-options.ts";
 import { type GatewayCall, type GatewayMethod, method, ofSession } from "./gateway-method.ts";
 import { surfaceMethods } from "./surface-methods.ts";
 
@@ -42,14 +42,14 @@ const conversation: Readonly<Record<string, GatewayMethod>> = {
   "session.create": method(createParams, (params, { gateway, connection }) => gateway.create(connection, params)),
   "session.resume": method(resumeParams, (params, { gateway, connection }) => gateway.resume(connection, params)),
   "session.send": method(
-    () => ofSession({ prompt: z.string().min(1), attachments: z.array(z.unknown()).optional() }),
-    async ({ sessionId, prompt, attachments = [] }, { gateway }) => {
+    () => ofSession({ prompt: z.string().min(1), attachments: z.array(z.unknown()).optional(), ...traceParams() }),
+    async ({ sessionId, prompt, attachments = [], ...how }, { gateway }) => {
       if (attachments.length > 0) {
         throw new TroupeError("usage", "Attachments cannot be sent to a session that workers run.", {
           hint: "Put the files into the repository, or the text into the prompt.",
         });
       }
-      return { messageId: await (await gateway.require(sessionId)).send(prompt) };
+      return { messageId: await (await gateway.require(sessionId)).send(prompt, traceOf(how)) };
     },
   ),
   "session.abort": method(

@@ -3,6 +3,7 @@
  * not have as events are sent to the clients, and their answers become rows.
  */
 
+import type { TraceContext } from "../../lib/trace-context.ts";
 import type { EventData, EventType, SessionEvent } from "../../protocol/event.ts";
 import { encodeFrame } from "../../protocol/rpc/frame.ts";
 import type { RemoteSessions } from "../../runtime/cluster/remote-sessions.ts";
@@ -11,7 +12,7 @@ import type { Answerer } from "../../session/requests/broker.ts";
 import type { AnyRequest } from "../../session/requests/requests.ts";
 import { answerersOf } from "../clients/client-answerers.ts";
 import type { ClientConnection } from "../connection.ts";
-import type { CreateParams } from "../sessions/session-options.ts";
+import { type CreateParams, traceOf } from "../sessions/session-options.ts";
 
 /** Pause before a lost connection to the database is tried again. */
 const RETRY_MS = 1_000;
@@ -29,6 +30,7 @@ export class RemoteSession {
   #position: number;
   /** The session is idle when clients have received events up to this one. */
   #idleAt: number | undefined;
+  #trace: TraceContext | undefined;
   #isBusy = false;
   #hasFailed = false;
 
@@ -48,6 +50,7 @@ export class RemoteSession {
   async join(connection: ClientConnection, params: CreateParams): Promise<void> {
     const open = await this.#sessions.requests(this.id);
     this.#ask(open);
+    this.#trace = traceOf(params);
     this.#clients.set(connection, answerersOf(connection, this.id, params));
     for (const row of open) {
       if (row.kind !== "external_tool") this.#announceRequest(row.data, [connection]);
@@ -59,8 +62,9 @@ export class RemoteSession {
     this.#clients.delete(connection);
   }
 
-  async send(prompt: string): Promise<string> {
-    const workId = await this.#sessions.send(this.id, prompt);
+  /** A message without a trace belongs to that of the client that joined last. */
+  async send(prompt: string, trace = this.#trace): Promise<string> {
+    const workId = await this.#sessions.send(this.id, prompt, trace);
     this.#sent.add(workId);
     this.#isBusy = true;
     return workId;

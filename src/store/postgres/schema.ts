@@ -71,6 +71,11 @@ export const migrations: readonly string[] = [
   `
   alter table troupe.session add column taken_from text, add column taken_by text;
   `,
+  // For metrics and overviews: ended work and sessions that were never taken over are many.
+  `
+  create index work_open on troupe.work(tenant) where outcome is null or set_aside is not null;
+  create index session_taken_over on troupe.session(tenant) where takeovers > 0;
+  `,
 ];
 
 /** An arbitrary number that identifies the lock for migrations in this database. */
