@@ -1,5 +1,5 @@
 // Two workers on a private Postgres server: submits work for two tenants, prints the answers and the state of the
-// cluster, and removes everything. `--keep` waits for Ctrl+C first. No key, no network.
+// cluster, and removes everything. `--keep` opens the dashboard and waits for Ctrl+C first. No key, no network.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import {
@@ -38,7 +38,8 @@ async function main() {
   console.log(`Postgres runs at ${url}\n`);
 
   const environment = { ...process.env, TROUPE_DATABASE_URL: url, TROUPE_NO_DISCOVERY: "1" };
-  await Promise.all(["one", "two"].map((name) => startWorker(join(folder, name), { repository, environment })));
+  const worker = { args: ["worker", "--lease", "5", "--add-dir", repository], ready: "takes work", environment };
+  await Promise.all(["one", "two"].map((name) => start(join(folder, name), worker)));
 
   // The client has a state folder of its own, as another machine would.
   const client = { cwd: folder, env: { ...environment, TROUPE_HOME: join(folder, "client") } };
@@ -51,7 +52,8 @@ async function main() {
   await command(["sessions", "list"], client);
 
   if (!process.argv.includes("--keep")) return;
-  console.log(`Try it in another terminal; end it here with Ctrl+C:\n\n  export TROUPE_DATABASE_URL=${url}`);
+  await start(join(folder, "client"), { args: ["web", "--no-open"], ready: "Ctrl+C", environment });
+  console.log(`\nTry it in another terminal; end it here with Ctrl+C:\n\n  export TROUPE_DATABASE_URL=${url}`);
   console.log(`  node ${troupe} ${submit.join(" ")} -p "Where is \`total\` used?"`);
   console.log(`  node ${troupe} cluster status\n`);
   await new Promise((resolve) => {
@@ -67,14 +69,14 @@ async function command(args, { cwd, env }) {
   console.log(`$ troupe ${text}\n${output}`);
 }
 
-/** Starts a worker with a state folder of its own, and waits until it takes work. */
-async function startWorker(home, { repository, environment }) {
-  mkdirSync(home, { mode: 0o700 });
-  const child = spawn(process.execPath, [troupe, "worker", "--lease", "5", "--add-dir", repository], {
+/** Starts troupe with this state folder, and waits until it says the words in `ready`. */
+async function start(home, { args, ready, environment }) {
+  mkdirSync(home, { recursive: true, mode: 0o700 });
+  const child = spawn(process.execPath, [troupe, ...args], {
     cwd: home,
     env: { ...environment, TROUPE_HOME: home },
     detached: true, // Ctrl+C reaches only this program, which then lets the worker finish its sessions
-    stdio: ["ignore", "ignore", "pipe"],
+    stdio: ["ignore", "pipe", "pipe"],
   });
   const ended = once(child, "exit");
   cleanups.push(async () => {
@@ -85,13 +87,14 @@ async function startWorker(home, { repository, environment }) {
   });
   let said = "";
   await new Promise((resolve, reject) => {
-    const fail = (reason) => reject(new Error(`A worker did not start: ${reason}\n${said}`));
+    const fail = (reason) => reject(new Error(`troupe ${args[0]} did not start: ${reason}\n${said}`));
     const timer = setTimeout(() => fail(`it said nothing for ${WAIT_MS / 1000} s`), WAIT_MS);
-    child.stderr.setEncoding("utf8").on("data", (text) => {
+    const hear = (text) => {
       said += text;
       process.stdout.write(text);
-      if (said.includes("takes work")) resolve(clearTimeout(timer));
-    });
+      if (said.includes(ready)) resolve(clearTimeout(timer));
+    };
+    for (const stream of [child.stdout, child.stderr]) stream.setEncoding("utf8").on("data", hear);
     child.once("exit", () => fail(clearTimeout(timer) ?? "it ended"));
     stopped.signal.addEventListener("abort", () => fail(clearTimeout(timer) ?? "stopped"), { once: true });
   });
