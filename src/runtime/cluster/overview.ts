@@ -52,11 +52,11 @@ export async function listWorkers(queries: Queries): Promise<readonly WorkerStat
 }
 
 /** Work with its place in the queue. Work that was dispatched but has not begun still waits. */
-const WITH_PLACE = `
-  troupe.work w left join (
-    select split_part(work_id, '${ACTIVATION_SEPARATOR}', 1) as id, bool_or(dispatched_at is not null) as taken,
-           min(enqueued_at) as since
-    from troupe.queue group by 1) p on p.id = w.id`;
+const PLACES = `(
+  select split_part(work_id, '${ACTIVATION_SEPARATOR}', 1) as id, bool_or(dispatched_at is not null) as taken,
+         min(enqueued_at) as since
+  from troupe.queue group by 1) p on p.id = w.id`;
+const WITH_PLACE = `troupe.work w left join ${PLACES}`;
 const STATE = `case when w.set_aside is not null then 'set_aside' when w.outcome is not null then w.outcome->>'kind'
   when w.waiting_at is not null then 'waiting' when p.taken and w.worker is not null then 'running'
   when p.id is not null then 'queued' else 'unknown' end`;
@@ -88,24 +88,24 @@ export async function listWorkStates(queries: Queries, limit: number): Promise<r
 
 /** Returns what was set aside first, then what waits for people, then other open work, then the last that ended. */
 async function listClusterSessions(queries: Queries): Promise<readonly ClusterSession[]> {
-  const { rows } = await queries.query<ClusterSession>(
-    `with chosen as (
-       (select *, null::int as age from troupe.work where outcome is null or set_aside is not null
+  const { rows } = await queries.query<ClusterSession & { ended: boolean; ended_at: Date | null }>(
+    `with chosen as materialized (
+       (select id, false as ended from troupe.work where outcome is null or set_aside is not null
         order by set_aside is null, waiting_at is null, created_at limit ${MAX_OPEN})
        union all
-       (select *, row_number() over (order by ended_at desc)::int as age from troupe.work
-        where outcome is not null and set_aside is null order by ended_at desc limit ${MAX_ENDED}))
+       (select id, true as ended from troupe.work where outcome is not null and set_aside is null
+        order by ended_at desc limit ${MAX_ENDED}))
      select * from (
-       select distinct on (w.session_id) ${WORK}, w.age, left(w.request->>'prompt', 300) as prompt,
+       select distinct on (w.session_id) ${WORK}, c.ended, w.ended_at, left(w.request->>'prompt', 300) as prompt,
               w.request->>'repository' as repository, w.request->>'ref' as ref,
               (select count(*)::int from troupe.work o where o.session_id = w.session_id and o.outcome is null) as open,
               coalesce(s.takeovers, 0) as "takeOvers",
               greatest(s.changed_at, w.created_at, w.started_at, w.ended_at) as "lastActivity"
-       from ${WITH_PLACE.replace("troupe.work w", "chosen w")} left join troupe.session s on s.id = w.session_id
-       order by w.session_id, w.age nulls first, w.created_at) w
-     order by age nulls first, state <> 'set_aside', state <> 'waiting', submitted`,
+       from chosen c join troupe.work w on w.id = c.id left join ${PLACES} left join troupe.session s on s.id = w.session_id
+       order by w.session_id, c.ended, w.ended_at desc nulls first, w.created_at) w
+     order by ended, state <> 'set_aside', state <> 'waiting', ended_at desc, submitted`,
   );
-  return rows;
+  return rows.map(({ ended: _, ended_at: __, ...row }) => row);
 }
 
 async function listTakeOvers(queries: Queries): Promise<readonly TakeOver[]> {
