@@ -1,6 +1,7 @@
 /** The methods of the dashboard for the cluster of a database. They call what `troupe cluster` calls. */
 import { clip, fenced, visible } from "../lib/text.ts";
 import { TroupeError } from "../protocol/errors.ts";
+import type { SessionEvent } from "../protocol/event.ts";
 import { permissionText } from "../protocol/permission-text.ts";
 import {
   abortWork,
@@ -12,6 +13,7 @@ import {
 } from "../runtime/cluster/cluster.ts";
 import { askToDrain } from "../runtime/cluster/draining.ts";
 import { readOverview } from "../runtime/cluster/overview.ts";
+import { RemoteSessions } from "../runtime/cluster/remote-sessions.ts";
 import { answerOf, type Decision, openRequests, type RequestRow } from "../runtime/cluster/requests.ts";
 import { checkDatabaseUrl } from "../store/postgres/database-errors.ts";
 import type { ClusterRequest } from "./api.ts";
@@ -28,7 +30,7 @@ export interface ClusterMethods {
 const FRESH_MS = 900;
 
 /** Connects at the first call. Throws if this is no address of a database. */
-export function clusterMethods(url: string): ClusterMethods {
+export function clusterMethods(url: string, home: string): ClusterMethods {
   checkDatabaseUrl(url);
   const { host, pathname } = new URL(url);
   const connection = new Connection(url);
@@ -51,6 +53,8 @@ export function clusterMethods(url: string): ClusterMethods {
     name: `${host}${decodeURIComponent(pathname)}`,
     methods: {
       "web.cluster": overview,
+      "web.transcript": (params) =>
+        connection.use((cluster) => eventsOf(cluster, home, requireSessionId(params.sessionId))),
       "web.retryWork": (params) => change((cluster) => retryWork(cluster, requireText(params, "work"))),
       "web.cancelWork": (params) => change((cluster) => abortWork(cluster, requireText(params, "work"))),
       "web.drain": (params) => change((cluster) => drain(cluster, params)),
@@ -112,6 +116,18 @@ function decisionOf(params: Params): Decision {
     default:
       throw new TroupeError("usage", "The request has no decision.");
   }
+}
+
+const MAX_EVENTS = 20_000;
+
+/** Returns the events of a session as its log reads now, up to a limit. Takes no session from its worker. */
+async function eventsOf(cluster: Cluster, home: string, sessionId: string): Promise<readonly SessionEvent[]> {
+  const events: SessionEvent[] = [];
+  for await (const event of new RemoteSessions({ url: "", home }, cluster).store.events(sessionId)) {
+    events.push(event);
+    if (events.length >= MAX_EVENTS) break;
+  }
+  return events;
 }
 
 const MAX_TITLE = 200;

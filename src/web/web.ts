@@ -79,7 +79,7 @@ export async function startWeb(options: WebOptions): Promise<Web> {
     onChange: (sessionId) => rows.changed(sessionId),
   });
   const rows: SessionListRows = new SessionListRows({ store, home, feeds, live, signIns });
-  const cluster = await clusterOf(options.database);
+  const cluster = await clusterOf(options.database, home);
   const own = { ...ownMethods({ ...options, rows, live, signIns, database: cluster?.name }), ...cluster?.methods };
   const parts = { feeds, rows, onWatch: (sessionId: string) => void live.join(sessionId).catch(() => undefined) };
 
@@ -111,8 +111,8 @@ export async function startWeb(options: WebOptions): Promise<Web> {
 }
 
 /** Nothing that talks to a database is loaded without one. */
-async function clusterOf(url: string | undefined): Promise<ClusterMethods | undefined> {
-  return url === undefined ? undefined : (await import("./cluster-methods.ts")).clusterMethods(url);
+async function clusterOf(url: string | undefined, home: string): Promise<ClusterMethods | undefined> {
+  return url === undefined ? undefined : (await import("./cluster-methods.ts")).clusterMethods(url, home);
 }
 
 function listenFor(port: number | undefined, handle: Parameters<typeof listen>[1]): Promise<HttpListener> {

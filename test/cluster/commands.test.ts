@@ -98,13 +98,15 @@ describe.runIf(programs !== undefined)("commands on a database", { timeout: 180_
   });
 
   it("of the dashboard show the same, run work again and drain", async () => {
-    const { methods, close } = clusterMethods(stage.url);
+    const { methods, close } = clusterMethods(stage.url, stage.folder.at("dashboard"));
     const call = async <T>(name: string, params = {}): Promise<T> => (await methods[`web.${name}`]?.(params)) as T;
     const view = () => call<ClusterView>("cluster");
     const worker = stage.workerIds.get("one") ?? "";
     const [done] = (await view()).sessions;
     expect(done).toMatchObject({ state: "done", worker, tenant: "default", pool: "default", open: 0, takeOvers: 0 });
     expect(await view()).toMatchObject({ workers: [{ worker, state: "alive", concurrency: 8 }], queues: [] });
+    const events = await call<readonly { type: string }[]>("transcript", { sessionId: done?.session });
+    expect(events.map(({ type }) => type)).toEqual(expect.arrayContaining(["user.message", "assistant.message"]));
     await stage.database.query(`update troupe.work set outcome = '{"kind":"lost"}' where id = $1`, [done?.work]);
     await call("retryWork", { work: done?.work });
     await expect

@@ -48,6 +48,9 @@ describe.runIf(programs !== undefined)("the view of workers", { timeout: 120_000
     await migrate(database);
     await seedWorkers(database);
     await seedTakeOver(database, folder, moved);
+    const log = await storeOf(database, folder, "alive").create(waiting);
+    await log.append(message(1), { barrier: true });
+    await log.close();
     await seedWork(server.url, { asking, poison, waiting });
     await setBudget(database, "acme", { costUsd: 200, tokens: null, period: "month" });
     await setRate(database, "openai/gpt-5", { requestsPerMinute: 600, concurrency: 20 });
@@ -158,6 +161,8 @@ describe.runIf(programs !== undefined)("the view of workers", { timeout: 120_000
         const card = '.fact-card:has-text("waits for a place")';
         await page.click(`${card} >> text=details`);
         expect(await page.innerText(card)).toContain("https://git.example.com/app.git at main");
+        await page.click(`${card} >> [data-action=transcript]`);
+        await page.waitForSelector(`${card} .line.user`);
         await page.click(`${card} >> [data-action=cancel]`);
         await page.click(`${card} >> text=Click again to cancel it`);
         await page.waitForSelector("text=Cancelled.");
@@ -204,11 +209,12 @@ async function seedWorkers(database: Database): Promise<void> {
 }
 
 async function seedTakeOver(database: Database, folder: TempFolder, sessionId: string): Promise<void> {
-  const storeOf = (id: string) =>
-    postgresStore({ database, folder: folder.path, disk: nodeDisk, worker: { id, host: "host", pid: 1 } });
-  await (await storeOf("lost").create(sessionId)).append(message(1), { barrier: true });
-  await storeOf("alive").open(sessionId);
+  await (await storeOf(database, folder, "lost").create(sessionId)).append(message(1), { barrier: true });
+  await storeOf(database, folder, "alive").open(sessionId);
 }
+
+const storeOf = (database: Database, { path }: TempFolder, id: string) =>
+  postgresStore({ database, folder: path, disk: nodeDisk, worker: { id, host: "host", pid: 1 } });
 
 async function seedWork(url: string, ids: { asking: string; poison: string; waiting: string }): Promise<void> {
   const cluster = await openCluster({ url });
