@@ -11,8 +11,8 @@ import { buildProgram, runProgram } from "./agent-pool-build.ts";
 import { agentPoolStore } from "./agent-pool-stage.ts";
 
 const slow = process.env.TROUPE_SLOW !== undefined;
-const many = slow ? 500 : 60;
-const few = slow ? 100 : 20;
+const many = slow ? 500 : 40;
+const few = slow ? 100 : 10;
 const MEBIBYTE = 1024 * 1024;
 let folder: Awaited<ReturnType<typeof tempFolder>>;
 let server: ModelServer;

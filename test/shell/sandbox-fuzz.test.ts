@@ -8,7 +8,7 @@ import { runCase } from "../fuzz/run-case.ts";
 import { hasBubblewrap } from "./bubblewrap.ts";
 
 const works = await hasBubblewrap();
-const SEEDS = Array.from({ length: 30 }, (_, number) => number + 1);
+const SEEDS = Array.from({ length: process.env.TROUPE_SLOW ? 60 : 20 }, (_, number) => number + 1);
 
 describe.runIf(works)("the sandbox in random workspaces", () => {
   let base = "";

@@ -135,7 +135,7 @@ describe("the terminal under random events, resizes and keys", { timeout: 240_00
           await stage.close();
         },
       ),
-      { numRuns: 12 },
+      { numRuns: process.env.TROUPE_SLOW ? 30 : 6 },
     );
   });
 
