@@ -38,7 +38,7 @@ describe.runIf(programs !== undefined && SLOW)("workers with wrong clocks", { ti
     const times = renewals.map(({ atMs, untilMs }) => untilMs - atMs);
     console.log(`${times.length} renewals, the longest lease ${Math.max(...times)} ms`);
     expect(Math.max(...times)).toBeLessThanOrEqual(LEASE_MS);
-    // What workers write into logs differs: the clocks were really wrong.
+    // The times in the logs of the workers differ: the clocks were really wrong.
     const { rows } = await stage.database.query<{ hours: number }>(
       "select distinct round(extract(epoch from (line::jsonb->>'timestamp')::timestamptz - now()) / 3600)::int as hours from troupe.event",
     );

@@ -1,4 +1,4 @@
-/** What the model of a stage says. It decides from the conversation alone, so that any process gets the same reply. */
+/** The replies of a stage's model. It decides from the conversation alone, so that any process gets the same reply. */
 
 import { calls, type Moves, says } from "../../src/model/faux/faux-step.ts";
 import type { ModelRequest } from "../../src/model/provider.ts";

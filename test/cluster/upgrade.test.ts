@@ -13,7 +13,7 @@ const programs = postgresPrograms();
 /** The last commit before limits, budgets and tenants. It knows two migrations. */
 const OLDER = { commit: "8d6eefbbeb6c8189c0acaecd1c578925347aed3a", schema: 2 };
 const hasOlder = spawnSync("git", ["cat-file", "-e", `${OLDER.commit}^{commit}`]).status === 0;
-/** What a next version could do: it only adds. */
+/** A possible next migration: it only adds. */
 const NEXT = `
   alter table troupe.work add column next_priority integer not null default 0;
   alter table troupe.session add column next_label text;

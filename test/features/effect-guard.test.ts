@@ -1,4 +1,4 @@
-/** What a session does passes its guard: built-in tools, those of MCP servers and programs, agents' calls, and hooks. */
+/** Every effect of a session passes its guard: built-in tools, those of MCP servers and programs, agents' calls, hooks. */
 
 import { existsSync } from "node:fs";
 import { join } from "node:path";

@@ -54,7 +54,7 @@ export async function checkOut(
     await git(["remote", "add", "origin", repository]);
     await git(["fetch", "--quiet", cache, "+refs/cache/*:refs/cache/*"]);
   }
-  // What this machine has kept itself, it has. The files may have changed since then.
+  // Files that this machine kept itself are here already. They may have changed since then.
   const isMoved = kept !== undefined && (await commitOf(git, KEPT_REF)) !== kept.commit;
   if (isMoved) await restore(git, kept);
   else if ((await commitOf(git, BASE_REF)) === undefined) await startAt(git, { repository, ref });

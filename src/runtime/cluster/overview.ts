@@ -1,5 +1,5 @@
 /**
- * What a cluster does now: workers, queues, sessions and take-overs. `troupe cluster` and the dashboard show it. Reads only
+ * The current state of a cluster: workers, queues, sessions, take-overs. `troupe cluster` and the dashboard show it. Reads only
  * the tables of troupe, so it works before the engine has created its own.
  */
 

@@ -82,7 +82,7 @@ export function workRunner(parts: WorkRunnerParts): Activation {
       const message = error instanceof Error ? error.message : String(error);
       report(`${work.sessionId}: ${message}`);
       if (error instanceof TroupeError && error.kind === "interrupted") throw new ClaimLost(work);
-      // Nobody knows how long an outage lasts, and the loss of the session says nothing about the work.
+      // An outage has no known length, and the loss of the session says nothing about the work.
       if (isOutage(error) || isTakenOver(error)) throw error;
       const isPassing = !(error instanceof TroupeError) || error.kind === "storage";
       const failed = (failures.get(row.id) ?? 0) + 1;

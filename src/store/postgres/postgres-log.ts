@@ -76,7 +76,7 @@ export function postgresLog(context: PostgresLogContext): SessionLog & { readonl
       try {
         if (tail.epoch !== undefined && !tail.failure) await writer.sync(tail);
       } finally {
-        // What cannot be stored stays on this machine. The log is complete.
+        // Files that cannot be stored stay on this machine. The log is complete.
         if (tail.epoch !== undefined) await context.carried.carry(tail.epoch).catch(() => undefined);
         if (tail.epoch !== undefined) await context.release().catch(() => undefined);
       }
