@@ -1,9 +1,16 @@
 import { spawn } from "node:child_process";
-import { existsSync } from "node:fs";
+import { existsSync, readdirSync, rmSync } from "node:fs";
 import { resolve } from "node:path";
-import { approveAll, CopilotClient, RuntimeConnection, type SessionEvent } from "@github/copilot-sdk";
+import {
+  approveAll,
+  CopilotClient,
+  type CopilotSession,
+  RuntimeConnection,
+  type SessionEvent,
+} from "@github/copilot-sdk";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { calls, says } from "../../src/testing/index.ts";
+import { hasBubblewrap } from "../shell/bubblewrap.ts";
 import { troupe } from "../support/troupe.ts";
 import { type ServerStage, serverStage } from "./stage.ts";
 
@@ -13,6 +20,7 @@ beforeAll(async () => {
 });
 afterAll(() => stage[Symbol.asyncDispose]());
 
+const hasSandbox = await hasBubblewrap();
 const types = (events: readonly SessionEvent[]): string[] => events.map(({ type }) => type);
 
 describe("a session over the contract", () => {
@@ -205,7 +213,6 @@ describe("a server", () => {
     async () => {
       const program = `
       import { CopilotClient, RuntimeConnection } from "@github/copilot-sdk";
-import { troupe } from "../support/troupe.ts";
       const client = new CopilotClient({ connection: RuntimeConnection.forTcp({ path: ${JSON.stringify(resolve("bin/troupe.js"))} }) });
       await client.start();
       console.log(client.cliProcess.pid);
@@ -249,5 +256,24 @@ import { troupe } from "../support/troupe.ts";
     expect(await second.stop()).toEqual([]);
     stage.play(says("to one"));
     expect((await session.sendAndWait("still there?"))?.data.content).toBe("to one");
+  });
+
+  // The last test of the file: it deletes the state of the others.
+  it.runIf(hasSandbox)("runs sandboxed commands after its state folder was emptied", async () => {
+    const run = async (session: CopilotSession, command: string): Promise<string> => {
+      stage.play(calls(["bash", { command }]), says("Done."));
+      const results: string[] = [];
+      const stop = session.on("tool.execution_complete", ({ data }) => results.push(data.result?.content ?? ""));
+      await session.sendAndWait("Run it");
+      stop();
+      return results.join();
+    };
+    const open = () => stage.client.createSession({ onPermissionRequest: approveAll });
+    const before = await open();
+    expect(await run(before, "echo before")).toMatch(/^before\n/);
+    const emptied = stage.folder.at("home");
+    for (const name of readdirSync(emptied)) rmSync(`${emptied}/${name}`, { recursive: true });
+    expect(await run(before, "echo open")).toMatch(/^open\n/);
+    expect(await run(await open(), "echo new")).toMatch(/^new\n/);
   });
 });

@@ -50,7 +50,7 @@ export interface SandboxOptions {
 }
 
 export interface SandboxRequest {
-  /** Folders that the command may change, as real paths. */
+  /** Folders that the command may change, as real paths. Missing ones are left out. */
   readonly workspace: readonly string[];
   readonly cwd: string;
   readonly ownTerminal: boolean;
@@ -138,7 +138,9 @@ export function createSandbox(options: SandboxOptions): Sandbox {
   return {
     records: mountPoints.folder,
     probe,
-    async prepare(request) {
+    async prepare(given) {
+      // A folder of the session may have been removed since. There is nothing to open then.
+      const request = { ...given, workspace: given.workspace.filter((path) => existsSync(path)) };
       const needed = request.required ? "required" : mode;
       if (needed === "off") return { kind: "plain" };
       if (request.unsandboxed) return leave(needed);
