@@ -1,4 +1,7 @@
 import { afterAll, describe, expect, it } from "vitest";
+import { approveAll, createClient } from "../../src/sdk/index.ts";
+import { inProcess } from "../../src/server/index.ts";
+import { calls, modelServer, says } from "../../src/testing/index.ts";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
 import { modelNames } from "../../src/tools/mcp/names.ts";
 import { listMcpResources, readMcpResource } from "../../src/tools/mcp/resources.ts";
@@ -104,6 +107,22 @@ describe("an MCP tool", () => {
       ].join("\n"),
       images: [{ mimeType: "image/png", data: "iVBORw0KGgo=" }],
     });
+  });
+
+  it("sends a result to the model once that the server gives as text and as structured content", async () => {
+    await using folder = await tempFolder();
+    await using model = await modelServer({ steps: [calls(["files-echo", {}]), says("Two lines.")] });
+    const connection = inProcess({ environment: {}, home: folder.path, cwd: folder.path });
+    await using client = await createClient({ connection });
+    const { transport } = scripted("wraps");
+    if (transport.type !== "stdio") throw new Error("not a program");
+    const session = await client.createSession({
+      provider: { baseUrl: model.baseUrl, modelId: "scripted" },
+      mcpServers: { files: { type: "local", command: transport.command, args: [...transport.args], tools: ["*"] } },
+      onPermissionRequest: approveAll,
+    });
+    await session.sendAndWait("Read it");
+    expect(model.requests.at(-1)?.request?.messages.at(-1)?.content).toBe("line one\nline two\n");
   });
 
   it("of a program's own is shown as it is", async () => {

@@ -161,6 +161,7 @@ const calls = {
       isError: words === "fail",
     });
   },
+  wraps: (id) => reply(id, { ...text("line one\nline two\n"), structuredContent: { content: "line one\nline two\n" } }),
   empty: (id) => reply(id, { content: [] }),
   fails: (id) => reply(id, { ...text("no \u001b[31mcheese"), isError: true }),
 };
