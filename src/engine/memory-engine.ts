@@ -14,6 +14,8 @@ interface Entry extends Work {
 
 const MAX_ATTEMPTS = 20;
 const RETRY_MS = 5;
+/** A tenant that ran in this time keeps a slot free, as in `troupe.dispatch`. */
+const LATELY_MS = 600_000;
 
 export function memoryEngine({ now = Date.now, concurrency = 8 } = {}): Engine {
   const entries = new Map<string, Entry>();
@@ -26,8 +28,11 @@ export function memoryEngine({ now = Date.now, concurrency = 8 } = {}): Engine {
   };
   const next = (): void => {
     while (run && running.size < concurrency) {
-      const [first] = readyOf([...entries.values()]);
+      const all = [...entries.values()];
+      const [first] = readyOf(all);
       if (!first) return;
+      const kept = Math.min(keptSlots(all, now()), Math.floor(concurrency / 2));
+      if (isRunning(all, first.tenant) && concurrency - running.size <= kept) return;
       start(first, run);
     }
   };
@@ -72,6 +77,16 @@ export function memoryEngine({ now = Date.now, concurrency = 8 } = {}): Engine {
       [...entries.values()].filter((entry) => matches(entry, query)).slice(0, query.limit ?? 1_000),
     close: async () => undefined,
   };
+}
+
+const isRunning = (entries: readonly Entry[], tenant: string | undefined): boolean =>
+  entries.some((entry) => entry.state === "running" && entry.tenant === tenant);
+
+/** Counts the tenants that ran lately and run nothing. */
+function keptSlots(entries: readonly Entry[], now: number): number {
+  const lately = entries.filter(({ attempts, updatedAt }) => attempts > 0 && now - updatedAt < LATELY_MS);
+  const tenants = new Set(lately.map(({ tenant }) => tenant));
+  return [...tenants].filter((tenant) => !isRunning(entries, tenant)).length;
 }
 
 /** Returns queued entries of sessions that do not run, first those of tenants with the fewest running sessions. */

@@ -59,6 +59,7 @@ describe.runIf(programs !== undefined && SLOW)("shares", { timeout: 900_000 }, (
       `${name}: p50 ${alone[name].p50} → ${beside[name].p50} ms, p99 ${alone[name].p99} → ${beside[name].p99} ms`;
     console.log(`quiet tenants, alone → beside a noisy one: ${line("burst")}; ${line("single")}`);
     expect(beside.burst.p99).toBeLessThanOrEqual(2 * alone.burst.p99);
+    expect(beside.single.p99).toBeLessThanOrEqual(2 * alone.single.p99);
     await stage.finish(noisy);
     expect(await stage.violations()).toEqual([]);
 

@@ -42,8 +42,11 @@ function contract(make: () => { readonly engine: Engine; readonly runs: Runs }):
     await expect.poll(() => runs.of("a2"), { timeout: 30_000 }).toBe(1);
   });
 
-  it("gives the next place to the tenant with the fewest running sessions", async () => {
+  it("keeps a slot free for a tenant that ran lately, and gives the next one to the tenant with the fewest running sessions", async () => {
     const { engine, runs } = make();
+    await engine.submit(workOf("early"));
+    await expect.poll(() => runs.of("early"), { timeout: 30_000 }).toBe(1);
+    await expect.poll(async () => (await engine.list({ sessionId: "early" }))[0]?.state).toBe("done");
     const gates = new Map<string, ReturnType<typeof deferred<void>>>();
     const submit = async (id: string, tenant: string): Promise<void> => {
       const gate = deferred<void>();
@@ -55,16 +58,19 @@ function contract(make: () => { readonly engine: Engine; readonly runs: Runs }):
     const started = (names: readonly string[]): number => names.filter((id) => runs.of(id) > 0).length;
     const noisy = ids("noisy", 12);
     for (const id of noisy) await submit(id, "noisy");
-    await expect.poll(() => started(noisy), { timeout: 30_000 }).toBe(CONCURRENCY);
+    await expect.poll(() => started(noisy), { timeout: 30_000 }).toBe(CONCURRENCY - 1);
+    await submit("late", "default");
+    await expect.poll(() => runs.of("late"), { timeout: 30_000 }).toBe(1);
+    expect(started(noisy)).toBe(CONCURRENCY - 1);
     const quiet = [...ids("b", 2), ...ids("c", 2)];
     for (const id of quiet) await submit(id, id.slice(0, 1));
-    for (const id of noisy.slice(0, CONCURRENCY)) gates.get(id)?.resolve();
-    // Four places, three tenants: each quiet one gets at least one of them, the noisy one at most two.
-    const places = () => ({ b: started(ids("b", 2)) > 0, c: started(ids("c", 2)) > 0 });
-    await expect.poll(places, { timeout: 30_000 }).toEqual({ b: true, c: true });
-    expect(started(noisy)).toBeLessThanOrEqual(CONCURRENCY + 2);
+    for (const id of noisy.slice(0, CONCURRENCY - 1)) gates.get(id)?.resolve();
+    // Three slots, three tenants: each quiet one gets at least one of them, the noisy one at most one.
+    const served = () => ({ b: started(ids("b", 2)) > 0, c: started(ids("c", 2)) > 0 });
+    await expect.poll(served, { timeout: 30_000 }).toEqual({ b: true, c: true });
+    expect(started(noisy)).toBeLessThanOrEqual(CONCURRENCY);
     for (const gate of gates.values()) gate.resolve();
-    await expect.poll(() => started([...noisy, ...quiet]), { timeout: 60_000 }).toBe(16);
+    await expect.poll(() => started([...noisy, ...quiet, "late"]), { timeout: 60_000 }).toBe(17);
   });
 
   it("runs work again when it is retried, and drops work that is cancelled before it runs", async () => {

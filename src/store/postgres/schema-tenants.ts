@@ -19,59 +19,6 @@ const QUEUE = `
   create function troupe.workflow_id(p_work text, p_attempt integer) returns text language sql immutable as $$
     select case when p_attempt = 0 then p_work else p_work || '#' || p_attempt end
   $$;
-
-  create function troupe.dispatch(p_pool text)
-  returns table(work_id text, session_id text, tenant text, attempt integer, bound boolean)
-  language plpgsql as $$
-  #variable_conflict use_column
-  declare r record; free integer; own integer; is_bound boolean;
-  begin
-    perform pg_advisory_xact_lock(7405120, hashtext(p_pool));
-    delete from troupe.queue q using dbos.workflow_status s
-      where q.pool = p_pool and q.dispatched_at is not null
-        and s.workflow_uuid = troupe.workflow_id(q.work_id, q.attempt)
-        and s.status not in ('ENQUEUED', 'PENDING', 'DELAYED');
-    -- The process that dispatched it ended before it reached the engine.
-    update troupe.queue q set dispatched_at = null
-      where q.pool = p_pool and q.dispatched_at < clock_timestamp() - interval '10 s'
-        and not exists (select 1 from dbos.workflow_status s
-                        where s.workflow_uuid = troupe.workflow_id(q.work_id, q.attempt));
-    select coalesce(sum(w.concurrency), 0) - (select count(*) from troupe.queue q
-        where q.pool = p_pool and q.dispatched_at is not null and not q.bound) into free
-      from troupe.worker w
-      where w.pool = p_pool and w.tenant is null and not w.draining and w.expires_at > clock_timestamp();
-    for r in
-      select q.work_id, q.session_id, t.tenant, q.attempt, t.places, t.running_bound,
-             t.running + row_number() over (partition by t.tenant order by q.position) as share, q.position
-      from (
-        select n.tenant,
-          (select count(*) from troupe.queue o
-            where o.pool = p_pool and o.tenant = n.tenant and o.dispatched_at is not null)::integer as running,
-          (select count(*) from troupe.queue o
-            where o.pool = p_pool and o.tenant = n.tenant and o.dispatched_at is not null and o.bound)::integer as running_bound,
-          (select coalesce(sum(w.concurrency), 0) from troupe.worker w
-            where w.pool = p_pool and w.tenant = n.tenant and not w.draining
-              and w.expires_at > clock_timestamp())::integer as places
-        from (select distinct tenant from troupe.queue o where o.pool = p_pool and o.dispatched_at is null) n
-      ) t
-      cross join lateral (
-        select o.* from troupe.queue o
-        where o.pool = p_pool and o.tenant = t.tenant and o.dispatched_at is null
-          and not exists (select 1 from troupe.queue before where before.session_id = o.session_id
-            and (before.dispatched_at is not null or before.position < o.position))
-        order by o.position limit greatest(free, 0) + greatest(t.places - t.running_bound, 0)
-      ) q
-      order by share, q.position
-    loop
-      select count(*) into own from troupe.queue o
-        where o.pool = p_pool and o.tenant = r.tenant and o.dispatched_at is not null and o.bound;
-      is_bound := own < r.places;
-      continue when not is_bound and free <= 0;
-      if not is_bound then free := free - 1; end if;
-      update troupe.queue o set dispatched_at = clock_timestamp(), bound = is_bound where o.work_id = r.work_id;
-      return query select r.work_id, r.session_id, r.tenant, r.attempt, is_bound;
-    end loop;
-  end $$;
 `;
 
 /** The role decides, not a setting: a role can change its own settings. */
@@ -108,6 +55,80 @@ const TENANTS = `
       and w.pool = queue.pool));
   alter table troupe.budget enable row level security;
   create policy own on troupe.budget for select using (tenant = (select troupe.my_tenant()));
+`;
+
+/**
+ * A tenant whose work ran in the last ten minutes keeps one slot free for its next session, so that it does not wait until
+ * a session of another tenant ends. At most half of the slots are kept free.
+ */
+export const dispatching = `
+  create table troupe.tenant_seen(pool text, tenant text, at timestamptz not null, primary key(pool, tenant));
+  alter table troupe.tenant_seen enable row level security;
+  create or replace function troupe.dispatch(p_pool text)
+  returns table(work_id text, session_id text, tenant text, attempt integer, bound boolean)
+  language plpgsql as $$
+  #variable_conflict use_column
+  declare r record; slots integer; free integer; kept integer; own integer; is_bound boolean;
+  begin
+    perform pg_advisory_xact_lock(7405120, hashtext(p_pool));
+    delete from troupe.queue q using dbos.workflow_status s
+      where q.pool = p_pool and q.dispatched_at is not null
+        and s.workflow_uuid = troupe.workflow_id(q.work_id, q.attempt)
+        and s.status not in ('ENQUEUED', 'PENDING', 'DELAYED');
+    -- The process that dispatched it ended before it reached the engine.
+    update troupe.queue q set dispatched_at = null
+      where q.pool = p_pool and q.dispatched_at < clock_timestamp() - interval '10 s'
+        and not exists (select 1 from dbos.workflow_status s
+                        where s.workflow_uuid = troupe.workflow_id(q.work_id, q.attempt));
+    select coalesce(sum(w.concurrency), 0) into slots from troupe.worker w
+      where w.pool = p_pool and w.tenant is null and not w.draining and w.expires_at > clock_timestamp();
+    select slots - count(*) into free from troupe.queue q
+      where q.pool = p_pool and q.dispatched_at is not null and not q.bound;
+    for r in
+      select q.work_id, q.session_id, t.tenant, q.attempt, t.places, t.running_bound,
+             t.running + row_number() over (partition by t.tenant order by q.position) as share, q.position
+      from (
+        select n.tenant,
+          (select count(*) from troupe.queue o
+            where o.pool = p_pool and o.tenant = n.tenant and o.dispatched_at is not null)::integer as running,
+          (select count(*) from troupe.queue o
+            where o.pool = p_pool and o.tenant = n.tenant and o.dispatched_at is not null and o.bound)::integer as running_bound,
+          (select coalesce(sum(w.concurrency), 0) from troupe.worker w
+            where w.pool = p_pool and w.tenant = n.tenant and not w.draining
+              and w.expires_at > clock_timestamp())::integer as places
+        from (select distinct tenant from troupe.queue o where o.pool = p_pool and o.dispatched_at is null) n
+      ) t
+      cross join lateral (
+        select o.* from troupe.queue o
+        where o.pool = p_pool and o.tenant = t.tenant and o.dispatched_at is null
+          and not exists (select 1 from troupe.queue before where before.session_id = o.session_id
+            and (before.dispatched_at is not null or before.position < o.position))
+        order by o.position limit greatest(free, 0) + greatest(t.places - t.running_bound, 0)
+      ) q
+      order by share, q.position
+    loop
+      select count(*) into own from troupe.queue o
+        where o.pool = p_pool and o.tenant = r.tenant and o.dispatched_at is not null and o.bound;
+      is_bound := own < r.places;
+      if not is_bound then
+        -- First come the tenants that run nothing. When they have their slots, it is known who keeps one free.
+        if r.share > 1 and kept is null then
+          select least(count(*), slots / 2) into kept from troupe.tenant_seen s
+            where s.pool = p_pool and s.at > clock_timestamp() - interval '10 min'
+              and not exists (select 1 from troupe.queue o
+                where o.pool = p_pool and o.tenant = s.tenant and o.dispatched_at is not null)
+              and not exists (select 1 from troupe.worker w
+                where w.pool = p_pool and w.tenant = s.tenant and w.expires_at > clock_timestamp());
+        end if;
+        continue when free <= coalesce(kept, 0);
+        free := free - 1;
+      end if;
+      update troupe.queue o set dispatched_at = clock_timestamp(), bound = is_bound where o.work_id = r.work_id;
+      insert into troupe.tenant_seen as s values(p_pool, r.tenant, clock_timestamp())
+        on conflict (pool, tenant) do update set at = excluded.at where s.at < excluded.at - interval '10 s';
+      return query select r.work_id, r.session_id, r.tenant, r.attempt, is_bound;
+    end loop;
+  end $$;
 `;
 
 export const tenants = QUEUE + TENANTS;

@@ -7,7 +7,7 @@ import { TroupeError } from "../../protocol/errors.ts";
 import type { Database } from "./database.ts";
 import { budgets } from "./schema-budgets.ts";
 import { sharedLimits } from "./schema-limits.ts";
-import { tenants } from "./schema-tenants.ts";
+import { dispatching, tenants } from "./schema-tenants.ts";
 
 /** `event.line` is the exact line of `events.jsonl` without its newline. */
 export const migrations: readonly string[] = [
@@ -76,6 +76,7 @@ export const migrations: readonly string[] = [
   create index work_open on troupe.work(tenant) where outcome is null or set_aside is not null;
   create index session_taken_over on troupe.session(tenant) where takeovers > 0;
   `,
+  dispatching,
 ];
 
 /** An arbitrary number that identifies the lock for migrations in this database. */
