@@ -30,9 +30,8 @@ export function memoryEngine({ now = Date.now, concurrency = 8 } = {}): Engine {
     while (run && running.size < concurrency) {
       const all = [...entries.values()];
       const [first] = readyOf(all);
-      if (!first) return;
-      const kept = Math.min(keptSlots(all, now()), Math.floor(concurrency / 2));
-      if (isRunning(all, first.tenant) && concurrency - running.size <= kept) return;
+      const isKept = concurrency - running.size <= Math.min(keptSlots(all, now()), Math.floor(concurrency / 2));
+      if (!first || (isKept && isRunning(all, first.tenant))) return;
       start(first, run);
     }
   };
