@@ -8,24 +8,43 @@ import { SessionView, type ViewSnapshot } from "./session-view.ts";
 const MIN_INTERVAL = 500;
 const MAX_CHECKPOINTS = 64;
 
-/** Random access to the views of a log. Checkpoints make a step cost the events since the last one, not since the first. */
+/**
+ * Random access to the views of a log, which may still grow. Checkpoints make a step cost the events since the last one, not
+ * since the first.
+ */
 export class Replay {
-  readonly #events: readonly SessionEvent[];
-  /** Index of the event that each event follows: the one before it, but for rewinds. */
-  readonly #previous: Int32Array;
+  readonly #events: SessionEvent[] = [];
+  /** Index of the event that each rewind follows: the last one that it leaves. Every other event follows the one before it. */
+  readonly #rewinds = new Map<number, number>();
   readonly #checkpoints = new Map<number, ViewSnapshot>();
-  readonly #interval: number;
+  #interval: number;
 
   /** Events that are not stored are left out: a log does not have them. */
-  constructor(events: readonly SessionEvent[], minInterval = MIN_INTERVAL) {
-    this.#events = events.filter(({ ephemeral }) => ephemeral !== true);
-    this.#previous = previousOf(this.#events);
+  constructor(events: readonly SessionEvent[] = [], minInterval = MIN_INTERVAL) {
+    for (const event of events) this.append(event);
     this.#interval = Math.max(minInterval, Math.ceil(this.#events.length / MAX_CHECKPOINTS));
+  }
+
+  /** The stored events. */
+  get events(): readonly SessionEvent[] {
+    return this.#events;
   }
 
   /** Number of stored events. */
   get length(): number {
     return this.#events.length;
+  }
+
+  append(event: SessionEvent): void {
+    if (event.ephemeral === true) return;
+    if (event.type === "troupe.rewound") this.#rewinds.set(this.#events.length, this.#lastBefore(event));
+    this.#events.push(event);
+  }
+
+  #lastBefore({ parentId }: SessionEvent): number {
+    if (parentId === null) return -1;
+    const index = this.#events.findLastIndex(({ id }) => id === parentId);
+    return index < 0 ? this.#events.length - 1 : index;
   }
 
   /**
@@ -35,28 +54,46 @@ export class Replay {
   at(sequence: number): SessionView {
     const path: number[] = [];
     let index = Math.min(Math.max(0, Math.trunc(sequence)), this.#events.length) - 1;
-    for (; index >= 0 && !this.#checkpoints.has(index); index = this.#previous[index] ?? -1) path.push(index);
+    for (; index >= 0 && !this.#checkpoints.has(index); index = this.#rewinds.get(index) ?? index - 1) path.push(index);
     const start = this.#checkpoints.get(index);
     const view = start ? SessionView.restored(start) : new SessionView();
     for (const next of path.reverse()) {
       const event = this.#events[next];
       if (event) view.apply(event);
-      if (next > 0 && next % this.#interval === 0) this.#checkpoints.set(next, view.snapshot());
+      if (next > 0 && next % this.#interval === 0) this.#keep(next, view.snapshot());
     }
     return view;
   }
-}
 
-/** Every event follows the one before it; a rewind follows the last event that it leaves. */
-function previousOf(events: readonly SessionEvent[]): Int32Array {
-  const indices = new Map<string, number>();
-  const hasRewinds = events.some(({ type }) => type === "troupe.rewound");
-  return Int32Array.from(events, ({ id, type, parentId }, index) => {
-    if (!hasRewinds) return index - 1;
-    indices.set(id, index);
-    if (type !== "troupe.rewound") return index - 1;
-    return parentId === null ? -1 : (indices.get(parentId) ?? index - 1);
-  });
+  #keep(index: number, snapshot: ViewSnapshot): void {
+    this.#checkpoints.set(index, snapshot);
+    if (this.#checkpoints.size <= 2 * MAX_CHECKPOINTS) return;
+    this.#interval *= 2;
+    for (const at of this.#checkpoints.keys()) if (at % this.#interval !== 0) this.#checkpoints.delete(at);
+  }
+
+  /** Makes the missing checkpoints, so that `at` is fast everywhere. The caller can pause after each part of the work. */
+  *prepare(): Generator<number> {
+    for (let index = this.#interval; index < this.#events.length; index += this.#interval) {
+      if (this.#checkpoints.has(index)) continue;
+      this.at(index + 1);
+      yield index;
+    }
+  }
+
+  /**
+   * The position (number of events) after the next event that `matches`, or the previous one for -1. Positions between two
+   * such events show the same as the first of them: a step back leads to the one before. Returns `undefined` at either end.
+   */
+  step(from: number, by: 1 | -1, matches: (event: SessionEvent) => boolean): number | undefined {
+    if (by > 0) {
+      const next = this.#events.findIndex((event, index) => index >= from && matches(event));
+      return next < 0 ? undefined : next + 1;
+    }
+    const before = (index: number): number => this.#events.findLastIndex((event, at) => at < index && matches(event));
+    const previous = before(before(from));
+    return previous < 0 ? undefined : previous + 1;
+  }
 }
 
 /**

@@ -10,24 +10,21 @@ import { SessionView } from "../../view/session-view.ts";
 import type { View } from "../../view/view.ts";
 
 const SLICE_MS = 12;
-/** As in `Replay`: seeking costs the events since the last checkpoint. */
-const MIN_STEP = 500;
-const CHECKPOINTS = 64;
-/** New events that may follow the last checkpoint before more are made. */
+/** New events after which missing checkpoints are made. */
 const MAX_UNINDEXED = 2_000;
 
 export class PageSession {
   readonly id: string;
-  /** Stored events, in the order of the log. */
-  readonly events: SessionEvent[] = [];
   /** Changes when there is something new to draw, at most once per frame. */
   readonly revision = signal(0);
   readonly state = signal<"loading" | "ready">("loading");
   /** Number of events that are shown; undefined for all of them, live. */
   readonly position = signal<number | undefined>(undefined);
-  lanes = new AgentLanes();
+  readonly lanes = new AgentLanes();
   #fold = new SessionView();
-  #replay = new Replay([]);
+  readonly #replay = new Replay();
+  /** Number of events when checkpoints were made last. */
+  #indexed = 0;
   #past: { readonly position: number; readonly fold: SessionView } | undefined;
   #waiting: SessionEvent[] = [];
   #isWorking = false;
@@ -43,7 +40,7 @@ export class PageSession {
   get view(): View {
     const position = this.position.value;
     if (position === undefined) return this.#fold.view;
-    if (this.#past?.position !== position) this.#past = { position, fold: this.#at(position) };
+    if (this.#past?.position !== position) this.#past = { position, fold: this.#replay.at(position) };
     return this.#past.fold.view;
   }
 
@@ -51,8 +48,13 @@ export class PageSession {
     return this.#fold.view;
   }
 
+  /** Stored events, in the order of the log. */
+  get events(): readonly SessionEvent[] {
+    return this.#replay.events;
+  }
+
   get length(): number {
-    return this.events.length;
+    return this.#replay.length;
   }
 
   /** Time of the shown position. */
@@ -86,22 +88,14 @@ export class PageSession {
     void this.#begin();
   }
 
-  /** The view after so many events. */
-  #at(position: number): SessionView {
-    const fold = this.#replay.at(Math.min(position, this.#replay.length));
-    for (let index = this.#replay.length; index < position; index++) {
-      const event = this.events[index];
-      if (event) fold.apply(event);
-    }
-    return fold;
-  }
-
   async #begin(): Promise<void> {
     this.#isWorking = true;
     const first = this.#waiting;
     this.#waiting = [];
-    for (const event of first) if (event.ephemeral !== true) this.events.push(event);
+    for (const event of first) this.#replay.append(event);
     await this.#index();
+    this.#fold = this.#replay.at(this.length);
+    for (const event of this.events) this.lanes.apply(event);
     for (const event of first) if (event.ephemeral === true) this.#fold.apply(event);
     this.state.value = "ready";
     this.#isWorking = false;
@@ -109,21 +103,15 @@ export class PageSession {
     await this.#work();
   }
 
-  /** Folds everything from the beginning and makes checkpoints on the way. */
+  /** Makes missing checkpoints, in slices. */
   async #index(): Promise<void> {
-    const { length } = this.events;
-    this.#replay = new Replay(this.events);
-    const step = Math.max(MIN_STEP, Math.ceil(length / CHECKPOINTS));
+    this.#indexed = this.length;
     let slice = performance.now();
-    for (let at = step + 1; at < length; at += step) {
-      this.#replay.at(at);
+    for (const _ of this.#replay.prepare()) {
       if (performance.now() - slice < SLICE_MS) continue;
       await breathe();
       slice = performance.now();
     }
-    this.#fold = this.#replay.at(length);
-    this.lanes = new AgentLanes();
-    for (const event of this.events) this.lanes.apply(event);
   }
 
   async #work(): Promise<void> {
@@ -140,8 +128,8 @@ export class PageSession {
         break;
       }
       this.#draw();
-      if (this.#fold.view.needsReload) await this.#index();
-      else if (this.events.length - this.#replay.length > MAX_UNINDEXED) await this.#reindex();
+      if (this.#fold.view.needsReload) this.#fold = this.#replay.at(this.length);
+      if (this.length - this.#indexed > MAX_UNINDEXED) await this.#index();
       if (performance.now() - slice >= SLICE_MS) await breathe();
       slice = performance.now();
     }
@@ -150,18 +138,8 @@ export class PageSession {
 
   #apply(event: SessionEvent): void {
     this.#fold.apply(event);
-    if (event.ephemeral === true) return;
-    this.events.push(event);
+    this.#replay.append(event);
     this.lanes.apply(event);
-  }
-
-  /** Checkpoints for what came since; the live view stays as it is. */
-  async #reindex(): Promise<void> {
-    const fold = this.#fold;
-    const { lanes } = this;
-    await this.#index();
-    this.#fold = fold;
-    this.lanes = lanes;
   }
 
   #draw(): void {
