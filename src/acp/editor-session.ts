@@ -292,6 +292,8 @@ export class EditorSession {
         break;
       case "session.skills_loaded":
       case "commands.changed":
+      case "mcp.prompts.list_changed":
+      case "session.mcp_server_status_changed":
         this.#later(this.#showCommands());
         break;
     }

@@ -1,7 +1,8 @@
 import { nearest } from "../lib/text.ts";
 import { TroupeError } from "../protocol/errors.ts";
-import { type Command, defineCommand, isOffered } from "./command.ts";
+import { type Command, type CommandContext, defineCommand, isOffered } from "./command.ts";
 import { listed, shown } from "./lines.ts";
+import { promptLines } from "./server-prompts.ts";
 
 /** Builds `/help` from the list of the other commands. */
 export function helpCommand(others: () => readonly Command[]): Command {
@@ -10,9 +11,9 @@ export function helpCommand(others: () => readonly Command[]): Command {
     summary: "Show the commands, or what one of them does",
     argumentHint: "[command]",
     harmless: "always",
-    run(name, context) {
+    async run(name, context) {
       const offered = [...others(), help].filter((command) => isOffered(command, context));
-      if (name === "") return { kind: "completed", text: overview(offered, context.skills?.().length ?? 0) };
+      if (name === "") return { kind: "completed", text: await overview(offered, context) };
       const wanted = name.replace(/^\//, "").toLowerCase();
       const command = offered.find((one) => one.name === wanted || one.aliases.includes(wanted));
       if (command) return { kind: "completed", text: line(command) };
@@ -27,9 +28,13 @@ export function helpCommand(others: () => readonly Command[]): Command {
   return help;
 }
 
-function overview(offered: readonly Command[], skills: number): string {
+async function overview(offered: readonly Command[], { skills, serverPrompts }: CommandContext): Promise<string> {
+  const hasSkills = (skills?.().length ?? 0) > 0;
+  const prompts = (await serverPrompts?.list()) ?? [];
   const lines = offered.map(line);
-  return listed(skills > 0 ? [...lines, "Skills are called like commands; /skills lists them."] : lines);
+  if (hasSkills) lines.push("Skills are called like commands; /skills lists them.");
+  if (prompts.length > 0) lines.push(promptLines(prompts));
+  return listed(lines);
 }
 
 function line({ name, aliases, argumentHint, summary }: Command): string {

@@ -44,6 +44,11 @@ export async function runCommand(
   context: CommandContext,
   known: Omit<KnownCommands, "skills">,
 ): Promise<CommandResult | undefined> {
+  if (/^\/mcp:/i.test(text.trimStart())) {
+    const { runServerPrompt } = await import("./server-prompts.ts");
+    const result = await runServerPrompt(text, { port: context.serverPrompts, from: known.from ?? "user" });
+    if (result) return result;
+  }
   const commands = known.commands.filter((command) => isOffered(command, context));
   const parsed = parseCommand(text, { ...known, commands, skills: context.skills?.() ?? [] });
   switch (parsed.kind) {

@@ -15,6 +15,7 @@ export interface CommandPorts {
    * nothing to open: the server needs no sign-in, or it has succeeded without the user.
    */
   signIn(serverName: string): Promise<string | undefined>;
+  readonly serverPrompts: ServerPromptPort;
   usage(): UsageFacts;
   /** Lets the session's tools access one more folder; returns its real path. */
   addDirectory(path: string): Promise<string>;
@@ -130,6 +131,23 @@ interface ServerEntry {
   /** Undefined if the server was never connected. */
   readonly tools?: number;
   readonly error?: string;
+}
+
+interface ServerPromptPort {
+  /** Returns the prompts of servers that are connected. */
+  list(): Promise<readonly ServerPrompt[]>;
+  /** Returns the prompts of one server; undefined if the session uses no such server. Connects it if necessary. */
+  of(serverName: string): Promise<readonly ServerPrompt[] | undefined>;
+  /** Returns the text that the server makes of the prompt. It is quoted data. */
+  fill(prompt: ServerPrompt, values: Readonly<Record<string, string>>): Promise<string>;
+}
+
+/** A prompt of an MCP server. */
+export interface ServerPrompt {
+  readonly server: string;
+  readonly name: string;
+  readonly description: string;
+  readonly arguments: readonly { readonly name: string; readonly description: string; readonly required: boolean }[];
 }
 
 interface UsageFacts {

@@ -24,6 +24,7 @@ export const frameTags = [
   "instruction_file",
   "latest_commits",
   "linked_resource",
+  "mcp_prompt",
   "mcp_server_instructions",
   "memories",
   "memory",

@@ -21,7 +21,7 @@ export function contextOf(session: Session): CommandContext {
     ...(services && {
       skills: () => services.skills.filter(({ enabled, userInvocable }) => enabled && userInvocable).map(skillEntry),
       servers: () => services.servers(),
-      ...defined({ agents: services.agents, signIn: services.signIn }),
+      ...defined({ agents: services.agents, signIn: services.signIn, serverPrompts: services.serverPrompts }),
       ...schedulesOf(services.schedules?.()),
     }),
     ...(tasks && {

@@ -180,6 +180,19 @@ export async function offeredCommands(session: Session): Promise<readonly Comman
   return builtinCommands.filter((command) => isOffered(command, context));
 }
 
+/** Returns the prompts of the session's connected MCP servers, as commands. */
+export async function offeredPrompts(session: Session) {
+  const prompts = (await session.workspace.services?.serverPrompts?.list()) ?? [];
+  if (prompts.length === 0) return [];
+  const { promptArgumentHint, promptCommandName } = await import("../commands/server-prompts.ts");
+  return prompts.map((prompt) => {
+    const hint = promptArgumentHint(prompt);
+    const { server, description } = prompt;
+    const shown = description === "" ? `A prompt of the MCP server ${server}` : description;
+    return { name: promptCommandName(prompt), description: shown, ...(hint !== undefined && { input: { hint } }) };
+  });
+}
+
 const inFlight = new WeakSet<Session>();
 
 /** Resolves with the message id once it is accepted. In autopilot the agent then continues until the verdict. */

@@ -109,6 +109,8 @@ export interface WorkspaceServices {
   readonly servers: CommandPorts["servers"];
   /** Absent without MCP servers. */
   readonly signIn?: CommandPorts["signIn"];
+  /** Absent without MCP servers. */
+  readonly serverPrompts?: CommandPorts["serverPrompts"];
   /** The available main agents, the current one, and how to choose. */
   readonly agents?: NonNullable<CommandPorts["agents"]>;
   /** The GitHub identity, for programs that ask. */

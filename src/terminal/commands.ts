@@ -83,7 +83,7 @@ export class CommandRunner implements Commands {
     const { session } = app;
     if (!session) return;
     if (text.startsWith("!")) return this.#shell(text);
-    const [, name, args = ""] = /^\/([\w:-]+)(?:\s+([\s\S]*))?$/.exec(text.trim()) ?? [];
+    const [, name, args = ""] = /^\/(mcp:\S+|[\w:-]+)(?:\s+([\s\S]*))?$/.exec(text.trim()) ?? [];
     if (name !== undefined) {
       const local = localCommands.find((command) => command.name === name && command.takes(args.trim()));
       if (local) return local.run(app, args.trim());

@@ -185,6 +185,9 @@ export class TerminalSession {
   #apply(event: SessionEvent): void {
     this.#fold.apply(event);
     if (event.type === "session.todos_changed") void this.#readTodos();
+    // A connected MCP server may have prompts, which are commands.
+    if (event.type === "session.mcp_server_status_changed" || event.type === "mcp.prompts.list_changed")
+      void this.readCommands().catch(() => undefined);
     if (this.#fold.view.needsReload) void this.#reload();
     this.#onChange(this);
   }

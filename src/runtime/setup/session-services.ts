@@ -8,6 +8,7 @@ import type { SessionBoard } from "../knowledge/session-board.ts";
 import type { SessionMemory } from "../knowledge/session-memory.ts";
 import { mcpApps } from "../mcp/mcp-apps.ts";
 import { serverPort } from "../mcp/server-port.ts";
+import { serverPrompts } from "../mcp/server-prompts.ts";
 import type { SessionMcp } from "../mcp/session-mcp.ts";
 import { showsApps, summaries } from "../mcp/session-servers.ts";
 import { permissionService } from "../permissions/permission-service.ts";
@@ -56,6 +57,7 @@ export function sessionServices(
     serverSummaries: () => summaries(mcp, workspace),
     servers: () => serverEntries(mcp, workspace),
     ...(mcp && { signIn: (serverName) => signIn(mcp, serverName, setup) }),
+    ...(mcp && { serverPrompts: serverPrompts(mcp, () => setup.listener.session?.queue.closed ?? never) }),
     agents: agentChoice,
     ...defined({ extensions: how.extensions, factories: how.factories }),
     ...(agents && { reloadAgents: () => agents.reload(), giveSubagents: (given) => agents.give(given) }),
@@ -73,6 +75,9 @@ export function sessionServices(
     readDependencies: () => database.readDependencies(),
   };
 }
+
+/** Aborts never: the session is not open yet. */
+const { signal: never } = new AbortController();
 
 async function forkHere(toEventId: string | undefined, setup: SessionSetup) {
   const { forkSession } = await import("../sessions/fork-session.ts");

@@ -29,7 +29,7 @@ export function suggestions(
   { text, isFirstLine }: { readonly text: string; readonly isFirstLine: boolean },
   sources: CompletionSources,
 ): readonly Suggestion[] {
-  const command = isFirstLine ? /^\/([\w:-]*)$/.exec(text) : null;
+  const command = isFirstLine ? /^\/(mcp:\S*|[\w:.-]*)$/.exec(text) : null;
   if (command) return commandSuggestions(command[1] ?? "", sources.commands());
   const file = /(?:^|\s)@([^\s@]*)$/.exec(text);
   if (file) return fileSuggestions(file[1] ?? "", sources.files() ?? []);

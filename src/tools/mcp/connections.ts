@@ -16,6 +16,7 @@ import {
 import type { OpenBase } from "./open.ts";
 import { isPackageRunner } from "./package-runner.ts";
 import type { McpProbe } from "./probe.ts";
+import { fillPrompt, listPrompts, type McpPrompt } from "./prompts/server-prompts.ts";
 import {
   listResources,
   listTemplates,
@@ -54,9 +55,14 @@ export interface McpServerPort {
   /** The server's usage instructions, once connected; bounded and safe to show. */
   instructions(): string | undefined;
   hasResources(): boolean;
+  /** Returns false while it is not connected. */
+  hasPrompts(): boolean;
   call(call: McpCall): Promise<CallToolResult>;
   listResources(signal: AbortSignal): Promise<readonly McpResource[]>;
   listTemplates(signal: AbortSignal): Promise<readonly McpResourceTemplate[]>;
+  listPrompts(signal: AbortSignal): Promise<readonly McpPrompt[]>;
+  /** Returns the text that the server makes of a prompt and the values of its arguments, quoted. */
+  fillPrompt(name: string, values: Readonly<Record<string, string>>, signal: AbortSignal): Promise<string>;
   /** Returns whether a remote server wants a sign-in, without connecting. */
   probe(signal: AbortSignal): Promise<McpProbe>;
   readResource(uri: string, signal: AbortSignal): Promise<McpResourceText>;
@@ -113,9 +119,16 @@ export class McpConnections {
       knownDefinitions: () => connection.live?.listing.definitions,
       instructions: () => connection.instructions,
       hasResources: () => connection.live?.client.getServerCapabilities()?.resources !== undefined,
+      hasPrompts: () => connection.live?.client.getServerCapabilities()?.prompts !== undefined,
       call: (call) => connection.call(call, user),
       listResources: async (signal) => listResources((await connection.ready(signal)).client, { config, signal }),
       listTemplates: async (signal) => listTemplates((await connection.ready(signal)).client, { config, signal }),
+      listPrompts: async (signal) => {
+        const { client } = await connection.ready(signal);
+        return client.getServerCapabilities()?.prompts === undefined ? [] : listPrompts(client, { config, signal });
+      },
+      fillPrompt: async (name, values, signal) =>
+        fillPrompt((await connection.ready(signal)).client, { config, name, values, signal }),
       probe: async (signal) => {
         const { probeServer } = await import("./probe.ts");
         return probeServer({ config, base: this.#base, token: connection.token.value, signal });

@@ -34,29 +34,36 @@ const MAX_PARTS = 100;
 const page = z.object({
   resources: z.array(z.unknown()).optional(),
   resourceTemplates: z.array(z.unknown()).optional(),
+  prompts: z.array(z.unknown()).optional(),
   nextCursor: z.string().max(4096).optional(),
 });
 const contents = z.object({ contents: z.array(z.unknown()) });
 
-interface ResourceRequest {
+export interface ServerRequest {
   readonly config: McpServerConfig;
   readonly signal: AbortSignal;
 }
 
-export async function listResources(client: Client, reading: ResourceRequest): Promise<readonly McpResource[]> {
+export async function listResources(client: Client, reading: ServerRequest): Promise<readonly McpResource[]> {
   const { name } = reading.config;
   const found = await allPages(client, { ...reading, method: "resources/list", member: "resources" });
   return found.flatMap((value) => resourceOf(value, name) ?? []);
 }
 
-export async function listTemplates(client: Client, reading: ResourceRequest): Promise<readonly McpResourceTemplate[]> {
+export async function listTemplates(client: Client, reading: ServerRequest): Promise<readonly McpResourceTemplate[]> {
   const from = { ...reading, method: "resources/templates/list", member: "resourceTemplates" } as const;
   return (await allPages(client, from)).flatMap((value) => templateOf(value) ?? []);
 }
 
-type PagedRequest = ResourceRequest & { readonly method: string; readonly member: "resources" | "resourceTemplates" };
+type PagedRequest = ServerRequest & {
+  readonly method: string;
+  readonly member: "resources" | "resourceTemplates" | "prompts";
+};
 
-async function allPages(client: Client, { config, signal, method, member }: PagedRequest): Promise<readonly unknown[]> {
+export async function allPages(
+  client: Client,
+  { config, signal, method, member }: PagedRequest,
+): Promise<readonly unknown[]> {
   const found: unknown[] = [];
   let cursor: string | undefined;
   for (let pages = 0; pages < MAX_PAGES && found.length < MAX_RESOURCES; pages++) {
@@ -99,7 +106,7 @@ const content = z.object({
 });
 export type McpContent = z.infer<typeof content>;
 
-type UriRequest = ResourceRequest & { readonly uri: string };
+type UriRequest = ServerRequest & { readonly uri: string };
 
 /** Returns the contents; the size of a response is limited elsewhere. */
 export async function readContents(client: Client, reading: UriRequest): Promise<readonly McpContent[]> {
@@ -133,7 +140,8 @@ export async function readResource(client: Client, reading: UriRequest): Promise
   return { text: texts.join("\n"), leftOut };
 }
 
-async function ask<T>({ config, signal }: ResourceRequest, work: () => Promise<T>): Promise<T> {
+/** Words failures for readers. */
+export async function ask<T>({ config, signal }: ServerRequest, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (cause) {

@@ -57,7 +57,7 @@ function blocksOf(content: CallToolResult["content"]): { texts: string[]; images
   return { texts, images };
 }
 
-function textOf(block: CallToolResult["content"][number]): string {
+export function textOf(block: CallToolResult["content"][number]): string {
   switch (block.type) {
     case "text":
       return block.text;

@@ -2,7 +2,7 @@
 import * as z from "zod";
 import { GivenAttachment } from "../../../protocol/define-event.ts";
 import { TroupeError } from "../../../protocol/errors.ts";
-import { offeredCommands, sendTyped } from "../../../runtime/submit.ts";
+import { offeredCommands, offeredPrompts, sendTyped } from "../../../runtime/submit.ts";
 import { type MethodTable, type SessionCall, sessionMethod } from "../method.ts";
 
 const requestId = z.string();
@@ -16,6 +16,7 @@ export const commandMethods: MethodTable = {
     }),
     async ({ includeBuiltins, includeSkills, includeClientCommands }, { live, session }) => {
       const builtin = includeBuiltins ? await offeredCommands(session) : [];
+      const prompts = includeBuiltins ? await offeredPrompts(session) : [];
       const skills = includeSkills ? (session.workspace.services?.skills ?? []) : [];
       const ofClients = includeClientCommands ? live.clients.commands : [];
       const usual = { allowDuringAgentExecution: false };
@@ -29,6 +30,7 @@ export const commandMethods: MethodTable = {
             ...(hint !== undefined && { input: { hint } }),
             ...usual,
           })),
+          ...prompts.map((prompt) => ({ ...prompt, kind: "builtin", ...usual })),
           ...skills
             .filter(({ enabled, userInvocable }) => enabled && userInvocable)
             .map(({ name, description }) => ({ name, description, kind: "skill", ...usual })),
