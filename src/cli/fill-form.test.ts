@@ -61,13 +61,13 @@ describe("a form on the terminal", () => {
     expect(asked[0]).toContain("Open this address yourself: https://seats.example.com/a");
   });
 
-  it("cannot hide behind control characters", async () => {
+  it("shows a message without its control characters", async () => {
     const { ask, asked } = typed();
     await fillForm({ ...form, message: "hi\u001b[2J\u0007there" }, ask);
     expect(asked[0]).not.toMatch(/[\u001b\u0007]/);
   });
 
-  it("takes the live lines away while it is asked, and reads the terminal", async () => {
+  it("hides the live lines while it is shown, and reads the terminal", async () => {
     const [input, output] = [new PassThrough(), new PassThrough()];
     const steps: string[] = [];
     const answerer = terminalForms({

@@ -53,7 +53,7 @@ describe("a run", () => {
     await factories.close();
   });
 
-  it("that is begun while the session closes is not set going", async () => {
+  it("is halted before it executes anything when the session closes while it starts", async () => {
     const { factories, executed, written } = slowLog();
     const begun = factories.run("f", {});
     await factories.close();
@@ -111,7 +111,7 @@ describe("shapes of answers", () => {
     return (await check(JSON.stringify({ value }))).ok;
   };
 
-  it("are of any kind, and hold what they say", async () => {
+  it("accept values of every kind of schema, and only values that fit it", async () => {
     const list = { type: "array", items: { type: "string" } };
     expect(await fits(list, ["a"])).toBe(true);
     expect(await fits(list, [1])).toBe(false);
@@ -126,7 +126,7 @@ describe("shapes of answers", () => {
     expect(await fits({ oneOf: [{ type: "number" }, { const: "x" }] }, "y")).toBe(false);
   });
 
-  it("leave out what they do not know, in place of refusing it", async () => {
+  it("ignore keywords of the schema that they do not support", async () => {
     const strange = { type: "string", pattern: "^(", format: "uri", minLength: 5, $ref: "#/nowhere", if: true };
     expect(await fits(strange, "ab")).toBe(true);
     expect(await fits({ type: "object", additionalProperties: false, properties: {} }, { more: 1 })).toBe(true);

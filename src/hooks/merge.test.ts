@@ -30,7 +30,7 @@ describe("before a tool", () => {
     expect(merged("preToolUse", change, { modifiedArgs: { a: 2 } })).toEqual({ modifiedArgs: { a: 2 } });
   });
 
-  it("the first hook that answers has answered", () => {
+  it("takes the response of the first hook that handles the call", () => {
     const one = { handled: true, responseContent: "one", handledBy: "cache" };
     expect(merged("preToolUse", one, { handled: true, responseContent: "two" })).toEqual(one);
     expect(merged("preToolUse", { handled: false, responseContent: "not said" })).toEqual({});
@@ -53,7 +53,7 @@ describe("context", () => {
     "postToolUseFailure",
     "subagentStart",
     "notification",
-  ] as const)("of several hooks at %s is joined by a blank line, up to 10 KB", (point) => {
+  ] as const)("joins the texts of several hooks at %s with a blank line, up to 10 KB", (point) => {
     const said = [{ additionalContext: "one\n" }, {}, { additionalContext: "  " }, { additionalContext: "two" }];
     expect(merged(point, ...said)).toEqual({ additionalContext: "one\n\ntwo" });
     const long = { additionalContext: "x".repeat(9_000) };
@@ -101,22 +101,30 @@ describe("a permission request", () => {
 });
 
 describe("a stop", () => {
-  it.each(["agentStop", "subagentStop"] as const)("at %s is held up by one block, with all reasons", (point) => {
-    expect(
-      merged(point, { decision: "allow" }, { decision: "block", reason: "tests" }, { decision: "allow", reason: "x" }),
-    ).toEqual({
-      decision: "block",
-      reason: "tests",
-    });
-    expect(merged(point, { decision: "block", reason: "a" }, { decision: "block", reason: "b" })).toEqual({
-      decision: "block",
-      reason: "a\n\nb",
-    });
-    expect(merged(point, { decision: "block" })).toEqual({ decision: "block" });
-    expect(merged(point, { decision: "allow" })).toEqual({});
-  });
+  it.each(["agentStop", "subagentStop"] as const)(
+    "is blocked at %s when one hook blocks, with the reasons of all",
+    (point) => {
+      expect(
+        merged(
+          point,
+          { decision: "allow" },
+          { decision: "block", reason: "tests" },
+          { decision: "allow", reason: "x" },
+        ),
+      ).toEqual({
+        decision: "block",
+        reason: "tests",
+      });
+      expect(merged(point, { decision: "block", reason: "a" }, { decision: "block", reason: "b" })).toEqual({
+        decision: "block",
+        reason: "a\n\nb",
+      });
+      expect(merged(point, { decision: "block" })).toEqual({ decision: "block" });
+      expect(merged(point, { decision: "allow" })).toEqual({});
+    },
+  );
 
-  it("of a subagent has the last response that was written for it", () => {
+  it("takes the last response that a hook wrote for a subagent", () => {
     expect(merged("subagentStop", { modifiedResponse: "a" }, { decision: "block" }, { modifiedResponse: "b" })).toEqual(
       {
         decision: "block",
@@ -126,8 +134,8 @@ describe("a stop", () => {
   });
 });
 
-describe("the rest", () => {
-  it("takes what was said last, and collects what can be collected", () => {
+describe("the other hook points", () => {
+  it("take the last value of a field, and collect lists and members of objects", () => {
     expect(merged("preMcpToolCall", { metaToUse: { a: 1 } }, { metaToUse: null })).toEqual({ metaToUse: null });
     expect(merged("userPromptTransformed", { modifiedTransformedPrompt: "a" }, {})).toEqual({
       modifiedTransformedPrompt: "a",
@@ -151,7 +159,7 @@ describe("the rest", () => {
     expect(merged("preCompact", {})).toEqual({});
   });
 
-  it("tells the next hook what was changed", () => {
+  it("pass changed input to the next hook", () => {
     const mcp = { sessionId: "s", cwd: "/", serverName: "a", toolName: "b", arguments: {}, _meta: { old: 1 } };
     const { next } = mergeRules.preMcpToolCall;
     expect(next?.(mcp, { metaToUse: { a: 1 } })._meta).toEqual({ a: 1 });

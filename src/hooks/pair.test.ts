@@ -53,7 +53,7 @@ describe("a pair", () => {
     expect(told).toEqual(["start a-1"]);
   });
 
-  it("stops after the start has ended, also when told to while it starts", async () => {
+  it("stops after the start has ended, even when it is stopped while it starts", async () => {
     const started = deferred<string>();
     const { told, parts } = recorded(() => started.promise.finally(() => told.push("start ended")));
     const pair = createPair(parts);

@@ -30,7 +30,7 @@ const publicAddresses = [
 
 describe("an address", () => {
   it.each(Object.entries(kinds).flatMap(([kind, list]) => list.map((address) => [address, kind])))(
-    "%j is refused, being of the kind %s",
+    "%j is refused as an address of the kind %s",
     (address, kind) => {
       expect(addressKind(address)).toBe(kind);
       expect(refusalOf(address)).toMatch(/address/);
@@ -50,7 +50,7 @@ describe("an address", () => {
     "3ffe::1",
   ])("%s is public", (address) => expect(refusalOf(address)).toBeUndefined());
 
-  it("of this machine may be allowed, and nothing else with it", () => {
+  it("is allowed with allowLocalhost only if it is this machine's", () => {
     const allowed = Object.values(kinds)
       .flat()
       .filter((address) => refusalOf(address, { allowLocalhost: true }) === undefined);

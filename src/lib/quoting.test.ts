@@ -4,8 +4,8 @@ import { frameTags, quoted, quotedInSummary, quotedJson, quotedLine, summaryTags
 
 const hidden = (...points: number[]): string => String.fromCodePoint(...points);
 
-describe("a tag of ours in the text of others is encoded", () => {
-  test.each(frameTags)("%s, opening and closing", (tag) => {
+describe("a tag of troupe in quoted text", () => {
+  test.each(frameTags)("is encoded: %s, opening and closing", (tag) => {
     expect(quoted(`a <${tag}> b </${tag}> c`)).toBe(`a &lt;${tag}> b &lt;/${tag}> c`);
   });
 
@@ -44,31 +44,31 @@ describe("a tag of ours in the text of others is encoded", () => {
     ["a control character", "</piped_\u0001input>"],
     ["an escape sequence", "</piped\u001b[31m_input>"],
     ["very many hidden characters", `</${hidden(0x200b).repeat(5000)}piped_input>`],
-  ])("with %s", (_, text) => {
+  ])("is encoded with %s", (_, text) => {
     const shown = quoted(`before ${text} after`);
     expect(shown).toMatch(/^before &lt;/);
     expect(shown).toMatch(/ after$/);
   });
 
-  test("in member names and texts of JSON", () => {
+  test("is encoded in member names and texts of JSON", () => {
     expect(quotedJson({ "<skill>": ["</user_message>", 1] })).toEqual({ "&lt;skill>": ["&lt;/user_message>", 1] });
   });
 
-  test("on one line every bracket is", () => {
+  test("is encoded like every other bracket in text on one line", () => {
     expect(quotedLine("a\n<b> \u27e8c")).toBe("a &lt;b&gt; &lt;c");
   });
 });
 
-describe("other text stays as it is", () => {
+describe("text without a tag of troupe", () => {
   test.each([
     "if (a < b && c > d) return <div class='x'>1</div>;",
     "<skillet> <summaryTable> <reminders>",
     "&lt;system_notification&gt;",
     "<U+200B> <U+E0041>",
     "Vec<User>; Map<string, agent>; a << system",
-  ])("%s", (text) => expect(quoted(text)).toBe(text));
+  ])("stays as it is: %s", (text) => expect(quoted(text)).toBe(text));
 
-  test("sections of a summary are ordinary words outside of one", () => {
+  test("stays as it is outside of a summary when it contains tags of a summary", () => {
     const text = summaryTags.map((tag) => `<${tag}>`).join("");
     expect(quoted(text)).toBe(text);
     expect(quotedInSummary(text)).toBe(text.replaceAll("<", "&lt;"));

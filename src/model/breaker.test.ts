@@ -52,11 +52,11 @@ describe("a probe", () => {
     expect(afterSuccess(probing, true)).toEqual(closedCircuit);
   });
 
-  it("that is limited again shuts the gate again, counted from the first time", () => {
+  it("shuts the gate again when it is limited again, counted from the first time", () => {
     expect(fail(probing, "rate_limit", { isProbe: true, now: 50 }).gate).toMatchObject({ until: 10_050, since: 0 });
   });
 
-  it("that fails for another reason makes room for the next after a rest", () => {
+  it("is followed by another one after a pause when it fails for another reason", () => {
     expect(fail(probing, "network", { isProbe: true, now: 50 }).gate).toMatchObject({
       state: "shut",
       reason: "rate_limit",

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { GivenModel, GivenProvider, NamedProvider } from "./given-providers.ts";
 
-describe("providers and models given by a program", () => {
-  it("is taken as far as it is known", () => {
+describe("a provider or a model given by a program", () => {
+  it("is read without its unknown fields", () => {
     const given = { baseUrl: "http://127.0.0.1:1/v1", type: "azure", azure: { apiVersion: "1" }, later: "http" };
     expect(GivenProvider.parse(given)).toEqual({
       baseUrl: "http://127.0.0.1:1/v1",
@@ -17,7 +17,7 @@ describe("providers and models given by a program", () => {
     ["no tokens at all", GivenProvider, { baseUrl: "http://127.0.0.1:1", maxOutputTokens: 0 }],
     ["a name that could be taken for a model", NamedProvider, { baseUrl: "http://127.0.0.1:1", name: "a/b" }],
     ["a model without a name", GivenModel, { id: "", provider: "a" }],
-  ])("refuses %s", (_, schema, given) => {
+  ])("is refused: %s", (_, schema, given) => {
     expect(schema.safeParse(given).success).toBe(false);
   });
 });

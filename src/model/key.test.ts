@@ -9,12 +9,12 @@ describe("a key", () => {
     ["x-api-key", { "x-api-key": "k1", a: "b" }],
     ["api-key", { "api-key": "k1", a: "b" }],
     ["none", { a: "b" }],
-  ] as const)("travels as %s", async (auth, headers) => {
+  ] as const)("is sent in the form %s", async (auth, headers) => {
     const sign = signedHeaders({ auth, key: { type: "value", value: "k1" }, headers: { a: "b" } });
     expect(await sign()).toEqual(headers);
   });
 
-  it("that is not there is not sent", async () => {
+  it("is not sent when it is missing", async () => {
     expect(await signedHeaders({ auth: "bearer", key: { type: "none" }, headers: {} })()).toEqual({});
   });
 });
@@ -52,7 +52,7 @@ describe("a key command", () => {
     await expect(runKeyCommand(hanging, 500)).rejects.toThrow("did not finish within 0.5 s");
   });
 
-  it("that failed is asked again", async () => {
+  it("is run again after it failed", async () => {
     const read = keyReader({ type: "command", command: ["/no/such/program"] });
     await expect(read()).rejects.toThrow("not found");
     await expect(read()).rejects.toThrow("not found");
@@ -64,6 +64,6 @@ it.each([
   ["op read \"op://a b/c\"  'd e'", ["op", "read", "op://a b/c", "d e"]],
   ['a\\ b "c\\"d" e"f"g', ["a b", 'c"d', "efg"]],
   ["echo $HOME | cat", ["echo", "$HOME", "|", "cat"]],
-])("a command line %j is split into words, and nothing else happens to it", (text, words) => {
+])("a command line %j is split into words without any expansion", (text, words) => {
   expect(splitCommand(text)).toEqual(words);
 });

@@ -270,7 +270,7 @@ export const rightsDefects: readonly Defect[] = [
     find: 'if (character < "\\u0080") return character.toLowerCase();',
     replace: 'if (character < "\\u0080") return character;',
     test: "src/lib/quoting.test.ts",
-    title: "a tag of ours in the text of others",
+    title: "a tag of troupe in quoted text",
     why: "A tag in capitals would pass for one of ours.",
   },
 ];

@@ -37,14 +37,14 @@ describe("a lock on a file", () => {
     expect(await folder.tree()).toEqual({});
   });
 
-  it("of another machine is awaited, since its process cannot be checked from here", async () => {
+  it("waits for a lock of another machine, because that process cannot be checked from here", async () => {
     await using folder = await tempFolder();
     const path = folder.at("f.json");
     lockFile(path, { pid: 2 ** 22 - 3, host: "elsewhere" });
     await expect(enter(path)).rejects.toThrow("is locked by another process");
   });
 
-  it("stops waiting for a folder in place of the lock and for meaningless content", async () => {
+  it("stops waiting when the lock is a folder or has meaningless content", async () => {
     await using folder = await tempFolder();
     mkdirSync(folder.at("a.lock"));
     writeFileSync(folder.at("b.lock"), "[".repeat(100_000));
@@ -67,7 +67,7 @@ describe("a lock on a file", () => {
     expect([most, await folder.tree()]).toEqual([1, {}]);
   });
 
-  it.each(["link", "write", "rename"] as const)("leaves nothing of its own behind when %s fails", async (operation) => {
+  it.each(["link", "write", "rename"] as const)("leaves no file of its own behind when %s fails", async (operation) => {
     await using folder = await tempFolder();
     const path = folder.at("f.json");
     lockFile(path, { pid: 2 ** 22 - 3 });
@@ -77,14 +77,14 @@ describe("a lock on a file", () => {
     expect(await enter(path)).toBe("done");
   });
 
-  it("works where files have only one name", async () => {
+  it("works where the file system has no hard links", async () => {
     await using folder = await tempFolder();
     const link = () => Promise.reject(Object.assign(new Error("no links"), { code: "EPERM" }));
     expect(await enter(folder.at("f.json"), { disk: { ...nodeDisk, link } })).toBe("done");
     expect(await folder.tree()).toEqual({});
   });
 
-  it("does not undo the work when it cannot be taken away", async () => {
+  it("keeps the result of the work when the lock cannot be removed", async () => {
     await using folder = await tempFolder();
     const unlink = () => Promise.reject(Object.assign(new Error("broken"), { code: "EIO" }));
     expect(await enter(folder.at("f.json"), { disk: { ...nodeDisk, unlink } })).toBe("done");

@@ -90,7 +90,7 @@ describe.each(ways)("opening %s", (_, openFolder) => {
     expect(await read(".")).toContain("file.txt");
   });
 
-  test("tells the absolute path in the caller's words", async () => {
+  test("returns the absolute path as the caller named it, without following links", async () => {
     const opened = await openForReading("link-folder/nested.txt", scope());
     await opened.handle.close();
     expect(opened.path).toBe(join(root, "link-folder/nested.txt"));
@@ -116,7 +116,7 @@ describe.each(ways)("opening %s", (_, openFolder) => {
     expect(message).not.toContain("SECRET");
   });
 
-  test("names the asked path, where it leads and the folder to add", async () => {
+  test("names the requested path, its target and the folder to add", async () => {
     expect(await refusal("link-secret")).toEqual({
       problem: "outside",
       message:
@@ -144,7 +144,7 @@ describe.each(ways)("opening %s", (_, openFolder) => {
     },
   );
 
-  test("refuses paths that are no paths", async () => {
+  test("refuses paths that are empty, too long, on the network or contain a NUL character", async () => {
     expect((await refusal("")).message).toBe("The path is empty. Please provide a valid path.");
     expect((await refusal("a\0b")).message).toBe('The path "a\\u0000b" contains a NUL character.');
     expect((await refusal("x/".repeat(3000))).message).toMatch(/longer than 4096 bytes\.$/);
@@ -154,7 +154,7 @@ describe.each(ways)("opening %s", (_, openFolder) => {
     }
   });
 
-  test("ends on link chains that are too long or endless", async () => {
+  test("refuses chains of more than 40 links, and links in a circle", async () => {
     const message = (name: string) => `Path ${root}/${name} leads through more than 40 symbolic links.`;
     expect(await refusal("chain-41-0")).toEqual({ problem: "invalid", message: message("chain-41-0") });
     expect(await refusal("loop-a")).toEqual({ problem: "invalid", message: message("loop-a") });
@@ -200,7 +200,7 @@ test("a folder whose name merely begins like a root is not inside it", () => {
   expect(isInside("/anything", ["/"])).toBe(true);
 });
 
-test("no descriptor stays open after refusals", async () => {
+test("refused paths leave no descriptor open", async () => {
   if (process.platform !== "linux") return;
   const count = async () => (await import("node:fs")).readdirSync("/proc/self/fd").length;
   const before = await count();

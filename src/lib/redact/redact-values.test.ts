@@ -42,7 +42,7 @@ describe("a known value in a rarer form", () => {
     expect(streamed).toBe(fresh.text(whole));
   });
 
-  it("in base32, also when it is short", () => {
+  it("is taken out in base32, also when it is short", () => {
     const redactor = createRedactor({ values: [{ name: "K", value: "Zk77-Qp2w" }], patterns: [] });
     expect(redactor.text("x LJVTONZNKFYDE5Y= y")).toMatch(/^x \[redacted:K\].{0,3} y$/);
   });

@@ -56,7 +56,7 @@ describe("a known value", () => {
     expect(redactor.count).toBe(1);
   });
 
-  it("gives its name to what has the shape of a credential too", () => {
+  it("is replaced by its name even when it also has the shape of a credential", () => {
     const token = `ghp_${"aB3dE6gH9".repeat(4)}`;
     const redactor = createRedactor({ values: [{ name: "GITHUB_TOKEN", value: token }] });
     expect(redactor.text(`Authorization: Bearer ${token}`)).toBe("Authorization: Bearer [redacted:GITHUB_TOKEN]");
@@ -306,7 +306,7 @@ describe("events", () => {
     });
   });
 
-  it("E02: that carry a text in pieces wait with what may be a secret, and say the rest before the end", () => {
+  it("E02: are held back in streamed text while it may be part of a secret, and the rest is sent before the end", () => {
     const events = createEventRedactor(redactor);
     const delta = (deltaContent: string): object => ({ messageId: "m1", deltaContent });
     const passed = [

@@ -22,7 +22,7 @@ const list = {
   ],
 };
 
-it("a list of models is read as far as it can be spoken to", () => {
+it("a list of models contains those that chat requests can use", () => {
   const models = readModels(list) ?? [];
   expect(models.map(({ id }) => id)).toEqual(["hidden", "one", "two"]);
   expect(defaultOf(models)).toBe("two");
@@ -47,13 +47,16 @@ it.each([
   ["they are offered", {}, {}, true],
   ["the session says no", {}, { sockets: false }, false],
   ["the environment says no", { COPILOT_CLI_DISABLE_WEBSOCKET_RESPONSES: "true" }, {}, false],
-])("WebSockets are used as the model and the program say: %s", async (_, environment, carrying, sockets) => {
-  const github = new Github({
-    environment: { COPILOT_API_URL: "http://127.0.0.1:1", ...environment },
-    stamp: systemStamp,
-    userAgent: "test",
-  });
-  const fetch = async (): Promise<Response> => Response.json(list);
-  const settings = await github.settingsWith({ providers: [], discovery: false }, "token", { fetch, ...carrying });
-  expect(settings.providers[0]?.models.find(({ name }) => name === "one")?.sockets).toBe(sockets);
-});
+])(
+  "WebSockets are used where the model, the session and the environment allow them: %s",
+  async (_, environment, carrying, sockets) => {
+    const github = new Github({
+      environment: { COPILOT_API_URL: "http://127.0.0.1:1", ...environment },
+      stamp: systemStamp,
+      userAgent: "test",
+    });
+    const fetch = async (): Promise<Response> => Response.json(list);
+    const settings = await github.settingsWith({ providers: [], discovery: false }, "token", { fetch, ...carrying });
+    expect(settings.providers[0]?.models.find(({ name }) => name === "one")?.sockets).toBe(sockets);
+  },
+);

@@ -21,8 +21,8 @@ function problem(input: Partial<SettingsInput>): { message: string; hint: string
   throw new Error("no error");
 }
 
-describe("without any configuration", () => {
-  it("nothing is configured, and each provider says what it needs", () => {
+describe("settings without any configuration", () => {
+  it("configure no provider, and say what each one needs", () => {
     const { providers, ...rest } = readSettings({ environment: {} });
     expect(rest).toEqual({ discovery: true });
     expect(providers.filter(({ configured }) => configured)).toEqual([]);
@@ -38,7 +38,7 @@ describe("without any configuration", () => {
     });
   });
 
-  it("local servers are looked for unless that is switched off", () => {
+  it("search for local servers unless that is switched off", () => {
     expect(readSettings({ environment: { TROUPE_NO_DISCOVERY: "1" } }).discovery).toBe(false);
     expect(readSettings({ environment: { TROUPE_NO_DISCOVERY: "0" } }).discovery).toBe(true);
   });
@@ -73,7 +73,7 @@ describe("the environment", () => {
     });
   });
 
-  it("describes a server of its own, which gets no other provider's key", () => {
+  it("describes a server of the user's own, which gets no other provider's key", () => {
     const environment = { TROUPE_BASE_URL: "http://127.0.0.1:9/v1/", TROUPE_MODEL: "a/b", OPENAI_API_KEY: "secret" };
     const settings = readSettings({ environment });
     expect(settings.defaultModel).toBe("custom/a/b");
@@ -93,7 +93,7 @@ describe("the environment", () => {
     });
   });
 
-  it("knows the other product's names for all of that", () => {
+  it("accepts the other product's names of these variables", () => {
     const environment = {
       COPILOT_PROVIDER_BASE_URL: "https://h.test",
       COPILOT_PROVIDER_TYPE: "anthropic",
@@ -117,7 +117,7 @@ describe("the environment", () => {
     });
   });
 
-  it("knows Azure and key commands under those names too, and ours outrank them", () => {
+  it("accepts these names for Azure and key commands too, and prefers troupe's own names", () => {
     const environment = {
       COPILOT_PROVIDER_BASE_URL: "https://other.test",
       TROUPE_BASE_URL: "https://r.azure.test",
@@ -159,7 +159,7 @@ describe("the environment", () => {
       'COPILOT_PROVIDER_MAX_OUTPUT_TOKENS: "many" is not a number of tokens',
     ],
     [{ TROUPE_BASE_URL: "http://h", COPILOT_PROVIDER_HEADERS: "{oops" }, "COPILOT_PROVIDER_HEADERS: expected headers"],
-  ])("that is wrong (%j) is named", (environment, message) => {
+  ])("is an error when it is wrong (%j), and the message names the variable", (environment, message) => {
     expect(problem({ environment }).message).toBe(message);
   });
 });
@@ -241,11 +241,11 @@ describe("the providers file", () => {
     [{ providers: { groq: { models: { m: { contextWindow: -1 } } } } }, "providers.groq.models.m.contextWindow: "],
     [{ providers: { groq: { npm: "../evil" } } }, "providers.groq.npm: must be the name of a package"],
     ["[]", "/home/u/providers.json: (the whole file): "],
-  ])("with a mistake (%j) is refused by file and field", (value, message) => {
+  ])("is refused when it has a mistake (%j), and the error names file and field", (value, message) => {
     expect(problem({ providersFile: file(value) }).message).toContain(message);
   });
 
-  it("with a slip of the finger gets a suggestion", () => {
+  it("suggests the right name of a misspelt field", () => {
     expect(problem({ providersFile: file({ providers: { groq: { baseUrI: "http://h" } } }) }).hint).toBe(
       'Did you mean "baseUrl"?',
     );
@@ -261,7 +261,7 @@ describe("a registry", () => {
     models: [{ id: "m", provider: "oai", wireModel: "w", name: "M", maxPromptTokens: 10, maxOutputTokens: 5 }],
   };
 
-  it("may be written with lists, as client programs do, and stand in the variable itself", () => {
+  it("may contain lists, as client programs write them, in the value of the variable", () => {
     const { providers } = readSettings({ environment: { COPILOT_PROVIDERS_CONFIG: JSON.stringify(registry) } });
     expect(providers.slice(0, 2)).toMatchObject([
       { id: "az", auth: "api-key", azure: { apiVersion: "v1" }, key: { value: "k" } },
@@ -275,7 +275,7 @@ describe("a registry", () => {
     ]);
   });
 
-  it("is a path otherwise, which the caller reads", () => {
+  it("is read from a path when the variable does not contain JSON", () => {
     expect(registryPath({ COPILOT_PROVIDERS_CONFIG: "/r.json" })).toBe("/r.json");
     expect(registryPath({ COPILOT_PROVIDERS_CONFIG: "{}" })).toBeUndefined();
     expect(registryPath({})).toBeUndefined();

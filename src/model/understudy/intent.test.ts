@@ -153,6 +153,6 @@ test("a follow-up takes its subject from the prompt before", () => {
   );
 });
 
-test("only the last prompt is the task", () => {
+test("the last prompt alone is the task", () => {
   expect(short(readTask(["where is runLoop?", "What changed?"]))).toBe("changes");
 });

@@ -43,7 +43,7 @@ test("arguments are cut to what the tool offers", () => {
   ]);
 });
 
-test("after seven turns of calls it answers with what it has", () => {
+test("the understudy answers with its findings after seven turns of calls", () => {
   const messages: Message[] = [{ role: "user", content: "Explain how this repository is organised" }];
   for (let turn = 1; turn <= 7; turn++) {
     expect(nextStep(request(messages)).kind).toBe("calls");
@@ -54,7 +54,7 @@ test("after seven turns of calls it answers with what it has", () => {
   expect(nextStep(request(messages)).kind).toBe("answer");
 });
 
-test("does not mistake runtime additions to prompts for the user's words", () => {
+test("the understudy does not mistake runtime additions to prompts for the user's words", () => {
   const said = "<current_datetime>now</current_datetime>\n\nthanks\n\n<system_reminder>What changed?</system_reminder>";
   const note = "<system_notification>\nAgent done. What changed?\n</system_notification>";
   const step = nextStep(

@@ -4,7 +4,7 @@ import { isOutage } from "./database.ts";
 
 const failed = (code: string | undefined, message = "failed"): Error => Object.assign(new Error(message), { code });
 
-it("tells an outage of the server from errors that would come again", () => {
+it("distinguishes an outage of the server from errors that would repeat", () => {
   const outages = [
     ...["53100", "53300", "57P01", "57P03", "58030", "08006", "ECONNREFUSED", "EHOSTUNREACH"].map((code) =>
       failed(code),

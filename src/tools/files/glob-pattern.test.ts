@@ -59,14 +59,14 @@ describe("glob patterns", () => {
     );
   });
 
-  test("with very many stars are answered at once", () => {
+  test("are matched quickly with very many stars", () => {
     const spent = processorTime();
     expect(globMatcher(`${"*a".repeat(400)}b`)("a".repeat(4000))).toBe(false);
     expect(globMatcher(`${"**/a/".repeat(190)}b`)("a/".repeat(2000))).toBe(false);
     expect(spent()).toBeLessThan(1000);
   });
 
-  test("that stand for too many alternatives or are too long are refused", () => {
+  test("are refused when they have too many alternatives or are too long", () => {
     expect(() => globMatcher("{a,b}".repeat(20))).toThrow("more than 256 alternatives");
     expect(() => globMatcher("a".repeat(1001))).toThrow("at most 1000 characters");
   });

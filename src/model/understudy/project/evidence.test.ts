@@ -127,7 +127,7 @@ test("reads a shell's output without its exit code, and nothing from a failure",
   expect(parseShell(undefined)).toBeUndefined();
 });
 
-test("where a large result was saved is known, with ranges that cover it", () => {
+test("a saved result is found by its path, with ranges that cover it", () => {
   const saved = savedOutput(TOO_LARGE);
   expect(saved?.path).toBe("/state/files/glob-output.txt");
   expect(saved?.ranges[0]).toEqual([1, 300]);

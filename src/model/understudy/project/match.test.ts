@@ -48,7 +48,7 @@ test("a name matches only as a whole", () => {
 });
 
 test.each(["bun.lock", "bun.lockb", "deno.lock", "a/package-lock.json", "node_modules/x/y.js"])(
-  "%s is counted as foreign",
+  "%s counts as a file of others",
   (path) => {
     expect(isForeign(path)).toBe(true);
   },
