@@ -50,7 +50,7 @@ describe("the rows of a board", () => {
     }));
 });
 
-describe("texts on the board", () => {
+describe("a text on the board", () => {
   it.each([
     ["a name in other letters", text("Über-Name")],
     ["a name that is a path", text("../x")],
@@ -59,14 +59,14 @@ describe("texts on the board", () => {
     ["no text", text("x", { content: "" })],
     ["a long description", text("x", { description: "d".repeat(boardLimits.description + 1) })],
     ["a long text", text("x", { content: "c".repeat(boardLimits.content + 1) })],
-  ])("not %s", (_, bad) =>
+  ])("cannot have %s", (_, bad) =>
     onBoard(async (board) => {
       await expect(board.add("agent", bad, AGENT)).rejects.toMatchObject({ kind: "usage" });
       expect(await board.list()).toEqual([]);
     }),
   );
 
-  it("no secret: masked in what an agent writes, refused from a person", () =>
+  it("contains no secret: it is masked when an agent writes it, and refused when a user does", () =>
     onBoard(async (_, home) => {
       const redactor = createRedactor({ values: [{ value: "hunter2-hunter2-42", name: "PASSWORD" }] });
       const board = openBoard(optionsFor(home, { redactor }));
@@ -81,7 +81,7 @@ describe("texts on the board", () => {
         expect(readFileSync(join(home, name), "latin1")).not.toContain("hunter2-42");
     }));
 
-  it("one line of description, nothing hidden", () =>
+  it("has a description of one line with visible control characters", () =>
     onBoard(async (board) => {
       await board.add("agent", text("x", { description: "two\nlines\u001b[31m \u200bhidden" }), AGENT);
       expect((await board.list())[0]?.description).toBe("two lines <U+200B>hidden");
@@ -100,8 +100,8 @@ describe("capacity", () => {
     }));
 });
 
-describe("taking back", () => {
-  it("brings back every byte, and can itself be taken back", () =>
+describe("the undo of a change", () => {
+  it("restores every byte, and can itself be undone", () =>
     onBoard(async (board) => {
       await fill(board, 3);
       await board.expose();
@@ -121,7 +121,7 @@ describe("taking back", () => {
       expect(await board.rows()).toEqual(before);
     }));
 
-  it("undoes change by change, and then reports that there is none left", () =>
+  it("reverts change by change, and then reports that there is none left", () =>
     onBoard(async (board) => {
       await fill(board, 2);
       await board.restore(PERSON);
@@ -150,7 +150,7 @@ describe("taking back", () => {
       await expect(board.restore(PERSON, pruned?.id)).rejects.toThrow("26 items");
     }));
 
-  it("has an end: the oldest changes are forgotten", () =>
+  it("reaches back 40 changes: older ones are forgotten", () =>
     onBoard(async (board) => {
       for (let index = 0; index < 45; index++) await board.add("agent", text("one", { content: `${index}` }), AGENT);
       expect(await board.changes()).toHaveLength(40);

@@ -96,7 +96,7 @@ describe("get", () => {
 });
 
 describe("write access", () => {
-  it("asks a person where a write takes effect at once", () =>
+  it("requires permission where a write takes effect at once", () =>
     onBoard(async (board) => {
       const add = contextBoard.bind({ command: "add", name: "x", description: "About x", context: "All of x" });
       expect(await add.access(contextOf(byAgent(board)))).toMatchObject([
@@ -117,7 +117,7 @@ describe("write access", () => {
       await expect(call(undefined, { command: "get_board" })).rejects.toThrow("no context board");
     }));
 
-  it("notes each write down as a change that can be taken back", () =>
+  it("records each write as a change that can be undone", () =>
     onBoard(async (board) => {
       expect(await call(byAgent(board), { command: "add", ...text("x"), context: "First." })).toBe("Added x.");
       expect(await call(byAgent(board), { command: "add", ...text("x"), context: "Second." })).toBe("Replaced x.");

@@ -179,7 +179,7 @@ export const agentsDefects: readonly Defect[] = [
     find: "if (before.has(name) && dropped() >= mayDrop)",
     replace: "if (before.has(name) && dropped() > mayDrop)",
     test: "test/board/draft.test.ts",
-    title: "drops at most half of what agents had written, and one at least",
+    title: "drops at most half of the agents' rows, and at least one",
     why: "A consolidation could drop most of the board.",
   },
   {
@@ -188,7 +188,7 @@ export const agentsDefects: readonly Defect[] = [
     find: "if (clash !== undefined) throw changedMeanwhile(clash);",
     replace: "",
     test: "test/board/draft.test.ts",
-    title: "takes in what others did to other rows meanwhile, and is refused where they touched the same",
+    title: "keeps changes that others made to other rows meanwhile, and is refused if they changed the same rows",
     why: "A consolidation would overwrite a newer change.",
   },
   {
