@@ -12,8 +12,8 @@ const SESSION = [...builtinTools.map(({ name }) => name), "task", "web_search", 
 const toolsOf = (name: string) => effectiveTools(find(name), SESSION).tools;
 const WRITING = ["create", "edit", "apply_patch"];
 
-describe("the built-in agents", () => {
-  it("are one for each file, and each file is named after its agent", () => {
+describe("built-in agents", () => {
+  it("have one file each, which is named after the agent", () => {
     const files = readdirSync("src/agents/builtin").filter((name) => name.endsWith(".md"));
     expect(files.sort()).toEqual([...builtinTexts.keys()].map((name) => `${name}.md`).sort());
     expect(all.map(({ name }) => name)).toEqual([...builtinTexts.keys()]);
@@ -24,13 +24,17 @@ describe("the built-in agents", () => {
     expect(plainFrontmatter(text)).toBeDefined();
   });
 
-  it.each(all)("$name says what it is for in few words, and what its answer looks like", ({ description, prompt }) => {
-    expect(description.length).toBeGreaterThan(60);
-    expect(description.length).toBeLessThanOrEqual(300);
-    for (const heading of ["## How to work", "## What not to do", "## Your answer"]) expect(prompt).toContain(heading);
-  });
+  it.each(all)(
+    "$name has a short description, and its text describes the form of the answer",
+    ({ description, prompt }) => {
+      expect(description.length).toBeGreaterThan(60);
+      expect(description.length).toBeLessThanOrEqual(300);
+      for (const heading of ["## How to work", "## What not to do", "## Your answer"])
+        expect(prompt).toContain(heading);
+    },
+  );
 
-  it("cost the first request little", () => {
+  it("take fewer than 1,800 characters of the first request", () => {
     expect(JSON.stringify(modelChoices(all)).length).toBeLessThan(1800);
   });
 

@@ -79,7 +79,7 @@ describe("agents of a session", () => {
     ]);
   });
 
-  it("of a repository cannot take the place of one of ours; a person's and a program's can", async () => {
+  it("cannot replace a built-in agent when a repository defines them, but can when the user or a program does", async () => {
     await using stage = await agentStage({
       "work/.github/agents/explore.md": agent("explore", "", "hostile"),
       "work/.github/agents/innocent.md": agent("General Purpose", "", "hostile"),
@@ -96,7 +96,7 @@ describe("agents of a session", () => {
     expect(notices[0]?.message).toContain("explore is built in");
   });
 
-  it("that are broken are named with file and line, and the others load", async () => {
+  it("are left out with a notice of file and line when they are broken, and the others load", async () => {
     await using stage = await agentStage({
       "work/.github/agents/bad.md": "---\ndescription: d\ntools: 5\n---\nx\n",
       "work/.github/agents/binary.md": new Uint8Array([0x2d, 0xff, 0xfe]),
@@ -114,7 +114,7 @@ describe("agents of a session", () => {
     expect(updated.warnings).toEqual([expect.stringMatching(/good\.md:4: extra is not a field of an agent/)]);
   });
 
-  it("are reported in the shape of the wire", async () => {
+  it("are reported in the form of the wire contract", async () => {
     await using stage = await agentStage({
       "home/.troupe/agents/mine.md": agent("Mine", "tools: view\nmodel: gpt-5\nuser-invocable: false\n"),
     });
@@ -139,7 +139,7 @@ describe("agents of a session", () => {
     expect(checkEvent({ ...event, type: "session.custom_agents_updated", data: updated }).ok).toBe(true);
   });
 
-  it("of a repository are not read from outside of it", async () => {
+  it("are not read through links that lead out of the repository", async () => {
     await using stage = await agentStage({
       "secret/key.md": agent("secret"),
       "secret/agents/other.md": agent("other"),
@@ -159,7 +159,7 @@ describe("agents of a session", () => {
     ]);
   });
 
-  it("SDK-02 of a program without a prompt are an error", async () => {
+  it("SDK-02 fail to load when a program gives one without a prompt", async () => {
     await using stage = await agentStage();
     await expect(stage.load({ program: [{ name: "x" }] })).rejects.toThrow("x: prompt is missing");
   });
@@ -205,7 +205,7 @@ describe("MCP servers of an agent", () => {
     'mcp-servers: { docs: { command: docs-server }, bad: { command: 5 }, other: { url: "https://x.test/" } }\n';
   const tree = { "work/.github/agents/a.md": agent("a", servers), "home/.troupe/agents/b.md": agent("b", servers) };
 
-  it("of a repository are not used without trust; the user's own are", async () => {
+  it("are not used without trust when a repository defines them, but the user's own are", async () => {
     await using stage = await agentStage(tree);
     const { agents, notices } = await stage.load();
     expect(findAgent("a", agents)).not.toHaveProperty("mcpServers");
@@ -214,7 +214,7 @@ describe("MCP servers of an agent", () => {
     expect(notices[0]?.message).toMatch(/cannot use its MCP server docs: this folder is not trusted.*troupe trust$/);
   });
 
-  it("ORC-25 of a repository are used as they were approved", async () => {
+  it("ORC-25 are used as they were approved when a repository defines them", async () => {
     await using stage = await agentStage(tree);
     const asked: string[] = [];
     const { agents, notices } = await stage.load({

@@ -50,7 +50,7 @@ describe("tools of an agent", () => {
     ],
     ["SDK-34 not even what a reader lists itself", { readOnly: true, tools: ["view", "edit"] }, ["view"], []],
     ["what the parent does not have is said", { tools: ["view", "veiw", "sql"] }, ["view"], ["veiw", "sql"]],
-  ])("%s", (_what, fields, tools, unknown) => {
+  ])("are these: %s", (_what, fields, tools, unknown) => {
     expect(effectiveTools(define(fields), PARENT)).toEqual({ tools, unknown });
   });
 
@@ -155,11 +155,11 @@ describe("the model of an agent", () => {
     });
   });
 
-  it("is not guessed between two providers", () => {
+  it("is refused when two providers offer it under the same name", () => {
     expect(ask({}, { call: "claude-haiku-4.5" })).toHaveProperty("refused");
   });
 
-  it("thinks as hard as settings, definition or a parent on the same model say", () => {
+  it("uses the effort of the settings, else of the definition, else of a parent on the same model", () => {
     const parent = { model: "a", effort: "high" };
     const definition = { reasoningEffort: "low" };
     expect(effectiveEffort({ settings: "max", definition, parent, model: "a" })).toBe("max");
@@ -182,13 +182,13 @@ describe("skills of an agent", () => {
   });
 });
 
-describe("the choice of a model among agents", () => {
+describe("the description of agents to a model", () => {
   it("SDK-08 SDK-09 omits agents that cannot be chosen", () => {
     const agents = [define({ name: "open", description: "d" }), define({ name: "closed", infer: false })];
     expect(modelChoices(agents)).toEqual([{ name: "open", description: "d" }]);
   });
 
-  it("has few words for each, and not many for all", () => {
+  it("is cut to 300 characters for each agent and to 4,096 for all", () => {
     const few = modelChoices([define({ name: "a", description: "x".repeat(1000) })]);
     expect(few[0]?.description).toHaveLength(300);
     const many = Array.from({ length: 60 }, (_, index) =>

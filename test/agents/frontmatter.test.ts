@@ -3,7 +3,7 @@ import { expect, it } from "vitest";
 import { agentFrontmatter } from "../../src/catalog/agents/agents-frontmatter.ts";
 import { parseFrontmatter } from "../../src/lib/frontmatter.ts";
 
-it("says of the head of an agent what YAML says", async () => {
+it("the fast reader of agent files returns what the YAML parser returns", async () => {
   const key = fc.constantFrom("name", "description", "tools", "skills", "constructor", "user-invocable");
   const item = fc.oneof(
     fc.constantFrom(

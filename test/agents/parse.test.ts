@@ -70,7 +70,7 @@ describe("a file of an agent", () => {
     });
   });
 
-  it("has sensible values for all that it does not say", async () => {
+  it("has default values for all fields that it omits", async () => {
     expect(await agentOf("")).toEqual({
       id: "review",
       name: "review",
@@ -92,7 +92,7 @@ describe("a file of an agent", () => {
     });
   });
 
-  it("is a sidekick by the event that starts it, and then cannot be chosen", async () => {
+  it("defines a sidekick by the event that starts it, and models cannot choose a sidekick", async () => {
     const usual = { behavior: "restart", maxSendsPerTurn: 1 };
     expect(await agentOf("sidekick: user.message\n")).toMatchObject({
       sidekick: { triggers: [{ event: "user.message" }], ...usual },
@@ -124,7 +124,7 @@ describe("a file of an agent", () => {
     });
   });
 
-  it("ORC-23 with an unknown field is used, and the field is named with its line", async () => {
+  it("ORC-23 is used despite an unknown field, and a warning names the field with its line", async () => {
     const parsed = await parse("description: d\ncolor: red\ntemperature: 0.2\n");
     expect(parsed).toMatchObject({
       ok: true,
@@ -166,7 +166,7 @@ describe("a file of an agent", () => {
     expect((await agentOf(`${line}\n`)).tools).toEqual(tools);
   });
 
-  it("is not given a whole tool where it asks for a part of one", async () => {
+  it("does not get a whole tool where it asks for a part of one", async () => {
     const parsed = await parse("description: d\ntools: Bash(git log:*, -n), Read\n");
     expect(parsed).toMatchObject({ ok: true, agent: { tools: ["view"] }, warnings: [{ line: 3 }] });
   });
@@ -177,7 +177,7 @@ describe("a file of an agent", () => {
     ["disable-model-invocation: true", false],
     ['disableModelInvocation: "false"', true],
     ["infer: true\ndisable-model-invocation: true", false],
-  ])("with %s may be chosen by a model: %s", async (line, infer) => {
+  ])("decides by %s whether a model may choose the agent: %s", async (line, infer) => {
     expect((await agentOf(`${line}\n`)).infer).toBe(infer);
   });
 
@@ -185,7 +185,7 @@ describe("a file of an agent", () => {
     ["models: a, b\nmodel: c", ["a", "b"]],
     ["model: c", ["c"]],
     ["model: inherit", []],
-  ])("with %s runs on %j", async (line, models) => {
+  ])("decides by %s that the agent runs on %j", async (line, models) => {
     expect((await agentOf(`${line}\n`)).models).toEqual(models);
   });
 
@@ -203,7 +203,7 @@ describe("a file of an agent", () => {
     ["a name that is too long", `name: ${"x".repeat(65)}\ndescription: d\n`, 2, /64/],
     ["a prompt in the wrong place", "description: d\nprompt: do it\n", 3, /below/],
     ["a key that reaches prototypes", "description: d\noutputSchema: { constructor: 1 }\n", 2, /constructor/],
-  ])("with %s is refused, and the line is named", async (_what, head, line, message) => {
+  ])("is refused with %s, and the line is named", async (_what, head, line, message) => {
     expect(await parse(head)).toEqual({ ok: false, line, message: expect.stringMatching(message) });
   });
 
@@ -217,7 +217,7 @@ describe("a file of an agent", () => {
     expect(await parseAgent(text, place)).toMatchObject({ ok: false, line: 1 });
   });
 
-  it("with a long or wild description has a short one of one line", async () => {
+  it("has its description shortened to one line without control characters", async () => {
     const parsed = await parse(`description: "a\\u001b[31m red\\n line ${"x".repeat(2000)}"\n`);
     if (!parsed.ok) throw new Error(parsed.message);
     expect(parsed.agent.description).toHaveLength(1024);
@@ -225,12 +225,12 @@ describe("a file of an agent", () => {
     expect(parsed.warnings).toEqual([{ line: 2, message: "description is cut at 1024 characters" }]);
   });
 
-  it("says the same whichever way its head is read", async () => {
+  it("gives the same agent with each reader of its frontmatter", async () => {
     const text = "---\nname: quick\ndescription: Reads quickly\ntools: view, grep\nread-only: true\n---\nGo.\n";
     expect(await parseAgent(text, { ...place, read: skillFrontmatter })).toEqual(await parseAgent(text, place));
   });
 
-  it("never throws, whatever it holds", async () => {
+  it("never makes the parser throw, whatever it contains", async () => {
     const line = fc.constantFrom(
       "---",
       "name: x",
@@ -267,7 +267,7 @@ describe("an agent of a program", () => {
     });
   });
 
-  it("SDK-05 means exactly the tools that it names", () => {
+  it("SDK-05 has exactly the tools that it names", () => {
     expect(from({ name: "a", prompt: "p", tools: ["view", "edit"] })).toMatchObject({
       agent: { tools: ["view", "edit"] },
     });
@@ -283,7 +283,7 @@ describe("an agent of a program", () => {
       { name: "a", prompt: "p", mcpServers: JSON.parse('{"__proto__":{}}') },
       /mcpServers/,
     ],
-  ])("SDK-02 with %s is refused", (_what, value, message) => {
+  ])("SDK-02 is refused with %s", (_what, value, message) => {
     expect(from(value)).toMatchObject({ ok: false, message: expect.stringMatching(message) });
   });
 });

@@ -92,7 +92,7 @@ describe("agents of a server", () => {
     ["no list", answer({ agents: 5 }), /no list of agents/],
     ["too much", answer("x".repeat(1_100_000)), /larger than 1024 KiB/],
     ["nothing and closes", ((request) => request.destroy()) as RequestListener, /ECONNRESET/],
-  ])("ORC-22 cost a notice when the server sends %s", async (_what, listener, message) => {
+  ])("ORC-22 cause a notice, and no failure, when the server sends %s", async (_what, listener, message) => {
     await using server = await serve(listener);
     await using stage = await agentStage({ "home/.troupe/agents/mine.md": agent("mine") });
     const catalog = await stage.load({ remote: server.fetch });
@@ -129,7 +129,7 @@ describe("agents of a server", () => {
     ["https://example.test/", "acme"],
     ["https://example.test/", "../.."],
     ["https://example.test/", "acme/shop?x=1"],
-  ])("are not asked for at %s for %s", (baseUrl, repository) => {
+  ])("are not requested from %s for %s", (baseUrl, repository) => {
     expect(() => remoteAgents({ baseUrl, token: "t", repository })).toThrow(/cannot be used|owner\/name/);
   });
 });

@@ -13,8 +13,8 @@ function listener() {
   return { heard, until, onChange: (catalog: AgentCatalog) => void heard.push(customNames(catalog)) };
 }
 
-describe("agents on a watch", () => {
-  it("ORC-11 come, change and go while a session runs", async () => {
+describe("watched agents", () => {
+  it("ORC-11 are added, changed and removed while a session runs", async () => {
     await using stage = await agentStage({ "work/.github/agents/one.md": agent("one") });
     const { heard, until, onChange } = listener();
     const watch = await watchAgents(stage.sources, onChange);
@@ -36,7 +36,7 @@ describe("agents on a watch", () => {
     }
   });
 
-  it("in a folder that appears later are found when someone asks, and watched from then on", async () => {
+  it("are found on a refresh when their folder appears later, and that folder is watched from then on", async () => {
     await using stage = await agentStage();
     const { until, onChange } = listener();
     let asked = 0;
