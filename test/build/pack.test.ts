@@ -10,7 +10,7 @@ afterEach(() => {
 });
 
 describe("modules in packs", () => {
-  it("run when something of them is used, and once", () => {
+  it("run once, when something of them is used for the first time", () => {
     const { said } = packed({
       "main.ts": `
         import { join } from "node:path";
@@ -46,7 +46,7 @@ describe("modules in packs", () => {
     expect(said).toEqual(["true"]);
   });
 
-  it("bring of a package what is used of it, and run it when that is", () => {
+  it("contain the used part of a package, and run it when it is used", () => {
     const { said, names } = packed({
       "main.ts": `
         import * as z from "zod";
