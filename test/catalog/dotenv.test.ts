@@ -23,7 +23,7 @@ GREETING=hello
 `;
 
 describe("A03: a workspace's .env", () => {
-  it("is not even looked at before the folder is trusted", async () => {
+  it("is not read before the folder is trusted", async () => {
     await using place = await tempFolder({ ".env": HOSTILE });
     expect(read(place, readTrust(place.at("home")).of(place.path))).toEqual({ values: {}, notices: [] });
   });
@@ -91,7 +91,7 @@ describe("A03: a workspace's .env", () => {
     });
   });
 
-  it("may be a folder, a pipe, a link out of the workspace or too large", async () => {
+  it("is ignored when it is a folder, and refused when it is a pipe, a link out of the workspace or too large", async () => {
     await using place = await tempFolder({ "outside/.env": "A=1" });
     await mkdir(place.at("a/.env"), { recursive: true });
     await mkdir(place.at("b"));
@@ -114,7 +114,7 @@ describe("A03: a workspace's .env", () => {
 });
 
 describe("the text of a .env", () => {
-  it("is names and values, and nothing in it is expanded or run", () => {
+  it("gives names and values, and nothing in it is expanded or run", () => {
     const text = [
       "# comment",
       "A=1",
@@ -142,7 +142,7 @@ describe("the text of a .env", () => {
     });
   });
 
-  it("that is not understood is named by its line", () => {
+  it("is reported by its line where it is not understood", () => {
     const text = ["oops", "A=1", "1B=2", 'C="x" y', "", 'D="open', "E=1"].join("\n");
     expect(valuesOf(text)).toEqual({ A: "1" });
     expect(parseDotenv(text).problems).toEqual([
@@ -160,7 +160,7 @@ describe("the text of a .env", () => {
     expect(parsed.problems).toEqual([{ line: 501, message: "the rest is ignored: more than 500 names." }]);
   });
 
-  it("cannot reach into objects", async () => {
+  it("cannot set members of object prototypes", async () => {
     await using place = await tempFolder({ ".env": "__proto__=x\nconstructor=x\nA=1" });
     expect(Object.keys(read(place, forRun, "given").values)).toEqual(["A"]);
   });

@@ -70,7 +70,7 @@ describe("changing the user's settings", () => {
     expect(await place.tree()).toEqual({ "settings.json": '{\n "model": 5\n}', "other.json": '{"model": "a"}' });
   });
 
-  it("changes the file behind a link and leaves the link", async () => {
+  it("changes the target of a link and keeps the link", async () => {
     await using place = await tempFolder({ "dotfiles/settings.json": "{}" });
     await mkdir(place.at("home"));
     await symlink(place.at("dotfiles/settings.json"), place.at("home/settings.json"));
@@ -108,7 +108,7 @@ describe("changing the user's settings", () => {
     expect(await place.read("settings.json")).toContain("// the second");
   });
 
-  it("says what was wanted, whatever stood there before", async () => {
+  it("writes the requested values whatever the file contained before", async () => {
     const name = fc.constantFrom("a", "b", "c", "d");
     const { value } = fc.letrec<{ value: Json; object: SettingsObject }>((tie) => ({
       value: fc.oneof(

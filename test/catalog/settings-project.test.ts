@@ -72,8 +72,8 @@ const GROWING = ["permissions.deny", "permissions.ask", "deniedUrls", "excludedT
 const GROWING_TOO = ["disabledSkills", "disabledExtensions", "sandbox.deniedPaths", "subagents.disabledSubagents"];
 const COMPARED = ["sandbox.mode", "subagents.maxConcurrency", "subagents.maxDepth"];
 
-describe("a project cannot loosen anything", () => {
-  it("whatever key it uses", async () => {
+describe("the settings of a project", () => {
+  it("cannot loosen anything, whatever key they use", async () => {
     expect(Object.keys(keys).sort()).toEqual(Object.keys(SettingsSchema.unwrap().shape).sort());
     await fc.assert(
       fc.property(settings, settings, (user, project) => {
@@ -96,7 +96,7 @@ describe("a project cannot loosen anything", () => {
     );
   });
 
-  it("and twice the same file changes no more than once", async () => {
+  it("have the same effect when they are applied twice", async () => {
     await fc.assert(
       fc.property(settings, settings, (user, project) => {
         const once = tightened(user, project, "/work");
@@ -107,7 +107,7 @@ describe("a project cannot loosen anything", () => {
   });
 });
 
-it("reads whatever was written as JSON, comments and trailing commas or not", async () => {
+it("settings are read from JSON with and without comments and trailing commas", async () => {
   await fc.assert(
     fc.property(settings, fc.constantFrom("", "  ", "\t"), (value, indent) => {
       const plain = JSON.stringify(value, null, indent);
@@ -131,10 +131,10 @@ function flat(value: Settings): Record<string, unknown> {
   );
 }
 
-describe("the guide", () => {
+describe("the guide to settings", () => {
   const guide = read("docs/how-to/settings.md");
 
-  it("shows settings that work", () => {
+  it("shows settings that can be parsed", () => {
     const [example = ""] = codeBlocks(guide, "jsonc");
     expect(parseSettings("example", example).unknown).toEqual([]);
     expect(Object.keys(parseSettings("example", example).settings)).toContain("permissions");

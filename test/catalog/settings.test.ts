@@ -33,7 +33,7 @@ function failure(run: () => unknown): string {
 }
 
 describe("the user's settings", () => {
-  it("are nothing where there are no files", async () => {
+  it("are empty when there are no files", async () => {
     await using place = await stage();
     expect(load(place)).toEqual({
       effective: {},
@@ -106,12 +106,12 @@ describe("the user's settings", () => {
     ["[]", ":1: the file must contain an object"],
     ["{}\n{}", ':2: the file has "{" after its end.'],
     [`${"[".repeat(100_000)}`, ":1: the file is nested more than 64 deep."],
-  ])("that are wrong are an error with file and line: %j", async (text, expected) => {
+  ])("are refused with file and line when they are wrong: %j", async (text, expected) => {
     await using place = await stage({ "home/settings.json": text });
     expect(failure(() => load(place))).toContain(`${place.at("home/settings.json")}${expected}`);
   });
 
-  it("with names that mean nothing work, and each is named with the one that was probably meant", async () => {
+  it("are used without names that do not exist, and each is reported with the nearest name", async () => {
     await using place = await stage({
       "home/settings.json":
         '{\n "modle": "a",\n "permissions": {\n  "deney": ["read"],\n  "ask": ["write"]\n },\n "zzz": 1\n}',
@@ -144,7 +144,7 @@ describe("the user's settings", () => {
     expect(load(place, { stateRoot: place.at("strange") }).effective).toEqual({});
   });
 
-  it("win over defaults key by key", async () => {
+  it("override defaults key by key", async () => {
     await using place = await stage({ "home/settings.json": '{"subagents": {"maxDepth": 3}}' });
     const defaults = { subagents: { maxDepth: 6, maxConcurrency: 4 }, stream: true };
     expect(load(place, { defaults }).effective).toEqual({
@@ -153,7 +153,7 @@ describe("the user's settings", () => {
     });
   });
 
-  it("are not read again as a project's when the working folder is above the home", async () => {
+  it("are not read again as a project's when the working folder contains the state folder", async () => {
     await using place = await tempFolder({
       ".troupe/settings.json": '{"model": "a", "permissions": {"deny": ["read"]}}',
     });
@@ -177,7 +177,7 @@ describe("a project's settings", () => {
     mcpServers: { files: { command: "x" } },
   });
 
-  it("of a trusted folder tighten", async () => {
+  it("make things stricter when the folder is trusted", async () => {
     await using place = await stage({ "project/.troupe/settings.json": strict });
     const defaults = { subagents: { maxDepth: 6, maxConcurrency: 4 } };
     const loaded = load(place, { defaults });
@@ -203,7 +203,7 @@ describe("a project's settings", () => {
     ]);
   });
 
-  it("of a folder that is not trusted only deny and ask, with one notice (A01)", async () => {
+  it("can only deny and ask when the folder is not trusted, with one notice (A01)", async () => {
     await using place = await stage({
       "project/.troupe/settings.json": strict,
       "project/.github/copilot/settings.local.json": '{"model": "evil", "modle": 1}',
@@ -230,7 +230,7 @@ describe("a project's settings", () => {
     expect(load(place, { isTrusted: () => false }).notices).toEqual([]);
   });
 
-  it("are named key by key, with file and line, where they have no say", async () => {
+  it("are reported key by key, with file and line, where they have no effect", async () => {
     await using place = await stage({
       "home/settings.json": '{"sandbox": {"mode": "required"}}',
       "project/.troupe/settings.json":
@@ -268,7 +268,7 @@ describe("a project's settings", () => {
     expect(asked).toEqual([place.at("project"), place.at("project/inner")]);
   });
 
-  it("switch off the hooks of the project alone; the user's switch off all", async () => {
+  it("switch off only the project's own hooks; the user's setting switches off all", async () => {
     const hooks = { sessionStart: [] };
     await using place = await stage({
       "home/settings.json": JSON.stringify({ hooks }),
@@ -288,7 +288,7 @@ describe("a project's settings", () => {
     ["of too many entries", JSON.stringify({ deniedUrls: Array(1001).fill("a") }), ":1: deniedUrls: "],
     ["too large", `{}${" ".repeat(256 * 1024)}`, "it is larger than 256 KiB"],
     ["not text", Buffer.from([0xff]), "it is not UTF-8 text"],
-  ])("that are %s are not used and stop nothing", async (_, content, expected) => {
+  ])("are ignored, and nothing else fails, when they are %s", async (_, content, expected) => {
     await using place = await stage({
       "home/settings.json": '{"model": "a"}',
       "project/.troupe/settings.json": content,
@@ -302,27 +302,30 @@ describe("a project's settings", () => {
     expect(messages(loaded, place)[0]).toContain("ignored");
   });
 
-  it.each(PROJECT_FILES)("may be a folder, a pipe or a link out of the workspace in place of %s", async (path) => {
-    await using place = await stage({ "outside/settings.json": '{"permissions": {"deny": ["read"]}}' });
-    await mkdir(place.at(path), { recursive: true });
-    expect(load(place)).toMatchObject({ rules: [], notices: [] });
+  it.each(PROJECT_FILES)(
+    "are ignored when a folder, a pipe or a link out of the workspace is in the place of %s",
+    async (path) => {
+      await using place = await stage({ "outside/settings.json": '{"permissions": {"deny": ["read"]}}' });
+      await mkdir(place.at(path), { recursive: true });
+      expect(load(place)).toMatchObject({ rules: [], notices: [] });
 
-    await using piped = await stage({ [`${path}.md`]: "" });
-    execFileSync("mkfifo", [piped.at(path)]);
-    expect(messages(load(piped), piped)).toEqual([`/${path} is ignored: it is not a regular file.`]);
+      await using piped = await stage({ [`${path}.md`]: "" });
+      execFileSync("mkfifo", [piped.at(path)]);
+      expect(messages(load(piped), piped)).toEqual([`/${path} is ignored: it is not a regular file.`]);
 
-    await using linked = await stage({ [`${path}.md`]: "" });
-    await symlink(place.at("outside/settings.json"), linked.at(path));
-    expect(load(linked).rules).toEqual([]);
-    expect(load(linked).notices[0]?.message).toContain("it leads outside");
+      await using linked = await stage({ [`${path}.md`]: "" });
+      await symlink(place.at("outside/settings.json"), linked.at(path));
+      expect(load(linked).rules).toEqual([]);
+      expect(load(linked).notices[0]?.message).toContain("it leads outside");
 
-    await using within = await stage({
-      [`${path}.md`]: "",
-      "project/shared.json": '{"permissions": {"deny": ["read"]}}',
-    });
-    await symlink(within.at("project/shared.json"), within.at(path));
-    expect(load(within).rules).toHaveLength(1);
-  });
+      await using within = await stage({
+        [`${path}.md`]: "",
+        "project/shared.json": '{"permissions": {"deny": ["read"]}}',
+      });
+      await symlink(within.at("project/shared.json"), within.at(path));
+      expect(load(within).rules).toHaveLength(1);
+    },
+  );
 
   it("are not used when their folder is a link out of the workspace", async () => {
     await using place = await stage({ "outside/settings.json": '{"permissions": {"deny": ["read"]}}' });
@@ -331,14 +334,14 @@ describe("a project's settings", () => {
     expect(load(place).notices[0]?.message).toContain("it leads outside");
   });
 
-  it("say at most twenty things each about what is wrong with them", async () => {
+  it("cause at most twenty notices for each file", async () => {
     const many = Object.fromEntries(Array.from({ length: 500 }, (_, index) => [`name${index}`, 1]));
     await using place = await stage({ "project/.troupe/settings.json": JSON.stringify(many) });
     expect(load(place).notices.length).toBeLessThanOrEqual(21);
   });
 });
 
-it("costs less than two milliseconds of processor time at a start without any file", async () => {
+it("settings cost less than two milliseconds of processor time at a start without any file", async () => {
   await using place = await stage();
   load(place);
   const starts = (): void => {

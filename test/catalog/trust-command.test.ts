@@ -43,7 +43,7 @@ const stage = (): Promise<TempFolder> => tempFolder({ "work/a": "", "other/a": "
 const check = (place: TempFolder, folder = "work") => readTrust(place.at("home")).of(place.at(folder)).check(hook);
 
 describe("troupe trust", () => {
-  it("shows every item whole and unable to look like our own words, asks, and records", async () => {
+  it("shows every item whole and distinct from troupe's own words, asks, and records the answer", async () => {
     await using place = await stage();
     const { code, printed, asked } = await run(place, [], { answer: true });
     expect(code).toBe(0);
@@ -68,7 +68,7 @@ describe("troupe trust", () => {
     expect([check(place), check(place, "other")]).toEqual(["untrusted", "approved"]);
   });
 
-  it("lists and removes", async () => {
+  it("lists trusted folders and removes them", async () => {
     await using place = await stage();
     expect((await run(place, ["list"])).printed).toBe("No folder is trusted.\n");
     await run(place, [], { yes: true });
@@ -87,7 +87,7 @@ describe("troupe trust", () => {
     expect(check(place)).toBe("approved");
   });
 
-  it("refuses what is no folder, and words too many", async () => {
+  it("refuses a path that is no folder, and too many arguments", async () => {
     await using place = await stage();
     await expect(run(place, [place.at("work/a")])).rejects.toThrow("is not a folder");
     await expect(run(place, ["a", "b"])).rejects.toThrow("too many arguments");
