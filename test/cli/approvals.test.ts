@@ -42,7 +42,7 @@ describe("permission questions at a terminal", () => {
     });
   });
 
-  it("asks no more in this session after s", async () => {
+  it("are not repeated in this session after the answer s", async () => {
     await onStage([make("one.txt"), make("two.txt"), done], { permissions: {} }, async (stage) => {
       const { screen } = await answering(stage, ["s"]);
       expect(existsSync(join(stage.folder, "two.txt"))).toBe(true);
@@ -51,7 +51,7 @@ describe("permission questions at a terminal", () => {
     });
   });
 
-  it("remembers a for the folder", async () => {
+  it("store the answer a for the folder", async () => {
     await onStage([make("one.txt"), done], { permissions: {} }, async (stage) => {
       await answering(stage, ["a"]);
       const kept = readFileSync(join(stage.home, "permissions-config.json"), "utf8");
@@ -59,7 +59,7 @@ describe("permission questions at a terminal", () => {
     });
   });
 
-  it("denies when the input ends, and never offers more than once for what cannot be remembered", async () => {
+  it("count as denied when the input ends, and never offer to remember what cannot be remembered", async () => {
     const workflow = make(".github/workflows/ci.yml");
     await onStage([make("one.txt"), done], { permissions: {} }, async (stage) => {
       await answering(stage, []);

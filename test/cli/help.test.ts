@@ -19,7 +19,7 @@ const everything: readonly { title: string; one: Subcommand; help: string }[] = 
   })),
 ]);
 
-describe("The table of commands", () => {
+describe("the table of commands", () => {
   it("names only flags that exist, and every flag of commands is taken by one", () => {
     const known = new Set(options.map(({ name }) => name));
     const used = everything.flatMap(({ one }) => Object.keys(one.flags ?? {}));
@@ -47,7 +47,7 @@ describe("The table of commands", () => {
   });
 });
 
-describe("Help", () => {
+describe("the help", () => {
   it("fits one screen of 80 columns", () => {
     const lines = mainHelp("0.0.0").trimEnd().split("\n");
     expect(lines.filter((line) => line.length > 80)).toEqual([]);
@@ -55,7 +55,7 @@ describe("Help", () => {
     for (const { name } of [...commands, ...topics]) expect(lines.join("\n")).toMatch(new RegExp(`\\b${name}\\b`));
   });
 
-  it.each(everything)("of $title is complete and at most 80 columns wide", ({ one, help }) => {
+  it.each(everything)("is complete and at most 80 columns wide for $title", ({ one, help }) => {
     const lines = help.split("\n").filter((line) => !line.startsWith("  troupe "));
     expect(lines.filter((line) => line.length > 80)).toEqual([]);
     for (const name of Object.keys(one.flags ?? {})) expect(help).toContain(`--${name}`);
@@ -81,7 +81,7 @@ describe("Help", () => {
       expect({ name, isLong: (await text()).length > 100 }).toEqual({ name, isLong: true });
   });
 
-  it("explains every variable of our own that the sources read", () => {
+  it("explains every variable of troupe that the sources read", () => {
     const sources = readdirSync("src", { recursive: true, encoding: "utf8" }).filter((name) =>
       /(?<!\.test)\.ts$/.test(name),
     );
@@ -104,7 +104,7 @@ it("the reference page in docs is what the table says (update: npx vitest run te
   await expect(referencePage()).toMatchFileSnapshot("../../docs/reference/command-line.md");
 });
 
-it("the man page has every command and flag, and no line that roff would read as a macro by accident", () => {
+it("the man page has every command and flag, and no line that roff would read as a macro", () => {
   const page = manPage("0.0.0");
   for (const { title } of everything)
     expect(page).toContain(

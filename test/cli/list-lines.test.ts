@@ -28,7 +28,7 @@ describe("a list", () => {
     expect(narrow[0]).toMatch(/a ti.*… {2}\/work\/a$/);
   });
 
-  it("takes several lines for an entry where one would wrap, and keeps ids whole", () => {
+  it("takes several lines for an entry that would wrap, and keeps ids whole", () => {
     const stacked = lines(60);
     expect(stacked.slice(0, 4)).toEqual([
       "0f0e0d0c-0000-4000-8000-000000000001  2026-11-18 14:14",

@@ -21,7 +21,7 @@ function watched(more: Partial<ProgressOptions> = {}) {
 
 const turn = said("assistant.turn_start", { turnId: "0" });
 
-it("draws nothing while it is paused, although a redraw was due", () => {
+it("the progress display draws nothing while it is paused, although a redraw was due", () => {
   vi.useFakeTimers();
   onTestFinished(() => void vi.useRealTimers());
   const { bar, written } = watched({ live: true });
@@ -32,8 +32,8 @@ it("draws nothing while it is paused, although a redraw was due", () => {
   expect(written.slice(before)).toEqual([]);
 });
 
-describe("without a terminal", () => {
-  it("has a line when an agent starts and one when it ends, and names the agent before its tools", () => {
+describe("the progress display without a terminal", () => {
+  it("writes a line when an agent starts and one when it ends, and names the agent before its tools", () => {
     const { bar, written, clock } = watched();
     for (const event of [turn, created("scout"), ...running("scout"), ...used("glob", { pattern: "*" }, "scout")]) {
       bar.show(event);
@@ -64,7 +64,7 @@ describe("without a terminal", () => {
     expect(written.at(-1)).toBe(`troupe: scout (explore) ${text}\n`);
   });
 
-  it("tells of each call that failed or was denied, once", () => {
+  it("reports each call that failed or was denied once", () => {
     const { bar, written } = watched();
     bar.show(created("scout"));
     const ended = (code: string, message: string, agentId?: string) =>
@@ -88,7 +88,7 @@ describe("without a terminal", () => {
     expect(written).toHaveLength(3 + 4);
   });
 
-  it("says nothing when it is to be silent", () => {
+  it("writes nothing when it is silent", () => {
     const { bar, written } = watched({ silent: true });
     for (const event of [turn, created("scout"), ...running("scout"), ...used("glob", {}, "scout")]) bar.show(event);
     bar.show(became("scout", "running", "failed", { reason: "error", error: "no" }));
@@ -99,7 +99,7 @@ describe("without a terminal", () => {
 /** What agents do is drawn together a moment later. */
 const collected = () => new Promise((resolve) => setTimeout(resolve, 130));
 
-describe("on a terminal", () => {
+describe("the progress display on a terminal", () => {
   it("BLX-30 draws a burst of 100 events of a worker once, after 50 ms, and an event of the main agent at once", () => {
     vi.useFakeTimers();
     onTestFinished(() => void vi.useRealTimers());
@@ -132,7 +132,7 @@ describe("on a terminal", () => {
     bar.stop();
   });
 
-  it("draws the tree in place, clears it before every line, and takes it away in the end", async () => {
+  it("draws the tree in place, clears it before every line, and removes it at the end", async () => {
     const { bar, written, clock } = watched({ live: true });
     for (const event of [turn, created("scout"), ...running("scout")]) {
       clock.now += 150;
@@ -175,7 +175,7 @@ describe("on a terminal", () => {
     expect(draws.at(-1)).toContain("glob last");
   });
 
-  it("finds the beginning of its drawing again in a terminal that became narrower", () => {
+  it("finds the start of its drawing again in a terminal that became narrower", () => {
     const stderr = {
       written: [] as string[],
       columns: 80,

@@ -40,7 +40,7 @@ describe("the tree of agents", () => {
     ]);
   });
 
-  it("ORC-47 shows what an agent last said it was about to do, behind its tool, as far as there is room", () => {
+  it("ORC-47 shows the latest intent of an agent behind its tool, if there is room", () => {
     const agents = tree(created("scout"), running("scout"), intends("First I read the parser.\nThen more.", "scout"));
     const line = (width: number): string | undefined => treeLines("", agents, { ...drawing, width })[1];
     expect(line(100)).toBe("└ scout (explore) running 3 s · First I read the parser.");
@@ -51,7 +51,7 @@ describe("the tree of agents", () => {
     expect(line(100)).toBe("└ scout (explore) idle · 1 tool");
   });
 
-  it("only counts those that ended, and tells failures from successes", () => {
+  it("counts agents that ended without listing them, and distinguishes failures from successes", () => {
     const ended = (id: string, to: "completed" | "failed" | "cancelled"): SessionEvent[] => [
       created(id),
       ...running(id),
@@ -66,7 +66,7 @@ describe("the tree of agents", () => {
     expect(treeLines("thinking", agents, drawing)).toEqual(["… thinking", "  2 finished, 1 failed, 1 stopped"]);
   });
 
-  it("says what someone waits for: an approval, a provider", () => {
+  it("shows what an agent waits for: an approval or a provider", () => {
     const agents = tree(created("scout"), running("scout"));
     const state = (): string | undefined => treeLines("", agents, drawing)[1];
     agents.apply(said("troupe.retry", { attempt: 1, delayMs: 1, reason: "rate limited" } as never, "scout"), 3_000);
@@ -75,7 +75,7 @@ describe("the tree of agents", () => {
     expect(state()).toBe("└ scout (explore) running 3 s");
   });
 
-  it("is never longer than the rows it has, and says how many are left out", () => {
+  it("is never longer than the rows it has, and counts the lines that it leaves out", () => {
     const many = Array.from({ length: 40 }, (_, index) => [created(`a${index}`), ...running(`a${index}`)]).flat();
     const lines = treeLines("thinking", tree(many), drawing);
     expect(lines).toHaveLength(12);
@@ -100,7 +100,7 @@ describe("the tree of agents", () => {
     }
   });
 
-  it("lets no foreign word drive the terminal, and has no colour unless asked", () => {
+  it("shows no control sequences from others, and has no colour unless requested", () => {
     const agents = tree(
       created("scout\u001b[2J", { agentName: "e\nvil" }),
       became("scout\u001b[2J", "queued", "running"),
@@ -137,7 +137,7 @@ describe("coordinated workers", () => {
   ];
   const prompt = said("user.message", { content: "look" });
 
-  it("BLX-29 stand as cards in one group for each message, with status and summary when they are done", () => {
+  it("BLX-29 are shown in one group for each message, with status and summary when they are done", () => {
     const agents = tree(prompt, worker("a", "scout", "Scout"), worker("b", "review", "Review"));
     const lines = (): string[] => treeLines("waiting", agents, drawing).slice(1);
     const apply = (...events: readonly SessionEvent[]): void => {
@@ -201,7 +201,7 @@ describe("coordinated workers", () => {
     for (const label of Object.values(labels)) expect(label.trim()).not.toBe("");
   });
 
-  it("BLX-29 merge the steps of a worker by their ids, and give way to those at work where there is no room", () => {
+  it("BLX-29 merge the steps of a worker by their ids, and make room for running workers", () => {
     const agents = tree(prompt, worker("a", "scout", "Scout"));
     for (const note of ["1 call", "2 calls"]) {
       agents.apply(step("a", { stepId: "tool-view", title: "view", status: "running", note }), 3_000);
