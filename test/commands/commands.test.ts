@@ -34,7 +34,7 @@ describe("the list", () => {
   });
 });
 
-describe("prompts", () => {
+describe("prompts of commands", () => {
   it("ORC-61 /review leads to one call of task for code-review", async () => {
     const prompt = await promptOf("/review the last two commits");
     expect(prompt).toContain('`agent_type: "code-review"`');
@@ -74,7 +74,7 @@ describe("prompts", () => {
     }
   });
 
-  it("keeps a report's name short and inside the folder, whatever the topic", async () => {
+  it("keep the name of a report short and inside the folder, whatever the topic", async () => {
     for (const topic of ["../../etc/passwd", "日本語", "x".repeat(5000), "a\n/b"]) {
       const result = await typed(`/research ${topic}`);
       const path = result?.kind === "prompt" && result.gate?.kind === "research" ? result.gate.reportPath : "";
@@ -108,18 +108,18 @@ describe("prompts", () => {
     expect(await typed("/fleet")).toMatchObject({ displayPrompt: "Fleet deployed" });
   });
 
-  it("does not expand what a person typed", async () => {
+  it("keep placeholders that the user typed", async () => {
     expect(await promptOf("/research {{report}} {{topic}}")).toMatch(/Topic: \{\{report\}\} \{\{topic\}\}$/);
   });
 
-  it.each(readdirSync("src/commands").filter((name) => name.endsWith(".md")))("%s has at most 2.5 kB", (name) => {
+  it.each(readdirSync("src/commands").filter((name) => name.endsWith(".md")))("have at most 2.5 kB: %s", (name) => {
     const content = readFileSync(`src/commands/${name}`, "utf8");
     expect(Buffer.byteLength(content)).toBeLessThanOrEqual(name === "fleet.md" ? 2048 : 2560);
     expect(content.length).toBeGreaterThan(200);
   });
 });
 
-describe("modes", () => {
+describe("commands that change the mode", () => {
   const inMode = (mode: "interactive" | "plan" | "autopilot") => stage({ mode });
 
   it.each([
@@ -158,8 +158,8 @@ describe("modes", () => {
   });
 });
 
-describe("answers", () => {
-  it("/agent lists those a person may choose, without what would reach the terminal", async () => {
+describe("commands that answer with a text", () => {
+  it("/agent lists the agents that the user may choose, without control characters", async () => {
     expect(await text("/agent")).toBe(
       "* explore: Looks around\n  Doc Writer: Writes documents\n  rem-agent: Tidies memory\n* is the main agent.",
     );
@@ -190,7 +190,7 @@ describe("answers", () => {
     }
   });
 
-  it("/every, /after and /schedules keep a list", async () => {
+  it("/every, /after and /schedules manage a list", async () => {
     const at = stage();
     expect(await text("/every 5m look at the build", at)).toBe("Schedule 1: every 5 min. /schedules stop 1 ends it.");
     expect(await text("/after 90s say hello\nand more", at)).toContain("Schedule 2: once, in 1 min 30 s.");
@@ -202,7 +202,7 @@ describe("answers", () => {
     await expect(typed("/schedules clear", at)).rejects.toThrow("does not understand");
   });
 
-  it("/model shows and chooses, and stops a slip of the finger", async () => {
+  it("/model lists models, chooses one, and rejects a misspelt name", async () => {
     const at = stage();
     expect(await text("/model", at)).toBe("* local/small\n  local/large");
     expect(await text("/model local/large", at)).toBe("The next message will be answered by local/large.");
@@ -243,7 +243,7 @@ describe("answers", () => {
     "/fork x",
     "/permissions all",
     "/help fleeet",
-  ])("%s is refused with what to do", async (input) => {
+  ])("%s is refused with an error that says what to do", async (input) => {
     await expect(typed(input)).rejects.toThrow(
       expect.objectContaining({ kind: "usage", hint: expect.stringMatching(/.{10}/) }),
     );

@@ -50,13 +50,13 @@ describe("typed input", () => {
     ["/reveiw", "There is no command /reveiw here.", "Did you mean /review?"],
     ["/relase-notes now", "There is no command /relase-notes here.", "Did you mean /release-notes?"],
     ["/quux", "There is no command /quux here.", "/help lists the commands."],
-  ])("%j is an error that says what was meant", (text, message, hint) => {
+  ])("%j is an error that suggests what to type", (text, message, hint) => {
     expect(() => parsed(text)).toThrow(
       expect.objectContaining({ kind: "usage", message, hint: expect.stringContaining(hint) }),
     );
   });
 
-  it("never fails in another way, whatever is typed", () => {
+  it("never throws anything but a TroupeError, whatever is typed", () => {
     const unit = fc.constantFrom(..."/aeirvw-:._!\\ \n\t0", "\u0000", "é", "😀", "\ud800", "\u200b");
     fc.assert(
       fc.property(fc.string({ unit, maxLength: 90 }), fc.boolean(), (words, isCommand) => {
@@ -81,11 +81,11 @@ describe("offered commands", () => {
     expect(await typed("/help")).toMatchObject({ text: expect.stringContaining("/model [name]: ") });
   });
 
-  it("calls skills by their names", async () => {
+  it("runs skills by their names", async () => {
     expect(await typed("/release-notes v2")).toEqual({ kind: "skill", name: "Release Notes", request: "v2" });
   });
 
-  it("leaves an ordinary prompt alone", async () => {
+  it("does not change an ordinary prompt", async () => {
     expect(await typed("/tmp is full")).toBeUndefined();
   });
 });

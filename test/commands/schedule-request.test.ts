@@ -31,7 +31,7 @@ describe("the time of a schedule", () => {
     ["5m /review", "Commands cannot be scheduled."],
     [`5m ${"x".repeat(100_001)}`, "A scheduled prompt has at most 100000 characters."],
     ["", "A time is missing."],
-  ])("the prompt in %.20j is refused", (text, message) => {
+  ])("is refused without a valid prompt: %.20j", (text, message) => {
     expect(() => scheduleRequest(text, "after")).toThrow(message);
   });
 });

@@ -28,7 +28,7 @@ const [, claim = ""] = /(UPDATE todos SET status = 'in_progress'.*RETURNING id;)
 const claimOf = (id: string): string => claim.replace("<id>", id);
 
 describe("ORC-69 todos of a fleet", () => {
-  it("are ready when all they depend on is done", () => {
+  it("are ready when all their dependencies are done", () => {
     const database = opened();
     database.exec(
       "INSERT INTO todos (id, title, status) VALUES ('a', 'A', 'done'), ('b', 'B', 'pending'), ('c', 'C', 'pending')",
@@ -37,7 +37,7 @@ describe("ORC-69 todos of a fleet", () => {
     expect(database.prepare(ready).all()).toEqual([{ id: "b", title: "B" }]);
   });
 
-  it("are claimed by one of many, each on a connection of its own", async () => {
+  it("are claimed by one of many claimants, each on a connection of its own", async () => {
     await using folder = await tempFolder();
     const workers = Array.from({ length: 8 }, () => opened(folder.at("session.db")));
     for (const id of ["a", "b", "c", "d"]) workers[0]?.exec(`INSERT INTO todos (id, title) VALUES ('${id}', '${id}')`);
@@ -46,7 +46,7 @@ describe("ORC-69 todos of a fleet", () => {
     for (const worker of workers) worker.close();
   });
 
-  it("obey the same rules behind the sql tool, and tell of a claim as a change", async () => {
+  it("follow the same rules through the sql tool, and a claim counts as a change", async () => {
     let changes = 0;
     const database = sessionDatabase({ path: ":memory:", disk: nodeDisk, onTodosChanged: () => void changes++ });
     onTestFinished(() => database.close());
