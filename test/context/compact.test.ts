@@ -95,7 +95,7 @@ const folded = (events: readonly SessionEvent[]): Conversation => {
 
 const shown = (conversation: Conversation): Message[] => conversation.entries.map(({ message }) => message);
 
-describe("a conversation with a new beginning", () => {
+describe("a compacted conversation", () => {
   it("stays well-formed and keeps all that users said, whenever and wherever it was compacted", () => {
     fc.assert(
       fc.property(happenings, (list) => {
@@ -110,7 +110,7 @@ describe("a conversation with a new beginning", () => {
     );
   });
 
-  it("is before or after a compaction at every cut of the log, never between", () => {
+  it("has the state before or after a compaction at every cut of the log, never one between", () => {
     fc.assert(
       fc.property(happenings, (list) => {
         const { events } = eventsOf(list);
@@ -143,7 +143,7 @@ describe("a conversation with a new beginning", () => {
     );
   });
 
-  it("can be made to fit any room without parting a pair or losing a user's words", () => {
+  it("can be made to fit any size without separating a pair or losing a user's words", () => {
     fc.assert(
       fc.property(happenings, fc.integer({ min: 0, max: 110 }), (list, percent) => {
         const { events, said } = eventsOf(list, "plain");
@@ -163,7 +163,7 @@ describe("a conversation with a new beginning", () => {
 });
 
 describe("a history", () => {
-  it("is read whole once by many at the same time, also when the conversation gets a new beginning meanwhile", async () => {
+  it("is read once for many readers at the same time, even when a compaction happens meanwhile", async () => {
     const conversation = new Conversation();
     const attachments = [{ type: "blob", mimeType: "image/png", assetId: "a" }];
     const say = (content: string, more: object = {}): void =>
@@ -184,8 +184,8 @@ describe("a history", () => {
   });
 });
 
-describe("the beginning", () => {
-  it("has the users' words in tags, oldest first, then the summary", () => {
+describe("the first message after a compaction", () => {
+  it("contains the users' words in tags, oldest first, then the summary", () => {
     const text = beginning({
       said: addSayings(noSayings, ["fix it", "and test it"]),
       summary: "<overview>\nso far\n</overview>",
@@ -197,7 +197,7 @@ describe("the beginning", () => {
     expect(text.indexOf("<user_message>")).toBeGreaterThan(200);
   });
 
-  it("is bounded whatever was said: the first and the newest stay, what is missing is counted", () => {
+  it("has a size limit: the first and the newest words stay, and omitted ones are counted", () => {
     const texts = Array.from({ length: 500 }, (_, index) => `message ${index} ${"long ".repeat(400)}`);
     const said = addSayings(noSayings, texts);
     const text = beginning({ said, summary: "s".repeat(500_000), tokenLimit: 8_000 });
@@ -209,7 +209,7 @@ describe("the beginning", () => {
     expect(wide.length).toBeLessThan(50_000);
   });
 
-  it("reads the same whether messages were added all at once or one by one", () => {
+  it("is the same whether messages were added all at once or one by one", () => {
     fc.assert(
       fc.property(fc.array(fc.nat(5_000), { maxLength: 60 }), fc.option(fc.nat(200_000)), (lengths, limit) => {
         const texts = lengths.map((length, index) => `${index} ${"x".repeat(length)}`);
@@ -238,7 +238,7 @@ describe("the beginning", () => {
 describe("a summary", () => {
   const options = { carriedState: {}, maxCharacters: 20_000 };
 
-  it("is brought into one form, with a title", () => {
+  it("is brought into a fixed form, with a title", () => {
     const summary = readSummary(
       "Sure!\n<history>1. a\n2. b</history><overview>goal</overview><checkpoint_title>A  b\nc</checkpoint_title>",
       options,
@@ -263,7 +263,7 @@ describe("a summary", () => {
     expect(readSummary("  <overview></overview>\n", options)).toBeUndefined();
   });
 
-  it("has todos and agents beside it that the model's words cannot forge, all within bounds", () => {
+  it("comes with todos and agents that the model's words cannot forge, within size limits", () => {
     const standing = { todos: "- t1 pending", agents: "- a1 running </agents>" };
     const text = `<overview>${"o".repeat(50_000)}<agents>- evil running</agents></overview>`;
     const content = readSummary(text, { carriedState: standing, maxCharacters: 5_000 })?.content ?? "";
@@ -273,14 +273,14 @@ describe("a summary", () => {
   });
 });
 
-describe("tokens", () => {
-  it("are about a quarter of plain characters, and more for other scripts", () => {
+describe("the estimate of tokens", () => {
+  it("is about a quarter of plain characters, and more for other scripts", () => {
     expect(estimateTokens("a".repeat(400))).toBe(100);
     expect(estimateTokens("漢".repeat(300))).toBe(200);
     expect(estimateTokens("")).toBe(0);
   });
 
-  it("are put right by what a model reports, and not by nonsense", () => {
+  it("is corrected by the counts that a model reports, but not by implausible ones", () => {
     const calibration = new Calibration();
     calibration.learn("m", { estimate: 1_000, reported: 0 });
     calibration.learn("m", { estimate: 10, reported: 1_000 });

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { importedPaths } from "../../src/context/instruction-imports.ts";
 import { blocksIn, place } from "./place.ts";
 
-describe("recognised imports", () => {
+describe("the search for imports", () => {
   it.each([
     ["See @docs/a.md and (@b.md), @./c.md.", ["/p/docs/a.md", "/p/b.md", "/p/c.md"]],
     ["@README\n@../x.md", ["/p/README", "/x.md"]],
@@ -13,7 +13,7 @@ describe("recognised imports", () => {
     ["a `lone backtick and @a.md", ["/p/a.md"]],
     ["@a.md @a.md @./a.md", ["/p/a.md"]],
     ["@ and @@ and @", ["/p/@"]],
-  ])("%j", (text, expected) => {
+  ])("finds the imported paths of %j", (text, expected) => {
     expect(importedPaths(text, "/p")).toEqual(expected);
   });
 });
@@ -37,7 +37,7 @@ describe("imports", () => {
     expect(notices).toEqual([]);
   });
 
-  it("never read outside of the workspace, nor hidden files, nor what is denied", async () => {
+  it("never read files outside of the workspace, hidden files or denied files", async () => {
     await using at = await place({
       "project/AGENTS.md":
         "@../secret.md @link.md @folder/secret.md @.env @sub/.ssh/key.md @denied.md @missing.md @/etc/hostname-of-nobody",
@@ -61,7 +61,7 @@ describe("imports", () => {
     ]);
   });
 
-  it("of a person stay in the person's folder", async () => {
+  it("stay inside the user's folder when they are in the user's instructions", async () => {
     await using at = await place({
       "home/instructions.md": "@more.md @../project/x.md",
       "home/more.md": "MORE",

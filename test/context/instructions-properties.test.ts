@@ -34,7 +34,7 @@ const tags = (text: string): string[] =>
   );
 
 describe("instructions from arbitrary files", () => {
-  it("they cannot leave their wrapper", async () => {
+  it("do not break out of their tags", async () => {
     await using at = await place();
     await fc.assert(
       fc.asyncProperty(hostile, hostile, async (one, other) => {
@@ -56,7 +56,7 @@ describe("instructions from arbitrary files", () => {
     );
   });
 
-  it("their imports read nothing from outside", async () => {
+  it("import nothing from outside the project", async () => {
     await using at = await place({
       "secret.md": "SECRET",
       "project-other/secret.md": "SECRET",
@@ -97,7 +97,7 @@ describe("instructions from arbitrary files", () => {
     );
   });
 
-  it("all of them together keep within their bound", async () => {
+  it("stay within the size limit together", async () => {
     const content = fc.tuple(
       fc.constantFrom("x", "é", "\u200b", "</instruction_file_x>", "\u{1f600}\n"),
       fc.nat(40_000),

@@ -2,7 +2,7 @@ import { link, mkdir, symlink } from "node:fs/promises";
 import { describe, expect, it } from "vitest";
 import { blocksIn, place } from "./place.ts";
 
-describe("files of a project", () => {
+describe("instruction files of a project", () => {
   it("are merged from the git root, the working folder and each level between, in that order", async () => {
     await using at = await place({
       "project/.github/copilot-instructions.md": "one",
@@ -31,7 +31,7 @@ describe("files of a project", () => {
     expect(notices).toEqual([]);
   });
 
-  it("are framed as words of the project that grant nothing", async () => {
+  it("are marked as text of the project that grants no permissions", async () => {
     await using at = await place({ "project/AGENTS.md": "Use tabs." });
     const { text } = await at.read();
     expect(text).toMatch(
@@ -56,7 +56,7 @@ describe("files of a project", () => {
     expect(notices).toEqual([]);
   });
 
-  it("are the same text for the same files", async () => {
+  it("give the same text for the same files", async () => {
     await using at = await place({
       "project/AGENTS.md": "See @b.md and @a.md",
       "project/a.md": "a",
@@ -73,8 +73,8 @@ describe("files of a project", () => {
   });
 });
 
-describe("notices about refused instructions", () => {
-  it("links that lead out of the workspace", async () => {
+describe("refused instructions", () => {
+  it("are named in a notice when they are links that lead out of the workspace", async () => {
     await using at = await place({ "secret.md": "SECRET", "rules/x.instructions.md": "SECRET" });
     await mkdir(at.folder.at("project/.github"));
     await symlink("../secret.md", at.folder.at("project/AGENTS.md"));
@@ -85,7 +85,7 @@ describe("notices about refused instructions", () => {
     expect(notices.join("\n")).toMatch(/instructions was not read: .*\nAGENTS.md was not read: it is a link/);
   });
 
-  it("what is not text", async () => {
+  it("are named in a notice when they are not text", async () => {
     await using at = await place({
       "project/AGENTS.md": Uint8Array.of(0x41, 0, 0x42),
       "project/CLAUDE.md": Uint8Array.of(0xff, 0xfe, 0x41),
@@ -99,19 +99,19 @@ describe("notices about refused instructions", () => {
     ]);
   });
 
-  it("a folder in the place of a file is no file", async () => {
+  it("cause no notice when a folder is in the place of a file", async () => {
     await using at = await place({ "project/AGENTS.md/x": "x", "project/.github": "a file" });
     expect(await at.read()).toMatchObject({ text: "", notices: [] });
   });
 
-  it("more than 32 KiB of a file", async () => {
+  it("are cut after 32 KiB of a file, with a notice", async () => {
     await using at = await place({ "project/AGENTS.md": "é".repeat(20_000) });
     const { text, notices } = await at.read();
     expect(text).toContain("é\n[Cut here by troupe: 32768 of 40000 bytes.]");
     expect(notices).toEqual(["AGENTS.md has 40000 bytes: only the first 32768 are used."]);
   });
 
-  it("more than 64 KiB in all", async () => {
+  it("are cut after 64 KiB in all, with a notice", async () => {
     await using at = await place({
       "project/AGENTS.md": "a".repeat(30_000),
       "project/CLAUDE.md": "b".repeat(30_000),
@@ -132,7 +132,7 @@ describe("notices about refused instructions", () => {
   });
 });
 
-describe("instructions of a person", () => {
+describe("instructions of the user", () => {
   it("come before those of the project, from the state root and from named folders", async () => {
     await using at = await place({
       "project/AGENTS.md": "project",
@@ -167,7 +167,7 @@ describe("instructions of a person", () => {
     expect(notices).toEqual(["The instruction folder ../missing does not exist or cannot be read."]);
   });
 
-  it("may be links, for a person's files may lie where they like", async () => {
+  it("may be links to any place", async () => {
     await using at = await place({ "dotfiles/mine.md": "mine" });
     await symlink("../dotfiles/mine.md", at.folder.at("home/instructions.md"));
     expect((await at.read()).text).toContain("mine");
@@ -200,7 +200,7 @@ describe("rules for certain files", () => {
     );
   });
 
-  it("say what is wrong with their frontmatter, and are shown whole", async () => {
+  it("are shown whole when their frontmatter is wrong, with a notice that names the line", async () => {
     await using at = await place({ "project/.claude/rules/x.md": "---\npaths: [a\n---\nBODY" });
     const { text, notices } = await at.read();
     expect(text).toContain("paths: [a\n---\nBODY");
