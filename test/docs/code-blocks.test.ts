@@ -30,33 +30,36 @@ const known: Readonly<Record<string, readonly string[]>> = {
   text: [""],
 };
 
-describe("code blocks", () => {
-  it("say which language they are in", () => {
+describe("code blocks in the documentation", () => {
+  it("name their language", () => {
     const unknown = blocks.filter(({ language, kind }) => !known[language]?.includes(kind));
     expect(unknown.map(({ at, language, kind }) => `${at} ${language} ${kind}`.trim())).toEqual([]);
   });
 
-  it.each(blocksIn("json", ""))("has JSON at $at", ({ content }) => {
+  it.each(blocksIn("json", ""))("contain valid JSON at $at", ({ content }) => {
     const lines = content.trim().split("\n");
     const isJson = parseJson(content).ok || lines.every((line) => parseJson(line).ok);
     expect(isJson).toBe(true);
   });
 
-  it.each(blocksIn("jsonl"))("has JSON lines at $at", ({ content }) => {
+  it.each(blocksIn("jsonl"))("contain valid JSON lines at $at", ({ content }) => {
     for (const line of content.trim().split("\n")) expect(parseJson(line)).toMatchObject({ ok: true });
   });
 
-  it.each([...blocksIn("json", "settings"), ...blocksIn("jsonc", "settings")])("has settings at $at", ({ content }) => {
-    expect(parseSettings("example", content).unknown).toEqual([]);
-  });
+  it.each([...blocksIn("json", "settings"), ...blocksIn("jsonc", "settings")])(
+    "contain valid settings at $at",
+    ({ content }) => {
+      expect(parseSettings("example", content).unknown).toEqual([]);
+    },
+  );
 
-  it.each(blocksIn("json", "hooks"))("has a hook file at $at", ({ content }) => {
+  it.each(blocksIn("json", "hooks"))("contain a valid hook file at $at", ({ content }) => {
     const { definitions, notices } = parseHookFile(content, { origin: userOrigin, environment: {} });
     expect(notices).toEqual([]);
     expect(definitions).not.toEqual([]);
   });
 
-  it.each(blocksIn("json", "mcp"))("has MCP servers at $at", ({ content }) => {
+  it.each(blocksIn("json", "mcp"))("contain valid MCP servers at $at", ({ content }) => {
     const { mcpServers = {} } = JSON.parse(content) as { mcpServers?: Record<string, unknown> };
     const place = { scope: "user", source: "example", folder: "/" } as const;
     const read = Object.entries(mcpServers).map(([name, entry]) => readEntry(name, entry, place));
@@ -64,24 +67,24 @@ describe("code blocks", () => {
     for (const entry of read) expect(entry).toMatchObject({ kind: "server", notices: [] });
   });
 
-  it.each(blocksIn("json", "providers"))("has a providers.json at $at", ({ content }) => {
+  it.each(blocksIn("json", "providers"))("contain a valid providers.json at $at", ({ content }) => {
     expect(parseProvidersFile({ path: "example", text: content }).providers.size).toBeGreaterThan(0);
   });
 
-  it.each(blocksIn("json", "faux"))("has a script of the faux model at $at", ({ content }) => {
+  it.each(blocksIn("json", "faux"))("contain a valid script of the faux model at $at", ({ content }) => {
     expect(parseFauxScript(content).length).toBeGreaterThan(0);
   });
 
-  it.each(blocksIn("yaml"))("has YAML at $at", ({ content }) => {
+  it.each(blocksIn("yaml"))("contain valid YAML at $at", ({ content }) => {
     expect(parseDocument(content).errors).toEqual([]);
   });
 
-  it.each(blocksIn("markdown", "agent"))("has an agent file at $at", async ({ content }) => {
+  it.each(blocksIn("markdown", "agent"))("contain a valid agent file at $at", async ({ content }) => {
     expect(await parseAgent(content, { id: "example", source: "user" })).toMatchObject({ ok: true, warnings: [] });
   });
 
   it.each([...blocksIn("markdown", "skill"), ...blocksIn("markdown", "instructions")])(
-    "has frontmatter at $at",
+    "contain valid frontmatter at $at",
     async ({ content }) => {
       const { data, problem } = await parseFrontmatter(content);
       expect(problem).toBeUndefined();
@@ -89,7 +92,7 @@ describe("code blocks", () => {
     },
   );
 
-  it.each(blocksIn("js"))("has JavaScript at $at", async ({ content }) => {
+  it.each(blocksIn("js"))("contain valid JavaScript at $at", async ({ content }) => {
     await transform(content, { loader: "js", format: "esm", target: "node20" });
   });
 });
@@ -115,7 +118,7 @@ describe("commands in sh blocks", () => {
     }
   });
 
-  it("would find a flag that does not exist", async () => {
+  it("are refused with a flag that does not exist", async () => {
     const [words = []] = await commandsIn('troupe -p "x" --no-such-flag');
     expect(() => parse(words.slice(1))).toThrow("Unknown flag --no-such-flag.");
   });

@@ -29,7 +29,7 @@ describe("docs/features.md", () => {
     expect(rows.filter(({ status, proof }) => status === "planned" && proof !== "")).toEqual([]);
   });
 
-  it("counts what is done", () => {
+  it("counts the features that are done", () => {
     expect(page).toContain(`${done.length} of ${rows.length} are done.`);
   });
 
@@ -44,7 +44,7 @@ describe("docs/features.md", () => {
   });
 });
 
-describe("reading tests", () => {
+describe("the search for tests in a file", () => {
   const source = [
     'describe("A-1", () => {',
     "  it.each([",

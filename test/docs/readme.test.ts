@@ -44,8 +44,8 @@ describe("docs/README.md", () => {
   });
 });
 
-describe("links have a target", () => {
-  it.each(documents)("in %s", (path) => {
+describe("a link in the documentation", () => {
+  it.each(documents)("has a target: %s", (path) => {
     const markdown = read(path);
     const broken = relativeLinks(markdown).filter((target) => {
       const [file = "", anchor] = target.split("#");
@@ -73,14 +73,14 @@ describe("pages that the source names", () => {
   });
 });
 
-describe("names exist in the code", () => {
-  it.each(guides)("flags of troupe in %s", (path) => {
+describe("a name in the documentation", () => {
+  it.each(guides)("is a flag that exists: %s", (path) => {
     const named = new Set([...read(path).matchAll(/(?<![\w-])--([a-z][a-z-]+)/g)].map(([, name = ""]) => name));
     const known = options.map(({ name }) => name);
     expect([...named].filter((name) => !known.includes(name))).toEqual([]);
   });
 
-  it.each(documents)("variables of troupe in %s", (path) => {
+  it.each(documents)("is a variable that exists: %s", (path) => {
     const named = new Set(read(path).match(/\bTROUPE_[A-Z_]+[A-Z]\b/g));
     expect([...named].filter((variable) => !sources.some((source) => source.includes(variable)))).toEqual([]);
   });
@@ -88,7 +88,7 @@ describe("names exist in the code", () => {
   const notifications = ["session.event", "session.lifecycle"];
   const isOnWire = (name: string): boolean => name in methods || notifications.includes(name);
 
-  it.each(documents)("events and methods in %s", (path) => {
+  it.each(documents)("is an event or a method that exists: %s", (path) => {
     const groups = /^(session|user|system|assistant|tool|model|troupe|pending_messages)\.[a-z_]+$/;
     // test/server/sdk-surface.test.ts checks the list of events that are never sent.
     const text = read(path).replace(/^## Events that are never sent$[\s\S]*?(?=^## |(?![\s\S]))/m, "");
@@ -96,12 +96,12 @@ describe("names exist in the code", () => {
     expect(named.filter((name) => !isKnownType(name) && !isOnWire(name))).toEqual([]);
   });
 
-  it.each(documents)("files in %s", (path) => {
+  it.each(documents)("is a file that exists: %s", (path) => {
     const named = inlineCode(read(path)).filter((code) => /^(src|test|docs|bin|scripts)\/[\w./-]+$/.test(code));
     expect(named.filter((file) => !existsSync(file))).toEqual([]);
   });
 
-  it("files in the pictures of ARCHITECTURE.md", () => {
+  it("is a file that exists, in the pictures of ARCHITECTURE.md", () => {
     const named = codeBlocks(architecture, "").flatMap((block) => block.match(/\b[a-z-]+(?:\/[a-z-]+)+\.ts\b/g) ?? []);
     expect(named.length).toBeGreaterThan(8);
     expect(named.filter((file) => !existsSync(join("src", file)))).toEqual([]);
@@ -121,7 +121,7 @@ describe("ARCHITECTURE.md", () => {
     expect(rows.filter(([folder = "", , start = ""]) => !start.includes(`](src/${folder}/`))).toEqual([]);
   });
 
-  it("counts every folder of the table to a band", () => {
+  it("assigns every folder of the table to a band", () => {
     const bands = tableBelow(architecture, "Four bands").flatMap(([, folders = ""]) =>
       folders.replaceAll("`", "").split(", "),
     );
@@ -130,8 +130,8 @@ describe("ARCHITECTURE.md", () => {
   });
 });
 
-describe("examples work", () => {
-  it("as lines of a log, checksums included", () => {
+describe("an example in the documentation", () => {
+  it("has valid lines of a log, checksums included", () => {
     const [example = ""] = codeBlocks(read("docs/explanation/durability.md"), "jsonl");
     const lines = example
       .trim()
@@ -143,7 +143,7 @@ describe("examples work", () => {
     ]);
   });
 
-  it("as the table of runtime dependencies", () => {
+  it("has the table of runtime dependencies of package.json", () => {
     const manifest = parseJson(read("package.json"));
     const dependencies = manifest.ok && isObject(manifest.value) ? manifest.value.dependencies : undefined;
     const rows = tableBelow(read("docs/decisions/0011-runtime-dependencies.md"), "Decision");
@@ -151,7 +151,7 @@ describe("examples work", () => {
   });
 });
 
-describe("decisions", () => {
+describe("decision records", () => {
   const pages = documents.filter((path) => path.startsWith("docs/decisions/"));
 
   it("are numbered without gaps", () => {
@@ -159,7 +159,7 @@ describe("decisions", () => {
     expect(numbers).toEqual(pages.map((_, index) => index + 1));
   });
 
-  it.each(pages)("%s says context, decision, consequences, alternatives and status", (path) => {
+  it.each(pages)("have context, decision, consequences, alternatives and status: %s", (path) => {
     const page = read(path);
     expect(page).toMatch(/^# \d+\. .+\n\n\*\*Status:\*\* \w+/);
     expect([...page.matchAll(/^## (.+)$/gm)].map(([, heading]) => heading)).toEqual([

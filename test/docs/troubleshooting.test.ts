@@ -25,7 +25,7 @@ describe("docs/how-to/troubleshooting.md", () => {
     expect(sources.some((source) => parts.every((part) => isIn(source, part)))).toBe(true);
   });
 
-  it("would find a message that does not exist", () => {
+  it("is checked against the sources, where a made-up message is not found", () => {
     expect(sources.some((source) => isIn(source, "This message was never written."))).toBe(false);
   });
 });
