@@ -55,14 +55,19 @@ describe.runIf(programs !== undefined)("a lease", { timeout: 60_000 }, () => {
   const live = new AbortController().signal;
 
   it("is renewed while the event loop is blocked, but not for longer than a lease", async () => {
-    const before = await renewedAt();
-    block(LEASE_MS * 0.8);
-    expect(lease).toMatchObject({ isValid: true, lapses: 0 });
-    expect(await renewedAt()).toBeGreaterThan(before);
+    const isRenewedWhileBlocked = async (): Promise<boolean> => {
+      await expect.poll(() => lease.isValid, HANG).toBe(true);
+      const [before, { lapses }] = [await renewedAt(), lease];
+      block(LEASE_MS * 0.8);
+      return lease.isValid && lease.lapses === lapses && (await renewedAt()) > before;
+    };
+    // On a busy machine the thread itself may get no processor for the time of a lease.
+    await expect.poll(isRenewedWhileBlocked, HANG).toBe(true);
+    const { lapses } = lease;
     block(LEASE_MS * 2.5);
     expect(lease.isValid).toBe(false);
     await expect.poll(() => lease.isValid, HANG).toBe(true);
-    expect(lease.lapses).toBe(1);
+    expect(lease.lapses).toBeGreaterThan(lapses);
   });
 
   it("stops what runs when it expires, also commands while the event loop is blocked, and lets nothing start", async () => {
