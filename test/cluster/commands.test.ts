@@ -14,7 +14,7 @@ const programs = postgresPrograms();
 
 if (programs === undefined) it.skip("commands work on a database (skipped: no Postgres here)");
 
-describe.runIf(programs !== undefined)("commands on a database", { timeout: 180_000 }, () => {
+describe.runIf(programs !== undefined)("commands on a database", () => {
   let stage: ClusterStage;
 
   beforeAll(async () => {

@@ -34,7 +34,7 @@ async function run(react: (output: string, child: ChildProcess) => void) {
   return { code, output, left: readdirSync(folder.at("tmp")).filter((name) => name !== ".keep") };
 }
 
-describe.runIf(hasPrograms)("the example of a cluster", { timeout: 180_000 }, () => {
+describe.runIf(hasPrograms)("the example of a cluster", () => {
   it("removes the server and its folder on Ctrl+C", async () => {
     let isSent = false;
     const { code, output, left } = await run((text, { pid = 0 }) => {

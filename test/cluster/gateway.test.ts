@@ -16,7 +16,7 @@ const LONG_MS = 150_000;
 
 if (programs === undefined) it.skip("the published SDK drives sessions of workers (skipped: no Postgres here)");
 
-describe.runIf(programs !== undefined)("a program of the published SDK", { timeout: 180_000 }, () => {
+describe.runIf(programs !== undefined)("a program of the published SDK", () => {
   let stage: ClusterStage;
 
   beforeAll(async () => {

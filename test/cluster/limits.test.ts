@@ -10,7 +10,7 @@ const COUNTED = ["--model", "counted/m"];
 
 if (programs === undefined) it.skip("workers share limits and budgets (skipped: no Postgres here)");
 
-describe.runIf(programs !== undefined)("limits of all workers", { timeout: 240_000 }, () => {
+describe.runIf(programs !== undefined)("limits of all workers", () => {
   let stage: ClusterStage;
   let provider: CountingProvider;
   beforeAll(async () => {

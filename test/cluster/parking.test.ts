@@ -12,7 +12,7 @@ const programs = postgresPrograms();
 
 if (programs === undefined) it.skip("sessions that wait for a person hold no worker (skipped: no Postgres here)");
 
-describe.runIf(programs !== undefined)("work that waits for a person", { timeout: 180_000 }, () => {
+describe.runIf(programs !== undefined)("work that waits for a person", () => {
   let stage: ClusterStage;
 
   beforeAll(async () => {

@@ -43,7 +43,7 @@ const traced = { TRACEPARENT: `00-${TRACE}-${SPAN}-01` };
 const plain = (attributes: readonly Attribute[]) =>
   Object.fromEntries(attributes.map(({ key, value }) => [key, Object.values(value)[0]]));
 
-describe.runIf(programs !== undefined)("telemetry of a cluster", { timeout: 180_000 }, () => {
+describe.runIf(programs !== undefined)("telemetry of a cluster", () => {
   let stage: ClusterStage;
   let server: Server;
   let environment: Record<string, string>;

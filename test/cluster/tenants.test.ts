@@ -17,7 +17,7 @@ const hasSandbox = existsSync(BWRAP);
 
 if (programs === undefined) it.skip("tenants are kept apart (skipped: no Postgres here)");
 
-describe.runIf(programs !== undefined)("tenants", { timeout: 240_000 }, () => {
+describe.runIf(programs !== undefined)("tenants", () => {
   let stage: ClusterStage;
   let provider: CountingProvider;
   beforeAll(async () => {

@@ -17,7 +17,7 @@ const programs = postgresPrograms();
 
 if (programs === undefined) it.skip("workers survive losses (skipped: no Postgres here)");
 
-describe.runIf(programs !== undefined)("workers", { timeout: 180_000 }, () => {
+describe.runIf(programs !== undefined)("workers", () => {
   let stage: ClusterStage;
   let pools = 0;
   const newPool = (): string => `pool${++pools}`;

@@ -80,7 +80,7 @@ it("ends JSON output with the exit code, outcome and verdict that the guide's ta
   const sleep = { call: { name: "bash", arguments: { command: "sleep 60", description: "wait" } } };
   const stopped = await run(["--allow-all", "--model", script(folder.path, [sleep, ok])], { when });
   expect(stopped).toMatchObject({ code: 130, last: { exitCode: 130, outcome: "aborted" } });
-}, 60_000);
+});
 
 it("names every exit code and every verdict in the guide", () => {
   const guide = readFileSync("docs/reference/json-output.md", "utf8");

@@ -134,7 +134,7 @@ describe("the engine in memory", () => {
 
 if (programs === undefined) it.skip("the engine on DBOS keeps the contract (skipped: no Postgres here)");
 
-describe.runIf(programs !== undefined)("the engine on DBOS", { timeout: 120_000 }, () => {
+describe.runIf(programs !== undefined)("the engine on DBOS", () => {
   let server: PostgresServer;
   let database: Database;
   let engine: Engine;

@@ -19,7 +19,7 @@ const HANG = { timeout: 30_000, interval: 10 };
 
 if (programs === undefined) it.skip("a lease is renewed by a thread (skipped: no Postgres here)");
 
-describe.runIf(programs !== undefined)("a lease", { timeout: 60_000 }, () => {
+describe.runIf(programs !== undefined)("a lease", () => {
   let server: PostgresServer;
   let database: Database;
   let lease: Lease;

@@ -35,9 +35,7 @@ it("scheduled prompts survive the end of the process: a missed one-shot is sent 
   const second = later(2);
   const again = await second.resumeSession(session.id, { cwd });
   await expect
-    .poll(() => dataOf(again.events, "user.message").map(({ content, source }) => [content, source]), {
-      timeout: 5_000,
-    })
+    .poll(() => dataOf(again.events, "user.message").map(({ content, source }) => [content, source]))
     .toEqual([
       ["hi", undefined],
       ["remind me of tea", "schedule"],

@@ -35,15 +35,13 @@ describe("the list of seeded defects", () => {
 });
 
 describe("npm run test:mutation", () => {
-  it.runIf(process.env.TROUPE_SLOW)("catches three of the defects", { timeout: 300_000 }, async () => {
+  it.runIf(process.env.TROUPE_SLOW)("catches three of the defects", async () => {
     const only = SHORT.flatMap((id) => ["--only", id]);
     const { stdout } = await promisify(execFile)(process.execPath, ["scripts/mutation.mjs", "--jobs", "1", ...only]);
     expect(stdout).toMatch(/^3 caught, 0 survived, 0 broken/m);
   });
 
-  it("tells a caught defect from one that survives and from one that no test has judged, and exits with 1", {
-    timeout: 300_000,
-  }, async () => {
+  it("tells a caught defect from one that survives and from one that no test has judged, and exits with 1", async () => {
     const args = ["scripts/mutation.mjs", "--jobs", "1", "--from", "test/mutation/verdicts.ts"];
     const run = promisify(execFile)(process.execPath, args);
     const failed = await run.then(

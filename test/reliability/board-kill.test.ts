@@ -74,7 +74,7 @@ beforeAll(async () => {
   [begin, commit] = [statements.lastIndexOf("BEGIN IMMEDIATE", record) + 1, statements.indexOf("COMMIT", record) + 1];
   after = await withBoard(home, (board) => board.rows());
   expect([before.length, after.length]).toEqual([24, 18]);
-}, 60_000);
+});
 afterAll(() => folder[Symbol.asyncDispose]());
 
 function newHome(): string {
@@ -187,9 +187,7 @@ describe("a consolidation killed by signal 9", () => {
     },
   );
 
-  it("with any part of its log of writes on disk: the board is as before or as after", {
-    timeout: 60_000,
-  }, async () => {
+  it("with any part of its log of writes on disk: the board is as before or as after", async () => {
     // Right after its commit all of the change is in the log of writes, and nothing of it elsewhere.
     const left = newHome();
     // What was there before is in the file itself: what is cut off below is of this change alone.

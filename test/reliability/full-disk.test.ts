@@ -57,7 +57,7 @@ describe.each([
   it.each([
     ["once", false],
     ["until it is mended", true],
-  ])("%s", { timeout: 60_000 }, async (_name, lasting) => {
+  ])("%s", async (_name, lasting) => {
     let at = 1;
     while (await run({ at, fault: { kind: "fail", code, lasting } })) at++;
     expect(at).toBeGreaterThan(8);
@@ -84,7 +84,7 @@ describe("a notice that cannot be written", () => {
   it.each([
     ["wakes nobody", false],
     ["wakes the agent", true],
-  ])("reaches the model and the log exactly once when it %s", { timeout: 60_000 }, async (_name, wakes) => {
+  ])("reaches the model and the log exactly once when it %s", async (_name, wakes) => {
     for (let at = 1; ; at++) {
       const found = await notices({ at, fault: { kind: "fail", code: "ENOSPC" } }, wakes);
       if (!found) return expect(at).toBeGreaterThan(4);

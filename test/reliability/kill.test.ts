@@ -122,15 +122,15 @@ async function atEvery(fault: FaultPlan["fault"], operations?: FaultPlan["operat
 }
 
 describe("kill -9 at every write point of a turn with three tools", () => {
-  it("before each operation", { timeout: 120_000 }, async () => {
+  it("before each operation", async () => {
     expect(await atEvery({ kind: "kill", when: "before" })).toBeGreaterThan(10);
   });
 
-  it.each(slow ? [0, 0.25, 0.5, 0.75, 1] : [0.5])("with %s of each write done", { timeout: 120_000 }, async (share) => {
+  it.each(slow ? [0, 0.25, 0.5, 0.75, 1] : [0.5])("with %s of each write done", async (share) => {
     expect(await atEvery({ kind: "tear", share, end: "kill" }, ["write"])).toBeGreaterThan(3);
   });
 
-  it.runIf(slow)("after each operation", { timeout: 120_000 }, async () => {
+  it.runIf(slow)("after each operation", async () => {
     expect(await atEvery({ kind: "kill", when: "after" })).toBeGreaterThan(10);
   });
 });

@@ -195,7 +195,7 @@ describe("killed at every operation on disk", { timeout: 300_000 }, () => {
   });
 });
 
-it("files that a person changes between the kill and the next opening stay theirs", { timeout: 60_000 }, async () => {
+it("files that a person changes between the kill and the next opening stay theirs", async () => {
   const dyingAt = async (at: number): Promise<{ home: string; isRewound: boolean }> => {
     const home = staged();
     const { disk, dead } = mortal({ at, fault: { kind: "kill", when: "before" } });

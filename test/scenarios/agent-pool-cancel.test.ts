@@ -77,7 +77,7 @@ beforeAll(async () => {
 afterAll(() => folder[Symbol.asyncDispose]());
 
 describe("cancelled agents end soon with their processes, and all others continue", () => {
-  it.concurrent.each(cells)("$verb: $state, $depth deep", { timeout: 120_000 }, async ({ verb, state, depth }) => {
+  it.concurrent.each(cells)("$verb: $state, $depth deep", async ({ verb, state, depth }) => {
     const mark = `6${++entered}`;
     const { cell, close, isPending } = await enter({ state, depth, mark });
     const { registry, trees, asked } = cell;

@@ -21,7 +21,7 @@ async function run(name: string): Promise<{ stdout: string; stderr: string }> {
   await using folder = await tempFolder({ "work/a.txt": "one\ntwo\n" });
   const program = await compileExample(name, folder.path);
   const env = { PATH: process.env.PATH, HOME: folder.at("home"), TROUPE_NO_DISCOVERY: "1" };
-  return await promisify(execFile)(process.execPath, [program], { cwd: folder.at("work"), env, timeout: 60_000 });
+  return await promisify(execFile)(process.execPath, [program], { cwd: folder.at("work"), env, timeout: 240_000 });
 }
 
 describe("examples", () => {

@@ -181,7 +181,7 @@ const within = <T>(work: Promise<T>): Promise<T | "still waiting"> =>
   Promise.race([work, systemStamp.sleep(MAX_MS).then(() => "still waiting" as const)]);
 
 describe.each(Object.entries(readers))("reading %s", (_, { path, read }) => {
-  it.each(Object.entries(hostileThings))("neither waits for nor shows %s", { timeout: 30_000 }, (_, make) =>
+  it.each(Object.entries(hostileThings))("neither waits for nor shows %s", (_, make) =>
     withPlace(async (place) => {
       const outside = makeOutside(join(place.root, "..", "outside"));
       make(join(place.log.directory, path), outside);
@@ -216,7 +216,7 @@ describe("the content of an ordinary session", () => {
 });
 
 describe("writing for a client", () => {
-  it.each(Object.entries(hostileThings))("changes nothing outside through %s", { timeout: 30_000 }, (_, make) =>
+  it.each(Object.entries(hostileThings))("changes nothing outside through %s", (_, make) =>
     withPlace(async (place) => {
       const outside = makeOutside(join(place.root, "..", "outside"));
       const before = statSync(outside.secret).mtimeMs;

@@ -11,7 +11,7 @@ import { shellStage } from "./stage.ts";
 
 const works = await hasBubblewrap();
 
-describe.runIf(works)("a link in a git folder", { timeout: 120_000 }, () => {
+describe.runIf(works)("a link in a git folder", () => {
   it.each(Object.entries(plantedLinks))("is removed after the command: %s", async (_, attack) => {
     await using folder = await tempFolder();
     const place = linkPlace(folder.path);

@@ -22,7 +22,7 @@ const canBeUser = !isRoot || spawnSync("setpriv", [...asUser.slice(1), process.e
 /** Busy processes beside the command, and how often it runs. They take time from every other test of the run. */
 const LOAD = process.env.TROUPE_SLOW === undefined ? { processes: 2, attempts: 2 } : { processes: 8, attempts: 6 };
 
-describe.runIf(works)(".env files", { timeout: 120_000 }, () => {
+describe.runIf(works)(".env files", () => {
   it("stay hidden in a large workspace while the machine is busy", async () => {
     await using stage = await shellStage({ sandboxed: {} });
     for (let index = 0; index < 3000; index++)

@@ -6,7 +6,7 @@ import { shellStage } from "./stage.ts";
 
 const works = await hasBubblewrap();
 
-describe.runIf(works)("the keeper of a detached command", { timeout: 60_000 }, () => {
+describe.runIf(works)("the keeper of a detached command", () => {
   it("runs no program of the workspace, also when PATH leads there", async () => {
     const environment: Record<string, string> = { HOME: "/nonexistent" };
     await using stage = await shellStage({ sandboxed: {}, environment });

@@ -19,7 +19,7 @@ const PLACEHOLDERS = [
 /** The watchdog needs about a second; the rest is for a busy machine. */
 const within = { timeout: 30_000, interval: 100 };
 
-describe.runIf(works)("after kill -9 of the process that runs the shells", { timeout: 120_000 }, () => {
+describe.runIf(works)("after kill -9 of the process that runs the shells", () => {
   let program: TempFolder;
   beforeAll(async () => {
     program = await hostFolder();

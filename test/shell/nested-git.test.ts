@@ -13,7 +13,7 @@ const works = await hasBubblewrap();
 const isSlow = process.env.TROUPE_SLOW !== undefined;
 
 /** Dozens of git processes each: a busy machine needs more than the usual time. */
-const slowly = { timeout: 120_000 };
+const slowly = { timeout: 600_000 };
 
 describe("without a sandbox", slowly, () => {
   it("every planted repository runs its program", async () => {

@@ -21,7 +21,7 @@ const prelude = (planted: PlantedWorkspace): string => `exec 2>/dev/null; evil='
   evil() { mkdir -p $1; git init -q $1; git -C $1 config core.fsmonitor "$evil"; }
   gitlink() { git update-index --add --cacheinfo "160000,$commit,$1"; }\n`;
 
-describe.runIf(works)("a repository of the user in node_modules", { timeout: 60_000 }, () => {
+describe.runIf(works)("a repository of the user in node_modules", () => {
   it("keeps its hooks, configuration and links when a command makes the index name another one", async () => {
     await using folder = await tempFolder();
     const planted = new PlantedWorkspace(folder.path);
@@ -56,7 +56,7 @@ describe.runIf(works)("a repository of the user in node_modules", { timeout: 60_
   });
 });
 
-describe.runIf(works)("git at the top runs no program of a command", { timeout: 60_000 }, () => {
+describe.runIf(works)("git at the top runs no program of a command", () => {
   /** Commands, one after the other. */
   const attacks: Readonly<Record<string, readonly string[]>> = {
     "that an earlier command put into a package": ["evil node_modules/p", "gitlink node_modules/p"],

@@ -32,7 +32,7 @@ describe.runIf(works)("the sandbox in random workspaces", () => {
     await Promise.all([work(), work(), work()]);
     expect(failures).toEqual([]);
     expect(refused).toBeLessThan(SEEDS.length / 3);
-  }, 120_000);
+  });
 
   it("would be missed if it did not look for what commands leave behind", async () => {
     const program = join(base, "program.mjs");
@@ -40,5 +40,5 @@ describe.runIf(works)("the sandbox in random workspaces", () => {
     const { stdout } = spawnSync(process.execPath, [program, "1", "1", "4", "60"], { encoding: "utf8" });
     const failed = stdout.split("\n").filter((line) => line.includes("git status ran a program"));
     expect(failed.length).toBeGreaterThan(0);
-  }, 120_000);
+  });
 });

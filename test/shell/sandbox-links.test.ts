@@ -93,7 +93,7 @@ function stage(names: readonly string[], kind: string, folders: readonly string[
   return { world, paths: places.map((place) => `${root}/${place}`) };
 }
 
-describe.runIf(works)("a protected name that is a link", { timeout: 60_000 }, () => {
+describe.runIf(works)("a protected name that is a link", () => {
   const cases = Object.entries(GROUPS).flatMap(([group, names]) =>
     Object.keys(KINDS).map((kind) => ({ group, names, kind })),
   );

@@ -42,7 +42,7 @@ async function attack(
     cwd: workspace.path,
     env: environment,
     stdio: ["ignore", "pipe", "pipe"],
-    timeout: 20_000,
+    timeout: 120_000,
   });
   let output = "";
   for (const stream of [child.stdout, child.stderr]) {

@@ -56,7 +56,7 @@ async function reopen(opening: Promise<SessionLog>): Promise<{ ids: string[]; da
 const kinds = (damage: readonly Damage[]): string[] => damage.map((found) => found.kind);
 
 describe("a log with a damaged end", () => {
-  test("loses at most the torn record wherever it is cut in the last three records", { timeout: 120_000 }, async () => {
+  test("loses at most the torn record wherever it is cut in the last three records", async () => {
     const folder = temporaryFolder();
     const cutFrom = whole.length - Buffer.concat(lines.slice(-3)).length;
     const ends = lines.map((_, index) => Buffer.concat(lines.slice(0, index + 1)).length);
@@ -209,9 +209,7 @@ describe("a log with a damaged middle", () => {
 
 const flips = process.env.TROUPE_SLOW ? 2000 : 300;
 
-test(`every one of ${flips} flipped bits is noticed and costs at most the record it is in`, {
-  timeout: 120_000,
-}, async () => {
+test(`every one of ${flips} flipped bits is noticed and costs at most the record it is in`, async () => {
   const path = place(temporaryFolder(), whole);
   const random = seeded(7);
   for (let round = 0; round < flips; round++) {

@@ -63,7 +63,6 @@ const kills: [string, Omit<FaultPlan, "at">][] = [
 
 test.each(kills)(
   "a process killed %s loses nothing that was acknowledged, and the next one continues",
-  { timeout: 120_000 },
   async (_name, plan) => {
     const points = await killAtEvery(plan, async (at) => {
       const root = temporaryFolder();
@@ -86,7 +85,7 @@ test.each(kills)(
   },
 );
 
-test("a repair killed before every operation and done again gives the same", { timeout: 120_000 }, async () => {
+test("a repair killed before every operation and done again gives the same", async () => {
   const torn = Buffer.concat([...encodeLog(messages(3)), Buffer.from('{"id":"torn')]);
   const offset = torn.length - 11;
   const points = await killAtEvery({ fault: { kind: "kill", when: "before" } }, async (plan) => {
@@ -110,9 +109,7 @@ const races = isSlow ? 1000 : 20;
 /** Other tests run at the same time unless the slow ones do. */
 const longest = isSlow ? 200 : 1000;
 
-test(`of four processes that want a session at once exactly one writes (${races} races)`, {
-  timeout: 120_000,
-}, async () => {
+test(`of four processes that want a session at once exactly one writes (${races} races)`, async () => {
   const root = temporaryFolder();
   const directory = join(root, "session-state", "one");
   mkdirSync(directory, { recursive: true });

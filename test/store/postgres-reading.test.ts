@@ -19,7 +19,7 @@ const HANG = { timeout: 60_000, interval: 20 };
 
 if (programs === undefined) it.skip("reads and follows sessions in Postgres (skipped: no Postgres here)");
 
-describe.runIf(programs !== undefined)("a store in Postgres", { timeout: 120_000 }, () => {
+describe.runIf(programs !== undefined)("a store in Postgres", () => {
   let server: PostgresServer;
   let database: Database;
   /** Number of rows that were sent since it was set. */

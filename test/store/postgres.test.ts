@@ -17,7 +17,7 @@ const plain = { barrier: false };
 
 if (programs === undefined) it.skip("Postgres keeps one writer per session (skipped: no Postgres here)");
 
-describe.runIf(programs !== undefined)("sessions in Postgres", { timeout: 120_000 }, () => {
+describe.runIf(programs !== undefined)("sessions in Postgres", () => {
   let server: PostgresServer;
   let database: Database;
 

@@ -12,7 +12,7 @@ const sql = (query: string): ["sql", { description: string; query: string }] => 
   { description: "todos", query },
 ];
 
-describe("what a user needs every day", { timeout: 90_000 }, () => {
+describe("what a user needs every day", () => {
   it("shows the todos of a fleet as the plan, with the one under way", async () => {
     await using stage = await terminalStage({
       steps: [

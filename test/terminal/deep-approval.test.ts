@@ -85,4 +85,4 @@ it("shows the approval of an agent at depth 3 in every client, and the first ans
   await expect.poll(() => [asks(first), asks(attached)], { timeout: 30_000 }).toEqual([[], []]);
   await expect.poll(() => heard).toEqual(["asks level3", "answered level3"]);
   expect(await first.decide(item, { kind: "reject" })).toBe(false);
-}, 90_000);
+});

@@ -81,7 +81,7 @@ function eventsOf(make: Maker, what: typeof happening extends fc.Arbitrary<infer
   }
 }
 
-describe("the terminal under random events, resizes and keys", { timeout: 240_000 }, () => {
+describe("the terminal under random events, resizes and keys", () => {
   it("writes each finished line once, in order, above exactly one live region, and keeps every typed character", async () => {
     await using folder = await tempFolder();
     await fc.assert(

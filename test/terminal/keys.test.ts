@@ -8,7 +8,7 @@ const ENTER = "\r";
 const ESC = "\u001b";
 const key = (letter: string): string => String.fromCharCode(letter.toUpperCase().charCodeAt(0) - 64);
 
-describe("keys and commands of the terminal", { timeout: 90_000 }, () => {
+describe("keys and commands of the terminal", () => {
   it("cycles the modes with Shift+Tab, and approves a plan from its card", async () => {
     await using stage = await terminalStage({
       steps: [calls(["exit_plan_mode", { summary: "Do the thing in two steps." }]), says("I begin.")],

@@ -58,7 +58,7 @@ describe("committed prose", () => {
   });
 });
 
-describe("the layout of the terminal", { timeout: 90_000 }, () => {
+describe("the layout of the terminal", () => {
   it("names an image that a tool returned with its type, its size and its file", async () => {
     await using stage = await terminalStage({
       steps: [calls(["view", { path: "shot.png" }]), says("I see it.")],

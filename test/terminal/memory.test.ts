@@ -10,7 +10,7 @@ const store = {
 };
 const vote = { fact: store.fact, direction: "upvote", reason: "It worked again." };
 
-describe("an approval of memory in the terminal", { timeout: 90_000 }, () => {
+describe("an approval of memory in the terminal", () => {
   it("MEM-60 shows fact, citations, scope and reason of what would be stored, then direction and reason of a vote", async () => {
     const settings = JSON.stringify({ memory: { enabled: true } });
     await using folder = await tempFolder({ "home/settings.json": settings });

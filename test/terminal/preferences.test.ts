@@ -29,7 +29,7 @@ describe("keys of the user", () => {
   });
 });
 
-describe("choices for the terminal", { timeout: 60_000 }, () => {
+describe("choices for the terminal", () => {
   it("are read at the start, said where they are wrong, and stored by the commands", async () => {
     await using folder = await tempFolder({
       "home/terminal.json": JSON.stringify({ vim: true, theme: "pink", keys: { agents: "ctrl+y" } }),
@@ -57,7 +57,7 @@ describe("choices for the terminal", { timeout: 60_000 }, () => {
   });
 });
 
-describe("images", { timeout: 60_000 }, () => {
+describe("images", () => {
   it.each([
     ["/a/b.png", "/a/b.png"],
     ["'/a/my shot.png' ", "/a/my shot.png"],

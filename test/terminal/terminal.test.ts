@@ -10,7 +10,7 @@ const CTRL_C = "\u0003";
 
 const pause = (milliseconds: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, milliseconds));
 
-describe("the interactive terminal", { timeout: 90_000 }, () => {
+describe("the interactive terminal", () => {
   it("paints the prompt before anything is loaded and sends what is typed meanwhile", async () => {
     await using stage = await terminalStage({ steps: [says("Hello to you.")] });
     expect(stage.writes[0]).toContain("›");

@@ -173,4 +173,4 @@ it("shows all watchers the same at every sequence number through a run with 50 a
   // The progress of prompt mode names every agent.
   const printed = program.lines.join("");
   expect([...first.session.view.agents.keys()].filter((id) => !printed.includes(id))).toEqual([]);
-}, 120_000);
+});

@@ -79,16 +79,18 @@ test.each(Object.entries(texts))("a million characters of %s cost less than half
   const numbered = rows.map((row, index) => `${index + 1}. ${row}`).join("\n");
   const hits = rows.map((row, index) => `src/a.ts:${index + 1}:${row}`).join("\n");
   const costs = {
-    piped: slowest(`what is this?\n\n<piped_input>\n${text}\n</piped_input>`, () => "Path x does not exist."),
-    fenced: slowest(`why?\n\`\`\`\n${text}\n\`\`\``, () => "Path x does not exist."),
-    prompt: slowest(text, () => "No matches found."),
-    question: slowest(`where is ${text}`, () => "No matches found."),
-    viewed: slowest("explain src/a.ts", (name) => (name === "view" ? numbered : "No matches found.")),
-    prose: slowest("explain a.md", (name) => (name === "view" ? numbered : "No matches found.")),
-    grepped: slowest("where is openBook defined?", (name) => (name === "grep" ? hits : "No matches found.")),
-    raw: slowest("where is openBook defined?", () => text),
-    overview: slowest("Explain this repository", (name) => (name === "glob" ? text : numbered)),
+    piped: () => slowest(`what is this?\n\n<piped_input>\n${text}\n</piped_input>`, () => "Path x does not exist."),
+    fenced: () => slowest(`why?\n\`\`\`\n${text}\n\`\`\``, () => "Path x does not exist."),
+    prompt: () => slowest(text, () => "No matches found."),
+    question: () => slowest(`where is ${text}`, () => "No matches found."),
+    viewed: () => slowest("explain src/a.ts", (name) => (name === "view" ? numbered : "No matches found.")),
+    prose: () => slowest("explain a.md", (name) => (name === "view" ? numbered : "No matches found.")),
+    grepped: () => slowest("where is openBook defined?", (name) => (name === "grep" ? hits : "No matches found.")),
+    raw: () => slowest("where is openBook defined?", () => text),
+    overview: () => slowest("Explain this repository", (name) => (name === "glob" ? text : numbered)),
   };
-  const slow = Object.entries(costs).filter(([, cost]) => cost >= LIMIT_MS);
+  // Other programs on the same cores make a measurement larger, never smaller.
+  const isSlow = (cost: () => number): boolean => [1, 2, 3].every(() => cost() >= LIMIT_MS);
+  const slow = Object.keys(costs).filter((name) => isSlow(costs[name as keyof typeof costs]));
   expect(slow).toEqual([]);
 });

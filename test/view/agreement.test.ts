@@ -11,7 +11,7 @@ const RUNS = process.env.TROUPE_SLOW === undefined ? 10 : 30;
 let logs: readonly Recorded[] = [];
 beforeAll(async () => {
   logs = await recordings();
-}, 120_000);
+});
 
 function folded(events: readonly SessionEvent[], view = new SessionView()): SessionView {
   for (const event of events) view.apply(event);

@@ -43,4 +43,4 @@ it("bundles for a browser without Node or zod, and folds a log there as it does 
     expect([main, agents]).toEqual(JSON.parse(JSON.stringify([here.view.main, [...here.view.agents.values()]])));
     expect(sequence).toBe(9);
   }
-}, 120_000);
+});

@@ -9,7 +9,7 @@ import { recordings } from "./recorded.ts";
 let known: readonly SessionEvent[] = [];
 beforeAll(async () => {
   known = (await recordings()).flatMap(({ events }) => events);
-}, 120_000);
+});
 
 /** Real events in a wrong order, twice, of another agent, or with gaps: what a damaged log or a slow client may bring. */
 const disorder = (): fc.Arbitrary<SessionEvent[]> =>

@@ -12,7 +12,7 @@ import { type Recorded, recordings, storedOf } from "./recorded.ts";
 let logs: readonly Recorded[] = [];
 beforeAll(async () => {
   logs = await recordings();
-}, 120_000);
+});
 
 const eventsOf = (name: string): readonly SessionEvent[] => logs.find((log) => log.name === name)?.events ?? [];
 

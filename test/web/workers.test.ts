@@ -30,7 +30,7 @@ it("has no view, key or method of workers without a database", async () => {
   await expect(stage.call("web.cluster")).rejects.toThrow("Unknown method web.cluster.");
 });
 
-describe.runIf(programs !== undefined)("the view of workers", { timeout: 120_000 }, () => {
+describe.runIf(programs !== undefined)("the view of workers", () => {
   let server: PostgresServer;
   let database: Database;
   let folder: TempFolder;

@@ -24,7 +24,7 @@ test(`${mutationCount} damaged streams each end in a result or a typed error (TR
   console.log(`seed ${seed}: ${JSON.stringify(kinds)}`);
   expect(kinds.tools ?? 0).toBeGreaterThan(mutationCount / 20);
   expect(kinds.protocol ?? 0).toBeGreaterThan(mutationCount / 20);
-}, 120_000);
+});
 
 async function ended(recording: Recording, pieces: Uint8Array[]): Promise<ModelEvent[]> {
   let timer: NodeJS.Timeout | undefined;

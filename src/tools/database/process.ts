@@ -17,6 +17,9 @@ export interface DatabaseProcessOptions {
   readonly maxWaiting: number;
 }
 
+/** On a busy machine the process needs longer to start than a query may take. */
+const START_MS = 30_000;
+
 export function databaseProcess({ timeoutMs, idleMs, maxWaiting }: DatabaseProcessOptions): DatabaseProcess {
   let child: ChildProcess | undefined;
   let idle: NodeJS.Timeout | undefined;
@@ -30,11 +33,13 @@ export function databaseProcess({ timeoutMs, idleMs, maxWaiting }: DatabaseProce
     child = undefined;
   }
 
-  async function begin(): Promise<ChildProcess> {
+  async function begin(signal: AbortSignal | undefined): Promise<ChildProcess> {
     const started = await start();
+    child = started;
     started.once("exit", () => {
       if (child === started) child = undefined;
     });
+    await exchange(started, undefined, { timeoutMs: START_MS, signal });
     return started;
   }
 
@@ -42,9 +47,8 @@ export function databaseProcess({ timeoutMs, idleMs, maxWaiting }: DatabaseProce
     signal?.throwIfAborted();
     if (isClosed) throw new ToolError("The database of this session is closed.");
     clearTimeout(idle);
-    child ??= await begin();
     try {
-      return await exchange(child, request, { timeoutMs, signal });
+      return await exchange(child ?? (await begin(signal)), request, { timeoutMs, signal });
     } catch (error) {
       stop();
       throw error;
@@ -91,9 +95,10 @@ interface Exchange {
   readonly signal: AbortSignal | undefined;
 }
 
+/** Without a request, waits until the process has started. */
 function exchange(
   child: ChildProcess,
-  request: DatabaseRequest,
+  request: DatabaseRequest | undefined,
   { timeoutMs, signal }: Exchange,
 ): Promise<DatabaseReply> {
   return new Promise<DatabaseReply>((resolve, reject) => {
@@ -106,9 +111,11 @@ function exchange(
     const onMessage = (reply: unknown): void => finish(() => resolve(reply as DatabaseReply));
     const onExit = (): void => finish(() => reject(new ToolError("The database process ended before it answered.")));
     const onAbort = (): void => finish(() => reject(signal?.reason));
-    const timer = setTimeout(() => finish(() => reject(tooSlow(timeoutMs))), timeoutMs);
+    const late = request ? tooSlow(timeoutMs) : new ToolError("The database process did not start in time.");
+    const timer = setTimeout(() => finish(() => reject(late)), timeoutMs);
     child.on("message", onMessage).on("exit", onExit);
     signal?.addEventListener("abort", onAbort, { once: true });
+    if (!request) return;
     child.send(request, (error) => {
       if (error) finish(() => reject(new ToolError(`The query could not be sent to the database: ${error.message}.`)));
     });

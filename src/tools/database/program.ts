@@ -59,6 +59,7 @@ function serve(require: NodeJS.Require, parts: ServeParts): void {
   const open = new Map<string, OpenDatabase>();
 
   parentPort?.on("message", (request: DatabaseRequest) => parentPort.postMessage(answer(request)));
+  parentPort?.postMessage("started");
 
   function connect({ database, path, scope, schema, limits }: DatabaseRequest): OpenDatabase {
     const ALLOW = 0;
