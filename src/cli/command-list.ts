@@ -12,7 +12,7 @@ import { inbox } from "./table/inbox.ts";
 import { init } from "./table/init.ts";
 import { mcp } from "./table/mcp.ts";
 import { memory } from "./table/memory.ts";
-import { login, models } from "./table/models.ts";
+import { login, logout, models } from "./table/models.ts";
 import { fork, rewind } from "./table/rewind.ts";
 import { search } from "./table/search.ts";
 import { sessions } from "./table/sessions.ts";
@@ -45,6 +45,7 @@ export const commands: readonly Command[] = [
   config,
   models,
   login,
+  logout,
   trust,
   mcp,
   completion,

@@ -36,6 +36,26 @@ it("stores nothing when the provider refuses the key, and says so", async () => 
   expect(server.requests).toHaveLength(1);
 });
 
+it("removes one stored key or all, and names a provider that has a key from elsewhere", async () => {
+  await using folder = await tempFolder();
+  const path = join(folder.path, "providers.json");
+  const other = { baseUrl: "http://127.0.0.1:9/v1", apiKey: "sk-mine", defaultModel: "m" };
+  const providers = { other, openai: { apiKey: "sk-1" }, groq: { apiKey: "sk-2" } };
+  writeFileSync(path, JSON.stringify({ providers }));
+  const options = { cwd: folder.path, home: folder.path, environment: { GROQ_API_KEY: "sk-3" } };
+  const one = await troupe(["logout", "openai"], options);
+  expect(one).toMatchObject({ code: 0, stdout: "The key of openai is removed.\n", stderr: "" });
+  expect(JSON.parse(readFileSync(path, "utf8"))).toEqual({ providers: { ...providers, openai: {} } });
+  const all = await troupe(["logout"], options);
+  expect(all).toMatchObject({ code: 0, stdout: "The key of groq is removed.\n" });
+  expect(all.stderr).toMatch(/groq still has a key, from the environment/);
+  expect(JSON.parse(readFileSync(path, "utf8"))).toEqual({ providers: { other, openai: {}, groq: {} } });
+  const none = await troupe(["logout", "openai"], options);
+  expect(none).toMatchObject({ code: 0, stdout: "No key is stored for openai.\n" });
+  const unknown = await troupe(["logout", "nobody"], options);
+  expect(unknown).toMatchObject({ code: 2, stderr: expect.stringContaining("No key can be stored") });
+});
+
 it("names the providers when none is given, and refuses a key that no header can carry", async () => {
   await using folder = await tempFolder();
   const options = { cwd: folder.path, home: folder.path };

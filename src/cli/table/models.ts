@@ -25,3 +25,16 @@ export const login: Command = {
   ],
   load: async () => (await import("../commands/login.ts")).loginCommand,
 };
+
+export const logout: Command = {
+  name: "logout",
+  group: "Setup",
+  summary: "remove the stored keys of model providers, or of one",
+  arguments: [{ name: "provider", optional: true }],
+  examples: [
+    ["troupe logout", "remove all keys from providers.json"],
+    ["troupe logout anthropic", "remove one"],
+  ],
+  notes: ["Keys in the environment, and commands that print a key, stay and are named."],
+  load: async () => (await import("../commands/logout.ts")).logoutCommand,
+};

@@ -30,6 +30,11 @@ export function withoutProviderKeys(file: TextFile, providerIds: readonly string
   );
 }
 
+/** Returns the names of the providers that have a key in the file. Throws if the file is invalid. */
+export function storedKeys(file: TextFile): string[] {
+  return [...parseProvidersFile(file).providers].flatMap(([id, { apiKey }]) => (apiKey === undefined ? [] : id));
+}
+
 function withProviders(file: TextFile, change: (providers: Json[] | JsonObject) => Json): string {
   parseProvidersFile(file);
   const parsed = parseJson(file.text);

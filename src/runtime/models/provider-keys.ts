@@ -9,7 +9,7 @@ import { checkModel } from "../../model/check-model.ts";
 import type { CatalogDependencies } from "../../model/connect.ts";
 import { ModelError } from "../../model/model-error.ts";
 import { providerList } from "../../model/providers/list.ts";
-import { checkedKey, withoutProviderKeys, withProviderKey } from "../../model/settings/key-change.ts";
+import { checkedKey, storedKeys, withoutProviderKeys, withProviderKey } from "../../model/settings/key-change.ts";
 import type { ModelSettings, ProviderSettings, TextFile } from "../../model/settings/settings.ts";
 import { TroupeError, withHint } from "../../protocol/errors.ts";
 
@@ -21,8 +21,13 @@ export interface ProviderKeys {
    * Rejects with a `TroupeError` and stores nothing if the provider refuses the key.
    */
   set(given: { readonly provider: string; readonly apiKey: string }, signal?: AbortSignal): Promise<{ model: string }>;
-  /** Removes the stored keys. Resolves with the providers that still have a key, from the environment or a command. */
-  clear(): Promise<{ readonly remaining: readonly KeyedProvider[] }>;
+  /**
+   * Removes the stored keys, or that of one provider. Returns whose keys were removed, and which of these providers still
+   * have a key, from the environment or a command. Rejects with a `TroupeError` for a provider that takes no key.
+   */
+  clear(
+    provider?: string,
+  ): Promise<{ readonly removed: readonly string[]; readonly remaining: readonly KeyedProvider[] }>;
 }
 
 export interface KeyedProvider {
@@ -79,10 +84,16 @@ export function providerKeys(parts: Parts): ProviderKeys {
       });
       return { model: `${id}/${model.id ?? model.model}` };
     },
-    async clear() {
-      const known = (await list()).map(({ id }) => id);
-      if (existsSync(path)) await change((file) => withoutProviderKeys(file, known));
-      return { remaining: (await list()).filter(({ hasKey }) => hasKey) };
+    async clear(provider) {
+      const { providers } = await settings();
+      const known = providers.filter(takesKey);
+      const chosen = known.map(({ id }) => id).filter((id) => provider === undefined || id === provider);
+      if (provider !== undefined && chosen.length === 0) throw unknown(provider, known);
+      const stored = existsSync(path) ? storedKeys(readFile(path)) : [];
+      const removed = chosen.filter((id) => stored.includes(id));
+      if (removed.length > 0) await change((file) => withoutProviderKeys(file, removed));
+      const remaining = (await list()).filter(({ id, hasKey }) => hasKey && chosen.includes(id));
+      return { removed, remaining };
     },
   };
 }
