@@ -1,5 +1,5 @@
 /** The fields of a form of an MCP server, and what a line of text means for one of them. */
-import { isObject } from "./json.ts";
+import { isObject, isTexts } from "./json.ts";
 import { sanitiseLine } from "./text.ts";
 
 export type FieldValue = string | number | boolean | string[];
@@ -9,8 +9,16 @@ export interface FormField {
   readonly label: string;
   /** Describes what fits, such as `integer; 1 to 8; optional`. */
   readonly hint: string;
+  /** The values to choose from; empty when any value of the type fits. */
+  readonly choices: readonly FormChoice[];
   readonly isRequired: boolean;
   readonly schema: Readonly<Record<string, unknown>>;
+}
+
+interface FormChoice {
+  readonly value: string;
+  /** The title of the value and the value, or the value alone. */
+  readonly label: string;
 }
 
 interface FormSchema {
@@ -24,7 +32,7 @@ export function formFields({ properties = {}, required = [] }: FormSchema = {}):
     const isRequired = required.includes(name);
     const about = typeof schema.description === "string" ? ` – ${sanitiseLine(schema.description)}` : "";
     const label = `${sanitiseLine(typeof schema.title === "string" ? schema.title : name)}${about}`;
-    return { name, label, hint: hintOf(schema, isRequired), isRequired, schema };
+    return { name, label, hint: hintOf(schema, isRequired), choices: choicesOf(schema), isRequired, schema };
   });
 }
 
@@ -32,7 +40,7 @@ function hintOf(schema: FormField["schema"], isRequired: boolean): string {
   const choices = choicesOf(schema);
   const kind = typeof schema.type === "string" ? schema.type : "text";
   const parts = [
-    choices.length > 0 ? choices.join(" | ") : kind,
+    choices.length > 0 ? choices.map(({ value }) => value).join(" | ") : kind,
     limits(schema),
     schema.default === undefined ? "" : `default: ${String(schema.default)}`,
     isRequired ? "" : "optional",
@@ -66,7 +74,7 @@ export function fieldAnswer({ schema, isRequired }: FormField, text: string): Fi
 
 /** Undefined if the text is no value of the field's type. */
 function typedValue(schema: FormField["schema"], text: string): FieldValue | undefined {
-  const choices = choicesOf(schema);
+  const choices = choicesOf(schema).map(({ value }) => value);
   switch (schema.type) {
     case "boolean":
       if (/^(y(es)?|true)$/i.test(text)) return true;
@@ -86,11 +94,27 @@ function typedValue(schema: FormField["schema"], text: string): FieldValue | und
 }
 
 /** Returns the values of `enum`, or of `const` in `oneOf` and `anyOf`, of the field or of its items. */
-function choicesOf(schema: FormField["schema"]): string[] {
+function choicesOf(schema: FormField["schema"]): readonly FormChoice[] {
   const source = isObject(schema.items) ? schema.items : schema;
-  if (Array.isArray(source.enum)) return source.enum.map(String);
+  if (Array.isArray(source.enum))
+    return source.enum.map(String).map((value) => ({ value, label: sanitiseLine(value) }));
   const titled = [source.oneOf, source.anyOf].find(Array.isArray) ?? [];
-  return titled.flatMap((one: unknown) => (isObject(one) && typeof one.const === "string" ? [one.const] : []));
+  return titled.flatMap((one: unknown) => {
+    if (!isObject(one) || typeof one.const !== "string") return [];
+    const { const: value, title = value } = one;
+    return [{ value, label: sanitiseLine(title === value ? value : `${String(title)} (${value})`) }];
+  });
+}
+
+/** Returns the default values of a form's fields (SEP-1034), used for fields that were not filled in. */
+export function formDefaults({ properties = {} }: FormSchema): Record<string, FieldValue> {
+  const defaults: Record<string, FieldValue> = {};
+  for (const [name, field] of Object.entries(properties)) {
+    const value = isObject(field) ? field.default : undefined;
+    if (typeof value === "string" || typeof value === "number" || typeof value === "boolean") defaults[name] = value;
+    else if (isTexts(value)) defaults[name] = value;
+  }
+  return defaults;
 }
 
 /** Of the number, of the characters of a text, or of the items of a list. */

@@ -221,7 +221,7 @@ function keysOf(item: AttentionItem): string {
       parts.push(`1–${item.choices.length} choose`, "d reject", "n reject and say why");
       break;
     case "elicitation":
-      parts.push(isAddress(item) ? "y it is done" : "y fill in", "d decline");
+      parts.push(addressOf(item) !== undefined ? "y it is done" : "y fill in", "d decline");
       break;
     default:
   }
@@ -230,8 +230,9 @@ function keysOf(item: AttentionItem): string {
   return parts.join(" · ");
 }
 
-const isAddress = ({ request }: AttentionItem): boolean =>
-  request?.type === "elicitation.requested" && request.data.mode === "url";
+/** The address of a form that the user opens instead of filling in fields. */
+export const addressOf = ({ request }: AttentionItem): string | undefined =>
+  request?.type === "elicitation.requested" && request.data.mode === "url" ? (request.data.url ?? "") : undefined;
 
 /** The commands that "always" covers. */
 export function prefixOf({ request }: AttentionItem): string {

@@ -1,7 +1,8 @@
-/** The answers to a request as a numbered menu. */
+/** The answers to a request as a numbered menu, and the lines that some answers need. */
 import type { AttentionItem } from "../view/view.ts";
-import { prefixOf } from "./attention.ts";
+import { addressOf, prefixOf } from "./attention.ts";
 import { approval } from "./card-answers.ts";
+import { formQuestion, type PlainAnswer } from "./plain-form.ts";
 import type { TerminalSession } from "./session.ts";
 
 /** Stands before a request. */
@@ -18,16 +19,16 @@ export const menuLabels: Readonly<Record<AttentionItem["kind"], string>> = {
 
 export interface MenuEntry {
   readonly label: string;
-  readonly needsWords: boolean;
-  answer(words: string): Promise<unknown>;
+  answer(): PlainAnswer;
 }
 
 export function menuOf(item: AttentionItem, session: TerminalSession): readonly MenuEntry[] {
-  const entry = (label: string, answer: (words: string) => Promise<unknown>, needsWords = false): MenuEntry => ({
-    label,
-    needsWords,
-    answer,
-  });
+  const entry = (label: string, answer: () => PlainAnswer): MenuEntry => ({ label, answer });
+  const words = (label: string, answer: (words: string) => PlainAnswer): MenuEntry =>
+    entry(label, async () => ({
+      lines: [`${label}: type it in one line; an empty line goes back`],
+      answer: async (text) => (text === "" ? "back" : answer(text)),
+    }));
   const decide = (result: Readonly<Record<string, unknown>>) => () => session.decide(item, result);
   switch (item.kind) {
     case "permission":
@@ -41,13 +42,13 @@ export function menuOf(item: AttentionItem, session: TerminalSession): readonly 
             ]
           : []),
         entry("deny", decide({ kind: "reject" })),
-        entry("deny and say why", (feedback) => session.decide(item, { kind: "reject", feedback }), true),
+        words("deny and say why", (feedback) => session.decide(item, { kind: "reject", feedback })),
       ];
     case "question":
       return [
         ...item.choices.map((choice) => entry(choice, () => session.answerQuestion(item, choice, false))),
         ...(item.allowFreeform
-          ? [entry("answer in words", (words) => session.answerQuestion(item, words, true), true)]
+          ? [words("answer in words", (answer) => session.answerQuestion(item, answer, true))]
           : []),
       ];
     case "plan":
@@ -55,16 +56,16 @@ export function menuOf(item: AttentionItem, session: TerminalSession): readonly 
         ...item.choices.map((choice) =>
           entry(`approve: ${choice}`, () => session.answerPlan(item, { approved: true, selectedAction: choice })),
         ),
-        entry("reject and say why", (feedback) => session.answerPlan(item, { approved: false, feedback }), true),
+        entry("reject", () => session.answerPlan(item, { approved: false })),
+        words("reject and say why", (feedback) => session.answerPlan(item, { approved: false, feedback })),
       ];
     case "elicitation":
       return [
+        addressOf(item) !== undefined
+          ? entry("it is done", () => session.answerForm(item, { action: "accept", content: {} }))
+          : entry("fill in", async () => formQuestion(item, (result) => session.answerForm(item, result))),
         entry("decline", () => session.answerForm(item, { action: "decline" })),
-        entry(
-          "accept, with the values as JSON",
-          (words) => session.answerForm(item, { action: "accept", content: JSON.parse(words || "{}") }),
-          true,
-        ),
+        entry("dismiss without an answer", () => session.answerForm(item, { action: "cancel" })),
       ];
     default:
       return [];

@@ -7,8 +7,10 @@ import type { Client } from "../sdk/client.ts";
 import type { Block } from "../view/blocks.ts";
 import type { AttentionItem } from "../view/view.ts";
 import { openAttention } from "../view/waits.ts";
+import { addressOf } from "./attention.ts";
 import { findSession, joinHolder } from "./find-session.ts";
 import { mentionedIn } from "./input/mentions.ts";
+import type { PlainAnswer, PlainQuestion } from "./plain-form.ts";
 import { type MenuEntry, menuLabels, menuOf } from "./plain-menu.ts";
 import { safe, safeLine } from "./screen/safe.ts";
 import { plainStyle } from "./screen/style.ts";
@@ -49,8 +51,8 @@ class PlainTerminal {
   #client: Client | undefined;
   #session: TerminalSession | undefined;
   #menu: { readonly item: AttentionItem; readonly entries: readonly MenuEntry[] } | undefined;
-  /** The next line is for this. */
-  #words: ((text: string) => Promise<unknown>) | undefined;
+  /** The next line answers this. It ends with the menu. */
+  #question: PlainQuestion | undefined;
   #wasBusy = false;
 
   constructor(options: PlainOptions) {
@@ -124,10 +126,9 @@ class PlainTerminal {
 
   async #line(line: string): Promise<"exit" | undefined> {
     const text = line.trim();
-    const words = this.#words;
-    if (words) {
-      this.#words = undefined;
-      await words(text).catch((error: unknown) => this.#fail(error));
+    const question = this.#question;
+    if (question) {
+      await this.#answer(question.answer(text)).catch((error: unknown) => this.#fail(error));
       return undefined;
     }
     if (text === "") return undefined;
@@ -138,18 +139,23 @@ class PlainTerminal {
       this.#print(`There is no choice ${text}: type 1 to ${entries.length}.`);
       return undefined;
     }
-    const work = entry ? this.#choose(entry) : this.#send(text);
+    const work = entry ? this.#answer(entry.answer()) : this.#send(text);
     await work.catch((error: unknown) => this.#fail(error));
     return undefined;
   }
 
-  async #choose(entry: MenuEntry): Promise<void> {
-    if (!entry.needsWords) {
-      await entry.answer("");
-      return;
+  async #answer(answered: PlainAnswer): Promise<void> {
+    const menu = this.#menu;
+    this.#question = undefined;
+    const result = await answered;
+    if (result === false) this.#print("notice: it was answered elsewhere");
+    // The request may have ended meanwhile.
+    if (typeof result === "boolean" || this.#menu !== menu) return;
+    if (result === "back") this.#printMenu();
+    else {
+      this.#question = result;
+      this.#print(...result.lines.map(safeLine));
     }
-    this.#print(`${entry.label}: type it in one line`);
-    this.#words = (text) => entry.answer(text);
   }
 
   async #send(text: string): Promise<void> {
@@ -171,15 +177,24 @@ class PlainTerminal {
     this.#wasBusy = isBusy;
     const [item] = openAttention(session.view);
     if (item?.id === this.#menu?.item.id) return;
+    if (this.#question) this.#print("notice: the request was answered elsewhere or ended");
+    this.#question = undefined;
     this.#menu = item && { item, entries: menuOf(item, session) };
-    if (!this.#menu || !item) return;
+    this.#printMenu();
+  }
+
+  #printMenu(): void {
+    if (!this.#menu) return;
+    const { item, entries } = this.#menu;
+    const address = addressOf(item);
     const who = item.agentId === undefined ? "" : ` (agent ${safeLine(item.agentId)})`;
     this.#print(
       `${menuLabels[item.kind]}${who}: ${safeLine(item.title)}`,
       ...safe(item.text)
         .split("\n")
         .map((row) => `  | ${row}`),
-      ...this.#menu.entries.map(({ label }, index) => `  ${index + 1}. ${safeLine(label)}`),
+      ...(address === undefined ? [] : [`  | Open it yourself: ${safeLine(address)}`]),
+      ...entries.map(({ label }, index) => `  ${index + 1}. ${safeLine(label)}`),
     );
   }
 

@@ -285,12 +285,18 @@ describe("options of a session on SDK 1.0.14", () => {
         return { action: "accept", content: { colour: "red" } };
       },
     });
-    const requestedSchema = { type: "object", properties: { colour: { type: "string", enum: ["red", "blue"] } } };
+    const requestedSchema = {
+      type: "object",
+      properties: {
+        colour: { type: "string", enum: ["red", "blue"] },
+        coats: { type: "integer", default: 2 },
+      },
+    };
     stage.play(calls(["ask_user", { message: "Which?", requestedSchema }]), says("Red it is."));
     await session.sendAndWait("Paint it.");
     expect(forms).toEqual(["Which?"]);
     const last = JSON.stringify(stage.model.requests.at(-1)?.body);
-    expect(last).toContain("User responded: {");
+    expect(last).toContain('User responded: {\\"coats\\":2,\\"colour\\":\\"red\\"}');
     await session.disconnect();
   });
 

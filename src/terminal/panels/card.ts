@@ -2,6 +2,7 @@
  * The card of a request that waits for a person. Text of others stands behind a bar on every row, so that it cannot look
  * like the interface; the keys are named outside of it.
  */
+import { addressOf } from "../attention.ts";
 import { safeCode, safeLine } from "../screen/safe.ts";
 import type { Style } from "../screen/style.ts";
 import { keyRows, wrapPlain } from "../screen/width.ts";
@@ -18,7 +19,8 @@ export function cardRows(
   const more = total > 1 ? ` · 1 of ${total}` : "";
   const blocks = card.blocked === undefined ? "" : ` · ${safeLine(card.blocked)}`;
   const head = style.yellow(style.bold(`▌ ${titles[item.kind] ?? item.kind}${who}${more}${blocks}`));
-  const address = form?.mode === "url" ? [`Open it yourself: ${form.url ?? ""}`] : [];
+  const url = addressOf(item);
+  const address = url === undefined ? [] : [`Open it yourself: ${url}`];
   const body = [...bodyLines(card), ...address].flatMap((line) => wrapPlain(safeCode(line), Math.max(8, columns - 2)));
   const choices = item.choices.map((choice, index) => `${index + 1}  ${safeLine(choice)}`);
   const told = card.isFocused || card.isArmed ? card.keys : `Ctrl+A to answer · ${card.keys}`;

@@ -3,7 +3,8 @@
  * when the caller can answer, and never outside a call.
  */
 import type { Client, ClientCapabilities, ElicitResult } from "@modelcontextprotocol/client";
-import { isObject, type Json } from "../../lib/json.ts";
+import { formDefaults } from "../../lib/form-fields.ts";
+import { isObject, isTexts, type Json } from "../../lib/json.ts";
 import { UI_EXTENSION } from "./apps.ts";
 import { cleanText, jsonProblem } from "./bounds.ts";
 import { TASKS_EXTENSION } from "./tasks/call-as-task.ts";
@@ -131,22 +132,8 @@ async function elicited(params: unknown, { call, serverName }: Asked): Promise<E
   if (typeof request === "string") throw new Error(request);
   const { action, content } = (await call.answerers.elicit?.(request, call.signal)) ?? { action: "decline" as const };
   if (action !== "accept" || request.mode !== "form") return { action };
-  return { action, content: { ...defaultsOf(request.requestedSchema), ...content } };
+  return { action, content: { ...formDefaults(request.requestedSchema), ...content } };
 }
-
-/** Returns the default values of a form's fields (SEP-1034), used for fields that were not filled in. */
-function defaultsOf({ properties }: ElicitationForm): NonNullable<ElicitResult["content"]> {
-  const defaults: NonNullable<ElicitResult["content"]> = {};
-  for (const [name, field] of Object.entries(properties)) {
-    const value = isObject(field) ? field.default : undefined;
-    if (typeof value === "string" || typeof value === "number" || typeof value === "boolean") defaults[name] = value;
-    else if (isTexts(value)) defaults[name] = value;
-  }
-  return defaults;
-}
-
-const isTexts = (value: unknown): value is string[] =>
-  Array.isArray(value) && value.every((item) => typeof item === "string");
 
 /** Returns the bounded, sanitised request, or an error. */
 function readElicitation(params: unknown, { call, serverName }: Asked): McpElicitation | string {

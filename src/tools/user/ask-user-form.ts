@@ -1,5 +1,6 @@
 /** `ask_user` for clients that show forms: several fields at once instead of one question. */
 import * as z from "zod";
+import { formDefaults } from "../../lib/form-fields.ts";
 import { clip } from "../../lib/text.ts";
 import type { ToolContext } from "../tool.ts";
 import { defineTool, fixed } from "../tool.ts";
@@ -46,7 +47,7 @@ export const askUserForm = defineTool({
     if (reply === "unavailable") throw new ToolError(UNAVAILABLE);
     if (reply.action === "decline") return { content: "The user declined to answer." };
     if (reply.action === "cancel") return { content: "The user dismissed the form without an answer." };
-    const answer = clip(JSON.stringify(reply.content ?? {}), MAX_ANSWER_CHARACTERS);
+    const answer = clip(JSON.stringify({ ...formDefaults(requestedSchema), ...reply.content }), MAX_ANSWER_CHARACTERS);
     return { content: `User responded: ${answer}` };
   },
 });
