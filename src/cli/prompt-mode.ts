@@ -52,7 +52,7 @@ export async function promptCommand(flags: Arguments, launcher: Launcher): Promi
   try {
     const prompt = await promptOf(input, session.workspace.services?.filesFolder ?? "");
     const released = showEvents(session, { prompt, format, given, bar, out, answers });
-    const how = { ...prompt.how, ...autopilotOptions(given) };
+    const how = { ...prompt.how, ...autopilotOptions(given), attachments: await filesOf(input, request.cwd) };
     const submitted = await submit(session, prompt.text, how).then(released, failedSubmit);
     const { outcome, verdict, said } = resultOf(submitted);
     const left = busyAgents(session);
@@ -309,6 +309,13 @@ async function readInput(given: Arguments, silent: boolean): Promise<Input> {
     );
   }
   return { typed, piped: bytes };
+}
+
+/** Files that the typed prompt names with `@`, as in the terminal. Piped input names none. */
+async function filesOf({ typed = "" }: Input, cwd: string): Promise<PromptSubmitOptions["attachments"]> {
+  if (!typed.includes("@")) return undefined;
+  const files = await (await import("../terminal/input/mentions.ts")).mentionedIn(typed, cwd);
+  return files.length === 0 ? undefined : [...files];
 }
 
 /** Piped input is data. With a prompt it is appended; alone it is the prompt. It is never parsed as a command. */

@@ -34,6 +34,8 @@ export interface PromptSubmitOptions extends AutopilotOptions {
   readonly withData?: (prompt: string) => string;
   /** False: the text was not typed by a user and is never parsed as a command. */
   readonly isTyped?: boolean;
+  /** Sent along with a prompt, and with no command. */
+  readonly attachments?: SendOptions["attachments"];
   /** Called with the id of the message once it is accepted. */
   readonly accepted?: (messageId: string) => void;
 }
@@ -69,11 +71,11 @@ export async function submit(
 async function messageOf(
   session: Session,
   text: string,
-  { withData = asIs, isTyped = true }: PromptSubmitOptions,
+  { withData = asIs, isTyped = true, attachments }: PromptSubmitOptions,
 ): Promise<SendOptions | Extract<SubmitResult, { kind: "said" }>> {
   const read = isTyped ? await readTyped(session, text) : undefined;
   if (read?.kind === "said") return read;
-  return read ? sendingOf(session, read, withData) : { prompt: withData(text) };
+  return read ? sendingOf(session, read, withData) : { prompt: withData(text), ...defined({ attachments }) };
 }
 
 /** The meaning of text that a user typed. */

@@ -45,6 +45,21 @@ describe("stdout and stderr", () => {
     expect({ stdout, stderr }).toEqual({ stdout: "hello\n", stderr: "" });
   });
 
+  it("attaches the files that the prompt names with @, and none that piped input names", async () => {
+    const home = newHome();
+    const asked = await troupe(["-p", "compare @a.txt:2 with @nothing", "--model", say("done")], {
+      ...{ cwd, home },
+      stdin: "see @a.txt\n",
+    });
+    expect(asked).toMatchObject({ code: 0, stdout: "done\n" });
+    const messages = logOf(home)
+      .split("\n")
+      .filter((line) => line.includes('"type":"user.message"'));
+    expect(messages.map((line) => JSON.parse(line).data.attachments)).toEqual([
+      [{ type: "file", path: join(cwd, "a.txt"), displayName: "a.txt:2-2", lineRange: { start: 2, end: 2 } }],
+    ]);
+  });
+
   it("prints schema-valid events and one result line with --output-format json", async () => {
     const model = script(folder.path, [{ call: { name: "view", arguments: { path: "a.txt" } } }, { say: "done" }]);
     const { code, stdout } = await troupe(["-p", "go", "--output-format", "json", "--stream", "on", "--model", model], {

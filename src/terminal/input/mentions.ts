@@ -1,4 +1,4 @@
-/** Files that a prompt names with `@`: they go along with it as attachments, with their range of lines. */
+/** Files that a prompt names with `@`, in the terminal and in prompt mode: they go along with it as attachments, with their range of lines. */
 import { stat } from "node:fs/promises";
 import { resolve } from "node:path";
 
