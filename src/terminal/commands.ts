@@ -21,16 +21,27 @@ export class CommandRunner implements Commands {
   readonly #app: Host;
   /** Enter was pressed before the session was open. */
   #isWaiting = false;
+  /** Steps to other modes that were asked for before the session was open. */
+  #modeSteps = 0;
 
   constructor(app: Host) {
     this.#app = app;
   }
 
-  /** The session is open: sends the prompt for which Enter was pressed before. */
+  /** The session is open: applies the mode and sends the prompt that were asked for before. */
   opened(): void {
-    const isWaiting = this.#isWaiting;
+    const [isWaiting, steps] = [this.#isWaiting, this.#modeSteps];
     this.#isWaiting = false;
-    if (isWaiting) this.send("steer");
+    this.#modeSteps = 0;
+    const send = (): void => void (isWaiting && this.send("steer"));
+    if (steps === 0) send();
+    else this.#run(this.#changeMode(steps)?.then(send));
+  }
+
+  #changeMode(steps: number): Promise<void> | undefined {
+    const { session } = this.#app;
+    const next = MODES[(MODES.indexOf(session?.view.session.mode ?? "interactive") + steps) % MODES.length];
+    return session?.setMode(next ?? "interactive");
   }
 
   get entries(): readonly CommandEntry[] {
@@ -120,7 +131,7 @@ export class CommandRunner implements Commands {
     const isHidden = text.startsWith("!!");
     const command = text.slice(isHidden ? 2 : 1).trim();
     if (command === "") return;
-    const params = { requestId: randomUUID(), command };
+    const params = { requestId: randomUUID(), command, ...(isHidden && { hiddenFromModel: true }) };
     const result = await app.call<{ output?: string; error?: string }>("session.shell.executeUserRequested", params);
     const output = (result.output ?? result.error ?? "").slice(-MAX_SHELL_CHARACTERS);
     if (!isHidden) app.shellOutput.push(`I ran \`${command}\`:\n\n${output}`);
@@ -172,11 +183,13 @@ export class CommandRunner implements Commands {
   act(action: Action, { isAgain }: { isAgain: boolean }): boolean {
     const app = this.#app;
     switch (action) {
-      case "mode": {
-        const next = MODES[(MODES.indexOf(app.session?.view.session.mode ?? "interactive") + 1) % MODES.length];
-        this.#run(app.session?.setMode(next ?? "interactive"));
+      case "mode":
+        if (app.session) this.#run(this.#changeMode(1));
+        else {
+          this.#modeSteps++;
+          app.hint("the mode changes as soon as the session is open");
+        }
         return true;
-      }
       case "output":
         openOutput(app);
         return true;

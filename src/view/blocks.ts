@@ -86,6 +86,8 @@ export interface ToolCard {
   readonly endedAt: number | undefined;
   /** A person ran it; the model does not read its result. */
   readonly isUserRequested: boolean;
+  /** The user ran it with `!!`: its output does not go along with a prompt either. */
+  readonly isHidden: boolean;
   readonly mcpServer: string | undefined;
   /** The tool's own words about what it is doing. */
   readonly progress: string | undefined;
@@ -134,6 +136,8 @@ export interface ApprovalBlock extends Placed {
   /** For how long it was approved: `once`, `session`, `location`; else who or what denied it. */
   readonly how: string;
   readonly feedback: string | undefined;
+  /** In the transcript of the main agent: the agent that asked the user. The agent's own transcript has the same block. */
+  readonly askedBy: string | undefined;
 }
 
 /** A question of an agent (`ask_user`) and its answer, in place of the tool's card. */

@@ -149,7 +149,11 @@ function permissionEnd(step: FoldStep, { requestId, result }: EventData<"permiss
   step.view.attention.delete(requestId);
   const agent = item ? agentOf(step.view, item.agentId) : step.agent;
   if (!item || !agent) return;
-  pushBlock(step, { kind: "approval", requestId, title: item.title, ...decisionOf(result) }, { agent });
+  const block = { kind: "approval", requestId, title: item.title, ...decisionOf(result) } as const;
+  pushBlock(step, { ...block, askedBy: undefined }, { agent });
+  const isByUser = block.decision === "approved" || block.how === "user";
+  if (!isByUser || agent === step.view.main) return;
+  pushBlock(step, { ...block, askedBy: agent.id }, { agent: step.view.main, id: `${step.event.id} main` });
 }
 
 function decisionOf(

@@ -217,6 +217,35 @@ describe("the terminal under random events, resizes and keys", () => {
     await stage.close();
   });
 
+  it("writes a line into the main transcript when the user decides for an agent, and none when a hook does", async () => {
+    await using folder = await tempFolder();
+    const make = eventMaker();
+    const stage = await appWithEvents({ columns: 100, rows: 30, home: folder.path });
+    const about = { toolCallId: "k", agentName: "explore", agentDisplayName: "Explore", description: "looks" };
+    const agent = { taskId: "explore-2", mode: "background", prompt: "look", ...about };
+    stage.emit(make("troupe.task_created", agent));
+    stage.emit(make("troupe.task_state", { taskId: "explore-2", from: "queued", to: "running" }));
+    const decide = async (requestId: string, fullCommandText: string, result: object) => {
+      const permissionRequest = {
+        ...{ kind: "shell", fullCommandText, intention: "", commands: [], possiblePaths: [], possibleUrls: [] },
+        ...{ hasWriteFileRedirection: false, canOfferSessionApproval: true },
+      };
+      const more = { agentId: "explore-2" };
+      stage.emit(make("permission.requested", { requestId, permissionRequest }, more));
+      stage.emit(make("permission.completed", { requestId, result }, more));
+    };
+    await decide("r1", "npm test", { kind: "approved" });
+    await decide("r2", "rm -r dist", { kind: "denied-interactively-by-user", feedback: "leave it" });
+    await decide("r3", "npm run hooked", { kind: "denied-by-permission-request-hook" });
+    await stage.settle();
+    const lines = stage.terminal.lines().filter((line) => / for explore-2: |hooked/.test(line));
+    expect(lines).toEqual([
+      "✓ approved (once) for explore-2: npm test",
+      "✗ denied (user) for explore-2: rm -r dist: leave it",
+    ]);
+    await stage.close();
+  });
+
   it("shows a memory proposal with its fact, subject, citations and reason, and a vote with its direction", async () => {
     await using folder = await tempFolder();
     const make = eventMaker();

@@ -123,7 +123,15 @@ const inBlocks = (text: string): Block[] => [
     result: text,
     error: text,
   }),
-  block({ kind: "approval", requestId: "r", title: text, decision: "denied", how: text, feedback: text }),
+  block({
+    kind: "approval",
+    requestId: "r",
+    title: text,
+    decision: "denied",
+    how: text,
+    feedback: text,
+    askedBy: text,
+  }),
 ];
 
 describe("text from outside", () => {

@@ -72,6 +72,24 @@ describe("the interactive terminal", () => {
     expect(await readdir(stage.cwd)).toEqual(["readme.md"]);
   });
 
+  it("marks a command of the user that the model never sees", async () => {
+    await using stage = await terminalStage();
+    await stage.shows(READY);
+    stage.send(`!echo shared${ENTER}`);
+    await stage.shows(/● bash echo shared\n/);
+    stage.send(`!!echo secret${ENTER}`);
+    await stage.shows("● bash echo secret (hidden from the model)");
+  });
+
+  it("applies the modes that were chosen before the session was open, and then sends", async () => {
+    await using stage = await terminalStage({ steps: [says("Planned.")] });
+    stage.send(`\u001b[Zthink first${ENTER}`);
+    await stage.shows("Planned.");
+    await stage.shows(/^plan · scripted/m);
+    const lines = (await stage.lines()).filter((line) => ["mode: plan", "› think first"].includes(line));
+    expect(lines).toEqual(["mode: plan", "› think first"]);
+  });
+
   it("denies with words that the agent reads, and keeps the draft", async () => {
     await using stage = await terminalStage({
       steps: [calls(["create", { path: "made.txt", file_text: "x\n" }]), says("I read: not there.")],

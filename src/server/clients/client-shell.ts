@@ -8,6 +8,11 @@ import type { Session } from "../../session/session.ts";
 
 type Shells = NonNullable<Session["workspace"]["shells"]>;
 
+interface UserCommand {
+  readonly command: string;
+  readonly hiddenFromModel?: boolean | undefined;
+}
+
 export interface UserCommandResult {
   readonly toolCallId: string;
   readonly success: boolean;
@@ -59,15 +64,18 @@ export class ClientShell {
     return true;
   }
 
-  /** Runs the command until it ends. `cancel` with the same id stops it. */
-  async run(requestId: string, command: string): Promise<UserCommandResult> {
+  /**
+   * Runs the command until it ends. `cancel` with the same id stops it. No model reads the result; `hiddenFromModel`
+   * notes for watchers that the client does not pass it on either.
+   */
+  async run(requestId: string, { command, hiddenFromModel }: UserCommand): Promise<UserCommandResult> {
     const { history, queue } = this.#session();
     const toolCallId = history.stamp.id("call");
     if (this.#requested.has(requestId))
       throw new TroupeError("usage", `A command with the id ${requestId} is running.`);
     const stop = new AbortController();
     this.#requested.set(requestId, stop);
-    const about = { toolCallId, toolName: "bash", arguments: { command } };
+    const about = { toolCallId, toolName: "bash", arguments: { command, ...(hiddenFromModel && { hiddenFromModel }) } };
     void this.#session().history.emit("tool.user_requested", about);
     void this.#session().history.emit("tool.execution_start", about);
     try {

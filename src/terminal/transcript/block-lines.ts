@@ -119,7 +119,8 @@ function toolLines({ card }: ToolBlock, options: LineOptions): string[] {
   const time = seconds >= 2 ? style.dim(` ${seconds.toFixed(0)} s`) : "";
   const state = card.state === "done" ? "" : style.red(` ${card.state}`);
   const code = card.exitCode !== undefined && card.exitCode !== 0 ? style.red(` exit ${card.exitCode}`) : "";
-  const head = `${mark} ${clip(safeLine(card.title), TITLE_CHARACTERS)}${state}${code}${time}`;
+  const hidden = card.isHidden ? style.dim(" (hidden from the model)") : "";
+  const head = `${mark} ${clip(safeLine(card.title), TITLE_CHARACTERS)}${hidden}${state}${code}${time}`;
   const body = card.diff ? diffLines(card.diff, options) : outputLines(card, options);
   const error = card.error === undefined ? [] : [style.red(`  ${safeLine(card.error)}`)];
   const files = card.images
@@ -170,7 +171,8 @@ function whole({ head, tail }: OutputText): string[] {
 function approvalLine(block: Extract<Block, { kind: "approval" }>, style: Style): string {
   const mark = block.decision === "approved" ? style.green("✓") : style.red("✗");
   const words = block.feedback === undefined ? "" : `: ${safeLine(block.feedback)}`;
-  return `${mark} ${style.dim(`${block.decision} (${safeLine(block.how)}) ${clip(safeLine(block.title), APPROVAL_CHARACTERS)}${words}`)}`;
+  const who = block.askedBy === undefined ? "" : ` for ${safeLine(block.askedBy)}:`;
+  return `${mark} ${style.dim(`${block.decision} (${safeLine(block.how)})${who} ${clip(safeLine(block.title), APPROVAL_CHARACTERS)}${words}`)}`;
 }
 
 function compactionText(block: Extract<Block, { kind: "compaction" }>): string {

@@ -22,8 +22,8 @@ export const shellMethods: MethodTable = {
     async ({ processId }, { live }) => ({ killed: await live.shell.kill(processId) }),
   ),
   "session.shell.executeUserRequested": sessionMethod(
-    () => ({ requestId: z.string().min(1), command: z.string().min(1) }),
-    ({ requestId, command }, { live }) => live.shell.run(requestId, command),
+    () => ({ requestId: z.string().min(1), command: z.string().min(1), hiddenFromModel: z.boolean().optional() }),
+    ({ requestId, ...request }, { live }) => live.shell.run(requestId, request),
   ),
   "session.shell.cancelUserRequested": sessionMethod(
     () => ({ requestId: z.string() }),

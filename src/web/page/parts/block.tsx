@@ -102,7 +102,8 @@ function noteOf(block: NoteBlock): NoteProps {
       return { kind: "error", title: block.topic, text: block.text, more: block.advice };
     case "approval": {
       const kind = block.decision === "approved" ? "info" : "warning";
-      return { kind, title: `${block.decision} (${block.how})`, text: block.title, more: block.feedback };
+      const who = block.askedBy === undefined ? "" : ` for ${block.askedBy}`;
+      return { kind, title: `${block.decision} (${block.how})${who}`, text: block.title, more: block.feedback };
     }
     case "answer":
       return { kind: "info", title: "question", text: block.question, more: block.answer ?? "no answer" };
@@ -202,6 +203,7 @@ export function ToolView({ card, event }: ToolProps): JSX.Element {
       <summary>
         <span class={`dot ${card.state}`} aria-hidden="true" />
         <code>{sanitise(card.title)}</code>
+        {card.isHidden && <span class="hint">hidden from the model</span>}
         <span class="hint">
           {stateWords[card.state]}
           {card.exitCode !== undefined && card.exitCode !== 0 ? `, exit code ${card.exitCode}` : ""}
