@@ -50,7 +50,12 @@ describe("changing files", () => {
       expect(run).toMatchObject({ code: 0, stdout: "done\n" });
       expect(readFileSync(join(cwd, "a.txt"), "utf8")).toBe("alpha\ngamma\n");
       expect(readFileSync(join(cwd, "b.txt"), "utf8")).toBe("new\n");
-      for (let step = 0; step < 2; step++) expect(await troupe(["undo"], { cwd, home })).toMatchObject({ code: 0 });
+      const [created, edited] = [await troupe(["undo"], { cwd, home }), await troupe(["undo"], { cwd, home })];
+      expect(created).toMatchObject({
+        code: 0,
+        stdout: `Restored 1 file:\n  ${join(cwd, "b.txt")} (removed: it was new)\n`,
+      });
+      expect(edited).toMatchObject({ code: 0, stdout: `Restored 1 file:\n  ${join(cwd, "a.txt")}\n` });
       expect(readFileSync(join(cwd, "a.txt"), "utf8")).toBe("alpha\nbeta\n");
       expect(existsSync(join(cwd, "b.txt"))).toBe(false);
     }));

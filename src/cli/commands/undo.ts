@@ -1,3 +1,4 @@
+import { lstatSync } from "node:fs";
 import { Checkpoints, describeChange, type KeptChange } from "../../checkpoints/checkpoints.ts";
 import { type UndoTarget, undo } from "../../checkpoints/undo.ts";
 import { workingDirectory } from "../../context/working-directory.ts";
@@ -96,7 +97,7 @@ function reportText({ restored, savedAs, left }: Awaited<ReturnType<typeof undo>
   const made = left.length === 0 ? [] : ["Created since, and unchanged:", ...left.map((path) => `  ${path}`)];
   const lines = [
     `Restored ${plural(restored.length, "file")}:`,
-    ...restored.map((path) => `  ${path}`),
+    ...restored.map((path) => `  ${path}${lstatSync(path, { throwIfNoEntry: false }) ? "" : " (removed: it was new)"}`),
     ...saved,
     ...made,
   ];
