@@ -11,8 +11,11 @@ import type { Method } from "./methods/method.ts";
 export interface Dispatched<M> {
   readonly method: M;
   readonly params: unknown;
-  /** Parameters that were given and that the method does not know. */
-  readonly unknown: Readonly<Record<string, unknown>>;
+  /**
+   * Returns the given parameters that the method does not know, and members of parameters that are objects, as
+   * `parameter.member`.
+   */
+  unknown(): Readonly<Record<string, unknown>>;
 }
 
 export class Dispatcher<M extends Pick<Method, "params">> {
@@ -32,16 +35,48 @@ export class Dispatcher<M extends Pick<Method, "params">> {
     // Some clients wrap the parameter object in an array, or send an empty array.
     const given = Array.isArray(params) && params.length <= 1 ? params[0] : params;
     const checked = schema.safeParse(given ?? {});
-    if (checked.success) return { method, params: checked.data, unknown: unknownIn(given, schema) };
+    if (checked.success) return { method, params: checked.data, unknown: () => unknownIn(given, schema) };
     throw new RpcError(rpcCodes.invalidParams, `Invalid params for ${name}: ${wrongParts(checked.error)}`);
   }
 }
 
 function unknownIn(given: unknown, schema: z.ZodType): Readonly<Record<string, unknown>> {
-  const known = "shape" in schema && isObject(schema.shape) ? schema.shape : undefined;
+  const known = definitionOf(schema).shape;
   if (!known || !isObject(given)) return {};
-  return Object.fromEntries(Object.entries(given).filter(([name]) => !Object.hasOwn(known, name)));
+  const found = Object.entries(given).flatMap(([name, value]) => {
+    const inner = Object.hasOwn(known, name) ? known[name] : undefined;
+    return inner ? unknownMembers(name, value, inner) : [[name, value] as const];
+  });
+  return Object.fromEntries(found);
 }
+
+/** Looks into objects and lists of objects. Objects with free names, and alternatives, have no unknown members. */
+function unknownMembers(name: string, value: unknown, schema: z.ZodType): (readonly [string, unknown])[] {
+  let inner = definitionOf(schema);
+  for (let wrapped = inner.innerType ?? inner.element; wrapped; wrapped = inner.innerType ?? inner.element)
+    inner = definitionOf(wrapped);
+  const { shape, catchall } = inner;
+  if (!shape || catchall) return [];
+  return [value]
+    .flat()
+    .filter(isObject)
+    .flatMap((one) => Object.entries(one))
+    .filter(([member]) => !Object.hasOwn(shape, member))
+    .map(([member, given]) => [`${name}.${member}`, given]);
+}
+
+/** The parts of zod's schemas that say which names an object has. */
+interface SchemaDefinition {
+  readonly shape?: Readonly<Record<string, z.ZodType>>;
+  /** Set for an object with free names. */
+  readonly catchall?: z.ZodType;
+  /** The schema within `optional`, `nullish` and the like. */
+  readonly innerType?: z.ZodType;
+  /** Of an array. */
+  readonly element?: z.ZodType;
+}
+
+const definitionOf = (schema: z.ZodType): SchemaDefinition => schema.def as SchemaDefinition;
 
 const MAX_PARTS = 5;
 

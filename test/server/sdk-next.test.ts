@@ -351,6 +351,19 @@ describe("options of a session on SDK 1.0.14", () => {
     await session.disconnect();
   });
 
+  it("says which members of its options it does not know", async () => {
+    const tool = { name: "mine", description: "x", handler: () => "", metadata: { "host:key": 1 } };
+    const session = await opened({
+      tools: [tool],
+      memory: { enabled: true, scope: "all" } as never,
+      infiniteSessions: { enabled: true, summaryModel: "small", backgroundCompactionThreshold: 0.8 } as never,
+      mcpServers: {},
+    });
+    const known = "these options have no effect, because this version of troupe does not know them";
+    expect(await warnings(session)).toEqual([`session.create: ${known}: infiniteSessions.summaryModel, memory.scope.`]);
+    await session.disconnect();
+  });
+
   it("refuses policies about content instead of dropping them", async () => {
     const session = await opened();
     const additionalContentExclusionPolicies = [{ rules: [{ paths: ["secret/**"] }] }] as never;

@@ -31,6 +31,8 @@ const granted: Readonly<Record<string, (value: unknown) => boolean>> = {
   refreshCustomInstructions: () => true,
   billable: () => true,
   envValueMode: (value) => value === "direct",
+  // The host's own, which nothing interprets.
+  "tools.metadata": () => true,
 };
 
 const unusedOptions = {
@@ -146,14 +148,14 @@ const MAX_NAMES = 50;
 interface UnknownOptions {
   /** The method that was called. */
   readonly name: string;
-  readonly unknown: Readonly<Record<string, unknown>>;
+  unknown(): Readonly<Record<string, unknown>>;
   find(sessionId: string): Pick<Session, "history"> | undefined;
 }
 
 /** Emits one `session.warning` that names the options of a call that this version does not know. */
 export function warnUnknown({ name, unknown, find }: UnknownOptions, params: unknown, result: unknown): void {
   if (!configuring.has(name)) return;
-  const requested = Object.entries(unknown)
+  const requested = Object.entries(unknown())
     .filter(([option, value]) => isFilled(value) && value !== false && !granted[option]?.(value))
     .map(([option]) => sanitise(option).slice(0, 100));
   const sessionId = [params, result].map((part) => (isObject(part) ? part.sessionId : undefined)).find(isSet);
