@@ -89,8 +89,8 @@ describe("troupe agents", () => {
     }));
 });
 
-describe("--agent", () => {
-  it("SDK-05 SDK-13 SDK-16 SDK-34 leads from the first request on, with its prompt and none but its tools", () =>
+describe("the agent of --agent", () => {
+  it("SDK-05 SDK-13 SDK-16 SDK-34 leads from the first request on, with its prompt and only its tools", () =>
     withPlace(async (place) => {
       place.write("project/.troupe/agents/the-reader.md", agent("name: The Reader\ntools: [view, glob]"));
       const steps = [calls(["create", { path: "x.txt", file_text: "x" }]), says("could not")];
@@ -116,7 +116,7 @@ describe("--agent", () => {
       expect(JSON.stringify(led.first.messages)).not.toContain("BOWLINE");
     }));
 
-  it("SDK-10 SDK-12 tells its skills in full with its prompt, without a skill tool, and names those that are not there", () =>
+  it("SDK-10 SDK-12 gets its skills in full with its prompt, without a skill tool, and missing ones are reported", () =>
     withPlace(async (place) => {
       place.write("project/.troupe/agents/lead.md", agent("tools: [view]\nskills: [knots, sails]"));
       place.write("home/skills/knots/SKILL.md", "---\nname: knots\ndescription: Knots.\n---\n\nTIE A BOWLINE.\n");
@@ -129,7 +129,7 @@ describe("--agent", () => {
       expect(warnings).toEqual([expect.stringContaining("names the skill sails")]);
     }));
 
-  it("SDK-08 can be one that models may not choose, and never one that users may not", () =>
+  it("SDK-08 may be one that models cannot choose, but not one that users cannot choose", () =>
     withPlace(async (place) => {
       place.write("project/.troupe/agents/hidden.md", agent("infer: false"));
       place.write("project/.troupe/agents/inner.md", agent("user-invocable: false"));
@@ -155,7 +155,7 @@ describe("--agent", () => {
       });
     }));
 
-  it("uses its model and effort unless others are given, and says when it cannot", () =>
+  it("uses its model and effort unless others are given, and fails when its model cannot be used", () =>
     withPlace(async (place) => {
       await using server = await modelServer({ steps: [says("a"), says("b"), says("c")] });
       place.write(
@@ -181,7 +181,7 @@ describe("--agent", () => {
       expect(await troupe(["-p", "x", "--agent", "must"], place)).toMatchObject({ code: 2 });
     }));
 
-  it("keeps to its limits, and to narrower ones that are given", () =>
+  it("stays within its limits, and within narrower ones that are given", () =>
     withPlace(async (place) => {
       place.write("project/.troupe/agents/lead.md", agent("limits: { turns: 1 }"));
       const steps = [calls(["view", { path: "." }]), says("too late")];
@@ -238,7 +238,7 @@ describe("--agent", () => {
       expect(stderr).toMatch(/The agent 'lead' cannot be used: .*--agent default/);
     }));
 
-  it("SDK-25 has a tool that is hidden from the main agent when it lists it, and those it starts have no more than it", () =>
+  it("SDK-25 has a tool hidden from the main agent if it lists that tool, and its agents have no more tools than it", () =>
     withPlace(async ({ cwd, home, write }) => {
       write("home/agents/lead.md", agent("tools: [view, grep, task]"));
       await using server = await modelServer({

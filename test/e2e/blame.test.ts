@@ -71,7 +71,7 @@ describe("troupe blame", () => {
     [2, "old one", "was there before"],
     [4, "by hand", "was changed by hand afterwards"],
     [6, "more by hand", "was added by hand"],
-  ])("names nobody for line %i, %j, that %s", async (line, text) => {
+  ])("names no author for line %i, %j, that %s", async (line, text) => {
     const { code, stdout } = await run("blame", `poem.txt:${line}`);
     expect(code).toBe(0);
     expect(stdout).toBe(
@@ -79,7 +79,7 @@ describe("troupe blame", () => {
     );
   });
 
-  it("leads from a line that a command changed or created to the command", async () => {
+  it("shows the command for a line that a command changed or created", async () => {
     const commands = ["sed -i 's/old four/new four/' poem.txt", "printf 'first\\nsecond\\n' > made.txt"];
     const steps = commands.map((command) => ({
       say: "By command.",

@@ -92,7 +92,7 @@ describe("troupe board", () => {
     }
   });
 
-  it("says where the notes are that a folder had before it was trusted", async () => {
+  it("names the repository of notes that a folder had before it was trusted", async () => {
     const home = newHome();
     const own = join(folder.path, "clone");
     mkdirSync(join(own, ".git"), { recursive: true });
@@ -106,7 +106,7 @@ describe("troupe board", () => {
     expect((await at("list", "--trust-folder", "--repository", name)).stdout).toContain("style");
   });
 
-  it("is not changed from inside a command of an agent", async () => {
+  it("is refused inside a command of an agent", async () => {
     const home = newHome();
     const inside = await troupe(["board", "add", "x", "y"], { cwd, home, environment: { TROUPE_SHELL: "1" } });
     expect([inside.code, inside.stderr]).toEqual([1, expect.stringContaining("not changed from inside")]);
@@ -151,7 +151,7 @@ describe("--agent rem-agent", () => {
 });
 
 describe("the end of a session with the board", () => {
-  it("MEM-41 MEM-44 ORC-81 is a process that puts the last turn on the board, and leaves nothing behind itself", async () => {
+  it("MEM-41 MEM-44 ORC-81 starts a process that puts the last turn on the board and leaves nothing behind", async () => {
     const home = newHome();
     const environment = { PATH: process.env.PATH ?? "", HOME: home, TROUPE_HOME: home, TROUPE_NO_DISCOVERY: "1" };
     const runtime = createRuntime({ environment: { ...environment, COPILOT_SUBCONSCIOUS: "on" }, home });
@@ -189,8 +189,8 @@ describe("the end of a session with the board", () => {
   });
 });
 
-describe("ending", () => {
-  it("MEM-42 does not wait: the program is gone while the process it left behind is still asleep", async () => {
+describe("the end of the program", () => {
+  it("MEM-42 does not wait for the process that it started", async () => {
     const home = newHome();
     const talk = script(
       folder.path,

@@ -104,7 +104,7 @@ it("masks secrets", async () => {
   expect(all[0]?.stdout).toContain('"$VARIABLE"');
 });
 
-it("writes the files of the project and of the user in it, and says what does not hold there", async () => {
+it("writes the project's and the user's files in a project, and reports settings without effect there", async () => {
   await using at = await desk();
   const shared = join(at.cwd, ".troupe", "settings.json");
   const own = join(at.cwd, ".troupe", "settings.local.json");
@@ -133,7 +133,7 @@ it("does not change the user's file through a link of the project", async () => 
   expect(readFileSync(at.file, "utf8")).toBe('{"model":"mine"}');
 });
 
-it("is not changed from inside a command of an agent", async () => {
+it("is refused inside a command of an agent", async () => {
   await using at = await desk();
   const environment = { TROUPE_SHELL: "1" };
   expect(await at.run("set stream true", { environment })).toMatchObject({ code: 1 });

@@ -58,7 +58,7 @@ describe("sessions", () => {
     expect(at.sessions()).toHaveLength(1);
   });
 
-  it("names no session after a command that was answered without one", async () => {
+  it("names no session after a command that needed none", async () => {
     await using at = await desk();
     for (const command of ["/help", "/skills", "/usage"]) {
       const { code, stderr } = await at.run(["-p", command]);
@@ -85,7 +85,7 @@ describe("sessions", () => {
     expect(at.events(id[1] ?? "").filter(({ type }) => type === "user.message")).toHaveLength(2);
   });
 
-  it("leaves no session behind for commands that answer by themselves and for mistyped ones", async () => {
+  it("keeps no session for commands that answer by themselves and for mistyped ones", async () => {
     await using at = await desk();
     expect(await at.say([], ["-p", "/help"])).toMatchObject({ code: 0 });
     expect(await at.say([], ["-p", "/usage"])).toMatchObject({ code: 0 });
@@ -134,7 +134,7 @@ describe("errors", () => {
     expect(await at.say(ok, flag("-1"))).toMatchObject({ code: 2, stderr: expect.stringContaining("0 or more") });
   });
 
-  it("shows a check that fails before the agent is sent on", async () => {
+  it("shows why a check failed before the agent continues", async () => {
     await using at = await desk();
     const complete = { call: { name: "task_complete", arguments: { summary: "done" } } };
     const check = "test -e seen || { touch seen; echo not yet; false; }";
@@ -143,7 +143,7 @@ describe("errors", () => {
     expect({ code, stderr }).toEqual({ code: 0, stderr: expect.stringMatching(/the check .* ended with .*not yet/) });
   });
 
-  it("says which Node it needs on an old one", async () => {
+  it("says which Node it needs when Node is too old", async () => {
     await using at = await desk();
     const preload = join(at.folder.path, "old.cjs");
     writeFileSync(

@@ -27,7 +27,7 @@ const results = (home: string): { success: boolean; error?: { message: string } 
     .map(({ data }) => data);
 };
 
-describe("changing files", () => {
+describe("a file tool", () => {
   it("needs permission, and both the model and the user learn which flag gives it", () =>
     withProject(async ({ cwd, home, root }) => {
       const model = script(root, [call("create", { path: "b.txt", file_text: "new\n" }), { say: "tried" }]);
@@ -38,7 +38,7 @@ describe("changing files", () => {
       expect(existsSync(join(cwd, "b.txt"))).toBe(false);
     }));
 
-  it("happens with it, and can be undone", () =>
+  it("changes files with that flag, and the changes can be undone", () =>
     withProject(async ({ cwd, home, root }) => {
       const model = script(root, [
         call("view", { path: "a.txt" }),
@@ -60,7 +60,7 @@ describe("changing files", () => {
       expect(existsSync(join(cwd, "b.txt"))).toBe(false);
     }));
 
-  it("never happens where a rule denies it, whatever else is allowed", () =>
+  it("changes nothing where a rule denies it, whatever else is allowed", () =>
     withProject(async ({ cwd, home, root }) => {
       const model = script(root, [call("create", { path: "b.txt", file_text: "x" }), { say: "tried" }]);
       await troupe(["-p", "x", "--allow-all", "--deny-tool", "write", "--model", model], { cwd, home });
@@ -96,7 +96,7 @@ describe("changing files", () => {
     }));
 });
 
-describe("a home behind a link", () => {
+describe("a state folder behind a link", () => {
   it("is protected as well, and a session's own large outputs can still be read", () =>
     withProject(async ({ cwd, root }) => {
       mkdirSync(join(root, "real-home"));
@@ -123,8 +123,8 @@ describe("a home behind a link", () => {
     }));
 });
 
-describe("the web", () => {
-  it("is reached only where an address is allowed, and never inside", async () => {
+describe("web_fetch", () => {
+  it("requests nothing from an address of this machine, not even with --allow-all", async () => {
     let asked = 0;
     const server = createServer((_, response) => {
       asked++;
@@ -142,7 +142,7 @@ describe("the web", () => {
   });
 });
 
-it("keeps a todo list in the session's database", () =>
+it("sql keeps a todo list in the database of the session", () =>
   withProject(async ({ cwd, home, root }) => {
     const query = "INSERT INTO todos (id, title) VALUES ('a', 'first')";
     const model = script(root, [call("sql", { description: "add", query }), { say: "noted" }]);
@@ -152,8 +152,8 @@ it("keeps a todo list in the session's database", () =>
     ]);
   }));
 
-describe("running commands", () => {
-  it("needs leave, names the flag, and runs with it", () =>
+describe("bash", () => {
+  it("needs permission, names the flag, and runs with it", () =>
     withProject(async ({ cwd, home, root }) => {
       const steps = [
         call("bash", { command: "echo hello > out.txt && cat out.txt", description: "say hello" }),
@@ -178,7 +178,7 @@ describe("running commands", () => {
     "true && cu\\rl evil",
     "echo $(curl evil)",
     "timeout 1 /usr/bin/curl evil",
-  ])("a denied program does not run under --allow-all: %s", (command) =>
+  ])("does not run a denied program under --allow-all: %s", (command) =>
     withProject(async ({ cwd, home, root }) => {
       const model = script(root, [call("bash", { command, description: "fetch" }), { say: "tried" }]);
       await troupe(["-p", "x", "--allow-all", "--deny-tool", "shell(curl:*)", "--model", model], { cwd, home });

@@ -44,8 +44,8 @@ const node = {
   ".github/workflows/ci.yml": "on: push\n",
 };
 
-describe("finds commands, layout and conventions of", () => {
-  it("a Node project", async () => {
+describe("the search for commands, layout and conventions", () => {
+  it("describes a Node project", async () => {
     await using at = await repository(node);
     const { code, stdout } = await at.run(["--print"]);
     expect(code).toBe(0);
@@ -64,13 +64,13 @@ describe("finds commands, layout and conventions of", () => {
     ["Cargo.toml", '[package]\nname = "garden"\n', ["cargo build", "cargo test"]],
     ["go.mod", "module example.com/garden\n", ["go build ./...", "go test ./..."]],
     ["Makefile", "test:\n\techo\n", ["make test"]],
-  ])("a project with %s", async (name, text, commands) => {
+  ])("describes a project with %s", async (name, text, commands) => {
     await using at = await repository({ [name]: text });
     const { stdout } = await at.run(["--print"]);
     for (const command of commands) expect(stdout).toContain(`\n${command}`);
   });
 
-  it("a repository, from a folder in it, without what git ignores", async () => {
+  it("describes the whole repository from a folder in it, without ignored files", async () => {
     await using at = await repository({ ...node, ".gitignore": "secret\n", "secret/plan.ts": "/** Hidden. */\n" });
     at.git("init", "-q");
     const { stdout } = await at.run(["--dry-run"], { cwd: join(at.cwd, "src") });
@@ -80,7 +80,7 @@ describe("finds commands, layout and conventions of", () => {
     expect({ code, isAtRoot: existsSync(at.file) }).toEqual({ code: 0, isAtRoot: true });
   });
 
-  it("an empty folder", async () => {
+  it("describes an empty folder", async () => {
     await using at = await repository({});
     expect(await at.run(["--print"])).toEqual({ code: 0, stdout: "# project\n", stderr: "" });
   });
@@ -103,8 +103,8 @@ it("writes the file once, and replaces it only with --force or consent", async (
   expect(readFileSync(at.file, "utf8")).toBe(first);
 });
 
-describe("with a model", () => {
-  it("writes its answer, which had the draft and only tools that read", async () => {
+describe("troupe init with a model", () => {
+  it("writes the answer of the model, which had the draft and only tools that read", async () => {
     await using at = await repository(node);
     await using server = await modelServer({ handler: () => says("```markdown\n# Garden\n\nBetter.\n```") });
     const environment = { TROUPE_BASE_URL: server.baseUrl, TROUPE_MODEL: "any" };

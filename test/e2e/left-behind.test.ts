@@ -9,7 +9,7 @@ const nameOfTheDead = (): string =>
   temporaryName().replace(`-${process.pid.toString(36)}_`, `-${(4_194_304).toString(36)}_`);
 
 it.runIf(process.platform === "linux")(
-  "temporary files of killed processes are removed when the session is resumed, however young they are",
+  "temporary files of killed processes are removed when the session is resumed, even recent ones",
   async () => {
     await using folder = await tempFolder({ "work/sub/b.txt": "b" });
     const id = "7d1c1a52-3f57-4b37-9a7c-0d7c9b7f2e11";

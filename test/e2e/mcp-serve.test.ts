@@ -103,7 +103,7 @@ describe("troupe mcp serve", () => {
     expect(end).toMatchObject({ cwd, answer: "here" });
   });
 
-  it("leaves no session behind that could not be started", async () => {
+  it("keeps no session when the start of one fails", async () => {
     await using folder = await place();
     await using served = await serve(folder, { steps: [{ say: "here" }] });
     await expect(served.call("start_session", { prompt: "Look.", model: "nowhere/nothing" })).rejects.toThrow(

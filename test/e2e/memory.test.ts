@@ -12,7 +12,7 @@ const stores = (fact: string) => ({
   },
 });
 
-it("what a session proposed is listed, accepted, told to the next one, corrected, taken out and brought back", async () => {
+it("a proposed fact is listed, accepted, shown to the next session, corrected, removed and restored", async () => {
   await using folder = await tempFolder();
   const [cwd, home] = [folder.at("work"), folder.at("home")];
   mkdirSync(cwd);

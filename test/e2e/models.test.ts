@@ -6,7 +6,7 @@ import { modelServer } from "../../src/testing/model-server.ts";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
 import { troupe } from "../support/troupe.ts";
 
-it("tells what can be used, and what the rest is waiting for", async () => {
+it("lists models that can be used, and says what the others need", async () => {
   await using folder = await tempFolder();
   const options = { cwd: folder.path, home: folder.path };
   const bare = await troupe(["models"], options);
@@ -51,7 +51,7 @@ it("never takes a provider from the project folder", async () => {
   expect(server.requests).toEqual([]);
 });
 
-it("refuses a cost limit that cannot be kept", async () => {
+it("refuses a cost limit when the price of the model is unknown", async () => {
   await using folder = await tempFolder();
   const environment = { TROUPE_BASE_URL: "http://127.0.0.1:9/v1", TROUPE_MODEL: "m" };
   const finished = await troupe(["-p", "x", "--max-cost", "1"], { cwd: folder.path, home: folder.path, environment });

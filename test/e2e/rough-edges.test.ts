@@ -32,7 +32,7 @@ function shell(command: string, cwd = folder.path): { code: number | null; stdou
   return { code: status, stdout, stderr };
 }
 
-it("an answer that could not be written is no success", () => {
+it("an answer that cannot be written to stdout ends the run with an error", () => {
   const model = script(folder.path, [{ say: "hello" }]);
   const full = shell(`troupe -s -p x --model ${model} > /dev/full`);
   expect(full).toMatchObject({
@@ -41,7 +41,7 @@ it("an answer that could not be written is no success", () => {
   });
 });
 
-it("a reader that goes away is never a crash", () => {
+it("a closed pipe after the program never causes a crash", () => {
   const model = script(folder.path, [{ say: "x".repeat(300_000) }]);
   for (const command of ["--help", "sessions list", "models", `-s -p x --model ${model}`]) {
     const { stderr } = shell(`troupe ${command} | true`);
@@ -85,7 +85,7 @@ it("a password in a remote's address stays in git's own file", async () => {
   }
 });
 
-it("a home that can never be made is an error, not a loop", () => {
+it("a state folder that cannot be created is an error, not a loop", () => {
   const { code, stderr } = shell(
     `TROUPE_HOME=/proc/nothing/here troupe -s -p x --model ${script(folder.path, [{ say: "ok" }])}`,
   );
@@ -98,12 +98,12 @@ it("reports a deleted working folder in one line", () => {
   expect({ code, stderr }).toEqual({ code: 2, stderr: "troupe: The working folder does not exist any more.\n" });
 });
 
-it("a flag is not taken for a prompt", async () => {
+it("a flag is not used as a prompt", async () => {
   const { code, stderr } = await troupe(["-p", "--continue"], { cwd: folder.path, home });
   expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringContaining("--continue is a flag") });
 });
 
-it("a name beats the beginning of an id, and letters need not match in size", async () => {
+it("a session's name is preferred to the prefix of an id, and upper and lower case count as equal", async () => {
   const own = join(folder.path, "names");
   const say = (text: string): string => script(folder.path, [{ say: text }]);
   await troupe(["-p", "x", "--session-id", "Feature-Login-2", "--model", say("a")], { cwd: folder.path, home: own });

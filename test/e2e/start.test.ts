@@ -83,7 +83,7 @@ it("a Node that finds no code cache writes one with its first prompt, and uses i
   expect(caches().map((name) => statSync(join(packs, name)).mtimeMs)).toEqual(written);
 });
 
-it("what the build derived is what the sources say", async () => {
+it("the derived tools of the build are equal to those of the sources", async () => {
   await using server = await modelServer({ steps: [says("built"), says("sources")] });
   const environment = { TROUPE_BASE_URL: server.baseUrl, TROUPE_MODEL: "any" };
   const home = join(root, "home");

@@ -173,7 +173,7 @@ describe("troupe tasks", () => {
     expect((await troupe(["tasks", "list"], { cwd, home })).stdout).toMatch(/helper +reader +cancelled +0 turns/);
   });
 
-  it("only reads while another process works with the session, and says which", async () => {
+  it("can only read while another process works with the session, and names that process", async () => {
     const home = newHome();
     let live: { pid: number | undefined; list: string; said: string; refusals: string[] } | undefined;
     mkdirSync(join(home, "agents"), { recursive: true });
@@ -209,7 +209,7 @@ describe("troupe tasks", () => {
     expect(live?.refusals).toHaveLength(2);
   });
 
-  it("tells slips of the finger", async () => {
+  it("refuses wrong arguments with a message that says what to do", async () => {
     const home = newHome();
     expect(await troupe(["tasks", "list"], { cwd, home })).toMatchObject({
       code: 2,

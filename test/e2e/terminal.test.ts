@@ -56,7 +56,7 @@ it("writes no escape sequence of its own with NO_COLOR, and the text as it is in
 
 const create = { call: { name: "create", arguments: { path: "a.txt", file_text: "one\ntwo\n" } } };
 
-it("asks at the terminal, remembers always, and ends with the changes and the model", async () => {
+it('asks at the terminal, remembers the answer "always", and ends with the changes and the model', async () => {
   await using at = await desk();
   const yes = await at.type(["-p", "x", ...at.model([create, { say: "made" }])], { answers: [["Allow?", "a"]] });
   expect(yes).toMatchObject({ code: 0, screen: expect.stringContaining("+two") });
@@ -69,7 +69,7 @@ it("asks at the terminal, remembers always, and ends with the changes and the mo
   expect(existsSync(join(at.cwd, "b.txt"))).toBe(true);
 });
 
-it("refuses after no, and tells the model the reason", async () => {
+it("denies the call after the answer no, and tells the model the reason", async () => {
   await using at = await desk();
   const no = await at.type(["-p", "x", ...at.model([create, { say: "left alone" }])], {
     answers: [["Allow?", "n not now"]],

@@ -18,8 +18,8 @@ const start = (name: string, mode: "sync" | "background"): object => ({
 });
 const usage = { usage: { inputTokens: 500, outputTokens: 56 } };
 
-describe("agents on stderr", () => {
-  it("ORC-39 ORC-80 a prompt waits for agents in the background, tells of them, then what all used", () =>
+describe("a prompt with agents", () => {
+  it("ORC-39 ORC-80 waits for agents in the background, reports them on stderr, then the usage of all", () =>
     withProject(async ({ cwd, home, root }) => {
       const model = script(
         root,
@@ -44,7 +44,7 @@ describe("agents on stderr", () => {
       );
     }));
 
-  it("ORC-89 --share writes the session to a file after the answer: Markdown, or JSON lines for .jsonl", () =>
+  it("ORC-89 writes the session to a file after the answer with --share: Markdown, or JSON lines for .jsonl", () =>
     withProject(async ({ cwd, home, root }) => {
       const model = script(root, [
         start("scout", "sync"),
@@ -74,7 +74,7 @@ describe("agents on stderr", () => {
       ]);
     }));
 
-  it("says nothing with --silent", () =>
+  it("prints nothing on stderr with --silent", () =>
     withProject(async ({ cwd, home, root }) => {
       const model = script(root, [start("scout", "sync"), { say: "Done." }, { agent: "explore", say: "found" }]);
       const { stdout, stderr } = await troupe(["-p", "go", "-s", "--model", model], { cwd, home });

@@ -61,7 +61,7 @@ const comparable = ({ costUsd = 0, ...rest }: Readonly<Record<string, number>>) 
   costUsd: costUsd.toFixed(9),
 });
 
-it("equals the logs, through resumes, rewinds and forks, with and without its cache", async () => {
+it("troupe usage equals the sums of the logs, through resumes, rewinds and forks, with and without its cache", async () => {
   await using at = await desk();
   await at.ask("one", "--model", "work/priced", "--name", "first");
   await at.ask("two", "--resume", "first");
@@ -88,7 +88,7 @@ it("equals the logs, through resumes, rewinds and forks, with and without its ca
   }
 });
 
-it("groups by model, agent and repository, and shows a table with what has no known price", async () => {
+it("troupe usage groups by model, agent and repository, and lists what has no known price", async () => {
   await using at = await desk();
   await at.ask("one", "--model", "work/priced");
   await at.ask("two", "--model", "work/unknown");
@@ -104,7 +104,7 @@ it("groups by model, agent and repository, and shows a table with what has no kn
   expect(stdout).toContain("+ the cost of 1 calls to models without a known price");
 });
 
-it("counts only whole days since --since, and says when nothing was used", async () => {
+it("troupe usage counts only whole days since --since, and says when nothing was used", async () => {
   await using at = await desk();
   expect((await at.run(["usage"])).stdout).toBe("Nothing was used yet.\n");
   await at.ask("one", "--model", "work/free");
