@@ -168,7 +168,7 @@ describe.runIf(programs !== undefined)("the engine on DBOS", () => {
 
   contract(() => ({ engine, runs }));
 
-  it("runs work again that believes to have lost its claim, and has it", async () => {
+  it("runs work again that wrongly reports a lost claim", async () => {
     runs.errors.set("sure", new ClaimLost(workOf("sure")));
     await engine.submit(workOf("sure"));
     await expect.poll(async () => (await engine.list({ sessionId: "sure" }))[0]?.state).toMatch("done");
@@ -187,7 +187,7 @@ describe.runIf(programs !== undefined)("the engine on DBOS", () => {
     await expect.poll(async () => (await engine.list({ sessionId: "stranded" }))[0]?.state).toBe("done");
   });
 
-  it("wakes the workers if a submitter may not look for a free slot itself", async () => {
+  it("wakes the workers if a submitter may not search for a free slot itself", async () => {
     const woken: string[] = [];
     const queries: Queries = {
       query: async (text, values) => {
@@ -202,7 +202,7 @@ describe.runIf(programs !== undefined)("the engine on DBOS", () => {
     await expect.poll(() => runs.of("woken"), { timeout: 30_000 }).toBe(1);
   });
 
-  it("forgets old rows of work that has ended, and keeps what is open", async () => {
+  it("deletes old rows of work that has ended, and keeps open work", async () => {
     const DAY_MS = 86_400_000;
     const rows = async (): Promise<Record<string, readonly string[]>> => {
       const found: Record<string, readonly string[]> = {};

@@ -107,7 +107,7 @@ describe.runIf(programs !== undefined)("limits that workers share", () => {
     expect(rights).toHaveLength(4);
   });
 
-  it("cost nearly no statements while nothing is limited", async () => {
+  it("need almost no statements while nothing is limited", async () => {
     let statements = 0;
     const queries: Queries = {
       query: (text, values) => {
@@ -141,7 +141,7 @@ describe.runIf(programs !== undefined)("limits that workers share", () => {
     await expect(rates.enter(["h/m"], live)).rejects.toBeInstanceOf(GateShut);
   });
 
-  it("take back the places and the probe of a worker whose lease has expired", async () => {
+  it("take back the slots and the probe of a worker whose lease has expired", async () => {
     await setRate(database, "d/m", { requestsPerMinute: null, concurrency: 1 });
     await new SharedRates(partOf("w4")).enter(["d/m"], live);
     const next = new SharedRates(partOf("w1")).enter(["d/m"], live);
