@@ -52,7 +52,7 @@ describe("built-in agents", () => {
     });
   });
 
-  it("ORC-16 rubber-duck is hidden while its flag is off: neither offered nor started", async () => {
+  it("ORC-16 rubber-duck is neither offered nor started while its flag is off", async () => {
     const steps = [starts("a", "rubber-duck"), says("ok")];
     await onStage(steps, { environment: { RUBBER_DUCK_AGENT: "off" } }, async ({ session, first }) => {
       await session.sendAndWait({ prompt: "go" });
@@ -64,7 +64,7 @@ describe("built-in agents", () => {
     });
   });
 
-  it("ORC-14 task runs a command: a short word on success, the whole output on failure, however long, is what the caller gets", async () => {
+  it("ORC-14 task runs a command and returns a short text on success and the whole output on failure, however long it is", async () => {
     const run = (command: string) => calls(["bash", { command, description: "run it" }]);
     /** Does what the agent's prompt asks for, from what the command really did. */
     const report = ({ system, messages }: ModelRequest) => {
@@ -91,7 +91,7 @@ describe("built-in agents", () => {
     });
   });
 
-  it("rubber-duck is hidden where settings switch it off", async () => {
+  it("rubber-duck is not offered when settings switch it off", async () => {
     const files = { "home:settings.json": JSON.stringify({ subagents: { disabledSubagents: ["rubber-duck"] } }) };
     await onStage([starts("a", "rubber-duck"), says("ok")], { files }, async ({ session, first }) => {
       await session.sendAndWait({ prompt: "go" });
@@ -101,8 +101,8 @@ describe("built-in agents", () => {
   });
 });
 
-describe("agents of others", () => {
-  it("ORC-20 ORC-24 SDK-17 SDK-18 those of project and user are types like the built-in ones, and live the same life", async () => {
+describe("agents of project, user, plugin and service", () => {
+  it("ORC-20 ORC-24 SDK-17 SDK-18 are types like the built-in ones, and run the same way, from project and user", async () => {
     const files = { ".troupe/agents/poet.md": markdown("poet"), "home:agents/painter.md": markdown("painter") };
     const names = ["poet", "painter", "explore"];
     const steps = [
@@ -131,7 +131,7 @@ describe("agents of others", () => {
     });
   });
 
-  it("ORC-21 those of a plugin are types too", async () => {
+  it("ORC-21 are types too when a plugin brings them", async () => {
     const files = {
       "plugins/verse/plugin.json": JSON.stringify({ name: "verse", version: "1.0.0" }),
       "plugins/verse/agents/poet.md": markdown("poet"),
@@ -155,7 +155,7 @@ describe("agents of others", () => {
     ["answers adds its agents as types", 200, "sesame", ["poet"]],
     ["fails leaves the others working", 500, "sesame", []],
     ["has no token leaves the others working", 200, "", []],
-  ])("ORC-22 a remote API that %s, and is asked once", async (_what, status, token, names) => {
+  ])("ORC-22 come from a remote API that is asked once: one that %s", async (_what, status, token, names) => {
     const asked: string[] = [];
     const remote = createServer((request, response) => {
       asked.push(`${request.url} ${request.headers.authorization}`);
@@ -190,7 +190,7 @@ describe("agents of others", () => {
     }
   });
 
-  it("ORC-23 SDK-03 the fields of a file are what the agent is: tools, model, names, skills; one that is unknown is named", async () => {
+  it("ORC-23 SDK-03 have the tools, model, names and skills of their file, and an unknown field is reported", async () => {
     const fields =
       "displayName: The Poet\ntools: [view, grep]\nmodel: alpha/small\nskills: [verse]\nuser-invocable: false\nweather: fine\n";
     const files = {
@@ -214,7 +214,7 @@ describe("agents of others", () => {
     );
   });
 
-  it("ORC-25 SDK-07 MCP servers of an agent run for it, and only it sees their tools", async () => {
+  it("ORC-25 SDK-07 have MCP servers of their own, whose tools no other agent sees", async () => {
     const mcpServers = { words: { command: process.execPath, args: [server, "plain"] } };
     const workspace = { agents: [{ name: "poet", prompt: "You are poet.", mcpServers }] };
     const steps = [
@@ -250,13 +250,16 @@ describe("agents of the program", () => {
     });
   });
 
-  it.each([[{ name: "poet" }], [{ prompt: "You are poet." }]])("SDK-02 need a name and a prompt: %j", async (given) => {
-    await expect(onStage([], { workspace: { agents: [given] } }, async () => undefined)).rejects.toMatchObject({
-      hint: expect.stringContaining("needs a name and a prompt"),
-    });
-  });
+  it.each([[{ name: "poet" }], [{ prompt: "You are poet." }]])(
+    "SDK-02 are refused without a name and a prompt: %j",
+    async (given) => {
+      await expect(onStage([], { workspace: { agents: [given] } }, async () => undefined)).rejects.toMatchObject({
+        hint: expect.stringContaining("needs a name and a prompt"),
+      });
+    },
+  );
 
-  it("SDK-05 SDK-34 have exactly the tools they list; another one does not exist for them", async () => {
+  it("SDK-05 SDK-34 have exactly the tools they list, and no others exist for them", async () => {
     const steps = started("poet", calls(["create", { path: "x.txt", file_text: "x" }]), says("done"));
     await onStage(steps, withAgent({ tools: ["view", "grep"] }), async ({ session, first }) => {
       await session.sendAndWait({ prompt: "go" });
@@ -325,7 +328,7 @@ describe("agents of the program", () => {
     );
   });
 
-  it("SDK-08 with infer: false cannot be chosen by a model, but by a person", async () => {
+  it("SDK-08 cannot be chosen by a model with infer: false, but by the user", async () => {
     const steps = [starts("a", "poet"), says("ok")];
     await onStage(steps, withAgent({ infer: false }), async ({ session, first }) => {
       await session.sendAndWait({ prompt: "go" });

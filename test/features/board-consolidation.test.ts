@@ -63,7 +63,7 @@ async function subconscious(
 }
 
 describe("rem-agent", () => {
-  it("MEM-35 MEM-36 ORC-19 has one tool, its own prompt, and the record: board, turns, latest checkpoint", async () => {
+  it("MEM-35 MEM-36 ORC-19 has one tool and a prompt of its own, with board, turns and latest checkpoint", async () => {
     await subconscious(
       [says("done")],
       async (stage) => {
@@ -108,7 +108,7 @@ describe("rem-agent", () => {
     [22, false],
     [23, true],
     [25, true],
-  ])("MEM-34 with %i rows the warning is there: %s", async (count, isWarned) => {
+  ])("MEM-34 is warned about a full board with %i rows: %s", async (count, isWarned) => {
     await subconscious(
       [says("done")],
       async (stage, board) => {
@@ -120,7 +120,7 @@ describe("rem-agent", () => {
     );
   });
 
-  it("MEM-38 ORC-63 /subconscious run starts it in the background, and the board is changed afterwards", async () => {
+  it("MEM-38 ORC-63 is started in the background by /subconscious run, and the board is changed afterwards", async () => {
     await subconscious(
       [add("test-command", "make check"), prune("item-1"), says("whatever it says")],
       async ({ session, requests }, board) => {
@@ -151,7 +151,7 @@ describe("rem-agent", () => {
     );
   });
 
-  it("MEM-37 changes the board only by its calls, all at its end: no change is visible before", async () => {
+  it("MEM-37 changes the board only by its calls, and all changes become visible at its end", async () => {
     let during: unknown;
     await subconscious(
       [
@@ -172,7 +172,7 @@ describe("rem-agent", () => {
     );
   });
 
-  it("leaves the board as it was when it does not come to its end", async () => {
+  it("changes nothing on the board when it fails before its end", async () => {
     await subconscious(
       [add("one"), prune("item-1"), fails(400)],
       async ({ session }, board) => {
@@ -205,7 +205,7 @@ describe("rem-agent", () => {
     );
   });
 
-  it("is taken back as a whole, to the byte", async () => {
+  it("can be undone as a whole, byte for byte", async () => {
     let before: unknown;
     await subconscious(
       [add("item-1", "Other."), add("new"), prune("item-2"), says("done")],
@@ -253,7 +253,7 @@ describe("a consolidation in a session of its own", () => {
     });
   });
 
-  it("is refused for a session there is not", async () => {
+  it("is refused for a session that does not exist", async () => {
     await onStage([], {}, async ({ home, folder }) => {
       const runtime = createRuntime({ environment: { HOME: home }, home });
       const wanted = consolidate(runtime, { cwd: folder, sessionId: "nobody", model: { name: "alpha/large" } });

@@ -70,8 +70,8 @@ async function ending(
   });
 }
 
-describe("when an interactive session ends", () => {
-  it("MEM-39 MEM-40 MEM-43 MEM-44 ORC-81 with three messages a process of its own is started, and finds all that was said", async () => {
+describe("the end of an interactive session", () => {
+  it("MEM-39 MEM-40 MEM-43 MEM-44 ORC-81 starts a process after three messages, which finds all of them", async () => {
     await ending(
       3,
       async ({ outcome, recorded, stage }) => {
@@ -93,14 +93,14 @@ describe("when an interactive session ends", () => {
     );
   });
 
-  it("MEM-39 MEM-43 with two messages does not run, and the log says so", async () => {
+  it("MEM-39 MEM-43 starts nothing after two messages, and the log says so", async () => {
     await ending(2, async ({ outcome, recorded, stage }) => {
       expect([outcome, recorded]).toEqual(["below_min_turns", undefined]);
       expect(dataOf(stage.session.events, "troupe.shutdown_consolidation")).toEqual([{ outcome: "below_min_turns" }]);
     });
   });
 
-  it("MEM-41 MEM-43 a process that was started for this starts no other", async () => {
+  it("MEM-41 MEM-43 starts nothing in a process that was started for a consolidation", async () => {
     await ending(
       3,
       async ({ outcome, recorded, stage }) => {
@@ -111,7 +111,7 @@ describe("when an interactive session ends", () => {
     );
   });
 
-  it("MEM-42 runs in a process group of its own, and the exit does not wait for it", async () => {
+  it("MEM-42 starts a process in a group of its own, and does not wait for it", async () => {
     await ending(3, async ({ recorded, stage, ms }) => {
       expect(ms).toBeLessThan(HANG_MS);
       await stage.session.close();
@@ -123,7 +123,7 @@ describe("when an interactive session ends", () => {
     });
   });
 
-  it("nothing happens while the flag is off", async () => {
+  it("starts nothing while the flag is off", async () => {
     await ending(
       3,
       async ({ outcome, recorded, stage }) => {
@@ -134,13 +134,13 @@ describe("when an interactive session ends", () => {
     );
   });
 
-  it("a folder that is trusted for this run is so for the child", async () => {
+  it("passes on the trust of this run to the process", async () => {
     await ending(3, async ({ recorded }) => expect(recorded?.args.at(-1)).toBe("--trust-folder"), {
       workspace: { trustFolder: true },
     });
   });
 
-  it("MEM-43 what could not be started is noted, and harms nothing", async () => {
+  it("MEM-43 records a process that could not be started, and nothing else fails", async () => {
     await ending(
       3,
       async ({ outcome, stage }) => {

@@ -60,7 +60,7 @@ async function another(
 }
 
 describe("the board of a session", () => {
-  it("MEM-24 is that of the folder where there is no repository, and is found again on resume", async () => {
+  it("MEM-24 belongs to the folder when there is no repository, and is found again on resume", async () => {
     const steps = [
       starts("a", "keeper"),
       says("ok"),
@@ -81,7 +81,7 @@ describe("the board of a session", () => {
     });
   });
 
-  it("MEM-24 is that of the repository and branch, by its origin only where the folder is trusted", async () => {
+  it("MEM-24 belongs to repository and branch, and is named by its origin only where the folder is trusted", async () => {
     await onStage([], { files, environment }, async (stage) => {
       const git = (...args: string[]) => execFileSync("git", args, { cwd: stage.folder, stdio: "ignore" });
       git("init", "-b", "spring");
@@ -103,7 +103,7 @@ describe("the board of a session", () => {
     });
   });
 
-  it("MEM-25 is not for the default agent, nor for one that has what that one has", async () => {
+  it("MEM-25 is not offered to the default agent, nor to an agent with the same tools", async () => {
     const steps = [
       starts("a", "keeper"),
       starts("b", "general-purpose"),
@@ -122,7 +122,7 @@ describe("the board of a session", () => {
     });
   });
 
-  it("MEM-25 is nowhere while its flag is off", async () => {
+  it("MEM-25 is not offered while its flag is off", async () => {
     const steps = [starts("a", "keeper"), says("ok"), of("a", says("done"))];
     await onStage(steps, { files }, async ({ session, requests, home }) => {
       await session.sendAndWait({ prompt: "go" });
@@ -131,7 +131,7 @@ describe("the board of a session", () => {
     });
   });
 
-  it("MEM-26 counts each new session that has it, and no resumed one", async () => {
+  it("MEM-26 counts each new session that uses it, and no resumed one", async () => {
     await onStage([says("ok")], { files, environment }, async (stage) => {
       await stage.session.sendAndWait({ prompt: "go" });
       await withBoard(stage, async (board) => {
@@ -145,7 +145,7 @@ describe("the board of a session", () => {
     });
   });
 
-  it("MEM-27 is kept in a table with these columns", async () => {
+  it("MEM-27 is stored in a table with fixed columns", async () => {
     await keeping([add("one")], async (_, { home }) => {
       const { DatabaseSync } = await import("@photostructure/sqlite");
       const raw = new DatabaseSync(join(home, "board.db"), { readOnly: true });
@@ -166,7 +166,7 @@ describe("the board of a session", () => {
 });
 
 describe("context_board", () => {
-  it("MEM-28 MEM-29 lists what there is as a table, without texts", async () => {
+  it("MEM-28 MEM-29 lists the items as a table, without texts", async () => {
     await keeping(
       [call({ command: "get_board" })],
       async ([result = ""]) => {
@@ -191,7 +191,7 @@ describe("context_board", () => {
     });
   });
 
-  it("MEM-30 gives one text and counts it; an unknown one is a failure", async () => {
+  it("MEM-30 returns one text and counts it, and fails for an unknown name", async () => {
     await keeping(
       [call({ command: "get", src: "user", name: "mine" }), call({ command: "get", src: "agent", name: "mine" })],
       async (results, stage) => {
@@ -205,7 +205,7 @@ describe("context_board", () => {
     );
   });
 
-  it("MEM-31 writes under the agents' name, the second time over the first", async () => {
+  it("MEM-31 writes items under the agents' name, and the second write replaces the first", async () => {
     await keeping([add("one", "First."), add("one", "Second.")], async (results, stage) => {
       expect(results).toEqual(["Added one.", "Replaced one."]);
       const rows = await withBoard(stage, (board) => board.rows());
@@ -213,7 +213,7 @@ describe("context_board", () => {
     });
   });
 
-  it("MEM-32 takes away what an agent wrote, and nothing of a person's", async () => {
+  it("MEM-32 removes what an agent wrote, but nothing that the user wrote", async () => {
     await keeping(
       [add("mine", "Theirs."), call({ command: "prune", name: "mine" }), call({ command: "prune", name: "mine" })],
       async (results, stage) => {
@@ -225,7 +225,7 @@ describe("context_board", () => {
     );
   });
 
-  it("MEM-33 has 25 items at most: the next new one fails, replacing one does not", async () => {
+  it("MEM-33 has 25 items at most: a new one then fails, but replacing one does not", async () => {
     await keeping(
       [add("item-26"), add("item-25", "New.")],
       async (results, stage) => {
@@ -238,7 +238,7 @@ describe("context_board", () => {
     );
   });
 
-  it("takes secrets out before anything is kept", async () => {
+  it("masks secrets before anything is stored", async () => {
     const token = `ghp_${"a1B2c3D4e5".repeat(4).slice(0, 36)}`;
     await keeping([add("login", `The token is ${token}.`)], async (_, stage) => {
       const [row] = await withBoard(stage, (board) => board.rows());

@@ -107,7 +107,7 @@ describe("results of subagents_run above the size of one tool result", () => {
     });
   });
 
-  it("BLX-16 names the id under which a second worker of the same name is read", async () => {
+  it("BLX-16 gives a second worker of the same name an id of its own for reading", async () => {
     const [first] = workers;
     const steps = [
       calls(["subagents_run", { agents: [first] as Json }]),
@@ -123,7 +123,7 @@ describe("results of subagents_run above the size of one tool result", () => {
     });
   });
 
-  it("says what is wrong with an unknown worker, a place behind the end and a worker without a result", async () => {
+  it("reports an unknown worker, an offset behind the end and a worker without a result", async () => {
     const read = (input: Record<string, Json>) => calls(["subagents_read", input]);
     const steps = [
       calls(["subagents_run", { agents: workers.slice(0, 2) }]),

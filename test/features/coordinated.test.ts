@@ -22,7 +22,7 @@ const FETCH_AND_SEARCH = ["web_fetch", "web_search"];
 const key = () => ({ environment: { TAVILY_API_KEY: "tvly-key-of-the-test" } });
 
 describe("subagents_run in a whole session", () => {
-  it("BLX-01 BLX-26 BLX-28 BLX-33 is the coordinator's, says that the user must ask, and a skill has the rest", async () => {
+  it("BLX-01 BLX-26 BLX-28 BLX-33 is offered to the coordinator, says that the user must ask, and refers to a skill", async () => {
     const steps = [calls(["skill", { skill: "coordinated-subagents" }]), says("ok")];
     await onStage(steps, {}, async ({ session, first, requests }) => {
       await session.sendAndWait({ prompt: "how do workers work?" });
@@ -88,7 +88,7 @@ describe("subagents_run in a whole session", () => {
       ["web_search"],
     ],
     ["without a key and web_fetch, the web group has no tools", noFetch, []],
-  ])("BLX-12 %s", async (_what, options, tools) => {
+  ])("BLX-12 depends on the search service: %s", async (_what, options, tools) => {
     const steps = [
       calls(["skill", { skill: "coordinated-subagents" }]),
       run([worker("w", "scout", { allowedToolGroups: ["web"] })]),
@@ -124,7 +124,7 @@ describe("subagents_run in a whole session", () => {
     });
   });
 
-  it("BLX-14 BLX-15 BLX-16 BLX-21 BLX-27 BLX-34 hands on what was submitted, whole and cut to size; words alone are no result", async () => {
+  it("BLX-14 BLX-15 BLX-16 BLX-21 BLX-27 BLX-34 returns submitted results cut to size; words alone are no result", async () => {
     const findings = Array.from({ length: 25 }, (_, index) => ({
       severity: "info",
       title: `finding ${index}`,
@@ -168,7 +168,7 @@ describe("subagents_run in a whole session", () => {
     });
   });
 
-  it("BLX-17 BLX-18 BLX-35 BLX-36 a role of the settings works, in its limits, and calls beyond its tools are refused", async () => {
+  it("BLX-17 BLX-18 BLX-35 BLX-36 runs a role of the settings within its limits, and refuses calls beyond its tools", async () => {
     const subagents = {
       roles: { reader: { prompt: "You read interfaces.", groups: ["workspace"] } },
       workers: { outputTokens: 500 },
@@ -202,7 +202,7 @@ describe("subagents_run in a whole session", () => {
   it.each([
     ["one call of its model", { requestSeconds: 0.3 }, /error: alpha: no whole answer within 0\.3 s/],
     ["the whole of its work", { seconds: 0.3 }, /time limit of 0\.3 s reached/],
-  ])("BLX-19 a worker that waits too long for %s is given up, and the request with it", async (_what, workers, why) => {
+  ])("BLX-19 cancels a worker that waits too long for %s, and its request", async (_what, workers, why) => {
     const files = { "home:settings.json": JSON.stringify({ subagents: { workers } }) };
     const hungUp = deferred<void>();
     const silent = (_request: unknown, signal: AbortSignal) => {
@@ -223,7 +223,7 @@ describe("subagents_run in a whole session", () => {
     expect(DEFAULT_LIMITS.requestMs).toBe(180_000);
   });
 
-  it("BLX-20 stopping the turn stops all workers, and the programs they run", async () => {
+  it("BLX-20 stops all workers, and the programs they run, when the turn is stopped", async () => {
     await using bin = await tempFolder();
     // Workers run no command but git: this one takes its time.
     writeFileSync(bin.at("git"), `#!/bin/sh\necho $$ > ${bin.at("pid")}\nexec sleep 30\n`, { mode: 0o755 });
@@ -244,7 +244,7 @@ describe("subagents_run in a whole session", () => {
     });
   });
 
-  it("BLX-32 no command runs before environment_detect, which counts for the session and its folder", async () => {
+  it("BLX-32 refuses commands before environment_detect, which counts for the session and its folder", async () => {
     const git = (command: string) => calls(["bash", { command, description: "look" }]);
     const steps = [
       run([worker("a")]),
@@ -275,7 +275,7 @@ describe("subagents_run in a whole session", () => {
     });
   });
 
-  it("BLX-37 success criteria reach the worker, a completed result must answer each, and the coordinator gets the answers", async () => {
+  it("BLX-37 gives success criteria to the worker; a completed result must answer each, and the coordinator sees the answers", async () => {
     const successCriteria = ["List UI touchpoints", "Return concrete risks"];
     const answer = (number: number) => ({ number, met: number === 1, evidence: `a.txt:${number}` });
     const steps = [
@@ -308,7 +308,7 @@ describe("subagents_run in a whole session", () => {
     });
   });
 
-  it("BLX-24 subagents_run is an error where the provider cannot run workers, and names those that can", async () => {
+  it("BLX-24 fails where the provider cannot run workers, and names those that can", async () => {
     await onStage([], { model: { name: "understudy" } }, async ({ session }) => {
       const call = { toolCallId: "c1", name: "subagents_run", arguments: { agents: [worker("a")] } };
       const { data } = await session.mainAgent.callTool(call, new AbortController().signal);
@@ -320,7 +320,7 @@ describe("subagents_run in a whole session", () => {
     });
   });
 
-  it("BLX-24 a provider that speaks none of the wires is refused with the words that are known", async () => {
+  it("BLX-24 refuses a provider that speaks none of the wires, and lists the valid ones", async () => {
     await onStage([], {}, async ({ home, folder }) => {
       const alpha = { type: "telex", baseUrl: "http://127.0.0.1:1" };
       writeFileSync(join(home, "providers.json"), JSON.stringify({ providers: { alpha } }));
@@ -332,7 +332,7 @@ describe("subagents_run in a whole session", () => {
     });
   });
 
-  it("BLX-31 the name with a dot, which wires forbid, means the same tool", async () => {
+  it("BLX-31 is found under its name with a dot, which wires forbid", async () => {
     const dotted = calls(["subagents.run", { agents: [worker("a")] }]);
     await onStage([dotted, says("ok"), of("a", submits())], {}, async ({ session, first }) => {
       await session.sendAndWait({ prompt: "go" });

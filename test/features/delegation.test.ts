@@ -8,7 +8,7 @@ import { of, onStage, resultsOf, starts, texts, toolNames } from "./stage.ts";
 const built = ["explore", "task", "general-purpose", "rubber-duck", "code-review", "research"];
 
 describe("the task tool", () => {
-  it("ORC-01 ORC-03 ORC-26 SDK-23 SDK-24 without a mode the worker's words are the result of the call, and only the main agent answers", async () => {
+  it("ORC-01 ORC-03 ORC-26 SDK-23 SDK-24 returns the worker's answer by default, and only the main agent answers the user", async () => {
     const steps = [
       starts("scout", "explore"),
       says("In short: it is a lighthouse."),
@@ -30,7 +30,7 @@ describe("the task tool", () => {
     });
   });
 
-  it("ORC-02 ORC-12 ORC-30 is in the first request with its fields and its advice; a call without a prompt is refused", async () => {
+  it("ORC-02 ORC-12 ORC-30 is in the first request with its fields and advice, and refuses a call without a prompt", async () => {
     const steps = [calls(["task", { description: "d", agent_type: "explore", name: "n" }]), says("ok")];
     await onStage(steps, {}, async ({ session, first }) => {
       await session.sendAndWait({ prompt: "go" });
@@ -47,7 +47,7 @@ describe("the task tool", () => {
     });
   });
 
-  it("ORC-04 an unknown type fails and names every agent there is", async () => {
+  it("ORC-04 fails for an unknown type and names all agents", async () => {
     const files = { ".github/agents/poet.md": "---\nname: poet\ndescription: writes verse\n---\nYou are a poet.\n" };
     await onStage([starts("x", "painter"), says("ok")], { files }, async ({ session }) => {
       await session.sendAndWait({ prompt: "go" });
@@ -57,7 +57,7 @@ describe("the task tool", () => {
     });
   });
 
-  it("ORC-05 SDK-37 the model of a worker is checked before it starts, and used as asked for", async () => {
+  it("ORC-05 SDK-37 checks the requested model of a worker before it starts, and uses it", async () => {
     const steps = [
       starts("a", "explore", { model: "alpha/enormous" }),
       starts("b", "explore", { model: "alpha/small" }),
@@ -96,7 +96,7 @@ describe("the task tool", () => {
   it.each([
     ["explore", "explore", { model: "small", effortLevel: "low" }, { model: "small", reasoning_effort: "low" }],
     ["rubber-duck", "rubber-duck", { model: "complementary" }, { model: "other" }],
-  ])("ORC-07 ORC-08 %s gets another model only where settings say so", async (_name, type, setting, expected) => {
+  ])("ORC-07 ORC-08 gives %s another model only where settings request it", async (_name, type, setting, expected) => {
     const steps = [starts("a", type), says("ok"), of("a", says("words"))];
     const files = { "home:settings.json": JSON.stringify({ subagents: { agents: { [type]: setting } } }) };
     await onStage(steps, { files }, async ({ session, firstBody }) => {
@@ -113,7 +113,7 @@ describe("the task tool", () => {
   it.each([
     ["six levels unless told otherwise", {}, 6],
     ["two when told so", { COPILOT_SUBAGENT_MAX_DEPTH: "2" }, 2],
-  ])("ORC-09 ORC-56 agents start agents down to %s, and no further", async (_what, environment, most) => {
+  ])("ORC-09 ORC-56 starts agents of agents down to %s, and no further", async (_what, environment, most) => {
     const chain = Array.from({ length: most }, (_, level) =>
       of(`n${level + 1}`, starts(`n${level + 2}`, "general-purpose"), says(`end ${level + 1}`)),
     );
@@ -132,7 +132,7 @@ describe("the task tool", () => {
     });
   });
 
-  it("ORC-11 SDK-04 the types to choose from are the built-in ones and the user's, also those that come while the session runs", async () => {
+  it("ORC-11 SDK-04 offers the built-in and the user's types, and those that are added while the session runs", async () => {
     const steps = [says("one"), starts("ode", "court-poet"), says("two"), of("ode", says("a rhyme"))];
     const poet = "---\nname: Court Poet\ndescription: rhymes\n---\nRhyme.\n";
     await onStage(steps, { files: { ".github/agents/readme.txt": "" } }, async (stage) => {
@@ -151,7 +151,7 @@ describe("the task tool", () => {
     });
   });
 
-  it("ORC-28 ORC-46 an agent that asks for one in the background gets the answer in the call; each knows only its own words", async () => {
+  it("ORC-28 ORC-46 answers in the call when a subagent requests the background; each agent sees only its own messages", async () => {
     const steps = [
       starts("outer", "general-purpose"),
       says("ok"),

@@ -42,7 +42,7 @@ function guard(isLost: boolean): { readonly effects: EffectGuard; readonly asked
 }
 
 describe("the guard of effects", () => {
-  it.each([true, false])("is asked before everything that a session does (refuses: %s)", async (isLost) => {
+  it.each([true, false])("is called before every effect of a session (refuses: %s)", async (isLost) => {
     const { effects, asked } = guard(isLost);
     const tools = new ExternalTools();
     tools.offer("client", [{ name: "theirs", description: "Theirs.", parameters: { type: "object" } }]);

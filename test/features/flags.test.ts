@@ -176,14 +176,14 @@ async function seen<T>(
 
 describe("feature flags", () => {
   it.each(flagNames.flatMap((flag) => (["on", "off"] as const).map((word) => [flag, word, probes[flag]] as const)))(
-    "ORC-82 %s=%s decides whether its feature is there",
+    "ORC-82 are switched by %s=%s",
     async (flag, word, probe) => {
       expect(await probe.look({ environment: { [flag]: word } })).toEqual(probe[word]);
     },
   );
 
   it.each(["EXPLORE_SMALL_MODEL", "RUBBER_DUCK_OTHER_FAMILY", "RUBBER_DUCK_AGENT"] as const)(
-    "ORC-07 ORC-08 %s can be switched in settings, and has its default otherwise",
+    "ORC-07 ORC-08 include %s, which can be set in settings, and has its default otherwise",
     async (flag) => {
       const probe = probes[flag];
       const usual = flagDefinitions[flag].default;
@@ -227,7 +227,7 @@ describe("feature flags", () => {
     });
   });
 
-  it("ORC-82 stand in troupe help features and in the guide with their defaults", async () => {
+  it("ORC-82 are listed in troupe help features and in the guide with their defaults", async () => {
     const rows = tableBelow(read("docs/reference/flags.md"), "Feature flags");
     expect(rows.map(([name, usual]) => [name, usual])).toEqual(
       flagNames.map((name) => [`\`${name}\``, flagDefinitions[name].default]),

@@ -65,7 +65,7 @@ describe("fork", () => {
     });
   });
 
-  it("LOOP-32 ends before the message it is made at, also while the agent works, and repeats nothing that waits", async () => {
+  it("LOOP-32 ends before the given message, even while the agent works, and repeats no queued message", async () => {
     const gate = deferred<void>();
     const steps = [says("one"), stalls(gate.promise, says("two")), says("three"), says("fresh")];
     await onStage(steps, {}, async (stage) => {
@@ -106,7 +106,7 @@ describe("fork", () => {
     });
   });
 
-  it("is refused for what is not there, and leaves nothing behind", async () => {
+  it("is refused for a message that does not exist, and leaves nothing behind", async () => {
     await onStage([says("one")], {}, async (stage) => {
       const { session, runtime } = stage;
       await session.sendAndWait({ prompt: "first" });

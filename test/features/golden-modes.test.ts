@@ -64,7 +64,7 @@ describe("golden: /autopilot", () => {
     });
   });
 
-  it("ORC-88 the system text has instructions for autopilot while it is on, and only then", async () => {
+  it("ORC-88 adds instructions to the system prompt while it is on, and only then", async () => {
     const systems: string[] = [];
     for (const [mode, steps] of [
       ["interactive", [says("ok")]],
@@ -87,7 +87,7 @@ describe("golden: /autopilot", () => {
     });
   });
 
-  it("ORC-78 with a limit of two a third reminder is not sent", async () => {
+  it("ORC-78 sends no third reminder with a limit of two", async () => {
     const steps = [0, 1, 2].flatMap((index) => [creates(`${index}.txt`), says(`step ${index}`)]);
     await onStage(steps, { mode: "autopilot" }, async ({ session }) => {
       const result = await submit(session, "never ends", { maxContinues: 2 });
@@ -100,7 +100,7 @@ describe("golden: /autopilot", () => {
     });
   });
 
-  it("LOOP-15 ORC-79 gets no reminder while the user is present, and not asking does not mean autopilot", async () => {
+  it("LOOP-15 ORC-79 gets no reminder while the user is present, and a session without questions is not autopilot", async () => {
     const looked = ["ask_user", "task_complete"];
     const shown: string[][] = [];
     const modes = [{}, { client: { askUser: false } }, { mode: "autopilot" as const }];
@@ -180,7 +180,7 @@ describe("golden: /plan", () => {
     });
   });
 
-  it("ORC-70 a fleet that a plan began is held to its todos like any other: it does not end while one is ready", async () => {
+  it("ORC-70 does not let a fleet that a plan started end while a todo is ready", async () => {
     const sql = (query: string) => calls(["sql", { query, description: "todos" }]);
     const steps = [
       calls(["exit_plan_mode", { summary: "make two files", showFleet: true }]),

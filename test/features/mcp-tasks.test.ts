@@ -11,7 +11,7 @@ const server = fileURLToPath(new URL("./task-server.mjs", import.meta.url));
 const making = fileURLToPath(new URL("../mcp/servers/made-tasks.mjs", import.meta.url));
 
 describe("MCP tools that must run as tasks, in a whole session", () => {
-  it("ORC-72 show how far they are: status, words, totals and what got lost, to the model and in lists", async () => {
+  it("ORC-72 show their progress to the model and in lists: status, text, totals and lost answers", async () => {
     await using folder = await tempFolder();
     const mcpServers = { garden: { command: process.execPath, args: [server, join(folder.path, "log"), "plain"] } };
     const ids: string[] = [];
@@ -46,7 +46,7 @@ describe("MCP tools that must run as tasks, in a whole session", () => {
     });
   });
 
-  it("ORC-71 ORC-73 are background records with their progress, and end though an answer was lost", async () => {
+  it("ORC-71 ORC-73 are background records with their progress, and end although an answer was lost", async () => {
     await using folder = await tempFolder();
     const mcpServers = { garden: { command: process.execPath, args: [server, join(folder.path, "log"), "plain"] } };
     const steps = [
@@ -75,7 +75,7 @@ describe("MCP tools that must run as tasks, in a whole session", () => {
     ["steer", /tasks\/steer faster/, "delivered"],
     ["plain", /tools\/call/, "takes no messages"],
   ])(
-    "ORC-74 ORC-75 on a server of the kind %s a message arrives or comes back, and stopping cancels over there",
+    "ORC-74 ORC-75 deliver or return a message on a server of the kind %s, and a stop cancels the task on the server",
     async (kind, sent, receipt) => {
       await using folder = await tempFolder();
       const log = join(folder.path, "log");
@@ -124,7 +124,7 @@ describe("calls that a server turns into tasks (2026-07-28)", () => {
     });
   });
 
-  it("ORC-74 ORC-75 are cancelled over there, take no messages, and tell why they failed", async () => {
+  it("ORC-74 ORC-75 are cancelled on the server, take no messages, and report why they failed", async () => {
     await using folder = await tempFolder();
     const log = join(folder.path, "log");
     const steps = [
@@ -147,7 +147,7 @@ describe("calls that a server turns into tasks (2026-07-28)", () => {
     });
   });
 
-  it("an agent waits for them; a turn that is stopped leaves those of the main agent at work", async () => {
+  it("are waited for by a subagent, and those of the main agent continue when its turn is stopped", async () => {
     await using folder = await tempFolder();
     const log = join(folder.path, "log");
     const mcpServers = garden(log);

@@ -62,24 +62,24 @@ async function after(steps: readonly HttpStep[], more: Record<string, string> = 
   return found;
 }
 
-it("MEM-01 a memory leaves board and inbox as they are, and is in the file of the repository only once it ends", async () => {
+it("MEM-01 a memory changes neither board nor inbox, and is written to the repository's file only when it ends", async () => {
   const [before, ended] = await after([stores(), says("ok")]);
   expect(before).toEqual({ ...empty, facts: ["Tests run with npm test."] });
   expect(ended).toEqual({ ...empty, facts: ["Tests run with npm test."], file: 1 });
 });
 
-it("MEM-01 an entry of the board leaves memories, their file and the inbox as they are", async () => {
+it("MEM-01 an entry of the board changes neither memories nor their file nor the inbox", async () => {
   const steps = [starts("a", "keeper"), says("ok"), of("a", adds("build"), says("done"))];
   for (const found of await after(steps)) expect(found).toEqual({ ...empty, board: ["build"] });
 });
 
-it("MEM-01 what a sidekick leaves in the inbox is in the inbox alone", async () => {
+it("MEM-01 an entry of a sidekick is in the inbox alone", async () => {
   const scout = { "home:agents/scout.md": sidekickFile("scout", ["tools: [view]"]) };
   const steps = [says("ok"), beside("scout", sends("the door"))];
   for (const found of await after(steps, scout)) expect(found).toEqual({ ...empty, inbox: ["the door"] });
 });
 
-it("MEM-54 a compaction writes a summary and nothing into any of the four", async () => {
+it("MEM-54 a compaction writes a summary and changes none of the four", async () => {
   const summary = says("<overview>Remember that tests run with make.</overview>");
   const steps = [
     starts("a", "keeper"),

@@ -34,8 +34,8 @@ const withService = ({ url }: Pick<Service, "url">, more: object = {}): StageOpt
   files: { ...repository(), ...settings({ store: "service", url, ...more }) },
 });
 
-describe("gates", () => {
-  it("MEM-02 the flag that disables memory takes the section and the tools away, and so do settings and environment", async () => {
+describe("conditions for the memory", () => {
+  it("MEM-02 remove the section and the tools when the flag, settings or environment disable it", async () => {
     const memories = await service(() => ({ body: wholePrompt }));
     const options = withService(memories);
     const nothing = { memories: "", tools: [], warnings: [] };
@@ -53,12 +53,12 @@ describe("gates", () => {
     expect(await told(options)).toMatchObject(there);
   });
 
-  it("MEM-02 a project cannot switch memory on", async () => {
+  it("MEM-02 do not let a project switch memory on", async () => {
     const files = { ".troupe/settings.json": JSON.stringify({ memory: { enabled: true } }) };
     expect(await told({ ...trusted, files })).toMatchObject({ memories: "", tools: [] });
   });
 
-  it("MEM-03 with the flag of the local memory and no service facts go to the repository, without votes", async () => {
+  it("MEM-03 send facts to the repository, without votes, when the local flag is on and there is no service", async () => {
     const files = repository();
     const environment = { MEMORY_IN_REPO_STORE: "on" };
     expect(await told({ ...on, files, environment })).toMatchObject({ tools: ["store_memory"] });
@@ -69,7 +69,7 @@ describe("gates", () => {
     });
   });
 
-  it("MEM-04 puts a program's memory into the system prompt, without a service or a file", async () => {
+  it("MEM-04 put a program's memory into the system prompt, without a service or a file", async () => {
     const store = injectedMemory({ text: "- The user likes tea.", hasVotes: true });
     expect(await told({ context: { memory: { store } } })).toMatchObject({
       memories: expect.stringContaining("- The user likes tea."),
@@ -81,7 +81,7 @@ describe("gates", () => {
     });
   });
 
-  it("settings that make no sense, and an address that would give the token away, cost the memory and a notice", async () => {
+  it("disable the memory with a notice when settings are wrong or an address would reveal the token", async () => {
     for (const [memory, words] of [
       [{ store: "cloud" }, "memory in your settings is not usable"],
       [{ store: "service", url: "http://memory.example" }, "it must begin with https://"],
@@ -93,7 +93,7 @@ describe("gates", () => {
   });
 });
 
-describe("the recalled facts", () => {
+describe("recalled facts", () => {
   it("MEM-11 are in the system prompt of the main agent and of its subagents, and in no message", async () => {
     const steps = [starts("a", "explore"), says("ok"), of("a", says("done"))];
     await onStage(steps, { ...on, files: repository() }, async ({ session, folder, home, requests, first }) => {
@@ -112,7 +112,7 @@ describe("the recalled facts", () => {
     });
   });
 
-  it("keeps its place and its size, and counts as used once in a session", async () => {
+  it("keep their place and size in the prompt, and count as used once in a session", async () => {
     await onStage(
       [says("ok"), says("ok")],
       { ...on, files: repository() },
@@ -208,7 +208,7 @@ describe("the memory service", () => {
   });
 
   it.runIf(isSlow)(
-    "delays the first turn for three seconds at most, counted from the start of the session",
+    "delays the first turn by three seconds at most, counted from the start of the session",
     async () => {
       const memories = await service(() => new Promise(() => undefined));
       await onStage([says("ok")], withService(memories), async ({ session, first }) => {
@@ -223,7 +223,7 @@ describe("the memory service", () => {
     },
   );
 
-  it("does not block a caller that gives up waiting", async () => {
+  it("does not block a caller that cancels its wait", async () => {
     const memories = await service(() => new Promise(() => undefined));
     await onStage([], withService(memories), async ({ session }) => {
       const outcome = session.sendAndWait({ prompt: "go" });
@@ -235,7 +235,7 @@ describe("the memory service", () => {
     });
   });
 
-  it("MEM-08 is asked once by two sessions of one repository, and again for another one; what comes late is ignored", async () => {
+  it("MEM-08 is asked once by two sessions of one repository, and again for another one; late answers are ignored", async () => {
     const late: (() => void)[] = [];
     const about = (name: string | null) => ({ body: { ...wholePrompt, memoriesContext: `about ${name}` } });
     const memories = await service((query) =>
@@ -280,7 +280,7 @@ describe("the memory service", () => {
     await runtime.close();
   });
 
-  it("MEM-09 is not asked where there is no repository, and it keeps no facts about users", async () => {
+  it("MEM-09 is not asked when there is no repository and it stores no facts about users", async () => {
     const memories = await service(() => ({ body: wholePrompt }));
     const files = (more: object = {}) => settings({ store: "service", url: memories.url, ...more });
     expect(await told({ ...on, ...trusted, files: files() })).toEqual({ memories: "", tools: [], warnings: [] });
@@ -290,14 +290,14 @@ describe("the memory service", () => {
     expect(memories.requests.map(({ request }) => request)).toEqual(Array(2).fill("GET /memory/prompt?scope=user"));
   });
 
-  it("MEM-10 is not asked without a repository when it needs one, whatever it knows of users", async () => {
+  it("MEM-10 is not asked without a repository when it needs one, even if it stores facts about users", async () => {
     const memories = await service(() => ({ body: wholePrompt }));
     const files = settings({ store: "service", url: memories.url, userScope: true, needsRepository: true });
     expect(await told({ ...on, ...trusted, files })).toMatchObject({ memories: "", tools: [] });
     expect(memories.requests).toEqual([]);
   });
 
-  it("is not asked about what a folder claims to be before a person trusts it", async () => {
+  it("is not asked about a folder's stated origin before the user trusts the folder", async () => {
     const memories = await service(() => ({ body: wholePrompt }));
     const { workspace: _, ...untrusted } = withService(memories);
     const found = await told(untrusted);

@@ -32,7 +32,7 @@ describe("permission for the memory", () => {
     ["a deny rule and a location approval", "location", deny, { decision: "denied", by: "rule", asked: 0 }],
   ];
 
-  it.each(rows)("MEM-58 with %s a call is decided in the order deny, approvals, question", async (...row) => {
+  it.each(rows)("MEM-58 is decided for %s in the order deny, approvals, question", async (...row) => {
     const [, approval, permissions, { asked, ...verdict }] = row;
     const steps = [stores(), says("ok"), stores({ fact: "Lint with npm run check." }), says("ok")];
     await onStage(approval === "none" ? steps.slice(2) : steps, on, async ({ session, folder, reopen }) => {
@@ -62,7 +62,7 @@ describe("permission for the memory", () => {
   const uses = calls(["skill", { skill: "keeper" }]);
 
   it.each(["memory", "store_memory, vote_memory", "[memory]"])(
-    "MEM-59 a skill of the user with allowed-tools %s stores and votes without a question",
+    "MEM-59 is given by allowed-tools %s in a skill of the user",
     async (tools) => {
       const files = { ...repository(), "home:skills/keeper/SKILL.md": skill(tools) };
       await onStage([uses, stores(), votes(), says("ok")], { ...on, files }, async ({ session }) => {
@@ -79,7 +79,7 @@ describe("permission for the memory", () => {
     },
   );
 
-  it("MEM-59 a skill of a project grants nothing, and one that allows reading grants no memory", async () => {
+  it("MEM-59 is not given by a skill of a project, nor by one that allows reading", async () => {
     const cases = [
       { ".github/skills/keeper/SKILL.md": skill("memory") },
       { "home:skills/keeper/SKILL.md": skill("read") },
@@ -100,7 +100,7 @@ describe("permission for the memory", () => {
 });
 
 describe("telemetry of the memory", () => {
-  it("MEM-56 has the number of facts, a span and a count for each call of a memory tool, and the outcome at shutdown", async () => {
+  it("MEM-56 contains the number of facts, a span and a count for each call of a memory tool, and the outcome at shutdown", async () => {
     const environment = { COPILOT_SUBCONSCIOUS: "on", SIDEKICK_AGENTS: "off" };
     const steps = [stores(), votes({ fact: "Nobody said this." }), says("ok")];
     await onStage(steps, { ...on, environment, permissions: { allTools: true } }, async ({ session }) => {

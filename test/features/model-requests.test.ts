@@ -60,7 +60,7 @@ describe("LOOP-33: no hidden calls", () => {
     });
   });
 
-  it("LOOP-33 a summary, a side question and a turn that fail without words are requests in the log", async () => {
+  it("LOOP-33 a summary, a side question and a turn that fail without text are requests in the log", async () => {
     const steps = [says("hello"), summaries(httpStatus(401)), httpStatus(401), httpStatus(401)];
     await onStage(steps, {}, async (stage) => {
       const { session, requests } = stage;

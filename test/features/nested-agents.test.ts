@@ -86,7 +86,7 @@ describe("an agent that starts another", () => {
     });
   });
 
-  it("ORC-32 an agent that was written to and left alone ends when it has answered", async () => {
+  it("ORC-32 an agent that received a message ends when it has answered and none waits for it", async () => {
     const steps = [
       starts("outer", "general-purpose"),
       says("ok"),
@@ -102,7 +102,7 @@ describe("an agent that starts another", () => {
 });
 
 describe("the states of an agent", () => {
-  it("ORC-32 every transition of the seed happens", async () => {
+  it("ORC-32 take every transition of the seed", async () => {
     const seen = new Set<string>();
     const collect = ({ events }: { readonly events: readonly SessionEvent[] }) => {
       for (const { taskId } of dataOf(events, "troupe.task_created"))

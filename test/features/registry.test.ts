@@ -10,7 +10,7 @@ const background = { mode: "background" };
 const reads = (id: string, more: object = {}) => calls(["read_agent", { agent_id: id, ...more }]);
 const settingsFile = (subagents: object) => ({ "home:settings.json": JSON.stringify({ subagents }) });
 
-describe("agents at once", () => {
+describe("concurrent agents", () => {
   it.each<[string, StageOptions]>([
     ["settings say", { files: settingsFile({ whenFull: "reject" }) }],
     [
@@ -18,7 +18,7 @@ describe("agents at once", () => {
       { files: settingsFile({ whenFull: "queue" }), environment: { TROUPE_SUBAGENT_WHEN_FULL: "reject" } },
     ],
   ])(
-    "ORC-10 ORC-29 where %s reject, with cap 2 the third simultaneous start fails with a message naming the cap",
+    "ORC-10 ORC-29 fail at the third start with cap 2 where %s reject, and the message names the cap",
     async (_who, how) => {
       const done = deferred<void>();
       const steps = [
@@ -55,13 +55,13 @@ describe("agents at once", () => {
       3,
     ],
     ["without a value and an account it is 32", {}, 32],
-  ])("ORC-10 the cap on concurrent agents: %s", async (_what, environment, maxConcurrency) => {
+  ])("ORC-10 have a cap: %s", async (_what, environment, maxConcurrency) => {
     await onStage([], { environment }, async ({ session }) => {
       expect(session.agents.limits).toMatchObject({ maxConcurrency, whenFull: "queue" });
     });
   });
 
-  it("ORC-10 a wrong TROUPE_SUBAGENT_WHEN_FULL is named once, and starts above the cap are queued", async () => {
+  it("ORC-10 are queued above the cap when TROUPE_SUBAGENT_WHEN_FULL is wrong, with one warning", async () => {
     await onStage([], { environment: { TROUPE_SUBAGENT_WHEN_FULL: "drop" } }, async ({ session }) => {
       expect(session.agents.limits).toMatchObject({ whenFull: "queue" });
       expect(dataOf(session.events, "session.warning").map(({ message }) => message)).toEqual([
@@ -70,7 +70,7 @@ describe("agents at once", () => {
     });
   });
 
-  it("ORC-10 ORC-29 by default, queues a start above the limit, reports that, and starts it automatically", async () => {
+  it("ORC-10 ORC-29 are queued above the cap by default, with a report, and start automatically", async () => {
     const done = deferred<void>();
     const steps = [
       starts("a", "explore", background),
@@ -97,7 +97,7 @@ describe("agents at once", () => {
     });
   });
 
-  it("ORC-36 an idle agent gives its place to another; a message to it waits until there is one again", async () => {
+  it("ORC-36 free their slots while idle, and a message to an idle agent waits for a slot", async () => {
     const done = deferred<void>();
     const steps = [
       starts("a", "explore", background),
@@ -124,7 +124,7 @@ describe("agents at once", () => {
 });
 
 describe("an agent in the background", () => {
-  it("ORC-27 ORC-58 ORC-60 returns its id at once; when it is done, an idle main agent is notified and answers", async () => {
+  it("ORC-27 ORC-58 ORC-60 returns its id at once, and an idle main agent is notified of its end and answers", async () => {
     const done = deferred<void>();
     const steps = [
       starts("a", "explore", background),
@@ -150,7 +150,7 @@ describe("an agent in the background", () => {
     });
   });
 
-  it("ORC-34 ORC-35 ORC-37 ORC-43 ORC-45 ORC-59 is idle after its answer, receives a message, and continues where it was", async () => {
+  it("ORC-34 ORC-35 ORC-37 ORC-43 ORC-45 ORC-59 is idle after its answer, receives a message, and continues from there", async () => {
     const steps = [
       starts("a", "explore", background),
       says("started"),
@@ -185,7 +185,7 @@ describe("an agent in the background", () => {
     });
   });
 
-  it("ORC-31 ORC-42 ORC-44 ORC-47 can be looked at while it works: its record, its progress and intent, the list", async () => {
+  it("ORC-31 ORC-42 ORC-44 ORC-47 can be inspected while it works: its record, its progress and intent, the list", async () => {
     const done = deferred<void>();
     const steps = [
       starts("a", "explore", { ...background, model: "alpha/small" }),
@@ -271,7 +271,7 @@ describe("an agent in the background", () => {
     });
   });
 
-  it("ORC-33 waiting for it ends by its turn, its end, its way to the background, or the time", async () => {
+  it("ORC-33 can be waited for until its turn or itself ends, it moves to the background, or the time is over", async () => {
     const done = deferred<void>();
     const steps = [
       starts("a", "explore", background),
@@ -298,7 +298,7 @@ describe("an agent in the background", () => {
   });
 });
 
-describe("an agent that is waited for", () => {
+describe("a synchronous agent", () => {
   it("ORC-38 continues when moved to the background: the call returns its id, and the answer is read later", async () => {
     const done = deferred<void>();
     const steps = [
@@ -320,7 +320,7 @@ describe("an agent that is waited for", () => {
     });
   });
 
-  it("ORC-40 ends with the turn, together with the agents it started; the model is not called again", async () => {
+  it("ORC-40 ends with the turn, together with the agents it started, and the model is not called again", async () => {
     const steps = [
       starts("a", "general-purpose"),
       of("a", starts("b", "general-purpose")),
@@ -339,7 +339,7 @@ describe("an agent that is waited for", () => {
     });
   });
 
-  it("ORC-48 ORC-85 SDK-19 SDK-36 reports its usage at its end; a failure is reported, and the main agent continues", async () => {
+  it("ORC-48 ORC-85 SDK-19 SDK-36 reports its usage at its end, and after its failure the main agent continues", async () => {
     const usage = { inputTokens: 100, outputTokens: 20 };
     const steps = [
       starts("a", "explore"),
@@ -371,7 +371,7 @@ describe("an agent that is waited for", () => {
 });
 
 describe("the list of tasks", () => {
-  it("ORC-41 shows commands in the background beside agents", async () => {
+  it("ORC-41 shows background commands beside agents", async () => {
     const steps = [
       calls(["bash", { command: "sleep 30", description: "sleep", mode: "async", shellId: "nap" }]),
       starts("a", "explore"),
@@ -387,8 +387,8 @@ describe("the list of tasks", () => {
   });
 });
 
-describe("a provider that is too busy", () => {
-  it("ORC-86 agents side by side wait for it as it asks, and all come through", async () => {
+describe("a rate-limited provider", () => {
+  it("ORC-86 makes concurrent agents wait as long as it asks, and all complete", async () => {
     const names = ["a", "b", "c"];
     const steps = [
       calls(

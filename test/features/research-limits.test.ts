@@ -19,7 +19,7 @@ const reportOf = (request: ModelRequest): string => /\/\S+research-\S+?\.md/.exe
 /** The gate asks twice for more agents; these tests are about single calls. */
 const enough = [says("That is all."), says("That is all."), says("That is all.")];
 
-describe("the agent that leads a piece of research", () => {
+describe("the agent that leads research", () => {
   it.each([
     ["another agent", { agent_type: "explore" }, /"explore" was not started\. Call task with agent_type "research"/],
     ["an agent in the background", { agent_type: "research", mode: "background" }, /not started in the background/],
@@ -37,7 +37,7 @@ describe("the agent that leads a piece of research", () => {
     });
   });
 
-  it("ORC-92 ORC-68 has its limits and its gate also when the message waited in a process that was killed", async () => {
+  it("ORC-92 ORC-68 keeps its limits and its gate when its message waited in a process that was killed", async () => {
     const steps = [
       stalls(),
       calls(["task", { description: "x", prompt: "@x look", name: "x", agent_type: "explore" }]),
@@ -74,7 +74,7 @@ describe("the agent that leads a piece of research", () => {
     });
   });
 
-  it("ORC-92 starts research agents and waits for them, with or without the word sync", async () => {
+  it("ORC-92 starts research agents and waits for them, with or without the mode sync", async () => {
     const steps = [
       starts("a", "research"),
       starts("b", "Research", { mode: "sync" }),
@@ -91,7 +91,7 @@ describe("the agent that leads a piece of research", () => {
     });
   });
 
-  it("ORC-92 ORC-66 views no file but one with a long answer of an agent, and is advised only tools that it has", async () => {
+  it("ORC-92 ORC-66 views only the file of a long answer, and its results name only tools that it has", async () => {
     const long = "The lease ends. ".repeat(2_000);
     const saved = (request: ModelRequest): string => /Saved to: (\S+)/.exec(texts(request).join("\n"))?.[1] ?? "";
     const steps = [
@@ -133,7 +133,7 @@ describe("the agent that leads a piece of research", () => {
     });
   });
 
-  it("ORC-92 is not told to call read_agent when an agent from before ends meanwhile", async () => {
+  it("ORC-92 is not advised to call read_agent when an older agent ends meanwhile", async () => {
     const said: string[] = [];
     const emit: Emit = async (_, data) => void said.push((data as { content: string }).content);
     const task = { id: "old", status: "completed", spec: { agentName: "explore", description: "looks" } };
@@ -147,7 +147,7 @@ describe("the agent that leads a piece of research", () => {
     expect(said[0]).not.toContain("read_agent");
   });
 
-  it("ORC-68 is asked to continue when a dispatch was moved to the background, since its answer did not come back", async () => {
+  it("ORC-68 must continue when a dispatch was moved to the background, because its answer did not come back", async () => {
     const { researchFacts } = await import("../../src/commands/delegation/research-gate.ts");
     const steps = [starts("a", "research"), ...enough, of("a", says("fact"))];
     await onStage(steps, {}, async ({ session }) => {

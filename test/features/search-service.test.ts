@@ -44,7 +44,7 @@ const inSession: typeof onStage = (script, options, work) =>
 const settings = (webSearch: object) => ({ "home:settings.json": JSON.stringify({ webSearch }) });
 const tavily = ({ url }: Service) => ({ engine: "tavily", url, apiKey: KEY });
 
-it("a search service that only the environment names is asked", async () => {
+it("a search service that only the environment names is used", async () => {
   const searxng = await service();
   await inSession(steps(), { environment: { SEARXNG_URL: `${searxng.url}/` } }, async ({ session, first }) => {
     await session.sendAndWait({ prompt: "go" });
@@ -54,7 +54,7 @@ it("a search service that only the environment names is asked", async () => {
   });
 });
 
-it("a search service that settings name is asked before those of the environment", async () => {
+it("a search service that settings name is preferred to those of the environment", async () => {
   const [searxng, named] = [await service(), await service()];
   const options = { environment: { SEARXNG_URL: searxng.url }, files: settings(tavily(named)) };
   await inSession(steps(), options, async ({ session }) => {
@@ -64,7 +64,7 @@ it("a search service that settings name is asked before those of the environment
   });
 });
 
-it("TROUPE_WEB_SEARCH chooses a service before settings do", async () => {
+it("TROUPE_WEB_SEARCH is preferred to settings", async () => {
   const [searxng, named] = [await service(), await service()];
   const environment = { SEARXNG_URL: searxng.url, TROUPE_WEB_SEARCH: "SearXNG" };
   await inSession(steps(), { environment, files: settings(tavily(named)) }, async ({ session }) => {
@@ -108,7 +108,7 @@ it.each<[string, (found: Service) => StageOptions, string | undefined]>([
   });
 });
 
-it("a wrong TROUPE_WEB_SEARCH is named with the possible values, and settings decide", async () => {
+it("a wrong TROUPE_WEB_SEARCH is reported with the possible values, and settings decide", async () => {
   const named = await service();
   const options = { environment: { TROUPE_WEB_SEARCH: "altavista" }, files: settings(tavily(named)) };
   await inSession(steps(), options, async ({ session }) => {

@@ -26,7 +26,7 @@ describe("the agent that leads a session", () => {
     });
   });
 
-  it("SDK-14 an unknown name is an error with a suggestion", async () => {
+  it("SDK-14 is an error with a suggestion when its name is unknown", async () => {
     const made = onStage([], { agents: { main: "peot" }, workspace: { agents: [poet] } }, async () => undefined);
     await expect(made).rejects.toMatchObject({
       message: "Custom agent 'peot' not found.",
@@ -34,7 +34,7 @@ describe("the agent that leads a session", () => {
     });
   });
 
-  it("SDK-20 can be deselected: an event reports it, and the default main agent is back", async () => {
+  it("SDK-20 can be deselected: an event reports it, and the default main agent is active again", async () => {
     const options = { agents: { main: "poet" }, workspace: { agents: [poet] } };
     await onStage([says("one"), says("two")], options, async ({ session, reopen, requests }) => {
       await session.sendAndWait({ prompt: "go" });
@@ -53,7 +53,7 @@ describe("an agent chosen while the session is open", () => {
     "home:skills/rhyme/SKILL.md": "---\nname: rhyme\ndescription: rhymes\n---\nMoon rhymes with June.\n",
   };
 
-  it("SDK-15 SDK-20 leads as if it had been chosen at creation: prompt, tools, skills, model, effort, servers; and is let go of", async () => {
+  it("SDK-15 SDK-20 works as if chosen at creation: prompt, tools, skills, model, effort, servers; and can be deselected", async () => {
     await using folder = await tempFolder();
     const mcpServers = { garden: { command: process.execPath, args: [server, join(folder.path, "log"), "plain"] } };
     const bard = {
@@ -109,7 +109,7 @@ describe("an agent chosen while the session is open", () => {
     });
   });
 
-  it("SDK-15 SDK-20 takes its servers with it when it goes, also where it led from the beginning, and a resumed session knows", async () => {
+  it("SDK-15 SDK-20 takes its servers with it when it is deselected, and a resumed session remembers that", async () => {
     await using folder = await tempFolder();
     const mcpServers = { garden: { command: process.execPath, args: [server, join(folder.path, "log"), "plain"] } };
     const digger = { name: "digger", prompt: "You are digger.", mcpServers };
@@ -135,7 +135,7 @@ describe("an agent chosen while the session is open", () => {
 });
 
 describe("the tree of agents", () => {
-  it("SDK-16 SDK-20 SDK-40 six dispatches give six pairs of selected and deselected, each around its agent's life", async () => {
+  it("SDK-16 SDK-20 SDK-40 has a pair of selected and deselected around each agent of six dispatches", async () => {
     const names = ["a", "b", "c", "d", "e", "f"];
     const agents = [
       { name: "poet", displayName: "The Poet", prompt: "You are poet.", description: "rhymes", tools: ["view"] },

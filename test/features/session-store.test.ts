@@ -73,7 +73,7 @@ describe("the session store", () => {
     });
   });
 
-  it("MEM-53 is kept up while a session is open, without being asked", async () => {
+  it("MEM-53 is updated automatically while a session is open", async () => {
     await onStage(work, {}, async (stage) => {
       await converse(stage);
       const file = join(stage.home, "session-store.db");
@@ -85,7 +85,7 @@ describe("the session store", () => {
     });
   });
 
-  it("can only be read by agents, one statement at a time, within bounds", async () => {
+  it("can only be read by agents, one statement at a time, within limits", async () => {
     const attacks = [
       "DELETE FROM turns",
       "INSERT INTO turns (session_id, turn_index, user_message, assistant_response, timestamp) VALUES ('x', 1, '', '', '')",
@@ -109,7 +109,7 @@ describe("the session store", () => {
     });
   });
 
-  it("shows an agent the sessions of its own repository only, whatever it asks", async () => {
+  it("shows an agent only the sessions of its own repository, whatever it asks", async () => {
     const secret = "the vault code is kumquat";
     const attacks = [
       "SELECT user_message FROM turns",
@@ -164,7 +164,7 @@ describe("the session store", () => {
     });
   });
 
-  it("shows an agent outside of repositories what was done in its folder and below", async () => {
+  it("shows an agent outside of repositories only the sessions of its folder and below", async () => {
     const steps = ["top", "deep", "beside"].map(() => says("ok"));
     await onStage([...steps, asks("SELECT user_message FROM turns ORDER BY 1"), says("done")], {}, async (stage) => {
       const { runtime, folder, session } = stage;
@@ -182,7 +182,7 @@ describe("the session store", () => {
     });
   });
 
-  it("is found by words, narrowed by repository, folder and time, with the way back to the session", async () => {
+  it("finds sessions by words, narrowed by repository, folder and time, with the ids to resume them", async () => {
     const remote = '[remote "origin"]\n\turl = https://github.com/octo/demo.git\n';
     const files = { ".git/config": remote, ".git/HEAD": "ref: refs/heads/main\n" };
     await onStage(work, { files }, async (stage) => {

@@ -57,7 +57,7 @@ describe.each(ways)("ORC-57 an agent that is run %s", (_way, way) => {
   const stage = (steps: Parameters<typeof onStage>[0], work: Parameters<typeof onStage>[2], more: StageOptions = {}) =>
     onStage(steps, { files, ...(way.environment && { environment: way.environment }), ...more }, work);
 
-  it("ORC-57 sees nothing of its parent's conversation, only reads, and what it says comes back as the result of the call", async () => {
+  it("ORC-57 sees nothing of its parent's conversation, only reads, and its answer is the result of the call", async () => {
     const steps = [way.start("a"), says("done"), of("a", calls(["view", { path: "a.txt" }]), way.answers("one file"))];
     await stage(steps, async ({ session, first, requests }) => {
       expect(await session.sendAndWait({ prompt: "the word is Pomegranate" })).toEqual({
@@ -74,7 +74,7 @@ describe.each(ways)("ORC-57 an agent that is run %s", (_way, way) => {
     });
   });
 
-  it("ORC-57 is one record with one end, told by events of its own that name the call", async () => {
+  it("ORC-57 has one record with one end, and events of its own that name the call", async () => {
     const steps = [way.start("a", "b"), says("done"), ...["a", "b"].map((name) => of(name, way.answers(`by ${name}`)))];
     await stage(steps, async ({ session }) => {
       await session.sendAndWait({ prompt: "go" });
@@ -118,7 +118,7 @@ describe.each(ways)("ORC-57 an agent that is run %s", (_way, way) => {
     );
   });
 
-  it("ORC-57 reports a failure as such, and the parent continues", async () => {
+  it("ORC-57 reports a failure as an error, and the parent continues", async () => {
     const steps = [way.start("a"), says("without it"), of("a", fails(400, { message: "no such thing" }))];
     await stage(steps, async ({ session }) => {
       expect(await session.sendAndWait({ prompt: "go" })).toEqual({ kind: "done", answer: "without it" });
@@ -168,7 +168,7 @@ describe.each(ways)("ORC-57 an agent that is run %s", (_way, way) => {
     });
   });
 
-  it("ORC-57 counts for the budget of the session like everything else", async () => {
+  it("ORC-57 counts for the budget of the session", async () => {
     const steps = [way.start("a"), of("a", calls(["view", { path: "a.txt" }]), way.answers("ok")), says("end")];
     await stage(
       steps,
@@ -193,7 +193,7 @@ describe("ORC-57 SESSION_BASED_SUBAGENTS", () => {
     of("a", says("first answer"), ...more),
   ];
 
-  it("ORC-57 off: an agent answers several messages in its process, and cannot continue after it", async () => {
+  it("ORC-57 lets an agent answer several messages in its process, but not after it, when it is off", async () => {
     const environment = { SESSION_BASED_SUBAGENTS: "off" };
     await onStage(steps([]), { environment }, async ({ session, reopen }) => {
       await session.sendAndWait({ prompt: "go" });
@@ -211,7 +211,7 @@ describe("ORC-57 SESSION_BASED_SUBAGENTS", () => {
     });
   });
 
-  it("ORC-57 on: an agent continues after its process has ended", async () => {
+  it("ORC-57 lets an agent continue after its process has ended when it is on", async () => {
     const environment = { SESSION_BASED_SUBAGENTS: "on" };
     await onStage(steps([says("second answer")]), { environment }, async ({ session, reopen }) => {
       await session.sendAndWait({ prompt: "go" });

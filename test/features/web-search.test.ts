@@ -170,7 +170,7 @@ it("the tool is not offered where neither the model nor a service searches", asy
   });
 });
 
-it("a switch to a model that cannot search takes the tool away, and a switch back offers it again", async () => {
+it("a switch to a model that cannot search removes the tool, and a switch back offers it again", async () => {
   await onWire("responses", {}, async ({ session, seen }) => {
     const offered = async (model: string): Promise<boolean> => {
       await session.mainAgent.selection?.select(model);
