@@ -5,7 +5,7 @@ import { findRepository } from "../../src/worktrees/worktree-git.ts";
 
 /** It takes a machine that is busy with other things for git to be known to have ended before it was read. */
 it.runIf(process.env.TROUPE_SLOW)(
-  "what git printed is read to its end, however busy the machine is",
+  "the output of git is read to its end, however busy the machine is",
   async () => {
     const others = Array.from({ length: cpus().length * 4 }, () =>
       spawn("timeout", ["120", "sh", "-c", "while :; do :; done"], { stdio: "ignore" }),

@@ -91,7 +91,7 @@ describe("J01: the runtime's own git", () => {
     expect(reply).toEqual({ code: 128, stdout: "", stderr: expect.stringContaining("core.worktree") });
   });
 
-  it("does not take a program of the workspace or the path for git", async () => {
+  it("does not run a program named git from the workspace or PATH", async () => {
     await using folder = await tempFolder();
     await mkdir(folder.at("bin"));
     await writeFile(folder.at("bin/git"), `#!/bin/sh\ntouch ${folder.at("ran")}\n`, { mode: 0o755 });
@@ -106,7 +106,7 @@ describe("J01: the runtime's own git", () => {
     expect(Object.keys(await folder.tree())).toEqual(["bin/git"]);
   });
 
-  it("is looked for where package managers put it, and never in a relative folder", () => {
+  it("is searched for where package managers install it, and never in a relative folder", () => {
     const places = gitPrograms({ CONDA_PREFIX: "/home/me/conda", PATH: "/project/bin" }, "/home/me");
     expect(places).toEqual(
       expect.arrayContaining([
@@ -118,7 +118,7 @@ describe("J01: the runtime's own git", () => {
     expect(gitPrograms({ CONDA_PREFIX: "env" }, "/home/me").every((place) => place.startsWith("/"))).toBe(true);
   });
 
-  it("is ended with everything it started, when it takes too long, says too much or is not wanted any more", async () => {
+  it("is stopped with its children when it takes too long, prints too much or is aborted", async () => {
     await using folder = await tempFolder();
     const repository = await hostileRepository(folder);
     const args = ["log", "-p"];
@@ -146,7 +146,7 @@ describe("J01: the runtime's own git", () => {
   });
 });
 
-describe("git commands allowed to the runtime", () => {
+describe("the list of git commands allowed to the runtime", () => {
   it.each([
     [["commit", "-m", "x"]],
     [["constructor"]],
@@ -164,7 +164,7 @@ describe("git commands allowed to the runtime", () => {
     [["ls-files", "--recurse-submodules"]],
     [["log", "--show-sig"]],
     [["show", "a\0b"]],
-  ])("is not %j", async (args) => {
+  ])("does not contain %j", async (args) => {
     expect(gitArguments(args)).toMatchObject({ ok: false });
     await expect(runGit(args, { cwd: "." })).rejects.toThrow();
   });

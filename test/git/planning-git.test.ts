@@ -29,7 +29,7 @@ describe("git in commands of an agent that plans", () => {
     expect(await repository.ran()).toContain("fsmonitor");
   });
 
-  it("finds no repository where the programs cannot be known", async () => {
+  it("finds no repository when its programs cannot be determined", async () => {
     await using folder = await tempFolder();
     const repository = await hostileRepository(folder);
     await writeFile(folder.at("repository/.git/config"), "[core\n");
