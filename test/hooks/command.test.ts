@@ -23,7 +23,7 @@ describe("a command hook", () => {
     expect(released()).toBe(1);
   });
 
-  it("of a project runs with the project's identity and without network", async () => {
+  it("runs with the project's identity and without network when it belongs to a project", async () => {
     const { hooks, requests } = hookStage(hooksOf({ sessionStart: [{ bash: "true" }] }, { origin: projectOrigin }));
     await hooks.fire("sessionStart", start);
     expect(requests[0]).toMatchObject({ scope: "project", hosts: [] });
@@ -63,7 +63,7 @@ describe("a command hook", () => {
     expect(seen).toContain("TROUPE_HOOK_DEPTH=1");
   });
 
-  it("does not run what a person's shell runs at login", async () => {
+  it("does not run the user's shell start-up files", async () => {
     await using folder = await tempFolder({ ".bashrc": "touch read", ".bash_profile": "touch read" });
     const environment = { PATH: process.env.PATH, HOME: folder.path, BASH_ENV: folder.at(".bashrc") };
     const { hooks } = hookStage(hooksOf({ sessionStart: [{ bash: "true" }] }), {
@@ -74,7 +74,7 @@ describe("a command hook", () => {
     expect(Object.keys(await folder.tree())).toEqual([".bash_profile", ".bashrc"]);
   });
 
-  it("knows where its plugin is", async () => {
+  it("knows the folder of its plugin", async () => {
     await using folder = await tempFolder({ "plugin/run.sh": "env > ../seen", "data/x": "" });
     const plugin = { root: folder.at("plugin"), data: folder.at("data") };
     const origin = { scope: "plugin", owner: "user", file: "hooks.json", plugin } as const;
@@ -96,7 +96,7 @@ describe("a command hook", () => {
     for (const name of names) expect(seen).toContain(`${name}=${name.endsWith("DATA") ? plugin.data : plugin.root}`);
   });
 
-  it("is not run with a folder whose name a shell would act on", async () => {
+  it("is not run with a folder whose name the shell would interpret", async () => {
     await using folder = await tempFolder({ "a $(touch pwned)/x": "" });
     const { hooks, events, requests } = hookStage(hooksOf({ sessionStart: [{ bash: "ls {{project_dir}}" }] }), {
       projectRoot: folder.at("a $(touch pwned)"),
@@ -118,7 +118,7 @@ describe("a command hook", () => {
     ["elsewhere", "/", projectOrigin, false],
     ["behind a link", "link", projectOrigin, false],
     ["nowhere", "missing", userOrigin, false],
-  ])("with a cwd %s (%s) of %o runs: %s", async (_, cwd, origin, runs) => {
+  ])("has a cwd %s (%s) of %o and runs: %s", async (_, cwd, origin, runs) => {
     await using folder = await tempFolder({ "project/sub/x": "" });
     await symlink("/", folder.at("project/link"));
     const { hooks, requests } = hookStage(hooksOf({ sessionStart: [{ bash: "true", cwd }] }, { origin }), {
@@ -128,7 +128,7 @@ describe("a command hook", () => {
     expect(requests).toHaveLength(runs ? 1 : 0);
   });
 
-  it("tells of progress as it comes, at most a hundred times, and answers with the rest", async () => {
+  it("reports progress as it comes, at most a hundred times, and answers with the rest", async () => {
     const script = `for i in $(seq 150); do echo '{"type":"progress","message":"step '$i'","temporary":true}'; done
       echo; printf '{"additionalContext":\\n"two\\\\nlines"}'`;
     const { hooks, events } = hookStage(hooksOf({ sessionStart: [{ bash: script }] }));
@@ -138,7 +138,7 @@ describe("a command hook", () => {
     expect(progress[0]?.data).toEqual({ message: "step 1", temporary: true });
   });
 
-  it("is stopped at 10 MiB when it prints a gibibyte, and its guard denies", async () => {
+  it("is stopped after 10 MiB of output, and its guard denies", async () => {
     const { hooks, events } = hookStage(hooksOf({ preToolUse: [{ bash: "head -c 1073741824 /dev/zero" }] }));
     const before = process.memoryUsage().rss;
     const said = await hooks.fire("preToolUse", bashCall);
@@ -164,7 +164,7 @@ describe("a command hook", () => {
     expect(await hooks.fire("sessionStart", start)).toEqual({ additionalContext: "x".repeat(9000) });
   });
 
-  it("loses nothing of an answer when we were too busy to read it as it came", async () => {
+  it("loses nothing of an answer while the event loop was too busy to read it", async () => {
     const { hooks } = hookStage(
       hooksOf({ preToolUse: [{ bash: "head -c 60000 /dev/zero | tr '\\0' ' '; echo no >&2; exit 2" }] }),
       {
@@ -180,7 +180,7 @@ describe("a command hook", () => {
     });
   });
 
-  it("leaves no process when it is aborted, tells its end, and the abort goes through", async () => {
+  it("leaves no process when it is aborted, reports its end, and passes on the abort", async () => {
     await using folder = await tempFolder();
     const script = "echo $$ > leader; sleep 60 & echo $! > child; wait";
     const stage = hookStage(hooksOf({ preToolUse: [{ bash: script }] }), { projectRoot: folder.path });
@@ -195,7 +195,7 @@ describe("a command hook", () => {
     expect(stage.released()).toBe(1);
   });
 
-  it("is ended when it does not end itself after its time, also when it ignores being asked", async () => {
+  it("is killed after its timeout when it ignores SIGTERM", async () => {
     await using folder = await tempFolder();
     const script = "trap '' TERM; echo $$ > leader; while :; do sleep 0.1; done";
     const stage = hookStage(hooksOf({ sessionStart: [{ bash: script, timeoutSec: 1 }] }), { projectRoot: folder.path });
@@ -206,7 +206,7 @@ describe("a command hook", () => {
     expect(ends(stage.events)[0]).toMatchObject({ error: { message: "it did not answer within 1 s" } });
   });
 
-  it("may close its input unread", async () => {
+  it("may close its input before it reads it", async () => {
     const { hooks } = hookStage(hooksOf({ preToolUse: [{ bash: "exec <&-; sleep 0.05; echo '{}'" }] }));
     const toolArgs = { content: "x".repeat(1024 * 1024) };
     expect(await hooks.fire("preToolUse", { ...bashCall, toolArgs })).toEqual({});
@@ -219,7 +219,7 @@ describe("a command hook", () => {
     expect([said.permissionDecision, requests.length]).toEqual(["deny", 0]);
   });
 
-  it("does not run where it must be contained and cannot", async () => {
+  it("does not run without a sandbox when it must have one", async () => {
     const { hooks } = hookStage(hooksOf({ preToolUse: [{ bash: "true" }] }, { origin: projectOrigin }), {
       prepare: () => Promise.reject(new Error("there is no sandbox")),
     });
@@ -244,7 +244,7 @@ describe("a function as a hook", () => {
     expect(inputs).toEqual(Array(2).fill({ ...bashCall, timestamp: Date.UTC(2026, 0, 1) }));
   });
 
-  it("is left behind when it never answers", async () => {
+  it("is abandoned when it never answers", async () => {
     const { hooks } = hookStage([
       programHook({ point: "sessionStart", timeoutMs: 20, run: () => new Promise(() => undefined) }),
     ]);

@@ -151,7 +151,7 @@ describe("a file of hooks", () => {
     ]);
   });
 
-  it("is empty when it turns itself off", () => {
+  it("is empty when it disables itself", () => {
     expect(file({ disableAllHooks: true, ...entry({ bash: "x" }) })).toEqual({
       definitions: [],
       notices: [],
@@ -159,17 +159,17 @@ describe("a file of hooks", () => {
     });
   });
 
-  it("is read up to a hundred hooks", () => {
+  it("is limited to a hundred hooks", () => {
     const { definitions, notices: said } = file({ hooks: { sessionEnd: Array(150).fill({ bash: "x" }) } });
     expect(definitions).toHaveLength(100);
     expect(said[0]?.message).toContain("more than 100 hooks");
   });
 
-  it("cannot ask for endless time", () => {
+  it("cannot set a timeout above the maximum", () => {
     expect(file(entry({ bash: "x", timeoutSec: 1e9 })).definitions[0]?.timeoutMs).toBe(MAX_TIMEOUT_MS);
   });
 
-  it("fails closed where it decides, unless it says otherwise, and only where it can refuse", () => {
+  it("fails closed by default at points that decide, and only where it can refuse", () => {
     const mode = (point: string, onFailure?: string) =>
       file(entry({ bash: "x", ...(onFailure && { onFailure }) }, point)).definitions[0]?.onFailure;
     expect([mode("preToolUse"), mode("permissionRequest"), mode("postToolUse"), mode("agentStop")]).toEqual([
@@ -185,7 +185,7 @@ describe("a file of hooks", () => {
     ]);
   });
 
-  it("cannot reach the loader of the sandbox's builder when it is a project's", () => {
+  it("cannot set LD_PRELOAD when it is a project's", () => {
     const preload = entry({ bash: "x", env: { LD_PRELOAD: "evil.so" } });
     expect(notices(preload, projectOrigin).join()).toContain("env.LD_PRELOAD");
     expect(notices(preload, userOrigin)).toEqual([]);
@@ -237,8 +237,8 @@ describe("the pinned definition", () => {
   });
 });
 
-describe("the guide", () => {
-  it("has an example in which everything is used", () => {
+describe("the guide to hooks", () => {
+  it("has an example that uses everything", () => {
     const [example = ""] = codeBlocks(read("docs/how-to/hooks.md"), "json");
     const { definitions, notices: said } = file(example);
     expect(said).toEqual([]);
@@ -255,7 +255,7 @@ describe("hooks in settings", () => {
     [{ preToolUse: {} }, "hooks.json: hooks.preToolUse must be a list"],
     ["all", "hooks.json: hooks must be an object"],
     [{ version: 3, hooks: {} }, "hooks.json: version 3"],
-  ])("are right or an error: %o", (value, message) => {
+  ])("are refused when they are wrong: %o", (value, message) => {
     expect(() => inline(value)).toThrow(message);
   });
 
@@ -271,7 +271,7 @@ describe("hooks in settings", () => {
   });
 });
 
-describe("an address", () => {
+describe("the address of a hook", () => {
   const problem = (point: string, fields: object, environment = {}, origin = userOrigin) =>
     file(entry({ type: "http", ...fields }, point), origin, environment).notices[0]?.message ?? "fine";
   const local = { COPILOT_HOOK_ALLOW_LOCALHOST: "1" };
@@ -297,11 +297,11 @@ describe("an address", () => {
     ["preToolUse", { url: "https://[::ffff:10.0.0.1]" }, {}, "is an address"],
     ["preToolUse", { url: "https://[fe80::1]" }, {}, "is an address"],
     ["preToolUse", { url: "https://[fd00::1]" }, {}, "is an address"],
-  ])("at %s: %o with %o: %s", (point, fields, environment, expected) => {
+  ])("is checked at %s: %o with %o: %s", (point, fields, environment, expected) => {
     expect(problem(point, fields, environment)).toContain(expected);
   });
 
-  it("of a project never leads into our network, whatever the hook is for", () => {
+  it("is never in the local network when a project sets it, whatever the hook is for", () => {
     expect(problem("sessionEnd", { url: "http://169.254.169.254/x" }, {}, projectOrigin)).toContain("is an address");
     expect(problem("sessionEnd", { url: "http://localhost/x" }, {}, projectOrigin)).toContain("a name of this machine");
   });
@@ -329,11 +329,11 @@ describe("a matcher", () => {
     ["notification", "agent_.*", "shell_completed", false],
     ["preCompact", "manual", "auto", false],
     ["Stop", "ignored", "anything", true],
-  ])("at %s: %s on %s: %s", (point, matcher, subject, expected) => {
+  ])("is tested at %s: %s on %s: %s", (point, matcher, subject, expected) => {
     expect(matches(point, matcher, subject)).toBe(expected);
   });
 
-  it("cannot be slipped past by a long name", () => {
+  it("cannot be bypassed by a long name", () => {
     expect(matches("preToolUse", "bash", "x".repeat(257))).toBe(true);
   });
 });

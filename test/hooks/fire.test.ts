@@ -15,8 +15,8 @@ const request = {
 const stop = { ...place, stopReason: "end_turn", stop_hook_active: false } as const;
 const failure = { ...bashCall, error: "it broke" };
 
-describe("each run", () => {
-  it("has one start and one end with the same id, in order, with what was told and said", async () => {
+describe("each run of a hook", () => {
+  it("has one start and one end with the same id, in order, with its input and output", async () => {
     const { hooks, events } = hookStage(
       hooksOf({ sessionStart: [{ bash: `echo '{"additionalContext":"one"}'` }, { bash: "echo oops >&2; exit 7" }] }),
     );
@@ -42,7 +42,7 @@ describe("each run", () => {
     expect(rest).toEqual([]);
   });
 
-  it("stores no more than 8 KiB of what was told and said", async () => {
+  it("stores no more than 8 KiB of its input and output", async () => {
     const { hooks, events } = hookStage([
       programHook({
         point: "preToolUse",
@@ -68,8 +68,8 @@ describe("each run", () => {
   });
 });
 
-describe("which hooks run", () => {
-  it("ORC-51: those at subagentStart whose matcher names the agent", async () => {
+describe("the choice of hooks", () => {
+  it("ORC-51: contains the hooks at subagentStart whose matcher names the agent", async () => {
     await using folder = await tempFolder();
     const definitions = hooksOf({
       subagentStart: [
@@ -83,14 +83,14 @@ describe("which hooks run", () => {
     expect(Object.keys(await folder.tree())).toEqual(["review.json"]);
   });
 
-  it("costs nothing where there are no hooks", async () => {
+  it("costs nothing when there are no hooks", async () => {
     const { hooks, events } = hookStage(hooksOf({ sessionStart: [{ type: "prompt", prompt: "Hello" }] }));
     expect([hooks.has("preToolUse"), hooks.has("sessionStart"), hooks.startPrompts]).toEqual([false, false, ["Hello"]]);
     expect(await hooks.fire("preToolUse", bashCall)).toEqual({});
     expect(events).toEqual([]);
   });
 
-  it("all of them, policy first and programs last", async () => {
+  it("contains all hooks, policy first and programs last", async () => {
     const order: string[] = [];
     const note = (scope: "policy" | "user" | "project" | "program") => {
       const hook = programHook({ point: "preToolUse", run: () => void order.push(scope) });
@@ -170,7 +170,7 @@ describe("exit codes of a command and their meaning", () => {
     expect(warnings).toHaveLength(success ? 0 : 1);
   });
 
-  it("shows at most 4 KiB of what a denial says on stderr, without escape sequences", async () => {
+  it("limit the stderr of a denial to 4 KiB, without escape sequences", async () => {
     const { hooks } = hookStage(
       hooksOf({ preToolUse: [{ bash: `printf '\\033[31mred%.0s' $(seq 2000) >&2; exit 2` }] }),
     );
@@ -179,7 +179,7 @@ describe("exit codes of a command and their meaning", () => {
     expect(reason.startsWith("redred")).toBe(true);
   });
 
-  it("has the same effect after a thousand failures, and is reported once", async () => {
+  it("have the same effect after a thousand failures, which are reported once", async () => {
     const { hooks, warnings, events } = hookStage([
       programHook({ point: "preToolUse", run: () => Promise.reject(new Error("broken")) }),
     ]);
@@ -190,7 +190,7 @@ describe("exit codes of a command and their meaning", () => {
   });
 });
 
-describe("answers of Claude's hooks", () => {
+describe("an answer of a hook for Claude", () => {
   it.each([
     [
       { hookSpecificOutput: { permissionDecision: "deny", permissionDecisionReason: "no" } },
@@ -243,7 +243,7 @@ describe("changed arguments", () => {
     expect(seen).toEqual([{ command: "ls" }, { command: "rm -rf ." }, { command: "rm -rf ." }]);
   });
 
-  it("cannot slip past a guard that ran before", async () => {
+  it("cannot bypass a guard that ran before", async () => {
     const { hooks } = hookStage([guard, change("rm -rf .")]);
     expect((await hooks.fire("preToolUse", bashCall)).permissionDecision).toBe("deny");
     const fine = hookStage([guard, change("pwd")]);
@@ -257,7 +257,7 @@ describe("changed arguments", () => {
 describe("precedence of answers", () => {
   const say = (fields: object) => ({ bash: `echo '${JSON.stringify(fields)}'` });
 
-  it("a project's approval does not", async () => {
+  it("does not let a project's approval count", async () => {
     const allow = say({ permissionDecision: "allow", behavior: "allow" });
     const { hooks } = hookStage(
       hooksOf({ preToolUse: [allow], permissionRequest: [allow] }, { origin: projectOrigin }),
@@ -266,14 +266,14 @@ describe("precedence of answers", () => {
     expect(await hooks.fire("permissionRequest", request)).toEqual({});
   });
 
-  it("a project's refusal does", async () => {
+  it("lets a project's refusal count", async () => {
     const { hooks } = hookStage(
       hooksOf({ preToolUse: [say({ permissionDecision: "ask" })] }, { origin: projectOrigin }),
     );
     expect(await hooks.fire("preToolUse", bashCall)).toEqual({ permissionDecision: "ask" });
   });
 
-  it("a project may add to a prompt and not change it; a person's hook may do both", async () => {
+  it("lets a project add to a prompt but not change it, and lets a user's hook do both", async () => {
     const words = { modifiedPrompt: "other", additionalContext: "more" };
     const both = { userPromptSubmitted: [say(words)] };
     const prompt = { ...place, prompt: "mine" };
@@ -285,7 +285,7 @@ describe("precedence of answers", () => {
     expect(await hookStage(hooksOf(both)).hooks.fire("userPromptSubmitted", prompt)).toEqual(words);
   });
 
-  it("only a program's configure the session", async () => {
+  it("lets only a program's hook configure the session", async () => {
     const words = { modifiedConfig: { model: "x" }, additionalContext: "more" };
     const fromFile = hookStage(hooksOf({ sessionStart: [say(words)] }));
     expect(await fromFile.hooks.fire("sessionStart", start)).toEqual({ additionalContext: "more" });

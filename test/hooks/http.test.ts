@@ -38,7 +38,7 @@ const lastError = (events: { type: string; data: Record<string, unknown> }[]) =>
   events.findLast(({ type }) => type === "hook.end")?.data.error;
 
 describe("an HTTP hook", () => {
-  it("is posted the payload as JSON, and its reply is the answer", async () => {
+  it("receives the payload as JSON, and its reply is the answer", async () => {
     await using server = await listen(json({ permissionDecision: "deny", permissionDecisionReason: "not today" }));
     const { hooks } = hookStage(guard(server.url), { environment: allowLocal });
     expect(await hooks.fire("preToolUse", bashCall)).toEqual({
@@ -53,7 +53,7 @@ describe("an HTTP hook", () => {
     });
   });
 
-  it("expands in its headers the variables it lists and no others", async () => {
+  it("expands in its headers only the variables it lists", async () => {
     await using server = await listen(json({}));
     const headers = {
       Authorization: "Bearer $TOKEN",
@@ -75,7 +75,7 @@ describe("an HTTP hook", () => {
     ]);
   });
 
-  it("of a project gets no secret, whatever it lists", async () => {
+  it("gets no secret when it belongs to a project, whatever it lists", async () => {
     await using server = await listen(json({}));
     const fields = {
       type: "http",
@@ -109,20 +109,23 @@ describe("an HTTP hook", () => {
       (response: ServerResponse) => void response.write("{", () => response.socket?.destroy()),
       "the request failed",
     ],
-  ])("that answers with %s denies where it decides, and is only recorded elsewhere", async (_, answer, message) => {
-    await using server = await listen(answer);
-    const timeoutSec = message.includes("0.1") ? 0.1 : 20;
-    const deciding = hookStage(guard(server.url, { timeoutSec }), { environment: allowLocal });
-    const said = await deciding.hooks.fire("preToolUse", bashCall);
-    expect(said.permissionDecision).toBe("deny");
-    expect(said.permissionDecisionReason).toContain(message);
-    const open = hookStage(guard(server.url, { timeoutSec, onFailure: "open" }), { environment: allowLocal });
-    expect(await open.hooks.fire("preToolUse", bashCall)).toEqual({});
-    expect(lastError(open.events)).toMatchObject({ message: expect.stringContaining(message) });
-    expect(server.seen.length).toBeLessThanOrEqual(2);
-  });
+  ])(
+    "denies where it decides when the server answers with %s, and records the error elsewhere",
+    async (_, answer, message) => {
+      await using server = await listen(answer);
+      const timeoutSec = message.includes("0.1") ? 0.1 : 20;
+      const deciding = hookStage(guard(server.url, { timeoutSec }), { environment: allowLocal });
+      const said = await deciding.hooks.fire("preToolUse", bashCall);
+      expect(said.permissionDecision).toBe("deny");
+      expect(said.permissionDecisionReason).toContain(message);
+      const open = hookStage(guard(server.url, { timeoutSec, onFailure: "open" }), { environment: allowLocal });
+      expect(await open.hooks.fire("preToolUse", bashCall)).toEqual({});
+      expect(lastError(open.events)).toMatchObject({ message: expect.stringContaining(message) });
+      expect(server.seen.length).toBeLessThanOrEqual(2);
+    },
+  );
 
-  it("that cannot be reached denies where it decides", async () => {
+  it("denies where it decides when the server cannot be reached", async () => {
     const { hooks } = hookStage(guard("http://127.0.0.1:1/"), { environment: allowLocal });
     expect(await hooks.fire("preToolUse", bashCall)).toMatchObject({
       permissionDecision: "deny",
@@ -130,7 +133,7 @@ describe("an HTTP hook", () => {
     });
   });
 
-  it("is dialled where its name was checked to lead, and nowhere in our network", async () => {
+  it("is sent to the address that was checked, and never to one in the local network", async () => {
     await using server = await listen(json({}));
     const url = server.url.replace("127.0.0.1", "hook.example");
     const asked: string[] = [];
@@ -166,7 +169,7 @@ describe("an HTTP hook", () => {
     });
   });
 
-  it("is given up when it is aborted", async () => {
+  it("is abandoned when it is aborted", async () => {
     await using server = await listen(() => undefined);
     const { hooks, events } = hookStage(guard(server.url), { environment: allowLocal });
     const controller = new AbortController();

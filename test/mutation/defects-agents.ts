@@ -35,7 +35,7 @@ export const agentsDefects: readonly Defect[] = [
     find: "if (matter === recheck.matter(merged)) continue;",
     replace: "continue;",
     test: "test/hooks/fire.test.ts",
-    title: "cannot slip past a guard that ran before",
+    title: "cannot bypass a guard that ran before",
     why: "Changed arguments would slip past a guard.",
   },
   {
@@ -53,7 +53,7 @@ export const agentsDefects: readonly Defect[] = [
     find: 'if (permissionDecision === "allow") return rest;',
     replace: "",
     test: "test/hooks/fire.test.ts",
-    title: "a project's approval does not",
+    title: "does not let a project's approval count",
     why: "A project could approve its own calls.",
   },
   {
@@ -62,7 +62,7 @@ export const agentsDefects: readonly Defect[] = [
     find: "return end.code === 2\n",
     replace: "return end.code === 3\n",
     test: "test/hooks/fire.test.ts",
-    title: "shows at most 4 KiB of what a denial says on stderr, without escape sequences",
+    title: "limit the stderr of a denial to 4 KiB, without escape sequences",
     why: "A hook could not deny by its exit code.",
   },
   {
@@ -71,7 +71,7 @@ export const agentsDefects: readonly Defect[] = [
     find: "subject.length > MAX_SUBJECT_CHARACTERS || test(spelled(subject))",
     replace: "subject.length <= MAX_SUBJECT_CHARACTERS && test(spelled(subject))",
     test: "test/hooks/config.test.ts",
-    title: "cannot be slipped past by a long name",
+    title: "cannot be bypassed by a long name",
     why: "A long tool name would avoid every hook.",
   },
   {
