@@ -232,7 +232,7 @@ const importedFolders = (path: string): string[] =>
     .filter((target) => target !== path.split("/")[0]);
 
 describe("imports point one way", () => {
-  it.each(production)("%s", (path) => {
+  it.each(production)("%s imports only what the table allows", (path) => {
     const [folder = ""] = path.split("/");
     expect(mayImport, `src/${folder} is not in the table`).toHaveProperty(folder);
     expect(importedFolders(path).filter((target) => !mayImport[folder]?.includes(target))).toEqual([]);
@@ -246,7 +246,7 @@ describe("imports point one way", () => {
 
 describe("subfolders import the siblings that are listed", () => {
   const inSubfolders = production.filter((path) => path.split("/").length > 2 && path.split("/")[0] !== "lib");
-  it.each(inSubfolders)("%s", (path) => {
+  it.each(inSubfolders)("%s imports only listed siblings", (path) => {
     const [folder = "", own = ""] = path.split("/");
     const siblings = importedFiles(path)
       .map((target) => target.split("/"))
@@ -270,7 +270,7 @@ describe("the source keeps its shape", () => {
 });
 
 describe("files stay short enough to read in one sitting", () => {
-  it.each(sources)("%s", (path) => {
+  it.each(sources)("%s is not too long", (path) => {
     expect(read(path).split("\n").length).toBeLessThanOrEqual(MAX_LINES);
   });
 });
