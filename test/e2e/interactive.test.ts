@@ -243,7 +243,7 @@ describe.skipIf(!hasTmux)("troupe in a real terminal (skipped where tmux is not 
     for (let index = 0; index < lines.length; index++) expect(all).toContain(`Line ${index} of many`);
   });
 
-  it("joins a session of another terminal by its name: no gap, one answer closes both cards, it outlives the first", async () => {
+  it("joins a session of another terminal by its name without a gap, shares its requests, and outlives the first", async () => {
     const { folder, home, cwd } = await folders();
     await using _ = folder;
     const steps = [

@@ -6,7 +6,7 @@ import { expect, it } from "vitest";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
 import { script, troupe } from "../support/troupe.ts";
 
-it("troupe rewind and troupe fork", async () => {
+it("troupe rewind removes the last messages, and troupe fork copies a session up to a message", async () => {
   await using folder = await tempFolder();
   const [cwd, home] = [join(folder.path, "project"), join(folder.path, "home")];
   mkdirSync(cwd);
