@@ -54,7 +54,7 @@ describe.runIf(programs !== undefined)("a lease", () => {
   const guard = () => new LeaseGuard({ lease, queries: database, report: (line) => reports.push(line) }).of(claim);
   const live = new AbortController().signal;
 
-  it("is renewed while the event loop is blocked, but not for longer than a lease", async () => {
+  it("is renewed while the event loop is blocked, but not longer than the time of one lease", async () => {
     const isRenewedWhileBlocked = async (): Promise<boolean> => {
       await expect.poll(() => lease.isValid, HANG).toBe(true);
       const [before, { lapses }] = [await renewedAt(), lease];
@@ -70,7 +70,7 @@ describe.runIf(programs !== undefined)("a lease", () => {
     expect(lease.lapses).toBeGreaterThan(lapses);
   });
 
-  it("stops what runs when it expires, also commands while the event loop is blocked, and lets nothing start", async () => {
+  it("stops running work when it expires, even commands while the event loop is blocked, and starts nothing more", async () => {
     const own = guard();
     const started = deferred<void>();
     const running = own.run({ name: "bash" }, live, async (signal) => {
