@@ -194,7 +194,7 @@ const mayImportSibling: Record<string, Record<string, readonly string[]>> = {
   terminal: {
     commands: ["input", "overlays", "screen", "transcript"],
     input: ["screen"],
-    overlays: ["panels", "screen", "transcript"],
+    overlays: ["input", "panels", "screen", "transcript"],
     panels: ["screen", "transcript"],
     screen: [],
     transcript: ["screen"],

@@ -35,6 +35,10 @@ export type Submitted =
   | { readonly kind: "said"; readonly text: string }
   | { readonly kind: "answered"; readonly message?: EventOf<"assistant.message"> };
 
+export interface EventReading {
+  onPage?(events: readonly SessionEvent[]): void;
+}
+
 interface EventPage {
   readonly events: readonly SessionEvent[];
   readonly cursor: string;
@@ -184,17 +188,20 @@ export class ClientSession {
     return `${late} It is waiting for a permission (${kind}), and this client has no onPermissionRequest.`;
   }
 
-  /** Returns the stored events, in order. They are read in pages, so a history may have any size. */
-  async getEvents(): Promise<SessionEvent[]> {
+  /**
+   * Returns the stored events, in order. They are read in pages, so a history may have any size. `onPage` gets the events so
+   * far after each page and ends the reading if it throws; after a rewind it gets a new array, from the beginning.
+   */
+  async getEvents({ onPage }: EventReading = {}): Promise<SessionEvent[]> {
     for (let reading = 1; reading <= MAX_READINGS; reading++) {
-      const events = await this.#readEvents();
+      const events = await this.#readEvents(onPage);
       if (events) return events;
     }
     throw new Error(`The session was rewound ${MAX_READINGS} times while its events were read. Try again.`);
   }
 
   /** Returns undefined if a rewind removed events of an earlier page meanwhile. */
-  async #readEvents(): Promise<SessionEvent[] | undefined> {
+  async #readEvents(onPage: EventReading["onPage"]): Promise<SessionEvent[] | undefined> {
     const events: SessionEvent[] = [];
     const read = (query: Readonly<Record<string, unknown>>): Promise<EventPage> =>
       this.#request("session.eventLog.read", query) as Promise<EventPage>;
@@ -204,6 +211,7 @@ export class ClientSession {
     const since = { cursor, types: ["session.snapshot_rewind"] };
     for (;;) {
       for (const event of page.events) events.push(event);
+      onPage?.(events);
       if (!page.hasMore) return events;
       const [next, rewinds] = await Promise.all([read({ ...query, cursor: page.cursor }), read(since)]);
       if (next.cursorStatus === "expired" || rewinds.events.length > 0) return undefined;

@@ -216,6 +216,7 @@ export class App implements Host {
   }
 
   closeOverlay(): void {
+    this.overlay?.closed?.();
     this.overlay = undefined;
     this.screen.closeOverlay();
   }
@@ -371,8 +372,7 @@ export class App implements Host {
   }
 
   #live(size: { readonly columns: number; readonly rows: number }): Live {
-    const { style, target, view } = this;
-    const search = this.search;
+    const { style, target, view, search } = this;
     const now = Date.now();
     const card = this.attention.card(view, "item" in target ? target.item : undefined);
     const facts = {

@@ -74,6 +74,7 @@ export interface Host {
   /** Leaves the session and opens another one. */
   switchTo(sessionId: string): Promise<void>;
   openOverlay(overlay: Overlay): void;
+  closeOverlay(): void;
   setTheme(theme: ThemeName): void;
   /** The keys of the prompt, those of the user included. */
   readonly keyTable: readonly KeyBinding[];

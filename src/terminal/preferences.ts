@@ -6,7 +6,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { nodeDisk, replaceFile } from "../lib/node/disk.ts";
 import { nearest } from "../lib/text.ts";
-import { type Action, type KeyBinding, keyTable } from "./input/key-table.ts";
+import { type Action, fixedOverlayKeys, type KeyBinding, keyTable } from "./input/key-table.ts";
 import { type ThemeName, themeNames } from "./screen/style.ts";
 
 export interface Preferences {
@@ -101,7 +101,13 @@ export function boundKeys(given: unknown): {
     else wanted.set(action, keys as string[]);
   }
   const keys = keyTable.map((binding) => ({ ...binding, keys: wanted.get(binding.action) ?? binding.keys }));
-  problems.push(...conflicts(keys));
+  problems.push(
+    ...conflicts(keys.filter(({ where }) => where === undefined)),
+    ...conflicts(
+      keys.filter(({ where }) => where === "replay"),
+      fixedOverlayKeys,
+    ),
+  );
   return problems.length > 0 ? { keys: keyTable, problems } : { keys, problems };
 }
 
@@ -113,9 +119,9 @@ function hintFor(name: string): string {
   return close === undefined ? "" : `; did you mean "${close}"?`;
 }
 
-/** A key of two actions, and a key that is also the first of two. */
-function conflicts(table: readonly KeyBinding[]): string[] {
-  const owners = new Map<string, Action>();
+/** A key of two actions, and a key that is also the first of two. `fixed` keys belong to the overlay itself. */
+function conflicts(table: readonly KeyBinding[], fixed: readonly string[] = []): string[] {
+  const owners = new Map<string, Action | "the overlay">(fixed.map((key) => [key, "the overlay"]));
   const found: string[] = [];
   for (const { action, keys } of table) {
     for (const key of keys) {

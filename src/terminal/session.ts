@@ -5,7 +5,7 @@
 import type { SessionEvent } from "../protocol/event.ts";
 import type { Client } from "../sdk/client.ts";
 import type { SessionConfig } from "../sdk/config.ts";
-import type { ClientSession } from "../sdk/session.ts";
+import type { ClientSession, EventReading } from "../sdk/session.ts";
 import type { Block, PlanItem } from "../view/blocks.ts";
 import { SessionView } from "../view/session-view.ts";
 import type { AttentionItem, SessionMode, View } from "../view/view.ts";
@@ -100,9 +100,14 @@ export class TerminalSession {
     return this.#session.request(method, params);
   }
 
-  /** The stored events, for overlays that show whole texts. */
-  events(): Promise<SessionEvent[]> {
-    return this.#session?.getEvents() ?? Promise.resolve([]);
+  /** The stored events, for overlays that show whole texts. `onPage` gets those so far, and ends the reading if it throws. */
+  events(onPage?: EventReading["onPage"]): Promise<SessionEvent[]> {
+    return this.#session?.getEvents(onPage && { onPage }) ?? Promise.resolve([]);
+  }
+
+  /** Calls the listener with every event from now on. Returns a function that ends this. */
+  follow(listener: (event: SessionEvent) => void): () => void {
+    return this.#session?.on(listener) ?? (() => undefined);
   }
 
   async readCommands(): Promise<void> {

@@ -14,11 +14,15 @@ describe("keys of the user", () => {
     expect(problems).toEqual([]);
     expect(keys.find(({ action }) => action === "agents")?.keys).toEqual(["ctrl+y"]);
     expect(keys.find(({ action }) => action === "output")?.keys).toEqual(["alt+o", "ctrl+x o"]);
+    // Keys of a replay do not conflict with those of the prompt.
+    expect(boundKeys({ "replay-back": "ctrl+p" }).problems).toEqual([]);
   });
 
   it.each([
     [{ agents: "ctrl+o" }, "keys: ctrl+o is bound to output and to agents"],
     [{ agents: "ctrl+x" }, "keys: ctrl+x is bound to agents and begins ctrl+x ctrl+k of stop-agents"],
+    [{ "replay-back": "q" }, "keys: q is bound to the overlay and to replay-back"],
+    [{ "replay-back": "f" }, "keys: f is bound to replay-back and to replay-fork"],
     [{ agent: "ctrl+y" }, 'keys: there is no action "agent"; did you mean "agents"?'],
     [{ agents: "cmd+y" }, 'keys.agents: "cmd+y" is no key, as ctrl+t or "ctrl+x k" are'],
     ["x", 'keys: use an object such as {"agents": ["ctrl+t"]}'],

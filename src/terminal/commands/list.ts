@@ -2,8 +2,9 @@
 import type { Host } from "../host.ts";
 import type { CommandEntry } from "../input/completion.ts";
 import { themeNames } from "../screen/style.ts";
+import { openTree } from "./agent-overlays.ts";
 import { showCost } from "./cost.ts";
-import { openHelp, openTranscript, openTree } from "./overlays.ts";
+import { openHelp, openTranscript } from "./overlays.ts";
 import { forkSession, openAgents, openModels, openRewind, openSessions, openThemes } from "./pickers.ts";
 import { copyAnswer, exportTranscript, showDiff } from "./reports.ts";
 
@@ -28,7 +29,7 @@ export const localCommands: readonly LocalCommand[] = [
     takes: (args) => args === "" || args === "redo",
     run: openRewind,
   },
-  { name: "fork", description: "Go on in a copy of this session", takes: alone, run: forkSession },
+  { name: "fork", description: "Go on in a copy of this session", takes: alone, run: (app) => forkSession(app) },
   { name: "tasks", description: "Show the tree of agents", takes: alone, run: openTree },
   { name: "diff", description: "Show what the session changed in files", takes: alone, run: showDiff },
   { name: "cost", description: "Show tokens and cost per agent", takes: alone, run: showCost },

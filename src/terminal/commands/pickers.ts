@@ -172,11 +172,15 @@ async function rewindHow(app: Host, point: RewindPoint): Promise<void> {
   pick(app, title, choices, rewind, notes.length > 0 ? ["Changed since by this session:", ...notes] : []);
 }
 
-/** Makes a second session from this conversation and opens it; the first one stays as it is. */
-export async function forkSession(app: Host): Promise<void> {
+/**
+ * Makes a second session from this conversation and opens it; the first one stays as it is. The events before `toEventId` are
+ * copied, or all.
+ */
+export async function forkSession(app: Host, toEventId?: string): Promise<void> {
   const { client, session } = app;
   if (!client || !session) return;
-  const { sessionId } = (await client.request("sessions.fork", { sessionId: session.id })) as { sessionId: string };
+  const params = { sessionId: session.id, ...(toEventId !== undefined && { toEventId }) };
+  const { sessionId } = (await client.request("sessions.fork", params)) as { sessionId: string };
   const before = session.id.slice(0, 8);
   await app.switchTo(sessionId);
   app.commit([app.style.dim(`this is a copy; the first session is ${before} (/resume)`)]);

@@ -1,4 +1,4 @@
-/** Every key of the prompt, once: the decoder, the `?` overlay and docs/how-to/terminal.md use this table. */
+/** Every key of the prompt and of a replay, once: the decoder, the `?` overlay and docs/how-to/terminal.md use this table. */
 
 export type Action =
   | "send"
@@ -23,13 +23,22 @@ export type Action =
   | "suspend"
   | "attend"
   | "paste-image"
-  | "help";
+  | "help"
+  | "replay-back"
+  | "replay-forward"
+  | "replay-turn-back"
+  | "replay-turn-forward"
+  | "replay-start"
+  | "replay-live"
+  | "replay-fork";
 
 export interface KeyBinding {
   readonly action: Action;
   /** Names as pi-tui gives them; two keys with a blank between them are pressed one after the other. */
   readonly keys: readonly string[];
   readonly help: string;
+  /** It has a meaning in the tree of agents and in the run of an agent, not in the prompt. */
+  readonly where?: "replay";
 }
 
 export const keyTable: readonly KeyBinding[] = [
@@ -68,6 +77,34 @@ export const keyTable: readonly KeyBinding[] = [
   { action: "redraw", keys: ["ctrl+l"], help: "draw the prompt again" },
   { action: "suspend", keys: ["ctrl+z"], help: "suspend troupe; fg brings it back" },
   { action: "help", keys: ["?"], help: "on an empty prompt: this list" },
+  { action: "replay-back", keys: ["["], where: "replay", help: "in the tree or a run: back to the previous change" },
+  {
+    action: "replay-forward",
+    keys: ["]"],
+    where: "replay",
+    help: "replay: to the next change; live after the last one",
+  },
+  {
+    action: "replay-turn-back",
+    keys: ["{"],
+    where: "replay",
+    help: "in a run: back to the previous turn; in the tree: to the previous start, rest or end of an agent",
+  },
+  { action: "replay-turn-forward", keys: ["}"], where: "replay", help: "replay: the same forward" },
+  { action: "replay-start", keys: ["<"], where: "replay", help: "in the tree or a run: to its first event" },
+  { action: "replay-live", keys: ["L", ">"], where: "replay", help: "replay: back to live" },
+  {
+    action: "replay-fork",
+    keys: ["f"],
+    where: "replay",
+    help: "replay: fork the session at the shown event; asks once more",
+  },
+];
+
+/** Keys of the tree and of runs that cannot be changed. `f` of the tree is not among them: it has no meaning in a replay. */
+export const fixedOverlayKeys: readonly string[] = [
+  ...["q", "escape", "ctrl+c", "ctrl+o", "ctrl+t", "left", "right", "up", "k", "down", "j", "enter"],
+  ...["pageUp", "b", "pageDown", "space", "g", "home", "G", "end", "/", "n", "m", "a", "w", "x"],
 ];
 
 const CHORD_MS = 2_000;
@@ -78,8 +115,9 @@ export class Keymap {
   readonly #prefixes = new Set<string>();
   #prefix: { readonly key: string; readonly at: number } | undefined;
 
-  constructor(table: readonly KeyBinding[] = keyTable) {
-    for (const { action, keys } of table) {
+  /** Takes the keys of the prompt, or those of a replay. */
+  constructor(table: readonly KeyBinding[] = keyTable, where?: KeyBinding["where"]) {
+    for (const { action, keys } of table.filter((binding) => binding.where === where)) {
       for (const key of keys) {
         this.#byKey.set(key, action);
         const [first, second] = key.split(" ");

@@ -10,6 +10,8 @@ export interface Overlay {
   rows(size: Size): readonly string[];
   /** Returns "close" when the overlay is done. */
   key(key: { readonly id: string | undefined; readonly data: string }): "close" | undefined;
+  /** The overlay is no longer shown. */
+  closed?(): void;
 }
 
 /** A window of lines: title on top, keys at the bottom. */

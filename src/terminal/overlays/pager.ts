@@ -12,10 +12,21 @@ export interface PagerOptions {
   /** Begin at the end and stay there. */
   readonly isFollowing?: boolean;
   /** More keys, named in the footer. */
-  readonly extra?: { readonly help: string; key(id: string): "close" | undefined };
+  readonly extra?: PagerKeys;
   /** Goes back to the overlay from which it was opened. */
   readonly back?: (() => "close" | undefined) | undefined;
+  closed?(): void;
 }
+
+interface PagerKeys {
+  help(): string;
+  /** A row above the keys. */
+  status?(): string | undefined;
+  /** "end" scrolls to the end. */
+  key(key: Key): "close" | "end" | undefined;
+}
+
+type Key = Parameters<Overlay["key"]>[0];
 
 export class Pager implements Overlay {
   readonly #options: PagerOptions;
@@ -36,10 +47,11 @@ export class Pager implements Overlay {
   rows(size: Size): readonly string[] {
     const { title, style, extra } = this.#options;
     this.#rows = this.#options.lines().flatMap((line) => wrapHanging(line, Math.max(1, size.columns - 1)));
-    const help = ["q close", "↑↓ PgUp PgDn g G", "/ search n next", extra?.help].filter((part) => part).join(" · ");
+    const help = ["q close", "↑↓ PgUp PgDn g G", "/ search n next", extra?.help()].filter((part) => part).join(" · ");
+    const status = keyRows(extra?.status?.() ?? "", size.columns - 1).filter((row) => row !== "");
     // The place is not known before the room is.
     const footer = keyRows(`${help} · ${this.#rows.length}/${this.#rows.length}`, size.columns - 1);
-    this.#room = Math.max(1, size.rows - 1 - footer.length);
+    this.#room = Math.max(1, size.rows - 1 - footer.length - status.length);
     if (this.#isSearching) this.#find();
     const last = Math.max(0, this.#rows.length - this.#room);
     if (this.#isFollowing) this.#top = last;
@@ -50,11 +62,15 @@ export class Pager implements Overlay {
     return framed(size, {
       title: style.bold(title),
       body: this.#rows.slice(this.#top, this.#top + this.#room),
-      footer: shown.map(style.dim),
+      footer: [...status.map(style.yellow), ...shown.map(style.dim)],
     });
   }
 
-  key(key: { readonly id: string | undefined; readonly data: string }): "close" | undefined {
+  closed(): void {
+    this.#options.closed?.();
+  }
+
+  key(key: Key): "close" | undefined {
     if (this.#isTyping) return this.#typed(key);
     const id = key.id ?? key.data;
     switch (id) {
@@ -93,11 +109,17 @@ export class Pager implements Overlay {
         this.#find();
         return undefined;
       default:
-        return this.#options.extra?.key(id);
+        return this.#extra(key);
     }
   }
 
-  #typed(key: { readonly id: string | undefined; readonly data: string }): undefined {
+  #extra(key: Key): "close" | undefined {
+    const effect = this.#options.extra?.key(key);
+    if (effect === "end") this.#isFollowing = true;
+    return effect === "close" ? "close" : undefined;
+  }
+
+  #typed(key: Key): undefined {
     if (key.id === "escape") this.#isTyping = false;
     else if (key.id === "enter") {
       this.#isTyping = false;

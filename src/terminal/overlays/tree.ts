@@ -1,6 +1,6 @@
 /** All agents of the session as a tree: who works on what, what it used, and what it waits for. */
 import { agentRows, groupText } from "../../view/agent-rows.ts";
-import type { AgentView, View } from "../../view/view.ts";
+import type { AgentView, Spent, View } from "../../view/view.ts";
 import { type WaitLink, waitChain, waitText } from "../../view/waits.ts";
 import { agentRow, waitOf } from "../panels/strip.ts";
 import { safeLine } from "../screen/safe.ts";
@@ -9,9 +9,11 @@ import { keyRows } from "../screen/width.ts";
 import { wrapStyled } from "../screen/wrap.ts";
 import { tokensText } from "../transcript/block-lines.ts";
 import { framed, type Overlay, type Size, scrollTo } from "./overlay.ts";
+import type { OverlayReplay } from "./replay.ts";
 
 export interface TreePorts {
-  view(): View;
+  /** The view to draw, live or of an earlier moment. */
+  readonly replay: OverlayReplay;
   readonly style: Style;
   open(agentId: string): void;
   message(agentId: string): void;
@@ -25,6 +27,8 @@ export interface TreePorts {
 
 export class AgentTreeOverlay implements Overlay {
   readonly #ports: TreePorts;
+  /** The selection stays on its agent when others come and go; its row is for an agent that has gone. */
+  #selectedId: string | undefined;
   #selected = 0;
   #top = 0;
   /** The agent for which `x` was pressed once. */
@@ -42,30 +46,54 @@ export class AgentTreeOverlay implements Overlay {
 
   get #tree() {
     const isBusy = ({ status }: AgentView): boolean => status === "running" || status === "queued";
-    return agentRows(this.#ports.view(), this.#showsFinished ? undefined : isBusy);
+    return agentRows(this.#view, this.#showsFinished ? undefined : isBusy);
+  }
+
+  get #view(): View {
+    return this.#ports.replay.view;
+  }
+
+  #selection(agents = this.#agents): AgentView | undefined {
+    const index = agents.findIndex(({ id }) => id === this.#selectedId);
+    this.#selected = index < 0 ? Math.max(0, Math.min(this.#selected, agents.length - 1)) : index;
+    const agent = agents[this.#selected];
+    this.#selectedId ??= agent?.id;
+    return agent;
+  }
+
+  #select(by: number): undefined {
+    const agents = this.#agents;
+    this.#selection(agents);
+    this.#selectedId = agents[Math.max(0, Math.min(this.#selected + by, agents.length - 1))]?.id;
+  }
+
+  closed(): void {
+    this.#ports.replay.close();
   }
 
   rows(size: Size): readonly string[] {
-    const { style } = this.#ports;
+    const { style, replay } = this.#ports;
     const agents = this.#agents;
-    const now = Date.now();
-    this.#selected = Math.max(0, Math.min(this.#selected, agents.length - 1));
-    const details = this.#details(agents[this.#selected], size.columns);
-    const footer = keyRows(`${this.#said}${KEYS}`, size.columns - 1);
+    const { now } = replay;
+    const selected = this.#selection(agents);
+    const details = this.#details(selected, size.columns);
+    const status = keyRows(replay.status() ?? "", size.columns - 1).filter((row) => row !== "");
+    const keys = keyRows([`${this.#said}${KEYS}`, replay.help].filter((part) => part).join(" · "), size.columns - 1);
+    const footer = [...status.map(style.yellow), ...keys.map(style.dim)];
     const room = Math.max(1, size.rows - 2 - footer.length - details.length);
     const lines = this.#tree.map((row) => {
       const indent = "  ".repeat(row.depth);
       if (row.kind === "group")
         return { id: undefined, text: `  ${indent}${style.bold(safeLine(groupText(row.agents)))}` };
       const { agent } = row;
-      const isSelected = agent === agents[this.#selected];
-      const text = `${isSelected ? "▸" : " "} ${indent}${agentRow(agent, { style, now, wait: waitOf(this.#ports.view(), agent) })}`;
+      const isSelected = agent === selected;
+      const text = `${isSelected ? "▸" : " "} ${indent}${agentRow(agent, { style, now, wait: waitOf(this.#view, agent) })}`;
       const armed = agent.id === this.#armed ? style.red("  press x again to stop it") : "";
       return { id: agent.id, text: `${isSelected ? style.bold(text) : text}${armed}` };
     });
     const at = Math.max(
       0,
-      lines.findIndex(({ id }) => id !== undefined && id === agents[this.#selected]?.id),
+      lines.findIndex(({ id }) => id !== undefined && id === selected?.id),
     );
     this.#top = scrollTo(at, Math.min(this.#top, Math.max(0, lines.length - room)), room);
     const list = lines.slice(this.#top, this.#top + room).map(({ text }) => text);
@@ -75,7 +103,7 @@ export class AgentTreeOverlay implements Overlay {
     return framed(size, {
       title: style.bold(`Agents · ${count} at work · ${agents.length} shown`),
       body: [...empty, ...filled.slice(empty.length), style.dim("─".repeat(20)), ...details],
-      footer: footer.map(style.dim),
+      footer,
     });
   }
 
@@ -87,15 +115,13 @@ export class AgentTreeOverlay implements Overlay {
   #facts(agent: AgentView | undefined): string[] {
     if (!agent) return [];
     const { style } = this.#ports;
-    const { inputTokens, outputTokens, costUsd } = agent.subtree;
-    const cost = costUsd > 0 ? ` · $${costUsd.toFixed(3)} with its agents` : "";
     const facts = [agent.model, agent.worktree && `worktree ${agent.worktree}`].filter((fact) => fact);
-    const chain = waitChain(this.#ports.view(), agent.id);
+    const chain = waitChain(this.#view, agent.id);
     const wait = waitText(chain);
     return [
       safeLine(`${agent.id} · ${agent.description}`),
       style.dim(
-        `${tokensText(inputTokens)} in, ${tokensText(outputTokens)} out${cost}${facts.length > 0 ? ` · ${safeLine(facts.join(" · "))}` : ""}`,
+        [usedText(agent.subtree, " with its agents"), ...facts.map((fact) => safeLine(fact ?? ""))].join(" · "),
       ),
       style.dim(`prompt: ${safeLine(agent.prompt).slice(0, 300)}`),
       ...(agent.result === undefined
@@ -107,10 +133,10 @@ export class AgentTreeOverlay implements Overlay {
   }
 
   key({ id, data }: { readonly id: string | undefined; readonly data: string }): "close" | undefined {
-    const agent = this.#agents[this.#selected];
     const key = id ?? data;
     if (key !== "x") this.#armed = undefined;
     this.#said = "";
+    if (this.#ports.replay.key({ id, data })) return undefined;
     switch (key) {
       case "q":
       case "escape":
@@ -120,21 +146,26 @@ export class AgentTreeOverlay implements Overlay {
         return "close";
       case "up":
       case "k":
-        this.#selected--;
-        return undefined;
+        return this.#select(-1);
       case "down":
       case "j":
-        this.#selected++;
-        return undefined;
+        return this.#select(1);
       case "f":
         this.#showsFinished = !this.#showsFinished;
         return undefined;
-      default:
+      default: {
+        const agent = this.#selection();
         return agent ? this.#act(agent, key) : undefined;
+      }
     }
   }
 
   #act(agent: AgentView, key: string): "close" | undefined {
+    // The agent may be in another state by now.
+    if (!this.#ports.replay.isLive && "abwx".includes(key)) {
+      this.#said = "only the live tree acts on agents · ";
+      return undefined;
+    }
     switch (key) {
       case "enter":
         this.#ports.open(agent.id);
@@ -146,7 +177,7 @@ export class AgentTreeOverlay implements Overlay {
         this.#ports.background(agent.id);
         return undefined;
       case "a": {
-        const link = waitChain(this.#ports.view(), agent.id).findLast(({ kind }) => kind === "attention");
+        const link = waitChain(this.#view, agent.id).findLast(({ kind }) => kind === "attention");
         if (link?.kind !== "attention") return undefined;
         this.#ports.answer(link.item.id);
         return "close";
@@ -165,6 +196,12 @@ export class AgentTreeOverlay implements Overlay {
 }
 
 const KEYS = "Enter open · m message · a answer · w wait · x x stop · b background · f finished · q close";
+
+/** Tokens and cost; the note says whose cost it is. */
+export function usedText({ inputTokens, outputTokens, costUsd }: Spent, note = ""): string {
+  const cost = costUsd > 0 ? ` · $${costUsd.toFixed(3)}${note}` : "";
+  return `${tokensText(inputTokens)} in, ${tokensText(outputTokens)} out${cost}`;
+}
 
 /** The last line that it wrote or read. */
 const lastOf = ({ lastOutput }: AgentView): string[] => {
