@@ -29,7 +29,7 @@ function stage(folder: TempFolder, changes: Partial<MemoryContext> = {}) {
 
 const idIn = (text: string): string => /: ([\w-]+)/.exec(text)?.[1] ?? "";
 
-test("a person can add, find, change and take out a fact, and see everything that happened to it", async () => {
+test("a person can add, find, change and remove a fact, and see everything that happened to it", async () => {
   await using folder = await tempFolder();
   const { run, memory } = stage(folder);
   const id = idIn(await run('add "Use tabs."', { subject: "style", citations: ".editorconfig", expires: "90" }));
@@ -69,7 +69,7 @@ test("proposals of agents wait in the list until a person accepts them, one by o
   expect(await toldAt(memory)).toContain("Use npm.");
 });
 
-test("scopes keep apart, and a fact that takes the place of another retracts it", async () => {
+test("scopes are separate, and a fact that replaces another retracts it", async () => {
   await using folder = await tempFolder();
   const { run, memory } = stage(folder);
   const old = idIn(await run('add "Use tabs."'));
@@ -84,7 +84,7 @@ test("scopes keep apart, and a fact that takes the place of another retracts it"
   expect(await toldAt(memory)).not.toContain("tabs");
 });
 
-test("what goes out comes in again as proposals; secrets neither go out nor come in", async () => {
+test("exported facts are imported as proposals, and secrets are neither exported nor imported", async () => {
   await using folder = await tempFolder();
   const { run, said, around } = stage(folder);
   await run('add "Use tabs."');
@@ -117,7 +117,7 @@ test("what goes out comes in again as proposals; secrets neither go out nor come
   expect(await other.run("list")).toBe("Nothing is remembered here.\n");
 });
 
-test("export is byte for byte the same after a change and its undoing", async () => {
+test("an export is the same, byte for byte, after a change and its undo", async () => {
   await using folder = await tempFolder();
   const { run } = stage(folder);
   const id = idIn(await run('add "Use tabs."'));
@@ -131,7 +131,7 @@ test("export is byte for byte the same after a change and its undoing", async ()
   }
 });
 
-test("a purge asks first, leaves no trace in the memory, and names the sessions that said it too", async () => {
+test("a purge asks first, leaves no trace in the memory, and names the sessions that contain the words", async () => {
   await using folder = await tempFolder();
   const { run, said } = stage(folder);
   const id = idIn(await run("add \"The code is on 'page' nine.\""));
@@ -146,7 +146,7 @@ test("a purge asks first, leaves no trace in the memory, and names the sessions 
   await expect(run("undo")).rejects.toThrow("There is nothing to undo.");
 });
 
-test("no agent can decide through its shell, and invalid arguments are an error", async () => {
+test("an agent cannot decide through its shell, and invalid arguments are an error", async () => {
   await using folder = await tempFolder();
   const inShell = stage(folder, { environment: { TROUPE_SHELL: "1" } });
   for (const words of ['add "x y"', "accept abcd", "undo", "remove abcd"])

@@ -56,7 +56,7 @@ test("the reference server keeps the contract: proposals wait for a person, and 
   expect(await folder.read("memories.json")).toContain("Use tabs.");
 });
 
-test("sessions keep facts there for each other: what a person says yes to at once, the rest once it is accepted", async () => {
+test("sessions share facts on the server: those that a person approves at once, the others once they are accepted", async () => {
   await using folder = await tempFolder();
   const { url } = await startServer(folder.at("memories.json"));
   const options = {

@@ -59,7 +59,7 @@ const factsOf = (memory: Memory): string[] =>
   memory.journals.flatMap((journal) => [...journal.read().facts.values()].map(({ fact }) => fact));
 
 test.each(kinds)(
-  "a memory that is %s loses nothing that was acknowledged, and keeps working",
+  "a memory that is %s loses nothing that was acknowledged, and continues to work",
   async (_, fault, operations) => {
     let points = 0;
     for (let at = 1; ; at++) {
@@ -86,7 +86,7 @@ test.each(kinds)(
   },
 );
 
-test("what was acknowledged survives a power cut", async () => {
+test("acknowledged facts survive a power cut", async () => {
   await using folder = await tempFolder();
   const disk = powerLossDisk(nodeDisk);
   const memory = localAt(folder.at("home"), folder.at("work"), { disk });
@@ -99,7 +99,7 @@ test("what was acknowledged survives a power cut", async () => {
 });
 
 test.each(isSlow ? (["before", "after"] as const) : (["after"] as const))(
-  "a purge killed %s any operation leaves all of the rest",
+  "a purge killed %s any operation keeps all other facts",
   async (when) => {
     for (let at = 1; ; at++) {
       await using folder = await tempFolder();
@@ -122,7 +122,7 @@ test.each(isSlow ? (["before", "after"] as const) : (["after"] as const))(
   },
 );
 
-test("a change that decides to fail writes nothing", async () => {
+test("a change that throws writes nothing", async () => {
   await using folder = await tempFolder();
   const memory = localAt(folder.at("home"), folder.at("work"));
   const [journal] = memory.journals;

@@ -57,7 +57,7 @@ test("MEM-18 a fact has everything a user needs to judge it, and survives a rest
   expect(statSync(again.path).mode & 0o777).toBe(0o600);
 });
 
-test("each change can be taken back, byte for byte, and the taking back too", async () => {
+test("each change can be undone, byte for byte, and the undo too", async () => {
   await using folder = await tempFolder();
   const memory = localAt(folder.at("home"), folder.at("work"));
   const journal = journalOf(memory);
@@ -83,7 +83,7 @@ test("each change can be taken back, byte for byte, and the taking back too", as
   await expect(journal.undo("person", "nothing")).rejects.toThrow("There is no change nothing.");
 });
 
-test("a change cannot be taken back over a later one", async () => {
+test("a change cannot be undone over a later one", async () => {
   await using folder = await tempFolder();
   const memory = localAt(folder.at("home"), folder.at("work"));
   const journal = journalOf(memory);
@@ -111,7 +111,7 @@ test("a damaged line costs only itself, is reported, and is saved beside the fil
   expect(readFileSync(`${journal.path}.damaged`, "utf8")).toBe(`${broken}\n{"seq":9,"torn\n`);
 });
 
-test("lines of another place are not believed, also when their checksum is right", async () => {
+test("lines of another place are ignored, even with a valid checksum", async () => {
   await using folder = await tempFolder();
   const one = localAt(folder.at("home"), folder.at("one"));
   const two = localAt(folder.at("home"), folder.at("two"));
@@ -142,7 +142,7 @@ test("a purge leaves no trace under the home, not in the history and not in what
   expect(existsSync(`${journal.path}.damaged`)).toBe(false);
 });
 
-test("records of use do not pile up, and their sum stays right", async () => {
+test("records of use do not accumulate, and their sum stays correct", async () => {
   await using folder = await tempFolder();
   const memory = localAt(folder.at("home"), folder.at("work"));
   const journal = journalOf(memory);
@@ -164,7 +164,7 @@ test("a file that is not regular or far too large is reported and costs only the
   expect(recall.notices).toEqual([expect.stringContaining("cannot be read: it has more than")]);
 });
 
-test("the same thing is not kept twice, nor brought back after a person took it out", async () => {
+test("a fact is not stored twice, nor stored again by an agent after a person removed it", async () => {
   await using folder = await tempFolder();
   const memory = localAt(folder.at("home"), folder.at("work"));
   const journal = journalOf(memory);
@@ -176,7 +176,7 @@ test("the same thing is not kept twice, nor brought back after a person took it 
   expect(await memory.store(accepted("Use tabs.", { author: "person" }))).toEqual({ id, outcome: "accepted" });
 });
 
-test("a memory does not grow beyond what a person can look through", async () => {
+test("a memory does not grow beyond 100 proposals", async () => {
   await using folder = await tempFolder();
   const memory = localAt(folder.at("home"), folder.at("work"));
   const drafts = Array.from({ length: 120 }, (_, index) => draft(`Fact number ${index}.`));

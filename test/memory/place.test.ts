@@ -23,7 +23,7 @@ test("folders of one repository share their memory, and other repositories do no
   expect(await toldAt(two)).toContain("tea");
 });
 
-test("a linked work tree shares the memory of its repository; a folder that only claims to be one does not", async () => {
+test("a linked worktree shares the memory of its repository, but not a folder that only claims to be one", async () => {
   await using folder = await tempFolder();
   putRepository(folder.at("main"));
   const linked = folder.at("main/.git/worktrees/side");
@@ -35,7 +35,7 @@ test("a linked work tree shares the memory of its repository; a folder that only
   expect(keys(folder.at("thief"))).not.toEqual(keys(folder.at("main")));
 });
 
-test("uses a folder's stated origin only where the user trusts the folder", async () => {
+test("a folder's stated origin is used only where the user trusts the folder", async () => {
   await using folder = await tempFolder();
   putRepository(folder.at("mine"), "git@github.com:me/thing.git");
   putRepository(folder.at("clone"), "https://someone:password@GitHub.com/me/thing.git/");

@@ -15,7 +15,7 @@ async function writer(folder: TempFolder): Promise<string> {
   return outfile;
 }
 
-test("processes that write at the same time lose nothing, and one that is killed takes nothing with it", async () => {
+test("processes that write at the same time lose nothing, and a killed one loses nothing of the others", async () => {
   await using folder = await tempFolder();
   const program = await writer(folder);
   mkdirSync(folder.at("work"));

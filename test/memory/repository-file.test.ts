@@ -30,7 +30,7 @@ const linesOf = (path: string): unknown[] =>
     .split("\n")
     .map((line) => JSON.parse(line));
 
-test("MEM-03 MEM-17 MEM-19 with the file turned on, what a person accepted is written at the end, one object a line", async () => {
+test("MEM-03 MEM-17 MEM-19 accepted facts are written at the end when the file is on, one object per line", async () => {
   await using folder = await tempFolder();
   const root = folder.at("work");
   const memory = fileMemory(folder.at("home"), root);
@@ -77,7 +77,7 @@ test("facts in the file of a repository are not recalled; a notice points to the
   expect(readFileSync(join(root, FILE), "utf8").startsWith(`${kept}\n{"id":`)).toBe(true);
 });
 
-test("MEM-19 similar facts can be merged; a merge that loses too much, fails or brings a secret is not used", async () => {
+test("MEM-19 similar facts can be merged, but a merge that loses too much, fails or adds a secret is not used", async () => {
   await using folder = await tempFolder();
   const merge: Optimise = async ([first]) => (first ? [{ ...first, fact: "Use tabs everywhere." }] : []);
   const cases: [string, Optimise, string[]][] = [
@@ -111,7 +111,7 @@ test("a folder that leads out of the repository is neither read nor written", as
   expect(existsSync(folder.at("elsewhere/copilot-memories.jsonl"))).toBe(false);
 });
 
-test("settings that say nothing sensible are refused, and so is an address that would give the token away", () => {
+test("wrong settings are refused, and so is an address that would reveal the token", () => {
   const common = { stateRoot: "/", cwd: "/", isTrusted: false, environment: {}, ports: ports() };
   expect(() => parseMemorySettings({ enable: true })).toThrow("memory in your settings is not usable");
   const open = (url: string) => openMemory({ settings: parseMemorySettings({ store: "service", url }), ...common });

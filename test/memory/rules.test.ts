@@ -81,7 +81,7 @@ async function take(one: Step, memory: LocalMemory): Promise<void> {
   }
 }
 
-test("no order of steps makes a fact told that no person accepted there, and nothing crosses repositories", async () => {
+test("sessions never see a fact that no person accepted there, nor one of another repository, in any order of steps", async () => {
   await using folder = await tempFolder();
   let run = 0;
   await fc.assert(

@@ -104,7 +104,7 @@ test.each(failures)(
   },
 );
 
-test("MEM-07 a service that does not answer costs no more, and is not queried for a minute", async () => {
+test("MEM-07 a service that does not answer costs only the memory of the session, and is not queried for a minute", async () => {
   const { url, requests } = await serviceWith(json({}, 503));
   const stamp = virtualClock();
   const memory = memoryAt(url, { stamp });
@@ -135,7 +135,7 @@ test("MEM-08 concurrent queries share one request; another repository is another
   expect(requests).toHaveLength(2);
 });
 
-test("repeats a query after five minutes, and for another token", async () => {
+test("the service is queried again after five minutes, and for another token", async () => {
   const { url, requests } = await serviceWith(json({ memoryCount: 0 }));
   const stamp = virtualClock();
   const prompts: ServicePrompts = new Map();
@@ -150,7 +150,7 @@ test("repeats a query after five minutes, and for another token", async () => {
   expect(requests).toHaveLength(3);
 });
 
-test("MEM-09 MEM-10 without a repository there is no request, unless the service knows users and does without", async () => {
+test("MEM-09 MEM-10 the service is not asked without a repository, unless it knows users and needs no repository", async () => {
   const { url, requests } = await serviceWith(json({ memoryCount: 0 }));
   const { repository: _, ...base } = { repository: "", ...ports() };
   const unknown = (changes: Partial<ServiceOptions>) => serviceMemory({ url, ...base, ...changes });
@@ -162,7 +162,7 @@ test("MEM-09 MEM-10 without a repository there is no request, unless the service
   expect(requests.map(({ request }) => request)).toEqual(["GET /base/memory/prompt?scope=user"]);
 });
 
-test("what is stored goes there whole and without secrets, and the next session asks again", async () => {
+test("a fact is sent to the service whole and without secrets, and the next session queries it again", async () => {
   const { url, requests } = await serviceWith((response, request, body) =>
     json(request.method === "GET" ? { memoryCount: 1 } : { id: "m1", status: "proposed" })(response, request, body),
   );
@@ -192,7 +192,7 @@ test.each([
   [404, "knows no such repository or fact (me/thing)"],
   [409, "is already stored"],
   [500, "answered with status 500"],
-])("reports a refusal with status %i in words", async (status, words) => {
+])("the service's refusal with status %i is reported in words", async (status, words) => {
   const { url } = await serviceWith(json({}, status));
   const vote = { fact: "Use tabs.", direction: "upvote", reason: "Seen.", voter: "agent:1" } as const;
   await expect(memoryAt(url).store(accepted("Use tabs."))).rejects.toThrow(words);

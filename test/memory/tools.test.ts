@@ -74,7 +74,7 @@ test("MEM-14 distinguishes errors: inputs, scope, no client", async () => {
   expect(failures.map(({ code }) => code)).toEqual(Array(4).fill("failure"));
 });
 
-test("MEM-15 MEM-16 vote_memory takes an exact fact, a direction and a reason, and only where votes are taken", async () => {
+test("MEM-15 MEM-16 vote_memory takes an exact fact, a direction and a reason, and only where votes are supported", async () => {
   const store = injectedMemory({ hasVotes: true });
   const tool = voteMemoryTool(agentFor({ store }));
   const vote = { fact: "Use tabs.", direction: "downvote", reason: "The linter says spaces." };
@@ -98,7 +98,7 @@ test("MEM-22 the permission request shows what would be stored and where, or the
   ]);
 });
 
-test("a call that a rule let through is a proposal; one that a person said yes to is remembered", async () => {
+test("a call that a rule allowed stores a proposal, and one that a person approved stores an accepted fact", async () => {
   await using folder = await tempFolder();
   const store = localAt(folder.at("home"), folder.at("work"));
   const approved = new Set(["call_2"]);
@@ -111,7 +111,7 @@ test("a call that a rule let through is a proposal; one that a person said yes t
   expect(await toldAt(store)).not.toContain("npm test");
 });
 
-test("only the verdict of a person on this very call makes a fact accepted", () => {
+test("a fact is accepted only by a person's verdict on this very call", () => {
   const approvals = personApprovals();
   const verdict = (toolCallId: string, changes: object = {}) => {
     const data = {
@@ -159,7 +159,7 @@ test("one session has one vote for a fact, and may change its mind", async () =>
   expect((await failureOf(tool, { ...vote, fact: "Use nothing." }, context)).message).toMatch(/^There is no such fact/);
 });
 
-test("one session cannot flood the memory", async () => {
+test("one session can store only a limited number of facts", async () => {
   const tool = storeMemoryTool(agentFor());
   for (let count = 0; count < 20; count++) await contentOf(tool, { ...input, fact: `Fact number ${count}.` }, context);
   expect((await failureOf(tool, input, context)).message).toBe("A session can add 20 facts to the memory at most.");

@@ -80,7 +80,7 @@ export const agentsDefects: readonly Defect[] = [
     find: 'options.isApproved(call.toolCallId) ? ("accepted" as const) : ("proposed" as const)',
     replace: '"accepted" as const',
     test: "test/memory/tools.test.ts",
-    title: "a call that a rule let through is a proposal; one that a person said yes to is remembered",
+    title: "a call that a rule allowed stores a proposal, and one that a person approved stores an accepted fact",
     why: "An agent could plant facts for later sessions.",
   },
   {
@@ -89,7 +89,7 @@ export const agentsDefects: readonly Defect[] = [
     find: "isApproved: (toolCallId) => approved.delete(toolCallId),",
     replace: "isApproved: (toolCallId) => approved.has(toolCallId),",
     test: "test/memory/tools.test.ts",
-    title: "only the verdict of a person on this very call makes a fact accepted",
+    title: "a fact is accepted only by a person's verdict on this very call",
     why: "One approval would accept several facts.",
   },
   {
@@ -98,7 +98,7 @@ export const agentsDefects: readonly Defect[] = [
     find: ' || by !== "person") return;',
     replace: ") return;",
     test: "test/memory/tools.test.ts",
-    title: "only the verdict of a person on this very call makes a fact accepted",
+    title: "a fact is accepted only by a person's verdict on this very call",
     why: "A rule would make facts true.",
   },
   {
@@ -107,7 +107,7 @@ export const agentsDefects: readonly Defect[] = [
     find: "if (spent.stores >= MAX_STORES)",
     replace: "if (spent.stores > MAX_STORES)",
     test: "test/memory/tools.test.ts",
-    title: "one session cannot flood the memory",
+    title: "one session can store only a limited number of facts",
     why: "A session could store more facts than allowed.",
   },
   {
@@ -125,7 +125,7 @@ export const agentsDefects: readonly Defect[] = [
     find: "if (same !== undefined) refuseRetracted(same, draft);",
     replace: "",
     test: "test/memory/poisoning.test.ts",
-    title: "that a person took out is not brought back by any agent",
+    title: "is not restored by any agent after a person removed it",
     why: "A fact that a user removed would come back.",
   },
   {
@@ -134,7 +134,7 @@ export const agentsDefects: readonly Defect[] = [
     find: 'fact.status === "accepted" && here.spaceKeys',
     replace: 'fact.status !== "retracted" && here.spaceKeys',
     test: "test/memory/section.test.ts",
-    title: "is not told",
+    title: "is not in the section",
     why: "Proposals would reach later sessions unseen.",
   },
   {
@@ -143,7 +143,7 @@ export const agentsDefects: readonly Defect[] = [
     find: " && here.spaceKeys.includes(fact.place) && isCurrent",
     replace: " && isCurrent",
     test: "test/memory/section.test.ts",
-    title: "is not told",
+    title: "is not in the section",
     why: "Facts of one repository would reach another.",
   },
   {
@@ -152,7 +152,7 @@ export const agentsDefects: readonly Defect[] = [
     find: "const asData = (text: string): string => quoted(JSON.stringify(text));",
     replace: "const asData = (text: string): string => JSON.stringify(text);",
     test: "test/memory/section.test.ts",
-    title: "no fact can leave its line, its quotation marks or the section",
+    title: "a fact cannot break out of its line, its quotation marks or the section",
     why: "A fact could give orders.",
   },
   {
@@ -161,7 +161,7 @@ export const agentsDefects: readonly Defect[] = [
     find: " && !undone.has(id));",
     replace: ");",
     test: "test/memory/journal.test.ts",
-    title: "each change can be taken back, byte for byte, and the taking back too",
+    title: "each change can be undone, byte for byte, and the undo too",
     why: "Undo would take the same change back twice.",
   },
   {
