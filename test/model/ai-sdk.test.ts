@@ -79,7 +79,7 @@ async function talk(options: Options): Promise<{ events: ModelEvent[]; asked: un
   return { events, asked: (globalThis as { asked?: unknown }).asked };
 }
 
-describe("a provider package of the user's", () => {
+describe("a provider package of the user", () => {
   it("streams text, reasoning and calls (interface version 2)", async () => {
     const { events } = await talk({
       parts: [
@@ -147,7 +147,7 @@ describe("a provider package of the user's", () => {
     });
   });
 
-  it("gets the options of a call back with that call", async () => {
+  it("gets provider data of a call back with that call", async () => {
     const providerMetadata = { google: { thoughtSignature: "s1" } };
     const { events } = await talk({
       parts: [{ type: "tool-call", toolCallId: "c1", toolName: "read", input: "{}", providerMetadata }, finish],
@@ -303,24 +303,24 @@ describe("a provider package of the user's", () => {
       { version: "v1" },
       { kind: "internal", hint: "Install a release of the package that implements v2 or v3." },
     ],
-  ])("that %s ends with an error that names the cause", async (_, options, error) => {
+  ])("ends with an error that names the cause when it %s", async (_, options, error) => {
     const { events } = await talk(options);
     expect(events.at(-1)).toMatchObject({ type: "end", stop: "error", error });
   });
 
-  it("may take its time, as long as something comes", async () => {
+  it("may take its time while it sends something", async () => {
     const part = { type: "text-delta", id: "t", delta: "x" };
     const { events } = await talk({ stream: "slow", parts: [part, part, part, finish] });
     expect(events.map((event) => event.type)).toEqual(["text", "text", "text", "end"]);
     expect(events.at(-1)).toMatchObject({ stop: "done" });
   });
 
-  it("that hangs is left at once when the call is aborted", async () => {
+  it("is abandoned at once when it hangs and the call is aborted", async () => {
     const { events } = await talk({ stream: "hanging", signal: AbortSignal.timeout(50) });
     expect(events).toEqual([{ type: "end", stop: "aborted" }]);
   });
 
-  it("is looked for in the user's folder only, with the command that installs it", async () => {
+  it("is searched for in the user's folder only, and the error shows the command that installs it", async () => {
     await using folder = await tempFolder({ "project/node_modules/@ai-sdk/none/package.json": "{}" });
     const text = JSON.stringify({ providers: { mine: { npm: "@ai-sdk/none", models: { m: {} } } } });
     const settings = readSettings({ environment: {}, providersFile: { path: "p", text } });

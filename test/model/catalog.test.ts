@@ -42,8 +42,8 @@ function moved(base: ModelSettings, addresses: Record<string, string>): ModelSet
   };
 }
 
-describe("a model that was asked for", () => {
-  it("is found by provider and name, without a word on the network", async () => {
+describe("a requested model", () => {
+  it("is found by provider and name, without a request", async () => {
     const resolved = await resolveModel(settings({ ANTHROPIC_API_KEY: "k" }), "anthropic/claude-opus-5-5", noNetwork);
     expect(facts(resolved)).toEqual({
       wire: "anthropic",
@@ -77,13 +77,13 @@ describe("a model that was asked for", () => {
     expect(await asks("mistral/codestral-latest", { mistral: { streamUsage: true } })).toEqual({ include_usage: true });
   });
 
-  it("is found by its bare name, at the provider known to offer it", async () => {
+  it("is found by its bare name at the provider known to offer it", async () => {
     const keys = { OPENAI_API_KEY: "k", ANTHROPIC_API_KEY: "k" };
     const resolved = await resolveModel(settings(keys), "gpt-5-mini", noNetwork);
     expect(resolved).toMatchObject({ providerId: "openai", model: "gpt-5-mini" });
   });
 
-  it("goes to the one address that was given, whatever other providers know the name", async () => {
+  it("is requested from the one address that was given, whatever other providers know the name", async () => {
     await using server = await serve(compatible([{ id: "gpt-5-mini" }]));
     const environment = { TROUPE_BASE_URL: `${server.url}/v1`, TROUPE_API_KEY: "mine", OPENAI_API_KEY: "theirs" };
     const { provider, model } = await resolveModel(settings(environment), "gpt-5-mini");
@@ -96,7 +96,7 @@ describe("a model that was asked for", () => {
     ]);
   });
 
-  it("is refused when its key is missing, naming the variable; no other provider steps in", async () => {
+  it("is refused when its key is missing, with the name of the variable, and no other provider is used instead", async () => {
     expect(
       await refusal(resolveModel(settings({ OPENAI_API_KEY: "k" }), "groq/openai/gpt-oss-120b", noNetwork)),
     ).toEqual({
@@ -121,7 +121,7 @@ describe("a model that was asked for", () => {
     });
   });
 
-  it("is trusted as the user gives it, and the nearest name is suggested when the provider does not know it", async () => {
+  it("is used as the user gives it, and the nearest name is suggested when the provider does not know it", async () => {
     await using server = await serve((asked, response) => {
       if (asked.url === "/v1/models") return json(response, { data: [{ id: "qwen-large" }, { id: "qwen-small" }] });
       return json(response, { error: { message: "no such model" } }, 404);
@@ -144,7 +144,7 @@ describe("a model that was asked for", () => {
     });
   });
 
-  it("at a local server needs that server", async () => {
+  it("is refused when its local server does not answer", async () => {
     expect(await refusal(resolveModel(moved(settings({}), {}), "ollama/llama3"))).toEqual({
       kind: "configuration",
       message: "ollama/llama3 needs Ollama, and no server answers at 127.0.0.1:1",
@@ -152,7 +152,7 @@ describe("a model that was asked for", () => {
     });
   });
 
-  it("at Ollama has the window that the server really gives it", async () => {
+  it("has the context window that Ollama reports", async () => {
     await using server = await serve((asked, response) => {
       if (asked.url === "/api/ps")
         return json(response, { models: [{ name: "llama3:latest", context_length: 4_096 }] });
@@ -171,7 +171,7 @@ describe("a model that was asked for", () => {
     });
   });
 
-  it("may be the understudy, which needs nothing", async () => {
+  it("may be the understudy, which needs no key", async () => {
     const resolved = await resolveModel(settings({ OPENAI_API_KEY: "k" }), "understudy", noNetwork);
     expect(facts(resolved)).toEqual({
       wire: "understudy",
@@ -183,7 +183,7 @@ describe("a model that was asked for", () => {
     });
   });
 
-  it("may be called otherwise by its provider", async () => {
+  it("may have another name at its provider", async () => {
     const models = { nice: { wireModel: "ugly-1", displayName: "Nice" } };
     const file = { providers: { work: { baseUrl: "http://127.0.0.1:1/v1", models } } };
     expect(await resolveModel(settings({}, file), "work/nice", noNetwork)).toMatchObject({
@@ -194,20 +194,20 @@ describe("a model that was asked for", () => {
   });
 });
 
-describe("when no model was asked for", () => {
-  it("the configured default is taken", async () => {
+describe("the choice of a model when none is requested", () => {
+  it("is the configured default", async () => {
     const environment = { TROUPE_MODEL: "openai/gpt-4.1", OPENAI_API_KEY: "k", ANTHROPIC_API_KEY: "k" };
     expect(await resolveModel(settings(environment), undefined, noNetwork)).toMatchObject({ model: "gpt-4.1" });
   });
 
-  it("a default that cannot be had is an error, not an invitation to take another", async () => {
+  it("fails when the default cannot be used, instead of using another model", async () => {
     const environment = { TROUPE_MODEL: "groq/openai/gpt-oss-20b", ANTHROPIC_API_KEY: "k" };
     expect(await refusal(resolveModel(settings(environment), undefined, noNetwork))).toMatchObject({
       message: "groq/openai/gpt-oss-20b needs GROQ_API_KEY, which is not set",
     });
   });
 
-  it("the first configured provider's default is taken", async () => {
+  it("is the default of the first configured provider", async () => {
     const environment = { MISTRAL_API_KEY: "k", GROQ_API_KEY: "k" };
     expect(await resolveModel(settings(environment), undefined, noNetwork)).toMatchObject({
       providerId: "mistral",
@@ -215,7 +215,7 @@ describe("when no model was asked for", () => {
     });
   });
 
-  it("a server with one model needs no name, one with several does", async () => {
+  it("needs no name for a server with one model, but needs one for a server with several", async () => {
     const models = [{ id: "one" }];
     await using server = await serve((asked, response) => compatible(models)(asked, response));
     const environment = { TROUPE_BASE_URL: `${server.url}/v1` };
@@ -226,7 +226,7 @@ describe("when no model was asked for", () => {
     });
   });
 
-  it("a server on this machine is found, and one that never answers is not waited for", async () => {
+  it("finds a server on this machine, and does not wait for one that never answers", async () => {
     await using studio = await serve(compatible([{ id: "qwen", max_context_length: 8_192 }]));
     await using hanging = await serve(() => undefined);
     await using web = await serve((_, response) => void response.end("<html>"));
@@ -250,7 +250,7 @@ describe("when no model was asked for", () => {
     expect(performance.now() - begun).toBeLessThan(HANG_MS);
   });
 
-  it("only addresses of this machine are tried, and none if that is switched off", async () => {
+  it("tries only addresses of this machine, and none if that is switched off", async () => {
     const elsewhere = moved(settings({}), { ollama: "http://192.0.2.1/v1", lmstudio: "http://h.test/v1" });
     const asked: string[] = [];
     const fetch = (url: unknown): never => {
@@ -262,7 +262,7 @@ describe("when no model was asked for", () => {
     await resolveModel(settings({ TROUPE_NO_DISCOVERY: "1" }), undefined, noNetwork);
   });
 
-  it("and there is nothing else, the understudy answers", async () => {
+  it("is the understudy when there is nothing else", async () => {
     const resolved = await resolveModel(moved(settings({}), {}), undefined);
     expect(resolved).toMatchObject({
       providerId: "understudy",
@@ -270,7 +270,7 @@ describe("when no model was asked for", () => {
     });
   });
 
-  it("a provider that was set up without its key is named, not passed over", async () => {
+  it("names a provider that was set up without its key instead of skipping it", async () => {
     const file = { providers: { work: { baseUrl: "http://127.0.0.1:1", apiKeyVariable: "WORK_KEY" } } };
     expect(await refusal(resolveModel(settings({}, file), undefined, noNetwork))).toMatchObject({
       message: "work/… needs WORK_KEY, which is not set",
@@ -278,14 +278,14 @@ describe("when no model was asked for", () => {
   });
 });
 
-describe("requests go to the right provider", () => {
+describe("a request to a provider", () => {
   it.each([
     [
       "/openai/deployments/my%20gpt/chat/completions?api-version=2024-10-21",
       { AZURE_OPENAI_API_VERSION: "2024-10-21" },
     ],
     ["/openai/v1/chat/completions", {}],
-  ])("at Azure: %s", async (url, version) => {
+  ])("has the path and the key that Azure needs: %s", async (url, version) => {
     await using server = await serve(compatible([]));
     const environment = { AZURE_OPENAI_ENDPOINT: server.url, AZURE_OPENAI_API_KEY: "k", ...version };
     const { provider, model } = await resolveModel(settings(environment), "azure/my gpt");
@@ -295,17 +295,20 @@ describe("requests go to the right provider", () => {
     ]);
   });
 
-  it.each(["", "/v1"])("at Anthropic, with or without a version in the address (%j)", async (path) => {
-    await using server = await serve((_, response) => json(response, { error: { message: "no" } }, 400));
-    const environment = { ANTHROPIC_BASE_URL: `${server.url}${path}`, ANTHROPIC_API_KEY: "k" };
-    const { provider, model } = await resolveModel(settings(environment), "claude-opus-5-5");
-    await collect(provider.stream({ ...request, model }, live));
-    expect(
-      server.requests.map(({ url, headers }) => [url, headers["x-api-key"], headers["anthropic-version"]]),
-    ).toEqual([["/v1/messages", "k", "2023-06-01"]]);
-  });
+  it.each(["", "/v1"])(
+    "has the path and the key that Anthropic needs, with or without a version in the address (%j)",
+    async (path) => {
+      await using server = await serve((_, response) => json(response, { error: { message: "no" } }, 400));
+      const environment = { ANTHROPIC_BASE_URL: `${server.url}${path}`, ANTHROPIC_API_KEY: "k" };
+      const { provider, model } = await resolveModel(settings(environment), "claude-opus-5-5");
+      await collect(provider.stream({ ...request, model }, live));
+      expect(
+        server.requests.map(({ url, headers }) => [url, headers["x-api-key"], headers["anthropic-version"]]),
+      ).toEqual([["/v1/messages", "k", "2023-06-01"]]);
+    },
+  );
 
-  it("with two providers in one session, each model stays with its own", async () => {
+  it("goes to the provider of its model when a session uses two", async () => {
     await using one = await serve(compatible([]));
     await using two = await serve(compatible([]));
     const file = {
@@ -350,7 +353,7 @@ describe("the list of models", () => {
     expect(row("understudy")).toMatchObject({ usable: true });
   });
 
-  it("tells a refused key", async () => {
+  it("reports a rejected key", async () => {
     await using server = await serve((_, response) => json(response, {}, 401));
     const file = { providers: { work: { baseUrl: `${server.url}/v1`, apiKey: "bad", models: { m: {} } } } };
     const rows = await listModels(settings({ TROUPE_NO_DISCOVERY: "1" }, file));

@@ -57,7 +57,7 @@ describe("a rate limit that hits a hundred agents at once", () => {
     expect(lastStart - opensAt).toBeLessThan(20_000 + 2_000 + 1_000);
   });
 
-  it("lets no newcomer through while the gate is shut, and shows each how long the wait is", async () => {
+  it("lets no new request through while the gate is shut, and shows each how long the wait is", async () => {
     const stamp = virtualClock();
     const limiter = new Limiter({ stamp });
     const provider = scripted(stamp, (n) =>
@@ -71,7 +71,7 @@ describe("a rate limit that hits a hundred agents at once", () => {
     expect(events[0]).toEqual({ type: "held", reason: "rate_limit", waiting: 1, delayMs: 6_000 });
   });
 
-  it("gives the place of a caller that stops reading while it is held back to the next one", async () => {
+  it("gives the slot of a caller that stops reading while it is held back to the next one", async () => {
     const stamp = virtualClock();
     const limiter = new Limiter({ stamp, maxConcurrency: 1 });
     const first = limiter.join();
@@ -104,7 +104,7 @@ describe("a rate limit that hits a hundred agents at once", () => {
     ]);
   });
 
-  it("ends for everybody within the bound when it never ends", async () => {
+  it("ends for all callers within the limit when the limit stays in force", async () => {
     const stamp = virtualClock();
     const provider = scripted(stamp, () => failing(modelError("rate_limit", { retryAfterMs: 30_000 })), 10);
     const replies = await crowd({ stamp, provider, count: 20 });
@@ -112,7 +112,7 @@ describe("a rate limit that hits a hundred agents at once", () => {
     expect(stamp.monotonic() - 1_000_000).toBeLessThan(8 * 60_000);
   });
 
-  it("is over for the next in line when the probe's caller goes away", async () => {
+  it("lets the next in line through when the probe's caller gives up", async () => {
     const stamp = virtualClock();
     const limiter = new Limiter({ stamp });
     const opening = limiter.join();
@@ -142,7 +142,7 @@ describe("an outage", () => {
     expect(Math.min(...after.filter((start) => start >= 40_000))).toBeLessThanOrEqual(40_000 + 30_005);
   });
 
-  it("does not hold back a lone caller: its own back-off is enough", async () => {
+  it("does not delay a single caller: its own back-off is enough", async () => {
     const stamp = virtualClock();
     const provider = scripted(stamp, () => failing(modelError("network")));
     const limiter = new Limiter({ stamp });
@@ -151,7 +151,7 @@ describe("an outage", () => {
     expect(stamp.monotonic() - 1_000_000).toBe(3 * (100 + 200 + 400 + 800 + 1_600));
   });
 
-  it("is not made of failures that have successes between them", async () => {
+  it("is not assumed when there are successes between the failures", async () => {
     const stamp = virtualClock();
     const provider = scripted(stamp, (n) => (n % 2 === 1 ? failing(modelError("server")) : done), 1);
     const limiter = new Limiter({ stamp });
@@ -161,7 +161,7 @@ describe("an outage", () => {
     expect(stamp.monotonic() - 1_000_000).toBe(10 * (100 + 2));
   });
 
-  it("ends for everybody within the bound when it never ends, with the cause", async () => {
+  it("ends for all callers within the limit when it never ends, with the cause", async () => {
     const stamp = virtualClock();
     const provider = scripted(stamp, () => failing(modelError("network")), 5);
     const replies = await crowd({ stamp, provider, count: 20 });
@@ -171,8 +171,8 @@ describe("an outage", () => {
   });
 });
 
-describe("waiting in line", () => {
-  it("is first come, first served, also for a call that comes back for a retry", async () => {
+describe("the queue of the limiter", () => {
+  it("is first come, first served, even for a call that returns for a retry", async () => {
     const stamp = virtualClock();
     const limiter = new Limiter({ stamp, maxConcurrency: 1 });
     const [first, second, third] = [limiter.join(), limiter.join(), limiter.join()];
@@ -211,7 +211,7 @@ describe("waiting in line", () => {
     expect(order).toEqual(["main 1", "main 2", "beside 1", "beside 2"]);
   });
 
-  it("ends at once for an aborted waiter, and only for it", async () => {
+  it("removes an aborted waiter at once, and only that one", async () => {
     const stamp = virtualClock();
     const limiter = new Limiter({ stamp, maxConcurrency: 1 });
     const stop = new AbortController();
@@ -224,7 +224,7 @@ describe("waiting in line", () => {
     await expect(patient).resolves.toBeDefined();
   });
 
-  it("never lets more run than allowed, half as many after a rate limit, and one more with each success", async () => {
+  it("never runs more than allowed, half as many after a rate limit, and one more with each success", async () => {
     const stamp = virtualClock();
     const limiter = new Limiter({ stamp, maxConcurrency: 8 });
     let running = 0;
@@ -258,7 +258,7 @@ describe("waiting in line", () => {
   });
 });
 
-it("fifty agents against rate limits and broken connections all finish", async () => {
+it("fifty agents all finish despite rate limits and broken connections", async () => {
   const stamp = virtualClock();
   let state = 7;
   const chance = (): number => {
@@ -278,7 +278,7 @@ it("fifty agents against rate limits and broken connections all finish", async (
   expect(stops(await crowd({ stamp, provider, count: 50 }))).toEqual({ done: 50 });
 });
 
-it("there is one limiter for each provider and model", () => {
+it("the limiter is shared per provider and model", () => {
   const limiter = createLimiters({ stamp: virtualClock() });
   expect(limiter("a", "b")).toBe(limiter("a", "b"));
   expect(limiter("a", "b")).not.toBe(limiter("a", "c"));

@@ -51,15 +51,18 @@ describe("a 429", () => {
     ["a negative number", { "retry-after": "-5" }, absent],
     ["garbage", { "retry-after": "soon" }, absent],
     ["nothing", {}, absent],
-  ])("with %s in the header waits as long as that, or as the back-off if that is longer", async (_, headers, delay) => {
-    expect(await refusedOnce(429, headers)).toEqual({
-      delays: [delay],
-      requests: 2,
-      end: { type: "end", stop: "done" },
-    });
-  });
+  ])(
+    "is retried after the time in the header (%s), or after the back-off if that is longer",
+    async (_, headers, delay) => {
+      expect(await refusedOnce(429, headers)).toEqual({
+        delays: [delay],
+        requests: 2,
+        end: { type: "end", stop: "done" },
+      });
+    },
+  );
 
-  it("with a wait beyond all patience is given up at once, saying when to come back", async () => {
+  it("is an error at once when the requested wait is too long, and the error says when to try again", async () => {
     expect(await refusedOnce(429, { "retry-after": "1000000000" })).toMatchObject({
       delays: [],
       requests: 1,

@@ -254,7 +254,7 @@ export const recordsDefects: readonly Defect[] = [
     find: 'if (output && tally.retriesAfterOutput >= policy.retriesAfterOutput) return { type: "exhausted" };',
     replace: "",
     test: "test/model/retry.test.ts",
-    title: "is retried once only",
+    title: "is retried only once after it had shown",
     why: "A reply that was shown would be repeated again and again.",
   },
   {
@@ -263,7 +263,7 @@ export const recordsDefects: readonly Defect[] = [
     find: 'if (!passing.has(error.kind) || error.retryable === false) return { type: "hopeless" };',
     replace: 'if (error.retryable === false) return { type: "hopeless" };',
     test: "test/model/retry.test.ts",
-    title: "is not retried against its kind, whatever the provider says",
+    title: "is not retried when its kind is final, even if the provider asks for a retry",
     why: "A wrong key would be tried again.",
   },
   {
@@ -272,7 +272,7 @@ export const recordsDefects: readonly Defect[] = [
     find: "policy.baseMs * 2 ** retry",
     replace: "policy.baseMs * retry",
     test: "test/model/retry.test.ts",
-    title: "is made again after a doubling pause, announced before the pause",
+    title: "is repeated after a doubling pause, announced before the pause",
     why: "Retries would burden a provider that is in trouble.",
   },
   {
@@ -281,7 +281,7 @@ export const recordsDefects: readonly Defect[] = [
     find: "return Math.max(backoff, Math.ceil(asked) +",
     replace: "return Math.min(backoff, Math.ceil(asked) +",
     test: "test/model/retry.test.ts",
-    title: "ms asked for, and at most a tenth more",
+    title: "is waited for as long as the provider asks (",
     why: "A provider's own waiting time would be ignored.",
   },
   {
@@ -290,7 +290,7 @@ export const recordsDefects: readonly Defect[] = [
     find: 'if (waitMs > policy.longestWaitMs) return { type: "too_long", waitMs };',
     replace: "",
     test: "test/model/retry.test.ts",
-    title: "ms is not waited for; the error says when to come back",
+    title: "is an error at once when the requested wait is",
     why: "A run would wait for hours.",
   },
   {
@@ -299,7 +299,7 @@ export const recordsDefects: readonly Defect[] = [
     find: 'if (error.kind === "timeout" && tally.retriesAfterTimeout >= policy.retriesAfterTimeout) return { type: "exhausted" };',
     replace: "",
     test: "test/model/retry.test.ts",
-    title: "that took too long is made again twice, whatever comes between",
+    title: "is repeated twice after a timeout, whatever other errors come between",
     why: "A silent provider would cost a quarter of an hour.",
   },
   {
@@ -308,7 +308,7 @@ export const recordsDefects: readonly Defect[] = [
     find: "one.position < other.position : other.yields",
     replace: "one.position > other.position : other.yields",
     test: "test/model/limiter.test.ts",
-    title: "is first come, first served, also for a call that comes back for a retry",
+    title: "is first come, first served, even for a call that returns for a retry",
     why: "A retried call would be overtaken for ever.",
   },
 ];
