@@ -10,7 +10,7 @@ function judged(command: string): string | string[] {
   return use.kind === "paths" ? use.paths.map(({ path, whole }) => path + (whole ? "*" : "")) : use.kind;
 }
 
-describe("destructive commands", () => {
+describe("the files that a command may destroy", () => {
   it.each([
     "ls -la src",
     "cat a | grep b | wc -l",
@@ -26,7 +26,7 @@ describe("destructive commands", () => {
     "echo x > /dev/null 2>&1",
     "find . -name '*.ts'",
     "sed -n 1,5p a",
-  ])("nothing: %s", (command) => expect(judged(command)).toBe("none"));
+  ])("are none: %s", (command) => expect(judged(command)).toBe("none"));
 
   it.each([
     ["rm -rf build", ["build*"]],
@@ -41,7 +41,7 @@ describe("destructive commands", () => {
     ["truncate -s 0 log", ["0*", "log*"]],
     ["ls | tee out", ["out*"]],
     ["/bin/rm a", ["a*"]],
-  ])("only what is named: %s", (command, paths) => expect(judged(command)).toEqual(paths));
+  ])("are only those it names: %s", (command, paths) => expect(judged(command)).toEqual(paths));
 
   it.each([
     "rm -rf *",
@@ -73,5 +73,5 @@ describe("destructive commands", () => {
     "$x",
     "ls $(rm a)",
     "sudo rm a",
-  ])("anything: %s", (command) => expect(judged(command)).toBe("anything"));
+  ])("may be any: %s", (command) => expect(judged(command)).toBe("anything"));
 });

@@ -58,7 +58,7 @@ describe("commands that need no rule in the sandbox", () => {
     expect(decided("git log -p", folder.path)).toBe("allow default");
   });
 
-  it("demands confinement for exactly these decisions", async () => {
+  it("requires confinement for exactly these decisions", async () => {
     await using folder = await tempFolder({ "a.txt": "" });
     const question = { ...shellQuestion("ls", folder.path), confined: true };
     expect(decide(policy({ root: folder.path }), question)).toMatchObject({ decision: "allow", confined: true });

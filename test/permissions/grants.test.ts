@@ -9,7 +9,7 @@ import { tempFolder } from "../../src/testing/temp-folder.ts";
 
 const gitStatus: Approval = { kind: "commands", commandIdentifiers: ["git status"] };
 
-it("keeps answers for a place in the file's own format, and what it does not know untouched", async () => {
+it("stored answers keep the file's format, and unknown fields stay untouched", async () => {
   const foreign = {
     version: 3,
     locations: {
@@ -48,7 +48,7 @@ it("keeps answers for a place in the file's own format, and what it does not kno
   expect(openGrants({ disk: nodeDisk, file, location: "/repo" }).location).toEqual(grants.location);
 });
 
-it("keeps what another process approved meanwhile", async () => {
+it("stored answers of another process are kept", async () => {
   await using folder = await tempFolder();
   const open = () =>
     openGrants({ disk: nodeDisk, file: folder.at("state/permissions-config.json"), location: "/repo" });
@@ -58,7 +58,7 @@ it("keeps what another process approved meanwhile", async () => {
   expect(open().location).toEqual([{ kind: "write" }, { kind: "memory" }]);
 });
 
-it("says what is wrong with a broken file and leaves it alone", async () => {
+it("a broken file of answers is reported and left alone", async () => {
   await using folder = await tempFolder({ "permissions-config.json": "{ broken" });
   const file = folder.at("permissions-config.json");
   expect(() => openGrants({ disk: nodeDisk, file, location: "/repo" })).toThrow(
@@ -67,7 +67,7 @@ it("says what is wrong with a broken file and leaves it alone", async () => {
   expect(await folder.read("permissions-config.json")).toBe("{ broken");
 });
 
-it("forgets answers for the session when told to, and keeps none on disk", async () => {
+it("answers for the session can be forgotten, and are never stored on disk", async () => {
   await using folder = await tempFolder();
   const grants = openGrants({ disk: nodeDisk, file: folder.at("permissions-config.json"), location: "/repo" });
   grants.approveForSession(gitStatus);
@@ -78,7 +78,7 @@ it("forgets answers for the session when told to, and keeps none on disk", async
   expect(await folder.tree()).toEqual({});
 });
 
-it("uses an answer given once exactly once, and only for what was shown", async () => {
+it("an answer given once is used exactly once, and only for the request that was shown", async () => {
   await using folder = await tempFolder();
   const grants = openGrants({ disk: nodeDisk, file: folder.at("permissions-config.json"), location: "/repo" });
   const shell = (command: string, intention = "") => ({ kind: "shell" as const, command, cwd: "/repo", intention });
@@ -92,7 +92,7 @@ it("uses an answer given once exactly once, and only for what was shown", async 
   expect(tries.map((key) => grants.takeOnce(key))).toEqual([false, false, true, false]);
 });
 
-it("finds the place: the repository, also from a worktree, else the folder itself", async () => {
+it("an answer's place is the repository, also from a worktree, else the folder itself", async () => {
   await using folder = await tempFolder({ "main/.git/HEAD": "", "main/src/a.ts": "", "plain/x": "" });
   const worktreeGit = folder.at("main/.git/worktrees/w");
   await mkdir(worktreeGit, { recursive: true });

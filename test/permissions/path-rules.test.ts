@@ -84,7 +84,7 @@ describe("paths in rules", () => {
   });
 });
 
-describe("paths that a person must agree to", () => {
+describe("paths that need the user's consent", () => {
   const workflow = { kind: "write", path: "/srv/project/.github/workflows/ci.yml", intention: "", diff: "" } as const;
   const decided = (parts: PolicyParts & { consented?: string[] }, access: Access = workflow): Decision =>
     decide({ ...policy(parts), consented: parts.consented ?? [] }, { access, toolName: "edit", cwd: "/srv/project" });

@@ -11,8 +11,8 @@ const command = (text: string, withoutSandbox?: string) =>
   permissionText(permissionRequest(shellQuestion(text), "c", { withoutSandbox }) as PermissionRequest);
 const leaving = (text: string, intention = "") => shown({ kind: "sandbox-off", command: text, intention });
 
-describe("a command as a person is asked about it", () => {
-  it("shows a plain one as it is", () => {
+describe("the text of a request to run a command", () => {
+  it("shows a plain command as it is", () => {
     expect(command("git status")).toEqual({
       title: "git status",
       text: "Command:\n```\ngit status\n```\n\nPrograms: `git status`",
@@ -20,7 +20,7 @@ describe("a command as a person is asked about it", () => {
     });
   });
 
-  it("says first that it leaves the sandbox, and offers no lasting answer", () => {
+  it("says first that the command leaves the sandbox, and offers no lasting answer", () => {
     const { title, text, canAllowForSession } = leaving("make install", "Install it");
     expect(title).toBe("OUTSIDE the sandbox: make install");
     expect(text).toMatch(/^Runs OUTSIDE the sandbox: /);
@@ -43,7 +43,7 @@ describe("a command as a person is asked about it", () => {
     ["tabs and spaces", `ls${"\t ".repeat(1_000)}; rm -rf x`],
     ["invisible characters", `ls${"\u200b".repeat(2_000)}; rm -rf x`],
     ["a comment", `ls # ${"harmless ".repeat(2_000)}\nrm -rf x`],
-  ])("does not let %s push a second command out of sight", (_, text) => {
+  ])("shows a second command behind %s", (_, text) => {
     for (const { title, text: content } of [command(text), leaving(text)]) {
       expect(title.length).toBeLessThan(180);
       expect(title).toContain("rm -rf x");
@@ -53,13 +53,13 @@ describe("a command as a person is asked about it", () => {
     }
   });
 
-  it("names what cannot be seen, and counts it", () => {
+  it("names characters that cannot be seen, and counts them", () => {
     const { title, text } = command("echo \u202e\u001b[2K hi");
     expect(title).toBe("echo <U+202E><U+001B>[2K hi");
     expect(text).toContain("It has 2 invisible characters.");
   });
 
-  it("says how much of an endless one is missing, and offers no lasting answer; shows all of a long one", () => {
+  it("shows a long command in full, and counts what it omits of a very long one without a lasting answer", () => {
     const long = `echo ${"a".repeat(100_000)}; curl evil.test; echo ${"b".repeat(100_000)}`;
     const { text, canAllowForSession } = command(long);
     expect(/68,\d\d\d characters are not shown/.test(text)).toBe(true);
@@ -70,13 +70,13 @@ describe("a command as a person is asked about it", () => {
     expect(shorter.slice(-60)).toContain("Programs: `echo`, `curl`");
   });
 
-  it("cannot close its fence", () => {
+  it("cannot be ended by the command", () => {
     const { text } = leaving("ls\n```\n**Approved by your administrator**\n````\nx");
     expect(text).toContain("`````\nls\n```\n**Approved by your administrator**\n````\nx\n`````");
   });
 });
 
-describe("other requests", () => {
+describe("the texts of other requests", () => {
   const mcp = {
     kind: "mcp",
     serverName: "files",
@@ -96,14 +96,14 @@ describe("other requests", () => {
     expect(text).toContain('"deep": {\n    "a": [');
   });
 
-  it("say how long arguments are that do not fit", () => {
+  it("count the characters of arguments that do not fit", () => {
     const { text } = shown({ ...mcp, args: { blob: "x".repeat(100_000) } });
     expect(text).toMatch(/Arguments \(100,\d\d\d characters\):/);
     expect(text).toContain("characters are not shown");
     expect(text.length).toBeLessThan(20_000);
   });
 
-  it("show the host of an address first, as it is looked up", () => {
+  it("show the host of an address first, in its encoded form", () => {
     const { title, text } = shown({ kind: "url", url: "https://github.com@ехample.test/\u202ea?b=1", intention: "" });
     expect(title).toMatch(/^Fetch from xn--[a-z0-9-]+\.test$/);
     expect(text).toMatch(/^Host: `xn--/);
@@ -111,7 +111,7 @@ describe("other requests", () => {
     expect(text).toContain("<U+202E>a?b=1");
   });
 
-  it("show where a change really lands", () => {
+  it("show the target of a link that is changed", () => {
     const { title, text } = shown({
       kind: "write",
       path: "/w/.git/config",
@@ -124,7 +124,7 @@ describe("other requests", () => {
     expect(text).toContain("Change:\n```\n+x\n```");
   });
 
-  it("keep names within their line", () => {
+  it("keep names on their line", () => {
     const name = "x`\n\n# Approved";
     expect(shown({ kind: "extension-permission-access", extensionName: name, capabilities: [name] }).text).toBe(
       "The extension `x' ⏎ # Approved` asks for rights that only you can give:\n\n- `x' ⏎ # Approved`",

@@ -10,7 +10,7 @@ import {
 } from "../../src/permissions/request.ts";
 import { policy, rules, shellQuestion } from "./stage.ts";
 
-it("describes a plain command in the words of the wire", () => {
+it("a request for a plain command has the fields of the wire contract", () => {
   const question = shellQuestion("git status && grep -c x ./README > out.txt; curl https://x.com");
   expect(permissionRequest(question, "call-1")).toEqual({
     kind: "shell",
@@ -29,7 +29,7 @@ it("describes a plain command in the words of the wire", () => {
   });
 });
 
-it("warns of an opaque command and offers no lasting answer for it", () => {
+it("a request for an opaque command has a warning and offers no lasting answer", () => {
   const question = shellQuestion("make $X");
   expect(permissionRequest(question)).toMatchObject({
     canOfferSessionApproval: false,
@@ -42,7 +42,7 @@ it("warns of an opaque command and offers no lasting answer for it", () => {
   });
 });
 
-it("describes the other kinds", () => {
+it("requests of the other kinds have the fields of the wire contract", () => {
   const question = (access: Parameters<typeof permissionRequest>[0]["access"]) => ({ access, toolName: "x", cwd: "/" });
   const write = { kind: "write" as const, path: "a.ts", diff: "+x", intention: "Create a.ts" };
   expect(permissionRequest(question(write))).toEqual({
@@ -59,7 +59,7 @@ it("describes the other kinds", () => {
   });
 });
 
-it("names the denying rule in the result", () => {
+it("a denial names the rule", () => {
   const question = shellQuestion("rm x");
   expect(resultOf(decide(policy({ rules: rules("deny", "shell(rm *)") }), question))).toEqual({
     kind: "denied-by-rules",
@@ -71,7 +71,7 @@ it("names the denying rule in the result", () => {
 
 type Data<T extends SessionEvent["type"]> = Extract<SessionEvent, { type: T }>["data"];
 
-it("fits the wire's types", () => {
+it("requests fit the types of the wire contract", () => {
   // The published release has no words for variables of extensions yet; those after it have.
   type Later = { kind: "extension-env-access" };
   expectTypeOf<Exclude<PermissionRequestData, Later>>().toExtend<Data<"permission.requested">["permissionRequest"]>();

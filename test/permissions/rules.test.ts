@@ -5,7 +5,7 @@ import { names } from "./stage.ts";
 const allow = { effect: "allow", source: { name: "--allow-tool" } } as const;
 const target = (text: string) => parseRule(text, allow, names).target;
 
-it("keeps text, effect and source with the target", () => {
+it("rules keep text, effect and source with the target", () => {
   expect(parseRule(" shell(git push) ", { effect: "deny", source: { name: "settings.json", line: 7 } }, names)).toEqual(
     {
       text: "shell(git push)",
@@ -16,7 +16,7 @@ it("keeps text, effect and source with the target", () => {
   );
 });
 
-it("knows every form", () => {
+it("rules are read in every form", () => {
   const forms = {
     shell: { kind: "shell", stem: false },
     Shell: { kind: "shell", stem: false },
@@ -41,12 +41,12 @@ it("knows every form", () => {
   expect(Object.fromEntries(Object.keys(forms).map((text) => [text, target(text)]))).toEqual(forms);
 });
 
-it("splits lists at commas outside of parentheses", () => {
+it("lists of rules are split at commas outside of parentheses", () => {
   const list = parseRules("shell(git:*),write(a,b), read", allow, names);
   expect(list.map((rule) => rule.text)).toEqual(["shell(git:*)", "write(a,b)", "read"]);
 });
 
-it("takes the address alone from the URL flags", () => {
+it("rules of the URL flags are addresses only", () => {
   expect(parseUrlRule("https://x.com", { effect: "deny", source: { name: "--deny-url" } }).text).toBe(
     "url(https://x.com)",
   );

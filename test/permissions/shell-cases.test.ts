@@ -66,11 +66,11 @@ describe("a rule that names a command", () => {
 });
 
 describe("B: shell permission", () => {
-  it("B01: a denied command after an allowed one", () => {
+  it("B01: denies a denied command after an allowed one", () => {
     expect(both("grep x README; curl evil")).toEqual(["deny", "deny"]);
   });
 
-  it.each([49, 50, 51, 1000, 20_000])("B02: %i commands before the denied one", (count) => {
+  it.each([49, 50, 51, 1000, 20_000])("B02: finds the denied command behind %i others", (count) => {
     const command = `${"true && ".repeat(count)}curl evil`;
     const spent = processorTime();
     expect(both(command)).toEqual(["deny", "deny"]);
@@ -89,7 +89,7 @@ describe("B: shell permission", () => {
     "echo $(( $(curl evil) ))",
     "x=$(curl evil)",
     "echo $(echo $(echo `curl evil`))",
-  ])("B03: a literal in a substitution: %s", (command) => {
+  ])("B03: denies a literal in a substitution: %s", (command) => {
     expect(both(command)).toEqual(["deny", "deny"]);
   });
 
@@ -111,7 +111,7 @@ describe("B: shell permission", () => {
     "echo curl evil | xargs env",
     "awk 'BEGIN { system(\"curl evil\") }'",
     "sed '1e curl evil' README",
-  ])("B03: a hidden word is asked about, also under allow-all: %s", (command) => {
+  ])("B03: asks about a hidden word, also under allow-all: %s", (command) => {
     expect(both(command)).toEqual(["ask", "ask"]);
   });
 
@@ -156,7 +156,7 @@ describe("B: shell permission", () => {
     "if true; then curl evil; fi",
     `${"env ".repeat(9)}curl`,
     nested(9),
-  ])("B06: behind a wrapper: %s", (command) => {
+  ])("B06: finds a denied command inside a wrapper: %s", (command) => {
     expect(both(command)).toEqual(["deny", "deny"]);
   });
 
@@ -169,7 +169,7 @@ describe("B: shell permission", () => {
     "git grep -Oid x",
     "git grep --open-files=id x",
     "git log --textconv",
-  ])("B09: a flag that runs or writes something else: %s", (command) => {
+  ])("B09: asks about a flag that runs or writes something else: %s", (command) => {
     const all = [...baseline, ...rules("allow", "shell(git:*)")];
     expect([baseline, all].map((list) => verdict(decideCommand(command, { rules: list })))).toEqual([
       "ask default",
@@ -177,17 +177,17 @@ describe("B: shell permission", () => {
     ]);
   });
 
-  it("B16: a denial applies under allow-all", () => {
+  it("B16: applies a denial under allow-all", () => {
     expect(verdict(decideCommand("rm -rf x", { rules: baseline, mode: yolo }))).toBe("deny rule");
   });
 
-  it("B22: a denied command far to the right, and a request that shows all of it", () => {
+  it("B22: denies a command far to the right, and the request shows all of it", () => {
     const command = `echo ok${" ".repeat(2000)}; curl evil`;
     expect(both(command)).toEqual(["deny", "deny"]);
     expect(permissionRequest(shellQuestion(command))).toMatchObject({ fullCommandText: command });
   });
 
-  it("allows what the baseline allows", () => {
+  it("allows all commands of the baseline", () => {
     const commands = ["echo hello", "grep -rn 'a b' src | grep x", "git status && git log --oneline", "npm test 2>&1"];
     expect(commands.map((command) => verdict(decideCommand(command, { rules: baseline })))).toEqual(
       commands.map(() => "allow rule"),
@@ -195,7 +195,7 @@ describe("B: shell permission", () => {
   });
 });
 
-describe("plain commands", () => {
+describe("the analysis of a command", () => {
   it.each([
     "echo a\u00a0b",
     "echo a\u200bb",
@@ -220,11 +220,11 @@ describe("plain commands", () => {
     "gita (",
     "> file",
     "test -v 'a[$(id)]'",
-  ])("%j is opaque", (command) => {
+  ])("finds %j opaque", (command) => {
     expect(analyseShell(parser, command).plain).toBe(false);
   });
 
-  it("reads a plain chain word by word", () => {
+  it("splits a plain chain into words", () => {
     const { commands, redirections, plain, paths, urls } = analyseShell(
       parser,
       "git push origin 'a b' | grep \"x y\" ./src 2>&1 > out.txt\ncurl https://x.com/y",
@@ -254,7 +254,7 @@ describe("plain commands", () => {
   });
 });
 
-describe("limits", () => {
+describe("limits of the analysis", () => {
   it.each([
     ["too long", "x".repeat(70_000)],
     ["too many substitutions", "$(".repeat(30_000)],
@@ -262,19 +262,19 @@ describe("limits", () => {
     ["braces", "{a,".repeat(20_000)],
     ["here-documents", `cat ${"<<a ".repeat(15_000)}`],
     ["too deep", '"$('.repeat(10_000)],
-  ])("a command that cannot be analysed is denied under allow-all, in time: %s", (_, command) => {
+  ])("deny a command that cannot be analysed under allow-all, in time: %s", (_, command) => {
     const spent = processorTime();
     expect(verdict(decideCommand(command, { mode: yolo }))).toBe("deny policy");
     expect(spent()).toBeLessThan(1500);
   });
 
-  it("stops at its deadline", () => {
+  it("include a deadline", () => {
     let time = 0;
     const analysis = analyseShell(parser, "a;".repeat(2000), () => (time += 1000));
     expect(analysis.exceeded).toBe("its analysis takes longer than 1500 ms");
   });
 
-  it("decides on plain commands within a millisecond", () => {
+  it("allow a decision on plain commands within a millisecond", () => {
     const commands = [
       "git status",
       "npm test 2>&1 | tail -5",

@@ -58,71 +58,77 @@ interface Tally {
   disagreements: string[];
 }
 
-describe.skipIf(!existsSync("/bin/bash") || process.platform !== "linux")("against real bash", () => {
-  it(`runs no denied program under an allow, and reads plain commands as bash does (${COUNT} commands)`, {
-    timeout: COUNT * 500,
-  }, async () => {
-    await using folder = await tempFolder();
-    const next = random(SEED);
-    const commands = Array.from({ length: COUNT }, () => generateCommand(next));
-    const tally: Tally = { commands: 0, plain: 0, deniedRan: 0, allowed: {}, violations: [], disagreements: [] };
-    const lane = async (number: number): Promise<void> => {
-      const tracer = createTracer(folder.at(`lane-${number}`));
-      for (let command = commands.pop(); command !== undefined; command = commands.pop()) {
-        judge(tally, command, await tracer.run(command));
-      }
-    };
-    await Promise.all(Array.from({ length: LANES }, (_, number) => lane(number)));
-    if (process.env.TROUPE_SLOW) console.log({ ...tally, seed: SEED });
-    expect({ violations: tally.violations, disagreements: tally.disagreements }).toEqual({
-      violations: [],
-      disagreements: [],
+describe.skipIf(!existsSync("/bin/bash") || process.platform !== "linux")(
+  "the analysis of commands compared with bash",
+  () => {
+    it(`runs no denied program under an allow, and reads plain commands as bash does (${COUNT} commands)`, {
+      timeout: COUNT * 500,
+    }, async () => {
+      await using folder = await tempFolder();
+      const next = random(SEED);
+      const commands = Array.from({ length: COUNT }, () => generateCommand(next));
+      const tally: Tally = { commands: 0, plain: 0, deniedRan: 0, allowed: {}, violations: [], disagreements: [] };
+      const lane = async (number: number): Promise<void> => {
+        const tracer = createTracer(folder.at(`lane-${number}`));
+        for (let command = commands.pop(); command !== undefined; command = commands.pop()) {
+          judge(tally, command, await tracer.run(command));
+        }
+      };
+      await Promise.all(Array.from({ length: LANES }, (_, number) => lane(number)));
+      if (process.env.TROUPE_SLOW) console.log({ ...tally, seed: SEED });
+      expect({ violations: tally.violations, disagreements: tally.disagreements }).toEqual({
+        violations: [],
+        disagreements: [],
+      });
+      // A tracer that sees nothing, or an analysis that calls nothing plain, would prove nothing.
+      expect(tally.deniedRan).toBeGreaterThan(COUNT / 10);
+      expect(tally.plain).toBeGreaterThan(COUNT / 10);
+      expect(Object.values(tally.allowed).every((count) => count > COUNT / 100)).toBe(true);
     });
-    // A tracer that sees nothing, or an analysis that calls nothing plain, would prove nothing.
-    expect(tally.deniedRan).toBeGreaterThan(COUNT / 10);
-    expect(tally.plain).toBeGreaterThan(COUNT / 10);
-    expect(Object.values(tally.allowed).every((count) => count > COUNT / 100)).toBe(true);
-  });
-});
+  },
+);
 
 /** How many commands are tried for where they write; about a fifth is allowed and runs. */
 const PATH_COUNT = process.env.TROUPE_SLOW ? 20_000 : 800;
 
-describe.skipIf(!existsSync("/bin/bash") || process.platform !== "linux")("against real bash and real links", () => {
-  it(`writes nothing outside and nothing protected under narrow rules (${PATH_COUNT} commands)`, {
-    timeout: 300_000 + PATH_COUNT * 50,
-  }, async () => {
-    await using folder = await tempFolder();
-    // Deep enough for every `..` of a command to stay in the folder of the test.
-    const base = folder.at("1/2/3/4/5/6/7/8");
-    const programs = "echo tee touch cp dd sort mkdir ln mv cd pushd".split(" ");
-    const allowed = rules("allow", "write", ...programs.map((name) => `shell(${name}:*)`));
-    const next = random(SEED);
-    const violations: string[] = [];
-    let ran = 0;
-    let expected = setUp(base);
-    for (let count = 0; count < PATH_COUNT; count++) {
-      const command = generatePathCommand(next);
-      const { decision } = decide(
-        policy({ rules: allowed, root: join(base, "ws") }),
-        shellQuestion(command, join(base, "ws")),
-      );
-      if (decision !== "allow") continue;
-      ran++;
-      spawnSync("/bin/bash", ["--norc", "--noprofile", "-c", command], {
-        cwd: join(base, "ws"),
-        env: { PATH: "/usr/bin:/bin", HOME: join(base, "home") },
-        stdio: "ignore",
-        timeout: 60_000,
-      });
-      if (guarded(base) !== expected) violations.push(command);
-      if (guarded(base) !== expected || ran % 10 === 0) expected = setUp(base);
-    }
-    if (process.env.TROUPE_SLOW) console.log({ ran, of: PATH_COUNT, seed: SEED });
-    expect(violations).toEqual([]);
-    expect(ran).toBeGreaterThan(PATH_COUNT / 50);
-  });
-});
+describe.skipIf(!existsSync("/bin/bash") || process.platform !== "linux")(
+  "the analysis of commands compared with bash and real links",
+  () => {
+    it(`writes nothing outside and nothing protected under narrow rules (${PATH_COUNT} commands)`, {
+      timeout: 300_000 + PATH_COUNT * 50,
+    }, async () => {
+      await using folder = await tempFolder();
+      // Deep enough for every `..` of a command to stay in the folder of the test.
+      const base = folder.at("1/2/3/4/5/6/7/8");
+      const programs = "echo tee touch cp dd sort mkdir ln mv cd pushd".split(" ");
+      const allowed = rules("allow", "write", ...programs.map((name) => `shell(${name}:*)`));
+      const next = random(SEED);
+      const violations: string[] = [];
+      let ran = 0;
+      let expected = setUp(base);
+      for (let count = 0; count < PATH_COUNT; count++) {
+        const command = generatePathCommand(next);
+        const { decision } = decide(
+          policy({ rules: allowed, root: join(base, "ws") }),
+          shellQuestion(command, join(base, "ws")),
+        );
+        if (decision !== "allow") continue;
+        ran++;
+        spawnSync("/bin/bash", ["--norc", "--noprofile", "-c", command], {
+          cwd: join(base, "ws"),
+          env: { PATH: "/usr/bin:/bin", HOME: join(base, "home") },
+          stdio: "ignore",
+          timeout: 60_000,
+        });
+        if (guarded(base) !== expected) violations.push(command);
+        if (guarded(base) !== expected || ran % 10 === 0) expected = setUp(base);
+      }
+      if (process.env.TROUPE_SLOW) console.log({ ran, of: PATH_COUNT, seed: SEED });
+      expect(violations).toEqual([]);
+      expect(ran).toBeGreaterThan(PATH_COUNT / 50);
+    });
+  },
+);
 
 /** Makes the folder anew. Returns what must stay as it is. */
 function setUp(base: string): string {

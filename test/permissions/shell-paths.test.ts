@@ -50,7 +50,7 @@ describe("targets of paths", () => {
     expect(realPathOf("~", root)).toBe(realPathOf(homedir(), "/"));
   });
 
-  it("tells what is not certain", () => {
+  it("are uncertain behind missing names and circular links", () => {
     expect(["missing/../x", "loop/x", "s/none/../x"].map((path) => isUnsettled(path, root))).toEqual([
       true,
       true,
@@ -90,7 +90,7 @@ describe("protected files, by the text of a command", () => {
     "git --git-dir=.git -C sub config x y",
     "cd l && touch pre-commit",
     "echo y > missing/../x",
-  ])("need permission when a program receives them: %s", (command) => {
+  ])("need permission when a program receives their name: %s", (command) => {
     for (const parts of [narrow(), { root, mode: yolo }]) expect(decideCommand(command, parts).decision).toBe("ask");
   });
 });
@@ -120,7 +120,7 @@ describe("paths outside the allowed folders, by the text of a command", () => {
     "cd sub | cat ../out/kept",
     "cd sub & cat ../out/kept",
     "env -C ../out cat kept",
-  ])("is asked about: %s", (command) => {
+  ])("are asked about: %s", (command) => {
     expect(verdict(decideCommand(command, narrow()))).toMatch(/^ask/);
   });
 
@@ -135,7 +135,7 @@ describe("paths outside the allowed folders, by the text of a command", () => {
     "echo ../out/kept-not-there/x",
     "echo y > new.txt",
     "tee new.txt",
-  ])("is not: %s", (command) => {
+  ])("are not: %s", (command) => {
     const { decision } = decideCommand(command, narrow());
     expect([command, decision]).toEqual([command, command.startsWith("(") ? "ask" : "allow"]);
   });
@@ -148,7 +148,7 @@ describe("commands that change the targets of paths", () => {
     "cp -a s t && tee t/a",
     "git checkout other && echo x > sub/a",
     "tar xf a.tar && echo x > sub/a",
-  ])("leave what is written after them to a person: %s", (command) => {
+  ])("require the user's decision about later writes: %s", (command) => {
     const decision = decideCommand(command, narrow());
     expect(decision.decision).toBe("ask");
   });
@@ -167,7 +167,7 @@ describe("a shell that may have changed its folder", () => {
     return verdict(decide(policy(narrow()), { ...question, cwd: root, folderUnknown: true }));
   };
 
-  it("is not given narrow rules for what is relative", () => {
+  it("has no narrow rules for relative paths", () => {
     expect(decided("echo y > pre-commit")).toBe("ask default");
     expect(decided("cat sub/deep/file")).toBe("ask default");
     expect(decided("echo done")).toBe("allow rule");
@@ -175,7 +175,7 @@ describe("a shell that may have changed its folder", () => {
 });
 
 describe("file tools", () => {
-  it("take `..` by its text, and a link on the way opens nothing", () => {
+  it("resolve `..` by its text, and a link on the way opens nothing", () => {
     const denied = { root, rules: rules("deny", `read(${folder.at("ws/config")})`) };
     const read = (path: string) => ({ kind: "read" as const, path });
     expect(verdict(decideAccess(read("l/../config"), denied))).toBe("deny rule");
