@@ -91,7 +91,7 @@ describe("a plugin", () => {
     expect(notices.map(({ kind }) => kind)).toEqual(["broken", "broken"]);
   });
 
-  it("that is broken is named in a notice, and the others load", async () => {
+  it("is left out with a notice when it is broken, and the others load", async () => {
     await using it = await stage({
       "a/plugin.json": "{",
       "b/plugin.json": manifest({ name: "../up" }),
@@ -117,7 +117,7 @@ describe("a plugin", () => {
   });
 });
 
-describe("which plugins", () => {
+describe("the loaded plugins", () => {
   const tree = {
     "flag/plugin.json": manifest({ name: "same", version: "flag" }),
     "set/plugin.json": manifest({ name: "Same", version: "settings" }),
@@ -139,7 +139,7 @@ describe("which plugins", () => {
     expect(notices).toMatchObject([{ kind: "clash", path: it.at("set") }]);
   });
 
-  it("are only those given by flag when that is requested", async () => {
+  it("are only those given by flag on request", async () => {
     await using it = await stage(tree);
     const { plugins } = await it.load({ given: [it.at("flag")], configured: [it.at("more")], onlyGiven: true });
     expect(plugins.map(({ name }) => name)).toEqual(["same"]);
@@ -156,7 +156,7 @@ describe("which plugins", () => {
 describe("a plugin inside the workspace", () => {
   const tree = { "work/p/plugin.json": manifest({ name: "p" }), "work/p/hooks.json": "{}", "work/p/run.sh": "true" };
 
-  it("is loaded by flag, and by settings only as it was approved", async () => {
+  it("is loaded by flag, and by settings only in the approved form", async () => {
     await using it = await stage(tree);
     expect((await it.load({ given: ["p"] })).plugins).toMatchObject([{ name: "p" }]);
     const untrusted = await it.load({ configured: ["p"] });
@@ -178,8 +178,8 @@ describe("a plugin inside the workspace", () => {
   });
 });
 
-describe("paths", () => {
-  it("of a manifest never lead out of the plugin, whatever they are", async () => {
+describe("a path of a plugin", () => {
+  it("never leads out of the plugin when the manifest names it", async () => {
     await using it = await stage({ "p/in/a/keep": "", "p/in/f.json": "{}", "p-evil/keep": "", "secret/f.json": "{}" });
     const root = it.at("p");
     await symlink(it.at("secret"), it.at("p/in/link"));
@@ -232,7 +232,7 @@ describe("paths", () => {
     expect(found).toBeGreaterThan(0);
   });
 
-  it("of the usual folders do not either", async () => {
+  it("never leads out of the plugin when it is a usual folder", async () => {
     await using it = await stage({ "p/plugin.json": manifest({ name: "p" }), "secret/hooks.json": "{}" });
     await symlink(it.at("secret"), it.at("p/skills"));
     await symlink(it.at("secret/hooks.json"), it.at("p/hooks.json"));
@@ -241,15 +241,15 @@ describe("paths", () => {
     expect(plugins).toMatchObject([{ skillFolders: [], hooks: [], mcpServers: [] }]);
   });
 
-  it("of the manifest itself do not either", async () => {
+  it("never leads out of the plugin when it is the manifest", async () => {
     await using it = await stage({ "p/skills/keep": "", "secret/plugin.json": manifest({ name: "secret" }) });
     await symlink(it.at("secret/plugin.json"), it.at("p/plugin.json"));
     expect(await it.load({ given: [it.at("p")] })).toMatchObject({ plugins: [], notices: [{ kind: "broken" }] });
   });
 });
 
-describe("what a plugin receives", () => {
-  it("is where it lies, where it may keep things, and where the work is", async () => {
+describe("the environment of a plugin", () => {
+  it("contains its folder, its data folder and the folder of the project", async () => {
     await using it = await stage({ "p/plugin.json": manifest({ name: "p" }) });
     const { plugins } = await it.load({ given: [it.at("p")] });
     const [plugin] = plugins;
@@ -264,7 +264,7 @@ describe("what a plugin receives", () => {
     });
   });
 
-  it("is under a name that is safe as a folder", () => {
+  it("has a name that is safe as a folder", () => {
     for (const name of ["..", ".", "a/b", "a\\b", "-x", "x ", "", "__proto__", "constructor", "n".repeat(65)])
       expect([name, typeof parseManifest(JSON.stringify({ name }))]).toEqual([name, "string"]);
     for (const name of ["a", "my-plugin", "Tools_2.x"])
