@@ -58,7 +58,7 @@ describe("E02: credentials of every shape", () => {
 });
 
 describe("ordinary text", () => {
-  it("loses at most one stretch in ten thousand lines to a false alarm", () => {
+  it("loses at most one part in ten thousand lines to a false alarm", () => {
     const roots = ["src", "test", "docs", "node_modules/zod/src", "node_modules/vite/dist", "node_modules/@types/node"];
     let lines = 0;
     const alarms: string[] = [];
@@ -76,7 +76,7 @@ describe("ordinary text", () => {
     expect(alarms.length, alarms.join("\n")).toBeLessThanOrEqual(lines / 5_000);
   });
 
-  it("is remembered as it is: at most one line in ten thousand is masked or refused as a fact", () => {
+  it("is stored as facts unchanged: at most one line in ten thousand is masked or refused", () => {
     const memory = agentMemory({
       store: () => injectedMemory(),
       redactor,

@@ -137,35 +137,38 @@ async function remains({ session, home, folder, heard, requests }: Stage): Promi
   ];
 }
 
-describe("two hundred secrets and more, planted in sessions with a memory", () => {
-  it("are fifty shapes in each of four routes", () => {
+describe("secrets that were planted in sessions with a memory", () => {
+  it("have fifty shapes, two hundred in all, in four routes", () => {
     const all = Object.values(routes).flatMap(({ seed }) => plantedSecrets(seed));
     expect(new Set(all.map(({ shape }) => shape)).size).toBeGreaterThanOrEqual(50);
     expect(new Set(all.map(({ secret }) => secret)).size).toBe(all.length);
     expect(all.length).toBeGreaterThanOrEqual(200);
   });
 
-  it.each(Object.entries(routes))("through %s: none is in any file, export, event or request", async (_, route) => {
-    const planted = plantedSecrets(route.seed);
-    const { files, environment, ...own } = route.options(planted);
-    const options: StageOptions = {
-      ...own,
-      context: { memory: { enabled: true } },
-      permissions: { allowTools: ["shell", "read"] },
-      model: { streaming: true },
-      files: { ...repository(), ...files },
-      environment: { ...environment, MEMORY_IN_REPO_STORE: "on" },
-    };
-    await onStage(route.steps(planted), options, async (stage) => {
-      person(stage.session);
-      await stage.session.sendAndWait({ prompt: route.prompt?.(planted) ?? "go" });
-      expect(found(planted, await remains(stage))).toEqual([]);
-      // Whoever looks does find them where they were planted.
-      if (files) expect(new Set(found(planted, onDisk(stage.folder))).size).toBeGreaterThanOrEqual(planted.length);
-    });
-  });
+  it.each(Object.entries(routes))(
+    "are in no file, export, event or request when they come through %s",
+    async (_, route) => {
+      const planted = plantedSecrets(route.seed);
+      const { files, environment, ...own } = route.options(planted);
+      const options: StageOptions = {
+        ...own,
+        context: { memory: { enabled: true } },
+        permissions: { allowTools: ["shell", "read"] },
+        model: { streaming: true },
+        files: { ...repository(), ...files },
+        environment: { ...environment, MEMORY_IN_REPO_STORE: "on" },
+      };
+      await onStage(route.steps(planted), options, async (stage) => {
+        person(stage.session);
+        await stage.session.sendAndWait({ prompt: route.prompt?.(planted) ?? "go" });
+        expect(found(planted, await remains(stage))).toEqual([]);
+        // Whoever looks does find them where they were planted.
+        if (files) expect(new Set(found(planted, onDisk(stage.folder))).size).toBeGreaterThanOrEqual(planted.length);
+      });
+    },
+  );
 
-  it("on the context board: none is in its table or its output", async () => {
+  it("are neither in the table nor in the output of the context board", async () => {
     const planted = plantedSecrets(5);
     const adds = factsOf(textsOf(planted)).map((text, index): Call => {
       const entry = { name: `entry-${index}`, description: `about ${text.slice(0, 80)}`, context: text };
