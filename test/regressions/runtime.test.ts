@@ -9,7 +9,7 @@ import { dataOf } from "../support/stage.ts";
 import { HANG_MS } from "../support/work.ts";
 
 describe("A session of the runtime", () => {
-  it("reads nothing outside of its folder with all paths allowed when settings rule that out", () =>
+  it("reads nothing outside of its folder with all paths allowed when settings forbid that", () =>
     inPlace(async ({ root, folder, runtime, script }) => {
       const settings = { permissions: { disableBypassPermissionsMode: "disable" } };
       await root.files({ "home/settings.json": JSON.stringify(settings), "outside.txt": "OUTSIDE-CONTENT" });
@@ -40,7 +40,7 @@ describe("A session of the runtime", () => {
       { K: "secret-value-1234567" },
     ));
 
-  it("can do without the skill tool, which it offers", () =>
+  it("may lack the skill tool, which it offers", () =>
     inPlace(async ({ folder, runtime, script }) => {
       const model = await script({ say: "ok" });
       const one = await runtime.createSession({ cwd: folder, model: { name: model } });
@@ -57,7 +57,7 @@ describe("A session of the runtime", () => {
       expect(left).not.toContain("skill");
     }));
 
-  it("knows the secrets of .env that commands are given", () =>
+  it("redacts the secrets of .env that commands receive", () =>
     inPlace(async ({ root, folder, runtime, script }) => {
       const secret = "p7fWq2LmZr81xTyQ";
       await root.files({
@@ -94,7 +94,7 @@ describe("A session of the runtime", () => {
       expect(mode).toBe("plan");
     }));
 
-  it("takes a rule about a server that only an agent brings", () =>
+  it("accepts a rule about a server that only an agent brings", () =>
     inPlace(async ({ root, folder, runtime, script }) => {
       const head = "name: dba\ndescription: d\nmcp-servers:\n  proddb:\n    command: /bin/true";
       await root.files({ "home/agents/dba.md": `---\n${head}\n---\nYou are dba.\n` });
@@ -106,7 +106,7 @@ describe("A session of the runtime", () => {
       await session.close();
     }));
 
-  it("that is closed ends the check of autopilot with it", () =>
+  it("stops the check of autopilot when it is closed", () =>
     inPlace(async ({ folder, runtime, script }) => {
       const session = await runtime.createSession({
         cwd: folder,
