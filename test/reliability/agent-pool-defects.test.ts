@@ -76,8 +76,8 @@ async function rulesBroken(program: string, root: string, lives: readonly Life[]
   return checkTasks(events, { settled: true }).map(({ rule }) => rule);
 }
 
-describe("the checker finds in the log of a program with a defect that", () => {
-  it.each(defects)("$name", async ({ name, rule, lives, ...defect }) => {
+describe("the checker applied to the log of a program with a defect", () => {
+  it.each(defects)("finds that it $name", async ({ name, rule, lives, ...defect }) => {
     const seeded = join(folder.path, "seeded.mjs");
     await buildProgram(ENTRY, seeded, defect);
     const [whole, broken] = await Promise.all([

@@ -179,18 +179,18 @@ async function checkRecovery(at: number): Promise<void> {
   }
 }
 
-describe("kill -9 between any two events of a tree of agents", () => {
-  it("loses no agent: all are listed, nothing runs twice, each is reported once and can continue", {
+describe("a tree of agents killed by kill -9", () => {
+  it("loses no agent between any two events: all are listed, nothing runs twice, each is reported once and can continue", {
     timeout: 600_000,
   }, async () => {
     await forEach(slow ? Array.from({ length: EVENTS }, (_, index) => index + 1) : SAMPLE, checkAfterKill);
   });
 
-  it("and again while it is being resumed: the same", { timeout: 600_000 }, async () => {
+  it("loses no agent when it is killed again while it is resumed", { timeout: 600_000 }, async () => {
     await forEach(slow ? [14, 30, 47, 61, 68, 76, 93] : [47, 68], checkRecovery);
   });
 
-  it("between a call's reads and its end: the parent is notified all the same", async () => {
+  it("notifies the parent when it is killed between the reads and the end of a call", async () => {
     const root = newRoot();
     await killed(root, "create", "troupe.task_notice_delivered idle chief");
     const { events } = await agentPoolStore(root).read("one");
@@ -201,7 +201,7 @@ describe("kill -9 between any two events of a tree of agents", () => {
     await taken.session.close();
   });
 
-  it("right after a message that should wake an idle agent: the sender learns that it does not run", async () => {
+  it("tells the sender of a message to an idle agent that it does not run when it is killed right after the message", async () => {
     const root = newRoot();
     expect(await killed(root, "write", "troupe.task_message")).toMatchObject({ finished: false, errors: "" });
     const taken = await acceptPrompt(root);
@@ -211,7 +211,7 @@ describe("kill -9 between any two events of a tree of agents", () => {
     await taken.session.close();
   });
 
-  it("finishes a tree that is not disturbed", async () => {
+  it("finishes when it is not killed", async () => {
     const root = newRoot();
     expect(await killed(root, "create", 0)).toMatchObject({ finished: true, errors: "" });
     expect([...ledgerOf(root)].sort()).toEqual(["clerk", "helper", "worker"]);

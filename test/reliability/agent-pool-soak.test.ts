@@ -52,7 +52,7 @@ function endsOf(events: readonly SessionEvent[]): Map<string, number> {
 }
 
 describe(`${tasks} agents in a process that is killed ${kills} times`, () => {
-  it("each has one end or is idle, and is reported once", { timeout: 600_000 }, async () => {
+  it("have one end or are idle, and are reported once", { timeout: 600_000 }, async () => {
     const { events, last, cutOff } = await lives();
     expect(last).toMatchObject({ finished: true, errors: "" });
     expect(checkTasks(events, settled)).toEqual([]);

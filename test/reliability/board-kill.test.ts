@@ -135,7 +135,9 @@ async function each<T>(points: readonly T[], work: (point: T) => Promise<void>):
 const upTo = (last: number): number[] => Array.from({ length: last }, (_, index) => index + 1);
 
 describe("a consolidation killed by signal 9", () => {
-  it("at its statements: the board is as before or as after", { timeout: 300_000 }, async () => {
+  it("leaves the board as before or as after when it is killed between its statements", {
+    timeout: 300_000,
+  }, async () => {
     const all = statements.flatMap((_, index) => [`${index + 1}`, `${index + 1}+`]);
     const few = [`${begin}+`, `${begin + 1}+`, `${begin + 4}`, `${commit - 2}+`, `${commit}`, `${commit}+`];
     const found = new Map<string, string>();
@@ -150,7 +152,7 @@ describe("a consolidation killed by signal 9", () => {
   });
 
   it.runIf(slow && canPreload)(
-    "at every single write of the process, whole or torn",
+    "leaves the board as before or as after when it is killed at any write, whole or torn",
     { timeout: 1_800_000 },
     async () => {
       const shim = join(folder.path, "shim.so");
@@ -187,7 +189,7 @@ describe("a consolidation killed by signal 9", () => {
     },
   );
 
-  it("with any part of its log of writes on disk: the board is as before or as after", async () => {
+  it("leaves the board as before or as after with any part of its write-ahead log on disk", async () => {
     // Right after its commit all of the change is in the log of writes, and nothing of it elsewhere.
     const left = newHome();
     // What was there before is in the file itself: what is cut off below is of this change alone.

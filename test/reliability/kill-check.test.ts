@@ -95,7 +95,7 @@ const faults: Readonly<Record<string, readonly [Fault, RegExp]>> = {
 };
 
 describe("the checker of kill rounds", () => {
-  it("finds nothing wrong with a whole log", async () => {
+  it("finds no problem in an undamaged log", async () => {
     expect(await check({})).toEqual([]);
   });
 

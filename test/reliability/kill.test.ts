@@ -121,23 +121,25 @@ async function atEvery(fault: FaultPlan["fault"], operations?: FaultPlan["operat
   }
 }
 
-describe("kill -9 at every write point of a turn with three tools", () => {
-  it("before each operation", async () => {
+describe("a turn with three tools", () => {
+  it("survives kill -9 before each operation", async () => {
     expect(await atEvery({ kind: "kill", when: "before" })).toBeGreaterThan(10);
   });
 
-  it.each(slow ? [0, 0.25, 0.5, 0.75, 1] : [0.5])("with %s of each write done", async (share) => {
+  it.each(slow ? [0, 0.25, 0.5, 0.75, 1] : [0.5])("survives kill -9 with %s of each write done", async (share) => {
     expect(await atEvery({ kind: "tear", share, end: "kill" }, ["write"])).toBeGreaterThan(3);
   });
 
-  it.runIf(slow)("after each operation", async () => {
+  it.runIf(slow)("survives kill -9 after each operation", async () => {
     expect(await atEvery({ kind: "kill", when: "after" })).toBeGreaterThan(10);
   });
 });
 
-describe("kill -9 at any moment under load", () => {
+describe("a session under load", () => {
   const kills = slow ? 200 : 4;
-  it(`${kills} times: everything reopens, nothing acknowledged is lost`, { timeout: 600_000 }, async () => {
+  it(`survives kill -9 ${kills} times: everything reopens, nothing acknowledged is lost`, {
+    timeout: 600_000,
+  }, async () => {
     let seed = Number(process.env.TROUPE_SEED ?? 7);
     const random = (): number => {
       seed = (seed * 1_103_515_245 + 12_345) % 2_147_483_648;

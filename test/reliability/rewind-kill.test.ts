@@ -149,18 +149,18 @@ function treeOf(root: string): Record<string, string> {
   );
 }
 
-describe("killed at every operation on disk", { timeout: 300_000 }, () => {
-  it("a rewind with files has happened or has not, for the conversation and the files alike", async () => {
+describe("a kill at every operation on disk", { timeout: 300_000 }, () => {
+  it("leaves a rewind with files done or not done, for the conversation and the files alike", async () => {
     expect(await atEveryOperation(rewound, checkWhole)).toBeGreaterThan(25);
   });
 
-  it("so has taking one back", async () => {
+  it("leaves the undo of a rewind done or not done", async () => {
     expect(
       await atEveryOperation(restored, checkWhole, { first: 2, prepare: (home) => rewound(home, nodeDisk) }),
     ).toBeGreaterThan(25);
   });
 
-  it("a fork is complete or absent, and its source is unchanged", async () => {
+  it("leaves a fork complete or absent, and its source unchanged", async () => {
     const before = (await storeOf(template).read(ID)).events.map(({ id }) => id);
     const forked = async (home: string, disk: Disk): Promise<void> => {
       await createRuntime({ environment: { HOME: folder.path }, home, disk }).forkSession({ sessionId: ID });
@@ -195,7 +195,7 @@ describe("killed at every operation on disk", { timeout: 300_000 }, () => {
   });
 });
 
-it("files that a person changes between the kill and the next opening stay theirs", async () => {
+it("changes of a person between the kill and the next opening are kept", async () => {
   const dyingAt = async (at: number): Promise<{ home: string; isRewound: boolean }> => {
     const home = staged();
     const { disk, dead } = mortal({ at, fault: { kind: "kill", when: "before" } });

@@ -82,7 +82,7 @@ async function killedAt(point: readonly [event: string, agent: string]): Promise
 const count = (events: readonly SessionEvent[], type: string): number =>
   events.filter((event) => event.type === type).length;
 
-describe("killed while a sidekick works", () => {
+describe("a sidekick that is killed", () => {
   it("MEM-50 delivers its entry once: killed before it is sent, after it, at its notice, and when it is read", async () => {
     const points = [
       ["troupe.sidekick_triggered", "scout#1"],
