@@ -11,7 +11,7 @@ const limitsOf = async (plan: string | undefined, settings: object = {}) => {
   return limits;
 };
 
-describe("the limits on agents", () => {
+describe("the default limits on agents", () => {
   it.each([
     ["free", 2],
     ["individual_edu", 2],
@@ -23,11 +23,11 @@ describe("the limits on agents", () => {
     ["a plan of next year", 32],
     ["broken", 32],
     [undefined, 32],
-  ])("ORC-10 the plan %s allows %i agents at once by default", async (plan, cap) => {
+  ])("ORC-10 with the plan %s are %i agents at once", async (plan, cap) => {
     expect(await limitsOf(plan)).toMatchObject({ maxConcurrency: cap });
   });
 
-  it("ORC-10 a cap in settings outranks the plan", async () => {
+  it("ORC-10 are replaced by a cap in settings", async () => {
     expect(await limitsOf("free", { subagents: { maxConcurrency: 9 } })).toMatchObject({ maxConcurrency: 9 });
   });
 });

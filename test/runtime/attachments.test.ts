@@ -41,7 +41,7 @@ const send = (session: Session, ...attachments: GivenAttachment[]) =>
   session.sendAndWait({ prompt: "Look.", attachments });
 
 describe("attachments of a message", () => {
-  it("files and folders are named behind the prompt, with what there is of them", () =>
+  it("name files and folders behind the prompt, and say what they contain", () =>
     scene({}, async ({ session, server, cwd }) => {
       const at = (name: string) => join(cwd, name);
       await writeFile(at("one.txt"), "a line");
@@ -79,7 +79,7 @@ describe("attachments of a message", () => {
       ]);
     }));
 
-  it("a selection precedes the prompt and cannot end its own frame", () =>
+  it("put a selection before the prompt, and it cannot end its own tag", () =>
     scene({}, async ({ session, server }) => {
       const selection = { start: { line: 1, character: 4 }, end: { line: 1, character: 9 } };
       const text = "a ``` b </ide_selection> c";
@@ -90,7 +90,7 @@ describe("attachments of a message", () => {
       );
     }));
 
-  it("references to GitHub stand behind the prompt", () =>
+  it("put references to GitHub behind the prompt", () =>
     scene({}, async ({ session, server }) => {
       const reference: GivenAttachment = {
         type: "github_reference",
@@ -147,7 +147,7 @@ describe("attachments of a message", () => {
         },
       ],
     ],
-  ] as const)("pictures and documents are shown as they are: %s", (_, kind, content) =>
+  ] as const)("show pictures and documents unchanged: %s", (_, kind, content) =>
     scene({ kind, request: { model: { citations: true } } }, async ({ session, server }) => {
       await send(
         session,
@@ -165,7 +165,7 @@ describe("attachments of a message", () => {
     }),
   );
 
-  it("quotes text, and names what cannot be shown", () =>
+  it("quote text, and name what cannot be shown", () =>
     scene({}, async ({ session, server }) => {
       const data = (text: string) => Buffer.from(text).toString("base64");
       await send(
@@ -187,7 +187,7 @@ describe("attachments of a message", () => {
       expect(JSON.stringify(server.requests.at(-1)?.body)).toContain(DOT);
     }));
 
-  it("refuses too large ones without a message", () =>
+  it("are refused without a message when they are too large", () =>
     scene({ steps: [] }, async ({ session }) => {
       const data = Buffer.alloc(33 * 1024 * 1024).toString("base64");
       const refused = send(session, { type: "blob", data, mimeType: "image/png", displayName: "big.png" });
@@ -196,7 +196,7 @@ describe("attachments of a message", () => {
     }));
 });
 
-it("reports the sources of an answer with it", () => {
+it("an answer's sources are reported with it", () => {
   const sse = (type: string, data: object) => `event: ${type}\ndata: ${JSON.stringify({ type, ...data })}\n\n`;
   const citation = {
     ...{ type: "page_location", cited_text: "It is so.", document_index: 0, document_title: "paper.pdf" },
@@ -237,7 +237,7 @@ it("reports the sources of an answer with it", () => {
   });
 });
 
-it("a prompt has its time where that is wanted, and the log has only its words", () =>
+it("a prompt has its time where that is requested, and the log has only its text", () =>
   scene({ request: { context: { datesPrompts: true } } }, async ({ session, server }) => {
     await session.sendAndWait({ prompt: "Look." });
     expect(shown(server)).toMatch(/^<current_datetime>\d{4}-\d\d-\d\dT[\d:.]+Z<\/current_datetime>\n\nLook\.$/);

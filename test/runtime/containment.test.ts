@@ -63,14 +63,14 @@ describe("files that rules deny to read", () => {
     );
   });
 
-  it.each([["read(work)"], ["read"]])("are not all hidden where a rule denies everything: %s", async (rule) => {
+  it.each([["read(work)"], ["read"]])("are not searched for where a rule denies everything: %s", async (rule) => {
     await using folder = await tempFolder({ "work/a": "" });
     const found = await new DeniedFileFinder(policyIn(folder.at("work"), rule), folder.at("work")).find();
     expect(found.complete).toBe(false);
     expect(found.paths).toEqual([]);
   });
 
-  it("count as not all found when a name on the way to one is no text", async () => {
+  it("are reported as incomplete when a name on the way is not valid UTF-8", async () => {
     await using folder = await tempFolder({ "work/a.txt": "", "work/sub/b.txt": "" });
     const inside = Buffer.from(`${folder.at("work/sub")}/d`);
     const odd = (name: string, end: string): Buffer =>
@@ -85,7 +85,7 @@ describe("files that rules deny to read", () => {
     expect(await find()).toMatchObject({ complete: false });
   });
 
-  it.runIf(process.getuid?.() !== 0)("include a folder of the user that cannot be listed, as a whole", async () => {
+  it.runIf(process.getuid?.() !== 0)("include a folder of the user as a whole when it cannot be listed", async () => {
     await using folder = await tempFolder({ "work/locked/secret.txt": "", "work/passed/secret.txt": "" });
     const [locked, passed] = [folder.at("work/locked"), folder.at("work/passed")];
     chmodSync(locked, 0o000);
@@ -96,14 +96,14 @@ describe("files that rules deny to read", () => {
     expect([...paths].sort()).toEqual([locked, passed]);
   });
 
-  it("never include the folder of the work, whatever a link of that name leads to", async () => {
+  it("never include the working folder, whatever a link of that name leads to", async () => {
     await using folder = await tempFolder({ "work/a": "" });
     symlinkSync("..", folder.at("work/secret"));
     const found = await new DeniedFileFinder(policyIn(folder.at("work"), "read(secret)"), folder.at("work")).find();
     expect(found).toMatchObject({ paths: [], complete: false });
   });
 
-  it("are hidden from agents that work elsewhere for a session to which they are denied", async () => {
+  it("are hidden from agents that work elsewhere if they are denied to the session", async () => {
     await using folder = await tempFolder({ "work/secret.txt": "", "tree/secret.txt": "" });
     const outer = policyIn(folder.at("work"), "read(secret.txt)");
     const inner = policyWith(outer, { containment: contain(folder, outer), roots: [folder.at("tree")] });
@@ -120,7 +120,7 @@ describe("denials that the sandbox enforces", () => {
   };
 
   it.skipIf(!withBubblewrap)(
-    "are reading and reaching, not changing, and none for a command outside of it",
+    "cover reading and network, but not changes, and no command outside of the sandbox",
     async () => {
       await using folder = await tempFolder({ "work/secret.txt": "" });
       const policy = policyIn(folder.at("work"), ...denyTools);
@@ -132,7 +132,7 @@ describe("denials that the sandbox enforces", () => {
     },
   );
 
-  it.skipIf(!withBubblewrap)("do not hold in a shell that was started before the file was there", async () => {
+  it.skipIf(!withBubblewrap)("do not apply to a shell that was started before the file existed", async () => {
     await using folder = await tempFolder({ "work/secret.txt": "" });
     const policy = policyIn(folder.at("work"), "read(secret.txt)");
     const containment = contain(folder, policy);
@@ -145,7 +145,7 @@ describe("denials that the sandbox enforces", () => {
     if (prepared.kind === "sandboxed") await prepared.release();
   });
 
-  it.skipIf(!withBubblewrap)("stop the command when the files cannot all be hidden after all", async () => {
+  it.skipIf(!withBubblewrap)("stop the command when not all files can be hidden", async () => {
     await using folder = await tempFolder({ "work/secret.txt": "" });
     const policy = policyIn(folder.at("work"), "read(secret.txt)");
     const containment = contain(folder, policy);

@@ -35,11 +35,11 @@ async function run({ limits = {}, cost = 0 as number | null }) {
 }
 
 describe("an agent of a factory with a credit limit", () => {
-  it("that reached its limit of turns does not end the run, whatever its name is", async () => {
+  it("does not end the run when it reaches its limit of turns, whatever its name is", async () => {
     expect(await run({ limits: { turns: 2 } })).toEqual({ status: "completed", failure: undefined, limit: ["turns"] });
   });
 
-  it("that used up the credits ends the run", async () => {
+  it("ends the run when it has used up the credits", async () => {
     const { status, failure, limit } = await run({ cost: 0.06 });
     expect({ status, failure, limit }).toMatchObject({
       status: "error",
@@ -48,7 +48,7 @@ describe("an agent of a factory with a credit limit", () => {
     });
   });
 
-  it("whose price is unknown ends the run", async () => {
+  it("ends the run when its price is unknown", async () => {
     const { status, failure, limit } = await run({ cost: null });
     expect({ status, failure }).toMatchObject({ status: "error", failure: { type: "factory_accounting_incomplete" } });
     expect(limit).toEqual(["price"]);

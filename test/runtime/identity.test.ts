@@ -83,7 +83,7 @@ describe("an identity on GitHub", () => {
     });
   });
 
-  it("is not read where no program asks for it, whatever the environment contains", () =>
+  it("is not read unless a program requests it, whatever the environment contains", () =>
     scene({ request: "none", environment: { GH_TOKEN: ALICE } }, async ({ open, models, asked, runtime }) => {
       const session = await open();
       expect(session.mainAgent.model.model).toBe("understudy");
@@ -92,7 +92,7 @@ describe("an identity on GitHub", () => {
       expect([asked, models.requests]).toEqual([[], []]);
     }));
 
-  it("opens a session while the list of models is out of order, and finds the model with a later message", () =>
+  it("opens a session while the list of models is unavailable, and finds the model with a later message", () =>
     scene({ steps: [says("hello")], environment: { PROGRAM_TOKEN: ALICE } }, async ({ open, models }) => {
       let outOfOrder = true;
       const session = await open({
@@ -126,21 +126,21 @@ describe("an identity on GitHub", () => {
   it.each([
     ["the program's token", { PROGRAM_TOKEN: ALICE, GH_TOKEN: BOB }, { login: "alice", authType: "token" }],
     ["a token in the environment", { GITHUB_TOKEN: BOB }, { login: "bob", authType: "env" }],
-  ])("is known by %s", (_, environment, who) =>
+  ])("is taken from %s", (_, environment, who) =>
     scene({ environment }, async ({ runtime }) => {
       const github = await runtime.github.open();
       expect(await github?.status()).toMatchObject({ isAuthenticated: true, host: "https://github.com", ...who });
     }),
   );
 
-  it("is not taken from the environment where the program does not want that", () =>
+  it("is not taken from the environment when the program forbids that", () =>
     scene({ environment: { GH_TOKEN: ALICE }, request: { ambient: false } }, async ({ runtime, asked }) => {
       const status = { isAuthenticated: false, statusMessage: "Not authenticated" };
       expect(await (await runtime.github.open())?.status()).toEqual(status);
       expect(asked).toEqual([]);
     }));
 
-  it("each session may have its own", () =>
+  it("may be different in each session", () =>
     scene({ environment: { GH_TOKEN: ALICE } }, async ({ open, asked }) => {
       const [own, usual] = [await open({ client: { githubToken: BOB } }), await open()];
       expect(await own.workspace.services?.identity?.status()).toMatchObject({ login: "bob", plan: "business" });
@@ -152,7 +152,7 @@ describe("an identity on GitHub", () => {
       expect(asked).toEqual([`GET /copilot_internal/user ${BOB}`, `GET /copilot_internal/user ${ALICE}`]);
     }));
 
-  it("a session with a token that is refused is not opened", () =>
+  it("opens no session with a refused token", () =>
     scene({ environment: { GH_TOKEN: ALICE } }, async ({ open, runtime }) => {
       await expect(open({ client: { githubToken: "forged-token-123" } })).rejects.toThrow(
         /401 Unauthorized: Bad credentials/,
@@ -160,7 +160,7 @@ describe("an identity on GitHub", () => {
       expect(await runtime.store.list()).toEqual([]);
     }));
 
-  it("has a quota, in the words of the wire", () =>
+  it("has a quota in the form of the wire contract", () =>
     scene({}, async ({ runtime }) => {
       const github = await runtime.github.open();
       expect((await github?.user(ALICE))?.quota).toEqual({
@@ -179,22 +179,24 @@ describe("an identity on GitHub", () => {
 });
 
 describe("models of GitHub", () => {
-  it.each([undefined, "account"] as const)("answer where the environment or the account (%s) says", (api) =>
-    scene(
-      { steps: [says("hi"), says("ho")], environment: { PROGRAM_TOKEN: ALICE }, ...(api && { api }) },
-      async ({ open, models }) => {
-        const session = await open({ client: { name: "my-program" } });
-        expect(session.mainAgent.model).toMatchObject({ providerId: "github", model: "first", id: "first" });
-        await session.sendAndWait({ prompt: "hello" });
-        await session.mainAgent.selection?.select("second");
-        await session.sendAndWait({ prompt: "hello" });
-        expect(models.requests).toMatchObject([
-          { method: "GET", path: "/models", headers: { authorization: `Bearer ${ALICE}` } },
-          { path: "/chat/completions", body: { model: "first" }, headers: { authorization: `Bearer ${ALICE}` } },
-          { path: "/chat/completions", body: { model: "second" } },
-        ]);
-      },
-    ),
+  it.each([undefined, "account"] as const)(
+    "are requested from the address of the environment or the account (%s)",
+    (api) =>
+      scene(
+        { steps: [says("hi"), says("ho")], environment: { PROGRAM_TOKEN: ALICE }, ...(api && { api }) },
+        async ({ open, models }) => {
+          const session = await open({ client: { name: "my-program" } });
+          expect(session.mainAgent.model).toMatchObject({ providerId: "github", model: "first", id: "first" });
+          await session.sendAndWait({ prompt: "hello" });
+          await session.mainAgent.selection?.select("second");
+          await session.sendAndWait({ prompt: "hello" });
+          expect(models.requests).toMatchObject([
+            { method: "GET", path: "/models", headers: { authorization: `Bearer ${ALICE}` } },
+            { path: "/chat/completions", body: { model: "first" }, headers: { authorization: `Bearer ${ALICE}` } },
+            { path: "/chat/completions", body: { model: "second" } },
+          ]);
+        },
+      ),
   );
 
   it("are requested once, and separately for each token", () =>
@@ -203,7 +205,7 @@ describe("models of GitHub", () => {
       expect(models.requests).toHaveLength(2);
     }));
 
-  it("give way to a place or a model that someone has chosen", () =>
+  it("are not used when the user has chosen an address or a model", () =>
     scene(
       { environment: { PROGRAM_TOKEN: ALICE, TROUPE_BASE_URL: "http://127.0.0.1:9/v1", TROUPE_MODEL: "mine" } },
       async ({ open }) => {
@@ -214,13 +216,13 @@ describe("models of GitHub", () => {
       },
     ));
 
-  it("are not asked for by a session that has a provider for everything", () =>
+  it("are not requested by a session that has a provider for everything", () =>
     scene({ environment: { PROGRAM_TOKEN: ALICE } }, async ({ open, models }) => {
       await open({ model: { name: "m", providers: { provider: { baseUrl: models.baseUrl } } } });
       expect(models.requests).toEqual([]);
     }));
 
-  it("go through the program where it carries the session's requests", () =>
+  it("are requested through the program when it carries the session's requests", () =>
     scene({ steps: [says("hi")], environment: { PROGRAM_TOKEN: ALICE } }, async ({ open }) => {
       const carried: string[] = [];
       const session = await open({
@@ -246,12 +248,12 @@ describe("models of GitHub", () => {
     }));
 });
 
-describe("an account that is used up for a model", () => {
+describe("a used-up quota of a model", () => {
   const body = JSON.stringify({ error: { code: "user_weekly_rate_limited", message: "used up" } });
   const limited = httpStatus(429, { body, headers: { "retry-after": "1" } });
   const environment = { PROGRAM_TOKEN: ALICE };
 
-  it("continues with GitHub's choice if the user agrees", () =>
+  it("leads to GitHub's choice if the user agrees", () =>
     scene({ steps: [limited, says("hi")], environment }, async ({ open, models }) => {
       const session = await open();
       const asked: unknown[] = [];
@@ -287,7 +289,7 @@ describe("an account that is used up for a model", () => {
     }),
   );
 
-  it("asks once where the answer is for always", () =>
+  it('causes one question when the answer is "always"', () =>
     scene({ steps: [limited, says("one"), limited, says("two")], environment }, async ({ open }) => {
       const session = await open();
       let asked = 0;
@@ -304,7 +306,7 @@ describe("an account that is used up for a model", () => {
       expect(asked).toBe(1);
     }));
 
-  it("applies only to GitHub: another provider's limit is an error", () =>
+  it("leads to a switch only at GitHub: another provider's limit is an error", () =>
     scene({ steps: [limited], environment }, async ({ open, models }) => {
       const session = await open({ model: { name: "m", providers: { provider: { baseUrl: models.baseUrl } } } });
       session.requests.attach({ kinds: ["auto_mode_switch"], handle: async () => ({ response: "yes" as const }) });

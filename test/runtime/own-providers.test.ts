@@ -102,7 +102,7 @@ describe("a provider for a whole session", () => {
     }),
   );
 
-  it("opens without a model and asks for one when it is spoken to", () =>
+  it("opens a session without a model, and fails at the first message", () =>
     scene([], async ({ server, open }) => {
       const session = await open({ model: { providers: { provider: { baseUrl: server.baseUrl, apiKey: KEY } } } });
       const outcome = await answer(session);
@@ -110,7 +110,7 @@ describe("a provider for a whole session", () => {
       expect(server.requests).toEqual([]);
     }));
 
-  it("takes the provider's own model where the session names none", () =>
+  it("has its own default model when the session names none", () =>
     scene([says("hi")], async ({ server, open }) => {
       const session = await open({
         model: { providers: { provider: { baseUrl: server.baseUrl, modelId: "theirs" } } },
@@ -120,7 +120,7 @@ describe("a provider for a whole session", () => {
       expect(server.requests[0]?.headers.authorization).toBeUndefined();
     }));
 
-  it("keeps no key, in no file", () =>
+  it("has its key stored in no file", () =>
     scene([says(`your key is ${KEY}`)], async ({ server, open, home }) => {
       const session = await open({
         model: { name: "m", providers: { provider: { baseUrl: server.baseUrl, apiKey: KEY } } },
@@ -134,7 +134,7 @@ describe("a provider for a whole session", () => {
       expect((await Promise.all(texts)).join("\n")).not.toContain(KEY);
     }));
 
-  it("asks for a token before each request, retries included, and keeps none", () =>
+  it("asks for a token before each request, retries included, and stores none", () =>
     scene([httpStatus(500), says("one"), says("two")], async ({ server, open }) => {
       const asked: string[] = [];
       const session = await open({
@@ -152,7 +152,7 @@ describe("a provider for a whole session", () => {
       expect(tokens).toEqual(["Bearer token-default-1", "Bearer token-default-2", "Bearer token-default-3"]);
     }));
 
-  it("reports a program that gives no token", () =>
+  it("fails when the program gives no token", () =>
     scene([], async ({ server, open }) => {
       const session = await open({
         model: {
@@ -167,7 +167,7 @@ describe("a provider for a whole session", () => {
       expect(server.requests).toEqual([]);
     }));
 
-  it("gets the same model when the session is resumed", () =>
+  it("serves the same model when the session is resumed", () =>
     scene([says("one"), says("two")], async ({ server, open, runtime }) => {
       const provider = { baseUrl: server.baseUrl, apiKey: KEY };
       const first = await open({ model: { name: "m", providers: { provider } } });
@@ -182,7 +182,7 @@ describe("a provider for a whole session", () => {
       expect(server.requests.map(({ body }) => body)).toMatchObject([{ model: "m" }, { model: "m" }]);
     }));
 
-  it("does not prevent a session from being resumed without it", () =>
+  it("is not needed to resume the session", () =>
     scene([says("one")], async ({ server, open, runtime }) => {
       const first = await open({
         model: { name: "m", providers: { provider: { baseUrl: server.baseUrl, apiKey: KEY } } },
@@ -240,7 +240,7 @@ describe("a registry of providers and models", () => {
       },
     ));
 
-  it("is listed with what is configured, as the session calls it", () =>
+  it("is listed with the configured models, under the names of the session", () =>
     scene([], async ({ server, open }) => {
       const session = await open({ model: { providers: registry(server) } });
       const rows = (await session.mainAgent.selection?.list()) ?? [];
@@ -327,7 +327,7 @@ describe("the model of an open session", () => {
       expect(dataOf(session.events, "session.start")[0]?.reasoningEffort).toBe("low");
     }));
 
-  it("stays what it is when there is no such model", () =>
+  it("stays the same when the requested model does not exist", () =>
     scene([], async ({ open }) => {
       const session = await open({ model: { name: "understudy" } });
       await expect(session.mainAgent.selection?.select("nobody/knows")).rejects.toThrow(/no model/);
@@ -335,7 +335,7 @@ describe("the model of an open session", () => {
       expect(dataOf(session.events, "session.model_change")).toEqual([]);
     }));
 
-  it("has the window that the program says it has", () =>
+  it("has the context window that the program states", () =>
     scene([says("hi")], async ({ server, open }) => {
       const limits = { max_prompt_tokens: 5000, max_output_tokens: 500 };
       const session = await open({
@@ -373,7 +373,7 @@ describe("the model of an open session", () => {
 const DOT = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
 describe("requests of a session", () => {
-  it("carry the headers that came with a message, for that message, and no other sign-in", () =>
+  it("carry the headers that came with a message, for that message, without the usual key", () =>
     scene([says("one"), says("two")], async ({ server, open }) => {
       const session = await open({
         model: { name: "m", providers: { provider: { baseUrl: server.baseUrl, apiKey: KEY } } },
@@ -392,7 +392,7 @@ describe("requests of a session", () => {
     { replies: "whole" as const, streaming: false, stream: undefined },
     { replies: "whole" as const, streaming: true, stream: true },
     { replies: undefined, streaming: false, stream: true },
-  ])("are streamed as told: $replies, streaming $streaming", ({ replies, streaming, stream }) =>
+  ])("are streamed as requested: $replies, streaming $streaming", ({ replies, streaming, stream }) =>
     scene([says("hi")], async ({ server, open }) => {
       const session = await open({
         model: { name: "m", providers: { provider: { baseUrl: server.baseUrl } }, streaming, replies },
@@ -406,7 +406,7 @@ describe("requests of a session", () => {
     }),
   );
 
-  it("go through the program where it carries them, with whose they are", () =>
+  it("go through the program when it carries them, with the agent they belong to", () =>
     scene(
       [
         calls(["task", { name: "a", agent_type: "explore", description: "looks", prompt: "look", mode: "sync" }]),
@@ -433,7 +433,7 @@ describe("requests of a session", () => {
       },
     ));
 
-  it("are let go of by the program when the turn is aborted", () =>
+  it("are cancelled by the program when the turn is aborted", () =>
     scene([], async ({ open }) => {
       let heard: AbortSignal | null | undefined;
       const modelFetch: ModelFetch = (_, { signal }) => {
@@ -462,7 +462,7 @@ describe("requests of a session", () => {
       hurried,
     ));
 
-  it("read the body that the program hands on, piece by piece", () =>
+  it("read the body that the program returns, piece by piece", () =>
     scene([], async ({ open }) => {
       const events = ["Hel", "lo"].map((content) => ({ choices: [{ index: 0, delta: { content } }] }));
       const last = { choices: [{ index: 0, delta: {}, finish_reason: "stop" }] };

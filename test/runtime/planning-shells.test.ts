@@ -33,7 +33,7 @@ function shellsIn(folder: string, isPlanning: () => boolean) {
   return { shells, asked, run };
 }
 
-describe("commands of a session that plans", () => {
+describe("commands in plan mode", () => {
   it("get a read-only workspace from the sandbox, those of the user and those outside plan mode do not", async () => {
     await using folder = await tempFolder();
     let planning = true;

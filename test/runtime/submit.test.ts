@@ -71,7 +71,7 @@ describe("autopilot", () => {
     });
   });
 
-  it("runs the check itself: what fails goes back to the agent, what passes verifies", async () => {
+  it("runs the check itself: a failure goes back to the agent, a success verifies the result", async () => {
     const steps = [
       call("task_complete", { summary: "done" }),
       call("create", { path: "proof.txt", file_text: "x" }),
@@ -84,7 +84,7 @@ describe("autopilot", () => {
     });
   });
 
-  it("an error of the provider ends it at once", async () => {
+  it("ends at once after an error of the provider", async () => {
     await withSession({ steps: [{ fail: { status: 401 } }] }, { mode: "autopilot" }, async (session) => {
       expect(await submit(session, "go")).toMatchObject({ verdict: { kind: "failed" } });
     });
@@ -92,7 +92,7 @@ describe("autopilot", () => {
 });
 
 describe("commands", () => {
-  it("/plan: nothing is written but the plan, whatever is allowed, and no command that may write runs", async () => {
+  it("/plan lets nothing be written but the plan, whatever is allowed, and no command that may write runs", async () => {
     const steps = [
       call("create", { path: "a.txt", file_text: "x" }),
       call("bash", { command: "touch b.txt", description: "try" }),
@@ -124,7 +124,7 @@ describe("commands", () => {
     });
   });
 
-  it("ORC-66: research may use only its three tools, and must write its report", async () => {
+  it("ORC-66: /research allows only its three tools, and must write its report", async () => {
     const steps = [call("grep", { pattern: "x" }), { say: "I am done" }, { say: "still done" }, { say: "enough" }];
     await withSession({ steps }, all, async (session) => {
       await submit(session, "/research how it works");
@@ -135,7 +135,7 @@ describe("commands", () => {
     });
   });
 
-  it("/fleet: the agent is reminded of todos that are ready", async () => {
+  it("/fleet reminds the agent of todos that are ready", async () => {
     const steps = [
       call("sql", { description: "d", query: "INSERT INTO todos (id, title) VALUES ('a', 'A')" }),
       { say: "resting" },
@@ -173,7 +173,7 @@ describe("commands", () => {
     });
   });
 
-  it("/agent lets another agent lead: its prompt, no tool it does not list, kept in the log", async () => {
+  it("/agent makes another agent lead with its prompt and tools, and the log records it", async () => {
     await withSession(
       { steps: [call("create", { path: "a", file_text: "x" }), { say: "ok" }] },
       all,
@@ -191,7 +191,7 @@ describe("commands", () => {
     );
   });
 
-  it("/every is kept in the log, listed and taken back", async () => {
+  it("/every stores a schedule in the log, lists it and removes it", async () => {
     await withSession({ steps: [] }, {}, async (session) => {
       await submit(session, "/every 5m look at the build");
       expect(dataOf(session.events, "session.schedule_created")).toMatchObject([
@@ -210,7 +210,7 @@ describe("commands", () => {
     });
   });
 
-  it("a skill is called by its name, with the request behind it", async () => {
+  it("a skill is run by its name, with the request behind it", async () => {
     const script = { steps: [{ say: "tidied" }] };
     await withSession(script, {}, async (session) => {
       expect(session.workspace.services?.skills.map(({ name }) => name) ?? []).toEqual([]);

@@ -20,7 +20,7 @@ const all = [builtin("view"), builtin("edit"), mcp("docs", "search"), mcp("docs"
 const names = (tools: readonly Tool[]): string[] => tools.map(({ name }) => name);
 const chosen = (choice: ToolChoice): string[] => names(mainTools(chooseTools(all, choice), choice));
 
-describe("which tools a session is offered", () => {
+describe("the tools that a session is offered", () => {
   it.each<[string, ToolChoice, string[]]>([
     ["nothing said: all", {}, ["view", "edit", "docs-search", "docs-view", "lookup"]],
     ["SDK-26: an allow-list", { available: ["view", "lookup"] }, ["view", "lookup"]],
@@ -43,26 +43,26 @@ describe("which tools a session is offered", () => {
       { available: ["view", "edit"], hiddenFromMain: ["edit"] },
       ["view"],
     ],
-  ])("%s", (_, choice, expected) => {
+  ])("are chosen: %s", (_, choice, expected) => {
     expect(chosen(choice)).toEqual(expected);
   });
 
-  it("SDK-25: what is hidden from the main agent is still there for an agent that lists it", () => {
+  it("SDK-25: include tools hidden from the main agent for an agent that lists them", () => {
     expect(names(chooseTools(all, { hiddenFromMain: ["edit"] }))).toContain("edit");
   });
 
-  it("SDK-28: a tool that the session excludes is available to no agent", () => {
+  it("SDK-28: do not include excluded tools, for any agent", () => {
     expect(names(chooseTools(all, { excluded: ["edit"], hiddenFromMain: ["edit"] }))).not.toContain("edit");
   });
 
   it.each(["web_search", "builtin:web_search", "tool_search_tool_regex", "ask_user", "store_memory"])(
-    "%s may be excluded where it is not offered",
+    "may exclude %s where it is not offered",
     (entry) => {
       expect(() => requireKnown(all, { excluded: [entry] })).not.toThrow();
     },
   );
 
-  it("names what names nothing, with what was probably meant", () => {
+  it("are checked for unknown entries, and the nearest name is suggested", () => {
     expect(unknownEntries(all, { available: ["view", "mcp:*", "veiw"], excluded: ["builtin:lookup"] })).toEqual([
       "veiw",
       "builtin:lookup",
