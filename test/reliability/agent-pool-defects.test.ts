@@ -26,7 +26,7 @@ type Life = readonly [mode: "create" | "stop" | "settle", lastEvent: string];
 /** Each is a mistake of one line. What the process left behind must give it away. */
 const defects: readonly (Defect & { name: string; rule: TaskRule; lives: readonly Life[] })[] = [
   {
-    name: "who was at work in a dead process is taken for at work",
+    name: "an agent of a dead process counts as running",
     rule: "one-end",
     file: /tasks\/registry\.ts$/,
     from: "!isAtRest(status) || isCalled",
@@ -37,7 +37,7 @@ const defects: readonly (Defect & { name: string; rule: TaskRule; lives: readonl
     ],
   },
   {
-    name: "a notice that was said is said again by the next process",
+    name: "a delivered notice is delivered again by the next process",
     rule: "heard-once",
     file: /tasks\/task-fold\.ts$/,
     from: 'record.notice = { ...record.notice, state: "said", by: "notice" };',
@@ -48,7 +48,7 @@ const defects: readonly (Defect & { name: string; rule: TaskRule; lives: readonl
     ],
   },
   {
-    name: "what is owed to a parent is forgotten with the process",
+    name: "a pending notice for a parent is lost with the process",
     rule: "heard-once",
     file: /tasks\/notifications\.ts$/,
     from: "this.hush(task);",
@@ -59,7 +59,7 @@ const defects: readonly (Defect & { name: string; rule: TaskRule; lives: readonl
     ],
   },
   {
-    name: "nobody looks after those below when someone is stopped",
+    name: "the agents below a stopped agent are not stopped",
     rule: "no-remains",
     file: /tasks\/stopping\.ts$/,
     from: "roots.flatMap((root) => subtree(fold, root))",
@@ -77,7 +77,7 @@ async function rulesBroken(program: string, root: string, lives: readonly Life[]
 }
 
 describe("the checker applied to the log of a program with a defect", () => {
-  it.each(defects)("finds that it $name", async ({ name, rule, lives, ...defect }) => {
+  it.each(defects)("finds that $name", async ({ name, rule, lives, ...defect }) => {
     const seeded = join(folder.path, "seeded.mjs");
     await buildProgram(ENTRY, seeded, defect);
     const [whole, broken] = await Promise.all([
