@@ -181,7 +181,7 @@ export const recordsDefects: readonly Defect[] = [
     find: "if (call.argumentsError !== undefined) {",
     replace: "if (false) {",
     test: "test/scenarios/loop.test.ts",
-    title: "answers unknown tools, bad arguments and text that is not JSON instead of failing",
+    title: "answers unknown tools, bad arguments and invalid JSON with a failed result",
     why: "A call with broken arguments would run with none.",
   },
   {
@@ -190,7 +190,7 @@ export const recordsDefects: readonly Defect[] = [
     find: "if (!permission.allowed) {",
     replace: "if (false) {",
     test: "test/scenarios/permissions.test.ts",
-    title: "declined: nothing happens, and the model reads what the person said",
+    title: "prevents the call when it is declined, and the model reads the user's message",
     why: "A declined call would run.",
   },
   {
@@ -199,7 +199,7 @@ export const recordsDefects: readonly Defect[] = [
     find: "changed ? rebind(call, run) : required(bound)",
     replace: "required(bound)",
     test: "test/scenarios/hooks.test.ts",
-    title: "changed arguments that do not fit are an error of the call",
+    title: "cause an error of the call when the changed arguments do not fit",
     why: "Arguments that a hook changed would be ignored.",
   },
   {
@@ -209,7 +209,7 @@ export const recordsDefects: readonly Defect[] = [
     replace:
       'const detail = error instanceof Error ? (error.stack ?? error.message) : String(error);\n  return { message: detail, code: "failure" };',
     test: "test/scenarios/loop.test.ts",
-    title: "tells the model what an expected failure was, and only names a defect",
+    title: "reports an expected failure to the model in full, and of a defect only its name",
     why: "The model would read stack traces.",
   },
   {
@@ -236,7 +236,7 @@ export const recordsDefects: readonly Defect[] = [
     find: 'if ((await run.beforeStopping()) === "stop") return',
     replace: "return",
     test: "test/scenarios/hooks.test.ts",
-    title: "ORC-53: an agentStop block makes the reason the next message",
+    title: "ORC-53: make the reason of an agentStop block the next message",
     why: "A stop hook could not keep the agent at work.",
   },
   {
@@ -245,7 +245,7 @@ export const recordsDefects: readonly Defect[] = [
     find: "const refused = this.reached(limits) ?? take();",
     replace: "const refused = this.reached(limits);",
     test: "test/scenarios/budgets.test.ts",
-    title: "count turns exactly, however many agents call at once",
+    title: "counts turns exactly, however many agents call at once",
     why: "Agents at the same time could exceed a limit together.",
   },
   {

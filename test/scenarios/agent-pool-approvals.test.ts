@@ -37,7 +37,7 @@ const isAbout = (request: AnyRequest, text: string): boolean =>
   request.kind === "permission" && JSON.stringify(request.permissionRequest).includes(text);
 
 describe("an agent that needs an approval", () => {
-  it("waits alone: other agents continue, and it continues when it is answered", async () => {
+  it("waits alone: other agents continue, and it continues when the approval is given", async () => {
     await using folder = await tempFolder();
     const { session, registry, close } = await stageIn(folder.path, {
       main: [[task("asker"), task("sibling")]],
@@ -65,31 +65,34 @@ describe("an agent that needs an approval", () => {
   it.each([
     ["approved", { kind: "approved" }, "completed"],
     ["denied", { kind: "denied-interactively-by-user" }, "failed"],
-  ] as const)("three levels below the main agent is asked, and %s, as itself", async (_name, result, status) => {
-    await using folder = await tempFolder();
-    const { session, registry, close } = await stageIn(folder.path, {
-      main: [[task("one")]],
-      one: [[task("two")]],
-      two: [[task("three")]],
-      three: [[bash("env echo hello from below")]],
-    });
-    session.requests.attach({
-      kinds: ["permission"],
-      handle: async (request) => (isAbout(request, "from below") ? result : { kind: "approved" }),
-    });
-    const outcome = await session.sendAndWait({ prompt: "go" });
-    expect(outcome).toMatchObject({ kind: "done" });
-    const shell = session.events.filter(
-      (event) => event.type.startsWith("permission.") && JSON.stringify(event.data).includes("from below"),
-    );
-    expect(shell.map(({ type, agentId }) => [type, agentId])).toEqual([["permission.requested", "three"]]);
-    const [asked] = shell;
-    const requestId = asked?.type === "permission.requested" ? asked.data.requestId : "";
-    const ends = session.events.filter(
-      (event) => event.type === "permission.completed" && event.data.requestId === requestId,
-    );
-    expect(ends.map(({ agentId }) => agentId)).toEqual(["three"]);
-    expect(registry.view("three")?.status).toBe(status);
-    await close();
-  });
+  ] as const)(
+    "is named in its request three levels below the main agent, and can be %s",
+    async (_name, result, status) => {
+      await using folder = await tempFolder();
+      const { session, registry, close } = await stageIn(folder.path, {
+        main: [[task("one")]],
+        one: [[task("two")]],
+        two: [[task("three")]],
+        three: [[bash("env echo hello from below")]],
+      });
+      session.requests.attach({
+        kinds: ["permission"],
+        handle: async (request) => (isAbout(request, "from below") ? result : { kind: "approved" }),
+      });
+      const outcome = await session.sendAndWait({ prompt: "go" });
+      expect(outcome).toMatchObject({ kind: "done" });
+      const shell = session.events.filter(
+        (event) => event.type.startsWith("permission.") && JSON.stringify(event.data).includes("from below"),
+      );
+      expect(shell.map(({ type, agentId }) => [type, agentId])).toEqual([["permission.requested", "three"]]);
+      const [asked] = shell;
+      const requestId = asked?.type === "permission.requested" ? asked.data.requestId : "";
+      const ends = session.events.filter(
+        (event) => event.type === "permission.completed" && event.data.requestId === requestId,
+      );
+      expect(ends.map(({ agentId }) => agentId)).toEqual(["three"]);
+      expect(registry.view("three")?.status).toBe(status);
+      await close();
+    },
+  );
 });

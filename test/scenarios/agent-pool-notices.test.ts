@@ -20,7 +20,7 @@ describe("a disk that is full when a notice is delivered", () => {
   it.each([
     ["to an idle main agent", false],
     ["to one at work", true],
-  ])("%s: it and those after it are delivered later, once", async (_name, isAtWork) => {
+  ])("delays it and later ones, which are delivered once: %s", async (_name, isAtWork) => {
     await using folder = await tempFolder();
     const root = join(folder.path, "root");
     mkdirSync(root);

@@ -36,7 +36,7 @@ describe("agents and workers in a whole session", () => {
       ),
   );
 
-  it("with every tool and agent that is built in, the first request stays small", () =>
+  it("the first request stays small with all built-in tools and agents", () =>
     onStage([says("hello")], {}, async ({ session, first }) => {
       await session.sendAndWait({ prompt: "hi" });
       const { system, messages, tools } = first("main");
@@ -45,7 +45,7 @@ describe("agents and workers in a whole session", () => {
       expect(size).toBeLessThanOrEqual(MAX_REQUEST_CHARACTERS);
     }));
 
-  it("SDK-25 SDK-41: an agent that lists a tool hidden from the main agent has it, and so has an agent without a list", () =>
+  it("SDK-25 SDK-41: an agent has a tool hidden from the main agent if it lists it or has no list", () =>
     onStage(
       [
         starts("lists", "lister"),
@@ -69,7 +69,7 @@ describe("agents and workers in a whole session", () => {
       },
     ));
 
-  it("only the main agent can say that the whole task is done", () =>
+  it("subagents cannot declare the whole task done", () =>
     onStage(
       [
         starts("kid", "general-purpose"),
@@ -87,7 +87,7 @@ describe("agents and workers in a whole session", () => {
       },
     ));
 
-  it("no agent has more rights than the main agent of the session, workers included", () =>
+  it("subagents and workers have at most the rights of the main agent", () =>
     onStage(
       [
         starts("kid", "general-purpose"),

@@ -9,7 +9,7 @@ import { HANG_MS } from "../support/work.ts";
 const MANY = 200;
 
 describe("starting agents", () => {
-  it("return at any load without waiting for a slot: above the limit they are queued, and the call says so", async () => {
+  it("returns at any load without waiting for a slot: starts above the limit are queued, and the call says so", async () => {
     const work = (at: number) => ({ description: "look", prompt: "look", agent_type: "slow", name: `one ${at}` });
     const starts = Array.from(
       { length: MANY },
@@ -37,7 +37,7 @@ describe("starting agents", () => {
   });
 });
 
-describe("agents that one message starts", () => {
+describe("the agents that one message starts", () => {
   const start = (name: string, agentType = "explorer") => ({
     description: "d",
     prompt: "p",
@@ -47,7 +47,7 @@ describe("agents that one message starts", () => {
   const told = (events: Parameters<typeof dataOf>[0]) =>
     dataOf(events, "tool.execution_complete").map(({ success, error }) => (success ? "started" : error?.message));
 
-  it("are 256 in all unless told otherwise, however they are started", async () => {
+  it("are limited to 256 in all by default, however they are started", async () => {
     const starts = Array.from(
       { length: 300 },
       (_, at) => ["task", { ...start(`one ${at}`), mode: "background" }, `call-${at}`] as const,

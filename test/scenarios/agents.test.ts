@@ -88,7 +88,7 @@ describe("a subagent", () => {
     expect(dataOf(session.events, "troupe.task_state").map(({ to }) => to)).toEqual(["running", "completed"]);
   });
 
-  it("in the background: the call returns at once, the end is notified, and only then is the session idle", async () => {
+  it("returns its id at once in the background, its end is notified, and only then is the session idle", async () => {
     const { session, model, heard } = await troupe([
       task("scout", "explorer", { mode: "background" }),
       says("waiting"),
@@ -110,7 +110,7 @@ describe("a subagent", () => {
     expect(model.requests).toHaveLength(4);
   });
 
-  it("two in parallel, each heard", async () => {
+  it("works in parallel with another one, and both answers return", async () => {
     const { session } = await troupe([
       calls(
         ["task", { description: "a", prompt: "a", agent_type: "explorer", name: "one" }],
@@ -137,7 +137,7 @@ describe("a subagent", () => {
     expect(dataOf(session.events, "session.error")).toEqual([]);
   });
 
-  it("that is stopped with the turn leaves no trace of running", async () => {
+  it("is cancelled when its turn is stopped", async () => {
     const { session } = await troupe([task("scout", "explorer"), forAgent("explorer", stalls())]);
     const sent = session.sendAndWait({ prompt: "go" });
     await expect.poll(() => session.agents.tasks?.view("scout")?.status).toBe("running");
@@ -146,7 +146,7 @@ describe("a subagent", () => {
     expect(session.agents.tasks?.view("scout")).toMatchObject({ status: "cancelled" });
   });
 
-  it("an agent may have agents of its own, down to the limit, and no further", async () => {
+  it("can start agents of its own, down to the limit, and no further", async () => {
     const nested = (name: string) => task(name, "explorer");
     const { session } = await troupe(
       [

@@ -21,8 +21,8 @@ const three = calls(
 );
 const again = calls(["echo", { text: "again" }]);
 
-describe("budgets of the whole tree", () => {
-  it("count turns exactly, however many agents call at once", async () => {
+describe("the budget of a tree of agents", () => {
+  it("counts turns exactly, however many agents call at once", async () => {
     const slowly = () => stalls(new Promise((resolve) => setTimeout(resolve, 5)), again);
     const { session, model } = await agentPool([three, says("enough"), otherwise(slowly)], { limits: { turns: 6 } });
     await session.sendAndWait({ prompt: "go" });
@@ -33,7 +33,7 @@ describe("budgets of the whole tree", () => {
     expect(dataOf(session.events, "troupe.limit_reached")).toHaveLength(1);
   });
 
-  it("set aside what calls under way may use: one that does not fit ends its agent with what it has", async () => {
+  it("reserves what running calls may use: a call that does not fit ends its agent with its partial result", async () => {
     const open = deferred<void>();
     const slow = withUsage(stalls(open.promise, says("slow")), { inputTokens: 100, outputTokens: 10 });
     const { session } = await agentPool(
@@ -87,7 +87,7 @@ describe("budgets of the whole tree", () => {
     expect(checkTasks(session.events, { settled: true })).toEqual([]);
   });
 
-  it("time is for all turns of an agent together, and what it rests costs none", async () => {
+  it("limits the time of all turns of an agent together, without the time at rest", async () => {
     const { session } = await agentPool(
       [task("one", "quick", { mode: "background" }), otherwise(says("ok")), forAgent("quick", says("first"), stalls())],
       { agents: [agent("quick", { limits: { seconds: 2 } })] },
@@ -100,7 +100,7 @@ describe("budgets of the whole tree", () => {
     expect(session.agents.tasks?.get("one")?.error).toBe("its time is up");
   });
 
-  it("a model whose price is not known is not asked where cost is limited", async () => {
+  it("refuses a model without a known price when the cost is limited", async () => {
     const prices = { known: true };
     const { session, model } = await agentPool([task("one", "explorer"), says("end"), otherwise(says("x"))], {
       limits: { costUsd: 1 },
@@ -114,7 +114,7 @@ describe("budgets of the whole tree", () => {
     expect(model.requests.filter((request) => agentOf(request) === "one")).toEqual([]);
   });
 
-  it("an agent alone may use up to its limit, as ever", async () => {
+  it("lets a single agent use all of its limit", async () => {
     const { session } = await agentPool(
       [withUsage(again, { inputTokens: 999 }), withUsage(says("done"), { inputTokens: 9 })],
       {
@@ -124,7 +124,7 @@ describe("budgets of the whole tree", () => {
     expect(await session.sendAndWait({ prompt: "go" })).toEqual({ kind: "done", answer: "done" });
   });
 
-  it("cost per agent sums exactly to what the provider counted, also from the log alone", async () => {
+  it("has a cost per agent that sums exactly to the provider's count, also when it is read from the log", async () => {
     const counted: Usage[] = [];
     const costOf = ({ inputTokens, outputTokens }: Usage): number => inputTokens * 3e-6 + outputTokens * 1.5e-5;
     let number = 0;
@@ -186,7 +186,7 @@ describe("reservations", () => {
     share: fc.integer({ min: 0, max: 100 }),
   });
 
-  it("used + set aside stays within every budget at every step, where calls keep to what was expected of them", async () => {
+  it("keep used + reserved within every budget at every step, if calls use what was expected", async () => {
     await fc.assert(
       fc.property(
         limits,
@@ -233,7 +233,7 @@ describe("reservations", () => {
     );
   });
 
-  it("a call that used more than expected is counted as it was, and the next one is refused", () => {
+  it("are replaced by the real usage of a call, even a larger one, and the next call is refused", () => {
     const budget = new Budget([]);
     const expected = { tokens: () => 10, costUsd: () => 0 };
     expect(budget.reserve(undefined, { limits: { tokens: 100 } }, expected)).toBeUndefined();

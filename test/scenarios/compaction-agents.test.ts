@@ -43,8 +43,8 @@ async function bench(steps: readonly Step[], more: Partial<CompactionRun> = {}) 
   return { model, log, context, compactions, say, reply, messages };
 }
 
-describe("compaction at a person's wish", () => {
-  it("summarises everything with their focus, and hooks fire before", async () => {
+describe("a compaction that the user requests", () => {
+  it("summarises everything with the user's focus, after the hooks", async () => {
     const told: object[] = [];
     const hooks = {
       has: (point: string) => point === "preCompact",
@@ -69,7 +69,7 @@ describe("compaction at a person's wish", () => {
     ]);
   });
 
-  it("is refused where there is too little, one at a time, and can be stopped without a trace in the conversation", async () => {
+  it("is refused when there is too little, runs once at a time, and leaves no trace in the conversation when stopped", async () => {
     const { context, say, reply, messages } = await bench([stalls()]);
     await say("hello");
     expect(await context.compact()).toMatchObject({ success: false, error: expect.stringContaining("too little") });
@@ -83,7 +83,7 @@ describe("compaction at a person's wish", () => {
     expect(messages().map(({ content }) => content)).toEqual(["hello", "hello"]);
   });
 
-  it("is discarded when the conversation was rebuilt meanwhile", async () => {
+  it("is discarded when the conversation was rebuilt in the meantime", async () => {
     const go = deferred<void>();
     const { context, say, reply, log } = await bench([stalls(go.promise, says(SUMMARY))]);
     await say("one");
@@ -110,7 +110,7 @@ describe("compaction at a person's wish", () => {
     expect(dataOf(log.events, "session.compaction_complete")).toMatchObject([{ success: false }]);
   });
 
-  it("is refused where a limit is used up, without a call", async () => {
+  it("is refused without a call when a limit is used up", async () => {
     const reached = { limit: "turns", allowed: 1, used: 1, message: "Limit reached." } as const;
     const { context, say, reply, model } = await bench([], { limitReached: () => reached });
     await say("one");
@@ -120,8 +120,8 @@ describe("compaction at a person's wish", () => {
   });
 });
 
-describe("a summary that is written meanwhile", () => {
-  it("is set aside for with every call of the agent until it has ended, and can be cancelled", async () => {
+describe("a summary that is written in the background", () => {
+  it("is part of the reservation of every call of the agent until it has ended, and can be cancelled", async () => {
     const { context, say, reply, messages } = await bench([stalls()]);
     for (let turn = 0; turn < 4; turn++) {
       await say(`question ${turn}`);
@@ -138,8 +138,8 @@ describe("a summary that is written meanwhile", () => {
   });
 });
 
-describe("compaction of an agent that works for another", () => {
-  it("LOOP-31 is the same function, in its own conversation and under its own id", async () => {
+describe("compaction of a subagent", () => {
+  it("LOOP-31 uses the same function, in the agent's own conversation and under its own id", async () => {
     const read = calls(["big", { characters: 4_500 }]);
     const isAgent = (request: Parameters<typeof agentOf>[0]): boolean => agentOf(request) !== undefined;
     const { session, model } = await agentPool(

@@ -42,7 +42,7 @@ const usual = (values: readonly number[]): number =>
   [...values].sort((a, b) => a - b)[Math.floor(values.length / 5)] ?? 0;
 
 describe("a long session", () => {
-  it(`of ${TURNS} turns with ${COMPACTIONS} compactions stays valid and flat, and is resumed with a second of work`, async () => {
+  it(`stays valid and bounded over ${TURNS} turns with ${COMPACTIONS} compactions, and is resumed within a second`, async () => {
     await using folder = await tempFolder();
     const store = jsonlStore({ root: folder.path, disk: nodeDisk, stamp: systemStamp });
     const problems: string[] = [];

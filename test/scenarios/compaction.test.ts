@@ -50,7 +50,7 @@ describe("LOOP-31 automatic compaction", () => {
     model.assertSpent();
   });
 
-  it("LOOP-31 says what it did in events the wire knows, with all numbers", async () => {
+  it("LOOP-31 is reported in events of the wire contract, with all numbers", async () => {
     const { session } = await small([summaries(summary()), ...full, says("done")]);
     await session.sendAndWait({ prompt: "Read the files" });
     const [start] = dataOf(session.events, "session.compaction_start");
@@ -95,7 +95,7 @@ describe("LOOP-31 automatic compaction", () => {
     expect(third?.conversationTokens).toBeGreaterThan(second?.conversationTokens ?? Infinity);
   });
 
-  it("asks nothing of the model for itself below the threshold, after a first exchange, or where it is off", async () => {
+  it("requests nothing from the model below the threshold, after a first exchange, or when it is off", async () => {
     const calm = await small([read(1_000), says("done")]);
     await calm.session.sendAndWait({ prompt: "go" });
     const first = await small([says("done")], { system: "s".repeat(14_000) });
@@ -127,7 +127,7 @@ describe("compaction after an overflow", () => {
     expect(model.requests.at(-1)?.messages[0]?.content).toContain("<summary>");
   });
 
-  it("is not repeated without end: a second refusal is the user's to hear", async () => {
+  it("is not repeated forever: a second refusal is reported to the user", async () => {
     const { session, model } = await small(
       [summaries(summary()), read(400), read(400), fails("context_length"), fails("context_length")],
       { window: 100_000 },
@@ -169,7 +169,7 @@ describe("a summary that fails", () => {
 });
 
 describe("the conversation after a compaction", () => {
-  it("a checkpoint in a file, with a title, numbered through, and the same messages when the log is read back", async () => {
+  it("has a checkpoint file with title and number, and the same messages when the log is read back", async () => {
     await using folder = await tempFolder();
     const script = () => [
       summaries(summary(), summary(), summary()),
@@ -196,7 +196,7 @@ describe("the conversation after a compaction", () => {
     expect(shown[0]?.content).toContain("Read the files");
   });
 
-  it("todos and agents that stand in the new beginning", async () => {
+  it("contains todos and agents in its first message", async () => {
     const standing = async () => ({ todos: "- write-tests pending", agents: "- scout (explore) running" });
     const { session, model } = await small([summaries(summary()), ...full, says("ok")], {
       parts: { carriedState: standing },
@@ -207,7 +207,7 @@ describe("the conversation after a compaction", () => {
     expect(first?.content).toContain("<agents>\n- scout (explore) running\n</agents>");
   });
 
-  it("no secret, neither in the log nor in the file nor in what the model is shown", async () => {
+  it("contains no secret, neither in the log nor in the file nor in what the model sees", async () => {
     await using folder = await tempFolder();
     const redactor = createRedactor({ values: [] });
     const secret = "ghp_0123456789abcdefghijABCDEFGHIJ456789";
@@ -222,7 +222,7 @@ describe("the conversation after a compaction", () => {
     expect(JSON.stringify(model.requests.at(-1))).not.toContain(secret);
   });
 
-  it("R04 the conversation before it or after it, whichever event was the last of a killed process", async () => {
+  it("R04 is the one before it or after it, whichever event was the last of a killed process", async () => {
     const { session } = await small([summaries(summary()), ...full, says("done")]);
     await session.sendAndWait({ prompt: "Read the files" });
     await session.close();

@@ -17,7 +17,7 @@ import { dataOf, echo, stage, tool } from "../support/stage.ts";
 const soon = (milliseconds = 5): Promise<void> => new Promise((resolve) => setTimeout(resolve, milliseconds));
 
 describe("close", () => {
-  it("answers nothing more: what waits stays in the log", async () => {
+  it("answers nothing more: waiting messages stay in the log", async () => {
     const { session, model } = await stage([stalls(), otherwise(says("never"))]);
     const waits = [session.sendAndWait({ prompt: "one" })];
     await soon();
@@ -38,8 +38,8 @@ describe("close", () => {
   });
 });
 
-describe("outcomes belong to their own message", () => {
-  it("also when it is sent while the session finishes, or by a listener of the end", async () => {
+describe("the outcome of a message", () => {
+  it("is its own when it is sent while the session finishes, or by a listener of the end", async () => {
     const { session } = await stage([says("ONE"), says("TWO"), says("THREE")]);
     const later = deferred<unknown>();
     let sent = false;
@@ -53,7 +53,7 @@ describe("outcomes belong to their own message", () => {
     expect(await session.sendAndWait({ prompt: "three" })).toEqual({ kind: "done", answer: "THREE" });
   });
 
-  it("a steering message shares the outcome of the run it joined", async () => {
+  it("is that of the run which a steering message joined", async () => {
     const gate = deferred<string>();
     const { session } = await stage([calls(["wait"]), says("A"), says("B")], {
       tools: [tool("wait", () => gate.promise)],
@@ -88,8 +88,8 @@ describe("outcomes belong to their own message", () => {
   });
 });
 
-describe("abort", () => {
-  it("before the model was asked makes no turn and counts no call", async () => {
+describe("an abort", () => {
+  it("makes no turn and counts no call before the model was asked", async () => {
     const { session, model } = await stage([says("never")]);
     const sent = session.sendAndWait({ prompt: "go" });
     session.abort();
@@ -98,7 +98,7 @@ describe("abort", () => {
     expect(session.history.budget.run.calls).toBe(model.requests.length);
   });
 
-  it("ends a run whose provider takes no notice", async () => {
+  it("ends a run whose provider ignores it", async () => {
     const deaf: Provider = {
       id: "deaf",
       stream: () => ({ [Symbol.asyncIterator]: () => ({ next: () => new Promise(() => undefined) }) }),
@@ -111,8 +111,8 @@ describe("abort", () => {
   });
 });
 
-describe("malformed replies", () => {
-  it("reports a reply that was cut off, and one that is missing", async () => {
+describe("a malformed reply", () => {
+  it("is reported when it was cut off or is missing", async () => {
     const cut = says("half an ans").map((move) => (move.type === "end" ? { ...move, stop: "length" as const } : move));
     const { session, heard } = await stage([cut, says("")]);
     expect(await session.sendAndWait({ prompt: "one" })).toEqual({ kind: "done", answer: "half an ans" });
@@ -123,7 +123,7 @@ describe("malformed replies", () => {
     ]);
   });
 
-  it("answers two calls that came with one id, each by its own", async () => {
+  it("gets a result for each of two calls with one id", async () => {
     const { session, model } = await stage([
       calls(["echo", { text: "a" }, "x"], ["echo", { text: "b" }, "x"]),
       says("ok"),
@@ -136,7 +136,7 @@ describe("malformed replies", () => {
     expectPaired(session.events);
   });
 
-  it("a result that cannot be kept is a failure of its call, not of the run, and siblings end first", async () => {
+  it("a result that cannot be stored fails its call, not the run, and siblings end first", async () => {
     const huge = "x".repeat(65 * 1024 * 1024);
     await using folder = await tempFolder();
     const store = jsonlStore({ root: folder.path, disk: nodeDisk, stamp: systemStamp });
@@ -155,8 +155,8 @@ describe("malformed replies", () => {
   });
 });
 
-describe("a refused message is not in the conversation", () => {
-  it("no model sees a message whose sender was told that it was not accepted", async () => {
+describe("a refused message", () => {
+  it("is not sent to the model", async () => {
     const inner = memoryStore();
     let full = false;
     const store = {
@@ -186,7 +186,7 @@ describe("a refused message is not in the conversation", () => {
   });
 });
 
-it("after damage in the middle every result still follows its call", async () => {
+it("every result still follows its call after damage in the middle of a log", async () => {
   await using folder = await tempFolder();
   const store = jsonlStore({ root: folder.path, disk: nodeDisk, stamp: systemStamp });
   const first = await stage([calls(["echo", { text: "a" }]), says("one"), says("two")], { store, tools: [echo] });
@@ -204,7 +204,7 @@ it("after damage in the middle every result still follows its call", async () =>
   await second.session.close();
 });
 
-it("says things in the order the wire does", async () => {
+it("the session emits events in the order of the wire contract", async () => {
   const { session, heard } = await stage([says("ok")]);
   await session.sendAndWait({ prompt: "go" });
   expect(heard.map(({ type }) => type)).toEqual([

@@ -30,7 +30,7 @@ describe("a model whose calls fail repeatedly", () => {
     expect(dataOf(session.events, "troupe.limit_reached")).toEqual([]);
   });
 
-  it.each([2, 3, 4])("is stopped when it goes round in a circle of %i calls", async (period) => {
+  it.each([2, 3, 4])("is stopped when it repeats a circle of %i calls", async (period) => {
     const { session, model } = await stage(repeated(100, (index) => missing({ at: index % period })));
     expect(await session.sendAndWait({ prompt: "go" })).toEqual(stopped("Stopped"));
     expect(model.requests.length).toBeLessThanOrEqual(40);
@@ -56,7 +56,7 @@ describe("a model whose calls fail repeatedly", () => {
     expect(await session.sendAndWait({ prompt: "go" })).toEqual({ kind: "done", answer: "done" });
   });
 
-  it("starts to count again with each message, also with one that arrives while it works", async () => {
+  it("has a new count for each message, even for one that arrives while it works", async () => {
     const reached = deferred<void>();
     const go = deferred<void>();
     let count = 0;
@@ -82,7 +82,7 @@ describe("a model whose calls fail repeatedly", () => {
     expect(await session.sendAndWait({ prompt: "again" })).toEqual({ kind: "done", answer: "b" });
   });
 
-  it("is stopped as an agent too, and its parent reads the reason", async () => {
+  it("is stopped in a subagent too, and the parent reads the reason", async () => {
     const start = calls(["task", { description: "d", prompt: "p", agent_type: "explorer", name: "one" }]);
     const { session, model } = await agentPool(
       [start, says("I see"), forAgent("explorer", ...repeated(50, () => missing()))],

@@ -53,7 +53,7 @@ const shown = ({ model }: Stage, request: number, message: number): string | und
   model.requests[request]?.messages[message]?.content;
 
 describe("LOOP-21: hooks around a call", () => {
-  it("a preToolUse denial is what the model reads, and the call never runs", async () => {
+  it("deny a call at preToolUse: the model reads the denial, and the call never runs", async () => {
     const staged = await hooked([echoCall, says("ok")], ["preToolUse"], () => ({
       permissionDecision: "deny",
       permissionDecisionReason: "not on Mondays",
@@ -69,13 +69,13 @@ describe("LOOP-21: hooks around a call", () => {
     expect(dataOf(staged.session.events, "tool.execution_complete")[0]?.error).toMatchObject({ code: "denied" });
   });
 
-  it("fires for a tool that does not exist, with the model's own arguments", async () => {
+  it("fire for a tool that does not exist, with the model's own arguments", async () => {
     const { session, told } = await hooked([calls(["nothing", { a: 1 }]), says("ok")], ["preToolUse"]);
     await session.sendAndWait({ prompt: "go" });
     expect(told).toMatchObject([{ point: "preToolUse", toolName: "nothing", toolArgs: { a: 1 } }]);
   });
 
-  it("changed arguments are checked and run; context is added to what the model reads", async () => {
+  it("can change arguments, which are checked and used, and add context to the result", async () => {
     const staged = await hooked([echoCall, says("ok")], ["preToolUse"], () => ({
       modifiedArgs: { text: "changed" },
       additionalContext: "by the way",
@@ -89,13 +89,13 @@ describe("LOOP-21: hooks around a call", () => {
     ]);
   });
 
-  it("changed arguments that do not fit are an error of the call", async () => {
+  it("cause an error of the call when the changed arguments do not fit", async () => {
     const staged = await hooked([echoCall, says("ok")], ["preToolUse"], () => ({ modifiedArgs: { text: 5 } }));
     await staged.session.sendAndWait({ prompt: "go" });
     expect(shown(staged, 1, 2)).toContain("Bad arguments for echo");
   });
 
-  it("postToolUse changes and adds; a failure fires only postToolUseFailure", async () => {
+  it("can change and add to a result at postToolUse, and a failure fires only postToolUseFailure", async () => {
     const failing = tool("failing", async () => refuse("no"));
     const staged = await hooked(
       [calls(["echo", { text: "hi" }], ["failing", {}]), says("ok")],
@@ -114,7 +114,7 @@ describe("LOOP-21: hooks around a call", () => {
     expect([shown(staged, 1, 2), shown(staged, 1, 3)].sort()).toEqual(["HI\n\nloud", "no\n\nwhy: no"]);
   });
 
-  it("every hook.start has its hook.end, also when the session is aborted while a hook thinks", async () => {
+  it("have a hook.end for every hook.start, even when the session is aborted during a hook", async () => {
     const { session } = await hooked([echoCall, says("ok")], ["preToolUse"], () => {
       session.abort();
       return undefined;
@@ -137,7 +137,7 @@ describe("hooks and permissions", () => {
       ports: { files: rememberedFiles({ keep: async () => undefined }) },
     });
 
-  it("an allow replaces the user's answer where no rule applies, and is in the log as request and answer", async () => {
+  it("replace the user's answer by an allow when no rule applies, and the log has request and answer", async () => {
     await using folder = await tempFolder();
     const { session } = await guarded(folder.path, [], ["permissionRequest"], () => ({ behavior: "allow" }));
     await session.sendAndWait({ prompt: "go" });
@@ -146,7 +146,7 @@ describe("hooks and permissions", () => {
     expect(dataOf(session.events, "permission.completed")).toMatchObject([{ result: { kind: "approved" } }]);
   });
 
-  it.each(["preToolUse", "permissionRequest"] as const)("an allow of %s never beats a deny rule", async (point) => {
+  it.each(["preToolUse", "permissionRequest"] as const)("cannot allow %s against a deny rule", async (point) => {
     await using folder = await tempFolder();
     const { session } = await guarded(folder.path, ["write"], [point], () => ({
       behavior: "allow",
@@ -157,7 +157,7 @@ describe("hooks and permissions", () => {
     expect(dataOf(session.events, "troupe.permission")).toMatchObject([{ decision: "denied", by: "rule" }]);
   });
 
-  it("a denial beats an allow rule, and the model reads the hook's words", async () => {
+  it("deny against an allow rule, and the model reads the hook's reason", async () => {
     await using folder = await tempFolder();
     const { session, model } = await guarded(folder.path, [], ["permissionRequest"], () => ({
       behavior: "deny",
@@ -168,7 +168,7 @@ describe("hooks and permissions", () => {
     expect(existsSync(join(folder.path, "a.txt"))).toBe(false);
   });
 
-  it("a hook that asks for the user's decision is denied without a user, whatever is allowed", async () => {
+  it("cause a denial without a user when they require the user's decision, whatever is allowed", async () => {
     await using folder = await tempFolder();
     const { session } = await hooked(
       [calls(["create", { path: "a.txt", file_text: "x" }]), says("done")],
@@ -189,7 +189,7 @@ describe("hooks and permissions", () => {
 });
 
 describe("hooks around a session", () => {
-  it("tells prompt, start, stop and end in order, each once", async () => {
+  it("fire for prompt, start, stop and end in order, each once", async () => {
     const points = ["sessionStart", "userPromptSubmitted", "userPromptTransformed", "agentStop", "sessionEnd"] as const;
     const { session, told } = await hooked([says("one"), says("two")], points);
     await session.sendAndWait({ prompt: "first" });
@@ -209,7 +209,7 @@ describe("hooks around a session", () => {
     expect(told[7]).toMatchObject({ reason: "complete", finalMessage: "two" });
   });
 
-  it("hook additions surround the prompt; the model sees their changes, and the typed text is kept", async () => {
+  it("add text around the prompt for the model, and the typed text is stored", async () => {
     const staged = await hooked([says("ok")], ["sessionStart", "userPromptSubmitted"], (point) =>
       point === "sessionStart"
         ? { additionalContext: "house rules" }
@@ -221,7 +221,7 @@ describe("hooks around a session", () => {
     expect(staged.session.history.title).toBe("go");
   });
 
-  it("a hook may answer in the model's place", async () => {
+  it("may answer in place of the model", async () => {
     const { session, model } = await hooked([], ["userPromptSubmitted"], () => ({
       handled: true,
       responseContent: "42",
@@ -230,7 +230,7 @@ describe("hooks around a session", () => {
     expect(model.requests).toHaveLength(0);
   });
 
-  it("ORC-53: an agentStop block makes the reason the next message", async () => {
+  it("ORC-53: make the reason of an agentStop block the next message", async () => {
     const staged = await hooked([says("done?"), says("done!")], ["agentStop"], (_, input) =>
       input.stop_hook_active ? undefined : { decision: "block", reason: "run the tests" },
     );
@@ -239,7 +239,7 @@ describe("hooks around a session", () => {
     expect(staged.told.map((one) => one.stop_hook_active)).toEqual([false, true]);
   });
 
-  it("ORC-55: a hook that always blocks runs 8 times", async () => {
+  it("ORC-55: run 8 times when they always block", async () => {
     const steps = Array.from({ length: 9 }, () => says("done"));
     const { session, model } = await hooked(steps, ["agentStop"], () => ({ decision: "block", reason: "more" }));
     expect(await session.sendAndWait({ prompt: "go" })).toMatchObject({ kind: "done" });
@@ -247,7 +247,7 @@ describe("hooks around a session", () => {
     expect(dataOf(session.events, "session.warning")).toMatchObject([{ warningType: "hook" }]);
   });
 
-  it("errorOccurred fires when a model call fails for good, and may request a retry", async () => {
+  it("fire errorOccurred when a model call finally fails, and may request a retry", async () => {
     const { session, told } = await hooked([fails(400), says("ok")], ["errorOccurred"], () => ({
       errorHandling: "retry",
     }));
@@ -255,7 +255,7 @@ describe("hooks around a session", () => {
     expect(told).toMatchObject([{ point: "errorOccurred", errorContext: "model_call" }]);
   });
 
-  it("a message is stored and accepted before hooks run", async () => {
+  it("run after a message is stored and accepted", async () => {
     let release = (): void => undefined;
     const gate = new Promise<void>((resolve) => {
       release = resolve;

@@ -3,7 +3,7 @@ import { calls, says } from "../../src/model/faux/faux-step.ts";
 import { of, onStage, starts, texts } from "../features/stage.ts";
 import { dataOf } from "../support/stage.ts";
 
-describe("instructions that agents come upon", () => {
+describe("instructions in subfolders for agents", () => {
   const files = {
     "AGENTS.md": "Everyone hums.",
     "part/AGENTS.md": "In this part, sing.",

@@ -52,7 +52,7 @@ describe("LOOP-01 to LOOP-08: one message, turn by turn", () => {
     expect(dataOf(session.events, "assistant.turn_end")).toHaveLength(model.requests.length);
   });
 
-  it("LOOP-03 and LOOP-05 send results and the full history with each call", async () => {
+  it("LOOP-03 and LOOP-05 sends results and the full history with each call", async () => {
     const { session, model } = await stage([calls(["echo", { text: "hi" }]), says("one"), says("two")]);
     await session.sendAndWait({ prompt: "first" });
     await session.sendAndWait({ prompt: "second" });
@@ -76,13 +76,13 @@ describe("LOOP-01 to LOOP-08: one message, turn by turn", () => {
     });
   });
 
-  it("LOOP-04 asks no more once the model asks for nothing", async () => {
+  it("LOOP-04 makes no further model call when the model requests no tools", async () => {
     const { session, model } = await stage([says("done")]);
     await session.sendAndWait({ prompt: "go" });
     expect(model.requests).toHaveLength(1);
   });
 
-  it("LOOP-06 and LOOP-09 keep the order inside a turn and end with an idle that is not stored", async () => {
+  it("LOOP-06 and LOOP-09 keeps the order inside a turn and ends with an idle event that is not stored", async () => {
     const { session, heard } = await stage([calls(["echo", { text: "a" }]), says("b")]);
     await session.sendAndWait({ prompt: "go" });
     expectOrder(heard, [
@@ -133,7 +133,7 @@ describe("LOOP-01 to LOOP-08: one message, turn by turn", () => {
 });
 
 describe("LOOP-08 and LOOP-16: failures", () => {
-  it("says session.error, then session.idle, when the provider fails", async () => {
+  it("emits session.error, then session.idle, when the provider fails", async () => {
     const { session, heard } = await stage([fails(401)]);
     expect(await session.sendAndWait({ prompt: "go" })).toMatchObject({
       kind: "error",
@@ -149,7 +149,7 @@ describe("LOOP-08 and LOOP-16: failures", () => {
     expect(dataOf(heard, "session.error")).toMatchObject([{ errorType: "authentication", statusCode: 401 }]);
   });
 
-  it("keeps the text of an interrupted reply for users, and shows it to no model", async () => {
+  it("keeps the text of an interrupted reply for users, and never sends it to a model", async () => {
     const { session, model } = await stage([breaksOff("half a sen"), says("whole")]);
     expect((await session.sendAndWait({ prompt: "go" })).kind).toBe("error");
     expect(dataOf(session.events, "troupe.partial_message")).toMatchObject([{ content: "half a sen" }]);
@@ -160,7 +160,7 @@ describe("LOOP-08 and LOOP-16: failures", () => {
     ]);
   });
 
-  it("answers unknown tools, bad arguments and text that is not JSON instead of failing", async () => {
+  it("answers unknown tools, bad arguments and invalid JSON with a failed result", async () => {
     const { session, model } = await stage([
       together(calls(["nope", {}]), calls(["echo", {}]), callsWithText("echo", "{broken")),
       says("sorry"),
@@ -174,7 +174,7 @@ describe("LOOP-08 and LOOP-16: failures", () => {
     expectPaired(session.events);
   });
 
-  it("tells the model what an expected failure was, and only names a defect", async () => {
+  it("reports an expected failure to the model in full, and of a defect only its name", async () => {
     const { session, model, heard } = await stage([calls(["careful"], ["broken"]), says("odd")], {
       tools: [
         tool("careful", async () => refuse("No such file: a.txt")),
@@ -212,7 +212,7 @@ describe("LOOP-08 and LOOP-16: failures", () => {
     expect(dataOf(session.events, "tool.execution_complete")).toMatchObject([{ success: false }]);
   });
 
-  it("stops a tool that outlives its time", async () => {
+  it("stops a tool that exceeds its time limit", async () => {
     const { session } = await stage([calls(["slow"]), says("ok")], {
       tools: [tool("slow", () => new Promise(() => undefined), { timeoutMs: 10 })],
     });
@@ -269,7 +269,7 @@ describe("LOOP-19 and LOOP-27: tools of one turn", () => {
 });
 
 describe("LOOP-22: streaming", () => {
-  it("says words as they arrive, not stored, and they add up to the message", async () => {
+  it("emits text as it arrives, without storing it, and the parts add up to the message", async () => {
     const { session, heard } = await stage([thinks("hm", says("Hello world", { chunkSize: 3 }))], { streaming: true });
     await session.sendAndWait({ prompt: "go" });
     const deltas = dataOf(heard, "assistant.message_delta");
@@ -282,7 +282,7 @@ describe("LOOP-22: streaming", () => {
     expect(session.events.some(({ type }) => type.endsWith("_delta"))).toBe(false);
   });
 
-  it("says none when streaming is off, and what the model thought as a whole", async () => {
+  it("emits no parts when streaming is off, and the reasoning as a whole", async () => {
     const { session, heard } = await stage([thinks("hm", says("Hello world", { chunkSize: 3 }))]);
     await session.sendAndWait({ prompt: "go" });
     expect(heard.filter(({ type }) => type.endsWith("_delta"))).toEqual([]);
@@ -292,7 +292,7 @@ describe("LOOP-22: streaming", () => {
 });
 
 describe("LOOP-26: abort", () => {
-  it("during a reply keeps its words, says abort, and is idle with aborted", async () => {
+  it("keeps the text of a reply that it interrupts, emits abort, and ends idle with aborted", async () => {
     const { session, heard, model } = await stage([together(says("I was about to"), stalls()), says("fresh")]);
     const sent = session.sendAndWait({ prompt: "go" });
     await new Promise((resolve) => setTimeout(resolve, 10));
@@ -304,7 +304,7 @@ describe("LOOP-26: abort", () => {
     expect(model.requests[1]?.messages.map(({ content }) => content)).toEqual(["go", "I was about to", "again"]);
   });
 
-  it("during a tool closes its call as interrupted, and the next turn is valid", async () => {
+  it("closes the call of a running tool as interrupted, and the next turn is valid", async () => {
     const { session, model } = await stage([calls(["wait"]), says("after")], {
       tools: [tool("wait", () => new Promise(() => undefined))],
     });
@@ -320,7 +320,7 @@ describe("LOOP-26: abort", () => {
     });
   });
 
-  it("before the first output leaves a session that can continue", async () => {
+  it("leaves a session that can continue when it comes before the first output", async () => {
     const { session } = await stage([stalls(), says("here")]);
     const sent = session.sendAndWait({ prompt: "go" });
     await new Promise((resolve) => setTimeout(resolve, 5));
@@ -331,7 +331,7 @@ describe("LOOP-26: abort", () => {
 });
 
 describe("limits", () => {
-  it("stops before the call that would exceed the limit, and reports that", async () => {
+  it("stop the loop before the call that would exceed them, with a report", async () => {
     const { session, heard, model } = await stage([calls(["echo", { text: "a" }])], {
       limits: { turns: 1 },
       tools: [echo],

@@ -54,7 +54,7 @@ describe("calls that a server takes only as tasks", () => {
     await session.close();
   });
 
-  it("ORC-74, ORC-75: stop_agent cancels on the server; what is written to one comes back with advice", async () => {
+  it("ORC-74, ORC-75: are cancelled on the server by stop_agent, and a message to one is refused with advice", async () => {
     const { session } = await agentPool(
       [
         slow(60_000, "c1"),
@@ -72,7 +72,7 @@ describe("calls that a server takes only as tasks", () => {
     await session.close();
   });
 
-  it("survive the end of the turn and the stop of the next; what the server refuses fails the call at once", async () => {
+  it("survive the end of a turn and the stop of the next, and fail at once when the server refuses the task", async () => {
     const { session } = await agentPool(
       [slow(500, "c1"), says("first"), calls([SLOW, { ms: "soon" }, "c2"]), otherwise(says("second"))],
       { tools, waitForAgentsMs: 0 },
@@ -88,7 +88,7 @@ describe("calls that a server takes only as tasks", () => {
     await session.close();
   });
 
-  it("of an agent are waited for, since it could not be told later", async () => {
+  it("are waited for by a subagent, because it cannot be notified later", async () => {
     const { session } = await agentPool(
       [task("one", "caller"), says("end"), forAgent("caller", slow(150, "c1"), says("got it"))],
       { tools, agents: [agent("caller")] },
@@ -103,7 +103,7 @@ describe("calls that a server takes only as tasks", () => {
     await session.close();
   });
 
-  it("that were under way when the process died are listed as interrupted and are not called again", async () => {
+  it("are listed as interrupted after the process died, and are not repeated", async () => {
     const first = await agentPool([slow(60_000, "c1"), says("waiting")], { tools, waitForAgentsMs: 0 });
     await first.session.sendAndWait({ prompt: "go" });
     const store = await storeWith(first.session.events);

@@ -9,7 +9,7 @@ const notice = (shellId: string): SystemNotice => ({
   kind: { type: "shell_completed", shellId, exitCode: 0 },
 });
 
-describe("notices to the agent that the user did not type", () => {
+describe("a notice to the agent", () => {
   it("wakes an idle agent, which answers", async () => {
     const { session, model } = await stage([says("hello"), says("I see")]);
     await session.sendAndWait({ prompt: "hi" });
@@ -41,7 +41,7 @@ describe("notices to the agent that the user did not type", () => {
     ]);
   });
 
-  it("several that come to an idle agent are answered together", async () => {
+  it("is answered together with others that arrive at an idle agent", async () => {
     const { session, model } = await stage([says("hello"), says("all of them")]);
     await session.sendAndWait({ prompt: "hi" });
     for (const id of ["one", "two", "three"]) session.queue.notify(notice(id));
@@ -50,7 +50,7 @@ describe("notices to the agent that the user did not type", () => {
     expect(dataOf(session.events, "system.notification")).toHaveLength(3);
   });
 
-  it("places a notice before a user message that arrives meanwhile, in the same turn", async () => {
+  it("is placed before a user message that arrives meanwhile, in the same turn", async () => {
     const { session, model } = await stage([says("hello"), says("to both")]);
     await session.sendAndWait({ prompt: "hi" });
     const answered = session.sendAndWait({ prompt: "and now?" });

@@ -33,7 +33,7 @@ describe("results too large for a model", () => {
     await session.close();
   });
 
-  it("are measured in bytes, and what fits is untouched", async () => {
+  it("are measured in bytes, and smaller results are unchanged", async () => {
     const fits = "é".repeat(10_240);
     const { session, model } = await stage([calls(["exact"]), calls(["over"]), says("ok")], {
       tools: [tool("exact", async () => fits), tool("over", async () => `${fits}!`)],
@@ -45,7 +45,7 @@ describe("results too large for a model", () => {
 });
 
 describe("pictures", () => {
-  it("are kept beside the log, shown to the model, and shown again after resume", async () => {
+  it("are stored beside the log, shown to the model, and shown again after resume", async () => {
     await using folder = await tempFolder();
     writeFileSync(join(folder.path, "dot.png"), Buffer.from(PNG, "base64"));
     const root = join(folder.path, "home");
@@ -74,7 +74,7 @@ describe("pictures", () => {
 });
 
 describe("reasoning", () => {
-  it("is kept with the message and goes back with it", async () => {
+  it("is stored with the message and sent back with it", async () => {
     const { session, model } = await stage([thinks("let me see", calls(["echo", { text: "a" }])), says("ok")]);
     await session.sendAndWait({ prompt: "go" });
     expect(dataOf(session.events, "assistant.message")[0]).toMatchObject({ reasoningText: "let me see" });

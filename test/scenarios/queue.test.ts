@@ -8,7 +8,7 @@ const contents = (messages: readonly { content: string }[] | undefined): string[
   (messages ?? []).map(({ content }) => content);
 
 describe("messages to a working agent", () => {
-  it("carries the response format of a message to the model requests of its answer, and of no other", async () => {
+  it("carry their response format to the model requests of their answer, and of no other", async () => {
     const { session, model } = await stage([says("{}"), says("plain")]);
     const responseFormat = {
       type: "json_schema",
@@ -20,7 +20,7 @@ describe("messages to a working agent", () => {
     expect(model.requests[1]).not.toHaveProperty("responseFormat");
   });
 
-  it("LOOP-23 an immediate message reaches the model before its next call of the turn", async () => {
+  it("LOOP-23 reach the model before its next call of the turn when they are immediate", async () => {
     const gate = deferred<string>();
     const { session, model } = await stage([calls(["wait"]), says("ok")], {
       tools: [tool("wait", () => gate.promise)],
@@ -35,7 +35,7 @@ describe("messages to a working agent", () => {
     model.assertSpent();
   });
 
-  it("LOOP-24 queued messages are answered one by one, first in, first out", async () => {
+  it("LOOP-24 are answered one by one, first in, first out", async () => {
     const gate = deferred<void>();
     const { session, model, heard } = await stage([stalls(gate.promise, says("1")), says("2"), says("3")]);
     const answers = [session.sendAndWait({ prompt: "one" })];
@@ -49,7 +49,7 @@ describe("messages to a working agent", () => {
     model.assertSpent();
   });
 
-  it("LOOP-25 steering that came too late moves to the front of the queue", async () => {
+  it("LOOP-25 move to the front of the queue when they come too late for steering", async () => {
     const gate = deferred<void>();
     const { session } = await stage([stalls(gate.promise, says("1")), says("2"), says("3")]);
     const first = session.sendAndWait({ prompt: "one" });
@@ -61,7 +61,7 @@ describe("messages to a working agent", () => {
     expect(dataOf(session.events, "user.message").map(({ content }) => content)).toEqual(["one", "too late", "queued"]);
   });
 
-  it("LOOP-30 answers one message at a time, from any sender", async () => {
+  it("LOOP-30 are answered one at a time, from any sender", async () => {
     let inside = 0;
     let most = 0;
     const step = async () => {
@@ -75,7 +75,7 @@ describe("messages to a working agent", () => {
     expect(most).toBe(1);
   });
 
-  it("is accepted only when it is on disk, in the log that a later life reads", async () => {
+  it("are accepted only when they are in the log on disk", async () => {
     const { session, store } = await stage([stalls()]);
     await session.send({ prompt: "one" });
     await session.send({ prompt: "waiting" });
@@ -85,18 +85,18 @@ describe("messages to a working agent", () => {
     await session.close();
   });
 
-  it("LOOP-11 sendAndWait resolves at idle", async () => {
+  it("LOOP-11 resolve sendAndWait at idle", async () => {
     const { session, heard } = await stage([says("ok")]);
     await session.sendAndWait({ prompt: "go" });
     expect(heard.at(-1)?.type).toBe("session.idle");
   });
 });
 
-describe("LOOP-29: a rate limit rests the queue", () => {
+describe("LOOP-29: the queue", () => {
   it.each([
     ["for what the provider asked", 7_000, 7_000],
     ["for 120 s when it did not say", undefined, 120_000],
-  ])("%s", async (_name, asked, expected) => {
+  ])("pauses after a rate limit %s", async (_name, asked, expected) => {
     const clock = virtualClock();
     const gate = deferred<void>();
     const { session, heard, model } = await stage([stalls(gate.promise, rateLimited(asked)), says("later")], {
@@ -116,7 +116,7 @@ describe("LOOP-29: a rate limit rests the queue", () => {
     expect((await first).kind).toBe("error");
   });
 
-  it("can be cut short by an abort", async () => {
+  it("ends its pause at an abort", async () => {
     const clock = virtualClock();
     const gate = deferred<void>();
     const { session } = await stage([stalls(gate.promise, rateLimited()), says("now")], { stamp: clock });
@@ -130,7 +130,7 @@ describe("LOOP-29: a rate limit rests the queue", () => {
     expect(await second).toEqual({ kind: "done", answer: "now" });
   });
 
-  it("does not rest after other failures", async () => {
+  it("does not pause after other failures", async () => {
     const gate = deferred<void>();
     const { session } = await stage([stalls(gate.promise, fails(500)), says("next")], { stamp: virtualClock() });
     void session.send({ prompt: "one" });

@@ -159,7 +159,7 @@ describe("a rule that denies reading, for commands without a sandbox", () => {
     "find . -name 's*' -exec cat {} +",
     "git diff --no-index /dev/null open.txt",
     "cp -r . ../copy",
-  ])("asks about what may read more than it names: %s", (command) =>
+  ])("asks about commands that may read more than they name: %s", (command) =>
     play([bash(command)], {}, (_, results) => {
       expect(results("bash")[0]).toMatch(/^Permission denied and could not request permission|outside the allowed/);
     }),
@@ -171,7 +171,7 @@ describe("a rule that denies reading, for commands without a sandbox", () => {
     "wc -l <secret.txt",
     "cat folder-link/deep/key.txt",
     "sort -osecret.txt x",
-  ])("denies what names a denied file: %s", (command) =>
+  ])("denies commands that name a denied file: %s", (command) =>
     play([bash(command)], {}, (_, results) => {
       expect(results("bash")[0]).toMatch(/^Permission denied: denied by the rule read/);
     }),
@@ -182,7 +182,7 @@ describe("a rule that denies reading, for commands without a sandbox", () => {
     ["cd sub && cat ../open.txt | head -n 1", "open canary"],
     ["grep -n open open.txt", "1:open canary"],
     ["echo done", "done"],
-  ])("runs what stays with its words: %s", (command, output) =>
+  ])("allows commands that read only what they name: %s", (command, output) =>
     play([bash(command)], {}, (_, results) => {
       expect(results("bash")[0]).toContain(output);
     }),
@@ -225,7 +225,7 @@ describe.skipIf(!withBubblewrap)("a rule that denies reading, for commands in th
       },
     ));
 
-  it("applies to agents, in the same folder and in a work tree of their own", async () => {
+  it("applies to agents, in the same folder and in a worktree of their own", async () => {
     const tries = [
       "cat secr* */deep/*; echo ran",
       'cat "$(git rev-parse --path-format=absolute --git-common-dir)"/../secr*; echo looked beside git',
@@ -249,7 +249,7 @@ describe.skipIf(!withBubblewrap)("a rule that denies reading, for commands in th
     });
   });
 
-  it("asks before git shows what it has stored of the file", () =>
+  it("asks before git shows stored contents of the file", () =>
     play(
       [
         bash("git show HEAD:secr?t.txt | cat; for f in HEAD:secret; do git show $f.txt; done"),

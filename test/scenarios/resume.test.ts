@@ -85,7 +85,7 @@ describe("LOOP-20: resume", () => {
     writeFileSync(file, left);
   }
 
-  it("answers what was accepted and still waited where pending work continues", () =>
+  it("answers accepted messages that still waited when pending work continues", () =>
     withStore(async (store, file) => {
       await killedWithTwo(store, file);
       const second = await stage([says("a"), says("b")], { store, resume: "session-1", continuesPending: true });
@@ -95,7 +95,7 @@ describe("LOOP-20: resume", () => {
       await second.session.close();
     }));
 
-  it("answers it before the next message where pending work does not continue", () =>
+  it("answers them before the next message when pending work does not continue", () =>
     withStore(async (store, file) => {
       await killedWithTwo(store, file);
       const second = await stage([says("a"), says("b")], { store, resume: "session-1" });
@@ -111,7 +111,7 @@ describe("LOOP-20: resume", () => {
       await second.session.close();
     }));
 
-  describe("a message that was under way when its process was killed", () => {
+  describe("a message that was being answered when its process was killed", () => {
     /** Runs a session until `text` is in its log, and leaves the file as a kill would. */
     async function killedAt(store: Store, file: string, text: string): Promise<void> {
       const never = tool("wait", () => new Promise(() => undefined));
@@ -138,7 +138,7 @@ describe("LOOP-20: resume", () => {
       }),
     );
 
-    it.each(points)("is answered where pending work continues, killed after %s", (point) =>
+    it.each(points)("is answered when pending work continues, killed after %s", (point) =>
       withStore(async (store, file) => {
         await killedAt(store, file, point);
         const later = await stage([says("the answer")], { store, resume: "session-1", continuesPending: true });
@@ -177,7 +177,7 @@ describe("LOOP-20: resume", () => {
     );
   });
 
-  it("names damage once, in the log itself", () =>
+  it("reports damage once, in the log itself", () =>
     withStore(async (store, file) => {
       const first = await stage([says("one")], { store });
       await first.session.sendAndWait({ prompt: "first" });

@@ -24,7 +24,7 @@ async function overHttp(steps: NonNullable<ModelServerOptions["steps"]>) {
   return { server, ...(await stage([], { provider, streaming: true })) };
 }
 
-describe("LOOP-28: retries", () => {
+describe("LOOP-28: a model call with retries", () => {
   it("tries again after 429 and 5xx, waiting what was asked, and adds no turn", async () => {
     const { server, session, heard } = await overHttp([
       httpStatus(429, { headers: { "retry-after": "7" } }),
@@ -54,7 +54,7 @@ describe("LOOP-28: retries", () => {
     expect(server.requests).toHaveLength(6);
   });
 
-  it("gives up at once when asked to wait longer than 180 s", async () => {
+  it("gives up at once when the requested wait is longer than 180 s", async () => {
     const { server, session } = await overHttp([rateLimited(3_600_000)]);
     await using _ = server;
     expect(await session.sendAndWait({ prompt: "go" })).toMatchObject({ kind: "error", error: { kind: "rate_limit" } });
@@ -71,7 +71,7 @@ describe("LOOP-28: retries", () => {
     expect(server.requests).toHaveLength(1);
   });
 
-  it("asks once more without an optional parameter that is refused, and warns about it once", async () => {
+  it("repeats a request once without a refused optional parameter, and warns about it once", async () => {
     const body = JSON.stringify({ error: { message: "Unknown parameter: 'stream_options'", param: "stream_options" } });
     const { server, session } = await overHttp([httpStatus(400, { body }), says("first"), says("second")]);
     await using _ = server;
@@ -109,7 +109,7 @@ describe("LOOP-28: retries", () => {
 });
 
 describe("a call that has to wait", () => {
-  it("tells watchers that its request is held back, and the log nothing of it", async () => {
+  it("notifies listeners that its request is held back, and writes nothing to the log", async () => {
     const stamp = fauxStamp();
     const limiter = new Limiter({ stamp, maxConcurrency: 1 });
     const pass = await limiter.join().enter(new AbortController().signal);
@@ -122,7 +122,7 @@ describe("a call that has to wait", () => {
     expect(dataOf(session.events, "troupe.model_wait")).toEqual([]);
   });
 
-  it("tells clients which file a tool waits for, and which agent has it", async () => {
+  it("notifies clients of the file that a tool waits for, and of the agent that has it", async () => {
     const waiting = { path: "/work/a.ts", holder: "scout", isOver: false };
     const waits = defineTool({
       name: "waits",

@@ -5,8 +5,8 @@ import { deferred } from "../../src/lib/deferred.ts";
 import { calls, says } from "../../src/model/faux/faux-step.ts";
 import { of, onStage, resultsOf } from "../features/stage.ts";
 
-describe("writers in one tree", () => {
-  it("a stale write is refused and names the sibling that was quicker; after a look it goes through", async () => {
+describe("agents that write in one tree", () => {
+  it("are refused a stale write, with the name of the sibling that was quicker, and can write after a new read", async () => {
     const [seen, written] = [deferred<void>(), deferred<void>()];
     const task = (name: string) =>
       ["task", { description: name, prompt: `@${name} write`, agent_type: "general-purpose", name }] as const;
