@@ -38,7 +38,7 @@ describe.each(ways)("a client of %s", (way) => {
     stage.model.assertSpent();
   });
 
-  it("SDK-31 calls a listener until it is unsubscribed, of all events and of one type, and no longer", async () => {
+  it("SDK-31 calls a listener for all events or for one type until it is unsubscribed", async () => {
     await using stage = await sdkStage(way, says("one"), says("two"));
     await using client = await stage.client();
     const session = await client.createSession({ provider: stage.provider, onPermissionRequest: approveAll });
@@ -69,7 +69,7 @@ describe.each(ways)("a client of %s", (way) => {
     expect(await session.getEvents()).toEqual(events);
   });
 
-  it("SDK-29 SDK-30 runs tools of the program, with checked arguments, after its permission handler agreed", async () => {
+  it("SDK-29 SDK-30 runs tools of the program, with checked arguments, after its permission handler approved", async () => {
     await using stage = await sdkStage(
       way,
       calls(["weather", { city: 7 }]),
@@ -95,7 +95,7 @@ describe.each(ways)("a client of %s", (way) => {
     );
   });
 
-  it("SDK-33 a researcher and an editor work together, and the tree of agents shows them", async () => {
+  it("SDK-33 shows the tree of agents while a researcher and an editor work together", async () => {
     await using stage = await sdkStage(
       way,
       calls([
@@ -137,7 +137,7 @@ describe.each(ways)("a client of %s", (way) => {
     for (const { tokens } of again.roots) expect(tokens).toBeGreaterThan(0);
   });
 
-  it("waits no longer than told, is stopped by abort, and can be used after", async () => {
+  it("waits at most the given time, is stopped by abort, and can be used after that", async () => {
     await using stage = await sdkStage(way, stalls(), says("Here again."));
     await using client = await stage.client();
     const session = await client.createSession({ provider: stage.provider });
@@ -156,7 +156,7 @@ describe.each(ways)("a client of %s", (way) => {
     expect((await session.sendAndWait("And now?"))?.data.content).toBe("Better.");
   });
 
-  it("asks the program at the points of its hooks", async () => {
+  it("calls the program's hooks", async () => {
     await using stage = await sdkStage(way, calls(["view", { path: "a.txt" }]), says("I may not."));
     await using client = await stage.client();
     const seen: unknown[] = [];
@@ -189,8 +189,8 @@ describe.each(ways)("a client of %s", (way) => {
   });
 });
 
-describe("errors for a program that cannot continue", () => {
-  it("names the permission that no handler can give", async () => {
+describe("an error that a program cannot continue from", () => {
+  it("names the permission that has no handler", async () => {
     await using stage = await sdkStage("this process", calls(["view", { path: "a.txt" }]));
     await using client = await stage.client();
     const session = await client.createSession({ provider: stage.provider });
@@ -202,7 +202,7 @@ describe("errors for a program that cannot continue", () => {
     );
   });
 
-  it("names the folder or the file that is missing, not Node", async () => {
+  it("names the missing folder or file, not Node", async () => {
     await using stage = await sdkStage("a process of its own");
     const nowhere = stage.folder.at("nowhere");
     await expect(stage.client({ workingDirectory: nowhere })).rejects.toThrow(

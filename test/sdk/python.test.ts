@@ -6,7 +6,7 @@ import { calls, modelServer, says, tempFolder } from "../../src/testing/index.ts
 
 const hasPython = spawnSync("python3", ["--version"]).status === 0;
 
-describe("another language", () => {
+describe("a client in another language", () => {
   it.skipIf(!hasPython)("SDK-39 drives a session over the wire with nothing but its standard library", async () => {
     const folder = await tempFolder({ "work/a.txt": "one\n" });
     await using model = await modelServer({

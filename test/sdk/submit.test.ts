@@ -47,7 +47,7 @@ describe.each(ways)("text that a user typed, submitted to %s", (way) => {
   });
 });
 
-it("tells the handler of permissions which agent asks", async () => {
+it("the permission handler learns which agent asks", async () => {
   const isHelper = ({ messages }: { readonly messages: readonly { readonly role: string }[] }): boolean =>
     JSON.stringify(messages.find(({ role }) => role === "user")).includes("Write b.txt.");
   const task = { agent_type: "general-purpose", name: "helper", description: "Writes", prompt: "Write b.txt." };
@@ -69,7 +69,7 @@ it("tells the handler of permissions which agent asks", async () => {
   expect(asked).toEqual(["helper", undefined]);
 });
 
-it("reads an image that a tool returned, and refuses an asset that is not there", async () => {
+it("an image that a tool returned can be read, and an unknown asset is refused", async () => {
   await using stage = await sdkStage("this process", calls(["view", { path: "red.png" }]), says("Red."));
   const pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGP4z8DwHwAFAAH/iZk9HQAAAABJRU5ErkJggg==";
   await stage.folder.files({ "work/red.png": Buffer.from(pixel, "base64") });
