@@ -26,8 +26,8 @@ const url = { permissionRequest: { kind: "url", url: "https://example.com/", int
 const client: Answerer = { kinds: ["permission", "user_input"] };
 const settle = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 5));
 
-describe("answers", () => {
-  test("the first answer wins, later ones are refused, and both ends are announced", async () => {
+describe("an answer to a request", () => {
+  test("is accepted if it is the first, later ones are refused, and both ends are announced", async () => {
     const { broker, events } = stage();
     broker.attach(client);
     const outcome = broker.request("permission", url);
@@ -44,7 +44,7 @@ describe("answers", () => {
     ]);
   });
 
-  test("one of another kind, or to a request that never was, changes nothing", async () => {
+  test("changes nothing if it is of another kind or its request does not exist", async () => {
     const { broker } = stage();
     broker.attach(client);
     const outcome = broker.request("permission", url);
@@ -57,7 +57,7 @@ describe("answers", () => {
     expect(await outcome).toEqual({ kind: "denied-interactively-by-user", feedback: "no" });
   });
 
-  test("requests are independent of each other", async () => {
+  test("settles only its own request", async () => {
     const { broker, said } = stage();
     broker.attach(client);
     const first = broker.request("user_input", { question: "A?" });
@@ -75,7 +75,7 @@ describe("answers", () => {
     ]);
   });
 
-  test("handlers race, and the loser is cancelled", async () => {
+  test("cancels the handlers that are slower", async () => {
     const { broker } = stage();
     let stopped = false;
     broker.attach({
@@ -94,15 +94,15 @@ describe("answers", () => {
   });
 });
 
-describe("no answer (R28)", () => {
-  test("without a handler the request ends at once, unannounced", async () => {
+describe("a request without an answer (R28)", () => {
+  test("ends at once, without an event, when there is no handler", async () => {
     const { broker, said } = stage();
     broker.attach({ kinds: ["elicitation"] });
     expect(await broker.request("permission", url)).toBe("unavailable");
     expect(said).toEqual([]);
   });
 
-  test("when all clients are gone it waits a while, then denies", async () => {
+  test("is denied some time after all clients have gone", async () => {
     const { broker, clock, events } = stage({ graceMs: 1000 });
     const detachFirst = broker.attach(client);
     const detachSecond = broker.attach({ kinds: ["permission"] });
@@ -128,7 +128,7 @@ describe("no answer (R28)", () => {
     expect(clock.pending).toEqual([]);
   });
 
-  test("a client that comes back in time finds the request and answers it", async () => {
+  test("is found and answered by a client that comes back in time", async () => {
     const { broker, clock, said } = stage({ graceMs: 1000 });
     const detach = broker.attach(client);
     const outcome = broker.request("permission", url);
@@ -145,7 +145,7 @@ describe("no answer (R28)", () => {
     expect(said).toEqual(["permission.requested request-1", "permission.completed request-1"]);
   });
 
-  test("an answer after the time is up is too late", async () => {
+  test("refuses an answer after the time is over", async () => {
     const { broker, clock } = stage();
     broker.attach(client);
     const outcome = broker.request("user_input", { question: "?" }, { timeoutMs: 500 });
@@ -155,7 +155,7 @@ describe("no answer (R28)", () => {
     expect(broker.answer("user_input", "request-1", { answer: "late", wasFreeform: true })).toBe("expired");
   });
 
-  test("handlers that cannot decide, or fail, count as absent", async () => {
+  test("counts handlers that cannot decide or fail as absent", async () => {
     const { broker } = stage();
     broker.attach({ kinds: ["permission"], handle: async () => undefined });
     broker.attach({
@@ -169,7 +169,7 @@ describe("no answer (R28)", () => {
     expect(await broker.request("permission", url)).toEqual({ kind: "approved" });
   });
 
-  test("more than can be kept in mind are refused, not queued", async () => {
+  test("is refused, not queued, when too many are pending", async () => {
     const { broker } = stage();
     broker.attach(client);
     const requests = Array.from({ length: 1001 }, () => broker.request("user_input", { question: "?" }));
@@ -179,8 +179,8 @@ describe("no answer (R28)", () => {
   });
 });
 
-describe("the requester gives up", () => {
-  test("abort cancels, before and during", async () => {
+describe("a cancelled request", () => {
+  test("is cancelled by an abort before and during the wait", async () => {
     const { broker, events, clock } = stage();
     broker.attach(client);
     const stop = new AbortController();
@@ -198,7 +198,7 @@ describe("the requester gives up", () => {
     expect(clock.pending).toEqual([]);
   });
 
-  test("nothing pending survives the close", async () => {
+  test("does not stay pending after the close", async () => {
     const { broker, said, clock } = stage();
     broker.attach({ kinds: ["permission", "elicitation", "sampling", "external_tool", "exit_plan_mode"] });
     const plan = {
@@ -223,7 +223,7 @@ describe("the requester gives up", () => {
     expect(await broker.request("permission", url)).toBe("unavailable");
   });
 
-  test("a log that cannot be written fails the request and leaves nothing behind", async () => {
+  test("leaves nothing behind when it cannot be written to the log", async () => {
     const failing: Emit = () => Promise.reject(new Error("disk full"));
     const { broker, clock } = stage({ emit: failing });
     broker.attach(client);
@@ -254,7 +254,7 @@ test("a handler is asked once, and only after the request is announced", async (
   expect(asked).toBe(1);
 });
 
-test("tools reach the person through it", async () => {
+test("tools can ask the user through the broker", async () => {
   const { broker, events } = stage();
   const user = brokerUser(broker, { content: async () => "# Plan" });
   const { signal } = new AbortController();

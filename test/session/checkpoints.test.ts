@@ -90,7 +90,7 @@ async function change(made: Stage): Promise<void> {
 }
 
 describe("undo", () => {
-  it("takes back call after call, byte for byte, modes and folders included", async () => {
+  it("reverts call after call, byte for byte, modes and folders included", async () => {
     const made = stage();
     chmodSync(made.write("run.sh", oldBytes), 0o750);
     made.write("ignored/data.bin", "precious\n");
@@ -113,7 +113,7 @@ describe("undo", () => {
     await expect(undo({ kind: "last" }, { checkpoints, disk: nodeDisk })).rejects.toThrow("nothing to undo");
   });
 
-  it("goes back to a call, or takes back a whole turn", async () => {
+  it("goes back to a call, or reverts a whole turn", async () => {
     const made = stage();
     const path = made.write("a.txt", "0");
     for (const [turn, old_str, new_str] of [
@@ -152,7 +152,7 @@ describe("undo", () => {
     expect(readFileSync(forced.savedAs[path] ?? "", "utf8")).toBe("by hand");
   });
 
-  it("leaves a stranger's file alone when a folder was replaced by a link", async () => {
+  it("changes no file outside when a folder was replaced by a link", async () => {
     const made = stage();
     made.write("sub/secret.txt", "mine");
     await made.run(edit, { path: "sub/secret.txt", old_str: "mine", new_str: "changed" });
@@ -163,7 +163,7 @@ describe("undo", () => {
     expect(readFileSync(join(made.outside, "secret.txt"), "utf8")).toBe("SECRET\n");
   });
 
-  it("cut off at any operation and run again, gives the same", async () => {
+  it("gives the same result when it was cut off at any operation and is run again", async () => {
     const probe = stage();
     await change(probe);
     const counted = countOperations(nodeDisk);
@@ -208,7 +208,7 @@ describe("checkpoints", () => {
     }
   });
 
-  it("survive a torn last line and continue their numbering", async () => {
+  it("survive a torn last line, and new numbers follow the old ones", async () => {
     const made = stage();
     const path = made.write("a.txt", "1");
     await made.run(edit, { path, old_str: "1", new_str: "2" });
@@ -224,7 +224,7 @@ describe("checkpoints", () => {
     ]);
   });
 
-  it("keep the same content once, for the owner only", async () => {
+  it("store the same content once, readable for the owner only", async () => {
     const made = stage();
     for (const name of ["a.txt", "b.txt"]) {
       made.write(name, "same");
@@ -237,7 +237,7 @@ describe("checkpoints", () => {
     expect((statSync(objects).mode & 0o777).toString(8)).toBe("700");
   });
 
-  it("refuse content that was damaged meanwhile", async () => {
+  it("are refused when their content was damaged", async () => {
     const made = stage();
     const path = made.write("a.txt", "old");
     await made.run(edit, { path, old_str: "old", new_str: "new" });
@@ -249,7 +249,7 @@ describe("checkpoints", () => {
   });
 });
 
-describe("trees", () => {
+describe("checkpoints of whole folders", () => {
   const plant = (made: Stage): void => {
     made.write("data/.gitignore", "*\n");
     made.write("data/deep/er/file.bin", Buffer.from([0, 1, 255]));
@@ -259,7 +259,7 @@ describe("trees", () => {
     made.write("other.txt", "stays");
   };
 
-  it("come back whole after a command destroyed them", async () => {
+  it("restore them after a command destroyed them", async () => {
     const made = stage();
     plant(made);
     const before = made.tree();
@@ -270,7 +270,7 @@ describe("trees", () => {
     expect(made.tree()).toEqual(before);
   });
 
-  it("come back when the process died before the command ended, and keep what others added", async () => {
+  it("restore them when the process died before the command ended, and keep what others added", async () => {
     const made = stage();
     plant(made);
     const before = made.tree();
@@ -283,7 +283,7 @@ describe("trees", () => {
     expect(added).toBeDefined();
   });
 
-  it("are not read whole when a command made all of their files huge", async () => {
+  it("are not read in full when a command made all of their files huge", async () => {
     const made = stage();
     const paths = ["a", "b", "c", "d"].map((name) => made.write(`data/${name}`, name));
     const kept = await made.checkpoints.keepTree([join(made.root, "data")], "call_grow");
@@ -305,7 +305,7 @@ describe("trees", () => {
     await expect(undo({ kind: "last" }, { checkpoints, disk: nodeDisk })).rejects.toThrow("nothing to undo");
   });
 
-  it("are refused, and nothing kept, when there is too much", async () => {
+  it("are refused, and nothing is stored, when there is too much", async () => {
     const made = stage();
     const path = made.write("big.bin", "");
     truncateSync(path, 65 * 1024 * 1024);
@@ -316,9 +316,9 @@ describe("trees", () => {
   });
 });
 
-describe("remains of a killed write", () => {
+describe("a temporary file of a killed write", () => {
   it.runIf(process.platform === "linux")(
-    "is swept at once when its process is gone, and stays while that lives",
+    "is removed at once when its process is gone, and stays while the process runs",
     async () => {
       const made = stage();
       await change(made);
@@ -330,7 +330,7 @@ describe("remains of a killed write", () => {
     },
   );
 
-  it("is swept from beside the files that were changed last, when it is old enough", async () => {
+  it("is removed from beside the files that were changed last, when it is old enough", async () => {
     const made = stage();
     await change(made);
     const [old, young] = [made.write(".troupe-0123456789ab.tmp"), made.write(".troupe-ba9876543210.tmp")];

@@ -161,7 +161,7 @@ describe("troupe undo after a shell command", () => {
     ]);
   });
 
-  it("leaves alone what was made since, and names it", async () => {
+  it("keeps newer files, and names them", async () => {
     const { folder, run, undo } = await workshop();
     await plant(folder);
     await run("rm -r ignored/*; echo new > ignored/new.txt");
@@ -179,7 +179,7 @@ describe("troupe undo after a shell command", () => {
     expect(treeOf(folder.path)).toEqual(before);
   });
 
-  it("deletes nothing that is in the way, and names it", async () => {
+  it("deletes nothing that is in the place of a file, and names it", async () => {
     const { folder, run, undo } = await workshop();
     await plant(folder);
     await run("rm src/a.ts; mkdir src/a.ts; echo mine > src/a.ts/mine");
@@ -194,7 +194,7 @@ describe("troupe undo after a shell command", () => {
     expect(warnings).toEqual([expect.stringMatching(/^No checkpoint of .* before commands: it is too much\./)]);
   });
 
-  it("does not attribute other changes to a background command", async () => {
+  it("does not attribute changes of others to a background command", async () => {
     const { folder, run, undo } = await workshop();
     await plant(folder);
     await run({ command: "sleep 0.2; rm .env; echo other > src/a.ts; sleep 30", mode: "async" }, "sleep 0.5");
@@ -203,7 +203,7 @@ describe("troupe undo after a shell command", () => {
     expect([await folder.read(".env"), await folder.read("src/a.ts")]).toEqual(["SECRET=1\n", "a\n"]);
   });
 
-  it("keeps what is named when the workspace is too large, and says what cannot be undone", async () => {
+  it("copies only the named files when the workspace is too large, and says what cannot be undone", async () => {
     const { folder, run, undo, warnings } = await workshop({ entries: 40 });
     await plant(folder);
     const many = Array.from({ length: 60 }, (_, index) => [`many/${index}`, "x"]);

@@ -63,7 +63,7 @@ describe("the result of a program's tool", () => {
   });
 
   it.each(["failure", "denied", "timeout"] as const)(
-    "that is a %s is read by the model, which continues",
+    "is read by the model as a %s, and the model continues",
     async (code) => {
       const result = { textResultForLlm: "not this", resultType: code, toolTelemetry: { n: 1 } };
       const { outcome, complete, shown } = await answered({ result });
@@ -73,20 +73,20 @@ describe("the result of a program's tool", () => {
     },
   );
 
-  it("that is rejected ends the turn", async () => {
+  it("ends the turn when it is rejected", async () => {
     const { outcome, shown } = await answered({ result: { textResultForLlm: "no", resultType: "rejected" } });
     expect(outcome).toEqual({ kind: "done", answer: "" });
     expect(shown).toBeUndefined();
   });
 
-  it("of a tool that ends turns ends it when it is good, and only then", async () => {
+  it("ends the turn if the tool ends turns and succeeded, and only then", async () => {
     const isTerminal = true;
     expect((await answered({ result: "good" }, { isTerminal })).outcome).toEqual({ kind: "done", answer: "" });
     const bad = await answered({ result: { textResultForLlm: "bad", resultType: "failure" } }, { isTerminal });
     expect(bad.outcome).toEqual({ kind: "done", answer: "done" });
   });
 
-  it("says nothing of what the program threw", async () => {
+  it("contains nothing of the error that the program threw", async () => {
     const { complete, shown } = await answered({ error: "the code word is x" });
     const message =
       'Failed to execute `lookup` tool with arguments: {"key":"a"} due to error: Error: Tool execution failed';

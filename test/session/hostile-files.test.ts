@@ -181,7 +181,7 @@ const within = <T>(work: Promise<T>): Promise<T | "still waiting"> =>
   Promise.race([work, systemStamp.sleep(MAX_MS).then(() => "still waiting" as const)]);
 
 describe.each(Object.entries(readers))("reading %s", (_, { path, read }) => {
-  it.each(Object.entries(hostileThings))("neither waits for nor shows %s", (_, make) =>
+  it.each(Object.entries(hostileThings))("does not wait for or show %s", (_, make) =>
     withPlace(async (place) => {
       const outside = makeOutside(join(place.root, "..", "outside"));
       make(join(place.log.directory, path), outside);

@@ -33,7 +33,7 @@ function left(...said: readonly Said[]) {
   return pendingWork(events, conversation, { cwd: "/here", isOwnFolder: (folder) => folder === "/own" });
 }
 
-test("does not ask again what was approved for a call, and asks what was not decided", () => {
+test("approved requests of a call are not repeated, and undecided ones are", () => {
   const work = left(
     ...started("edit", { path: "/a" }),
     asked("r1", read),
@@ -49,13 +49,13 @@ test("does not ask again what was approved for a call, and asks what was not dec
   expect(work?.requests[1]).not.toHaveProperty("answer");
 });
 
-test("one that the end of a process cancelled waits, one that was decided since does not", () => {
+test("a request that the end of a process cancelled is pending, but not one that was decided since", () => {
   const begun = [...started("edit", {}), asked("r1", write), decided("r1", "cancelled")];
   expect(left(...begun)?.requests).toMatchObject([{ requestId: "r1", kind: "permission" }]);
   expect(left(...begun, decided("r1", "approved"))).toBeUndefined();
 });
 
-test("asks again for a request from another folder, whatever the answer was", () => {
+test("a request from another folder is repeated, whatever the answer was", () => {
   const place = (cwd: string): Said => ["session.start", { context: { cwd } }];
   const said = [...started("bash", {}), asked("r1", read), decided("r1", "approved"), asked("r2", write)];
   const sameness = (cwd: string) =>
@@ -64,7 +64,7 @@ test("asks again for a request from another folder, whatever the answer was", ()
   expect(sameness("/there")).toEqual(["other", "changed"]);
 });
 
-test("does not ask again for the same in the session's own folder on another machine", () => {
+test("a request for the session's own folder is not repeated on another machine", () => {
   const place: Said = ["session.start", { context: { cwd: "/own" } }];
   const writing = (fileName: string) => ({ toolCallId, ...write, fileName });
   const sameness = (before: string, now: string) => {
@@ -79,32 +79,32 @@ test("does not ask again for the same in the session's own folder on another mac
   expect(sameness("/owner/a", "/hereer/a")).toBe("changed");
 });
 
-test("still asks for the user's decision that a hook requires", () => {
+test("a request for a decision that a hook requires is repeated", () => {
   const hook = { kind: "hook", toolName: "edit", hookMessage: "Is that wise?" };
   expect(left(...started("edit", {}), asked("r1", hook))?.turn.calls).toMatchObject([{ ask: "Is that wise?" }]);
 });
 
-test("a call is gone on with as a hook has changed it", () => {
+test("a call continues with the arguments that a hook has changed", () => {
   const changed = ["troupe.call_changed", { toolCallId, arguments: { path: "/b" } }] as const;
   const work = left(...started("edit", { path: "/a" }), changed, asked("r1", write));
   expect(work?.turn.calls[0]?.call.arguments).toEqual({ path: "/b" });
 });
 
-test("calls a client's tool that was permitted and never reached the client", () => {
+test("a client's tool is called if it was permitted and never reached the client", () => {
   const permitted = ["troupe.permission", { toolCallId, toolName: "mine", kind: "custom-tool", decision: "allowed" }];
   const work = left(...started("mine", {}), permitted as unknown as Said);
   expect(work?.requests).toEqual([]);
   expect(work?.turn.calls[0]?.tool?.name).toBe("mine");
 });
 
-test("a tool of a client that was not permitted yet is the client's again where it is back", () => {
+test("a client's tool without a decision is called by the client when it is back", () => {
   const request = { kind: "custom-tool", toolName: "mine", toolDescription: "Mine." };
   const [call] = left(...started("mine", {}), asked("r1", request))?.turn.calls ?? [];
   expect(call?.tool).toBeUndefined();
   expect(call?.otherwise?.name).toBe("mine");
 });
 
-test("opens a canvas that was not permitted yet with our own tool, and never one that may have been opened", () => {
+test("a canvas without a decision is opened by troupe's own tool, but not one that may have been opened", () => {
   const opening = started("open_canvas", { canvas_id: "board" });
   const request = { kind: "custom-tool", toolName: "open_canvas", toolDescription: "Opens." };
   expect(left(...opening, asked("r1", request))?.turn.calls).toEqual([
@@ -129,6 +129,6 @@ test.each([
     "has ended",
     [...started("bash", {}), asked("r1", write), ["tool.execution_complete", { toolCallId, success: true }]],
   ],
-] as readonly (readonly [string, readonly Said[]])[])("a call that %s is not gone on with", (_, said) => {
+] as readonly (readonly [string, readonly Said[]])[])("a call that %s is not resumed", (_, said) => {
   expect(left(...said)).toBeUndefined();
 });

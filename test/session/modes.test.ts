@@ -17,7 +17,7 @@ import { tempFolder } from "../../src/testing/temp-folder.ts";
 import { autopilotTools, builtinTools, interactiveTools } from "../../src/tools/builtin.ts";
 import { policy, rules, shellQuestion, yolo } from "../permissions/stage.ts";
 
-describe("the first mode", () => {
+describe("the initial mode", () => {
   it.each([
     [{}, "interactive"],
     [{ mode: "plan" }, "plan"],
@@ -25,7 +25,7 @@ describe("the first mode", () => {
     [{ plan: true }, "plan"],
     [{ plan: true, mode: "plan" }, "plan"],
     [{ autopilot: false, plan: false, mode: "autopilot" }, "autopilot"],
-  ])("%j is %s", (flags, expected) => {
+  ])("is read from %j as %s", (flags, expected) => {
     expect(initialMode(flags)).toBe(expected);
   });
 
@@ -34,7 +34,7 @@ describe("the first mode", () => {
     { mode: "plan", autopilot: true },
     { mode: "interactive", plan: true },
     { mode: "yolo" },
-  ])("%j is refused", (flags) => {
+  ])("is refused for %j", (flags) => {
     expect(() => initialMode(flags)).toThrow(expect.objectContaining({ kind: "usage" }));
   });
 });
@@ -56,7 +56,7 @@ describe("ORC-84 a change of mode", () => {
     );
   });
 
-  it("ORC-70 follows from what was chosen for a plan", () => {
+  it("ORC-70 follows from the action that was chosen for a plan", () => {
     expect(afterPlan("autopilot_fleet")).toEqual({ mode: "autopilot", startsFleet: true });
     expect(afterPlan("autopilot")).toEqual({ mode: "autopilot", startsFleet: false });
     expect(afterPlan("interactive")).toEqual({ mode: "interactive", startsFleet: false });
@@ -75,11 +75,11 @@ describe("instructions and tools of a mode", () => {
     ["interactive", ["exit_plan_mode", "task_complete"]],
     ["autopilot", ["exit_plan_mode"]],
     ["plan", ["apply_patch", "write_bash", "task_complete"]],
-  ] as const)("%s leaves out %j", (mode, expected) => {
+  ] as const)("omit in the mode %s the tools %j", (mode, expected) => {
     expect(missing(mode)).toEqual(expected);
   });
 
-  it("says of each mode what the agent must know", () => {
+  it("contain what the agent must know in each mode", () => {
     const planFile = "/state/files/plan.md";
     expect(modeSection("interactive", { planFile })).toBeUndefined();
     const plan = modeSection("plan", { planFile }) ?? "";
@@ -153,7 +153,7 @@ describe("plan mode", () => {
     expect(decide(planPolicy(denying, "/srv/project/plan.md").policy, ask(write("plan.md"))).decision).toBe("deny");
   });
 
-  it("does not take a link in the plan's place for the plan", async () => {
+  it("does not accept a link in the place of the plan", async () => {
     await using folder = await tempFolder({ "victim.ts": "", "files/notes.md": "" });
     await symlink(folder.at("victim.ts"), folder.at("files/plan.md"));
     const { refuses } = planPolicy(policy({ root: folder.path }), folder.at("files/plan.md"));
@@ -162,7 +162,7 @@ describe("plan mode", () => {
   });
 });
 
-describe("a command for the person's own shell", () => {
+describe("a command for the user's shell", () => {
   it.each([
     ["!ls -la", "ls -la"],
     ["  !git status\n", "git status"],
@@ -170,7 +170,7 @@ describe("a command for the person's own shell", () => {
     ["! ls", undefined],
     ["!!", undefined],
     ["look!", undefined],
-  ])("%j is %j", (text, expected) => {
+  ])("is read from %j as %j", (text, expected) => {
     expect(shellCommandOf(text)).toBe(expected);
   });
 });

@@ -14,7 +14,7 @@ const change = (seq: number, turn: string, toolCallId: string, time: string): Ke
 const event = (type: string, timestamp: string, data: object, agentId?: string): SessionEvent =>
   ({ type, timestamp, data, id: timestamp, parentId: null, ...(agentId && { agentId }) }) as unknown as SessionEvent;
 
-it("takes back a change that an agent in the background made while the main agent answered no message", () => {
+it("a rewind reverts a change that a background agent made while the main agent answered no message", () => {
   const removed = [
     event("user.message", "2026-01-01T10:00:00Z", { content: "go", interactionId: "message" }),
     event("tool.execution_start", "2026-01-01T10:01:00Z", { toolCallId: "call-2" }, "kid"),

@@ -94,7 +94,7 @@ describe("schedules", () => {
     expect(foldSchedules(log)).toEqual({ left: [], lastId: 2 });
   });
 
-  it("are silent after the end of the session, which keeps them", async () => {
+  it("stop at the end of the session, and stay in its log", async () => {
     const { registry, clock, sent, log, trouble } = stage();
     await registry.add(request("a", MINUTE, true));
     registry.dispose();
@@ -104,7 +104,7 @@ describe("schedules", () => {
     expect(foldSchedules(log).left).toHaveLength(1);
   });
 
-  it("are rearmed: a missed one-shot is sent once at once, and missed rounds are skipped", async () => {
+  it("continue after a resume: a missed one-shot is sent once at once, and missed rounds are skipped", async () => {
     const first = stage();
     await first.registry.add(request("round", MINUTE, true));
     await first.registry.add(request("once", 2 * MINUTE, false));
@@ -157,7 +157,7 @@ describe("schedules", () => {
     registry.dispose();
   });
 
-  it("that could not be written do not exist", async () => {
+  it("do not exist when they could not be written to the log", async () => {
     const clock = virtualClock();
     const registry = new ScheduleRegistry({
       stamp: clock,
@@ -169,7 +169,7 @@ describe("schedules", () => {
     expect([registry.list(), clock.pending]).toEqual([[], []]);
   });
 
-  it("of other kinds, or damaged, are passed over when a log is read", () => {
+  it("are ignored when a log is read if they are damaged or of unknown kinds", () => {
     const created = (data: unknown, timestamp = "2026-01-01T00:00:00Z") => ({
       type: "session.schedule_created",
       timestamp,

@@ -175,7 +175,7 @@ describe("a session that is opened with a snapshot", () => {
     await expectSame(place, "shorter");
   });
 
-  it("is the same when the process dies at any operation of the disk while it is opened or closed", async () => {
+  it("has the same state when the process dies at any disk operation of its opening or closing", async () => {
     const { lines } = logOf(1);
     for (let operations = 0; operations < 25; operations++) {
       const place = placeOf(Buffer.concat([...lines.slice(0, -5), ...(operations % 2 ? [Buffer.from("{torn")] : [])]));
@@ -201,7 +201,7 @@ describe("a session that is opened with a snapshot", () => {
 });
 
 describe("pages of a log", () => {
-  it(`are together the log as it reads, whatever their size (${SEEDS} logs with damage and rewinds)`, async () => {
+  it(`form the log together, whatever their size (${SEEDS} logs with damage and rewinds)`, async () => {
     for (let seed = 1; seed <= SEEDS; seed++) {
       const { random, lines } = logOf(900 + seed);
       const place = placeOf(seed % 5 === 0 ? damaged(lines, random) : Buffer.concat(lines));
@@ -231,7 +231,7 @@ describe("pages of a log", () => {
     }
   });
 
-  it("have what is appended while they are read, and follow a rewind", async () => {
+  it("include events that are appended while they are read, and follow a rewind", async () => {
     const { events, lines } = logOf(1);
     const place = placeOf(Buffer.concat(lines));
     const log = await withSnapshots(place.root).open("one");

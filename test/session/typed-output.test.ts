@@ -12,7 +12,7 @@ const finding = {
 const fenced = (value: unknown): string => `Here it is.\n\n\`\`\`json\n${JSON.stringify(value, null, 2)}\n\`\`\`\n`;
 
 describe("a typed result", () => {
-  it("is found in a block, in the last of several, bare, and after words", async () => {
+  it("is found in a block, in the last of several, without a block, and after text", async () => {
     const { check } = outputContract(finding);
     const value = { title: "a } { ```", line: 3 };
     const texts = [
@@ -27,7 +27,7 @@ describe("a typed result", () => {
     for (const text of texts) expect(await check(text), text).toEqual({ ok: true, value });
   });
 
-  it("is refused with what is wrong, and the words are kept", async () => {
+  it("is refused with the problem, and the text is kept", async () => {
     const { check } = outputContract(finding);
     const text = fenced({ title: 7, line: 0, more: true });
     const output = await check(text);
@@ -42,7 +42,7 @@ describe("a typed result", () => {
     expect(await check("x".repeat(2_000_000))).toMatchObject({ problem: "It has more than 1048576 characters." });
   });
 
-  it("is checked also where the schema leaves things unsaid", async () => {
+  it("is checked even where the schema leaves things open", async () => {
     const refuses = async (property: unknown, value: unknown): Promise<boolean> => {
       const { check } = outputContract({ properties: { a: property }, required: ["a"] });
       return !(await check(JSON.stringify({ a: value }))).ok;
@@ -81,7 +81,7 @@ describe("a typed result", () => {
     expect(JSON.stringify(refused)).toMatch(/too long|without end|cannot be checked/);
   });
 
-  it("refuses a schema that it could only half check", () => {
+  it("fails for a schema that could only be checked in part", () => {
     const reasons: [unknown, string][] = [
       [[], "it is not an object"],
       [{ type: "array" }, "describes something else"],
@@ -99,15 +99,15 @@ describe("a typed result", () => {
     for (const [schema, reason] of reasons) expect(() => outputContract(schema), reason).toThrow(reason);
   });
 
-  it("is requested in the prompt, and cannot close our tags there", () => {
+  it("is requested in the prompt, and the schema cannot close troupe's tags there", () => {
     const { instruction } = outputContract({ ...finding, description: "</system_notification> $& {{schema}}" });
     expect(instruction).toContain('"required":["title"]');
     expect(instruction).toContain("&lt;/system_notification> $& {{schema}}");
   });
 });
 
-describe("repair", () => {
-  it("tells the agent what is wrong until it is right", async () => {
+describe("the repair of a typed result", () => {
+  it("tells the agent the problem until the result is right", async () => {
     const told: string[] = [];
     const answers = [fenced({ title: 2 }), fenced({ title: "right" })];
     const answer = await typedAnswer(outputContract(finding), "nothing yet", async (message) => {
@@ -121,7 +121,7 @@ describe("repair", () => {
     ]);
   });
 
-  it("ends after a few attempts as a failure that keeps the last words", async () => {
+  it("ends after a few attempts as a failure with the last text", async () => {
     let asked = 0;
     const answer = await typedAnswer(outputContract(finding), "first", async () => `attempt ${++asked}`);
     expect(answer).toEqual({
@@ -137,7 +137,7 @@ describe("repair", () => {
   });
 });
 
-describe("for any schema and value", () => {
+describe("the check of random schemas and values", () => {
   interface Sample {
     readonly schema: Record<string, unknown>;
     readonly value: unknown;
@@ -180,7 +180,7 @@ describe("for any schema and value", () => {
     (value: unknown) => `Done.\n${JSON.stringify(value)}\nBye.`,
   );
 
-  it("what satisfies the schema comes through unchanged, and what does not is refused", async () => {
+  it("returns values that fit the schema unchanged, and refuses others", async () => {
     await fc.assert(
       fc.asyncProperty(objects, wrappings, fc.nat(), async ({ schema, value }, wrap, which) => {
         const { check } = outputContract(schema);
@@ -196,7 +196,7 @@ describe("for any schema and value", () => {
     );
   });
 
-  it("no text breaks it, and no schema is taken half", async () => {
+  it("never throws for any text, and never checks a schema in part", async () => {
     const { check } = outputContract({ type: "object" });
     await fc.assert(
       fc.asyncProperty(

@@ -5,7 +5,7 @@ import { diffTask, discardTask, mergeTask } from "../../src/cli/commands/worktre
 import { worktreeStage } from "./worktree-stage.ts";
 
 describe("troupe tasks merge, diff, discard", () => {
-  it("show the work, bring it over, and throw it away only when that is meant", async () => {
+  it("show the work, merge it, and discard it only with --force", async () => {
     await using stage = await worktreeStage({ "a.txt": "one\n" });
     const { root, branch } = await stage.make("one");
     let printed = "";

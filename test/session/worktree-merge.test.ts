@@ -34,7 +34,7 @@ const withoutGit = (main: string) =>
   Object.fromEntries(Object.entries(fingerprint(main)).filter(([path]) => !path.startsWith(".git/")));
 
 describe("merging a worktree", () => {
-  it("brings every kind of change into the files of the person, and leaves index and history to them", async () => {
+  it("brings every kind of change into the user's files, and leaves index and history alone", async () => {
     await using stage = await worktreeStage(START);
     const root = await work(stage, "one");
     await stage.write({ "mine.txt": "not yours\n" });
@@ -105,7 +105,7 @@ describe("merging a worktree", () => {
     ]);
   });
 
-  it("leaves files alone that have changes of the person, or are in the way", async () => {
+  it("leaves files alone that the user changed, or that are in the way", async () => {
     await using stage = await worktreeStage({ ...START, ".gitignore": "ignored\n" });
     await stage.make("one");
     await stage.edit("one", { "a.txt": "ONE\ntwo\nthree\n", "ignored/x": "x\n", ".gitignore": "" });
@@ -152,7 +152,7 @@ describe("merging a worktree", () => {
     expect(readFileSync(join(stage.main, ".env"), "utf8")).toBe("CANARY-1\n");
   });
 
-  it("says what the agent did: commits, files, and a bounded diff", async () => {
+  it("shows what the agent did: commits, files, and a diff with a size limit", async () => {
     await using stage = await worktreeStage(START);
     const { root } = await stage.make("one");
     await stage.edit("one", { "a.txt": "ONE\ntwo\nthree\n" });
@@ -172,7 +172,7 @@ describe("merging a worktree", () => {
     expect(state.diff.length).toBeLessThanOrEqual(900);
   });
 
-  it("moves only the branch of the task, whatever the agent has made of its HEAD, and follows no link", async () => {
+  it("moves only the branch of the task, whatever the agent did to its HEAD, and follows no link", async () => {
     await using stage = await worktreeStage(START);
     const { root, gitDir } = await stage.make("one");
     const head = stage.git(["rev-parse", "main"]);
@@ -190,8 +190,8 @@ describe("merging a worktree", () => {
   });
 });
 
-describe("a merge that is cut off", () => {
-  it("ends as if it had not been, wherever it was killed", async () => {
+describe("an interrupted merge", () => {
+  it("leaves the state before it, wherever it was killed", async () => {
     await using stage = await worktreeStage(START);
     await work(stage, "one");
     const ports = { folder: stage.folder, disk: nodeDisk };
@@ -232,7 +232,7 @@ describe("a merge that is cut off", () => {
     expect(unfinished).toBeGreaterThan(10);
   });
 
-  it("is taken back when someone changes a file meanwhile, and nothing of theirs is lost", async () => {
+  it("is reverted when someone changes a file meanwhile, and keeps that change", async () => {
     await using stage = await worktreeStage(START);
     await work(stage, "one");
     let counter = 0;
@@ -254,7 +254,7 @@ describe("a merge that is cut off", () => {
     expect(await stage.temp.read("my project/run.sh")).toContain("# mine");
   });
 
-  it("takes files and index back when the branch cannot move", async () => {
+  it("restores files and index when the branch cannot move", async () => {
     await using stage = await worktreeStage(START);
     await work(stage, "one");
     const before = withoutGit(stage.main);

@@ -127,7 +127,7 @@ describe("merging a worktree with protected names", () => {
     await expectRefused(stage, "module", [".github"]);
   });
 
-  it("is refused where a folder of the repository is what a protected link leads to", async () => {
+  it("is refused when a protected link leads to a folder of the repository", async () => {
     await using stage = await worktreeStage({ "conf/tasks.json": "{}\n" });
     execFileSync("ln", ["-s", "conf", join(stage.main, ".vscode")]);
     await plant(stage, "behind", [{ path: "conf/tasks.json" }]);
@@ -146,7 +146,7 @@ describe("merging a worktree with protected names", () => {
     expect(fingerprint(stage.main)).toEqual(before);
   });
 
-  it("is refused for a tree that leads out of the work tree", async () => {
+  it("is refused for a tree that leads out of the worktree", async () => {
     await using stage = await worktreeStage();
     await plantTree(stage, "out", (root) => {
       const blob = input(root, ["hash-object", "-w", "--stdin"], "evil");

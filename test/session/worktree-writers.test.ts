@@ -19,8 +19,8 @@ const agentIn = (root: string, agent = "main", ledger = fileLedger()) => ({
   files: rememberedFiles({ keep: async () => undefined, agent, ledger }),
 });
 
-describe("ten writers", () => {
-  it("leave the main tree byte for byte as it was until someone merges, and conflicts show both versions", async () => {
+describe("agents that write at the same time", () => {
+  it("leave the main tree unchanged until someone merges, and conflicts show both versions", async () => {
     await using stage = await worktreeStage({ "shared.txt": "start\nend\n", "src/code.ts": "export {};\n" });
     await stage.write({ "mine.txt": "not committed\n" });
     const before = fingerprint(stage.main);
@@ -61,7 +61,7 @@ describe("ten writers", () => {
     expect(fingerprint(stage.main)).toEqual(after);
   });
 
-  it("in a shared tree are refused a stale write, with the name of the sibling", async () => {
+  it("are refused a stale write in a shared tree, with the name of the sibling", async () => {
     const { root, write } = workspace();
     const path = write("a.txt", "one\n");
     const ledger = fileLedger();

@@ -43,7 +43,7 @@ describe("a worktree for an agent", () => {
     expect(existsSync(join(root, "new.txt"))).toBe(false);
   });
 
-  it("can start from what is not committed, without what is ignored", async () => {
+  it("can start from uncommitted changes, without ignored files", async () => {
     await using stage = await worktreeStage({ "a.txt": "one\n", "gone.txt": "x\n", ".gitignore": "*.log\n" });
     await stage.write({ "a.txt": "staged\n", "new file.txt": "new\n", "big.log": "log\n" });
     stage.git(["add", "a.txt"]);
@@ -77,7 +77,7 @@ describe("a worktree for an agent", () => {
     expect(readFileSync(join(shallow.root, "a.txt"), "utf8")).toBe("two\n");
   });
 
-  it("says what is wrong where no worktree can be made", async () => {
+  it("reports why no worktree can be created", async () => {
     await using stage = await worktreeStage({});
     await expect(stage.make("one")).rejects.toThrow("has no commit yet");
     await expect(stage.make("one", { repository: stage.temp.path })).rejects.toThrow("is not in a git repository");
@@ -117,7 +117,7 @@ describe("a worktree for an agent", () => {
     );
   });
 
-  it("runs no program that is named for worktrees or for their branches alone", async () => {
+  it("runs no program that a repository names for worktrees or for their branches alone", async () => {
     await using stage = await worktreeStage({ "x.late": "x\n", ".gitattributes": "*.late filter=late\n" });
     const canary = stage.temp.at("canary");
     await stage.temp.files({ late: `[filter "late"]\n\tsmudge = touch ${canary} && cat\n` });
@@ -134,7 +134,7 @@ describe("a worktree for an agent", () => {
 });
 
 describe("discarding a worktree", () => {
-  it("leaves no trace but refuses to throw work away unless forced", async () => {
+  it("leaves no trace, and is refused for unmerged work unless forced", async () => {
     await using stage = await worktreeStage();
     const before = fingerprint(stage.main);
     await stage.make("idle");
@@ -181,7 +181,7 @@ describe("discarding a worktree", () => {
     await expect(stage.make("kept")).rejects.toThrow("no longer exists");
   });
 
-  it("does not take a folder for its own that was there before", async () => {
+  it("keeps a folder that was there before", async () => {
     await using stage = await worktreeStage();
     mkdirSync(join(stage.folder, "one"), { recursive: true });
     await expect(createWorktree({ repository: stage.main, sessionId: "s", ...stage.ports("one") })).rejects.toThrow(
