@@ -8,7 +8,7 @@ const MIB = 1024 * 1024;
 const slow = process.env.TROUPE_SLOW !== undefined;
 
 it.each([...(slow ? [1024] : []), 64])(
-  "keeps head and tail of %i MiB in little memory, with a responsive loop (R22)",
+  "the head and tail of %i MiB are kept in little memory, with a responsive event loop (R22)",
   async (size) => {
     await using stage = await shellStage();
     await stage.run("head -c 3000000 /dev/zero"); // what is allocated once does not count
@@ -48,7 +48,7 @@ it.each([...(slow ? [1024] : []), 64])(
   150_000,
 );
 
-it("shows the newest part of a flood while it runs, a few times a second", async () => {
+it("the newest part of a flood is shown while it runs, a few times a second", async () => {
   await using stage = await shellStage();
   const said: string[] = [];
   await stage.run("timeout 1 yes", { onOutput: (text) => void said.push(text) });
@@ -57,7 +57,7 @@ it("shows the newest part of a flood while it runs, a few times a second", async
   expect(Math.max(...said.map((text) => text.length))).toBeLessThan(17 * 1024);
 });
 
-it("gives every byte to someone once when read piece by piece, whole characters only", async () => {
+it("every byte is given once when output is read piece by piece, in whole characters", async () => {
   await using folder = await tempFolder();
   const output = new Output({ path: folder.at("out") });
   const text = "zwölf Äpfel 🍎 ".repeat(3);
@@ -72,7 +72,7 @@ it("gives every byte to someone once when read piece by piece, whole characters 
   expect(seen).toBe(text);
 });
 
-it("continues when the disk is full, and reports that nothing was saved", async () => {
+it("a command continues when the disk is full, and the result says that nothing was saved", async () => {
   await using folder = await tempFolder();
   const output = new Output({ path: folder.at("missing/out") });
   for (let round = 0; round < 10; round++) output.push(Buffer.alloc(100_000, "x"));

@@ -46,7 +46,7 @@ describe.runIf(works)("a link in a git folder", () => {
     expect(changed()).toEqual([]);
   });
 
-  it("that was there before stays, unless a command turns it", async () => {
+  it("is kept if it was there before, unless a command changes it", async () => {
     await using folder = await tempFolder();
     const { planted } = linkPlace(folder.path);
     const path = join(planted.path, ".git/logs");
@@ -60,7 +60,7 @@ describe.runIf(works)("a link in a git folder", () => {
     expect(existsSync(path)).toBe(false);
   });
 
-  it("that was moved aside is kept when another command ends", async () => {
+  it("is kept after it was moved aside when another command ends", async () => {
     await using folder = await tempFolder();
     const { planted } = linkPlace(folder.path);
     const git = join(planted.path, "n/.git");

@@ -43,7 +43,7 @@ describe.runIf(works)(".env files", () => {
   });
 
   it.each(["plain", "node_modules/x/plain", "$(printf 'd\\377')/plain", "$(printf 'p\\377')"])(
-    "that the user fills in later are hidden under the name %s too, which a command gave them",
+    "are hidden under the name %s too, which a command gave them, when the user fills them in later",
     async (name) => {
       await using stage = await shellStage({ sandboxed: {} });
       spawnSync("git", ["init", "-q", "."], { cwd: stage.workspace.path });
@@ -170,8 +170,8 @@ describe.runIf(works)("credentials in the home folder", () => {
   });
 });
 
-describe.runIf(works)("a workspace that must not be changed", () => {
-  it("can be read and asked by git, and nothing in it can be written", async () => {
+describe.runIf(works)("a read-only workspace", () => {
+  it("can be read, also by git, and nothing in it can be written", async () => {
     await using folder = await tempFolder();
     await using state = await tempFolder();
     const git = (...args: string[]): unknown =>

@@ -24,7 +24,7 @@ describe.runIf(works)("the keeper of a detached command", () => {
     expect(existsSync(proof)).toBe(false);
   });
 
-  it("is not alone: what the command plants is moved aside while it runs", async () => {
+  it("moves aside what the command plants while it runs", async () => {
     const warnings: string[] = [];
     await using stage = await shellStage({ sandboxed: {}, onWarning: (message) => void warnings.push(message) });
     const command = "git init -q n; git -C n config core.fsmonitor false; sleep 60";

@@ -19,7 +19,7 @@ const PLACEHOLDERS = [
 /** The watchdog needs about a second; the rest is for a busy machine. */
 const within = { timeout: 30_000, interval: 100 };
 
-describe.runIf(works)("after kill -9 of the process that runs the shells", () => {
+describe.runIf(works)("kill -9 of the process that runs the shells", () => {
   let program: TempFolder;
   beforeAll(async () => {
     program = await hostFolder();
@@ -40,7 +40,7 @@ describe.runIf(works)("after kill -9 of the process that runs the shells", () =>
   const placeholders = (planted: PlantedWorkspace): string[] =>
     PLACEHOLDERS.filter((name) => existsSync(join(planted.path, name)));
 
-  it("placeholders disappear, and a commit that brings .gitmodules can be checked out", async () => {
+  it("leaves no placeholders, and a commit with .gitmodules can be checked out", async () => {
     await using folder = await tempFolder();
     const planted = new PlantedWorkspace(folder.path);
     planted.git(["checkout", "-qb", "bring"]);
@@ -56,7 +56,7 @@ describe.runIf(works)("after kill -9 of the process that runs the shells", () =>
     expect(existsSync(join(planted.path, ".gitmodules"))).toBe(true);
   });
 
-  it("placeholders disappear also where nobody waits for the killed process, as in a container without an init", async () => {
+  it("leaves no placeholders even when the killed process is not waited for, as in a container without an init", async () => {
     await using folder = await tempFolder();
     const planted = new PlantedWorkspace(folder.path);
     const parent = await hosted(folder.path, "", { isAwaited: false });
@@ -71,7 +71,7 @@ describe.runIf(works)("after kill -9 of the process that runs the shells", () =>
     }
   });
 
-  it("what a command left is moved aside, also when it has just ended and is being checked", async () => {
+  it("leaves no planted files, even when the command has just ended and is being checked", async () => {
     await using folder = await tempFolder();
     const planted = new PlantedWorkspace(folder.path);
     for (let index = 0; index < 8_000; index++)
@@ -87,7 +87,7 @@ describe.runIf(works)("after kill -9 of the process that runs the shells", () =>
     await expect.poll(() => existsSync(join(planted.path, "lib/.git/config")), within).toBe(false);
   });
 
-  it("what a command left is moved aside, and the next start says so", async () => {
+  it("leaves no planted files, and the next start reports them", async () => {
     await using folder = await tempFolder();
     const planted = new PlantedWorkspace(folder.path);
     mkdirSync(join(planted.path, "conf"));

@@ -73,7 +73,7 @@ describe.runIf(onLinux).each([
     expect(await untilGone(token)).toEqual([]);
   });
 
-  it.runIf(runs).concurrent("gives a command the chance to tidy up", async () => {
+  it.runIf(runs).concurrent("gives a command time to tidy up", async () => {
     await using stage = await shellStage({ sandboxed: { mode } });
     const command = "trap 'echo tidied > note; exit' TERM; touch ready; sleep 60 & wait";
     const { shellId } = await stage.run(command, { waitMs: 0 });
@@ -112,7 +112,7 @@ describe.runIf(onLinux).each([
   });
 });
 
-describe.runIf(onLinux)("after kill -9 of the process that runs the shells", () => {
+describe.runIf(onLinux)("kill -9 of the process that runs the shells", () => {
   let folder: TempFolder;
   beforeAll(async () => {
     folder = await hostFolder();
@@ -123,7 +123,7 @@ describe.runIf(onLinux)("after kill -9 of the process that runs the shells", () 
     { mode: "off", runs: true },
     { mode: "required", runs: sandboxWorks },
   ])(
-    "nothing that it started lives on (sandbox $mode)",
+    "leaves none of its processes running (sandbox $mode)",
     async ({ mode, runs }) => {
       if (!runs) return console.log("skipped: bubblewrap does not work here");
       const count = slow ? 200 : 30;

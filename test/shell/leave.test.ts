@@ -14,7 +14,7 @@ function contextOf({ shells, workspace }: ShellStage, toolCallId = "call_1") {
 }
 
 describe("a command that asks to leave the sandbox (D15)", () => {
-  it("needs leave for that beside the leave to run", async () => {
+  it("needs permission for that besides the permission to run", async () => {
     await using stage = await shellStage();
     const context = contextOf(stage);
     const { cwd } = context;
@@ -40,7 +40,7 @@ describe("a command that asks to leave the sandbox (D15)", () => {
     expect((await stage.run(probe)).output).not.toContain("canary");
   });
 
-  it.runIf(works)("shares its shell with no command that did not ask", async () => {
+  it.runIf(works)("shares no shell with commands that did not ask", async () => {
     await using stage = await shellStage({ sandboxed: { mode: "auto" } });
     await stage.run("true", { shellId: "out", unsandboxed: true });
     await expect(stage.run("true", { shellId: "out" })).rejects.toThrow("was started outside the sandbox");
@@ -48,7 +48,7 @@ describe("a command that asks to leave the sandbox (D15)", () => {
     await expect(stage.run("true", { shellId: "in", unsandboxed: true })).rejects.toThrow("started inside the sandbox");
   });
 
-  it.runIf(works)("makes what is typed into it need leave too, asked for before", async () => {
+  it.runIf(works)("requires permission for input too, before it is typed", async () => {
     await using stage = await shellStage({ sandboxed: { mode: "auto" } });
     const unasked = writeBash.bind({ shellId: "out", input: "rm x{enter}", delay: 0 });
     expect(await unasked.access(contextOf(stage, "call_1"))).toHaveLength(1);

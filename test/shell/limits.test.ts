@@ -43,7 +43,7 @@ describe.runIf(onLinux).each([
     expect(statSync(stage.workspace.at("big")).size).toBe(MIB);
   });
 
-  it.runIf(runs)("end a fork bomb, and nothing of it lives on", async () => {
+  it.runIf(runs)("end a fork bomb, and none of its processes survive", async () => {
     await using stage = await shellStage({ sandboxed: { mode }, limits: { processes: 60 } });
     const token = `7${process.pid}.${Date.now() % 100_000}`;
     // Bounded even if nothing stopped it: it ends by itself after 400.
@@ -56,7 +56,7 @@ describe.runIf(onLinux).each([
     await expect.poll(() => living(token)).toBe(0);
   });
 
-  it.runIf(runs && isRoot)("end it also while more processes of others end", async () => {
+  it.runIf(runs && isRoot)("end a fork bomb also while more processes of others end", async () => {
     await using stage = await shellStage({ sandboxed: { mode }, limits: { processes: 60 } });
     const token = `8${process.pid}.${Date.now() % 100_000}`;
     const others = spawn("bash", ["-c", `for number in {1..150}; do sleep ${token} & done; wait`], { detached: true });
@@ -79,14 +79,14 @@ describe.runIf(onLinux).each([
   });
 });
 
-describe("limits", () => {
-  it("are generous unless told: 512 processes or more, 4 GiB files, no bound on address space", () => {
+describe("the default limits", () => {
+  it("are generous: 512 processes or more, 4 GiB files, no limit on address space", () => {
     const { processes, ...rest } = commandLimits();
     expect(processes).toBeGreaterThanOrEqual(512);
     expect(rest).toEqual({ fileBytes: 4096 * MIB, openFiles: 16_384 });
   });
 
-  it.runIf(onLinux)("hold for a program that is started without bash", () => {
+  it.runIf(onLinux)("apply to a program that is started without bash", () => {
     const [file = "", ...rest] = limitedProgram(commandLimits({ fileBytes: MIB, openFiles: 300 }), false);
     const { stdout } = spawnSync(file, [...rest, "bash", "-c", "ulimit -f; ulimit -n; ulimit -c"], {
       encoding: "utf8",

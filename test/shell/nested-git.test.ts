@@ -15,8 +15,8 @@ const isSlow = process.env.TROUPE_SLOW !== undefined;
 /** Dozens of git processes each: a busy machine needs more than the usual time. */
 const slowly = { timeout: 600_000 };
 
-describe("without a sandbox", slowly, () => {
-  it("every planted repository runs its program", async () => {
+describe("a planted repository without a sandbox", slowly, () => {
+  it("runs its program", async () => {
     await using folder = await tempFolder();
     const planted = new PlantedWorkspace(folder.path);
     planted.plantPlainly();
@@ -24,8 +24,8 @@ describe("without a sandbox", slowly, () => {
   });
 });
 
-describe.runIf(works)("in the sandbox", slowly, () => {
-  it("repositories that a command plants run nothing after it, and the user is notified", async () => {
+describe.runIf(works)("a planted repository in the sandbox", slowly, () => {
+  it("runs nothing after the command, and the user is notified", async () => {
     await using folder = await tempFolder();
     const planted = new PlantedWorkspace(folder.path);
     const warnings: string[] = [];
@@ -37,7 +37,7 @@ describe.runIf(works)("in the sandbox", slowly, () => {
     expect(warnings.join("\n")).toMatch(/Moved .*fsmonitor\/\.git\/config to .*: git would run programs by it/);
   });
 
-  it("repositories that a running command plants are disarmed while it runs, and those it plants later too", async () => {
+  it("is disarmed while a running command plants it, and so are later ones", async () => {
     await using folder = await tempFolder();
     const planted = new PlantedWorkspace(folder.path);
     const warnings: string[] = [];
@@ -58,7 +58,7 @@ describe.runIf(works)("in the sandbox", slowly, () => {
     expect(await planted.use()).toEqual([]);
   });
 
-  it("a clean repository that a command makes or clones keeps working, also for the next command", async () => {
+  it("keeps working if it is clean, also for the next command", async () => {
     await using folder = await tempFolder();
     const planted = new PlantedWorkspace(folder.path);
     const warnings: string[] = [];
@@ -78,7 +78,7 @@ describe.runIf(works)("in the sandbox", slowly, () => {
     expect(warnings).toEqual([]);
   });
 
-  it("a worktree that a command adds keeps working, also for the next command", async () => {
+  it("keeps working if it is a worktree that a command adds, also for the next command", async () => {
     await using folder = await tempFolder();
     const planted = new PlantedWorkspace(folder.path);
     const warnings: string[] = [];
@@ -95,7 +95,7 @@ describe.runIf(works)("in the sandbox", slowly, () => {
     for (const name of ["tree", "second"]) expect(planted.git(["status", "--short"], name)).toBe("");
   });
 
-  it("git folders of submodules are judged at any depth, whatever their names", async () => {
+  it("is judged in git folders of submodules at any depth, whatever their names", async () => {
     await using folder = await tempFolder();
     const planted = new PlantedWorkspace(folder.path);
     await using stage = await shellStage({ sandboxed: {} });
@@ -195,7 +195,7 @@ describe.runIf(works)("in the sandbox", slowly, () => {
     ],
   };
 
-  it.each(Object.entries(steps))("a program hidden %s does not run", async (_, commands) => {
+  it.each(Object.entries(steps))("does not run a program hidden %s", async (_, commands) => {
     await using folder = await tempFolder();
     const planted = new PlantedWorkspace(folder.path);
     await using stage = await shellStage({ sandboxed: {} });

@@ -48,7 +48,7 @@ const network = (): AllowedHosts => ({
 });
 
 describe.runIf(works)("a sandbox with allowed hosts", () => {
-  it("reaches the local network only where that is allowed, and by hosts that are named in full", async () => {
+  it("reaches the local network only when that is allowed, and through hosts that are named in full", async () => {
     const places: Record<string, string> = {
       "near.test": "10.0.0.5",
       "a.wild.test": "10.0.0.6",
@@ -68,7 +68,7 @@ describe.runIf(works)("a sandbox with allowed hosts", () => {
     expect(output).toBe("200 403 403 200 ");
   });
 
-  it("reaches them through the proxy, by request and by tunnel, and nothing else", async () => {
+  it("reaches hosts through the proxy, by request and by tunnel, and nothing else", async () => {
     const warnings: string[] = [];
     await using stage = await shellStage({
       sandboxed: { network: network() },
@@ -110,14 +110,14 @@ describe.runIf(works)("a sandbox with allowed hosts", () => {
     expect(readdirSync(stage.state.at("sandbox")).filter((name) => name.startsWith("net-"))).toEqual([]);
   });
 
-  it("has them in a terminal too", async () => {
+  it("has these hosts in a terminal too", async () => {
     await using stage = await shellStage({ sandboxed: { network: network() } });
     const { shellId } = await stage.run("curl -s --max-time 10 http://allowed.test/", { mode: "async", shellId: "t" });
     expect((await stage.wait(shellId)).output).toBe("hello 0\n");
     expect((await stage.run("curl -s http://allowed.test/", { shellId: "t" })).output).toBe("hello 0\n");
   });
 
-  it("still reaches no Unix socket, and has no network at all when no host is allowed (D03, D04)", async () => {
+  it("reaches no Unix socket, and has no network at all when no host is allowed (D03, D04)", async () => {
     await using stage = await shellStage({ sandboxed: { network: network() } });
     const socket = `'${process.execPath}' -e 'require("net").connect("/tmp/x").on("error", (e) => console.log(e.code))'`;
     // Node 22 warns on stderr that its use of a proxy is experimental.
@@ -184,7 +184,7 @@ describe("the link out of a sandbox", () => {
     expect(nonsense).toBe(1);
   });
 
-  it("takes only so many connections", () => {
+  it("accepts a limited number of connections", () => {
     const sent: Buffer[] = [];
     let taken = 0;
     const link = networkLink({
@@ -242,7 +242,7 @@ describe("the link out of a sandbox", () => {
     expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(8 * 1024 * 1024); // nothing of it is held
   });
 
-  it("stays open and holds data back when 64 connections have much to say to a program that stands still", async () => {
+  it("stays open and holds data back when 64 connections send much to a program that does not read", async () => {
     const connections: Duplex[] = [];
     const { link, state, path } = await unreadLink((connection) => connections.push(connection));
     for (let id = 1; id <= 64; id++) link.receive(frame(1, id, 0));

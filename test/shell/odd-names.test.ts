@@ -14,9 +14,9 @@ const REFUSED = /leads to a name that is not valid UTF-8.*Nothing was run/s;
 const odd = (folder: string, name = "x"): Buffer =>
   Buffer.concat([Buffer.from(`${folder}/${name}`), Buffer.from([255])]);
 
-describe.runIf(works)("a command does not run", () => {
+describe.runIf(works)("a command that does not run", () => {
   it.each([".vscode", "sub/.envrc", "sub/.claude/hooks", ".git/hooks", ".git/modules"])(
-    "where the link %s leads to a folder whose name is not valid UTF-8",
+    "is refused when the link %s leads to a folder whose name is not valid UTF-8",
     async (name) => {
       await using stage = await shellStage({ sandboxed: {} });
       const link = stage.workspace.at(name);
@@ -30,19 +30,22 @@ describe.runIf(works)("a command does not run", () => {
     },
   );
 
-  it.each(["inside", "outside"])("where a link named .env leads to such a file %s the workspace", async (place) => {
-    await using elsewhere = await tempFolder();
-    await using stage = await shellStage({ sandboxed: {} });
-    const file = odd(place === "inside" ? stage.workspace.path : elsewhere.path);
-    writeFileSync(file, CANARY);
-    symlinkSync(file, stage.workspace.at(".env"));
-    await expect(stage.run("cat .env x*")).rejects.toThrow(REFUSED);
-    await using open = await shellStage({ sandboxed: { environmentFiles: true } });
-    symlinkSync(file, open.workspace.at(".env"));
-    expect((await open.run("echo fine")).output).toBe("fine\n");
-  });
+  it.each(["inside", "outside"])(
+    "is refused when a link named .env leads to such a file %s the workspace",
+    async (place) => {
+      await using elsewhere = await tempFolder();
+      await using stage = await shellStage({ sandboxed: {} });
+      const file = odd(place === "inside" ? stage.workspace.path : elsewhere.path);
+      writeFileSync(file, CANARY);
+      symlinkSync(file, stage.workspace.at(".env"));
+      await expect(stage.run("cat .env x*")).rejects.toThrow(REFUSED);
+      await using open = await shellStage({ sandboxed: { environmentFiles: true } });
+      symlinkSync(file, open.workspace.at(".env"));
+      expect((await open.run("echo fine")).output).toBe("fine\n");
+    },
+  );
 
-  it("where a .git file leads to such a repository among packages", async () => {
+  it("is refused when a .git file leads to such a repository among packages", async () => {
     await using stage = await shellStage({ sandboxed: {} });
     await stage.workspace.files({ "node_modules/a": "", "sub/a": "" });
     const folder = odd(stage.workspace.at("node_modules"));
@@ -54,7 +57,7 @@ describe.runIf(works)("a command does not run", () => {
     await expect(stage.run("echo ran")).rejects.toThrow(REFUSED);
   });
 
-  it("where credentials in the home folder are a link to such a folder", async () => {
+  it("is refused when credentials in the home folder are a link to such a folder", async () => {
     await using home = await tempFolder();
     await using elsewhere = await tempFolder();
     mkdirSync(odd(elsewhere.path));
@@ -65,8 +68,8 @@ describe.runIf(works)("a command does not run", () => {
   });
 });
 
-describe.runIf(works)("a command runs", () => {
-  it("where a protected link leads to such a folder outside the workspace, and the link stays", async () => {
+describe.runIf(works)("a command that runs", () => {
+  it("is allowed when a protected link leads to such a folder outside the workspace, and the link stays", async () => {
     await using elsewhere = await tempFolder();
     mkdirSync(odd(elsewhere.path));
     const warnings: string[] = [];
@@ -76,7 +79,7 @@ describe.runIf(works)("a command runs", () => {
     expect(warnings).toEqual([]);
   });
 
-  it("where the git folder of a submodule has such a name, which stays read-only", async () => {
+  it("is allowed when the git folder of a submodule has such a name, which stays read-only", async () => {
     await using stage = await shellStage({ sandboxed: {} });
     await stage.workspace.files({ ".git/HEAD": "ref: refs/heads/main\n", ".git/modules/a/HEAD": "" });
     mkdirSync(odd(stage.workspace.at(".git/modules")));

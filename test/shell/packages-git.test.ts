@@ -22,7 +22,7 @@ const prelude = (planted: PlantedWorkspace): string => `exec 2>/dev/null; evil='
   gitlink() { git update-index --add --cacheinfo "160000,$commit,$1"; }\n`;
 
 describe.runIf(works)("a repository of the user in node_modules", () => {
-  it("keeps its hooks, configuration and links when a command makes the index name another one", async () => {
+  it("keeps its hooks, configuration and links when a command makes the index name another repository", async () => {
     await using folder = await tempFolder();
     const planted = new PlantedWorkspace(folder.path);
     const at = (path: string) => `${planted.path}/${path}`;
@@ -56,7 +56,7 @@ describe.runIf(works)("a repository of the user in node_modules", () => {
   });
 });
 
-describe.runIf(works)("git at the top runs no program of a command", () => {
+describe.runIf(works)("git in the top folder after a command", () => {
   /** Commands, one after the other. */
   const attacks: Readonly<Record<string, readonly string[]>> = {
     "that an earlier command put into a package": ["evil node_modules/p", "gitlink node_modules/p"],
@@ -85,7 +85,7 @@ describe.runIf(works)("git at the top runs no program of a command", () => {
     ],
   };
 
-  it.each(Object.entries(attacks))("hidden %s", async (_, commands) => {
+  it.each(Object.entries(attacks))("runs no program hidden %s", async (_, commands) => {
     await using folder = await tempFolder();
     const planted = new PlantedWorkspace(folder.path);
     await using stage = await shellStage({ sandboxed: {} });
@@ -95,7 +95,7 @@ describe.runIf(works)("git at the top runs no program of a command", () => {
   });
 
   it.each(Object.entries(attacks))(
-    "although troupe was killed before it could look, hidden %s",
+    "runs no program hidden %s when troupe was killed before its check",
     async (_, commands) => {
       await using folder = await tempFolder();
       await using records = await tempFolder();
@@ -120,7 +120,7 @@ describe.runIf(works)("git at the top runs no program of a command", () => {
   );
 
   it.each(Object.entries(attacks).filter(([name]) => !name.includes("link")))(
-    "although it would run without a sandbox, hidden %s",
+    "runs a program without a sandbox, hidden %s",
     async (_, commands) => {
       await using folder = await tempFolder();
       const planted = new PlantedWorkspace(folder.path);

@@ -89,7 +89,7 @@ describe.runIf(works)("a program of the project", () => {
     await expect(preparer("required")("echo ran", { environment })).rejects.toThrow(`it sets ${name}`);
   });
 
-  it("has a cache that another project's program does not share, also without a workspace of its own", async () => {
+  it("has a cache that another project's program does not share, even without a workspace of its own", async () => {
     await using other = await tempFolder();
     const sandboxes = sandboxSource({ environment: {}, stateRoot: state.path, disk: nodeDisk });
     const prepare = programPreparer({ sandboxes, workspace: [], stateRoot: state.path, disk: nodeDisk });
@@ -108,7 +108,7 @@ describe.runIf(works)("a program of the project", () => {
     expect((await output(await preparer("required")("cat"), bytes)).equals(bytes)).toBe(true);
   });
 
-  it("ends with everything it started when its launcher is killed", async () => {
+  it("ends with all its processes when its launcher is killed", async () => {
     const prepared = await preparer("required")(
       `(setsid sleep 4711.${process.pid} &) ; echo up; sleep 4711.${process.pid}`,
     );
@@ -123,10 +123,10 @@ describe.runIf(works)("a program of the project", () => {
   });
 });
 
-describe("without a sandbox", () => {
+describe("a program without a sandbox", () => {
   const none = { get: async () => Promise.reject(new Error("not asked")), close: async () => undefined };
 
-  it("starts a person's own program as it is, with limits and only the environment it was given", async () => {
+  it("is started unchanged when it belongs to the user, with limits and only the environment it was given", async () => {
     const options = { sandboxes: none, workspace: [workspace.path], stateRoot: state.path, disk: nodeDisk };
     const prepared = await programPreparer(options)({
       program: "bash",
@@ -140,14 +140,14 @@ describe("without a sandbox", () => {
     expect(prepared.warning).toBeUndefined();
   });
 
-  it("starts a project's program when the sandbox is off, and says nothing", async () => {
+  it("is started when it belongs to a project and the sandbox is off, without a warning", async () => {
     const warnings: string[] = [];
     const prepared = await preparer("off", warnings)("echo ran");
     expect([String(await output(prepared)), prepared.warning, warnings]).toEqual(["ran\n", undefined, []]);
   });
 
   it.runIf(process.getuid?.() === 0)(
-    "refuses a project's program where one is required, and warns where not",
+    "is refused when it belongs to a project and a sandbox is required, and causes a warning otherwise",
     async () => {
       const { spawnSync } = await import("node:child_process");
       spawnSync("chown", ["65534", workspace.path]); // root cannot have a sandbox in the folder of another user

@@ -8,8 +8,8 @@ import { shellStage } from "./stage.ts";
 const works = await hasBubblewrap();
 const CANARY = "canary-5150";
 
-describe.runIf(works)("in the sandbox", () => {
-  it(".env files are hidden however deep they lie, and what a link of that name leads to", async () => {
+describe.runIf(works)("protected names in the sandbox", () => {
+  it("include .env files at any depth, which are hidden, and the targets of their links", async () => {
     await using stage = await shellStage({ sandboxed: {} });
     const { workspace } = stage;
     const deep = "a/b/c/d/e/f/g/.env";
@@ -24,7 +24,7 @@ describe.runIf(works)("in the sandbox", () => {
     expect((await open.run(`cat ${deep}`, { cwd, roots: [cwd] })).output).toBe(CANARY);
   });
 
-  it("what an editor or a shell runs in a folder below cannot be changed", async () => {
+  it("include files in subfolders that an editor or a shell runs, which cannot be changed", async () => {
     await using stage = await shellStage({ sandboxed: {} });
     const { workspace } = stage;
     await workspace.files({ "below/.vscode/tasks.json": "mine", "below/.envrc": "mine" });
@@ -34,7 +34,7 @@ describe.runIf(works)("in the sandbox", () => {
     expect(await Promise.all(kept)).toEqual(["mine", "mine"]);
   });
 
-  it("what only holds text beside protected names can be made, and nothing else is left behind", async () => {
+  it("do not prevent text files beside them, and nothing else is left behind", async () => {
     await using stage = await shellStage({ sandboxed: {} });
     const { workspace } = stage;
     await workspace.files({ ".github/CODEOWNERS": "" });
@@ -46,7 +46,7 @@ describe.runIf(works)("in the sandbox", () => {
     ]);
   });
 
-  it("a repository whose git folder lacks an info folder works, and gets none", async () => {
+  it("leave a repository without an info folder working, and add none", async () => {
     await using stage = await shellStage({ sandboxed: {} });
     const { workspace } = stage;
     spawnSync("git", ["init", "-q", "."], { cwd: workspace.path });
@@ -56,7 +56,7 @@ describe.runIf(works)("in the sandbox", () => {
     expect(existsSync(workspace.at(".git/info"))).toBe(false);
   });
 
-  it("refuses to run a command when there are more .env files than it can hide", async () => {
+  it("cause a refusal when there are more .env files than can be hidden", async () => {
     await using stage = await shellStage({ sandboxed: {} });
     const files = Array.from({ length: 1100 }, (_, index) => [`f${index % 30}/.env.${index}`, ""]);
     await stage.workspace.files(Object.fromEntries(files));
@@ -71,7 +71,7 @@ describe.runIf(works)("in the sandbox", () => {
     [".claude/conf", { ".claude/conf/tasks.json": "mine" }],
     ["store/conf", { "store/conf/tasks.json": "mine", "store/HEAD": "", "store/objects/x": "", "store/refs/x": "" }],
     ["lib/.git/conf", { "lib/.git/conf/tasks.json": "mine", "lib/.git/HEAD": "" }],
-  ])("a protected name that is a link to %s keeps its content", async (target, files) => {
+  ])("keep their content when they are a link to %s", async (target, files) => {
     await using stage = await shellStage({ sandboxed: {} });
     await stage.workspace.files(files);
     symlinkSync(target, stage.workspace.at(".vscode"));
@@ -83,7 +83,7 @@ describe.runIf(works)("in the sandbox", () => {
     expect(await stage.workspace.read(`${target}/tasks.json`)).toBe("mine");
   });
 
-  it("two .git files that lead to the same folder do not keep commands from running", async () => {
+  it("cause no refusal when two .git files lead to the same folder", async () => {
     await using stage = await shellStage({ sandboxed: {} });
     spawnSync("git", ["init", "-q", "--bare", "store/deep"], { cwd: stage.workspace.path });
     await stage.workspace.files({ "a/.git": "gitdir: ../store/deep\n", "b/.git": "gitdir: ../store/deep\n" });

@@ -59,7 +59,7 @@ function forge(folder: string, { pid }: { pid: number }): void {
 }
 
 describe.runIf(works)("a sandboxed command", () => {
-  it("cannot write, replace or see the folder of records, whatever way it takes", () =>
+  it("cannot write, replace or see the folder of records in any way", () =>
     withStage("required", async ({ run, records, files }) => {
       const { output } = await run(
         [
@@ -97,7 +97,7 @@ describe.runIf(works)("a sandboxed command", () => {
 });
 
 describe("a forged record", () => {
-  it("among the files of a session shows nothing and stops nobody", () =>
+  it("shows nothing and stops no process when it is among the files of a session", () =>
     withStage("off", async ({ run, shells, state, files }) => {
       const target = victim();
       writeFileSync(state.at("secret"), SECRET);
@@ -111,7 +111,7 @@ describe("a forged record", () => {
       expect(isAlive(target)).toBe(true);
     }));
 
-  it("with the pid and the start time of a process that does not carry its mark stops nobody", () =>
+  it("stops no process that lacks its mark, even with the right pid and start time", () =>
     withStage("off", async ({ shells, records }) => {
       const target = victim();
       forge(records, target);

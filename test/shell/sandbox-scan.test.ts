@@ -32,7 +32,7 @@ describe("the search of a workspace", () => {
     });
   });
 
-  it("finds the files that links named .env lead to, wherever they lie, but none of the system", async () => {
+  it("finds the files that links named .env lead to, at any place, but no system files", async () => {
     await using folder = await tempFolder({ "a/x": "" });
     await using elsewhere = await tempFolder({ "shared/values": "" });
     symlinkSync(elsewhere.at("shared/values"), folder.at("a/.env"));
@@ -41,7 +41,7 @@ describe("the search of a workspace", () => {
     expect(environmentFiles).toEqual([elsewhere.at("shared/values")]);
   });
 
-  it("finds an entry that appears later, also when the times of its folder are set back", async () => {
+  it("finds an entry that appears later, even when the times of its folder are set back", async () => {
     await using folder = await tempFolder({ "a/b/c/file": "", "elsewhere/.env": "" });
     const scanner = new WorkspaceScanner();
     const paths = async (): Promise<readonly string[]> => (await scanner.scan(folder.path)).environmentFiles;

@@ -39,8 +39,8 @@ async function repositoryStage(options: Parameters<typeof shellStage>[0] = { san
   };
 }
 
-describe.runIf(works)("git on the host runs nothing of a command", () => {
-  it("by a folder that takes its configuration from another one", async () => {
+describe.runIf(works)("git on the host", () => {
+  it("runs no program from a folder that takes its configuration from another one", async () => {
     await using on = await repositoryStage();
     const program = on.monitor.replace("core.fsmonitor", "core.sshCommand");
     await on.stage.run(
@@ -52,7 +52,7 @@ describe.runIf(works)("git on the host runs nothing of a command", () => {
     expect(on.runsSomething()).toBe(false);
   });
 
-  it("by a .git file that leads to a folder outside the workspace", async () => {
+  it("runs no program from a folder outside the workspace that a .git file leads to", async () => {
     const cache = await tempFolder();
     await using on = await repositoryStage({ sandboxed: { writable: [cache.path] } });
     await on.stage.run(
@@ -64,7 +64,7 @@ describe.runIf(works)("git on the host runs nothing of a command", () => {
     await cache.remove();
   });
 
-  it("by a repository in a folder whose name is not valid UTF-8", async () => {
+  it("runs no program from a repository in a folder whose name is not valid UTF-8", async () => {
     await using on = await repositoryStage();
     await on.stage.run(`mkdir $'x\\xff' && cd $'x\\xff' && git init -q . && touch f && ${on.monitor}`);
     const folder = readdirSync(on.stage.workspace.path).find((name) => name.startsWith("renamed-"));
@@ -72,7 +72,7 @@ describe.runIf(works)("git on the host runs nothing of a command", () => {
     expect(on.runsSomething(folder)).toBe(false);
   });
 
-  it("by a repository among packages that the index names, configured by a later command", async () => {
+  it("runs no program from a repository among packages that the index names, configured by a later command", async () => {
     await using on = await repositoryStage();
     const make = "mkdir -p node_modules/x && cd node_modules/x && git init -q . && git commit -q --allow-empty -m x";
     const identity = "export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@b";
@@ -81,7 +81,7 @@ describe.runIf(works)("git on the host runs nothing of a command", () => {
     expect(on.runsSomething()).toBe(false);
   });
 
-  it("by an older repository among packages, configured in place while the index gets its name", async () => {
+  it("runs no program from an older repository among packages, configured in place while the index gets its name", async () => {
     await using on = await repositoryStage();
     const folder = on.stage.workspace.at("node_modules/x");
     mkdirSync(folder, { recursive: true });
@@ -95,7 +95,7 @@ describe.runIf(works)("git on the host runs nothing of a command", () => {
     expect(on.runsSomething()).toBe(false);
   });
 
-  it("by the submodule of a linked worktree", async () => {
+  it("runs no program from the submodule of a linked worktree", async () => {
     await using on = await repositoryStage();
     await using other = await tempFolder();
     git(on.stage.workspace.path, "submodule", "add", "-q", on.stage.workspace.path, "sub");
@@ -113,7 +113,7 @@ describe.runIf(works)("git on the host runs nothing of a command", () => {
 });
 
 describe.runIf(works)("a command", () => {
-  it("cannot have the user's repository taken apart by a .git file that leads to it", async () => {
+  it("cannot have the user's repository disarmed by a .git file that leads to it", async () => {
     await using on = await repositoryStage();
     const { workspace } = on.stage;
     git(workspace.path, "config", "credential.helper", "mine");
@@ -220,7 +220,7 @@ describe.runIf(works)("a command", () => {
     expect([await around.read("work/.vscode/tasks.json"), await around.read("file")]).toEqual(["mine", "x\n"]);
   });
 
-  it("cannot create what starts programs in a home folder that is the workspace", async () => {
+  it("cannot create files that start programs in a home folder that is the workspace", async () => {
     await using home = await tempFolder();
     await using link = await tempFolder();
     symlinkSync(home.path, link.at("home"));

@@ -216,7 +216,7 @@ describe.each(users)("the sandbox as $name", ({ user, runs }) => {
 describe.runIf(works)("the sandbox", () => {
   const sandboxed = { user: [], sandboxed: true };
 
-  it("hides credentials, our own state and .env files, unless these are allowed", async () => {
+  it("hides credentials, troupe's state and .env files, unless these are allowed", async () => {
     await outside.files({ ".ssh/id": CANARY, ".netrc": CANARY, ".config/gh/hosts.yml": CANARY });
     await state.files({ token: CANARY });
     await workspace.files({ ".env": CANARY, "packages/a/.env.local": CANARY, ".env.example": "EXAMPLE" });
@@ -228,7 +228,7 @@ describe.runIf(works)("the sandbox", () => {
     expect((await attack(command, { user: [], sandboxed: false })).output).toContain(CANARY);
   });
 
-  it("still hides what lies inside the workspace", async () => {
+  it("hides credentials that are inside the workspace", async () => {
     await workspace.files({ "home/.ssh/id": CANARY, "home/.bashrc": "mine" });
     const command = "cat home/.ssh/id; echo x > home/.bashrc; cat home/.bashrc";
     const { output } = await attack(command, { ...sandboxed, home: workspace.at("home") });
@@ -236,7 +236,7 @@ describe.runIf(works)("the sandbox", () => {
     expect(await workspace.read("home/.bashrc")).toBe("mine");
   });
 
-  it("lets a linked worktree commit, and believes no .git file that its repository does not know", async () => {
+  it("lets a linked worktree commit, and ignores a .git file that its repository does not know", async () => {
     await repository([]);
     const main = workspace;
     const tree = await tempFolder();
@@ -269,7 +269,7 @@ describe.runIf(works)("the sandbox", () => {
     expect(await workspace.read("real/tasks.json")).toBe("mine");
   });
 
-  it("takes away a redirection of git that appears during a command", async () => {
+  it("removes a redirection of git that appears during a command", async () => {
     await repository([]);
     await attack(`echo "$PWD/evil" > .git/commondir`, sandboxed);
     expect(existsSync(workspace.at(".git/commondir"))).toBe(false);
@@ -313,8 +313,8 @@ describe.runIf(works)("the sandbox", () => {
   });
 });
 
-describe.runIf(works && canBeNobody)("as root in the folder of another user", () => {
-  it("does not pretend to have a sandbox", async () => {
+describe.runIf(works && canBeNobody)("the sandbox as root in the folder of another user", () => {
+  it("refuses to run a command", async () => {
     await using stage = await shellStage({ sandboxed: {} });
     spawnSync("chown", [NOBODY, stage.workspace.path]);
     await expect(stage.run("true")).rejects.toThrow(
@@ -323,10 +323,10 @@ describe.runIf(works && canBeNobody)("as root in the folder of another user", ()
   });
 });
 
-describe("without bubblewrap (D13)", () => {
+describe("a command without bubblewrap (D13)", () => {
   const candidates = ["/nowhere/bwrap"];
 
-  it("runs nothing when a sandbox is required", async () => {
+  it("is not run when a sandbox is required", async () => {
     await using stage = await shellStage({ sandboxed: { mode: "required", candidates } });
     await expect(stage.run("touch ran")).rejects.toThrow(
       "sandbox.unavailable: commands must run in a sandbox here, and there is none: bubblewrap is not installed.",
@@ -334,7 +334,7 @@ describe("without bubblewrap (D13)", () => {
     expect(readdirSync(stage.workspace.path)).toEqual([]);
   });
 
-  it("warns once, visibly, when one would be used if there were one", async () => {
+  it("causes one visible warning when a sandbox would be used if there were one", async () => {
     const warnings: string[] = [];
     const onWarning = (message: string): void => void warnings.push(message);
     await using stage = await shellStage({ sandboxed: { mode: "auto", candidates }, onWarning });
@@ -345,7 +345,7 @@ describe("without bubblewrap (D13)", () => {
     expect(warnings).toEqual([warning]);
   });
 
-  it("takes no program that someone else could have put there", async () => {
+  it("does not use a program as bubblewrap that another user could have put there", async () => {
     await using folder = await tempFolder({ bwrap: "#!/bin/sh\nexit 0\n" });
     chmodSync(folder.at("bwrap"), 0o777);
     const sandbox = createSandbox({ mode: "auto", stateRoot: folder.path, candidates: [folder.at("bwrap")] });

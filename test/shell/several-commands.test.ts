@@ -25,7 +25,7 @@ const works = await hasBubblewrap();
 const EVIL = "printf '[core]\\n\\tfsmonitor = false\\n'";
 
 describe.runIf(works)("commands in the sandbox", () => {
-  it("do not get a new repository from a command that still runs, to change it when that one has ended", async () => {
+  it("cannot take over a repository that a still running command creates", async () => {
     await using stage = await shellStage({ sandboxed: {} });
     const { shellId } = await stage.run("git init -q n; read -r line; mv n/.git/config n/.git/was", { mode: "async" });
     await expect.poll(() => stage.run("cat n/.git/config").then(({ output }) => output)).toContain("[core]");
@@ -64,7 +64,7 @@ describe.runIf(works)("commands in the sandbox", () => {
     expect(readFileSync(join(base, "main/.git/config"), "utf8")).not.toContain("fsmonitor");
   });
 
-  it("cannot write into protected folders because of what is hidden there, nor read .env files in them", async () => {
+  it("cannot write into protected folders through mounts that hide files there, nor read .env files in them", async () => {
     await using stage = await shellStage({ sandboxed: {} });
     await stage.workspace.files({
       ".github/hooks/deep/.env": "SECRET=one",
@@ -141,7 +141,7 @@ describe.runIf(works)("commands in the sandbox", () => {
     },
   );
 
-  it("run after the state folder was cleaned", async () => {
+  it("run after the state folder was emptied", async () => {
     await using stage = await shellStage({ sandboxed: {} });
     expect((await stage.run("echo one")).output).toBe("one\n");
     for (const name of readdirSync(stage.state.path)) rmSync(stage.state.at(name), { recursive: true });

@@ -73,7 +73,7 @@ describe("spare mount points", () => {
     expect([statSync(folder.at("w/.vscode")).ino, await folder.read("w/.envrc")]).toEqual([ino, "mine"]);
   });
 
-  it("are moved by one process at a time, and a lock of a killed process does not count", async () => {
+  it("are moved by one process at a time, and a lock of a killed process is ignored", async () => {
     const { folder, record } = await stage();
     await using _ = folder;
     const spare = new SparePoints(folder.at("state"));

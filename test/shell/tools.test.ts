@@ -40,7 +40,7 @@ describe("the text of a command", () => {
     ["cat", "<exited with exit code 0>"],
     ["shopt -q login_shell || echo plain; echo $-$HISTFILE", "plain\nhBc/dev/null\n<exited with exit code 0>"],
     ["if", "bash: eval: line 9: syntax error: unexpected end of file\n<exited with exit code 2>"],
-  ])("%s", async (command, expected) => {
+  ])("is shown in full: %s", async (command, expected) => {
     await using stage = await shellStage();
     const text = await call(bash, { command, description: "try" }, contextOf(stage));
     expect(text.replace(/line \d+/, "line 9")).toBe(expected);
@@ -48,7 +48,7 @@ describe("the text of a command", () => {
 });
 
 describe("the shell tools", () => {
-  it("ask for the command they would run, and for what they would type", async () => {
+  it("ask permission for the command they would run, and for the text they would type", async () => {
     await using stage = await shellStage();
     const context = contextOf(stage);
     const { path: cwd } = stage.workspace;
@@ -68,7 +68,7 @@ describe("the shell tools", () => {
     }
   });
 
-  it("say what a command prints while it runs, and only then", async () => {
+  it("report what a command prints while it runs, and only then", async () => {
     await using stage = await shellStage();
     const said: string[] = [];
     await call(bash, { command: "echo one; sleep 0.3; echo two" }, contextOf(stage, said));
@@ -115,7 +115,7 @@ describe("the shell tools", () => {
     );
   });
 
-  it("start a detached command that can be read, is not typed into, and tells its end", async () => {
+  it("start a detached command that can be read, takes no input, and reports its end", async () => {
     await using stage = await shellStage();
     const context = contextOf(stage);
     const input = { command: "echo on; sleep 0.5; echo off; exit 5", mode: "async", detach: true };

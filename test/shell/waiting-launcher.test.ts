@@ -45,7 +45,7 @@ async function expected({ shells }: ShellStage): Promise<number> {
 }
 
 describe.runIf(await hasBubblewrap())("a bubblewrap that was started before its command was known", () => {
-  it("runs the next command, which sees what it would see otherwise", async () => {
+  it("runs the next command with the usual environment", async () => {
     await using stage = await shellStage({ sandboxed: {} });
     const look =
       "pwd; env | grep -v ^TROUPE_SHELL= | sort; set -o; ulimit -a; ls /proc/self/fd; cat /proc/mounts; echo $#";
@@ -60,7 +60,7 @@ describe.runIf(await hasBubblewrap())("a bubblewrap that was started before its 
     expect(stage.shells.list()).toMatchObject([{ pid: stage.pid, state: "running" }]);
   });
 
-  it("makes no mount point before the command is there", async () => {
+  it("creates no mount point before the command is there", async () => {
     await using stage = await expecting();
     expect(readdirSync(stage.workspace.path)).toEqual([]);
   });
