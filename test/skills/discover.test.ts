@@ -11,8 +11,8 @@ import { skill, skillStage } from "./stage.ts";
 const names = (found: { skills: readonly { name: string; source: string }[] }): string[] =>
   found.skills.map(({ name, source }) => `${name} (${source})`);
 
-describe("locations", () => {
-  it("are searched in order, and of two skills with one name the first is used: project beats user", async () => {
+describe("the search for skills", () => {
+  it("follows the order of locations, and of two skills with one name the first is used: project before user", async () => {
     await using stage = await skillStage({
       "work/.github/skills/shared/SKILL.md": skill("shared", "of the project"),
       "work/.claude/skills/claude/SKILL.md": skill("claude"),
@@ -64,7 +64,7 @@ describe("locations", () => {
     });
   });
 
-  it("of parent folders count as inherited, up to the root of the repository and not above", async () => {
+  it("includes parent folders as inherited, up to the root of the repository and not above", async () => {
     await using stage = await skillStage({
       ".github/skills/above/SKILL.md": skill("above"),
       "work/.github/skills/top/SKILL.md": skill("top"),
@@ -78,14 +78,14 @@ describe("locations", () => {
     ]);
   });
 
-  it("in a home folder that is the workspace stay the person's own", async () => {
+  it("counts a home folder that is the workspace as the user's own", async () => {
     await using stage = await skillStage({ "home/.troupe/skills/mine/SKILL.md": skill("mine") });
     const home = stage.at("home");
     const { skills } = await stage.find({ cwd: home, gitRoot: home });
     expect(skills).toMatchObject([{ name: "mine", scope: "user", source: "personal-copilot" }]);
   });
 
-  it("may be a skill themselves when a person names them (SDK-12)", async () => {
+  it("accepts a skill folder itself when the user names it (SDK-12)", async () => {
     await using stage = await skillStage({ "one/SKILL.md": skill("one") });
     expect(names(await stage.find({ skillDirectories: [stage.at("one")] }))).toEqual(["one (custom)"]);
   });
@@ -149,7 +149,7 @@ Body.
     expect(await stage.find()).toMatchObject({ skills: [{ name: "late", description: "Body." }], notices: [] });
   });
 
-  it("that is broken is named in a notice, and the others load", async () => {
+  it("is left out with a notice when it is broken, and the others load", async () => {
     await using stage = await skillStage({
       "work/.github/skills/a/SKILL.md": "---\nname: [\n---\nx\n",
       "work/.github/skills/b/SKILL.md": skill("bad/name"),
@@ -192,7 +192,7 @@ Body.
     expect(notices.map(({ kind }) => kind)).toEqual(["refused", "broken", "broken", "refused"]);
   });
 
-  it("of a workspace allows no tools, with a notice", async () => {
+  it("allows no tools when it belongs to a workspace, with a notice", async () => {
     await using stage = await skillStage({
       "work/.github/skills/a/SKILL.md": skill("a", "x", "allowed-tools: Bash\n"),
     });
@@ -211,8 +211,8 @@ Body.
   });
 });
 
-describe("trust", () => {
-  it("is not needed for text, and is for anything that can be run", async () => {
+describe("trust in skills", () => {
+  it("is not needed for text, but for anything that can be run", async () => {
     await using stage = await skillStage({
       "work/.github/skills/text/SKILL.md": skill("text"),
       "work/.github/skills/text/notes/more.md": "words",
@@ -233,7 +233,7 @@ describe("trust", () => {
     for (const { message } of notices) expect(message).toContain("run: troupe trust");
   });
 
-  it("lets a refused skill of the workspace not hide one of the person's", async () => {
+  it("is needed for a skill of the workspace to hide one of the user's", async () => {
     await using stage = await skillStage({
       "work/.github/skills/same/SKILL.md": skill("same"),
       "work/.github/skills/same/run.sh": "true",
@@ -242,7 +242,7 @@ describe("trust", () => {
     expect((await stage.find()).skills).toMatchObject([{ name: "same", scope: "user" }]);
   });
 
-  it("pins scripts to what a person approved: any change asks again", async () => {
+  it("covers the scripts that the user approved: any change asks again", async () => {
     await using stage = await skillStage({
       "work/.github/skills/s/SKILL.md": skill("s"),
       "work/.github/skills/s/run.sh": "echo 1",
@@ -266,7 +266,7 @@ describe("trust", () => {
     expect(await stage.find({ check })).toMatchObject({ skills: [], notices: [{ kind: "changed" }] });
   });
 
-  it("asks once about a workspace that is not trusted", async () => {
+  it("is requested once for a workspace that is not trusted", async () => {
     await using stage = await skillStage({
       "work/.github/skills/a/SKILL.md": skill("a"),
       "work/.github/skills/a/run.sh": "1",
@@ -283,7 +283,7 @@ describe("trust", () => {
     expect({ asked, refused: found.notices.length }).toEqual({ asked: 1, refused: 2 });
   });
 
-  it("cannot be given to more than can be looked at", async () => {
+  it("cannot be given to more than can be checked", async () => {
     const many = Object.fromEntries(Array.from({ length: 230 }, (_, i) => [`work/.github/skills/many/f${i}.md`, ""]));
     await using stage = await skillStage({
       ...many,
@@ -300,7 +300,7 @@ describe("trust", () => {
   });
 });
 
-test("looking costs next to nothing where there are no skills, and little with two hundred", async () => {
+test("the search costs almost nothing without skills, and little with two hundred", async () => {
   const tree = Object.fromEntries(Array.from({ length: 200 }, (_, i) => [`s/s${i}/SKILL.md`, skill(`s${i}`)]));
   await using folder = await tempFolder({ ...tree, "work/a/b/keep": "" });
   const places = {

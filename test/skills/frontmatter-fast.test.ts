@@ -37,7 +37,7 @@ const file = fc
   .tuple(fc.array(line, { maxLength: 5 }), fc.string({ maxLength: 20 }))
   .map(([lines, body]) => `---\n${lines.join("\n")}\n---\n${body}`);
 
-test("reading plain lines without YAML says what YAML says, or leaves it to YAML", async () => {
+test("the fast reader of plain lines agrees with YAML, or leaves the text to YAML", async () => {
   let plain = 0;
   await fc.assert(
     fc.asyncProperty(file, async (text) => {

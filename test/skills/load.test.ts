@@ -24,7 +24,7 @@ async function toolOf(stage: SkillStage, disabled: string[] = []) {
 }
 
 describe("the skill tool", () => {
-  it("answers, speaks and reports as the wire has it, to the character", async () => {
+  it("has the answers, texts and reports of the wire contract, exactly", async () => {
     await using stage = await skillStage({ "given/test-skill/SKILL.md": WIRE_SKILL });
     const directory = stage.at("given/test-skill");
     const result = await call(await toolOf(stage), { skill: "test-skill" }, contextFor("/"));
@@ -50,7 +50,7 @@ describe("the skill tool", () => {
     expect(checkEvent(event)).toMatchObject({ ok: true });
   });
 
-  it("lists what a model may load, within four thousand characters, and counts the others", async () => {
+  it("lists the skills that a model may load, within four thousand characters, and counts the others", async () => {
     const tree = Object.fromEntries(
       Array.from({ length: 60 }, (_, i) => [`given/s${i}/SKILL.md`, skill(`s${i}`, "d".repeat(150))]),
     );
@@ -68,7 +68,7 @@ describe("the skill tool", () => {
     expect(description.length - head.length).toBeLessThanOrEqual(4100);
   });
 
-  it("says what was probably meant, and why a skill cannot be loaded", async () => {
+  it("suggests the nearest skill, and says why a skill cannot be loaded", async () => {
     await using stage = await skillStage({
       "given/pdf/SKILL.md": skill("pdf-forms"),
       "given/off/SKILL.md": skill("off"),
@@ -107,7 +107,7 @@ describe("the context of a skill", () => {
     expect(many_?.context).toMatch(/\nFiles beside it: f100\.md, .*, f149\.md and 10 more files\n\n# many\n/);
   });
 
-  it("cannot be left by what the skill says, whatever it says", async () => {
+  it("cannot be closed by the text of the skill", async () => {
     await using stage = await skillStage({ "given/a/SKILL.md": skill("a") });
     const { skills } = await stage.find({ skillDirectories: [stage.at("given")] });
     const [one] = skills;
@@ -143,7 +143,7 @@ describe("the context of a skill", () => {
     await expect(one && loadSkill(one, "user-invoked")).rejects.toThrow("now a link to another place");
   });
 
-  it("does not bring scripts of the workspace that appeared or changed after they were looked at", async () => {
+  it("does not contain scripts of the workspace that appeared or changed after they were checked", async () => {
     await using stage = await skillStage({
       "work/.github/skills/text/SKILL.md": skill("text"),
       "work/.github/skills/tool/SKILL.md": skill("tool"),
@@ -181,7 +181,7 @@ describe("skills of an agent", () => {
     expect(await skillContext([], skills)).toEqual({ text: "", missing: [], invoked: [] });
   });
 
-  it("that are missing or switched off are said, and the others load (SDK-12)", async () => {
+  it("are reported when they are missing or switched off, and the others load (SDK-12)", async () => {
     await using stage = await skillStage({ "given/a/SKILL.md": skill("a"), "given/off/SKILL.md": skill("off") });
     const { skills } = await stage.find({ skillDirectories: [stage.at("given")], disabled: ["off"] });
     const { text, missing } = await skillContext(["nowhere", "off", "a"], skills);
@@ -197,7 +197,7 @@ describe("allowed tools", () => {
   const base = { name: "s", path: "/s/SKILL.md" } as const;
   const known = (rule: string) => (/^(shell|read|write|url|view)\b/.test(rule) ? undefined : "nothing is called that");
 
-  it("become rules in our notation once the skill is used; unknown ones are reported", () => {
+  it("become permission rules once the skill is used, and unknown ones are reported", () => {
     const allowedTools = ["Bash(git log:*)", "Read", "Grep", "WebFetch(domain:example.com)", "view", "Nonsense", "*"];
     const { rules, notices } = allowedToolRules({ ...base, scope: "user", allowedTools }, known);
     expect(rules).toEqual(["shell(git log:*)", "read", "url(example.com)", "view"]);
@@ -207,7 +207,7 @@ describe("allowed tools", () => {
     ]);
   });
 
-  it("of a workspace become nothing", () => {
+  it("become nothing when the skill belongs to a workspace", () => {
     expect(allowedToolRules({ ...base, scope: "workspace", allowedTools: ["Bash"] }, known).rules).toEqual([]);
   });
 
@@ -223,7 +223,7 @@ function fail(name: string): never {
   throw new Error(`no skill ${name}`);
 }
 
-describe("the words after a skill's name", () => {
+describe("the text after a skill's name", () => {
   const filled = async (text: string, request: string) => {
     await using stage = await skillStage({ "given/fix/SKILL.md": `${skill("fix", "Fixes")}${text}\n` });
     const { skills } = await stage.find({ skillDirectories: [stage.at("given")] });
@@ -242,7 +242,7 @@ describe("the words after a skill's name", () => {
     ["Write \\$1 for $1.", "bug", "Write $1 for bug.", true],
     ["Run ls | awk '{print $1}'.", "bug", "Run ls | awk '{print $1}'.", false],
     ["Run awk '{print $1}' $ARGUMENTS", "a b", "Run awk '{print $1}' a b", true],
-  ])("are put into %j", async (text, request, expected, takesRequest) => {
+  ])("is inserted into %j", async (text, request, expected, takesRequest) => {
     expect(await filled(text, request)).toEqual({ text: expected, takesRequest });
   });
 });
