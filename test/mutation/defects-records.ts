@@ -8,7 +8,7 @@ export const recordsDefects: readonly Defect[] = [
     find: "if (isBarrier && length > this.#known.synced) await this.#syncFile(this.#fd);",
     replace: "",
     test: "test/store/fault.test.ts",
-    title: "a power cut at any time never takes what was synced",
+    title: "`a power cut at any time never loses what was synced (${seeds} seeds)`",
     why: "An acknowledged event could be lost in a power cut.",
   },
   {
@@ -17,7 +17,7 @@ export const recordsDefects: readonly Defect[] = [
     find: "if (bytes.length > 0) await disk.write(this.#fd, bytes);",
     replace: "if (bytes.length > 0) void disk.write(this.#fd, bytes);",
     test: "test/store/fault.test.ts",
-    title: "one append costs one write and at most one sync",
+    title: "an append costs one write and at most one sync, and concurrent appends share them",
     why: "An event would be acknowledged before it is written.",
   },
   {
@@ -35,7 +35,7 @@ export const recordsDefects: readonly Defect[] = [
     find: "this.#known = { ...this.#known, doubtful: true };",
     replace: "",
     test: "test/store/fault.test.ts",
-    title: "after a failed sync, rewrites to a new file what was acknowledged without a sync",
+    title: "acknowledged events without a sync are written to a new file after a failed sync",
     why: "Pages that the disk dropped would count as written.",
   },
   {
@@ -53,7 +53,7 @@ export const recordsDefects: readonly Defect[] = [
     find: 'hex(after.crc)}"`;',
     replace: 'hex(0)}"`;',
     test: "test/store/damage.test.ts",
-    title: "and puts the bytes aside",
+    title: ", and saves the damaged bytes",
     why: "A record would not prove its place in the log.",
   },
   {
@@ -62,7 +62,7 @@ export const recordsDefects: readonly Defect[] = [
     find: "if (!isRepeated) this.#take(event);",
     replace: "this.#take(event);",
     test: "test/store/damage.test.ts",
-    title: "loses only the damaged part, reports it and stays as it is",
+    title: "loses only the damaged part with",
     why: "A repeated record would count twice.",
   },
   {
@@ -71,7 +71,7 @@ export const recordsDefects: readonly Defect[] = [
     find: "if (!follows && !this.#damageBefore) this.#outOfSequence",
     replace: "if (false) this.#outOfSequence",
     test: "test/store/damage.test.ts",
-    title: "loses only the damaged part, reports it and stays as it is",
+    title: "loses only the damaged part with",
     why: "Lost records would not be reported.",
   },
   {

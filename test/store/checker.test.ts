@@ -46,7 +46,7 @@ const repeat = (index: number): SessionEvent[] => {
   return chain(events.toSpliced(index, 0, events[index] as SessionEvent));
 };
 
-test("a log the store wrote has nothing wrong with it", async () => {
+test("a log that the store wrote has no problem", async () => {
   const log = await realStore(temporaryFolder()).create("one");
   await Promise.all(session().map((event) => log.append(event, { barrier: true })));
   await log.close();

@@ -32,7 +32,7 @@ describe.each(Object.entries(stores))("a store in %s", (_name, makeStore) => {
     await log.close();
   }
 
-  test("gives back what was appended, in the order of the calls", async () => {
+  test("returns what was appended, in the order of the calls", async () => {
     const store = makeStore();
     await filled(store, "one", 20);
     const log = await store.open("one");
@@ -55,7 +55,7 @@ describe.each(Object.entries(stores))("a store in %s", (_name, makeStore) => {
     expect(await store.read("one")).toEqual({ events: messages(4), removed: [], damage: [] });
   });
 
-  test("keeps nothing of a session before its first append", async () => {
+  test("stores nothing of a session before its first append", async () => {
     const store = makeStore();
     const log = await store.create("idle");
     await log.flush();
@@ -101,7 +101,7 @@ describe.each(Object.entries(stores))("a store in %s", (_name, makeStore) => {
     expect((await store.read("one")).events).toEqual(messages(3));
   });
 
-  test("takes no append after it is closed", async () => {
+  test("accepts no append after it is closed", async () => {
     const store = makeStore();
     const log = await store.create("one");
     await log.append(message(1), barrier);
@@ -110,7 +110,7 @@ describe.each(Object.entries(stores))("a store in %s", (_name, makeStore) => {
     await expect(log.append(message(2), barrier)).rejects.toMatchObject({ kind: "storage" });
   });
 
-  test("keeps an event of a type it does not know, as it was", async () => {
+  test("keeps an event of an unknown type unchanged", async () => {
     const store = makeStore();
     const log = await store.create("one");
     const unknown = {
@@ -190,7 +190,7 @@ describe.each(Object.entries(stores))("a store in %s", (_name, makeStore) => {
     await log.close();
   });
 
-  test("keeps the same bytes once and gives them back", async () => {
+  test("stores the same bytes once and returns them", async () => {
     const store = makeStore();
     const log = await store.create("one");
     const data = Uint8Array.from([1, 2, 3, 0, 255]);
@@ -215,7 +215,7 @@ describe.each(Object.entries(stores))("a store in %s", (_name, makeStore) => {
     await log.close();
   });
 
-  test("removes a session with all it has", async () => {
+  test("removes a session with all its files", async () => {
     const store = makeStore();
     await filled(store, "one", 2);
     await filled(store, "two", 2);

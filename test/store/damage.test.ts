@@ -84,7 +84,7 @@ describe("a log with a damaged end", () => {
     ["garbage", Buffer.concat([whole, Buffer.from([0xff, 0xfe, 7, 200, 1])]), ["torn_tail"]],
     ["garbage right after the last record", Buffer.concat([whole.subarray(0, -1), Buffer.from("xyz")]), ["torn_tail"]],
     ["half of the last line a second time", Buffer.concat([whole, (lines[7] ?? whole).subarray(0, 60)]), ["torn_tail"]],
-  ])("keeps every record before %s, and puts the bytes aside", async (_name, bytes, expected) => {
+  ])("keeps every record before %s, and saves the damaged bytes", async (_name, bytes, expected) => {
     const result = await openAndContinue(bytes);
     expect(result.ids).toEqual(allIds);
     expect(kinds(result.damage)).toEqual(expected);
@@ -156,7 +156,7 @@ describe("a log with a damaged middle", () => {
       without(1),
       ["checksum"],
     ],
-  ])("with %s loses only the damaged part, reports it and stays as it is", async (_name, bytes, ids, expected) => {
+  ])("loses only the damaged part with %s, reports it and stays as it is", async (_name, bytes, ids, expected) => {
     const result = await openAndContinue(bytes);
     expect(result.ids).toEqual(ids);
     expect(kinds(result.damage)).toEqual(expected);
@@ -184,7 +184,7 @@ describe("a log with a damaged middle", () => {
     expect(result.ids).toEqual(["event-1", "event-3"]);
   });
 
-  test("passes over a line that is too long, in the middle and at the end, whatever the size of the pieces read", async () => {
+  test("skips a line that is too long, in the middle and at the end, whatever the size of the pieces read", async () => {
     const long = Buffer.alloc(5000, "x");
     const bytes = Buffer.concat([rest(1, 3), long, newline, rest(4), long]);
     const path = place(temporaryFolder(), bytes);
@@ -197,7 +197,7 @@ describe("a log with a damaged middle", () => {
     }
   });
 
-  test("gives the same whatever the size of the pieces read", async () => {
+  test("gives the same result for any size of the pieces read", async () => {
     const bytes = Buffer.concat([rest(1, 3), line(4).subarray(0, 70), rest(4), Buffer.alloc(9)]);
     const path = place(temporaryFolder(), bytes);
     const expected = await readLog(path);
@@ -209,7 +209,7 @@ describe("a log with a damaged middle", () => {
 
 const flips = process.env.TROUPE_SLOW ? 2000 : 300;
 
-test(`every one of ${flips} flipped bits is noticed and costs at most the record it is in`, async () => {
+test(`every one of ${flips} flipped bits is noticed and costs at most its record`, async () => {
   const path = place(temporaryFolder(), whole);
   const random = seeded(7);
   for (let round = 0; round < flips; round++) {

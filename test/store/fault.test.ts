@@ -66,26 +66,29 @@ const passing: [string, Fault][] = [
   ]),
 ];
 
-describe("at every operation of a session", () => {
-  test.each(passing)("a disk %s loses nothing: recover, and continue with the same event", async (_name, fault) => {
-    const fired = await atEveryOperation(fault, async (plan) => {
-      const root = temporaryFolder();
-      const log = await realStore(root, { disk: faultDisk(hastyDisk, plan) }).create("one");
-      const acknowledged = await writeSession(log, async () => {
-        await log.recover();
-        return true;
+describe("the store at every operation of a session", () => {
+  test.each(passing)(
+    "loses nothing with a disk %s: recover, and continue with the same event",
+    async (_name, fault) => {
+      const fired = await atEveryOperation(fault, async (plan) => {
+        const root = temporaryFolder();
+        const log = await realStore(root, { disk: faultDisk(hastyDisk, plan) }).create("one");
+        const acknowledged = await writeSession(log, async () => {
+          await log.recover();
+          return true;
+        });
+        await log.close().catch(() => undefined);
+        expect(acknowledged).toEqual(idsOf(messages(EVENTS)));
+        rmSync(join(root, "session-state", "one", "lock"), { force: true });
+        const ids = await checkReopened(root, acknowledged);
+        expect(ids).toEqual(acknowledged);
       });
-      await log.close().catch(() => undefined);
-      expect(acknowledged).toEqual(idsOf(messages(EVENTS)));
-      rmSync(join(root, "session-state", "one", "lock"), { force: true });
-      const ids = await checkReopened(root, acknowledged);
-      expect(ids).toEqual(acknowledged);
-    });
-    expect(fired).toBeGreaterThan(EVENTS);
-  });
+      expect(fired).toBeGreaterThan(EVENTS);
+    },
+  );
 
   test.each(["ENOSPC", "EIO"])(
-    "a disk that keeps failing with %s acknowledges nothing more and keeps the rest",
+    "acknowledges nothing more and keeps the rest when the disk keeps failing with %s",
     async (code) => {
       const fired = await atEveryOperation({ kind: "fail", code, lasting: true }, async (plan) => {
         const root = temporaryFolder();
@@ -103,7 +106,7 @@ describe("at every operation of a session", () => {
     },
   );
 
-  test("a disk that is full for some time continues once there is space again", async () => {
+  test("continues once a full disk has space again", async () => {
     await atEveryOperation({ kind: "fail", code: "ENOSPC", lasting: true }, async (plan) => {
       const root = temporaryFolder();
       const log = await realStore(root, { disk: faultDisk(hastyDisk, plan) }).create("one");
@@ -142,7 +145,7 @@ test("appends made at once fail together, in the words of the cause", async () =
   expect(await store.read("one")).toEqual({ events: messages(2), removed: [], damage: [] });
 });
 
-test("after a failed sync, rewrites to a new file what was acknowledged without a sync", async () => {
+test("acknowledged events without a sync are written to a new file after a failed sync", async () => {
   const root = temporaryFolder();
   const plan: FaultPlan = { at: 1, operations: ["sync"], fault: { kind: "fail", code: "EIO" } };
   const log = await realStore(root, { disk: faultDisk(nodeDisk, plan) }).create("one");
@@ -194,7 +197,7 @@ describe("a torn log", () => {
 
 const seeds = process.env.TROUPE_SLOW ? 2000 : 30;
 
-test(`a power cut at any time never takes what was synced (${seeds} seeds)`, { timeout: 300_000 }, async () => {
+test(`a power cut at any time never loses what was synced (${seeds} seeds)`, { timeout: 300_000 }, async () => {
   for (let seed = 1; seed <= seeds; seed++) {
     const random = seeded(seed);
     const root = temporaryFolder();
@@ -217,7 +220,7 @@ test(`a power cut at any time never takes what was synced (${seeds} seeds)`, { t
   }
 });
 
-test("one append costs one write and at most one sync, and many at once share them", async () => {
+test("an append costs one write and at most one sync, and concurrent appends share them", async () => {
   const { disk, operations } = countOperations(hastyDisk);
   const store = realStore(temporaryFolder(), { disk });
   const log = await store.create("one");
@@ -235,7 +238,7 @@ test("one append costs one write and at most one sync, and many at once share th
   await log.close();
 });
 
-test("when more waits than fits, appends wait their turn and none is dropped", async () => {
+test("appends wait when the queue is full, and none is dropped", async () => {
   const root = temporaryFolder();
   const store = realStore(root, { disk: hastyDisk, limits: { queueBytes: 2000 } });
   const log = await store.create("one");

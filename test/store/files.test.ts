@@ -21,7 +21,7 @@ test("a line is the event itself with one more member at its end", async () => {
   expect(lines[0]?.startsWith(JSON.stringify(message(1)).slice(0, -1))).toBe(true);
 });
 
-test("grep counts model calls", async () => {
+test("grep can count the model calls of a log", async () => {
   const store = realStore(temporaryFolder());
   const log = await store.create("one");
   for (let turn = 0; turn < 5; turn++) {
@@ -53,7 +53,7 @@ test.each([0o000, 0o022, 0o277])("folders are 0700 and files 0600 under umask %o
   await log.close();
 });
 
-test("nothing is on disk before the first append, and the lock is gone after the end", async () => {
+test("a session has no file before the first append, and no lock after its end", async () => {
   const root = join(temporaryFolder(), "root");
   const log = await realStore(root).create("one");
   expect(existsSync(root)).toBe(false);
@@ -63,7 +63,7 @@ test("nothing is on disk before the first append, and the lock is gone after the
   expect(readdirSync(log.directory)).toEqual(["events.jsonl"]);
 });
 
-test("an asset whose bytes were changed is not given back", async () => {
+test("an asset whose bytes were changed is refused", async () => {
   const log = await realStore(temporaryFolder()).create("one");
   const { assetId, path } = await log.writeAsset(Buffer.from("picture"), "png");
   writeFileSync(path, "another");
@@ -71,7 +71,7 @@ test("an asset whose bytes were changed is not given back", async () => {
   await log.close();
 });
 
-test("a log that another program made longer is not written behind its back", async () => {
+test("a log that another program made longer is not overwritten", async () => {
   const store = realStore(temporaryFolder());
   const created = await store.create("one");
   await created.append(message(1), barrier);
@@ -86,7 +86,7 @@ test("a log that another program made longer is not written behind its back", as
   expect((await store.read("one")).events).toEqual(messages(2));
 });
 
-test("a summary edited by hand is read, a broken one is replaced by what the log tells", async () => {
+test("a summary edited by hand is read, and a broken one is replaced by one made from the log", async () => {
   const store = realStore(temporaryFolder());
   for (const sessionId of ["edited", "broken"]) {
     const log = await store.create(sessionId);

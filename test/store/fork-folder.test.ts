@@ -4,7 +4,7 @@ import { nodeDisk } from "../../src/lib/node/disk.ts";
 import { forkFolder } from "../../src/store/fork-folder.ts";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
 
-it("copies no file that a command replaced by a link out of its folder", async () => {
+it("a fork copies no file that a command replaced by a link out of its folder", async () => {
   await using folder = await tempFolder({ "secret.txt": "key", "all/old/events.jsonl": "log", "all/old/files/a": "a" });
   await mkdir(folder.at("all/old/files/real"));
   await symlink(folder.at("secret.txt"), folder.at("all/old/files/out"));

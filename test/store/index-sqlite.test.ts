@@ -34,7 +34,7 @@ async function contentOf(index: SessionIndex) {
 
 const found = (words: { changed?: number; left?: number } = {}) => ({ changed: 0, left: 0, failed: [], ...words });
 
-test("finds turns by the beginnings of their words", async () => {
+test("the index finds turns by the beginnings of their words", async () => {
   const store = await filledStore();
   const index = sessionIndex({ path: join(temporaryFolder(), "index.db"), store, disk: nodeDisk });
   expect(await index.refresh()).toEqual(found({ changed: 3 }));
@@ -55,7 +55,7 @@ test("finds turns by the beginnings of their words", async () => {
   await index.close();
 });
 
-test("takes in only what changed, and forgets what was removed", async () => {
+test("the index reads only what changed, and removes deleted sessions", async () => {
   const store = await filledStore();
   const index = sessionIndex({ path: join(temporaryFolder(), "index.db"), store, disk: nodeDisk });
   await index.refresh();
@@ -71,7 +71,7 @@ test("takes in only what changed, and forgets what was removed", async () => {
   await index.close();
 });
 
-test("waits while another process writes the index", async () => {
+test("the index waits while another process writes it", async () => {
   const path = join(temporaryFolder(), "index.db");
   const store = await filledStore();
   const index = sessionIndex({ path, store, disk: nodeDisk });
@@ -86,7 +86,7 @@ test("waits while another process writes the index", async () => {
   await index.close();
 });
 
-describe("an index that is", () => {
+describe("an index", () => {
   const spoils: Record<string, (path: string) => void> = {
     deleted: (path) => rmSync(path),
     truncated: (path) => truncateSync(path, Math.floor(statSync(path).size / 2)),
@@ -103,7 +103,7 @@ describe("an index that is", () => {
     },
   };
 
-  test.each(Object.entries(spoils))("%s is rebuilt with the same content", async (_name, spoil) => {
+  test.each(Object.entries(spoils))("is rebuilt with the same content when it is %s", async (_name, spoil) => {
     const store = await filledStore();
     const path = join(temporaryFolder(), "index.db");
     const before = sessionIndex({ path, store, disk: nodeDisk });
@@ -120,7 +120,7 @@ describe("an index that is", () => {
     await third.close();
   });
 
-  test("where nothing can be written works all the same", async () => {
+  test("works when its file cannot be written", async () => {
     const store = await filledStore();
     const file = join(temporaryFolder(), "file");
     writeFileSync(file, "not a folder");

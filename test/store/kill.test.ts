@@ -85,7 +85,7 @@ test.each(kills)(
   },
 );
 
-test("a repair killed before every operation and done again gives the same", async () => {
+test("a repair killed before every operation and repeated gives the same result", async () => {
   const torn = Buffer.concat([...encodeLog(messages(3)), Buffer.from('{"id":"torn')]);
   const offset = torn.length - 11;
   const points = await killAtEvery({ fault: { kind: "kill", when: "before" } }, async (plan) => {
@@ -109,7 +109,7 @@ const races = isSlow ? 1000 : 20;
 /** Other tests run at the same time unless the slow ones do. */
 const longest = isSlow ? 200 : 1000;
 
-test(`of four processes that want a session at once exactly one writes (${races} races)`, async () => {
+test(`exactly one of four processes that open a session at once writes (${races} races)`, async () => {
   const root = temporaryFolder();
   const directory = join(root, "session-state", "one");
   mkdirSync(directory, { recursive: true });

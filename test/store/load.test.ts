@@ -66,7 +66,7 @@ async function syncedWrites(signal: AbortSignal): Promise<readonly number[]> {
 
 const seconds = isSlow ? 20 : 2;
 
-test(`10,000 events a second for ${seconds} s are all acknowledged in time and all there`, async () => {
+test(`10,000 events a second for ${seconds} s are all acknowledged in time and stored`, async () => {
   const log = await realStore(temporaryFolder()).create("one");
   const cpu = process.cpuUsage();
   const lag = monitorEventLoopDelay({ resolution: 1 });
@@ -97,7 +97,7 @@ test(`10,000 events a second for ${seconds} s are all acknowledged in time and a
   expect(p99).toBeLessThan((60 + 3 * (lagP99 + writeP99)) * slack);
 });
 
-test("one append at a time is quick", async () => {
+test("a single append is quick", async () => {
   const log = await realStore(temporaryFolder()).create("one");
   const times = { barrier: [] as number[], plain: [] as number[] };
   await log.append(message(0), { barrier: true });

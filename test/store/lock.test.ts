@@ -38,7 +38,7 @@ async function take(directory: string, more: Partial<LockOptions> = {}): Promise
 
 const elsewhere = { pids: "pid:[1]" };
 
-describe.runIf(process.platform === "linux")("a lock of a process in another pid name space", () => {
+describe.runIf(process.platform === "linux")("a lock of a process in another pid namespace", () => {
   it.each<[string, Left]>([
     ["another container with this host name", elsewhere],
     ["another container with a host name of its own", { ...elsewhere, host: "c0ffee" }],
@@ -53,7 +53,7 @@ describe.runIf(process.platform === "linux")("a lock of a process in another pid
     expect(await take(await folderWith({ ...left, ageMs: -minute }))).toMatchObject({ kind: "taken" });
   });
 
-  it("is judged by the pid where the name space is this one, whatever the host is called", async () => {
+  it("is judged by the pid when the namespace is this one, whatever the host is called", async () => {
     const directory = await folderWith({ host: "c0ffee", ageMs: 0 });
     expect(await take(directory)).toMatchObject({ kind: "taken" });
   });
@@ -67,7 +67,7 @@ describe.runIf(process.platform === "linux")("a lock of a process in another pid
   });
 });
 
-describe("a lock that is taken", () => {
+describe("a lock of a running process", () => {
   it("is renewed by a timer without changing its content where the folder cannot be watched", async () => {
     const directory = await folderWith();
     const path = join(directory, "lock");
@@ -81,7 +81,7 @@ describe("a lock that is taken", () => {
     await expect(stat(path)).rejects.toThrow("ENOENT");
   });
 
-  it("is known to be lost by a process that stood still while another one took it over", async () => {
+  it("is known to be lost by a process that was frozen while another one took it over", async () => {
     const directory = await folderWith();
     const lock = await take(directory, { beatMs: minute });
     if (lock.kind !== "taken") throw new Error("the lock is held");

@@ -89,7 +89,7 @@ describe.runIf(programs !== undefined)("a store in Postgres", () => {
     await log.close();
   });
 
-  it("reads a long log from its end, and a short one not", async () => {
+  it("reads a long log from its end, but not a short one", async () => {
     const log = await store.create(newId());
     const large = (n: number) => ({ ...message(n), data: { content: "x".repeat(40_000) } }) as SessionEvent;
     const all = Array.from({ length: 450 }, (_, index) => large(index + 1));

@@ -44,7 +44,7 @@ describe.runIf(programs !== undefined)("sessions in Postgres", () => {
     );
   const newId = (): string => `s-${crypto.randomUUID()}`;
 
-  it("let nobody open a session for writing while the lease of its worker is valid", async () => {
+  it("cannot be opened for writing while the lease of another worker is valid", async () => {
     const [id, first, second] = [newId(), await storeOf("a"), await storeOf("b")];
     const log = await first.create(id);
     await log.append(message(1), barrier);
@@ -90,7 +90,7 @@ describe.runIf(programs !== undefined)("sessions in Postgres", () => {
     await taken.close();
   });
 
-  it("bring their own files to the next machine, and not those of a process that has lost them", async () => {
+  it("bring their own files to the next machine, and not those of a process that lost them", async () => {
     const [id, first, second] = [newId(), await storeOf("m1"), await storeOf("m2")];
     const write = (log: SessionLog, path: string, text: string): void => {
       mkdirSync(join(log.directory, dirname(path)), { recursive: true });
@@ -160,7 +160,7 @@ describe.runIf(programs !== undefined)("sessions in Postgres", () => {
     }
   });
 
-  it("are created when the server is back", async () => {
+  it("are created when the server is available again", async () => {
     const store = await storeOf("j");
     const log = await store.create(newId());
     server.stop("immediate");

@@ -86,7 +86,7 @@ describe("the list of sessions", () => {
     }
   });
 
-  it("does not keep the summary of a session that is open, which may be written any moment", async () => {
+  it("does not store the summary of an open session, which may be written at any moment", async () => {
     const home = homeWith(40);
     writeFileSync(home.path(1, "lock"), "{}");
     await home.newStore().list();
@@ -96,7 +96,7 @@ describe("the list of sessions", () => {
     expect(listed?.title).toBe("written before the lock was released");
   });
 
-  it("reads nothing but what has changed", async () => {
+  it("reads only what has changed", async () => {
     const home = homeWith(40);
     await home.newStore().list();
     // A summary that no file has: it can only be from the list.
