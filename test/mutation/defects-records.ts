@@ -8,7 +8,7 @@ export const recordsDefects: readonly Defect[] = [
     find: "if (isBarrier && length > this.#known.synced) await this.#syncFile(this.#fd);",
     replace: "",
     test: "test/store/fault.test.ts",
-    title: "`a power cut at any time never loses what was synced (${seeds} seeds)`",
+    title: "a power cut at any time never loses what was synced",
     why: "An acknowledged event could be lost in a power cut.",
   },
   {
