@@ -114,6 +114,8 @@ export class Notifications {
     for (const task of touched) {
       if (task.notice?.state === "said") this.#said.add(task.id);
       if (task.notice?.state === "said" && task.notice.by === "read") this.#later(this.delivered(task));
+      // Due again because the call that read it was cut off: an interrupted parent is not woken by what it had asked for.
+      if (event.type === "tool.execution_complete" && task.notice?.state === "due") this.hush(task);
       this.offer(task);
     }
     if (event.type === "user.message" && touched[0]) this.#told(touched[0], event.data.interactionId);

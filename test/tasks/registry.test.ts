@@ -134,7 +134,7 @@ describe("reading", () => {
     expect(checkTasks(kept, settled)).toEqual([]);
   });
 
-  it("while it works leaves no notice to give, and a read that was cut off gives it back", async () => {
+  it("while it works leaves no notice to give, and a read that was cut off gives it back and wakes nobody", async () => {
     const { registry, emit, start, answer, notices, hear, kept } = stage();
     await registry.restore();
     await start("a");
@@ -144,7 +144,7 @@ describe("reading", () => {
     expect(notices).toEqual([]);
     const error = { message: "interrupted", code: "interrupted" };
     await emit(undefined, "tool.execution_complete", { toolCallId: "read-1", success: false, error });
-    expect(notices).toHaveLength(1);
+    expect(notices.map(({ notice }) => notice.wakes)).toEqual([false]);
     expect(await hear()).toBe(1);
     expect(checkTasks(kept, settled)).toEqual([]);
   });
