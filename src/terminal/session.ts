@@ -6,8 +6,8 @@ import type { SessionEvent } from "../protocol/event.ts";
 import type { Client } from "../sdk/client.ts";
 import type { SessionConfig } from "../sdk/config.ts";
 import type { ClientSession, EventReading } from "../sdk/session.ts";
-import type { Block, PlanItem } from "../view/blocks.ts";
-import { SessionView } from "../view/session-view.ts";
+import type { Block } from "../view/blocks.ts";
+import { SessionView, type TodoRow } from "../view/session-view.ts";
 import type { AttentionItem, SessionMode, View } from "../view/view.ts";
 import type { CommandEntry } from "./input/completion.ts";
 
@@ -168,6 +168,10 @@ export class TerminalSession {
     return this.#answer("session.ui.handlePendingElicitation", { requestId: id, result });
   }
 
+  async answerLimit({ id }: AttentionItem, action: string): Promise<boolean> {
+    return this.#answer("session.ui.handlePendingSessionLimitsExhausted", { requestId: id, response: { action } });
+  }
+
   async #answer(method: string, params: Readonly<Record<string, unknown>>): Promise<boolean> {
     const { success } = (await this.request(method, params)) as { success: boolean };
     return success;
@@ -218,7 +222,7 @@ export class TerminalSession {
     const answer = await this.request("session.plan.readSqlTodos").catch(() => ({ rows: [] }));
     this.#isReadingTodos = false;
     const { rows } = answer as { rows: readonly TodoRow[] };
-    if (rows.length > 0) fold.setPlan(rows.map(planItemOf));
+    fold.setTodos(rows);
     this.#onChange(this);
     if (fold.view.plan.tableChanges !== tableChanges) await this.#readTodos();
   }
@@ -241,14 +245,4 @@ export class TerminalSession {
     this.#fold.drain();
     this.#onChange(this);
   }
-}
-
-interface TodoRow {
-  readonly title: string;
-  readonly status: string;
-}
-
-function planItemOf({ title, status }: TodoRow): PlanItem {
-  const known = (["in_progress", "done", "blocked"] as const).find((one) => one === status);
-  return { title, status: known ?? "open" };
 }

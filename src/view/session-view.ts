@@ -94,11 +94,22 @@ export class SessionView {
     return blocks;
   }
 
-  /** Sets the list of todos from rows that were read from the table `todos`, which is not in the log. */
-  setPlan(items: readonly PlanItem[]): void {
-    this.#view.plan = { ...this.#view.plan, items };
+  /** Sets the plan from rows of the table `todos`, which is not in the log. No rows leave the plan as it is. */
+  setTodos(rows: readonly TodoRow[]): void {
+    if (rows.length === 0) return;
+    this.#view.plan = { ...this.#view.plan, items: rows.map(planItemOf) };
     this.#view.revision++;
   }
+}
+
+export interface TodoRow {
+  readonly title: string;
+  readonly status: string;
+}
+
+function planItemOf({ title, status }: TodoRow): PlanItem {
+  const known = (["in_progress", "done", "blocked"] as const).find((one) => one === status);
+  return { title, status: known ?? "open" };
 }
 
 function subjectOf(event: SessionEvent): string | undefined {

@@ -66,6 +66,12 @@ function listMethods({ runtime, rows, live, signIns, cwd, version, database }: O
       }
       return events;
     },
+    /** The rows of the todo table. Nobody opens a session only to read them. */
+    "web.todos": async (params) => {
+      const sessionId = requireSessionId(params.sessionId);
+      if (!(await live.join(sessionId))) return { rows: [] };
+      return live.request(sessionId, "session.plan.readSqlTodos", {});
+    },
     "web.signIn": (params) => signIns.begin(requireSessionId(params.sessionId), requireText(params, "server")),
     "web.leaveSignIn": async (params) =>
       signIns.leave(requireSessionId(params.sessionId), requireText(params, "server")),

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { says } from "../../src/testing/index.ts";
+import { calls, says } from "../../src/testing/index.ts";
 import { AxeBuilder } from "./axe.ts";
 import { noBrowser, openBrowser, openTab, type Tab, webStage } from "./stage.ts";
 import { files, prompt, tour } from "./tour.ts";
@@ -43,6 +43,22 @@ describe.skipIf(noBrowser !== undefined)(`the page in a browser${noBrowser ? ` (
   afterAll(() => browser?.[Symbol.asyncDispose]());
 
   const text = (tab: Tab): Promise<string> => tab.page.innerText("body");
+
+  it("shows the todos of a fleet as its plan, as they change and after a reload", async () => {
+    const sql = (query: string) => calls(["sql", { description: "todos", query }]);
+    const steps = [
+      sql("INSERT INTO todos (id, title, description) VALUES ('a', 'Port the lexer', 'x'), ('b', 'Test it', 'y')"),
+      sql("UPDATE todos SET status = 'done' WHERE id = 'a'"),
+      says("One is left."),
+    ];
+    await using stage = await webStage({ steps });
+    const { sessionId } = await stage.call<{ sessionId: string }>("web.create", { prompt: "port it" });
+    await using tab = await openTab(browser.browser, stage, { hash: `#/s/${sessionId}` });
+    await tab.page.waitForSelector("li.done:has-text('Port the lexer')");
+    await tab.page.reload();
+    await tab.page.waitForSelector("li.done:has-text('Port the lexer')");
+    expect(await tab.page.innerText("ul.todo")).toContain("Test it");
+  });
 
   it("starts a session, approves, follows three agents, messages and stops them, scrubs, undoes and comments", async () => {
     await using stage = await webStage({ files, steps: tour() });

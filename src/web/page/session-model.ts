@@ -6,7 +6,7 @@ import { signal } from "@preact/signals";
 import type { SessionEvent } from "../../protocol/event.ts";
 import { AgentLanes } from "../../view/lanes.ts";
 import { Replay } from "../../view/replay.ts";
-import { SessionView } from "../../view/session-view.ts";
+import { SessionView, type TodoRow } from "../../view/session-view.ts";
 import type { View } from "../../view/view.ts";
 
 const SLICE_MS = 12;
@@ -32,8 +32,14 @@ export class PageSession {
   #frame = 0;
   #ids = new Set<string>();
 
-  constructor(id: string) {
+  readonly #readTodos: () => Promise<readonly TodoRow[]>;
+  /** Changes of the todo table when it was last read. */
+  #todosAt = 0;
+
+  /** `readTodos` reads the todo table of the session; no rows unless the session is open. */
+  constructor(id: string, readTodos: () => Promise<readonly TodoRow[]> = async () => []) {
     this.id = id;
+    this.#readTodos = readTodos;
   }
 
   /** The view to draw: live, or at the chosen position. */
@@ -99,6 +105,8 @@ export class PageSession {
     for (const event of first) if (event.ephemeral === true) this.#fold.apply(event);
     this.state.value = "ready";
     this.#isWorking = false;
+    const isSql = ({ type, data }: SessionEvent) => type === "tool.execution_start" && data.toolName === "sql";
+    if (this.events.some(isSql)) void this.#takeTodos();
     this.#draw();
     await this.#work();
   }
@@ -129,11 +137,20 @@ export class PageSession {
       }
       this.#draw();
       if (this.#fold.view.needsReload) this.#fold = this.#replay.at(this.length);
+      if (this.#fold.view.plan.tableChanges !== this.#todosAt) void this.#takeTodos();
       if (this.length - this.#indexed > MAX_UNINDEXED) await this.#index();
       if (performance.now() - slice >= SLICE_MS) await breathe();
       slice = performance.now();
     }
     this.#isWorking = false;
+  }
+
+  /** The todos of a fleet are in no event. A failure leaves the plan as it is. */
+  async #takeTodos(): Promise<void> {
+    this.#todosAt = this.#fold.view.plan.tableChanges;
+    const rows = await this.#readTodos().catch(() => []);
+    this.#fold.setTodos(rows);
+    this.#draw();
   }
 
   #apply(event: SessionEvent): void {

@@ -1,6 +1,7 @@
 /** State that the whole page shares: the list of sessions, the open session, the clock and short messages. */
 import { computed, effect, signal } from "@preact/signals";
 import type { SessionEvent } from "../../protocol/event.ts";
+import type { TodoRow } from "../../view/session-view.ts";
 import type { AttentionRow, Boot, ListMessage, SessionRow } from "../api.ts";
 import { route } from "./route.ts";
 import { call, link, Stream } from "./server.ts";
@@ -65,7 +66,7 @@ export function start(): void {
     const id = route.value.view === "session" ? route.value.id : undefined;
     if (id === watched) return;
     watched = id;
-    session.value = id === undefined ? undefined : new PageSession(id);
+    session.value = id === undefined ? undefined : new PageSession(id, () => readTodos(id));
     stream.watch(id, 0);
   });
   setInterval(() => {
@@ -81,6 +82,9 @@ export function start(): void {
     );
   });
 }
+
+const readTodos = async (sessionId: string): Promise<readonly TodoRow[]> =>
+  (await call<{ rows: readonly TodoRow[] }>("web.todos", { sessionId })).rows;
 
 function takeList({ rows: changed, removed, isWhole }: ListMessage): void {
   const next = new Map(isWhole ? [] : rows.value);
