@@ -220,6 +220,9 @@ function keysOf(item: AttentionItem): string {
     case "plan":
       parts.push(`1–${item.choices.length} choose`, "d reject", "n reject and say why");
       break;
+    case "limit":
+      parts.push(`1–${item.choices.length} choose`);
+      break;
     case "elicitation":
       parts.push(addressOf(item) !== undefined ? "y it is done" : "y fill in", "d decline");
       break;

@@ -77,6 +77,7 @@ function choose(app: Host, item: AttentionItem, index: number): void {
   const choice = item.choices[index];
   if (choice === undefined || app.attention.answerLocal(item, index, app.view)) return;
   if (item.kind === "plan") settle(app, app.session?.answerPlan(item, { approved: true, selectedAction: choice }));
+  else if (item.kind === "limit") settle(app, app.session?.answerLimit(item, choice));
   else if (item.kind === "question") settle(app, app.session?.answerQuestion(item, choice, false));
 }
 

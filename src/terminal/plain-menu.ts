@@ -1,5 +1,7 @@
 /** The answers to a request as a numbered menu, and the lines that some answers need. */
+
 import type { AttentionItem } from "../view/view.ts";
+import { choiceLabel } from "../view/waits.ts";
 import { addressOf, prefixOf } from "./attention.ts";
 import { approval } from "./card-answers.ts";
 import { formQuestion, type PlainAnswer } from "./plain-form.ts";
@@ -54,7 +56,7 @@ export function menuOf(item: AttentionItem, session: TerminalSession): readonly 
     case "plan":
       return [
         ...item.choices.map((choice) =>
-          entry(`approve: ${choice}`, () => session.answerPlan(item, { approved: true, selectedAction: choice })),
+          entry(choiceLabel(item, choice), () => session.answerPlan(item, { approved: true, selectedAction: choice })),
         ),
         entry("reject", () => session.answerPlan(item, { approved: false })),
         words("reject and say why", (feedback) => session.answerPlan(item, { approved: false, feedback })),
@@ -67,6 +69,8 @@ export function menuOf(item: AttentionItem, session: TerminalSession): readonly 
         entry("decline", () => session.answerForm(item, { action: "decline" })),
         entry("dismiss without an answer", () => session.answerForm(item, { action: "cancel" })),
       ];
+    case "limit":
+      return item.choices.map((choice) => entry(choiceLabel(item, choice), () => session.answerLimit(item, choice)));
     default:
       return [];
   }

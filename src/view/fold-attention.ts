@@ -77,7 +77,7 @@ function limitItem(data: EventData<"session_limits_exhausted.requested">): Opene
   const { requestId, maxAiCredits, usedAiCredits } = data;
   const title = `The limit of ${maxAiCredits} credits is used up`;
   const text = `${title} (${usedAiCredits} used). Raise it to continue.`;
-  const choices = ["add", "set", "unset", "cancel"];
+  const choices = ["unset", "cancel"];
   const request: AttentionRequest = { type: "session_limits_exhausted.requested", data };
   return { id: requestId, kind: "limit", title, text, choices, request };
 }
@@ -85,9 +85,8 @@ function limitItem(data: EventData<"session_limits_exhausted.requested">): Opene
 function modelSwitchItem(data: EventData<"auto_mode_switch.requested">): Opened {
   const { requestId, errorCode = "the model is limited" } = data;
   const title = `Switch to another model? (${errorCode})`;
-  const choices = ["yes", "yes_always", "no"];
   const request: AttentionRequest = { type: "auto_mode_switch.requested", data };
-  return { id: requestId, kind: "model_switch", title, text: title, choices, request };
+  return { id: requestId, kind: "model_switch", title, text: title, request };
 }
 
 /** A call has ended, and with it everything that was asked for it. */

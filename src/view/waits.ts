@@ -145,3 +145,19 @@ function readBy({ name, arguments: given }: ToolCard): readonly string[] {
   const { agent_id: id, wait } = parsed.value;
   return wait === true && typeof id === "string" ? [id] : [];
 }
+
+const choiceLabels: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  plan: {
+    interactive: "approve and start",
+    autopilot: "approve and work on autopilot until it is done",
+    autopilot_fleet: "approve and work on autopilot with several agents",
+    exit_only: "approve, but do not start",
+  },
+  limit: { unset: "remove the limit", cancel: "stop here" },
+};
+
+/** A choice of a request in words. Choices of questions are words already. */
+export function choiceLabel({ kind, request }: AttentionItem, choice: string): string {
+  const isRecommended = request?.type === "exit_plan_mode.requested" && request.data.recommendedAction === choice;
+  return `${choiceLabels[kind]?.[choice] ?? choice}${isRecommended ? " (recommended)" : ""}`;
+}

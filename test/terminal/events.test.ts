@@ -217,6 +217,31 @@ describe("the terminal under random events, resizes and keys", () => {
     await stage.close();
   });
 
+  it("says what the choices for a plan and for a limit mean, and sends the chosen one", async () => {
+    await using folder = await tempFolder();
+    const make = eventMaker();
+    const stage = await appWithEvents({ columns: 100, rows: 30, home: folder.path });
+    const actions = ["interactive", "exit_only"];
+    const plan = { requestId: "p1", summary: "Read it", planContent: "", actions, recommendedAction: "interactive" };
+    stage.emit(make("exit_plan_mode.requested", plan, { ephemeral: true }));
+    await stage.settle();
+    const choices = () => stage.terminal.screen().filter((line) => /^▌ \d {2}/.test(line));
+    expect(choices()).toEqual(["▌ 1  approve and start (recommended)", "▌ 2  approve, but do not start"]);
+    stage.send("\u00012");
+    stage.emit(make("exit_plan_mode.completed", { requestId: "p1", approved: true }, { ephemeral: true }));
+    const limit = { requestId: "l1", maxAiCredits: 5, usedAiCredits: 6 };
+    stage.emit(make("session_limits_exhausted.requested", limit, { ephemeral: true }));
+    await stage.settle();
+    expect(choices()).toEqual(["▌ 1  remove the limit", "▌ 2  stop here"]);
+    stage.send("\u00011");
+    await stage.settle();
+    expect(stage.requests.slice(-2).map(({ params }) => params)).toEqual([
+      { requestId: "p1", response: { approved: true, selectedAction: "exit_only" } },
+      { requestId: "l1", response: { action: "unset" } },
+    ]);
+    await stage.close();
+  });
+
   it("writes a line into the main transcript when the user decides for an agent, and none when a hook does", async () => {
     await using folder = await tempFolder();
     const make = eventMaker();

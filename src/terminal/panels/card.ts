@@ -2,6 +2,7 @@
  * The card of a request that waits for a person. Text of others stands behind a bar on every row, so that it cannot look
  * like the interface; the keys are named outside of it.
  */
+import { choiceLabel } from "../../view/waits.ts";
 import { addressOf } from "../attention.ts";
 import { safeCode, safeLine } from "../screen/safe.ts";
 import type { Style } from "../screen/style.ts";
@@ -22,7 +23,7 @@ export function cardRows(
   const url = addressOf(item);
   const address = url === undefined ? [] : [`Open it yourself: ${url}`];
   const body = [...bodyLines(card), ...address].flatMap((line) => wrapPlain(safeCode(line), Math.max(8, columns - 2)));
-  const choices = item.choices.map((choice, index) => `${index + 1}  ${safeLine(choice)}`);
+  const choices = item.choices.map((choice, index) => `${index + 1}  ${safeLine(choiceLabel(item, choice))}`);
   const told = card.isFocused || card.isArmed ? card.keys : `Ctrl+A to answer · ${card.keys}`;
   const keys = card.keys === "" ? [] : keyRows(told, Math.max(8, columns - 2));
   const room = Math.max(1, maxRows - 1 - keys.length - choices.length);

@@ -2,6 +2,7 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import type { AttentionItem } from "../../../view/view.ts";
+import { choiceLabel } from "../../../view/waits.ts";
 import type { AttentionRow, SignInBegun } from "../../api.ts";
 import { age } from "../format.ts";
 import { call } from "../server.ts";
@@ -140,6 +141,8 @@ function PermissionAnswers({ item, isBusy, onAnswer }: AnswerProps): JSX.Element
   );
 }
 
+const sentenceCase = (text: string): string => `${text.slice(0, 1).toUpperCase()}${text.slice(1)}`;
+
 function QuestionAnswers({ item, isBusy, onAnswer }: AnswerProps): JSX.Element {
   const [words, setWords] = useState("");
   const say = (text: string, wasFreeform: boolean): void =>
@@ -176,7 +179,7 @@ function PlanAnswers({ item, isBusy, onAnswer }: AnswerProps): JSX.Element {
           disabled={isBusy}
           onClick={() => decide({ approved: true, selectedAction: choice })}
         >
-          Approve: {choice.replaceAll("_", " ")}
+          {sentenceCase(choiceLabel(item, choice))}
         </button>
       ))}
       <button
