@@ -1,5 +1,4 @@
 /** Handles keys and submitted text: sends prompts, runs commands, opens overlays. */
-import { randomUUID } from "node:crypto";
 import { nearest } from "../lib/text.ts";
 import type { QueuedMessage } from "../view/view.ts";
 import { answerWords } from "./card-answers.ts";
@@ -14,9 +13,9 @@ import { mentionedIn } from "./input/mentions.ts";
 import { mainTarget } from "./prompt-target.ts";
 import { safe } from "./screen/safe.ts";
 import { showImage } from "./screen/show-image.ts";
+import { runUserCommand } from "./user-command.ts";
 
 const MODES = ["interactive", "plan", "autopilot"] as const;
-const MAX_SHELL_CHARACTERS = 20_000;
 
 export class CommandRunner implements Commands {
   readonly #app: Host;
@@ -94,7 +93,11 @@ export class CommandRunner implements Commands {
     const app = this.#app;
     const { session } = app;
     if (!session) return;
-    if (text.startsWith("!")) return this.#shell(text);
+    if (text.startsWith("!")) {
+      const output = await runUserCommand(session, text);
+      if (output !== undefined) app.shellOutput.push(output);
+      return;
+    }
     const [, name, args = ""] = /^\/(mcp:\S+|[\w:-]+)(?:\s+([\s\S]*))?$/.exec(text.trim()) ?? [];
     if (name !== undefined) {
       const local = localCommands.find((command) => command.name === name && command.takes(args.trim()));
@@ -124,18 +127,6 @@ export class CommandRunner implements Commands {
     } catch (error) {
       app.fail(error);
     }
-  }
-
-  /** `!command` goes along with the next prompt; `!!command` is never shown to the model. */
-  async #shell(text: string): Promise<void> {
-    const app = this.#app;
-    const isHidden = text.startsWith("!!");
-    const command = text.slice(isHidden ? 2 : 1).trim();
-    if (command === "") return;
-    const params = { requestId: randomUUID(), command, ...(isHidden && { hiddenFromModel: true }) };
-    const result = await app.call<{ output?: string; error?: string }>("session.shell.executeUserRequested", params);
-    const output = (result.output ?? result.error ?? "").slice(-MAX_SHELL_CHARACTERS);
-    if (!isHidden) app.shellOutput.push(`I ran \`${command}\`:\n\n${output}`);
   }
 
   #takeShellOutput(): readonly string[] {

@@ -17,7 +17,8 @@ import { plainStyle } from "./screen/style.ts";
 import { TerminalSession } from "./session.ts";
 import type { Join, SessionChoice } from "./session-choice.ts";
 import type { TrustQuestion } from "./terminal.ts";
-import { blockLines } from "./transcript/block-lines.ts";
+import { blockLines, errorLines } from "./transcript/block-lines.ts";
+import { runUserCommand } from "./user-command.ts";
 
 export interface PlainOptions {
   readonly input: NodeJS.ReadableStream;
@@ -53,6 +54,8 @@ class PlainTerminal {
   #menu: { readonly item: AttentionItem; readonly entries: readonly MenuEntry[] } | undefined;
   /** The next line answers this. It ends with the menu. */
   #question: PlainQuestion | undefined;
+  /** Output of `!` commands that goes along with the next prompt. */
+  readonly #shellOutput: string[] = [];
   #wasBusy = false;
 
   constructor(options: PlainOptions) {
@@ -161,8 +164,14 @@ class PlainTerminal {
   async #send(text: string): Promise<void> {
     const session = this.#session;
     if (!session) return;
+    if (text.startsWith("!")) {
+      const output = await runUserCommand(session, text);
+      if (output !== undefined) this.#shellOutput.push(output);
+      return;
+    }
     if (!text.startsWith("/")) {
-      return session.send(text, "steer", { attachments: await mentionedIn(text, this.#options.cwd) });
+      const attachments = await mentionedIn(text, this.#options.cwd);
+      return session.send(text, "steer", { attachments, before: this.#shellOutput.splice(0) });
     }
     const said = await session.submit(text);
     if (said !== undefined) this.#print(...safe(said).trimEnd().split("\n"));
@@ -204,7 +213,7 @@ class PlainTerminal {
   }
 
   #fail(error: unknown): void {
-    this.#print(`error: ${safe(error instanceof Error ? error.message : String(error))}`);
+    this.#print(`error: ${errorLines(error, plainStyle).join("\n").replace(/^✗ /, "")}`);
   }
 
   #print(...lines: readonly string[]): void {

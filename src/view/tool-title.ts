@@ -1,4 +1,5 @@
 /** A tool call in one line: its name and the argument that tells most. */
+import { isObject } from "../lib/json.ts";
 import { clip } from "./own-text.ts";
 
 const MAX_TITLE_CHARACTERS = 300;
@@ -10,7 +11,7 @@ const MAX_ASKED_CHARACTERS = 64_000;
 const TELLING: readonly string[] = ["path", "pattern", "command", "url", "question"];
 
 export function toolTitle(name: string, given: unknown): string {
-  const told = name === "task" ? taskText(given) : argumentText(given);
+  const told = name === "task" ? taskText(given) : name === "subagents_run" ? workersText(given) : argumentText(given);
   return clip(`${name} ${told}`.trim(), MAX_TITLE_CHARACTERS);
 }
 
@@ -21,6 +22,13 @@ function taskText(given: unknown): string {
   const who = typeof name === "string" ? `${name}${typeof type === "string" ? ` (${type})` : ""}` : type;
   const told = [who, description].filter((part) => typeof part === "string" && part !== "");
   return told.length > 0 ? told.join(": ") : argumentText(given);
+}
+
+/** `scout-1 (scout), review-1 (review)`. */
+function workersText(given: unknown): string {
+  const agents: unknown = isObject(given) ? given.agents : undefined;
+  if (!Array.isArray(agents)) return argumentText(given);
+  return agents.flatMap((one) => (isObject(one) ? `${String(one.id)} (${String(one.role)})` : [])).join(", ");
 }
 
 /** The arguments as JSON, bounded. */

@@ -34,12 +34,13 @@ async function plainStage(steps: readonly HttpStep[] = []) {
   });
   /** Waits for a text after the last one that was waited for. */
   const shows = async (wanted: string): Promise<void> => {
-    await expect.poll(() => text.slice(seen), { timeout: PATIENCE_MS }).toContain(wanted);
+    await expect.poll(() => text.slice(seen), { timeout: PATIENCE_MS, interval: 10 }).toContain(wanted);
     seen = text.indexOf(wanted, seen) + wanted.length;
   };
   await shows("ready: model");
   return {
     shows,
+    requests: () => model.requests.map(({ body }) => body),
     type: (line: string) => void input.write(`${line}\n`),
     /** Another client of the open session. */
     async join(): Promise<Client> {
@@ -125,6 +126,20 @@ describe("plain mode", { timeout: 60_000 }, () => {
       stage.type(line);
       expect(await again).toMatchObject({ action });
     }
+  });
+
+  it("runs commands of the user, and sends their output along unless they are hidden", async () => {
+    await using stage = await plainStage([says("I read it.")]);
+    stage.type("!echo shared");
+    await stage.shows("tool: bash echo shared");
+    stage.type("!!echo hushhush");
+    await stage.shows("tool: bash echo hushhush (hidden from the model)");
+    stage.type("what did I run?");
+    await stage.shows("troupe: I read it.");
+    const sent = JSON.stringify(stage.requests());
+    expect([sent.includes("I ran `echo shared`"), sent.includes("hushhush")]).toEqual([true, false]);
+    stage.type("/nothing");
+    await stage.shows("error: There is no command /nothing here.");
   });
 
   it("returns from words to the menu with an empty line", async () => {

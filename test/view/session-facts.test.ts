@@ -130,6 +130,17 @@ describe("the attention list", () => {
     expect(kinds()).toEqual([]);
   });
 
+  it("names the workers of a call instead of its arguments", () => {
+    const agents = [
+      { id: "one", role: "scout", task: "look" },
+      { id: "two", role: "review", task: "read" },
+    ];
+    const { view } = folded(
+      said("tool.execution_start", { toolCallId: "c", toolName: "subagents_run", arguments: { agents } }),
+    );
+    expect(view.main.lastTool?.title).toBe("subagents_run one (scout), two (review)");
+  });
+
   it("finds the words of a question in the log, where only its id is stored", () => {
     const question = { question: "Which one?", choices: ["red", "blue"], allow_freeform: false };
     const { view } = folded(

@@ -69,9 +69,10 @@ export function agentRow(agent: AgentView, { style, now, wait }: RowOptions): st
     agent.status === "running" ? undefined : agent.status,
     age,
     used > 0 ? `${tokensText(used)} tok` : undefined,
+    doing === "" ? undefined : doing,
   ];
   const why = wait === "" ? "" : `${style.yellow(wait)}${style.dim(" · ")}`;
-  return `${mark(style)} ${name} ${why}${style.dim([...facts.filter((fact) => fact !== undefined), doing].join(" · "))}`;
+  return `${mark(style)} ${name} ${why}${style.dim(facts.filter((fact) => fact !== undefined).join(" · "))}`;
 }
 
 const MARKS: Readonly<Record<AgentView["status"], (style: Style) => string>> = {
