@@ -13,6 +13,18 @@ import type { Rule } from "./rules.ts";
 import { urlMatches } from "./urls.ts";
 
 export function decide(policy: Policy, question: PermissionQuestion): Decision {
+  const own = decideAlone(policy, question);
+  const { ceiling, session } = policy;
+  if (!ceiling) return own;
+  // People answered in this session what the other one would have asked.
+  const above = decide({ ...ceiling, session, location: [] }, question);
+  return strictness(above) > strictness(own) ? above : own;
+}
+
+const strictness = ({ decision, confined }: Decision): number =>
+  decision === "deny" ? 3 : decision === "ask" ? 2 : confined ? 1 : 0;
+
+function decideAlone(policy: Policy, question: PermissionQuestion): Decision {
   const { access } = question;
   if (access.kind === "shell") return decideShell(policy, { ...question, access });
   const hard = hardPolicy(policy, question);

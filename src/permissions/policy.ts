@@ -25,6 +25,8 @@ export interface Policy extends PermissionPathScope {
   readonly consented?: readonly string[];
   /** Enforces denials for shell commands beyond their text; absent when nothing does. */
   readonly containment?: Containment;
+  /** The policy of the session that this one works for. What it does not allow is not allowed here. */
+  readonly ceiling?: Omit<Policy, "session" | "location" | "containment">;
 }
 
 /** How shell commands run, as far as known. */

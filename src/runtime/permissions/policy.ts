@@ -6,7 +6,7 @@ import type { SettingsRule } from "../../catalog/settings/settings.ts";
 import { readDenials } from "../../permissions/denied-files.ts";
 import { linkedPaths } from "../../permissions/linked-paths.ts";
 import { pathRuleMatches } from "../../permissions/path-scope.ts";
-import type { Policy } from "../../permissions/policy.ts";
+import type { Mode, Policy } from "../../permissions/policy.ts";
 import { exists, isUnsettled, realPathOf } from "../../permissions/resolve-path.ts";
 import { parseRule, parseRules, parseUrlRule, type Rule, RuleError, type RuleNames } from "../../permissions/rules.ts";
 import { TroupeError } from "../../protocol/errors.ts";
@@ -26,10 +26,23 @@ export interface PermissionFlags {
   readonly consentPaths?: readonly string[];
   /** True: reading is asked about too. */
   readonly askReads?: boolean;
+  /** The permissions of the session that this one works for. */
+  readonly ceiling?: Ceiling;
+}
+
+/** The permissions of a session as plain data, which travels with its agents. */
+export interface Ceiling {
+  readonly rules: readonly Pick<Rule, "text" | "effect">[];
+  readonly mode: Mode;
+  /** Folders that tools may access besides the session's own; "all": no limit. */
+  readonly folders: readonly string[] | "all";
+  readonly consented: readonly string[];
+  /** The ceiling of that session. */
+  readonly above?: Ceiling;
 }
 
 /** The access kind of each built-in tool; a rule may name the tool instead of the kind. */
-const builtinNames: RuleNames = {
+export const builtinNames: RuleNames = {
   tools: {
     view: "read",
     glob: "read",

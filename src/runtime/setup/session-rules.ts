@@ -4,6 +4,7 @@ import type { LoadedSettings } from "../../catalog/settings/settings.ts";
 import { type Grants, openGrants } from "../../permissions/grants.ts";
 import { locationKey } from "../../permissions/location.ts";
 import { TroupeError } from "../../protocol/errors.ts";
+import { limitingPolicy } from "../permissions/ceiling.ts";
 import { LiveRules } from "../permissions/live-rules.ts";
 import { type PermissionFlags, policyOf } from "../permissions/policy.ts";
 import type { Workspace } from "../workspace/workspace.ts";
@@ -46,7 +47,10 @@ export function sessionRules(setup: SessionSetup, workspace: Workspace): Session
     { rules: settings.rules, notice: listener.notice },
   );
   const mayAllowAll = settings.effective.permissions?.disableBypassPermissionsMode === undefined;
-  const live = new LiveRules(policy, { cwd: context.cwd, servers, mayAllowAll });
+  const { ceiling } = permissions;
+  const own = [context.cwd, files, records];
+  const limited = ceiling ? { ...policy, ceiling: limitingPolicy(ceiling, policy, { own, servers }) } : policy;
+  const live = new LiveRules(limited, { cwd: context.cwd, servers, mayAllowAll });
   return { permissions, roots: live.roots, live, grants, mode: modeParts({ files, policy: live.policy, listener }) };
 }
 
