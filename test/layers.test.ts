@@ -156,7 +156,7 @@ const mayImportSibling: Record<string, Record<string, readonly string[]>> = {
   },
   runtime: {
     agents: ["knowledge", "mcp", "models", "permissions", "setup", "workspace"],
-    cluster: [],
+    cluster: ["permissions"],
     knowledge: ["agents", "setup"],
     mcp: ["permissions", "setup", "workspace"],
     models: [],

@@ -130,6 +130,8 @@ export const eventTexts: Readonly<Record<EventType, string>> = {
   "troupe.task_message": "A message for a task was accepted.",
   "troupe.task_message_delivered": "The message was sent to the task's model.",
   "troupe.task_notice_delivered": "The parent received the state of the task.",
+  "troupe.task_sent": "Work was handed to the session of an agent that runs on another worker.",
+  "troupe.task_returned": "Such work has ended. Has the usage of the agent's session.",
   "troupe.task_removed": "A task was removed from the list.",
   "troupe.sidekick_triggered": "A sidekick started.",
   "troupe.sidekick_ended": "A sidekick ended.",

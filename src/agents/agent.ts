@@ -62,6 +62,8 @@ export interface AgentDefinition {
   readonly promptParts: readonly PromptPart[];
   readonly limits?: AgentLimits;
   readonly isolation?: "worktree";
+  /** Used by sessions that run on workers of a database. Default: elsewhere with `isolation`, else here. */
+  readonly placement?: "elsewhere" | "here";
   /** JSON schema of the agent's answer. */
   readonly outputSchema?: Readonly<Record<string, unknown>>;
   /** Stored as written. The code that uses it validates it. */

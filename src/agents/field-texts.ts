@@ -35,6 +35,10 @@ export const fieldTexts: Readonly<Record<Exclude<FieldName, "prompt">, FieldText
     text: "Limits over the agent's whole life, agents that it starts included.",
   },
   isolation: { default: "`none`", text: "`worktree`: the agent works in its own git worktree." },
+  placement: {
+    default: "`elsewhere` with `isolation: worktree`, else `here`",
+    text: "With a database: `elsewhere` runs the agent as a session of its own, on any worker. No effect otherwise.",
+  },
   outputSchema: { default: "none", text: "JSON Schema that the answer must satisfy." },
   github: { default: "none", text: "Stored and passed to clients. No effect here." },
   sidekick: { default: "none", text: "Makes the agent a sidekick, which starts by itself on these events." },

@@ -60,6 +60,7 @@ const fields = {
   promptParts: { expects: `some of ${promptParts.join(", ")}`, read: parts },
   limits: { expects: "a map of turns, tokens, costUsd and seconds, each a number above zero", read: limits },
   isolation: oneOf("worktree", "none"),
+  placement: oneOf("elsewhere", "here"),
   outputSchema: plainMap,
   github: plainMap,
   sidekick: { expects: sidekickShape, read: readSidekick },

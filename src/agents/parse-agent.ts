@@ -123,6 +123,7 @@ function definitionOf(fields: AgentFields, origin: AgentOrigin, note: Note): Mad
       promptParts: fields.promptParts ?? promptParts,
       ...(fields.limits && { limits: fields.limits }),
       ...(fields.isolation === "worktree" && { isolation: fields.isolation }),
+      ...(fields.placement && { placement: fields.placement }),
       ...(fields.outputSchema && { outputSchema: fields.outputSchema }),
       ...(fields.github !== undefined && { github: fields.github }),
       ...(fields.sidekick !== undefined && { sidekick: fields.sidekick }),

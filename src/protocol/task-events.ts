@@ -81,6 +81,8 @@ export const taskEvents = [
           })
           .exactOptional(),
         worktree: text.exactOptional(),
+        /** It runs as a session of its own, on any worker. */
+        placement: z.literal("elsewhere").exactOptional(),
         outputSchema: z.record(text, JsonValue).exactOptional(),
         reasoningEffort: text.exactOptional(),
         /** It works for this factory run, which is notified of its end instead of the main agent. */
@@ -128,6 +130,49 @@ export const taskEvents = [
         turn: count.exactOptional(),
         by: z.enum(["notice", "read"]),
         toolCallId: text.exactOptional(),
+      }),
+    barrier,
+  ),
+  /** Work is handed to the agent's own session. Stored before it is submitted, so that it is submitted once. */
+  event(
+    "troupe.task_sent",
+    () =>
+      z.object({
+        taskId: text,
+        session: text,
+        workId: text,
+        /** How many agents it may start. They count as started. */
+        agents: count,
+        /** The part of the limits that the work may use. Reserved until it returns. */
+        allowance: z
+          .object({ turns: count.exactOptional(), tokens: count.exactOptional(), costUsd: count.exactOptional() })
+          .exactOptional(),
+      }),
+    barrier,
+  ),
+  /** The work has ended. Its answer is the `assistant.message` of the agent before this event. */
+  event(
+    "troupe.task_returned",
+    () =>
+      z.object({
+        taskId: text,
+        workId: text,
+        outcome: z.enum(["done", "aborted", "limit", "failed"]),
+        message: text.exactOptional(),
+        /** The branch, or the ref of the remote repository, that has what the agent changed. */
+        changes: text.exactOptional(),
+        /** The number of the last line of the agent's log that `usage` includes. */
+        seq: count,
+        /** Usage of the agent's session since the work before, its own agents included. */
+        usage: z.object({
+          calls: count,
+          inputTokens: count,
+          outputTokens: count,
+          cacheReadTokens: count,
+          cacheWriteTokens: count,
+          reasoningTokens: count,
+          costUsd: count.nullable(),
+        }),
       }),
     barrier,
   ),

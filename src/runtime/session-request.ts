@@ -13,10 +13,14 @@ import type { GivenProviders, ModelCapabilities } from "../model/given-providers
 import type { SharedBudget } from "../model/shared-budget.ts";
 import type { ModelFetch } from "../model/wire/endpoint.ts";
 import type { OpenSocket } from "../model/wire/transport/socket.ts";
+import type { Policy } from "../permissions/policy.ts";
+import type { AgentsElsewhere } from "../session/agents/elsewhere.ts";
 import type { Limits } from "../session/budget/budget.ts";
 import type { CompactionOptions } from "../session/compaction/compaction-options.ts";
 import type { ExternalTools } from "../session/requests/external-tools.ts";
 import type { SessionOptions } from "../session/session.ts";
+import type { TaskLimits } from "../tasks/ports.ts";
+import type { TaskRecord } from "../tasks/task-record.ts";
 import type { TextBufferPort } from "../tools/text-buffers.ts";
 import type { PermissionFlags } from "./permissions/policy.ts";
 import type { ToolChoice } from "./setup/tool-choice.ts";
@@ -115,6 +119,23 @@ interface AgentsRequest {
   readonly waitMs?: number | undefined;
   /** The session whose learnings this one adds to the context board. Only then may `rem-agent` be the main agent. */
   readonly detachedFrom?: string | undefined;
+  /** Builds the way to other workers, for agents that run as sessions of their own. */
+  readonly elsewhere?: ((session: AgentHost) => AgentsElsewhere) | undefined;
+  /** For a session that runs an agent of another one: lower limits on agents. */
+  readonly limits?: { readonly maxDepth: number; readonly maxTotal: number } | undefined;
+}
+
+/** Facts that agents on other workers take over from their session. */
+export interface AgentHost {
+  readonly policy: Policy;
+  readonly cwd: string;
+  /** The folders that every session has, wherever it runs. */
+  readonly own: readonly string[];
+  mode(): SessionMode;
+  readonly limits: TaskLimits;
+  /** The names of the tools that an agent without a list of tools has. */
+  tools(task: TaskRecord): readonly string[];
+  redact(text: string): string;
 }
 
 /** The program that uses the session, and what it offers. */

@@ -200,7 +200,10 @@ export class Session {
 
   async #close(reason: CloseReason | undefined): Promise<void> {
     this.#queue.refuse();
-    if (reason?.leavesPending) this.#broker.leave();
+    if (reason?.leavesPending) {
+      this.#broker.leave(this.#pool?.registry.leaving.calls);
+      this.#pool?.registry.leaving.leave();
+    }
     this.abort();
     this.#end.abort();
     await this.#broker.close(reason?.pending);
@@ -240,7 +243,7 @@ export class Session {
       fold: (event) => {
         this.#fold(event);
         this.history.totals.apply(event);
-        if (event.type === "troupe.usage") this.history.budget.apply(event.data);
+        this.history.budget.fold(event);
       },
       onListenerDefect: onDefect ?? ((error) => process.emitWarning(String(error), "TroupeListenerDefect")),
     });

@@ -39,6 +39,25 @@ export class Activations {
     });
   }
 
+  /** Attaches to tasks that went on without a process, and interrupts the others. */
+  async restore(unfinished: readonly TaskRecord[], goesOn: (task: TaskRecord) => boolean): Promise<void> {
+    for (const task of unfinished.filter(goesOn)) {
+      const slot = this.#parts.slots.take(task.id, this.#parts.runningTasks.of(task.id).stop.signal);
+      slot.catch(() => undefined); // stopped while waiting
+      this.start(task, slot);
+    }
+    await Promise.all(
+      unfinished
+        .filter((task) => !goesOn(task))
+        .map(async (task) => {
+          // It received a message but was not awake yet. The sender expects it to run, so it must be notified of the
+          // interruption.
+          if (task.status === "idle") await this.change(task, { kind: "woken" });
+          await this.change(task, { kind: "process_gone" });
+        }),
+    );
+  }
+
   /** Resumes an idle task with its unread messages. Call only inside `runningTasks.runExclusive` of the task. */
   async wake(task: TaskRecord): Promise<void> {
     const { runningTasks, slots } = this.#parts;
@@ -100,7 +119,7 @@ export class Activations {
     }
     const runs = await runningTasks.runExclusive(
       task.id,
-      async () => !live.isStopping && this.change(task, { kind: "slot_taken" }),
+      async () => !live.isStopping && (task.status === "running" || this.change(task, { kind: "slot_taken" })),
     );
     if (!runs || live.isStopping) return;
     live.handed.clear();

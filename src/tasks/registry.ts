@@ -16,6 +16,7 @@ import type { SessionEvent } from "../protocol/event.ts";
 import type { MessageReceipt, TaskReport, TaskScope, TaskView } from "../tools/agents/task-port.ts";
 import { Activations } from "./activations.ts";
 import { TaskJournal } from "./journal.ts";
+import { Leaving } from "./leaving.ts";
 import { lendSlot } from "./lending.ts";
 import { Mailbox, refused } from "./mailbox.ts";
 import type { TaskNotice } from "./notices.ts";
@@ -30,7 +31,7 @@ import { snapshotOf, type TaskSnapshot } from "./task-snapshot.ts";
 import { TaskStarter } from "./task-starter.ts";
 import { isAtRest, isFinal } from "./task-state.ts";
 import { isInScope, type Relation, relationOf, usageOf, viewOf, wholeTurn } from "./task-view.ts";
-import { Waiters } from "./waiters.ts";
+import { Waiters, waitEnd } from "./waiters.ts";
 
 /** Key used by waiters that wait for any task. */
 const ANYONE = "";
@@ -38,6 +39,7 @@ const ANYONE = "";
 const CLOSE_MS = 5_000;
 
 export class Registry {
+  readonly leaving: Leaving;
   readonly #options: RegistryOptions;
   readonly #fold: TaskFold;
   readonly #journal: TaskJournal;
@@ -54,6 +56,7 @@ export class Registry {
     const { emit, repair, unsay, stamp, limits } = options;
     this.#options = options;
     this.#fold = new TaskFold(options.events);
+    this.leaving = new Leaving(this.#fold, options.runner);
     const onTrouble = (error: unknown): void => {
       options.onTrouble?.(error);
       options.onChange();
@@ -92,19 +95,17 @@ export class Registry {
   }
 
   /**
-   * Restores the tasks of an earlier process. Call it before anything else. Tasks that were running become idle,
-   * nothing starts, and undelivered notices are passed on. It can be interrupted and repeated.
+   * Restores the tasks of an earlier process. Call it before anything else. Tasks that were running become idle, apart
+   * from those that work without a process. Nothing starts, and undelivered notices are passed on. It can be interrupted
+   * and repeated.
    */
   async restore(): Promise<void> {
-    const cutOff = this.#fold.all().filter(({ status, isCalled }) => !isAtRest(status) || isCalled);
-    await Promise.all(
-      cutOff.map(async (task) => {
-        // It received a message but was not awake yet. The sender expects it to run, so it must be notified of the
-        // interruption.
-        if (task.status === "idle") await this.#activations.change(task, { kind: "woken" });
-        await this.#activations.change(task, { kind: "process_gone" });
-      }),
-    );
+    await this.#restore(this.leaving.goesOn);
+  }
+
+  async #restore(goesOn: (task: TaskRecord) => boolean): Promise<void> {
+    const unfinished = this.#fold.all().filter(({ status, isCalled }) => !isAtRest(status) || isCalled);
+    await this.#activations.restore(unfinished, goesOn);
     this.#notifications.open();
   }
 
@@ -115,7 +116,7 @@ export class Registry {
     this.#notifications.close();
     this.#fold.refill(events);
     this.#notifications.reset();
-    await this.restore();
+    await this.#restore(() => false);
     this.#options.onChange();
   }
 
@@ -140,7 +141,7 @@ export class Registry {
     const stopReading = this.#notifications.reading(task, reader);
     const stopLending = lendSlot(reader?.agentId, id, { runningTasks: this.#runningTasks, slots: this.#slots });
     try {
-      const look = (): WaitEnd | undefined => this.#outcome(task, { wasSync, sinceTurn });
+      const look = (): WaitEnd | undefined => waitEnd(task, { isBusy: this.#isBusy(task), wasSync, sinceTurn });
       const end = (await this.#waiters.until(id, look, { timeoutMs, signal })) ?? "timeout";
       if (reader && isAtRest(task.status)) await this.#notifications.read(task, reader);
       return end;
@@ -232,6 +233,16 @@ export class Registry {
     return this.#fold.all().some((task) => this.#isBusy(task));
   }
 
+  /** Whether any of them needs this process. */
+  get isBusyHere(): boolean {
+    return this.#fold.all().some((task) => this.#isBusy(task) && !this.leaving.goesOn(task));
+  }
+
+  /** How many agents may still be started for the last message. */
+  get agentsLeft(): number {
+    return Math.max(0, (this.#options.limits.maxTotal ?? Number.MAX_SAFE_INTEGER) - this.#fold.agentsOfMessage);
+  }
+
   has(id: string): boolean {
     return this.#fold.get(id) !== undefined;
   }
@@ -318,8 +329,8 @@ export class Registry {
   }
 
   /**
-   * Interrupts running tasks in an orderly way, with the same result as the end of the process. Nothing starts
-   * afterwards.
+   * Interrupts running tasks in an orderly way, with the same result as the end of the process. Tasks that work without a
+   * process go on. Nothing starts afterwards.
    */
   async close(): Promise<void> {
     if (this.#isClosed) return;
@@ -350,17 +361,6 @@ export class Registry {
     this.#options.onState?.(task, { status, ...defined({ reason }) });
   }
 
-  #outcome(
-    task: TaskRecord,
-    { wasSync, sinceTurn }: { wasSync: boolean; sinceTurn: number | undefined },
-  ): WaitEnd | undefined {
-    if (isFinal(task.status)) return "ended";
-    const isBusy = this.#isBusy(task);
-    if (!isBusy) return "idle";
-    if (sinceTurn !== undefined && task.turns.length > sinceTurn) return "turn";
-    return wasSync && task.mode === "background" ? "promoted" : undefined;
-  }
-
   #isBusy({ id, status }: TaskRecord): boolean {
     return !isAtRest(status) || (status === "idle" && this.#runningTasks.get(id)?.isWaking === true);
   }
@@ -372,6 +372,7 @@ export class Registry {
       runningTasks: this.#runningTasks,
       activations: this.#activations,
       starting,
+      goesOn: this.leaving.goesOn,
     });
   }
 

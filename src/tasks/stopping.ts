@@ -1,5 +1,6 @@
 /** Stops tasks and their descendants, deepest first, so that no task outlives its parent. */
 import { type Activations, GRACE_MS } from "./activations.ts";
+import { LEFT } from "./ports.ts";
 import type { RunningTasks } from "./running-tasks.ts";
 import type { TaskFold } from "./task-fold.ts";
 import type { TaskRecord } from "./task-record.ts";
@@ -12,6 +13,8 @@ export interface StoppingParts {
   readonly activations: Activations;
   /** Pending starts whose task is not in the log yet, by parent. */
   readonly starting: ReadonlyMap<string | undefined, ReadonlySet<Promise<unknown>>>;
+  /** Whether the end of the process does not end the task. */
+  goesOn(task: TaskRecord): boolean;
 }
 
 /** `stopped`: ends the tasks for good. `process_gone`: interrupts them as the end of the process would. */
@@ -23,6 +26,7 @@ type Verdict = Extract<TaskSignal["kind"], "stopped" | "process_gone">;
  */
 export async function stopTasks(roots: readonly TaskRecord[], verdict: Verdict, parts: StoppingParts): Promise<void> {
   const stopped = await abortAll(roots, verdict, parts);
+  const isLeft = (task: TaskRecord): boolean => verdict === "process_gone" && parts.goesOn(task);
   const { activations, runningTasks } = parts;
   await activations.within(GRACE_MS, async () => {
     await Promise.all(stopped.map((task) => finish(task, parts)));
@@ -30,7 +34,7 @@ export async function stopTasks(roots: readonly TaskRecord[], verdict: Verdict, 
   for (const task of stopped) void activations.release(task); // abandoned runners are asked too, but not awaited
   const depths = [...new Set(stopped.map(({ spec }) => spec.depth))].sort((a, b) => b - a);
   for (const depth of depths) {
-    const level = stopped.filter(({ spec }) => spec.depth === depth);
+    const level = stopped.filter((task) => task.spec.depth === depth && !isLeft(task));
     await Promise.all(
       level.map((task) => runningTasks.runExclusive(task.id, () => activations.change(task, { kind: verdict }))),
     );
@@ -46,16 +50,16 @@ async function finish(task: TaskRecord, { runningTasks, activations }: StoppingP
 async function abortAll(
   roots: readonly TaskRecord[],
   verdict: Verdict,
-  { fold, runningTasks, starting }: StoppingParts,
+  { fold, runningTasks, starting, goesOn }: StoppingParts,
 ): Promise<readonly TaskRecord[]> {
   for (;;) {
     const tasks = roots.flatMap((root) => subtree(fold, root));
     const isMeant = ({ status }: TaskRecord): boolean => (verdict === "stopped" ? !isFinal(status) : !isAtRest(status));
     const meant = [...new Set(tasks)].filter(isMeant);
-    for (const { id } of meant) {
-      const live = runningTasks.of(id);
+    for (const task of meant) {
+      const live = runningTasks.of(task.id);
       live.isStopping = true;
-      live.stop.abort(STOPPED);
+      live.stop.abort(verdict === "process_gone" && goesOn(task) ? LEFT : STOPPED);
     }
     const starts = meant.flatMap(({ id }) => [...(starting.get(id) ?? [])]);
     if (starts.length === 0) return meant;

@@ -50,7 +50,7 @@ export class TaskFold {
     return [...this.#records.values()];
   }
 
-  /** The number of agents started at any depth since the last message to the main agent, without those of factories. */
+  /** The number of agents started at any depth since the last message to the main agent, without those of factories. Includes those that agents elsewhere may start. */
   get agentsOfMessage(): number {
     return this.#agentsOfMessage;
   }
@@ -108,6 +108,20 @@ export class TaskFold {
       });
     },
     "troupe.task_notice_delivered": ({ data }) => this.#confirm(data),
+    "troupe.task_sent": ({ data: { taskId, ...work } }) => {
+      this.#agentsOfMessage += work.agents;
+      return this.#with(taskId, (record) => {
+        const { seq = 0, changes } = record.sent ?? {};
+        record.sent = { ...work, seq, ...defined({ changes }) };
+      });
+    },
+    "troupe.task_returned": ({ data: { taskId, workId, outcome, message, changes, seq, usage } }) =>
+      this.#with(taskId, (record) => {
+        if (record.sent?.workId !== workId || record.sent.returned) return;
+        const returned = { outcome, ...defined({ message }) };
+        record.sent = { ...record.sent, seq, returned, ...defined({ changes }) };
+        record.usage = addUsage(record.usage, { ...usage, toolCalls: 0 });
+      }),
     "troupe.task_removed": ({ data }) =>
       this.#with(data.taskId, (record) => {
         record.isRemoved = true;
@@ -183,6 +197,7 @@ export class TaskFold {
       messages: [],
       isCalled: false,
       notice: undefined,
+      sent: undefined,
       usage: noUsage,
       model: data.model,
       latestIntent: undefined,
@@ -216,6 +231,7 @@ export class TaskFold {
       record.limit = data.limit;
       record.changedAt = at;
       record.isCalled = false;
+      if (isAtRest(data.to) && record.sent) record.sent = { ...record.sent, isPast: true };
       if (data.turn !== undefined) addTurn(record, data, data.turn);
       record.notice = isAtRest(data.to)
         ? { to: data.to, turn: record.turns.length, state: "due", by: "notice" }

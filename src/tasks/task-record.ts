@@ -30,6 +30,8 @@ export interface TaskRecord {
   /** Received a message while idle and is not awake yet. */
   readonly isCalled: boolean;
   readonly notice: NoticeDue | undefined;
+  /** The last work that was handed to its own session. */
+  readonly sent: SentWork | undefined;
   readonly usage: TaskUsage;
   readonly model: string | undefined;
   readonly latestIntent: string | undefined;
@@ -43,6 +45,17 @@ export interface TaskRecord {
   /** Active time before the current turn. */
   readonly activeMs: number;
   readonly isRemoved: boolean;
+}
+
+export interface SentWork extends Pick<EventData<"troupe.task_sent">, "session" | "workId" | "agents" | "allowance"> {
+  /** The number of the last line of its log that is counted in the usage. */
+  readonly seq: number;
+  /** The turn that it belonged to is over. */
+  readonly isPast?: true;
+  /** The branch or ref with the agent's changes. */
+  readonly changes?: string;
+  /** How it ended. */
+  readonly returned?: Pick<EventData<"troupe.task_returned">, "outcome" | "message">;
 }
 
 export interface KeptTurn {

@@ -81,6 +81,7 @@ export function viewOf(task: TaskRecord, { fold, live, viewer, now, waitingFor }
     ...defined({ waitingFor }),
     unreadMessages: task.messages.length,
     ...defined({ mcpTask: live?.mcpTask }),
+    ...defined({ changes: task.sent?.changes }),
     ...(spec.worktree !== undefined && { worktree: ownTree(spec.worktree, task.id) }),
   };
 }

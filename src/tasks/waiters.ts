@@ -1,4 +1,7 @@
 import type { Stamp } from "../lib/stamp.ts";
+import type { WaitEnd } from "./ports.ts";
+import type { TaskRecord } from "./task-record.ts";
+import { isFinal } from "./task-state.ts";
 
 /** Waiters for conditions. Each condition is checked again when its task changes. */
 export class Waiters {
@@ -66,3 +69,18 @@ export class Waiters {
 
 /** The maximum delay of a timer. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
+
+/** Returns why a wait for the task is over, or undefined. */
+export function waitEnd(
+  task: TaskRecord,
+  {
+    isBusy,
+    wasSync,
+    sinceTurn,
+  }: { readonly isBusy: boolean; readonly wasSync: boolean; readonly sinceTurn: number | undefined },
+): WaitEnd | undefined {
+  if (isFinal(task.status)) return "ended";
+  if (!isBusy) return "idle";
+  if (sinceTurn !== undefined && task.turns.length > sinceTurn) return "turn";
+  return wasSync && task.mode === "background" ? "promoted" : undefined;
+}

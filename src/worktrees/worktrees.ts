@@ -67,7 +67,7 @@ export async function createWorktree(request: WorktreeRequest): Promise<Worktree
     root,
     cwd: root,
     gitDir: "",
-    branch: `troupe/${shortId(request.sessionId)}/${taskId}`,
+    branch: branchOf(request.sessionId, taskId),
     base: start.commit,
     includesUncommitted: start.includesUncommitted,
     notices: start.notices,
@@ -108,6 +108,9 @@ function refuseInside(root: string, workTree: string): void {
     hint: "Set TROUPE_HOME to a folder outside the repository.",
   });
 }
+
+/** Returns the name of the branch that an agent works on. */
+export const branchOf = (sessionId: string, taskId: string): string => `troupe/${shortId(sessionId)}/${taskId}`;
 
 const shortId = (sessionId: string): string => sessionId.replace(/[^A-Za-z0-9]/g, "").slice(0, 8) || "session";
 

@@ -28,3 +28,17 @@ it("counts the model calls of all agents of a factory's run together, and ends t
   expect(reservations.take("a", shares("a"), expected)?.message).toContain("The run of the factory has used its share");
   expect(reservations.take("other", shares("other"), expected)).toBeUndefined();
 });
+
+it("allots an agent elsewhere its own limits and half of the session's, and reserves that", () => {
+  const reservations = new Reservations();
+  const session = { limits: { turns: 20, tokens: 1_000 }, spent: { turns: 4, tokens: 200, costUsd: 0 } };
+  const own = { owner: "a", limits: { turns: 3 }, spent: { turns: 0, tokens: 0, costUsd: 0 } };
+  expect(reservations.allot("a", [own, session])).toEqual({ turns: 3, tokens: 400 });
+  expect(reservations.allot("b", [session])).toEqual({ turns: 7, tokens: 200 });
+  expect(reservations.reserved(undefined)).toMatchObject({ turns: 10, tokens: 600 });
+  // A process that attaches to the work reserves the same again.
+  expect(reservations.allot("a", [own, session], { turns: 3, tokens: 400 })).toEqual({ turns: 3, tokens: 400 });
+  expect(reservations.reserved(undefined)).toMatchObject({ turns: 10, tokens: 600 });
+  const spent = { ...session, spent: { turns: 10, tokens: 0, costUsd: 0 } };
+  expect(reservations.allot("c", [spent])).toMatchObject({ limit: "turns" });
+});

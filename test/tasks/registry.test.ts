@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { SessionEvent } from "../../src/protocol/event.ts";
+import { LEFT, type TaskRunner } from "../../src/tasks/ports.ts";
 import { TaskFold } from "../../src/tasks/task-fold.ts";
 import { checkTasks } from "../../src/testing/task-checker.ts";
 import { processorTime } from "../support/work.ts";
@@ -451,5 +452,39 @@ describe("recovery", () => {
     expect(await registry.waitForAll(5)).toEqual(["b"]);
     await answer("b");
     expect(await all).toEqual([]);
+  });
+});
+
+describe("an agent that works without this process", () => {
+  it("goes on when the session is closed, and is attached to when it is opened again", async () => {
+    const turns: { task: string; messages: number; signal: AbortSignal }[] = [];
+    const ends: ((answer: string) => void)[] = [];
+    const runner = (): TaskRunner => ({
+      continues: () => true,
+      turn: (task, messages, { signal }) =>
+        new Promise((resolve) => {
+          turns.push({ task: task.id, messages: messages.length, signal });
+          ends.push((response) => resolve({ kind: "answered", response }));
+          signal.addEventListener("abort", () => resolve({ kind: "aborted" }));
+        }),
+    });
+    const first = stage({ runner });
+    await first.registry.restore();
+    await first.start("far");
+    await until(() => turns.length === 1, "the first turn");
+    await first.emit("far", "user.message", { content: "Look at far.", interactionId: "far" });
+    await first.registry.close();
+    expect(turns[0]?.signal.reason).toBe(LEFT);
+    expect(first.states("far")).toEqual(["running"]);
+
+    const second = stage({ runner, kept: first.kept });
+    await second.registry.restore();
+    await until(() => turns.length === 2, "the second turn");
+    expect(turns[1]).toMatchObject({ task: "far", messages: 0 });
+    ends[1]?.("done");
+    await second.registry.wait("far", { timeoutMs: 2_000 });
+    expect(second.states("far")).toEqual(["running", "completed"]);
+    expect(await second.hear()).toBe(1);
+    expect(checkTasks(second.kept, settled)).toEqual([]);
   });
 });

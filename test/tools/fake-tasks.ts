@@ -88,6 +88,10 @@ export function fakeTasks(answers: {
       if (answers.start === undefined) throw new ToolError("Model x is not available. Models: a, b.");
       return answers.start;
     },
+    async rejoin() {
+      if (answers.start === undefined) throw new ToolError("There is no such agent.");
+      return answers.start;
+    },
     async read(request) {
       fake.reads.push(request);
       return find(request.id);

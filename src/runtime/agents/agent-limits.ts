@@ -8,6 +8,8 @@ export interface AgentLimitParts {
   readonly settings: Workspace["settings"]["effective"];
   /** Limits that a client of the session sets while it is open. They only lower the others. */
   given?(): GivenSubagents;
+  /** Fixed limits of a session that runs an agent of another one. */
+  readonly most?: { readonly maxDepth: number; readonly maxTotal: number } | undefined;
   /** The plan of the session's GitHub account; undefined without one. */
   readonly accountPlan?: (() => Promise<string | undefined>) | undefined;
   warn(message: string): void;
@@ -24,6 +26,7 @@ export interface TaskLimitSettings {
 /** Agents that one message may start in total. */
 const MAX_TOTAL = 256;
 const MAX_DEPTH = 6;
+const MAX_DEPTH_EVER = 128;
 /** For sessions without an account, and for plans that are not in the table. */
 const MAX_CONCURRENCY = 32;
 
@@ -41,7 +44,11 @@ export function agentLimits(parts: AgentLimitParts): TaskLimitSettings {
   const { subagents } = parts.settings;
   const depth = environment.TROUPE_SUBAGENT_MAX_DEPTH ?? environment.COPILOT_SUBAGENT_MAX_DEPTH;
   const concurrent = environment.TROUPE_SUBAGENT_MAX_CONCURRENT ?? environment.COPILOT_SUBAGENT_MAX_CONCURRENT;
-  const mostDeep = within(depth, 128) ?? subagents?.maxDepth ?? MAX_DEPTH;
+  const { most } = parts;
+  const mostDeep = Math.min(
+    within(depth, MAX_DEPTH_EVER) ?? subagents?.maxDepth ?? MAX_DEPTH,
+    most?.maxDepth ?? MAX_DEPTH_EVER,
+  );
   const wanted = within(concurrent, 256) ?? subagents?.maxConcurrency;
   let mostAtOnce = wanted ?? MAX_CONCURRENCY;
   let asked: Promise<void> | undefined;
@@ -62,7 +69,7 @@ export function agentLimits(parts: AgentLimitParts): TaskLimitSettings {
       get maxConcurrency() {
         return Math.min(mostAtOnce, given?.().maxConcurrency ?? mostAtOnce);
       },
-      maxTotal: within(environment.TROUPE_SUBAGENT_MAX_TOTAL, 10_000) ?? MAX_TOTAL,
+      maxTotal: Math.min(within(environment.TROUPE_SUBAGENT_MAX_TOTAL, 10_000) ?? MAX_TOTAL, most?.maxTotal ?? 10_000),
       whenFull: whenFull(parts) ?? subagents?.whenFull ?? "queue",
     },
   };

@@ -23,6 +23,7 @@ import type { Tool } from "../../tools/tool.ts";
 import type { AgentServers } from "../mcp/agent-servers.ts";
 import { chooseModel } from "../models/agent-model.ts";
 import type { Models } from "../models/models.ts";
+import type { AgentHost } from "../session-request.ts";
 import type { Workspace } from "../workspace/workspace.ts";
 import { type AgentLimitParts, agentLimits, type TaskLimitSettings } from "./agent-limits.ts";
 import { type SidekickCondition, sidekickOptions } from "./sidekicks.ts";
@@ -63,10 +64,13 @@ export interface AgentPoolParts {
   serversFor?(definition: AgentDefinition, reservedNames: readonly string[]): Promise<AgentServers | undefined>;
   /** The folder of worktrees; undefined outside of a repository. */
   readonly worktrees?: string | undefined;
+  /** Builds the way to other workers, for a session that runs on one. */
+  elsewhere?(own: Pick<AgentHost, "limits" | "tools">): AgentPoolOptions["elsewhere"];
   /** Conditions under which built-in sidekicks start. */
   readonly conditions?: ReadonlyMap<string, SidekickCondition>;
   /** The plan of the session's GitHub account; undefined without one. */
   readonly accountPlan?: AgentLimitParts["accountPlan"];
+  readonly most?: AgentLimitParts["most"];
   warn(message: string): void;
 }
 
@@ -86,17 +90,22 @@ export function agentPoolOptions(parts: AgentPoolParts, known?: TaskLimitSetting
     nested.set(id, own);
     return own.onFileAccess(path);
   };
+  const elsewhere = parts.elsewhere?.({
+    limits,
+    tools: (task) => toolsOf(task, parts.sessionTools(), limits.maxDepth).map(({ name }) => name),
+  });
   return {
     limits,
     multiTurn: workspace.flags.has("MULTI_TURN_AGENTS"),
     sessionBased: workspace.flags.has("SESSION_BASED_SUBAGENTS"),
     mcpTasks: workspace.flags.has("MCP_TASKS"),
     agents: parts.agents,
+    elsewhere,
     workersRefused: () => workersRefused(parts.mainModel()),
     sidekicks: sidekickOptions(parts, (more) => agentPoolOptions({ ...parts, ...more }, own)),
     async resolveAgent(request) {
       await ready();
-      return resolveAgent(request, { parts, settings, modelFor });
+      return resolveAgent(request, { parts, settings, modelFor, elsewhere });
     },
     async agentSetup(task, definition) {
       await ready();
@@ -138,10 +147,15 @@ function workersRefused({ providerId, absent }: SessionModel): string | undefine
 
 async function resolveAgent(
   request: ResolveAgentRequest,
-  how: { parts: AgentPoolParts; settings: Settings; modelFor(name: string): Promise<SessionModel> },
+  how: {
+    parts: AgentPoolParts;
+    settings: Settings;
+    modelFor(name: string): Promise<SessionModel>;
+    elsewhere: AgentPoolOptions["elsewhere"];
+  },
 ): Promise<ResolvedAgent> {
   const { definition } = request;
-  const { parts, settings, modelFor } = how;
+  const { parts, settings, modelFor, elsewhere } = how;
   const parentTools = request.parentTools ?? toolsFor(definition, parts).map(({ name }) => name);
   const effective = effectiveTools(definition, parentTools, {
     isReadOnly: (name) => parts.sessionTools().some((tool) => tool.name === name && tool.readOnly),
@@ -162,12 +176,26 @@ async function resolveAgent(
   );
   const { model } = chosen;
   warnings.push(...chosen.warnings);
-  const worktree = request.isolation && parts.worktrees;
-  if (request.isolation && worktree === undefined) {
+  const refusal = await placementRefusal(request, elsewhere);
+  if (refusal?.reason !== undefined)
+    warnings.push(`The agent ${definition.name} runs on this worker: ${refusal.reason}.`);
+  const isElsewhere = refusal !== undefined && refusal.reason === undefined;
+  const worktree = isElsewhere ? undefined : request.isolation && parts.worktrees;
+  if (request.isolation && worktree === undefined && !isElsewhere) {
     throw new TroupeError("usage", "A work tree of its own needs a git repository, and this folder is in none.");
   }
   for (const warning of warnings) parts.warn(warning);
-  return { tools, model, warnings, ...defined({ worktree }) };
+  return { tools, model, warnings, ...defined({ worktree }), ...(isElsewhere && { placement: "elsewhere" }) };
+}
+
+/** Returns undefined for an agent that is to run here, else the reason why it must, if there is one. */
+async function placementRefusal(
+  { definition, isolation }: ResolveAgentRequest,
+  elsewhere: AgentPoolOptions["elsewhere"],
+): Promise<{ readonly reason: string | undefined } | undefined> {
+  const placement = definition.placement ?? (isolation ? "elsewhere" : "here");
+  if (!elsewhere || placement === "here") return undefined;
+  return { reason: await elsewhere.refusal(definition) };
 }
 
 /** Returns the tools that an agent of the main agent can have, including those hidden from the default agent. */

@@ -14,6 +14,8 @@ import type { Outcome, Session } from "../../session/session.ts";
 import type { Database } from "../../store/postgres/database.ts";
 import { changes, topics } from "../../store/postgres/notifications.ts";
 import type { Store } from "../../store/store.ts";
+import { TaskFold } from "../../tasks/task-fold.ts";
+import { isAtRest } from "../../tasks/task-state.ts";
 import type { Runtime } from "../runtime.ts";
 import type { SessionRequest } from "../session-request.ts";
 import { isWorkTreeOf } from "./checkout.ts";
@@ -22,8 +24,10 @@ import { attachRows } from "./parking.ts";
 import { endRequests, hasOpenRequest, isAnswered } from "./requests.ts";
 import {
   findWork,
+  hasJoined,
   isWrittenSince,
   lastLine,
+  noteAbort,
   noteEnd,
   noteSetAside,
   noteStart,
@@ -86,8 +90,11 @@ export async function activate(work: WorkRow, parts: ActivationParts): Promise<W
       return outcome;
     }
     await noteWaiting(database, work.id);
-    // An answer that came meanwhile found no parked work. Whoever answers from now on submits an activation.
-    const isDue = (await isAnswered(database, work.id)) || (await findWork(database, work.id))?.abortAt;
+    // An answer or an end that came meanwhile found no parked work. Whoever comes from now on submits an activation.
+    const isDue =
+      (await isAnswered(database, work.id)) ||
+      (await hasJoined(database, work.id)) ||
+      (await findWork(database, work.id))?.abortAt;
     if (!isDue) return "waiting";
   }
 }
@@ -102,7 +109,7 @@ async function isBehind(work: WorkRow, database: Database): Promise<boolean> {
 }
 
 type EndParts = Pick<ActivationParts, "database" | "submit">;
-type Ended = Pick<WorkRow, "id" | "sessionId">;
+type Ended = Pick<WorkRow, "id" | "sessionId" | "parent">;
 
 /** Ends work with the reason that its workers were lost. `troupe cluster retry` takes it back. */
 export async function setAside(work: Ended, losses: number, parts: EndParts): Promise<WorkOutcome> {
@@ -120,10 +127,19 @@ async function endCalls(work: WorkRow, { store, runtime, prepare }: ActivationPa
   await session.close();
 }
 
-/** Stores the outcome, withdraws open requests, and submits the next message of the session if it waited behind this one. */
+/**
+ * Stores the outcome and withdraws open requests. Then submits the next message of the session if it waited behind this
+ * one, and the work that waits for this one's agent. Agents of work without an answer are ended too.
+ */
 export async function endWork(work: Ended, outcome: WorkOutcome, { database, submit }: EndParts): Promise<void> {
   await endRequests(database, work.id);
+  if (outcome.kind !== "done") {
+    const agents = (await noteAbort(database, work.id)).filter(({ id }) => id !== work.id);
+    for (const agent of agents) if (agent.waitingAt !== null) await submit(agent, "abort");
+  }
   await noteEnd(database, work.id, outcome);
+  const parent = work.parent === null ? undefined : await findWork(database, work.parent);
+  if (parent?.waitingAt != null) await submit(parent, work.id);
   const next = (await openWork(database, work.sessionId)).find(({ waitingAt }) => waitingAt !== null);
   if (next) await submit(next, `after-${work.id}`);
 }
@@ -137,8 +153,11 @@ const SUSPECT_LOSSES = 2;
 export const isSuspect = ({ losses, worker }: WorkRow, workerId: string): boolean =>
   losses + (worker !== null && worker !== workerId ? 1 : 0) >= SUSPECT_LOSSES;
 
-/** State of the work's message in the log. */
-type MessageState = "new" | "unsent" | "interrupted" | { readonly answer: string };
+/**
+ * State of the work's message in the log. "waits": it was interrupted or answered while agents on other workers go on
+ * for it.
+ */
+type MessageState = "new" | "unsent" | "interrupted" | "waits" | { readonly answer: string };
 
 interface Known {
   readonly state: MessageState;
@@ -152,9 +171,18 @@ async function stateIn(store: Store, work: WorkRow): Promise<MessageState> {
   const from = main.findIndex((event) => event.type === "user.message" && event.data.source === sourceOf(work));
   if (from === -1) return "unsent";
   const since = main.slice(from);
-  if (cutOff(since) !== undefined || since.some(isInterruption))
-    return answerIn(afterInterruption(since)) ?? "interrupted";
-  return answerIn(since) ?? "interrupted";
+  const isCut = cutOff(since) !== undefined || since.some(isInterruption);
+  const answer = answerIn(isCut ? afterInterruption(since) : since);
+  return waitsElsewhere(events, answer !== undefined) ? "waits" : (answer ?? "interrupted");
+}
+
+/** Whether a call waits for an agent on another worker, or such an agent is to wake the main agent, which has answered. */
+function waitsElsewhere(events: readonly SessionEvent[], isAnswered: boolean): boolean {
+  const ended = new Set<string>();
+  for (const { type, agentId, data } of events)
+    if (type === "tool.execution_complete" && agentId === undefined) ended.add(data.toolCallId);
+  const ofMain = new TaskFold(events).all().filter(({ spec, parentId }) => spec.placement && parentId === undefined);
+  return ofMain.some(({ spec, status }) => !ended.has(spec.toolCallId) || (isAnswered && !isAtRest(status)));
 }
 
 const isInterruption = (event: SessionEvent): boolean =>
@@ -182,8 +210,9 @@ async function outcomeOf(
 ): Promise<WorkOutcome | "waiting" | "changed"> {
   if (typeof known === "object") return { kind: "done", answer: known.answer };
   const isAborted = (await findWork(parts.database, work.id))?.abortAt != null;
-  if (isAborted && known !== "interrupted") return ABORTED;
-  const isPending = known === "interrupted" && !isAborted && (await hasOpenRequest(parts.database, work.id));
+  if (isAborted && known !== "interrupted" && known !== "waits") return ABORTED;
+  const isPending =
+    !isAborted && (known === "waits" || (known === "interrupted" && (await hasOpenRequest(parts.database, work.id))));
   if (known === "interrupted" && work.onLoss === "stop" && !isPending && !isAborted) return { kind: "lost" };
   const { request, notice, keeperOf } = await parts.prepare(work);
   const session =
@@ -195,16 +224,20 @@ async function outcomeOf(
           ...request,
           ...(isPending && { resume: { continuesPending: true, isOwnFolder: isWorkTreeOf(work.sessionId) } }),
         });
+  let isOver = false;
   try {
     if (known !== "new" && (await isWrittenSince(parts.database, work.sessionId, seen))) {
-      await session.close({ leavesPending: true });
       return "changed";
     }
+    isOver = isAborted;
     if (isAborted) return ABORTED;
     const prompt = isPending ? undefined : promptOf(known, work);
-    return await converse(session, work, { ...parts, prompt, notice, keeper: keeperOf(session) });
+    const outcome = await converse(session, work, { ...parts, prompt, notice, keeper: keeperOf(session) });
+    isOver = outcome !== "waiting";
+    return outcome;
   } finally {
-    await session.close();
+    // Agents on other workers go on if another activation follows.
+    await session.close(isOver ? undefined : { leavesPending: true });
   }
 }
 
@@ -273,17 +306,29 @@ async function abortWhenAsked(
   }
 }
 
+const AGENTS_MS = 600_000;
+
 /** Resumes calls that waited when the session was parked or its worker lost. Returns the outcome of their message. */
 async function resumePending(session: Session): Promise<Outcome> {
-  let outcome: Outcome | undefined;
+  let outcome = answered(session.events);
   const stop = session.subscribe((event) => {
     if (event.agentId === undefined) outcome = outcomeIn(event) ?? outcome;
   });
   session.queue.resume();
-  await session.queue.whenIdle();
+  for (const { queue, agents } = session; queue.isWorking || agents.tasks?.isBusy; ) {
+    await queue.whenIdle();
+    if (!queue.isWorking) await agents.tasks?.waitForAll(AGENTS_MS, queue.closed);
+    if (queue.closed.aborted) break;
+  }
   stop();
   // Without an outcome the log could not be written: the activation runs again.
   return outcome ?? { kind: "failed", error: new TroupeError("storage", "The message has no outcome.") };
+}
+
+/** Returns the outcome of a message that was answered before agents in the background had ended. */
+function answered(events: readonly SessionEvent[]): Outcome | undefined {
+  const found = answerIn(events.filter(({ agentId }) => agentId === undefined));
+  return found && { kind: "done", ...found };
 }
 
 function outcomeIn(event: SessionEvent): Outcome | undefined {

@@ -37,6 +37,7 @@ import {
   addWork,
   answeredWork,
   findWork,
+  joinedWork,
   lastWork,
   noteAbort,
   type OnLoss,
@@ -170,16 +171,20 @@ export async function answerRequest(
   return true;
 }
 
-/** Submits activations for answers whose sender was lost before it could do so. */
+/** Submits activations for answers, and for ends of agents, where the process that had to do so was lost. */
 async function resumeAnswered({ database, engine }: Pick<Cluster, "database" | "engine">): Promise<void> {
   for (const work of await answeredWork(database)) await submitAgain(engine, work, work.requestId);
+  for (const work of await joinedWork(database)) await submitAgain(engine, work, work.child);
 }
 
 /** Ends work, whether it runs, waits or is queued. Returns false if it has ended already. */
-export async function abortWork({ database, engine }: Cluster, workId: string): Promise<boolean> {
-  const work = await noteAbort(database, workId);
-  if (work?.waitingAt != null) await submitAgain(engine, work, "abort");
-  return work !== undefined;
+export async function abortWork(
+  { database, engine }: Pick<Cluster, "database" | "engine">,
+  workId: string,
+): Promise<boolean> {
+  const asked = await noteAbort(database, workId);
+  for (const work of asked) if (work.waitingAt !== null) await submitAgain(engine, work, "abort");
+  return asked.some(({ id }) => id === workId);
 }
 
 /** Runs work again that failed or was set aside. Returns its id. */
@@ -255,6 +260,7 @@ export async function serveCluster(options: WorkerOptions): Promise<ServingWorke
     ...{ database, runtime, store, budgets, guard, workerId: worker.id, claims, tenant, request, report },
     parkMs: options.parkMs ?? PARK_MS,
     asks: options.asks,
+    engine: () => engine,
     submit: (work, reason) => submitAgain(engine, work, reason),
     // Not in the state folder, which tools may not reach.
     checkout: { folder: `${resolve(options.home)}-work`, disk: nodeDisk, localFolders: options.localFolders },

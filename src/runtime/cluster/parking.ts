@@ -1,7 +1,7 @@
 /**
  * Lets people answer a session that runs on a worker. Its requests become rows, and the first answer in a row counts. A
- * session in which everything waits for an answer is parked after a while: it is closed, its slot is free, and the
- * answer starts a new activation.
+ * session in which everything waits, for an answer or for agents on other workers, is parked after a while: it is closed,
+ * its slot is free, and the answer or the end of an agent starts a new activation.
  */
 
 import { redactEventData } from "../../lib/redact/redact-event.ts";
@@ -26,6 +26,7 @@ export interface ParkingOptions {
 
 /** Time between two looks at a session that waits but cannot be parked yet. */
 const LOOK_MS = 1_000;
+const SHORTEST_LOOK_MS = 50;
 
 /** Attaches the rows to the session as somebody who answers. Returns a function that detaches them. */
 export function attachRows(session: Session, options: ParkingOptions): () => void {
@@ -33,8 +34,11 @@ export function attachRows(session: Session, options: ParkingOptions): () => voi
   const running = new Set<string>();
   /** Calls that ask a question, by the id of the request. */
   const questions = new Map<string, string>();
+  let isResting = false;
   const follow = (event: SessionEvent): void => {
     if (event.agentId !== undefined) return;
+    if (event.type === "assistant.idle") isResting = true;
+    if (event.type === "assistant.turn_start" || event.type === "user.message") isResting = false;
     if (event.type === "tool.execution_start") running.add(event.data.toolCallId);
     if (event.type === "tool.execution_complete") running.delete(event.data.toolCallId);
     if (event.type === "troupe.question") questions.set(event.data.requestId, event.data.toolCallId);
@@ -43,10 +47,15 @@ export function attachRows(session: Session, options: ParkingOptions): () => voi
   const unsubscribe = session.subscribe(follow);
   const canPark = (): boolean => {
     const pending = session.requests.pending();
-    const waiting = new Set(pending.map((request) => callOf(request) ?? questions.get(request.requestId)));
-    const areAllKept = pending.length > 0 && pending.every(({ kind }) => waitsForLater(kind));
-    return areAllKept && !session.agents.tasks?.isBusy && [...running].every((call) => waiting.has(call));
+    const { tasks } = session.agents;
+    const waiting = new Set<string | undefined>(tasks?.leaving.calls);
+    for (const request of pending) waiting.add(callOf(request) ?? questions.get(request.requestId));
+    if (tasks?.isBusyHere || !pending.every(({ kind }) => waitsForLater(kind))) return false;
+    if (running.size > 0 || pending.length > 0) return [...running].every((call) => waiting.has(call));
+    // The main agent has answered and waits for agents in the background.
+    return tasks?.isBusy === true && (isResting || !session.queue.isWorking);
   };
+  const stopLooking = parkLater(canPark, options);
   const detach = session.requests.attach({
     kinds,
     async handle(request, signal): Promise<AnyAnswer | undefined> {
@@ -62,9 +71,21 @@ export function attachRows(session: Session, options: ParkingOptions): () => voi
     },
   });
   return () => {
+    stopLooking();
     unsubscribe();
     detach();
   };
+}
+
+/** Parks a session that has waited long enough, for agents on other workers too. */
+function parkLater(canPark: () => boolean, { parkMs, onPark }: ParkingOptions): () => void {
+  let since: number | undefined;
+  const look = (): void => {
+    since = canPark() ? (since ?? performance.now()) : undefined;
+    if (since !== undefined && performance.now() - since >= parkMs) onPark();
+  };
+  const timer = setInterval(look, Math.min(Math.max(parkMs, SHORTEST_LOOK_MS), LOOK_MS)).unref();
+  return () => clearInterval(timer);
 }
 
 /** Rows have what the log has: no secrets. */

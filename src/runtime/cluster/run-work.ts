@@ -1,8 +1,9 @@
 /** Runs the work that the engine hands to this worker, and decides what happens after an error. */
 
-import type { Activation, Claim } from "../../engine/engine.ts";
+import type { Activation, Claim, Engine } from "../../engine/engine.ts";
 import { ClaimLost } from "../../engine/engine.ts";
 import type { SharedBudgets } from "../../engine/shared-budgets.ts";
+import { deferred } from "../../lib/deferred.ts";
 import type { EffectGuard } from "../../lib/effect-guard.ts";
 import { quoted, wrapped } from "../../lib/quoting.ts";
 import { sanitiseLine } from "../../lib/text.ts";
@@ -14,7 +15,10 @@ import type { Store } from "../../store/store.ts";
 import type { Runtime } from "../runtime.ts";
 import type { SessionRequest } from "../session-request.ts";
 import { type ActivationParts, activate, endWork, isSuspect } from "./activation.ts";
+import { agentsElsewhere } from "./agents-elsewhere.ts";
 import { type CheckoutOptions, checkOut, lastKept } from "./checkout.ts";
+import { childRequest } from "./child-session.ts";
+import { usageSince } from "./child-usage.ts";
 import type { LeaseGuard } from "./lease-guard.ts";
 import { tenantBudget } from "./tenant-budget.ts";
 import { Turnstile } from "./turnstile.ts";
@@ -48,6 +52,7 @@ export interface WorkRunnerParts {
   /** True: people may allow calls that no rule decides. */
   readonly asks: boolean;
   readonly submit: Submit;
+  engine(): Engine;
   request(work: WorkRow, cwd: string): SessionRequest;
   report(line: string): void;
 }
@@ -112,15 +117,26 @@ function activationParts(parts: WorkRunnerParts, effects: EffectGuard): Activati
       const kept = await lastKept(database, work.sessionId);
       const { workTree, isRepository, isMoved } = await checkOut(work, kept, checkout);
       let keeper: WorkspaceKeeper | undefined;
-      const own = parts.request(work, workTree);
+      const opened = deferred<WorkspaceKeeper | undefined>();
+      const own = await requestFor(work, workTree, parts);
+      const elsewhere = agentsElsewhere({
+        ...{ work, database, effects },
+        submit: (child) => parts.engine().submit(child),
+        submitAgain: parts.submit,
+        keeper: opened.promise,
+      });
       const request: SessionRequest = {
         ...own,
+        agents: { ...own.agents, elsewhere },
         effects: { ...effects, beforeDestructiveCommand: async () => keeper?.keepIfPossible() },
         limits: { ...own.limits, sharedBudget: tenantBudget(budgets, work.tenant) },
         trace: work.request.trace,
       };
       const keeperOf = (session: Session): WorkspaceKeeper | undefined => {
-        if (!isRepository) return undefined;
+        if (!isRepository) {
+          opened.resolve(undefined);
+          return undefined;
+        }
         const { sessionId } = work;
         const store = (next: KeptWorkspace) => session.history.emit("troupe.workspace_kept", next);
         keeper = new WorkspaceKeeper({
@@ -132,11 +148,20 @@ function activationParts(parts: WorkRunnerParts, effects: EffectGuard): Activati
           store,
           report: parts.report,
         });
+        opened.resolve(keeper);
         return keeper;
       };
       return { request, keeperOf, ...(isMoved && kept && { notice: movedNotice(kept) }) };
     },
   };
+}
+
+async function requestFor(work: WorkRow, cwd: string, parts: WorkRunnerParts): Promise<SessionRequest> {
+  const own = parts.request(work, cwd);
+  const { child } = work.request;
+  if (!child) return own;
+  const { usage } = await usageSince(parts.database, work.sessionId, child.since);
+  return childRequest(own, child, usage);
 }
 
 /** Tells the model what it does not find on this machine. */

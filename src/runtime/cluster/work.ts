@@ -2,11 +2,13 @@
 
 import type { Queries } from "../../lib/queries.ts";
 import type { TraceContext } from "../../lib/trace-context.ts";
+import type { Limits } from "../../session/budget/budget.ts";
 import type { ExternalToolDefinition } from "../../session/requests/external-tools.ts";
 import type { RequestKind } from "../../session/requests/requests.ts";
 import type { Outcome } from "../../session/session.ts";
 import type { Database } from "../../store/postgres/database.ts";
 import { CHANNEL, changes, topics } from "../../store/postgres/notifications.ts";
+import type { Ceiling } from "../permissions/policy.ts";
 
 /** Behaviour when a worker is lost while it answers. */
 export type OnLoss = "continue" | "stop";
@@ -24,8 +26,28 @@ export interface WorkRequest {
   readonly options?: Readonly<Record<string, unknown>>;
   /** Tools that the program runs. */
   readonly tools?: readonly ExternalToolDefinition[];
+  /** Set if the session runs an agent of another session. */
+  readonly child?: ChildRequest;
   /** The submitter's trace: the spans of all its activations belong to it, on whichever worker they run. */
   readonly trace?: TraceContext;
+}
+
+/** Facts that an agent takes over from the session that started it. They restrict; they allow nothing on a machine. */
+export interface ChildRequest {
+  readonly taskId: string;
+  /** The agent's definition, in the form of client programs. */
+  readonly agent: Readonly<Record<string, unknown>> & { readonly name: string };
+  readonly tools: readonly string[];
+  readonly model: string;
+  readonly reasoningEffort?: string;
+  readonly ceiling: Ceiling;
+  /** The working folder of the session that started it. */
+  readonly cwd: string;
+  /** Limits on agents that it starts. */
+  readonly agents: { readonly maxDepth: number; readonly maxTotal: number };
+  /** Limits of the work, counted from this line of its log on. */
+  readonly allowance: Limits;
+  readonly since: number;
 }
 
 export type WorkOutcome =
@@ -39,6 +61,8 @@ export interface WorkRow {
   readonly sessionId: string;
   readonly tenant: string;
   readonly pool: string;
+  /** The work whose session started this one's agent. */
+  readonly parent: string | null;
   readonly onLoss: OnLoss;
   readonly request: WorkRequest;
   readonly createdAt: Date;
@@ -58,19 +82,19 @@ export interface WorkRow {
   readonly abortAt: Date | null;
 }
 
-const COLUMNS = `id, session_id as "sessionId", tenant, pool, on_loss as "onLoss", request, created_at as "createdAt",
+const COLUMNS = `id, session_id as "sessionId", tenant, pool, parent, on_loss as "onLoss", request, created_at as "createdAt",
   started_at as "startedAt", ended_at as "endedAt", starts, worker, losses, set_aside as "setAside", outcome,
   waiting_at as "waitingAt", abort_at as "abortAt"`;
 
 /** Stores the work. Storing the same id twice is the same as storing it once. */
 export async function addWork(
   queries: Queries,
-  work: Pick<WorkRow, "id" | "sessionId" | "tenant" | "pool" | "onLoss" | "request">,
+  work: Pick<WorkRow, "id" | "sessionId" | "tenant" | "pool" | "onLoss" | "request"> & Partial<Pick<WorkRow, "parent">>,
 ): Promise<void> {
   await queries.query(
-    `insert into troupe.work(id, session_id, tenant, pool, on_loss, request) values($1, $2, $3, $4, $5, $6)
+    `insert into troupe.work(id, session_id, tenant, pool, on_loss, request, parent) values($1, $2, $3, $4, $5, $6, $7)
      on conflict do nothing`,
-    [work.id, work.sessionId, work.tenant, work.pool, work.onLoss, JSON.stringify(work.request)],
+    [work.id, work.sessionId, work.tenant, work.pool, work.onLoss, JSON.stringify(work.request), work.parent ?? null],
   );
 }
 
@@ -85,8 +109,14 @@ const WAIT_POLL_MS = 10_000;
 const PATIENCE_MS = 60_000;
 
 /** Waits until the work has an outcome, at most `timeoutMs`. Returns the row as it is then. */
-export async function waitForWork(database: Database, id: string, timeoutMs: number): Promise<WorkRow | undefined> {
-  const how = { signal: AbortSignal.timeout(timeoutMs), pollMs: WAIT_POLL_MS };
+export async function waitForWork(
+  database: Database,
+  id: string,
+  timeoutMs: number,
+  signal?: AbortSignal,
+): Promise<WorkRow | undefined> {
+  const late = AbortSignal.timeout(timeoutMs);
+  const how = { signal: signal ? AbortSignal.any([signal, late]) : late, pollMs: WAIT_POLL_MS };
   let row: WorkRow | undefined;
   let seenAt = performance.now();
   for await (const _ of changes(database.notifications, [topics.work(id)], how)) {
@@ -173,16 +203,36 @@ export async function noteWaiting(queries: Queries, id: string): Promise<void> {
   );
 }
 
-/** Asks for the end of work. Returns it, or `undefined` if it has ended or does not exist. */
-export async function noteAbort(queries: Queries, id: string): Promise<WorkRow | undefined> {
+/** Asks for the end of work and of its agents' work. Returns what has not ended. */
+export async function noteAbort(queries: Queries, id: string): Promise<readonly WorkRow[]> {
   const { rows } = await queries.query<WorkRow>(
-    `with asked as (
-       update troupe.work set abort_at = coalesce(abort_at, clock_timestamp()) where id = $1 and outcome is null
-       returning *)
+    `with recursive family(id) as (
+       select $1::text union select w.id from troupe.work w join family f on w.parent = f.id), asked as (
+       update troupe.work set abort_at = coalesce(abort_at, clock_timestamp())
+       where id in (select id from family) and outcome is null returning *)
      select ${COLUMNS}, ${NOTIFY} from asked`,
     [id],
   );
-  return rows[0];
+  return rows;
+}
+
+/** Returns parked work whose agents have ended since. Usually its activation is under way. */
+export async function joinedWork(queries: Queries): Promise<readonly (WorkRow & { readonly child: string })[]> {
+  const { rows } = await queries.query<WorkRow & { child: string }>(
+    `select ${COLUMNS}, child from (
+       select w.*, c.id as child from troupe.work w join troupe.work c on c.parent = w.id
+       where w.waiting_at is not null and w.outcome is null and c.ended_at >= w.taken_at limit 1000) joined`,
+  );
+  return rows;
+}
+
+/** Whether work of its agents has ended since the activation began. */
+export async function hasJoined(queries: Queries, id: string): Promise<boolean> {
+  const { count } = await queries.query(
+    "select 1 from troupe.work w join troupe.work c on c.parent = w.id where w.id = $1 and c.ended_at >= w.taken_at limit 1",
+    [id],
+  );
+  return count > 0;
 }
 
 /** Returns work of the session without an outcome, oldest first. */

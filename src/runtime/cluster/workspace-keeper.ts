@@ -77,6 +77,32 @@ export class WorkspaceKeeper {
     return next;
   }
 
+  /** Pushes the folder as the beginning of another session. Returns the ref. */
+  async sendTo(sessionId: string): Promise<string> {
+    await this.keep();
+    const kept = await this.#git(["rev-parse", "--verify", "--quiet", `${KEPT_REF}^{commit}`], [0, 1]);
+    const trees = kept === "" ? [] : (await this.#git(["rev-parse", `${kept}^{tree}`, "HEAD^{tree}"])).split("\n");
+    const ref = `${refsOf(sessionId)}0`;
+    // Without changes it begins with the session's own commit, so that its branch can be merged.
+    const commit = kept === "" || trees[0] === trees[1] ? "HEAD" : kept;
+    await this.#git(["push", "--quiet", "--force", "origin", `${commit}:${ref}`]);
+    return ref;
+  }
+
+  /** Fetches what another session has kept. Returns the branch, or the ref if it cannot be fetched. */
+  async take({ ref, commit }: KeptWorkspace, branch: string): Promise<string> {
+    try {
+      await this.#git(["fetch", "--quiet", "origin", ref]);
+      const [tree, own] = (await this.#git(["rev-parse", `${commit}^{tree}`, `${commit}^^{tree}`])).split("\n");
+      // Without uncommitted changes the agent's own last commit is enough.
+      await this.#git(["branch", "--force", "--no-track", branch, tree === own ? `${commit}^` : commit]);
+      return branch;
+    } catch (error) {
+      this.#report(error as Error);
+      return ref;
+    }
+  }
+
   /** Keeps the folder for the last time and removes refs that no longer count. */
   async finish(): Promise<void> {
     await this.keep();
@@ -90,7 +116,7 @@ export class WorkspaceKeeper {
   }
 
   #report(error: Error): void {
-    this.#options.report(`${this.#options.sessionId}: cannot push the working folder: ${error.message}`);
+    this.#options.report(`${this.#options.sessionId}: cannot move files through the repository: ${error.message}`);
   }
 
   async #keep(): Promise<void> {

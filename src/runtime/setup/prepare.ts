@@ -104,8 +104,9 @@ async function buildParts(setup: SessionSetup) {
   const promptAndTools = await sessionPrompt(setup, { mainAgent, rules, tools, choice, mcp, memory, board, skills });
   const hooks = await loadSessionHooks(setup, { workspace, requested: backends.requested });
   const workspaces = sessionWorkspaces(setup, { backends, rules, mcp, board, search });
-  const agentPool =
-    agents && sessionAgents(setup, { agents, mainAgent, promptAndTools, choice, workspaces, servers, board, memory });
+  const { redactor } = backends;
+  const ofAgents = { mainAgent, promptAndTools, choice, workspaces, servers, board, memory, rules, redactor };
+  const agentPool = agents && sessionAgents(setup, { agents, ...ofAgents });
   const agentChoice = mainAgentChoice(setup, { workspace, promptAndTools, agents, servers });
   const extensions = sessionExtensions(setup, { workspace, requested: backends.requested });
   const factories = lateFactories(setup, workspace);

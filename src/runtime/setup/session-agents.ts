@@ -14,7 +14,9 @@ import type { MainAgent } from "./main-agent.ts";
 import { readPlan } from "./modes.ts";
 import type { LivePromptAndTools } from "./prompt-and-tools.ts";
 import { promptOf } from "./session-prompt.ts";
+import type { SessionRules } from "./session-rules.ts";
 import type { SessionSetup } from "./session-setup.ts";
+import type { ToolBackends } from "./tool-backends.ts";
 import { inheritedTools, type ToolChoice } from "./tool-choice.ts";
 
 /** Returns the agents that may work for the main agent, and how each is equipped. */
@@ -29,6 +31,8 @@ export function sessionAgents(
     servers: SessionServers;
     board: SessionBoard | undefined;
     memory: SessionMemory | undefined;
+    rules: SessionRules;
+    redactor: ToolBackends["redactor"];
   },
 ): AgentPoolOptions {
   const { environment, models, request, context, log, listener, identity } = setup;
@@ -62,9 +66,22 @@ export function sessionAgents(
     serversFor: agentServers({ workspace, open: servers.open, warn: (message) => listener.warn("mcp", message) }),
     worktrees: context.gitRoot === undefined ? undefined : workspaces.worktrees,
     conditions: sidekickConditions({ board, memory, cwd: context.cwd, gitRoot: context.gitRoot }),
+    ...(request.agents?.elsewhere && { elsewhere: elsewhereOf(setup, how) }),
+    most: request.agents?.limits,
     accountPlan: identity && (async () => (await identity.status()).plan),
     warn: (message) => listener.warn("agent", message),
   });
+}
+
+function elsewhereOf(
+  { request, context, files, records }: SessionSetup,
+  { rules, redactor }: { rules: SessionRules; redactor: ToolBackends["redactor"] },
+): NonNullable<Parameters<typeof agentPoolOptions>[0]["elsewhere"]> {
+  const redact = (text: string): string => redactor?.text(text) ?? text;
+  const { live, mode } = rules;
+  const { cwd } = context;
+  const host = { policy: live.policy, cwd, own: [cwd, files, records], mode: () => mode.current(), redact };
+  return (own) => request.agents?.elsewhere?.({ ...own, ...host });
 }
 
 /** Returns whether the task is older than this process. Newer ones choose their own models. */

@@ -102,9 +102,12 @@ export class AgentActivations {
     if (isFinal(task.status) || (task.status === "idle" && task.reason !== "finished")) this.#end(task.id, task);
   }
 
-  /** Ends every open activation. Resolves when all ends are in the log. */
+  /** Ends every open activation but those of agents that work without this process. Resolves when all ends are in the log. */
   async endAll(taskOf: (id: string) => TaskRecord | undefined): Promise<void> {
-    for (const id of [...this.#open.keys()]) this.#end(id, taskOf(id));
+    for (const id of [...this.#open.keys()]) {
+      const task = taskOf(id);
+      if (task?.status !== "running" || task.spec.placement === undefined) this.#end(id, task);
+    }
     await Promise.allSettled(this.#pending);
   }
 

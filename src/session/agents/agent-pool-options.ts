@@ -2,6 +2,7 @@
 import type { AgentDefinition } from "../../agents/agent.ts";
 import type { TaskLimits } from "../../tasks/ports.ts";
 import type { Actor, AgentSetup } from "./agent-run.ts";
+import type { AgentsElsewhere } from "./elsewhere.ts";
 import type { SidekickOptions } from "./sidekicks.ts";
 
 /** The runtime's side of a session's agents. */
@@ -20,6 +21,8 @@ export interface AgentPoolOptions {
   agentSetup(task: Actor, definition: AgentDefinition): Promise<AgentSetup>;
   /** Returns the reason why the session's model cannot run coordinated workers, or undefined if it can. */
   workersRefused?(): string | undefined;
+  /** Runs agents on other workers; absent where the session does not run on a worker. */
+  readonly elsewhere?: AgentsElsewhere | undefined;
   /** Agents that start automatically. */
   readonly sidekicks?: SidekickOptions;
 }
@@ -40,4 +43,5 @@ export interface ResolvedAgent {
   readonly model: string;
   readonly warnings: readonly string[];
   readonly worktree?: string;
+  readonly placement?: "elsewhere";
 }

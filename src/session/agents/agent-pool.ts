@@ -6,6 +6,7 @@
  * subset of its parent's. So are its tools, apart from those of MCP servers that its own definition declares.
  */
 
+import type { AgentDefinition } from "../../agents/agent.ts";
 import { findAgent } from "../../agents/names.ts";
 import type { Hooks } from "../../hooks/fire.ts";
 import type { LimitReached } from "../../loop/run.ts";
@@ -17,7 +18,7 @@ import type { TaskMessage, TaskRecord } from "../../tasks/task-record.ts";
 import { isFinal } from "../../tasks/task-state.ts";
 import type { Tool, ToolPorts } from "../../tools/tool.ts";
 import { Ledger, sharesOf } from "../budget/agent-limit.ts";
-import type { Budget } from "../budget/budget.ts";
+import type { Budget, Limits } from "../budget/budget.ts";
 import type { Expected } from "../budget/reservations.ts";
 import { Conversation } from "../conversation.ts";
 import type { EventLog } from "../event-log.ts";
@@ -32,7 +33,7 @@ import { bindSessionHooks } from "../turn/hooked-calls.ts";
 import type { SystemNotice } from "../turn/pending-messages.ts";
 import { AgentActivations, type AgentFacts } from "./agent-activations.ts";
 import type { AgentPoolOptions } from "./agent-pool-options.ts";
-import { type AgentSetup, type OutputCheck, runAgentTurn } from "./agent-run.ts";
+import { type AgentElsewhere, type AgentSetup, type OutputCheck, runAgentTurn } from "./agent-run.ts";
 import { agentTasks } from "./agent-tasks.ts";
 import { coordinationOf } from "./coordination.ts";
 import { mcpTasksOf } from "./mcp-tasks.ts";
@@ -85,6 +86,7 @@ export class AgentPool {
       runner: {
         turn: (task, messages, io) => this.#turn(task, messages, io),
         release: (task) => this.#release(task.id),
+        continues: ({ spec }) => spec.placement === "elsewhere" && options.elsewhere !== undefined,
       },
       keepLarge: (content) => settings.log.writeFile("agent-answer.txt", settings.redactor?.text(content) ?? content),
       readLarge: async (file) => (await settings.log.readFile(file)) ?? "(the file with this answer is gone)",
@@ -126,6 +128,7 @@ export class AgentPool {
       return;
     }
     if (event.type === "troupe.usage") this.#ledger.apply(event.agentId, event.data);
+    if (event.type === "troupe.task_returned") this.#ledger.apply(event.agentId, event.data.usage);
     this.#activations.apply(event.agentId, event);
     this.#conversationOf(event.agentId).apply(event);
   }
@@ -226,18 +229,21 @@ export class AgentPool {
     const { messages, io, callbackTask } = turn;
     const emit = this.#emitOf(task.id);
     const conversation = this.#conversationOf(task.id);
-    const agentSetup = await this.#agentSetup(task, callbackTask);
+    const isElsewhere = task.spec.placement === "elsewhere";
+    const agentSetup = isElsewhere ? undefined : await this.#agentSetup(task, callbackTask);
     await closeOpen(conversation, emit);
     const { sessionId: session } = settings.log;
-    const scope = { session, sessionId: `${session}/${task.id}`, cwd: agentSetup.cwd };
+    const scope = { session, sessionId: `${session}/${task.id}`, cwd: agentSetup?.cwd ?? settings.cwd };
     const end = await runAgentTurn({
       task,
       agentDescription: this.#factsOf(task).description,
       messages,
-      agentSetup: {
-        ...agentSetup,
-        ports: { ...agentSetup.ports, ...this.portsOf(task.id, () => agentSetup.promptAndTools.tools) },
-      },
+      agentSetup: agentSetup
+        ? {
+            ...agentSetup,
+            ports: { ...agentSetup.ports, ...this.portsOf(task.id, () => agentSetup.promptAndTools.tools) },
+          }
+        : await this.#agentElsewhere(task, conversation),
       settings,
       conversation,
       emit,
@@ -252,7 +258,31 @@ export class AgentPool {
       settled: () => budget.settle(task.id),
       activity: io.activity,
     });
-    return agentSetup.settle?.(end) ?? end;
+    return agentSetup?.settle?.(end) ?? end;
+  }
+
+  async #agentElsewhere({ id }: TaskRecord, conversation: Conversation): Promise<AgentElsewhere> {
+    const { options, budget, settings } = this.#parts;
+    const { elsewhere: port } = options;
+    const task = (): TaskRecord => this.registry.get(id) as TaskRecord;
+    if (!port) throw new Error("The agent runs as a session of its own, and only workers of its database reach it.");
+    const definition = this.#definitionOf(task());
+    const shares = () => sharesOf(task(), { registry: this.registry, ledger: this.#ledger });
+    const { runElsewhere } = await import("./elsewhere.ts");
+    const turn = {
+      ...{ task, definition, port, conversation, emit: this.#lastingEmitOf(id) },
+      reserve: (known: Limits | undefined) =>
+        budget.allot(id, { limits: settings.limits ?? {}, shares: shares() }, known),
+      settled: () => budget.settle(id),
+      agentsLeft: () => this.registry.agentsLeft,
+    };
+    return { run: (ports) => runElsewhere(turn, ports) };
+  }
+
+  #definitionOf({ spec: { agentName } }: TaskRecord): AgentDefinition {
+    const definition = findAgent(agentName, this.#parts.options.agents());
+    if (!definition) throw new Error(`There is no agent "${agentName}" any more.`);
+    return definition;
   }
 
   async #tellNotices(agentId: string, say: Emit): Promise<void> {
@@ -278,13 +308,11 @@ export class AgentPool {
 
   async #setupOfAgent(task: TaskRecord): Promise<AgentSetup> {
     const { options } = this.#parts;
-    const { kind, agentName, factoryRunId } = task.spec;
+    const { kind, factoryRunId } = task.spec;
     const endedWithProcess = options.sessionBased === false && factoryRunId === undefined;
     if (kind !== "agent" || endedWithProcess)
       throw new Error("The agent ended with its process and cannot be continued.");
-    const definition = findAgent(agentName, options.agents());
-    if (!definition) throw new Error(`There is no agent "${agentName}" any more.`);
-    return within(task, await options.agentSetup(task, definition));
+    return within(task, await options.agentSetup(task, this.#definitionOf(task)));
   }
 
   async #release(id: string): Promise<void> {

@@ -13,6 +13,7 @@ import type { Broker } from "../requests/broker.ts";
 import type { RunSettings } from "../run-settings.ts";
 import type { BoundHooks } from "../turn/hooked-calls.ts";
 import { startRun } from "../turn/start-run.ts";
+import type { TurnPorts } from "./elsewhere.ts";
 
 /** Everything specific to one agent. It shares the rest with the session. */
 export interface AgentSetup
@@ -43,12 +44,17 @@ export interface OutputCheck {
 /** The agent at work: a task, or an agent that is run like one. */
 export type Actor = Pick<TaskRecord, "id" | "parentId" | "spec" | "tools" | "isBriefed" | "activeMs">;
 
+/** An agent that runs as a session of its own. */
+export interface AgentElsewhere extends Partial<Pick<AgentSetup, "prelude" | "discover">> {
+  run(ports: TurnPorts): Promise<LoopOutcome>;
+}
+
 export interface AgentTurn {
   readonly task: Actor;
   /** The agent's own description, for hooks. */
   readonly agentDescription: string;
   readonly messages: readonly TaskMessage[];
-  readonly agentSetup: AgentSetup;
+  readonly agentSetup: AgentSetup | AgentElsewhere;
   readonly settings: RunSettings;
   readonly conversation: Conversation;
   readonly emit: Emit;
@@ -96,6 +102,13 @@ async function work(turn: AgentTurn, how: { stop: AbortSignal; gate: Gate }): Pr
   const { task, agentSetup, settings, emit, conversation, broker, hooks } = turn;
   const { spec } = task;
   await brief(turn, turn.check);
+  const deliver = async (say: Emit): Promise<void> => {
+    for (const message of turn.takeMessages()) await say("user.message", told(message));
+  };
+  if ("run" in agentSetup) {
+    const { beforeStopping } = how.gate;
+    return agentSetup.run({ signal: how.stop, deliver: () => deliver(emit), beforeStopping });
+  }
   // The session's file-access handler serves only the main agent; an agent discovers its own instructions, if it has
   // any.
   const { onFileAccess: _, ...shared } = settings;
@@ -109,7 +122,7 @@ async function work(turn: AgentTurn, how: { stop: AbortSignal; gate: Gate }): Pr
       deliver: async (say) => {
         await turn.takeNotices(say);
         for (const notice of found.take()) await say("system.notification", notice);
-        for (const message of turn.takeMessages()) await say("user.message", told(message));
+        await deliver(say);
       },
     },
     broker,

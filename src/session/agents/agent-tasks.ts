@@ -39,6 +39,7 @@ export function agentTasks(what: AgentTasksParts): Tasks {
   return {
     agents: () => modelChoices(options.agents()),
     start: (request, signal) => asToolError(start(what, request, signal)),
+    rejoin: (id, toolCallId, signal) => asToolError(awaited(what, { id: known(id), toolCallId }, signal)),
     async read({ id, wait, timeoutMs, sinceTurn, toolCallId }, signal) {
       const task = known(id);
       const reader = { agentId, toolCallId };
@@ -91,14 +92,15 @@ async function start(what: AgentTasksParts, request: TaskRequest, signal: AbortS
   // A notice may arrive after an agent's last model call, so an agent waits for its subagents.
   const mode = agentId === undefined ? request.mode : "sync";
   const { limits } = definition;
-  const worktree = resolved.worktree ?? (parent && treeOf(parent));
+  const { placement } = resolved;
+  const worktree = placement ? undefined : (resolved.worktree ?? (parent && treeOf(parent)));
   const outputSchema = request.outputSchema ?? definition.outputSchema;
   const key = {
     ...defined({ parentId: agentId }),
     toolCallId: request.toolCallId,
     agentDisplayName: definition.displayName,
   };
-  const runsHere = options.sessionBased === false && request.factoryRunId === undefined;
+  const runsHere = options.sessionBased === false && request.factoryRunId === undefined && !placement;
   const forget = runsHere ? what.callbackTasks.add(key, executorOf(definition, options)) : undefined;
   const created = registry.create({
     ...key,
@@ -113,7 +115,7 @@ async function start(what: AgentTasksParts, request: TaskRequest, signal: AbortS
     model: resolved.model,
     tools: resolved.tools === null ? null : [...resolved.tools],
     ...((limits || request.costUsd !== undefined) && { limits: taskLimits({ ...limits, ...costOf(request, limits) }) }),
-    ...defined({ reasoningEffort: request.reasoningEffort, factoryRunId: request.factoryRunId, worktree }),
+    ...defined({ reasoningEffort: request.reasoningEffort, factoryRunId: request.factoryRunId, worktree, placement }),
     ...(outputSchema && { outputSchema: outputSchema as NonNullable<TaskRequest["outputSchema"]> }),
   });
   created.catch(() => forget?.());
@@ -128,7 +130,9 @@ async function awaited(
   { id, toolCallId }: { readonly id: string; readonly toolCallId: string },
   signal: AbortSignal,
 ): Promise<TaskStart> {
-  const stop = (): void => void registry.cancel(id, { notice: "waits" }).catch(() => undefined);
+  const stop = (): void => {
+    if (!registry.leaving.isLeft(id)) void registry.cancel(id, { notice: "waits" }).catch(() => undefined);
+  };
   if (signal.aborted) stop();
   signal.addEventListener("abort", stop, { once: true });
   const end = await registry

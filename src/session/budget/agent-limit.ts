@@ -3,12 +3,14 @@ import type { Registry } from "../../tasks/registry.ts";
 import type { TaskRecord } from "../../tasks/task-record.ts";
 import { type Amount, addAmounts, type BudgetAccount, nothing } from "./reservations.ts";
 
+type Spent = Pick<EventData<"troupe.usage">, "inputTokens" | "outputTokens" | "costUsd" | "calls">;
+
 /** The usage of each agent, updated as soon as it is emitted. The registry learns of it only once it is on disk. */
 export class Ledger {
   readonly #own = new Map<string, Amount>();
   readonly #output = new Map<string, number>();
 
-  apply(agentId: string, { inputTokens, outputTokens, costUsd, calls = 1 }: EventData<"troupe.usage">): void {
+  apply(agentId: string, { inputTokens, outputTokens, costUsd, calls = 1 }: Spent): void {
     const used = { turns: calls, tokens: inputTokens + outputTokens, costUsd };
     this.#own.set(agentId, addAmounts(this.#own.get(agentId) ?? nothing, used));
     this.#output.set(agentId, (this.#output.get(agentId) ?? 0) + outputTokens);

@@ -30,14 +30,23 @@ export class Budget {
   #run: ModelTotals = nothing;
 
   constructor(earlier: readonly SessionEvent[]) {
-    for (const event of earlier) if (event.type === "troupe.usage") this.apply(event.data);
+    for (const event of earlier) this.fold(event);
     this.#run = nothing;
   }
 
+  fold(event: SessionEvent): void {
+    if (event.type === "troupe.usage") this.apply(event.data);
+    if (event.type === "troupe.task_returned") this.#total({ ...event.data.usage, durationMs: 0 });
+  }
+
   apply(data: EventData<"troupe.usage">): void {
-    this.#session = add(this.#session, data);
-    this.#run = add(this.#run, data);
+    this.#total(data);
     this.#perModel.set(data.model, add(this.#perModel.get(data.model) ?? nothing, data));
+  }
+
+  #total(call: Call): void {
+    this.#session = add(this.#session, call);
+    this.#run = add(this.#run, call);
   }
 
   get session(): ModelTotals {
@@ -77,6 +86,20 @@ export class Budget {
   }
 
   /**
+   * Reserves a part of all budgets that apply to `who`, for work elsewhere, until it is settled. `known` was reserved by
+   * an earlier process. If nothing is left, returns the limit and reserves nothing.
+   */
+  allot(
+    who: string,
+    { limits, shares = [] }: { readonly limits: Limits; readonly shares?: readonly BudgetAccount[] },
+    known?: Limits,
+  ): Limits | LimitReached {
+    const { calls: turns, usage, costUsd } = this.#run;
+    const spent = { turns, tokens: usage.inputTokens + usage.outputTokens, costUsd };
+    return this.reservations.allot(who, [...shares, { limits, spent }], known);
+  }
+
+  /**
    * Gives `who` low priority: `giveUp` is called if the budget is insufficient for other agents. Returns a function
    * that undoes this.
    */
@@ -109,7 +132,9 @@ export class Budget {
 
 const nothing: ModelTotals = { calls: 0, usage: noUsage, durationMs: 0, costUsd: 0 };
 
-function add(totals: ModelTotals, call: EventData<"troupe.usage">): ModelTotals {
+type Call = Usage & Pick<EventData<"troupe.usage">, "calls" | "durationMs" | "costUsd">;
+
+function add(totals: ModelTotals, call: Call): ModelTotals {
   return {
     calls: totals.calls + (call.calls ?? 1),
     usage: addUsage(totals.usage, call),

@@ -67,6 +67,32 @@ export class Reservations {
     return undefined;
   }
 
+  /**
+   * Reserves in all budgets what `who` may use without asking again: all that is left of its own budget, and a half of
+   * what is left of others. `known` is reserved unchanged.
+   */
+  allot(who: string, accounts: readonly BudgetAccount[], known?: Limits): Limits | LimitReached {
+    this.settle(who);
+    const granted: { -readonly [K in Kind]?: number } = {};
+    for (const account of known ? [] : accounts) {
+      const others = this.reserved(account.owner);
+      for (const kind of kinds) {
+        const most = account.limits[kind];
+        if (most === undefined) continue;
+        const used = account.spent[kind];
+        if (used === null) return priceUnknown(account, most);
+        const left = most - used - (others[kind] ?? 0);
+        if (left <= slack(kind)) return tooMuch({ account, kind, most, used, others: others[kind] ?? 0, wanted: 1 });
+        const share = account.owner === who ? left : left / 2;
+        const part = kind === "costUsd" ? share : Math.ceil(share);
+        granted[kind] = Math.min(granted[kind] ?? part, part);
+      }
+    }
+    const held = { ...nothing, ...(known ?? granted) };
+    this.#held.set(who, new Map(accounts.map(({ owner }) => [owner, held])));
+    return known ?? granted;
+  }
+
   settle(who: AgentId): void {
     this.#held.delete(who);
   }

@@ -208,10 +208,10 @@ export class Broker {
     for (const { request, isAnnounced } of this.#pending.values()) if (isAnnounced) this.#remindOf(request);
   }
 
-  /** Marks the calls that wait for a client as pending for a later process. */
-  leave(): void {
-    for (const { request, toolCallId } of this.#pending.values())
-      if (toolCallId !== undefined && waitsForLater(request.kind)) this.#left.add(toolCallId);
+  /** Marks these calls, and those that wait for a client, as pending for a later process. */
+  leave(calls: readonly string[] = []): void {
+    const pending = [...this.#pending.values()].filter(({ request }) => waitsForLater(request.kind));
+    for (const id of [...calls, ...pending.flatMap(({ toolCallId }) => toolCallId ?? [])]) this.#left.add(id);
   }
 
   isLeft(toolCallId: string): boolean {

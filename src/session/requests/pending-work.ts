@@ -1,6 +1,7 @@
 /**
  * Work that a process left when it ended: calls that waited for a client, and their requests.
- * Only calls that certainly have not run here are resumed: a call without a permission yet, a question, a client tool.
+ * Only calls that certainly have not run here are resumed: a call without a permission yet, a question, a client tool, and
+ * one that waits for an agent on another worker.
  */
 import { sep } from "node:path";
 import { defined } from "../../lib/defined.ts";
@@ -9,6 +10,7 @@ import { REDACTED } from "../../lib/redact/redact.ts";
 import type { PendingCall, PendingTurn } from "../../loop/run.ts";
 import type { EventData, SessionEvent } from "../../protocol/event.ts";
 import type { ToolCall } from "../../protocol/message.ts";
+import { rejoiningTool } from "../../tools/agents/task.ts";
 import type { Conversation } from "../conversation.ts";
 import { isCanvasTool } from "./canvas-tool-names.ts";
 import { externalTool } from "./external-tools.ts";
@@ -90,6 +92,8 @@ interface Trace {
   external?: EventData<"external_tool.requested">;
   /** It is permitted and a client runs it. */
   isClientsOwn: boolean;
+  /** The agent that it waits for, if that works without this process. */
+  task?: string;
   arguments?: Json;
 }
 
@@ -118,6 +122,12 @@ function tracesOf(events: readonly SessionEvent[], ids: ReadonlySet<string>): Ma
         const { kind, toolName, decision } = event.data;
         const isClients = kind === "custom-tool" && !isCanvasTool(toolName);
         if (trace && isClients) trace.isClientsOwn = decision === "allowed";
+        break;
+      }
+      case "troupe.task_created": {
+        const { toolCallId, taskId, parentId, placement } = event.data;
+        const trace = parentId === undefined && placement ? of(toolCallId) : undefined;
+        if (trace) trace.task = taskId;
         break;
       }
       case "external_tool.requested": {
@@ -149,6 +159,7 @@ function goingOn(made: ToolCall, trace: Trace | undefined): Continuation | undef
   const { toolCallId } = made;
   const call = trace.arguments === undefined ? made : { ...made, arguments: trace.arguments };
   const { name } = call;
+  if (trace.task !== undefined) return { left: { call, tool: rejoiningTool(trace.task) }, requests: [] };
   const permitted = externalTool({ name, skipPermission: true });
   if (trace.external) {
     const { requestId, ...data } = trace.external;

@@ -77,6 +77,11 @@ export const migrations: readonly string[] = [
   create index session_taken_over on troupe.session(tenant) where takeovers > 0;
   `,
   dispatching,
+  // Work of agents that run as sessions of their own.
+  `
+  alter table troupe.work add column parent text;
+  create index work_parent on troupe.work(parent) where parent is not null;
+  `,
 ];
 
 /** An arbitrary number that identifies the lock for migrations in this database. */

@@ -91,6 +91,10 @@ export function answerOf(report: TaskReport): string {
   throw new ToolError(`Agent "${line(task.id)}" ${sentence}${why}${remains(report, MAX_PARTIAL_CHARACTERS)}`, { code });
 }
 
+/** Tells an agent where the changes of another one are. */
+export const changesText = (changes: string): string =>
+  `Its changes are not in your files. They are on ${changes.startsWith("refs/") ? `${line(changes)} of origin` : `the branch ${line(changes)}`}: merge what should be kept.`;
+
 /** All endings without an answer, worded so that they cannot be mistaken for success. */
 const ENDS: Readonly<Record<Exclude<TaskReason, "finished">, { sentence: string; code: ToolErrorCode }>> = {
   empty: { sentence: "ended without an answer.", code: "failure" },

@@ -5,6 +5,7 @@ import { defineTool, fixed } from "../tool.ts";
 import {
   age,
   agentId,
+  changesText,
   cost,
   endSentence,
   idMeant,
@@ -134,6 +135,7 @@ function remark({ task, error }: TaskReport): string {
   return [
     ...(error === undefined ? [] : [`Error: ${clip(quoted(error), MAX_ERROR_CHARACTERS)}`]),
     ...(task.unreadMessages > 0 ? [`${task.unreadMessages} sent to it not read yet`] : []),
+    ...(task.changes === undefined ? [] : [changesText(task.changes)]),
     ...(task.worktree === undefined ? [] : [`Its work tree: ${line(task.worktree, 1000)}`]),
   ]
     .map((text) => `\n${text}`)

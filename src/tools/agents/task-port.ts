@@ -62,6 +62,8 @@ export interface TaskView {
   readonly waitingFor?: string;
   readonly unreadMessages: number;
   readonly worktree?: string;
+  /** The branch or ref with the changes of an agent that ran on another worker. */
+  readonly changes?: string;
   /** Progress of a call that an MCP server runs as a task, while it is running. */
   readonly mcpTask?: McpTaskProgress;
 }
@@ -112,6 +114,8 @@ export interface Tasks {
   /** The agents the model can choose, in display order. */
   agents(): readonly { readonly name: string; readonly description: string }[];
   start(request: TaskRequest, signal: AbortSignal): Promise<TaskStart>;
+  /** Waits for a task that an earlier process started for this call. */
+  rejoin(id: string, toolCallId: string, signal: AbortSignal): Promise<TaskStart>;
   read(
     request: {
       readonly id: string;

@@ -3,7 +3,16 @@ import type { Json } from "../../lib/json.ts";
 import { clip, nearest } from "../../lib/text.ts";
 import { defineTool, fixed, type Tool } from "../tool.ts";
 import { ToolError } from "../tool-error.ts";
-import { AGENT_TIMEOUT_MS, answerOf, bounded, line, namesOffered, normalised, tasksOf } from "./agent-text.ts";
+import {
+  AGENT_TIMEOUT_MS,
+  answerOf,
+  bounded,
+  changesText,
+  line,
+  namesOffered,
+  normalised,
+  tasksOf,
+} from "./agent-text.ts";
 import introduction from "./task.md";
 import type { TaskReport, TaskRequest, TaskStart } from "./task-port.ts";
 
@@ -74,11 +83,28 @@ export function taskTool(source: AgentChoices): Tool {
         ...(output_schema !== undefined && { outputSchema: checkedSchema(output_schema) }),
         ...(input.isolation !== undefined && { isolation: input.isolation }),
       };
-      const start = await tasksOf(context).start(request, context.signal);
-      return { content: start.kind === "ended" ? endedText(start.report) : backgroundText(start, mode) };
+      return { content: textOf(await tasksOf(context).start(request, context.signal), mode) };
     },
   });
 }
+
+/** Returns the tool that continues a call of `task` which an earlier process began: it waits for the agent. */
+export function rejoiningTool(id: string): Tool {
+  return {
+    ...{ name: "task", description: "", parameters: {}, readOnly: false, exclusive: false, terminal: false },
+    timeoutMs: AGENT_TIMEOUT_MS,
+    bind: () => ({
+      access: async () => [],
+      run: async (context) => {
+        const { toolCallId, signal } = context;
+        return { content: textOf(await tasksOf(context).rejoin(id, toolCallId, signal), "sync") };
+      },
+    }),
+  };
+}
+
+const textOf = (start: TaskStart, mode: TaskRequest["mode"]): string =>
+  start.kind === "ended" ? endedText(start.report) : backgroundText(start, mode);
 
 function describe(agents: readonly AgentChoice[], hidden: number): string {
   if (agents.length === 0) return introduction.trim();
@@ -139,10 +165,11 @@ function checkedSchema(schema: Record<string, unknown>): Record<string, Json> {
 
 /** Adds that the agent accepts more work when it is idle after its answer. */
 function endedText(report: TaskReport): string {
-  const { status, id } = report.task;
+  const { status, id, changes } = report.task;
+  const where = changes === undefined ? "" : `\n\n${changesText(changes)}`;
   const more =
     status === "idle" ? `\n\nAgent ${JSON.stringify(line(id))} is idle: write_agent sends it more work.` : "";
-  return `${answerOf(report)}${more}`;
+  return `${answerOf(report)}${where}${more}`;
 }
 
 /** The first three sentences are part of the wire contract. */

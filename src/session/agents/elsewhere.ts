@@ -1,0 +1,162 @@
+/**
+ * Runs an agent as a session of its own, on any worker. The log of this session has its messages, its answers and what it
+ * used; the log of its own session has the rest.
+ *
+ * A turn can be cut off anywhere and attached to again: `troupe.task_sent` is stored before work is submitted,
+ * `troupe.task_returned` when it has ended, and the messages of the work are those that have no answer yet.
+ */
+import type { AgentDefinition } from "../../agents/agent.ts";
+import type { LoopOutcome } from "../../loop/loop.ts";
+import type { LimitReached } from "../../loop/run.ts";
+import type { Emit, EventData } from "../../protocol/event.ts";
+import { LEFT } from "../../tasks/ports.ts";
+import type { SentWork, TaskRecord } from "../../tasks/task-record.ts";
+import type { Limits } from "../budget/budget.ts";
+import type { Conversation } from "../conversation.ts";
+
+/** The way to other workers. */
+export interface AgentsElsewhere {
+  /** Returns the reason why the agent has to run here, or undefined. */
+  refusal(definition: AgentDefinition): Promise<string | undefined>;
+  /** Submits the work. Submitting it again has no effect. */
+  submit(work: WorkElsewhere): Promise<void>;
+  /** Waits until the work has ended, however long that takes. Rejects when the signal aborts. */
+  ended(work: SentWork, signal: AbortSignal): Promise<EndElsewhere>;
+  /** Asks for the end of the work, whether it runs or waits. */
+  stop(workId: string): Promise<void>;
+  /** Returns the id of an agent's session. */
+  sessionOf(taskId: string): string;
+}
+
+export interface WorkElsewhere {
+  readonly task: TaskRecord;
+  readonly definition: AgentDefinition;
+  readonly sent: SentWork;
+  readonly prompt: string;
+}
+
+export interface EndElsewhere
+  extends Pick<EventData<"troupe.task_returned">, "outcome" | "message" | "changes" | "usage" | "seq"> {
+  readonly answer?: string;
+}
+
+export interface TurnElsewhere {
+  /** Returns the current record. */
+  task(): TaskRecord;
+  readonly definition: AgentDefinition;
+  readonly port: AgentsElsewhere;
+  readonly conversation: Conversation;
+  readonly emit: Emit;
+  /** Reserves a part of the budgets that apply to the agent, until `settled`. `known`: what an earlier process reserved. */
+  reserve(known: Limits | undefined): Limits | LimitReached;
+  settled(): void;
+  /** Returns how many agents may still be started for this message. */
+  agentsLeft(): number;
+}
+
+export interface TurnPorts {
+  /** Aborts when the agent is stopped, or left. */
+  readonly signal: AbortSignal;
+  /** Puts messages that have arrived into the conversation. */
+  deliver(): Promise<void>;
+  beforeStopping(): Promise<"stop" | "continue">;
+}
+
+/** An agent elsewhere may start this part of the agents that are left. */
+const PART_OF_AGENTS = 8;
+/** Time that a stopped agent has to end, so that its usage is counted. */
+const STOP_MS = 1_500;
+
+export async function runElsewhere(turn: TurnElsewhere, ports: TurnPorts): Promise<LoopOutcome> {
+  for (;;) {
+    const end = await oneWork(turn, ports.signal);
+    if ("kind" in end) return end;
+    await ports.deliver();
+    if (unanswered(turn.conversation) !== "") continue;
+    if ((await ports.beforeStopping()) === "stop") return { kind: "done", answer: end.answer };
+  }
+}
+
+/** Submits one piece of work, or attaches to the one that was submitted. Returns its answer, or the outcome of the turn. */
+async function oneWork(turn: TurnElsewhere, signal: AbortSignal): Promise<LoopOutcome | { readonly answer: string }> {
+  const { conversation, port, definition } = turn;
+  const said = unanswered(conversation);
+  const { sent: last } = turn.task();
+  const earlier = last?.isPast ? undefined : last;
+  // It ended just before this process attached to the turn.
+  if (earlier?.returned && (said === "" || earlier.returned.outcome !== "done"))
+    return outcomeOf(earlier.returned, lastAnswer(conversation));
+  const reserved = turn.reserve(earlier && !earlier.returned ? (earlier.allowance ?? {}) : undefined);
+  if ("limit" in reserved) return { kind: "limit", reached: reserved };
+  try {
+    const sent = earlier && !earlier.returned ? earlier : await send(turn, reserved);
+    if (said !== "") await port.submit({ task: turn.task(), definition, sent, prompt: said });
+    const end = await endOf(turn, sent, signal);
+    if (end === undefined) return { kind: "aborted" };
+    if (end.answer !== undefined && said !== "") {
+      const messageId = sent.workId;
+      await turn.emit("assistant.message", { messageId, content: end.answer, toolRequests: [] });
+    }
+    const { answer: _, ...rest } = end;
+    await turn.emit("troupe.task_returned", { taskId: turn.task().id, workId: sent.workId, ...rest });
+    return outcomeOf(end, end.answer ?? lastAnswer(conversation));
+  } finally {
+    turn.settled();
+  }
+}
+
+async function send(turn: TurnElsewhere, allowance: Limits): Promise<SentWork> {
+  const { id: taskId, sent: earlier } = turn.task();
+  const work = {
+    session: turn.port.sessionOf(taskId),
+    workId: crypto.randomUUID(),
+    agents: Math.floor(turn.agentsLeft() / PART_OF_AGENTS),
+    ...(Object.keys(allowance).length > 0 && { allowance }),
+  };
+  await turn.emit("troupe.task_sent", { taskId, ...work });
+  return { ...work, seq: earlier?.seq ?? 0 };
+}
+
+/** Returns undefined if the turn was left or stopped before the work ended. */
+async function endOf({ port }: TurnElsewhere, sent: SentWork, signal: AbortSignal): Promise<EndElsewhere | undefined> {
+  try {
+    return await port.ended(sent, signal);
+  } catch (error) {
+    if (!signal.aborted) throw error;
+    if (signal.reason === LEFT) return undefined;
+    await port.stop(sent.workId);
+    return port.ended(sent, AbortSignal.timeout(STOP_MS)).catch(() => undefined);
+  }
+}
+
+function outcomeOf({ outcome, message }: NonNullable<SentWork["returned"]>, answer: string) {
+  switch (outcome) {
+    case "done":
+      return { answer };
+    case "aborted":
+      return { kind: "aborted" } as const;
+    case "limit": {
+      const reached: LimitReached = {
+        limit: "tokens",
+        allowed: 0,
+        used: 0,
+        message: message ?? "A limit was reached.",
+      };
+      return { kind: "limit", reached } as const;
+    }
+    case "failed":
+      throw new Error(message ?? "The agent's session has failed.");
+  }
+}
+
+/** Returns the text of the messages that have no answer yet; empty if there are none. */
+function unanswered({ entries }: Conversation): string {
+  const last = entries.findLastIndex(({ message }) => message.role === "assistant");
+  const texts = entries.slice(last + 1).flatMap(({ message }) => (message.role === "user" ? [message.content] : []));
+  return texts.join("\n\n");
+}
+
+function lastAnswer({ entries }: Conversation): string {
+  const last = entries.findLast(({ message }) => message.role === "assistant")?.message;
+  return last?.role === "assistant" ? last.content : "";
+}

@@ -1,0 +1,35 @@
+/** Tasks that work without this process, and what happens to them when the session is closed. */
+import type { RegistryOptions } from "./ports.ts";
+import type { TaskFold } from "./task-fold.ts";
+import type { TaskRecord } from "./task-record.ts";
+import { isAtRest } from "./task-state.ts";
+
+export class Leaving {
+  readonly #fold: TaskFold;
+  readonly #runner: RegistryOptions["runner"];
+  #isLeaving = false;
+
+  constructor(fold: TaskFold, runner: RegistryOptions["runner"]) {
+    this.#fold = fold;
+    this.#runner = runner;
+  }
+
+  /** Whether the task is at work and goes on without this process. */
+  readonly goesOn = (task: TaskRecord): boolean => !isAtRest(task.status) && this.#runner.continues?.(task) === true;
+
+  /** The main agent's calls that wait for such tasks. */
+  get calls(): readonly string[] {
+    const waitedFor = this.#fold.childrenOf(undefined).filter((task) => task.mode === "sync" && this.goesOn(task));
+    return waitedFor.map(({ spec }) => spec.toolCallId);
+  }
+
+  /** From now on, aborting these calls does not stop the tasks. */
+  leave(): void {
+    this.#isLeaving = true;
+  }
+
+  isLeft(id: string): boolean {
+    const task = this.#fold.get(id);
+    return this.#isLeaving && task !== undefined && this.goesOn(task);
+  }
+}
