@@ -41,28 +41,23 @@ export class Dispatcher<M extends Pick<Method, "params">> {
 }
 
 function unknownIn(given: unknown, schema: z.ZodType): Readonly<Record<string, unknown>> {
-  const known = definitionOf(schema).shape;
-  if (!known || !isObject(given)) return {};
-  const found = Object.entries(given).flatMap(([name, value]) => {
-    const inner = Object.hasOwn(known, name) ? known[name] : undefined;
-    return inner ? unknownMembers(name, value, inner) : [[name, value] as const];
-  });
-  return Object.fromEntries(found);
+  return Object.fromEntries(unknownMembers("", given, schema));
 }
 
-/** Looks into objects and lists of objects. Objects with free names, and alternatives, have no unknown members. */
-function unknownMembers(name: string, value: unknown, schema: z.ZodType): (readonly [string, unknown])[] {
-  let inner = definitionOf(schema);
-  for (let wrapped = inner.innerType ?? inner.element; wrapped; wrapped = inner.innerType ?? inner.element)
-    inner = definitionOf(wrapped);
-  const { shape, catchall } = inner;
-  if (!shape || catchall) return [];
-  return [value]
-    .flat()
-    .filter(isObject)
-    .flatMap((one) => Object.entries(one))
-    .filter(([member]) => !Object.hasOwn(shape, member))
-    .map(([member, given]) => [`${name}.${member}`, given]);
+/** Looks into objects, lists, maps, and the alternative that fits. Objects with free names have no unknown members. */
+function unknownMembers(path: string, value: unknown, schema: z.ZodType): (readonly [string, unknown])[] {
+  const { innerType, element, options, valueType, shape, catchall } = definitionOf(schema);
+  if (innerType) return unknownMembers(path, value, innerType);
+  if (element) return [value].flat().flatMap((one) => unknownMembers(path, one, element));
+  const fitting = options?.find((option) => option.safeParse(value).success);
+  if (fitting) return unknownMembers(path, value, fitting);
+  if (!isObject(value) || catchall) return [];
+  return Object.entries(value).flatMap(([name, member]): (readonly [string, unknown])[] => {
+    const inner = path === "" ? name : `${path}.${name}`;
+    if (shape && !Object.hasOwn(shape, name)) return [[inner, member]];
+    const known = shape?.[name] ?? valueType;
+    return known ? unknownMembers(inner, member, known) : [];
+  });
 }
 
 /** The parts of zod's schemas that say which names an object has. */
@@ -74,6 +69,10 @@ interface SchemaDefinition {
   readonly innerType?: z.ZodType;
   /** Of an array. */
   readonly element?: z.ZodType;
+  /** Of a union. */
+  readonly options?: readonly z.ZodType[];
+  /** Of a map. */
+  readonly valueType?: z.ZodType;
 }
 
 const definitionOf = (schema: z.ZodType): SchemaDefinition => schema.def as SchemaDefinition;

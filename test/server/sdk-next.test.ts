@@ -355,12 +355,19 @@ describe("options of a session on SDK 1.0.14", () => {
     const tool = { name: "mine", description: "x", handler: () => "", metadata: { "host:key": 1 } };
     const session = await opened({
       tools: [tool],
-      memory: { enabled: true, scope: "all" } as never,
-      infiniteSessions: { enabled: true, summaryModel: "small", backgroundCompactionThreshold: 0.8 } as never,
-      mcpServers: {},
+      memory: { enabled: true, scope: "all", depth: 3 } as never,
+      modelCapabilities: { limits: { max_output_tokens: 900, vision: { max_prompt_images: 1 } } },
+      systemMessage: {
+        mode: "customize",
+        sections: { tone: { action: "append", content: "Be brief.", weight: 2 } as never },
+      },
+      mcpServers: { files: { command: "true", args: [], retries: 2 } as never },
     });
-    const known = "these options have no effect, because this version of troupe does not know them";
-    expect(await warnings(session)).toEqual([`session.create: ${known}: infiniteSessions.summaryModel, memory.scope.`]);
+    const names = "systemMessage.sections.tone.weight, modelCapabilities.limits.vision, memory.scope, memory.depth";
+    expect(await warnings(session)).toEqual([
+      expect.stringContaining("server files.retries: there is no such setting, so it has no effect"),
+      `session.create: these options have no effect, because this version of troupe does not know them: ${names}.`,
+    ]);
     await session.disconnect();
   });
 

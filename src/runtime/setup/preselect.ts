@@ -16,6 +16,7 @@ import type { Limits } from "../../session/budget/budget.ts";
 import type { Session, SessionOptions } from "../../session/session.ts";
 import type { SessionModel } from "../../session/session-model.ts";
 import { resolveServers, type ServerSources } from "../../tools/mcp/config/config.ts";
+import { noticeText } from "../../tools/mcp/config/config-entry.ts";
 import type { Tool } from "../../tools/tool.ts";
 import type { Workspace } from "../workspace/workspace.ts";
 
@@ -218,12 +219,8 @@ export function withServersOf(definition: AgentDefinition, workspace: Workspace)
   if (servers === undefined || Object.keys(servers).length === 0) return workspace;
   const sources = sourcesWith(definition, servers, workspace.serverSources);
   const resolved = resolveServers(sources);
-  const known = new Set(workspace.servers.notices.map(({ message }) => message));
-  const notices = resolved.notices
-    .filter(({ message }) => !known.has(message))
-    .map(({ source, server, message }) =>
-      [source, ...(server === undefined ? [] : [`server ${server}`]), message].join(": "),
-    );
+  const known = new Set(workspace.servers.notices.map(noticeText));
+  const notices = resolved.notices.map(noticeText).filter((notice) => !known.has(notice));
   return { ...workspace, servers: resolved, serverSources: sources, notices: [...workspace.notices, ...notices] };
 }
 

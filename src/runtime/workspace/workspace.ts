@@ -26,6 +26,7 @@ import type { PinnedItem } from "../../lib/pinned-item.ts";
 import type { WorkingDirectory } from "../../protocol/event.ts";
 import { type FlagSources, type Flags, flagsFrom, isNamed } from "../../protocol/flags.ts";
 import { type ResolvedServers, resolveServers, type ServerSources } from "../../tools/mcp/config/config.ts";
+import { noticeText } from "../../tools/mcp/config/config-entry.ts";
 import { mayReadBy } from "../permissions/policy.ts";
 
 export interface WorkspaceRequest {
@@ -149,17 +150,12 @@ export async function openWorkspace(request: WorkspaceRequest, inputs: Workspace
       ...[...book.notices, ...settings.notices, ...values.notices].map(({ message }) => message),
       ...[...pluginNotices, ...skills.notices, ...agents.notices, ...extensions.notices].map(({ message }) => message),
       ...hooks.notices.map(({ file, message }) => `${file}: ${message}`),
-      ...serverNotices(servers),
+      ...servers.notices.map(noticeText),
       ...instructions.notices,
       ...(isGiven(request) ? [] : untrustedParts(trust, root)),
     ],
   };
 }
-
-const serverNotices = ({ notices }: Workspace["servers"]): string[] =>
-  notices.map(({ source, server, message }) =>
-    [source, ...(server === undefined ? [] : [`server ${server}`]), message].join(": "),
-  );
 
 const isGiven = ({ discovery }: WorkspaceRequest): boolean => discovery === "given";
 

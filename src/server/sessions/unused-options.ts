@@ -17,7 +17,7 @@ const isOther =
   (...same: unknown[]) =>
   (value: unknown): boolean =>
     isSet(value) && !same.includes(value);
-const isFilled = (value: unknown): boolean => isSet(value) && JSON.stringify(value).length > 2;
+const isFilled = (value: unknown): boolean => isSet(value) && !["{}", "[]", '""'].includes(JSON.stringify(value));
 const flag = (): z.ZodType => z.boolean().nullish();
 const word = (): z.ZodType => z.string().nullish();
 const anything = (): z.ZodType => z.unknown().optional();

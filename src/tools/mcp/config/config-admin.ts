@@ -7,7 +7,7 @@ import { login } from "../oauth/oauth.ts";
 import { fileSignIn } from "../oauth/oauth-store.ts";
 import type { McpServerConfig, McpStatus, McpToolDefinition } from "../server.ts";
 import { resolveServers, type ServerSources } from "./config.ts";
-import type { McpNotice } from "./config-entry.ts";
+import { noticeText } from "./config-entry.ts";
 import { maskedArguments, maskedUrl, maskedValues, pinnedItem, shownServer } from "./config-pin.ts";
 import { userServers } from "./config-store.ts";
 import { type McpPins, openPins, summaryOf } from "./pins.ts";
@@ -225,8 +225,4 @@ async function guarded(config: McpServerConfig) {
     import("../http-endpoint.ts"),
   ]);
   return guardedFetch(httpEndpoint(config), () => undefined);
-}
-
-function noticeText({ source, server, field, message }: McpNotice): string {
-  return `${source}: ${[server, field].filter((part) => part !== undefined).join(".")}${server || field ? ": " : ""}${message}`;
 }

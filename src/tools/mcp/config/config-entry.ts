@@ -16,6 +16,11 @@ export interface McpNotice {
   readonly message: string;
 }
 
+export function noticeText({ source, server, field, message }: McpNotice): string {
+  const place = [...(server === undefined ? [] : [`server ${server}`]), ...(field === undefined ? [] : [field])];
+  return [source, ...(place.length === 0 ? [] : [place.join(".")]), message].join(": ");
+}
+
 export interface EntryOrigin {
   readonly scope: McpScope;
   readonly source: string;
