@@ -27,7 +27,7 @@ import {
   hasJoined,
   isWrittenSince,
   lastLine,
-  noteAbort,
+  noteAbortOfAgents,
   noteEnd,
   noteSetAside,
   noteStart,
@@ -134,8 +134,8 @@ async function endCalls(work: WorkRow, { store, runtime, prepare }: ActivationPa
 export async function endWork(work: Ended, outcome: WorkOutcome, { database, submit }: EndParts): Promise<void> {
   await endRequests(database, work.id);
   if (outcome.kind !== "done") {
-    const agents = (await noteAbort(database, work.id)).filter(({ id }) => id !== work.id);
-    for (const agent of agents) if (agent.waitingAt !== null) await submit(agent, "abort");
+    for (const agent of await noteAbortOfAgents(database, work.id))
+      if (agent.waitingAt !== null) await submit(agent, "abort");
   }
   await noteEnd(database, work.id, outcome);
   const parent = work.parent === null ? undefined : await findWork(database, work.parent);

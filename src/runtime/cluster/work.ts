@@ -91,10 +91,13 @@ export async function addWork(
   queries: Queries,
   work: Pick<WorkRow, "id" | "sessionId" | "tenant" | "pool" | "onLoss" | "request"> & Partial<Pick<WorkRow, "parent">>,
 ): Promise<void> {
+  const values = [work.id, work.sessionId, work.tenant, work.pool, work.onLoss, JSON.stringify(work.request)];
+  // Roles of tenants may not write the column `parent`: only workers start agents of other work.
+  const [column, value] = work.parent == null ? ["", ""] : [", parent", ", $7"];
   await queries.query(
-    `insert into troupe.work(id, session_id, tenant, pool, on_loss, request, parent) values($1, $2, $3, $4, $5, $6, $7)
-     on conflict do nothing`,
-    [work.id, work.sessionId, work.tenant, work.pool, work.onLoss, JSON.stringify(work.request), work.parent ?? null],
+    `insert into troupe.work(id, session_id, tenant, pool, on_loss, request${column})
+     values($1, $2, $3, $4, $5, $6${value}) on conflict do nothing`,
+    work.parent == null ? values : [...values, work.parent],
   );
 }
 
@@ -204,10 +207,17 @@ export async function noteWaiting(queries: Queries, id: string): Promise<void> {
 }
 
 /** Asks for the end of work and of its agents' work. Returns what has not ended. */
-export async function noteAbort(queries: Queries, id: string): Promise<readonly WorkRow[]> {
+export const noteAbort = (queries: Queries, id: string): Promise<readonly WorkRow[]> =>
+  abortFamily(queries, "select $1::text", id);
+
+/** The same for the agents' work alone: the work itself may be retried. */
+export const noteAbortOfAgents = (queries: Queries, id: string): Promise<readonly WorkRow[]> =>
+  abortFamily(queries, "select id from troupe.work where parent = $1", id);
+
+async function abortFamily(queries: Queries, first: string, id: string): Promise<readonly WorkRow[]> {
   const { rows } = await queries.query<WorkRow>(
     `with recursive family(id) as (
-       select $1::text union select w.id from troupe.work w join family f on w.parent = f.id), asked as (
+       ${first} union select w.id from troupe.work w join family f on w.parent = f.id), asked as (
        update troupe.work set abort_at = coalesce(abort_at, clock_timestamp())
        where id in (select id from family) and outcome is null returning *)
      select ${COLUMNS}, ${NOTIFY} from asked`,
