@@ -1,5 +1,6 @@
 import { basename, isAbsolute, join, relative } from "node:path";
 import type { ContentBlock, StateUpdate } from "@agentclientprotocol/sdk/unstable";
+import { defined } from "../lib/defined.ts";
 import type { EventData, SessionEvent } from "../protocol/event.ts";
 import { type AgentNode, AgentTree } from "../sdk/agent-tree.ts";
 import { textBlock } from "./content.ts";
@@ -102,7 +103,7 @@ export class EditorAgents {
       title,
       description,
       capabilities: { cancel: {} },
-      ...(cwd !== undefined && { cwd }),
+      ...defined({ cwd }),
     };
     return [
       {
@@ -111,7 +112,7 @@ export class EditorAgents {
           sessionUpdate: "subagent_update",
           sessionId: this.#sessionOf(agent.id),
           ...about,
-          ...(state && { state }),
+          ...defined({ state }),
         },
       },
     ];

@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { AvailableCommand, SessionConfigOption, SessionModeState, StopReason } from "@agentclientprotocol/sdk";
 import type { SessionUpdate } from "@agentclientprotocol/sdk/unstable";
+import { defined } from "../lib/defined.ts";
 import { isObject } from "../lib/json.ts";
 import type { SessionEvent } from "../protocol/event.ts";
 import { RpcError } from "../protocol/rpc/errors.ts";
@@ -334,7 +335,7 @@ export class EditorSession {
     for (const { name, description, input } of commands) {
       // Skill names may contain spaces, but are typed without.
       const typed = name.toLowerCase().replace(/\s+/g, "-");
-      if (!byName.has(typed)) byName.set(typed, { name: typed, description, ...(input && { input }) });
+      if (!byName.has(typed)) byName.set(typed, { name: typed, description, ...defined({ input }) });
     }
     byName.set(LOGIN_COMMAND.name, LOGIN_COMMAND);
     this.#show({ sessionUpdate: "available_commands_update", availableCommands: [...byName.values()] });

@@ -1,4 +1,5 @@
 import { fileURLToPath } from "node:url";
+import { defined } from "../lib/defined.ts";
 import { quoted, quotedLine, wrapped } from "../lib/quoting.ts";
 import { clip } from "../lib/text.ts";
 import type { Attachment } from "../protocol/event.ts";
@@ -70,7 +71,7 @@ function fileOf(uri: string, displayName: string): Attachment | undefined {
   if (path === undefined) return undefined;
   if (/[/\\]$/.test(path)) return { type: "directory", path, displayName };
   const lineRange = linesIn(uri);
-  return { type: "file", path, displayName, ...(lineRange && { lineRange }) };
+  return { type: "file", path, displayName, ...defined({ lineRange }) };
 }
 
 function pathOf(uri: string): string | undefined {

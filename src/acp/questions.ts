@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { ElicitationSchema, PermissionOption, ToolCallUpdate } from "@agentclientprotocol/sdk";
 import * as z from "zod";
+import { defined } from "../lib/defined.ts";
 import { clip, sanitiseLine } from "../lib/text.ts";
 import type { Peer } from "../protocol/rpc/peer.ts";
 import type {
@@ -85,7 +86,7 @@ export class Questions {
     const form = await this.elicitation({
       message: question,
       requestedSchema: answerSchema(choices, allowFreeform),
-      ...(call && { toolCallId: call.toolCallId }),
+      ...defined({ toolCallId: call?.toolCallId }),
     });
     const { [CHOICE]: choice, [WORDS]: words } = form.content ?? {};
     if (form.action === "accept" && typeof words === "string" && words.trim() !== "")

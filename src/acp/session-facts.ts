@@ -1,4 +1,5 @@
 import type { SessionUpdate } from "@agentclientprotocol/sdk/unstable";
+import { defined } from "../lib/defined.ts";
 import type { EventOf, SessionEvent } from "../protocol/event.ts";
 import type { Abilities } from "./abilities.ts";
 import { textBlock } from "./content.ts";
@@ -31,7 +32,7 @@ export class EditorSessionFacts {
   named(title: string, updatedAt?: string): readonly SessionUpdate[] {
     if (title === this.#title) return [];
     this.#title = title;
-    return [{ sessionUpdate: "session_info_update", title, ...(updatedAt !== undefined && { updatedAt }) }];
+    return [{ sessionUpdate: "session_info_update", title, ...defined({ updatedAt }) }];
   }
 
   /** Returns the updates for an event of any agent. `isLive` is false for events of a replayed log. */

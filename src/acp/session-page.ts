@@ -1,4 +1,5 @@
 import type { ListSessionsResponse } from "@agentclientprotocol/sdk";
+import { defined } from "../lib/defined.ts";
 import { RpcError, rpcCodes } from "../protocol/rpc/errors.ts";
 import type { Client } from "../sdk/client.ts";
 
@@ -19,8 +20,8 @@ export async function sessionPage(
   const page = all.slice(last + 1, last + 1 + PAGE);
   const sessions = page.flatMap(({ sessionId, context, name, summary, modifiedTime: updatedAt }) => {
     const title = name ?? summary;
-    return context ? [{ sessionId, cwd: context.cwd, updatedAt, ...(title !== undefined && { title }) }] : [];
+    return context ? [{ sessionId, cwd: context.cwd, updatedAt, ...defined({ title }) }] : [];
   });
   const next = last + 1 + PAGE < all.length ? page.at(-1)?.sessionId : undefined;
-  return { sessions, ...(next !== undefined && { nextCursor: next }) };
+  return { sessions, ...defined({ nextCursor: next }) };
 }

@@ -1,4 +1,5 @@
 /** Parses a Markdown file or an object into a definition, or reports the problem and its line. */
+import { defined } from "../lib/defined.ts";
 import { type Frontmatter, parseFrontmatter } from "../lib/frontmatter.ts";
 import { isObject } from "../lib/json.ts";
 import { clip, sanitise } from "../lib/text.ts";
@@ -121,15 +122,16 @@ function definitionOf(fields: AgentFields, origin: AgentOrigin, note: Note): Mad
       infer: (fields.infer ?? true) && !fields.disableModelInvocation && !fields.sidekick,
       includeCustomInstructions: fields.includeCustomInstructions ?? false,
       promptParts: fields.promptParts ?? promptParts,
-      ...(fields.limits && { limits: fields.limits }),
+      ...defined({ limits: fields.limits }),
       ...(fields.isolation === "worktree" && { isolation: fields.isolation }),
-      ...(fields.placement && { placement: fields.placement }),
-      ...(fields.outputSchema && { outputSchema: fields.outputSchema }),
-      ...(fields.github !== undefined && { github: fields.github }),
-      ...(fields.sidekick !== undefined && { sidekick: fields.sidekick }),
+      ...defined({
+        placement: fields.placement,
+        outputSchema: fields.outputSchema,
+        github: fields.github,
+        sidekick: fields.sidekick,
+      }),
       source: origin.source,
-      ...(origin.path !== undefined && { path: origin.path }),
-      ...(origin.pluginName !== undefined && { pluginName: origin.pluginName }),
+      ...defined({ path: origin.path, pluginName: origin.pluginName }),
     },
   };
 }
@@ -150,7 +152,7 @@ function powersOf(
     tools: given.tools,
     disallowedTools: denied.tools ?? ["*"],
     readOnly: fields.readOnly ?? false,
-    ...(fields.mcpServers && { mcpServers: fields.mcpServers }),
+    ...defined({ mcpServers: fields.mcpServers }),
   };
 }
 

@@ -1,5 +1,7 @@
 /** Plans and applies the steps that restore paths to an earlier state. */
+
 import { dirname } from "node:path";
+import { defined } from "../lib/defined.ts";
 import type { Disk } from "../lib/node/disk.ts";
 import { PathError } from "../lib/node/paths.ts";
 import { openAsIs, removeEmptyFolders, type WriteTarget } from "../lib/node/paths-write.ts";
@@ -98,7 +100,7 @@ async function apply(
  * Opens the path. Throws if it now leads through a link: stored paths have none, and writing would change another file.
  */
 async function targetAt(path: string, disk?: Disk): Promise<WriteTarget> {
-  const target = await openAsIs(path, { cwd: "/", roots: [], ...(disk && { disk }) }).catch(cannotRestore);
+  const target = await openAsIs(path, { cwd: "/", roots: [], ...defined({ disk }) }).catch(cannotRestore);
   if (target.realPath === path) return target;
   await target.close();
   throw new TroupeError("failed", `${path} now leads to ${target.realPath} and was not changed.`, {

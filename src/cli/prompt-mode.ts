@@ -195,7 +195,7 @@ function failedSubmit(cause: unknown): SubmitResult {
 function autopilotOptions(given: Arguments): AutopilotOptions {
   const check = given.text("check");
   const maxContinues = given.amount("max-autopilot-continues", "count");
-  return { ...(check !== undefined && { check }), ...(maxContinues !== undefined && { maxContinues }) };
+  return defined({ check, maxContinues });
 }
 
 /** The typed prompt and its data. */
@@ -252,7 +252,7 @@ function modeOf(given: Arguments): SessionRequest["mode"] {
   const isAsked = mode !== undefined || given.has("autopilot") || given.has("plan");
   if (!isAsked) return undefined;
   const flags = { autopilot: given.has("autopilot"), plan: given.has("plan") };
-  return initialMode({ ...flags, ...(mode !== undefined && { mode }) });
+  return initialMode({ ...flags, ...defined({ mode }) });
 }
 
 /** How long a server may take to release a session that it does not use. */
@@ -277,7 +277,7 @@ async function openSession(runtime: Runtime, given: Arguments, request: SessionR
     await sayMove(runtime, sessionId, given);
     return runtime.resumeSession(sessionId, request);
   }
-  return runtime.createSession({ ...request, ...(sessionId !== undefined && { sessionId }) });
+  return runtime.createSession({ ...request, ...defined({ sessionId }) });
 }
 
 /** Warns if a resumed session belongs to another project: its tools now work in this folder. */

@@ -1,5 +1,7 @@
 /** Finds instructions while the agent works: those of folders it enters, and rules for files it touches. */
+
 import { relative, sep } from "node:path";
+import { defined } from "../lib/defined.ts";
 import { isInside } from "../lib/node/paths.ts";
 import { blockOf, byteLength } from "./instruction-block.ts";
 import { filesOf, folderOf, levelsBetween } from "./instruction-files.ts";
@@ -98,12 +100,12 @@ export class NestedInstructions {
       tag: "instruction_discovered",
       opening: namedTexts(source).get(instruction.scope === "user" ? "person" : "discovered") ?? "",
       maxBytes: this.#filesLeft > 0 ? this.#bytesLeft : 0,
-      ...(glob !== undefined && { glob }),
+      ...defined({ glob }),
     });
     if (isCut) onNotice(`${instruction.shownPath} was ${text ? "cut" : "left out"}: enough was discovered already.`);
     if (text === undefined) return [];
     this.#bytesLeft -= byteLength(text);
     this.#filesLeft--;
-    return [{ path: instruction.path, text, ...(glob !== undefined && { glob }) }];
+    return [{ path: instruction.path, text, ...defined({ glob }) }];
   }
 }

@@ -2,8 +2,10 @@
  * Custom instructions: files of the user and of the project, collected into one section of the system prompt. Project
  * files are untrusted, so they are quoted and bounded and have no authority.
  */
+
 import { realpathSync } from "node:fs";
 import { delimiter, join, resolve } from "node:path";
+import { defined } from "../lib/defined.ts";
 import { wrapped } from "../lib/quoting.ts";
 import { plural, sanitise } from "../lib/text.ts";
 import type { WorkingDirectory } from "../protocol/event.ts";
@@ -80,7 +82,7 @@ export async function readInstructions(request: InstructionRequest): Promise<Ins
     cwd,
     root,
     onNotice,
-    ...(request.mayRead && { mayRead: request.mayRead }),
+    ...defined({ mayRead: request.mayRead }),
   });
   await gatherPersons(gathering, request);
   const levels = levelsBetween(root, cwd);

@@ -1,5 +1,6 @@
 import { realpathSync, statSync } from "node:fs";
 import { dirname, isAbsolute, join, resolve } from "node:path";
+import { defined } from "../lib/defined.ts";
 import { smallText } from "../lib/node/small-file.ts";
 import type { WorkingDirectory } from "../protocol/event.ts";
 
@@ -19,7 +20,7 @@ export function workingDirectory(cwd: string): WorkingDirectory {
   return {
     cwd: folder,
     gitRoot: git.root,
-    ...(repository !== undefined && { repository }),
+    ...defined({ repository }),
     ...(branch && { branch }),
     ...(commit && /^[0-9a-f]{40,64}$/.test(commit) && { headCommit: commit }),
   };

@@ -3,10 +3,12 @@
  * folder starts and stops them. `catalog/extensions.ts` decides which may run; the server decides what they may
  * request. An extension never outlives this process, and its child processes are killed when it ends.
  */
+
 import type { ChildProcessWithoutNullStreams } from "node:child_process";
 import { dirname } from "node:path";
 import type { Readable, Writable } from "node:stream";
 import { setTimeout as delay } from "node:timers/promises";
+import { defined } from "../lib/defined.ts";
 import type { PreparedProgram, PrepareProgram } from "../lib/node/program.ts";
 import { clip, sanitise } from "../lib/text.ts";
 import { isGiven } from "./given.ts";
@@ -119,7 +121,7 @@ function environmentOf(launch: ExtensionLaunch, sdk: string | undefined): Record
     ...given,
     SESSION_ID: sessionId,
     COPILOT_EXTENSION_PARENT_PID: String(process.pid),
-    ...(sdk !== undefined && { COPILOT_SDK_PATH: sdk }),
+    ...defined({ COPILOT_SDK_PATH: sdk }),
   };
 }
 

@@ -4,7 +4,9 @@
  * An attempt ends exactly once: through the body, a limit, a cancellation or the closing of the session. Later results
  * are ignored.
  */
+
 import { createHash } from "node:crypto";
+import { defined } from "../lib/defined.ts";
 import type { Json } from "../lib/json.ts";
 import { stoppable } from "../lib/node/stoppable.ts";
 import { clip } from "../lib/text.ts";
@@ -79,7 +81,7 @@ export class FactoryAttempt {
     }
     const { runId, args } = this.run.spec;
     this.factory.execute({ runId, executionToken: this.token, args }, this.#stop.signal).then(
-      ({ result }) => this.end({ status: "completed", ...(result !== undefined && { result }) }),
+      ({ result }) => this.end({ status: "completed", ...defined({ result }) }),
       (error: unknown) => this.#broke(error),
     );
   }
@@ -147,7 +149,7 @@ export class FactoryAttempt {
       runId,
       prompt,
       ...(schema !== undefined && { schema: answerSchema(schema) }),
-      ...(costUsd !== undefined && { costUsd }),
+      ...defined({ costUsd }),
     };
     const agent = await this.#ports.startAgent(request).catch((error: unknown) => {
       if (error instanceof TroupeError) return { why: [error.message, error.hint ?? ""].join(" ").trim() };

@@ -5,6 +5,7 @@
  * can therefore be resumed by its id after a failure, a limit or a crash; completed steps are not repeated.
  * `attempt.ts` is one execution of a run. `run-view.ts` builds the descriptions that clients receive.
  */
+import { defined } from "../lib/defined.ts";
 import type { Json } from "../lib/json.ts";
 import { clip } from "../lib/text.ts";
 import type { SessionEvent } from "../protocol/event.ts";
@@ -89,7 +90,7 @@ export class Factories {
     const approved = checkedLimits(mergedLimits(declaredLimits, limits));
     const runId = this.#ports.stamp.id("factory-run");
     requireSmall(args, "The arguments");
-    const told = phases.map(({ title, detail }) => ({ title, ...(detail !== undefined && { detail }) }));
+    const told = phases.map(({ title, detail }) => ({ title, ...defined({ detail }) }));
     const spec = { runId, factoryName: name, description, phases: told, args, declaredLimits };
     return this.#reserved(runId, async () => {
       await this.#ports.emit("troupe.factory_run", spec);
@@ -257,9 +258,9 @@ export class Factories {
         const consumed = { consumedSubagents: run.agents.length, consumedNanoAiu: nanoOf(run, this.#ports) };
         const data = { runId, status: result.status, ...consumed, elapsedMs: run.activeMs };
         const type = result.failure?.type;
-        void this.#ports.emit("factory.run_settled", { ...data, ...(type !== undefined && { failureType: type }) });
+        void this.#ports.emit("factory.run_settled", { ...data, ...defined({ failureType: type }) });
         const failureType = type?.replace("factory_", "workflow_");
-        void this.#ports.emit("workflow.run_settled", { ...data, ...(failureType !== undefined && { failureType }) });
+        void this.#ports.emit("workflow.run_settled", { ...data, ...defined({ failureType }) });
         if (attempt.options.notifyOnComplete) this.#ports.onSettled?.(settledOf(run, result));
       });
     this.#settling.add(told);

@@ -1,3 +1,5 @@
+import { defined } from "../lib/defined.ts";
+
 interface Phase {
   readonly id: string;
   /** Index among the declared phases; null for an undeclared phase. */
@@ -67,7 +69,7 @@ export class Phases {
       return {
         ...phase,
         status: isActive ? "active" : phase.entryCount > 0 ? "completed" : isSkipped ? "skipped" : "pending",
-        ...(skippedAt !== undefined && { startedAt: skippedAt, completedAt: skippedAt }),
+        ...defined({ startedAt: skippedAt, completedAt: skippedAt }),
         currentActiveMs: isActive ? Math.max(0, now - (this.#current?.since ?? now)) : 0,
       };
     });

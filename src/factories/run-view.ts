@@ -1,4 +1,5 @@
 /** Builds the descriptions of runs in the wire format. They contain no prompts. */
+import { defined } from "../lib/defined.ts";
 import type { Json } from "../lib/json.ts";
 import { clip } from "../lib/text.ts";
 import type { FactoryAttempt } from "./attempt.ts";
@@ -122,9 +123,7 @@ function summaryOf(run: RunRecord, { ports, now, attempt, isAvailable }: RunView
 
 function terminalOf({ reason, failure, error, result, pauseInfo }: NonNullable<RunRecord["end"]>) {
   return {
-    ...(reason !== undefined && { reason }),
-    ...(failure && { failure }),
-    ...(error !== undefined && { error }),
+    ...defined({ reason, failure, error }),
     ...(result !== undefined && { resultPreview: clip(JSON.stringify(result), MAX_PREVIEW_CHARACTERS) }),
     pauseInfo: pauseInfo ?? null,
   };
@@ -137,8 +136,7 @@ function agentView({ spec: { runId } }: RunRecord, agent: RunRecord["agents"][nu
     ...agent,
     runId,
     ...known,
-    ...(displayName !== undefined && { displayName }),
-    ...(model !== undefined && { resolvedModel: model }),
+    ...defined({ displayName, resolvedModel: model }),
   };
 }
 

@@ -1,4 +1,5 @@
 /** Expands variables and path templates in the texts of a hook. */
+import { defined } from "../lib/defined.ts";
 import { childEnvironment } from "../lib/node/child-environment.ts";
 import type { HookDefinition } from "./hooks.ts";
 import type { HookVariables } from "./url-rules.ts";
@@ -22,12 +23,12 @@ export function hookEnvironment(
     COPILOT_PROJECT_DIR: world.projectRoot,
     CLAUDE_PROJECT_DIR: world.projectRoot,
     [DEPTH_VARIABLE]: String(depthOf(world.environment) + 1),
-    ...(plugin && {
-      PLUGIN_ROOT: plugin.root,
-      COPILOT_PLUGIN_ROOT: plugin.root,
-      CLAUDE_PLUGIN_ROOT: plugin.root,
-      COPILOT_PLUGIN_DATA: plugin.data,
-      CLAUDE_PLUGIN_DATA: plugin.data,
+    ...defined({
+      PLUGIN_ROOT: plugin?.root,
+      COPILOT_PLUGIN_ROOT: plugin?.root,
+      CLAUDE_PLUGIN_ROOT: plugin?.root,
+      COPILOT_PLUGIN_DATA: plugin?.data,
+      CLAUDE_PLUGIN_DATA: plugin?.data,
     }),
   };
   return childEnvironment(world.environment, { values: paths });

@@ -1,4 +1,5 @@
 /** Loads all hooks of a session from files, settings and the embedding program, in the order they run. */
+import { defined } from "../lib/defined.ts";
 import { plural } from "../lib/text.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import { parseHookFile, parseInlineHooks } from "./config.ts";
@@ -100,7 +101,7 @@ export function programHook(options: {
     onFailure: options.onFailure ?? (isAuthorising(point) ? ("closed" as const) : ("open" as const)),
     timeoutMs,
     run: { type: "function" as const, run },
-    ...(matcher && { matcher }),
+    ...defined({ matcher }),
   };
   return { ...unpinned, pinned: pin(unpinned) };
 }

@@ -2,8 +2,10 @@
  * Finds the hook files, in the order in which their hooks run. A missing file or a folder in its place is ignored. A
  * file that must not be used is skipped with a notice.
  */
+
 import { realpath } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
+import { defined } from "../lib/defined.ts";
 import { type OpenedEntry, openForReading, PathError, readDirectory } from "../lib/node/paths.ts";
 import { messageOf } from "./answer.ts";
 import type { HookNotice, HookOrigin, HookOwner } from "./hooks.ts";
@@ -103,7 +105,7 @@ async function addFile(found: Found, file: string, kind: Kind): Promise<boolean>
     }
     const { scope, owner, plugin } = kind;
     const text = await readUpTo(opened, MAX_FILE_BYTES);
-    found.files.push({ origin: { scope, owner, file, ...(plugin && { plugin }) }, text });
+    found.files.push({ origin: { scope, owner, file, ...defined({ plugin }) }, text });
   } catch (error) {
     found.notices.push({ file, message: `not used: ${messageOf(error)}` });
   } finally {

@@ -2,6 +2,7 @@
  * Merges the output of several hooks of one point. Every rule is a pure function of the merged output and one more
  * output. `next` returns the input of the following hook after an earlier one changed something.
  */
+import { defined } from "../lib/defined.ts";
 import { clip } from "../lib/text.ts";
 import type { HookInput, HookOutput, HookPoint } from "./points.ts";
 
@@ -36,7 +37,7 @@ export const mergeRules: { readonly [P in HookPoint]: Rule<P> } = {
       ...withContext(before, said),
       ...quiet(said),
       ...answered(before, said),
-      ...(said.modifiedPrompt !== undefined && { modifiedPrompt: said.modifiedPrompt }),
+      ...defined({ modifiedPrompt: said.modifiedPrompt }),
     }),
     next: (input, { modifiedPrompt }) => ({ ...input, prompt: modifiedPrompt ?? input.prompt }),
   },
@@ -56,7 +57,7 @@ export const mergeRules: { readonly [P in HookPoint]: Rule<P> } = {
     merge: (before, said) => ({
       ...withContext(before, said),
       ...quiet(said),
-      ...(said.modifiedResult && { modifiedResult: said.modifiedResult }),
+      ...defined({ modifiedResult: said.modifiedResult }),
     }),
     next: (input, { modifiedResult }) => ({ ...input, toolResult: modifiedResult ?? input.toolResult }),
   },
@@ -77,7 +78,7 @@ export const mergeRules: { readonly [P in HookPoint]: Rule<P> } = {
   subagentStop: {
     merge: (before, said) => ({
       ...withBlock(before, said),
-      ...(said.modifiedResponse !== undefined && { modifiedResponse: said.modifiedResponse }),
+      ...defined({ modifiedResponse: said.modifiedResponse }),
     }),
     next: (input, { modifiedResponse }) => ({ ...input, response: modifiedResponse ?? input.response }),
   },
@@ -95,21 +96,18 @@ function mergePreToolUse(before: Merged<"preToolUse">, said: HookOutput<"preTool
   const kept: Merged<"preToolUse"> = modifiedArgs !== undefined && earlier === "allow" ? undecided : before;
   const rank = kept.permissionDecision === undefined ? 0 : strictness[kept.permissionDecision];
   const wins = decision !== undefined && strictness[decision] > rank;
-  const decided = { ...undecided, ...(decision && { permissionDecision: decision }) };
+  const decided = { ...undecided, ...defined({ permissionDecision: decision }) };
   return {
-    ...withContext(
-      wins ? { ...decided, ...(reason !== undefined && { permissionDecisionReason: reason }) } : kept,
-      said,
-    ),
+    ...withContext(wins ? { ...decided, ...defined({ permissionDecisionReason: reason }) } : kept, said),
     ...quiet(said),
     ...answered(before, said),
-    ...(modifiedArgs !== undefined && { modifiedArgs }),
+    ...defined({ modifiedArgs }),
   };
 }
 
 function objectionTo({ permissionDecision, permissionDecisionReason: reason }: HookOutput<"preToolUse">) {
   if (permissionDecision !== "deny" && permissionDecision !== "ask") return {};
-  return { permissionDecision, ...(reason !== undefined && { permissionDecisionReason: reason }) };
+  return { permissionDecision, ...defined({ permissionDecisionReason: reason }) };
 }
 
 function withContext<M extends { additionalContext?: string }>(before: M, said: { additionalContext?: string }): M {
@@ -133,7 +131,7 @@ interface Handled {
 function answered(before: Handled, said: Handled): Handled {
   if (before.handled === true || said.handled !== true) return {};
   const { handled, responseContent = "", handledBy } = said;
-  return { handled, responseContent, ...(handledBy !== undefined && { handledBy }) };
+  return { handled, responseContent, ...defined({ handledBy }) };
 }
 
 interface Block {

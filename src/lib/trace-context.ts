@@ -1,3 +1,5 @@
+import { defined } from "./defined.ts";
+
 /** W3C trace context: the span and the trace that something belongs to, as programs exchange it. */
 export interface TraceContext {
   readonly traceparent: string;
@@ -28,5 +30,5 @@ export function readTraceContext({ traceparent, tracestate }: Partial<TraceConte
 
 export function writeTraceContext({ traceId, spanId, sampled, state }: SpanContext): TraceContext {
   const traceparent = `00-${traceId}-${spanId}-${sampled ? "01" : "00"}`;
-  return { traceparent, ...(state !== undefined && { tracestate: state }) };
+  return { traceparent, ...defined({ tracestate: state }) };
 }

@@ -273,8 +273,7 @@ function assistantMessage(parts: {
     })),
     turnId,
     model: run.model,
-    ...defined({ originatingMessageId: run.originatingMessageId }),
-    ...(usage && { outputTokens: usage.outputTokens }),
+    ...defined({ originatingMessageId: run.originatingMessageId, outputTokens: usage?.outputTokens }),
     ...(reply.end.phase && { phase: reply.end.phase }),
     ...defined({
       citations: reply.end.citations,

@@ -1,3 +1,4 @@
+import { defined } from "../lib/defined.ts";
 import type { ModelCapabilities } from "./given-providers.ts";
 import type { KnownModel } from "./providers/definition.ts";
 
@@ -11,10 +12,7 @@ interface Limits {
 export function limitsOf(limits: Limits): Pick<KnownModel, "contextWindow" | "maxOutputTokens"> {
   const { maxPromptTokens, maxContextWindowTokens, maxOutputTokens } = limits;
   const window = maxContextWindowTokens ?? (maxPromptTokens && maxPromptTokens + (maxOutputTokens ?? 0));
-  return {
-    ...(window !== undefined && { contextWindow: window }),
-    ...(maxOutputTokens !== undefined && { maxOutputTokens }),
-  };
+  return defined({ contextWindow: window, maxOutputTokens });
 }
 
 /** Returns the fields of a model that are overridden. */
@@ -28,6 +26,6 @@ export function overridden(
       maxContextWindowTokens: limits.max_context_window_tokens,
       maxOutputTokens: limits.max_output_tokens,
     }),
-    ...(supports?.vision !== undefined && { vision: supports.vision }),
+    ...defined({ vision: supports?.vision }),
   };
 }

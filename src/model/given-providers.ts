@@ -2,7 +2,9 @@
  * Providers and models that a host program gives to one session: one for the whole session, or a registry in addition
  * to the settings. They exist as long as the session. No request is sent before the first prompt, and no key is stored.
  */
+
 import * as z from "zod";
+import { defined } from "../lib/defined.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import { limitsOf, overridden } from "./capabilities.ts";
 import { isAddress } from "./is-address.ts";
@@ -188,7 +190,7 @@ function wholeSession(provider: GivenProvider, given: GivenProviders, sessionMod
         };
   const settings = settingsOf(WHOLE_SESSION, provider, given);
   return {
-    providers: [{ ...settings, models: model ? [model] : [], ...(name !== undefined && { defaultModel: name }) }],
+    providers: [{ ...settings, models: model ? [model] : [], ...defined({ defaultModel: name }) }],
     discovery: false,
     namesGoTo: WHOLE_SESSION,
   };
@@ -209,7 +211,7 @@ function modelsOf(provider: string, models: readonly GivenModel[]): KnownModel[]
       id: `${provider}/${id}`,
       wireName: wireModel ?? modelId ?? id,
       price: null,
-      ...(name !== undefined && { displayName: name }),
+      ...defined({ displayName: name }),
       ...limitsOf(limits),
       ...overridden(capabilities),
     }));

@@ -1,4 +1,5 @@
 /** Lists all models, with the reason for those that cannot be used yet. */
+import { defined } from "../lib/defined.ts";
 import { UNDERSTUDY } from "./catalog.ts";
 import type { CatalogDependencies } from "./connect.ts";
 import { listServed, type Served } from "./discover.ts";
@@ -98,8 +99,7 @@ function rows(
       name: known?.displayName ?? name,
       contextWindow: window,
       price: known?.price ?? fallback,
-      ...(known?.maxOutputTokens !== undefined && { maxOutputTokens: known.maxOutputTokens }),
-      ...(known?.vision !== undefined && { vision: known.vision }),
+      ...defined({ maxOutputTokens: known?.maxOutputTokens, vision: known?.vision }),
     };
   });
 }

@@ -1,3 +1,4 @@
+import { defined } from "../lib/defined.ts";
 import { nearest } from "../lib/text.ts";
 import { ModelError } from "./model-error.ts";
 import type { Provider } from "./provider.ts";
@@ -24,7 +25,6 @@ function advised(error: ModelError, wanted: string, names: readonly string[]): M
     provider,
     hint: `Did you mean ${provider}/${close}?`,
     cause: error,
-    ...(statusCode !== undefined && { statusCode }),
-    ...(code !== undefined && { code }),
+    ...defined({ statusCode, code }),
   });
 }

@@ -2,7 +2,9 @@
  * Adds retries to a provider. An attempt that failed for a temporary reason is repeated after a pause. A `retry` event
  * precedes the pause. All waiting uses the stamp.
  */
+
 import { deferred } from "../lib/deferred.ts";
+import { defined } from "../lib/defined.ts";
 import type { Stamp } from "../lib/stamp.ts";
 import { plural } from "../lib/text.ts";
 import type { Limiter, LimiterWait, Pass, QueuedCall } from "./limiter.ts";
@@ -264,5 +266,5 @@ function clockTime(milliseconds: number): string {
 }
 
 function failure(error: ModelError, usage?: Usage): ModelEnd {
-  return { type: "end", stop: "error", error, ...(usage && { usage }) };
+  return { type: "end", stop: "error", error, ...defined({ usage }) };
 }

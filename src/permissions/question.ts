@@ -1,5 +1,7 @@
 /** Turns the access of a call into a question that `decide` can answer. */
+
 import * as fs from "node:fs";
+import { defined } from "../lib/defined.ts";
 import type { Access } from "../protocol/permission.ts";
 import { readDenials } from "./denied-files.ts";
 import type { PermissionQuestion, Policy } from "./policy.ts";
@@ -43,7 +45,7 @@ async function containmentOf(access: Shell, policy: Policy): Promise<Partial<Per
   const held = needed
     ? { enforced: await containment.enforced(access), stored: (rule: Rule) => containment.stored(rule) }
     : {};
-  return { ...how, ...held, ...(warning !== undefined && { warning }) };
+  return { ...how, ...held, ...defined({ warning }) };
 }
 
 /** Kinds of denials that cannot be enforced from the text of a command alone. */

@@ -1,4 +1,5 @@
 /** Builds the permission requests and results that users and clients see on the wire. */
+import { defined } from "../lib/defined.ts";
 import type { Json } from "../lib/json.ts";
 import { counted, unseenCharacters, visible } from "../lib/visible.ts";
 import type { Access } from "../protocol/permission.ts";
@@ -102,7 +103,7 @@ export function permissionRequest(
 ): PermissionRequestData {
   const { access } = question;
   const call = {
-    ...(toolCallId !== undefined && { toolCallId }),
+    ...defined({ toolCallId }),
     ...(!isRememberable && { canOfferSessionApproval: false }),
   };
   switch (access.kind) {

@@ -2,6 +2,7 @@
  * Parses rules: `kind` or `kind(argument)`. A rule that could never match is an error, because a silent no-op rule
  * gives a false sense of protection.
  */
+import { defined } from "../lib/defined.ts";
 import { clip, nearest } from "../lib/text.ts";
 import { isPathPattern } from "./path-scope.ts";
 import { parseUrlPattern, type UrlPattern } from "./urls.ts";
@@ -98,7 +99,7 @@ export function parseRule(text: string, rule: { effect: RuleEffect; source: Rule
   if (argument === "") fail(`its argument is empty; write ${name} to mean all of that kind`);
   const target = targetOf(name, argument, names, fail);
   const tool = Object.hasOwn(names.tools, name) ? name : undefined;
-  return { text: trimmed, effect: rule.effect, source: rule.source, target, ...(tool !== undefined && { tool }) };
+  return { text: trimmed, effect: rule.effect, source: rule.source, target, ...defined({ tool }) };
 }
 
 /** Parses the value of `--allow-url` or `--deny-url`: an address without a kind. */
@@ -164,7 +165,7 @@ function isForeign(name: string, names: RuleNames): boolean {
 /** Resolves `Server`, `Server(tool)` or the name of a custom tool. */
 function foreignTarget(name: string, argument: string | undefined, names: RuleNames, fail: Fail): RuleTarget {
   if (names.servers.includes(name)) {
-    return { kind: "mcp", server: name, ...(argument !== undefined && { tool: argument }) };
+    return { kind: "mcp", server: name, ...defined({ tool: argument }) };
   }
   if (names.customTools.includes(name)) {
     return argument === undefined

@@ -1,3 +1,4 @@
+import { defined } from "../lib/defined.ts";
 import type { SessionEvent } from "../protocol/event.ts";
 import { SessionView } from "../view/session-view.ts";
 import type { AgentView } from "../view/view.ts";
@@ -53,7 +54,7 @@ export class AgentTree {
     const parent = parentId === undefined ? undefined : this.#nodes.get(parentId);
     const node: AgentNode = {
       id,
-      ...(parent && { parentId: parent.id }),
+      ...defined({ parentId: parent?.id }),
       toolCallId,
       name,
       displayName,

@@ -1,3 +1,4 @@
+import { defined } from "../lib/defined.ts";
 import type { EventOf, SessionEvent } from "../protocol/event.ts";
 import type { ResumeConfig, SessionConfig } from "./config.ts";
 import { invokeHook } from "./hooks.ts";
@@ -86,7 +87,7 @@ export class Answers {
       this.#unanswered.set(data.requestId, data.permissionRequest.kind);
       return;
     }
-    const invocation = { sessionId: this.#sessionId, ...(agentId !== undefined && { agentId }) };
+    const invocation = { sessionId: this.#sessionId, ...defined({ agentId }) };
     const decide = async () => handler(data.permissionRequest, invocation);
     const result = await decide().catch(() => ({ kind: "user-not-available" as const }));
     if (result.kind === "no-result") return;

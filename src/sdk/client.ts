@@ -1,3 +1,4 @@
+import { defined } from "../lib/defined.ts";
 import type { SessionEvent } from "../protocol/event.ts";
 import { RpcError, rpcCodes } from "../protocol/rpc/errors.ts";
 import type { RequestOptions } from "./answers.ts";
@@ -98,9 +99,9 @@ export class Client {
     if (connection.kind === "custom") return connection.open();
     if (connection.kind === "tcp") return joinServer(connection);
     return spawnServer(connection, {
-      environment: { ...environment, ...(home !== undefined && { TROUPE_HOME: home }) },
+      environment: { ...environment, ...defined({ TROUPE_HOME: home }) },
       flags: logLevel === undefined ? [] : ["--log-level", logLevel],
-      ...(workingDirectory !== undefined && { workingDirectory }),
+      ...defined({ workingDirectory }),
     });
   }
 
@@ -131,7 +132,7 @@ export class Client {
     this.#sessions.set(session.sessionId, session);
     const cwd = this.#options.workingDirectory;
     const params = {
-      ...(cwd !== undefined && { workingDirectory: cwd }),
+      ...defined({ workingDirectory: cwd }),
       ...toWire(config),
       sessionId: session.sessionId,
     };

@@ -1,3 +1,4 @@
+import { defined } from "../lib/defined.ts";
 import type { ToolResultObject } from "./define-tool.ts";
 
 interface Common {
@@ -105,7 +106,7 @@ export async function invokeHook(
     {
       ...rest,
       ...(toolArgs !== undefined && { toolArgs: parsed(toolArgs) }),
-      ...(stopHookActive !== undefined && { stopHookActive }),
+      ...defined({ stopHookActive }),
       workingDirectory: cwd,
       timestamp: new Date(typeof timestamp === "number" ? timestamp : Date.now()),
     },

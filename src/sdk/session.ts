@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import { defined } from "../lib/defined.ts";
 import type { Attachment, EventOf, EventType, SessionEvent } from "../protocol/event.ts";
 import { RpcError, rpcCodes } from "../protocol/rpc/errors.ts";
 import { AgentTree } from "./agent-tree.ts";
@@ -135,13 +136,13 @@ export class ClientSession {
     const { data, attachments } = options;
     let said: string | undefined;
     const message = await this.#untilIdle(options, async () => {
-      const params = { text, ...(data !== undefined && { data }), ...(attachments && { attachments }) };
+      const params = { text, ...defined({ data, attachments }) };
       const result = (await this.#request("session.commands.submit", params)) as { kind: string; text?: string };
       if (result.kind === "sent") return "sent";
       said = result.text ?? "";
       return "over";
     });
-    return said === undefined ? { kind: "answered", ...(message && { message }) } : { kind: "said", text: said };
+    return said === undefined ? { kind: "answered", ...defined({ message }) } : { kind: "said", text: said };
   }
 
   /** `start` resolves with "sent" when a message is accepted, or with "over" if there is nothing to wait for. */

@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import { fileURLToPath } from "node:url";
+import { defined } from "../lib/defined.ts";
 import type { Connection, Transport } from "./transport.ts";
 
 export interface SpawnOptions {
@@ -23,7 +24,7 @@ export function spawnServer(connection: Extract<Connection, { kind: "stdio" }>, 
   const [command, given] = path.endsWith(".js") ? [process.execPath, [path, ...args]] : [path, args];
   checkPlace(given[0] === path ? path : undefined, options.workingDirectory);
   const child = spawn(command, given, {
-    ...(options.workingDirectory !== undefined && { cwd: options.workingDirectory }),
+    ...defined({ cwd: options.workingDirectory }),
     env: { ...options.environment },
     stdio: ["pipe", "pipe", "pipe"],
     windowsHide: true,

@@ -1,4 +1,5 @@
 import { connect } from "node:net";
+import { defined } from "../lib/defined.ts";
 import type { Connection, Transport } from "./transport.ts";
 
 const CONNECT_MS = 10_000;
@@ -28,7 +29,7 @@ export async function joinServer(connection: Extract<Connection, { kind: "tcp" }
     input: socket,
     output: socket,
     ended,
-    ...(token !== undefined && { token }),
+    ...defined({ token }),
     isOwned: false,
     async close() {
       socket.end();

@@ -1,4 +1,5 @@
 /** Events of the protocol that follow from other events. They are not logged; clients receive them as they arise. */
+import { defined } from "../lib/defined.ts";
 import type { EventData, EventType, SessionEvent } from "../protocol/event.ts";
 import { modelName } from "../session/model-selection.ts";
 import type { Session } from "../session/session.ts";
@@ -47,7 +48,7 @@ export class DerivedEvents {
           if (attachment.type !== "blob" || attachment.assetId === undefined) continue;
           const { assetId, mimeType, byteLength = 0, displayName: description } = attachment;
           const type = mimeType.startsWith("image/") ? "image" : "resource";
-          void this.#asset({ type, assetId, mimeType, byteLength, ...(description !== undefined && { description }) });
+          void this.#asset({ type, assetId, mimeType, byteLength, ...defined({ description }) });
         }
         break;
       default:
@@ -74,7 +75,7 @@ export class DerivedEvents {
     if (model === undefined) return;
     // Agents of a factory answer once. All others accept further messages.
     const multiTurn = data.factoryRunId === undefined;
-    this.#send({ type: "subagent.configured", data: { model, multiTurn }, ...(agentId !== undefined && { agentId }) });
+    this.#send({ type: "subagent.configured", data: { model, multiTurn }, ...defined({ agentId }) });
   }
 
   #serverChanged({ serverName, status }: EventData<"session.mcp_server_status_changed">): void {

@@ -1,6 +1,8 @@
 /** Serves clients over stdin and stdout, or over a loopback port. */
+
 import { createServer, type Server as NetServer, type Socket } from "node:net";
 import { deferred } from "../lib/deferred.ts";
+import { defined } from "../lib/defined.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { Server } from "./server.ts";
 
@@ -31,7 +33,7 @@ export async function serveTcp(
   const { token } = options;
   const accept = (socket: Socket): void => {
     socket.setNoDelay(true);
-    const accepted = server.accept({ input: socket, output: socket, ...(token !== undefined && { token }) });
+    const accepted = server.accept({ input: socket, output: socket, ...defined({ token }) });
     if (!accepted) socket.destroy();
   };
   const first = await listen("127.0.0.1", options.port, accept);

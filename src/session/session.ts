@@ -7,6 +7,7 @@
 
 import { codeChanges } from "../checkpoints/code-changes.ts";
 import { deferred } from "../lib/deferred.ts";
+import { defined } from "../lib/defined.ts";
 import { stoppable } from "../lib/node/stoppable.ts";
 import type { Emit, SessionEvent } from "../protocol/event.ts";
 import { type AgentPool, sessionAgents } from "./agents/agent-pool.ts";
@@ -80,7 +81,7 @@ export class Session {
     const session = new Session(options);
     const { events, removed, damage } = options.log;
     const { cwd, isOwnFolder } = options;
-    const folder = { cwd, ...(isOwnFolder && { isOwnFolder }) };
+    const folder = { cwd, ...defined({ isOwnFolder }) };
     const pending = options.continuesPending ? { broker: session.#broker, ...folder } : undefined;
     const parts = { conversation: session.#conversation, log: session.#log, pending };
     const known = { said: [...removed, ...events], view: events };

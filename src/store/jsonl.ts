@@ -12,8 +12,10 @@
  *
  * Folders have mode 0700, files 0600.
  */
+
 import { readdirSync, type Stats, statSync } from "node:fs";
 import { join } from "node:path";
+import { defined } from "../lib/defined.ts";
 import type { Disk } from "../lib/node/disk.ts";
 import type { Stamp } from "../lib/stamp.ts";
 import { TroupeError } from "../protocol/errors.ts";
@@ -88,7 +90,7 @@ export function jsonlStore(options: JsonlStoreOptions): Store {
       if (statSync(pathsOf(fork.sessionId).directory, { throwIfNoEntry: false })) throw alreadyThere(fork.sessionId);
       const { forkFolder } = await import("./fork-folder.ts");
       const { disk, snapshots } = context;
-      await forkFolder({ disk, folder, from: sessionId, fork, ...(snapshots && { snapshots }) }).catch(
+      await forkFolder({ disk, folder, from: sessionId, fork, ...defined({ snapshots }) }).catch(
         failTo("fork the session"),
       );
     },

@@ -2,7 +2,9 @@
  * `workspace.yaml`: the summary for session lists, so that they need not read logs. Values are written as JSON, which
  * is valid YAML and cheap to read. A file edited by hand is read with a YAML parser.
  */
+
 import { closeSync, openSync, readFileSync, readSync } from "node:fs";
+import { defined } from "../lib/defined.ts";
 import { isObject } from "../lib/json.ts";
 import { firstCharacters } from "../lib/text.ts";
 import type { SessionEvent } from "../protocol/event.ts";
@@ -62,16 +64,13 @@ export function summaryOfEvents(events: readonly SessionEvent[], sessionId: stri
   return {
     sessionId,
     cwd: context?.cwd ?? "",
-    ...(context?.gitRoot !== undefined && { gitRoot: context.gitRoot }),
-    ...(context?.repository !== undefined && { repository: context.repository }),
-    ...(context?.branch !== undefined && { branch: context.branch }),
-    ...(named !== undefined && { name: named }),
+    ...defined({ gitRoot: context?.gitRoot, repository: context?.repository, branch: context?.branch, name: named }),
     ...(prompt !== undefined && { title: firstCharacters(prompt.trim().replace(/\s+/g, " "), TITLE_CHARACTERS) }),
-    ...(start?.selectedModel !== undefined && { model: start.selectedModel }),
+    ...defined({ model: start?.selectedModel }),
     createdAt: start?.startTime ?? events[0]?.timestamp ?? updatedAt,
     updatedAt,
     turns: events.filter((event) => event.type === "assistant.turn_start").length,
-    ...(parent !== undefined && { detachedFrom: parent }),
+    ...defined({ detachedFrom: parent }),
   };
 }
 

@@ -75,13 +75,11 @@ export function viewOf(task: TaskRecord, { fold, live, viewer, now, waitingFor }
     toolCalls: usage.toolCalls,
     tokens: usage.inputTokens + usage.outputTokens,
     costUsd: usage.costUsd,
-    ...defined({ intent: task.latestIntent }),
-    ...(last && { lastActivity: last.message }),
+    ...defined({ intent: task.latestIntent, lastActivity: last?.message }),
     quietMs: isFinal(task.status) ? 0 : since(now, lastAt),
     ...defined({ waitingFor }),
     unreadMessages: task.messages.length,
-    ...defined({ mcpTask: live?.mcpTask }),
-    ...defined({ changes: task.sent?.changes }),
+    ...defined({ mcpTask: live?.mcpTask, changes: task.sent?.changes }),
     ...(spec.worktree !== undefined && { worktree: ownTree(spec.worktree, task.id) }),
   };
 }

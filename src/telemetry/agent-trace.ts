@@ -1,4 +1,5 @@
 /** The spans of one agent of a session: its input, its model calls and its result. */
+import { defined } from "../lib/defined.ts";
 import type { SpanContext } from "../lib/trace-context.ts";
 import type { EventData } from "../protocol/event.ts";
 import { assistantSaid, type SaidMessage, saidAs } from "./content.ts";
@@ -160,8 +161,7 @@ export class AgentTrace {
       "gen_ai.operation.name": "invoke_agent",
       "gen_ai.conversation.id": sessionId,
       ...agent,
-      ...(this.#id !== undefined && { "gen_ai.agent.id": this.#id }),
-      ...(run.model !== undefined && { "gen_ai.request.model": run.model }),
+      ...defined({ "gen_ai.agent.id": this.#id, "gen_ai.request.model": run.model }),
       "gen_ai.usage.input_tokens": run.inputTokens,
       "gen_ai.usage.output_tokens": run.outputTokens,
       ...(run.finishReason !== undefined && { "gen_ai.response.finish_reasons": [run.finishReason] }),
@@ -194,7 +194,7 @@ export class AgentTrace {
       attributes: {
         ...this.#callAttributes(usage, timing),
         ...(reason !== undefined && { "gen_ai.response.finish_reasons": [reason] }),
-        ...(message && { "gen_ai.response.id": message.messageId }),
+        ...defined({ "gen_ai.response.id": message?.messageId }),
         ...(call.inputs.length > 0 && { "gen_ai.input.messages": saidAs(call.inputs) }),
         ...(this.#ports.captureContent &&
           message && { "gen_ai.output.messages": saidAs([assistantSaid(message, reason ?? "stop")]) }),

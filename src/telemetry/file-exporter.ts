@@ -1,5 +1,7 @@
 /** Writes one JSON line for each span and each metric, for grep, jq and other programs. */
+
 import { dirname } from "node:path";
+import { defined } from "../lib/defined.ts";
 import type { Disk } from "../lib/node/disk.ts";
 import type { Metric } from "./metrics.ts";
 import type { Exporter } from "./outbox.ts";
@@ -38,8 +40,7 @@ function spanLine(span: Span, { resource, scope }: Source): object {
     type: "span",
     traceId: context.traceId,
     spanId: context.spanId,
-    ...(parentSpanId !== undefined && { parentSpanId }),
-    ...(context.state !== undefined && { traceState: context.state }),
+    ...defined({ parentSpanId, traceState: context.state }),
     name,
     kind: kind.toUpperCase(),
     startTime: iso(start),

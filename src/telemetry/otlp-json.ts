@@ -1,4 +1,5 @@
 /** Converts spans and metrics to OTLP's JSON encoding. */
+import { defined } from "../lib/defined.ts";
 import type { Metric, Point } from "./metrics.ts";
 import type { Attributes, AttributeValue, Source, Span, SpanEvent } from "./span.ts";
 
@@ -21,8 +22,7 @@ function spanOf({ context, parentSpanId, name, kind, start, end, attributes, eve
   return {
     traceId: context.traceId,
     spanId: context.spanId,
-    ...(context.state !== undefined && { traceState: context.state }),
-    ...(parentSpanId !== undefined && { parentSpanId }),
+    ...defined({ traceState: context.state, parentSpanId }),
     name,
     kind: KINDS[kind],
     startTimeUnixNano: nanoseconds(start),

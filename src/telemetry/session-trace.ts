@@ -3,6 +3,7 @@
  * and each tool call `execute_tool`. The run of a subagent is below the call that started it. It only listens: it
  * ignores unknown events, and nothing waits for it.
  */
+import { defined } from "../lib/defined.ts";
 import { readTraceContext, type SpanContext, type TraceContext, writeTraceContext } from "../lib/trace-context.ts";
 import type { EventOf, EventType, SessionEvent } from "../protocol/event.ts";
 import { AgentTrace, failing, seconds, type TracePorts } from "./agent-trace.ts";
@@ -248,12 +249,14 @@ const handlers: Handlers = {
       "github.copilot.messages_removed": data.messagesRemovedDuringTruncation,
     }),
   "session.compaction_start": ({ agent, time }, { data }) =>
-    agent.note("github.copilot.session.compaction_start", time, { ...(data.trigger && { trigger: data.trigger }) }),
+    agent.note("github.copilot.session.compaction_start", time, defined({ trigger: data.trigger })),
   "session.compaction_complete": ({ agent, time }, { data }) =>
     agent.note("github.copilot.session.compaction_complete", time, {
       success: data.success,
-      ...(data.tokensRemoved !== undefined && { "github.copilot.tokens_removed": data.tokensRemoved }),
-      ...(data.messagesRemoved !== undefined && { "github.copilot.messages_removed": data.messagesRemoved }),
+      ...defined({
+        "github.copilot.tokens_removed": data.tokensRemoved,
+        "github.copilot.messages_removed": data.messagesRemoved,
+      }),
     }),
   "troupe.memory_recalled": ({ agent, meter, time }, { data: { store, count } }) => {
     agent.note("troupe.memory.recalled", time, { store, count });

@@ -1,7 +1,9 @@
 /**
  * Telemetry settings: what is exported, and to which receiver. They are read only from the environment of the process.
  */
+
 import { resolve } from "node:path";
+import { defined } from "../lib/defined.ts";
 import type { Attributes } from "./span.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -51,7 +53,7 @@ export function telemetrySettings(environment: Environment, cwd: string): Teleme
   if (otlp && "refused" in otlp) return otlp;
   return {
     ...(path && type !== "otlp-http" && { file: resolve(cwd, path) }),
-    ...(otlp && { otlp }),
+    ...defined({ otlp }),
     scopeName: own(environment, "TROUPE_OTEL_SOURCE_NAME") || "troupe",
     resource: resourceOf(environment),
     captureContent: isTrue(environment.OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT),

@@ -2,7 +2,9 @@
  * The terminal as labelled lines: no cursor movement, no colours, numbered menus. For screen readers, dumb terminals and
  * logs. A number answers the menu that is open; any other line is a prompt.
  */
+
 import { createInterface } from "node:readline";
+import { defined } from "../lib/defined.ts";
 import type { Client } from "../sdk/client.ts";
 import type { Block } from "../view/blocks.ts";
 import type { AttentionItem } from "../view/view.ts";
@@ -90,7 +92,7 @@ class PlainTerminal {
         client: this.#client,
         cwd: joined ? undefined : cwd,
         resumeId,
-        ...(newId !== undefined && { newId }),
+        ...defined({ newId }),
         onChange: (session) => {
           if (session === this.#session) this.#update();
         },

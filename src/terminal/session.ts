@@ -2,6 +2,7 @@
  * One open session as the terminal sees it: the view folded from its events, and everything that can be asked of it
  * through the contract. The same code serves a session of this process and one that another process has open.
  */
+import { defined } from "../lib/defined.ts";
 import type { SessionEvent } from "../protocol/event.ts";
 import type { Client } from "../sdk/client.ts";
 import type { SessionConfig } from "../sdk/config.ts";
@@ -46,7 +47,7 @@ export class TerminalSession {
   static async open(options: TerminalSessionOptions): Promise<TerminalSession> {
     const opened = new TerminalSession(options);
     const config: SessionConfig = {
-      ...(options.cwd !== undefined && { workingDirectory: options.cwd }),
+      ...defined({ workingDirectory: options.cwd }),
       streaming: true,
       enableConfigDiscovery: true,
       clientName: "terminal",
@@ -63,7 +64,7 @@ export class TerminalSession {
       resumeId === undefined
         ? await options.client.createSession({
             ...config,
-            ...(options.newId !== undefined && { sessionId: options.newId }),
+            ...defined({ sessionId: options.newId }),
           })
         : await options.client.resumeSession(resumeId, { ...config, continuePendingWork: true });
     // Reading files of the workspace is not asked about; the rules of the user still hold.
@@ -117,7 +118,7 @@ export class TerminalSession {
     this.#commands = commands.map(({ name, description, input }) => ({
       name,
       description,
-      ...(input && { hint: input.hint }),
+      ...defined({ hint: input?.hint }),
     }));
   }
 

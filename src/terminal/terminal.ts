@@ -7,7 +7,9 @@
  * - `app.ts` holds the state and decides what a key means; `session.ts` talks to the session.
  * - `plain.ts` is the same for terminals that cannot move the cursor, and for screen readers.
  */
+
 import type { ReadStream, WriteStream } from "node:tty";
+import { defined } from "../lib/defined.ts";
 import { plural } from "../lib/text.ts";
 import type { Client } from "../sdk/client.ts";
 import { App } from "./app.ts";
@@ -187,7 +189,7 @@ async function openSession(
     client,
     cwd: joined ? undefined : app.options.cwd,
     resumeId,
-    ...(newId !== undefined && { newId }),
+    ...defined({ newId }),
     onChange: (changed) => {
       if (app.session === changed) app.viewChanged();
     },

@@ -1,5 +1,7 @@
 /** Sends one scripted reply over HTTP, byte by byte if a fault requires it. */
+
 import type { ServerResponse } from "node:http";
+import { defined } from "../lib/defined.ts";
 import type { Stamp } from "../lib/stamp.ts";
 import { type Moves, playMoves, settledOrAborted } from "../model/faux/faux-step.ts";
 import type { ModelError } from "../model/model-error.ts";
@@ -119,8 +121,7 @@ function headOf(moves: Moves, { number, body, stamp }: ReplyTarget): ReplyHead {
     body,
     model: typeof body.model === "string" ? body.model : "faux",
     created: Math.floor(stamp.now() / 1000),
-    ...(end?.usage && { usage: end.usage }),
-    ...(end?.reasoning?.opaque !== undefined && { opaque: end.reasoning.opaque }),
+    ...defined({ usage: end?.usage, opaque: end?.reasoning?.opaque }),
   };
 }
 

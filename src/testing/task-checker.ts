@@ -2,6 +2,7 @@
  * Checks the agents of a session, using only its log. It shares no code with the registry, so that a bug there cannot
  * hide here.
  */
+import { defined } from "../lib/defined.ts";
 import type { EventData, EventOf, EventType, SessionEvent } from "../protocol/event.ts";
 
 export interface Violation {
@@ -348,7 +349,7 @@ class TaskChecker {
 
   #say(rule: TaskRule, taskId: string, message: string): void {
     const eventId = this.#event?.id;
-    this.violations.push({ rule, taskId, message, ...(eventId !== undefined && { eventId }) });
+    this.violations.push({ rule, taskId, message, ...defined({ eventId }) });
   }
 }
 

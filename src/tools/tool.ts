@@ -2,7 +2,9 @@
  * The `Tool` interface. Built-in tools and tools of MCP servers and client programs all become a `Tool`; the loop
  * cannot distinguish them. This folder has one file per built-in tool, and one line for each in `builtin.ts`.
  */
+
 import * as z from "zod";
+import { defined } from "../lib/defined.ts";
 import type { Json } from "../lib/json.ts";
 import type { Access } from "../protocol/permission.ts";
 import type { Tasks } from "./agents/task-port.ts";
@@ -145,7 +147,7 @@ export function defineTool<S extends z.ZodType>(definition: {
     exclusive: definition.exclusive ?? false,
     terminal: definition.terminal ?? false,
     timeoutMs: definition.timeoutMs ?? DEFAULT_TIMEOUT_MS,
-    ...(definition.needs && { needs: definition.needs }),
+    ...defined({ needs: definition.needs }),
     bind(rawArguments) {
       const parsed = schema().safeParse(rawArguments);
       if (!parsed.success) throw new ToolError(`Bad arguments for ${name}: ${z.prettifyError(parsed.error)}`);

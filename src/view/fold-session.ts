@@ -1,5 +1,6 @@
 /** Folds facts of the session: modes, models, queue, plan, budgets, schedules, runs of factories, servers. */
 
+import { defined } from "../lib/defined.ts";
 import type { EventData, SessionEvent } from "../protocol/event.ts";
 import { type FoldStep, MAIN, type ViewDraft } from "./draft.ts";
 import { setResting } from "./fold-messages.ts";
@@ -186,7 +187,7 @@ function foldRun({ view, at }: FoldStep, event: SessionEvent) {
       const phase = lines.findLast(({ kind }) => kind === "phase")?.text;
       const line = lines.at(-1)?.text;
       return changeRun(view, event.data.runId, () => ({
-        ...(phase !== undefined && { phase }),
+        ...defined({ phase }),
         ...(line !== undefined && { lastLine: clip(line, MAX_LINE) }),
       }));
     }

@@ -2,6 +2,7 @@
  * Sessions as this server can act on them. One that no process has open is opened here; one that another server of this
  * machine has open is joined there. Everything goes through the contract that client programs use.
  */
+import { defined } from "../lib/defined.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { SessionEvent } from "../protocol/event.ts";
 import { Client } from "../sdk/client.ts";
@@ -54,7 +55,7 @@ export class LiveSessions {
       ...this.#config(sessionId),
       sessionId,
       workingDirectory: request.cwd ?? cwd,
-      ...(request.model !== undefined && { model: request.model }),
+      ...defined({ model: request.model }),
     });
     const session = await this.#keep(sessionId, opening);
     await session.request("session.permissions.configure", readsFreely);

@@ -1,7 +1,9 @@
 /** Finds the repository of a folder and the user's git identity, and explains git failures. */
+
 import { lstatSync, statSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
+import { defined } from "../lib/defined.ts";
 import { type GitReply, runGit, runNeutral } from "../lib/node/git.ts";
 import {
   type GitCheckout,
@@ -25,7 +27,7 @@ export interface Repository {
 }
 
 export async function findRepository(folder: string, signal?: AbortSignal): Promise<Repository> {
-  const options = { cwd: folder, ...(signal && { signal }) };
+  const options = { cwd: folder, ...defined({ signal }) };
   const words = ["--show-toplevel", "--absolute-git-dir", "--git-common-dir", "--show-prefix"];
   const reply = await runGit(["rev-parse", "--path-format=absolute", ...words], options);
   if (reply.code !== 0) throw noRepository(folder, reply);

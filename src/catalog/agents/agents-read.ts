@@ -1,6 +1,8 @@
 /** Reads agent files into definitions. */
+
 import { type AgentDefinition, MAX_AGENT_BYTES } from "../../agents/agent.ts";
 import { type ParsedAgent, parseAgent } from "../../agents/parse-agent.ts";
+import { defined } from "../../lib/defined.ts";
 import { readSmallFile } from "../../lib/node/small-file.ts";
 import { agentFrontmatter } from "./agents-frontmatter.ts";
 import type { AgentFile } from "./agents-locations.ts";
@@ -9,14 +11,14 @@ import type { NoteAgent } from "./agents-notice.ts";
 /** Returns undefined if the file does not exist. */
 export async function readAgentFile(file: AgentFile): Promise<ParsedAgent | undefined> {
   const { path, id, root, location } = file;
-  const read = readSmallFile(path, { maxBytes: MAX_AGENT_BYTES, ...(root !== undefined && { below: root }) });
+  const read = readSmallFile(path, { maxBytes: MAX_AGENT_BYTES, ...defined({ below: root }) });
   if (read.kind === "missing") return undefined;
   if (read.kind === "refused") return { ok: false, line: 1, message: `it ${read.reason}` };
   return parseAgent(read.text, {
     id,
     path,
     source: location.source,
-    ...(location.pluginName !== undefined && { pluginName: location.pluginName }),
+    ...defined({ pluginName: location.pluginName }),
     read: agentFrontmatter,
   });
 }

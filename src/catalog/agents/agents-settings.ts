@@ -1,7 +1,9 @@
 /** The user's settings for single agents: `subagents.agents` in the settings file. */
+
 import * as z from "zod";
 import type { AgentDefinition } from "../../agents/agent.ts";
 import { keysOf, normaliseName } from "../../agents/names.ts";
+import { defined } from "../../lib/defined.ts";
 import { clip } from "../../lib/text.ts";
 import type { NoteAgent } from "./agents-notice.ts";
 
@@ -41,5 +43,5 @@ export function agentSettings(
     return {};
   }
   const { effortLevel, ...rest } = parsed.data;
-  return { ...(effortLevel !== undefined && { reasoningEffort: effortLevel }), ...rest };
+  return { ...defined({ reasoningEffort: effortLevel }), ...rest };
 }

@@ -2,10 +2,12 @@
  * The agents of a session, from all sources: host program, user, project, plugins, server, and built-in. The first
  * agent with a name wins. A repository replaces neither the user's agents nor built-in ones.
  */
+
 import { type AgentDefinition, type AgentSource, MEMORY_AGENT } from "../../agents/agent.ts";
 import { builtinAgents } from "../../agents/builtin/parsed.derived.ts";
 import { keysOf, normaliseName } from "../../agents/names.ts";
 import { agentFromObject } from "../../agents/parse-agent.ts";
+import { defined } from "../../lib/defined.ts";
 import type { ItemTrust, PinnedItem } from "../../lib/pinned-item.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import type { EventData } from "../../protocol/event.ts";
@@ -87,7 +89,7 @@ function programAgents(given: readonly unknown[], note: NoteAgent): AgentDefinit
 async function remoteAgents({ remote, signal }: AgentSources, note: NoteAgent): Promise<AgentDefinition[]> {
   if (remote === undefined) return [];
   const { loadRemote } = await import("./agents-remote.ts");
-  return loadRemote(remote, { note, ...(signal && { signal }) });
+  return loadRemote(remote, { note, ...defined({ signal }) });
 }
 
 function isActive(name: string, { excludedBuiltins = [], optional = [] }: AgentSources): boolean {
@@ -143,7 +145,7 @@ function updatedEvent(agents: readonly AgentDefinition[], notices: readonly Agen
       source,
       tools: tools === null ? null : [...tools],
       userInvocable,
-      ...(model !== undefined && { model }),
+      ...defined({ model }),
     })),
     warnings: notices.filter((notice) => !isError(notice)).map(({ message }) => message),
     errors: notices.filter(isError).map(({ message }) => message),

@@ -2,10 +2,12 @@
  * Plugins: folders that combine skills, agents, commands, hooks and MCP servers. This file finds and checks them; each
  * kind of part is loaded by its own catalog. Loading a plugin runs nothing.
  */
+
 import { basename, join, resolve } from "node:path";
 import { digestFolder } from "../../context/skills/pin.ts";
 import { readFolder, realPath } from "../../context/skills/read-inside.ts";
 import type { CheckPinned } from "../../context/skills/skill.ts";
+import { defined } from "../../lib/defined.ts";
 import { isInside } from "../../lib/node/paths.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import { isPluginName, type Manifest, readManifest } from "./plugin-manifest.ts";
@@ -156,8 +158,7 @@ async function loadPlugin(path: string, { source, searchPaths, note }: LoadConte
   }
   return {
     name,
-    ...(manifest.version !== undefined && { version: manifest.version }),
-    ...(manifest.description !== undefined && { description: manifest.description }),
+    ...defined({ version: manifest.version, description: manifest.description }),
     root,
     dataDirectory: join(searchPaths.stateRoot, "plugin-data", name),
     source,

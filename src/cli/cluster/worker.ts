@@ -2,6 +2,7 @@
 
 import { createServer, type Server } from "node:http";
 import { resolve } from "node:path";
+import { defined } from "../../lib/defined.ts";
 import { plural } from "../../lib/text.ts";
 import { type ServingWorker, serveCluster, type WorkerOptions } from "../../runtime/cluster/cluster.ts";
 import type { WorkRow } from "../../runtime/cluster/work.ts";
@@ -33,13 +34,13 @@ export async function workerCommand(given: Arguments, launcher: Launcher): Promi
   Object.assign(process, { noDeprecation: true });
   const worker = await serveCluster({
     url: databaseUrl(given),
-    ...(pool !== undefined && { pool }),
+    ...defined({ pool }),
     concurrency: given.amount("concurrency", "whole") ?? DEFAULT_CONCURRENCY,
     leaseMs: (given.amount("lease", "any") ?? DEFAULT_LEASE_SECONDS) * 1000,
     asks: given.has("ask"),
     ...(park !== undefined && { parkMs: park * 1000 }),
     home: stateRoot(process.env),
-    ...(tenant !== undefined && { tenant }),
+    ...defined({ tenant }),
     requiresSandbox: isUntrusted,
     retention: retentionOf(given),
     runtime: {
@@ -106,8 +107,7 @@ function requestOf(given: Arguments, work: WorkRow, cwd: string): SessionRequest
       denyTools: [...(own.permissions?.denyTools ?? []), ...(permissions?.denyTools ?? [])],
       denyUrls: [...(own.permissions?.denyUrls ?? []), ...(permissions?.denyUrls ?? [])],
     },
-    ...(own.workspace && { workspace: own.workspace }),
-    ...(own.context && { context: own.context }),
+    ...defined({ workspace: own.workspace, context: own.context }),
     client: clientOf(work),
   };
 }

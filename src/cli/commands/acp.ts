@@ -1,4 +1,5 @@
 import { serveEditor } from "../../acp/acp.ts";
+import { defined } from "../../lib/defined.ts";
 import { version } from "../../runtime/version.ts";
 import { createClient } from "../../sdk/sdk.ts";
 import { inProcess } from "../../server/in-process.ts";
@@ -20,7 +21,7 @@ export async function acpCommand(given: Arguments, launcher: Launcher): Promise<
   onInterrupt(() => process.stdin.destroy());
   const program = ownProgram();
   const parts = { client, input: process.stdin, output: process.stdout, version, say: sayLines };
-  await serveEditor({ ...parts, ...(program && { program }) }).catch((error: unknown) => {
+  await serveEditor({ ...parts, ...defined({ program }) }).catch((error: unknown) => {
     if (!process.stdin.destroyed) throw error;
   });
   return exitCodes.done;

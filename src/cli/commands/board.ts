@@ -1,4 +1,5 @@
 import { type Board, type BoardSource, boardSources } from "../../context/board/board.ts";
+import { defined } from "../../lib/defined.ts";
 import { nearest, plural } from "../../lib/text.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import { type BoardAdministration, openBoardAdministration } from "../../runtime/knowledge/board-admin.ts";
@@ -61,7 +62,7 @@ function refuseToAgents(): void {
 function keyOf(given: Arguments): { repository?: string; branch?: string } {
   const repository = given.text("repository");
   const branch = given.text("branch");
-  return { ...(repository !== undefined && { repository }), ...(branch !== undefined && { branch }) };
+  return defined({ repository, branch });
 }
 
 async function list({ given, board, boards, former, words }: Request): Promise<undefined> {

@@ -11,6 +11,7 @@ import { factsInRepository, REPOSITORY_FILE } from "../../context/memory/reposit
 import { tracesOf } from "../../context/memory/traces.ts";
 import { byAge, exportFacts, importFacts } from "../../context/memory/transfer.ts";
 import { workingDirectory } from "../../context/working-directory.ts";
+import { defined } from "../../lib/defined.ts";
 import { nodeDisk } from "../../lib/node/disk.ts";
 import { readSmallFile } from "../../lib/node/small-file.ts";
 import { createRedactor } from "../../lib/redact/redact.ts";
@@ -140,7 +141,7 @@ async function add({ given, words, scope = "repository", memory, around }: Reque
     source: { kind: "command" },
     status: "accepted",
     ...(typeof expiresAt === "string" && { expiresAt }),
-    ...(former !== undefined && { supersedes: former }),
+    ...defined({ supersedes: former }),
   });
   await around.print(outcome === "known" ? `This is remembered already: ${id}\n` : `Remembered: ${id}\n`);
   sayIfOff(around);
@@ -166,7 +167,7 @@ async function edit({ given, words, journals, around }: Request): Promise<void> 
   const expiresAt = expiry(given, around);
   if (Object.keys(other).length === 0 && expiresAt === undefined) throw usage("troupe memory edit: nothing to change.");
   const content = requireContent({ ...fact, ...other }, around.ports.redactor);
-  const change: FactEdit = { ...content, ...(expiresAt !== undefined && { expiresAt }) };
+  const change: FactEdit = { ...content, ...defined({ expiresAt }) };
   await journal.transact({ action: "edit", by: "person" }, (state) => editChange(state, fact.id, change));
   await around.print(`Changed: ${fact.id}\n`);
 }

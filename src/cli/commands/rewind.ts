@@ -1,4 +1,5 @@
 import { workingDirectory } from "../../context/working-directory.ts";
+import { defined } from "../../lib/defined.ts";
 import { nodeDisk } from "../../lib/node/disk.ts";
 import { systemStamp } from "../../lib/stamp.ts";
 import { clip, plural, sanitise, sanitiseLine } from "../../lib/text.ts";
@@ -35,8 +36,7 @@ export async function forkCommand(given: Arguments): Promise<ExitCode> {
     const toEventId = at === undefined ? undefined : eventOf(at, await pointsOf(runtime, sessionId));
     const fork = await runtime.forkSession({
       sessionId,
-      ...(toEventId !== undefined && { toEventId }),
-      ...(name !== undefined && { name }),
+      ...defined({ toEventId, name }),
     });
     if (wantsJson(given)) return await print(`${jsonLine(fork, process.stdout)}\n`);
     const called = fork.name === undefined ? "" : ` "${sanitiseLine(fork.name)}"`;

@@ -1,6 +1,7 @@
 import { homedir } from "node:os";
 import { resolve } from "node:path";
 import { workingDirectory } from "../../context/working-directory.ts";
+import { defined } from "../../lib/defined.ts";
 import { clip, plural, sanitise, sanitiseLine } from "../../lib/text.ts";
 import type { Runtime } from "../../runtime/runtime.ts";
 import { type Arguments, usage, wantsJson } from "../args.ts";
@@ -44,7 +45,7 @@ function queryOf(given: Arguments, words: string): Query {
     ...(repo !== undefined && (repo === "." ? thisRepository() : { repository: repo })),
     ...(cwd !== undefined && { cwd: resolve(cwd.replace(/^~(?=\/|$)/, homedir())) }),
     ...(since !== undefined && { since: timeOf(since) }),
-    ...(limit !== undefined && { limit }),
+    ...defined({ limit }),
   };
 }
 

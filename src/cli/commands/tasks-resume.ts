@@ -1,3 +1,4 @@
+import { defined } from "../../lib/defined.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import type { SessionEvent } from "../../protocol/event.ts";
 import { readTasks, requireFree } from "../../runtime/agents/stored-tasks.ts";
@@ -69,7 +70,7 @@ async function answerOf(session: Session, id: string, message: string): Promise<
   return {
     answer: report.turns.map(({ response }) => response).join("\n\n"),
     reason: end === "timeout" ? "interrupted" : (report.task.reason ?? "finished"),
-    ...(report.error !== undefined && { error: report.error }),
+    ...defined({ error: report.error }),
   };
 }
 

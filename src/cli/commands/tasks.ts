@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import { workingDirectory } from "../../context/working-directory.ts";
+import { defined } from "../../lib/defined.ts";
 import { clip, nearest, plural, sanitise, sanitiseLine } from "../../lib/text.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import {
@@ -176,7 +177,7 @@ async function worktree({ given, words, runtime, sessionId }: TasksCall): Promis
     if (verb === "diff") return await diffTask(call);
     if (verb === "discard") return await discardTask({ ...call, force: given.has("force") });
     const as = given.choice("as", ["files", "squash", "merge"]);
-    return await mergeTask({ ...call, ...consent, ...(as && { as }), ...(task && { description: task.description }) });
+    return await mergeTask({ ...call, ...consent, ...defined({ as, description: task?.description }) });
   } finally {
     await Promise.all(printed);
   }

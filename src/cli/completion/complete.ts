@@ -3,6 +3,7 @@
  * typed. Everything comes from the table of commands; names of models, agents, sessions and servers are looked up.
  */
 
+import { defined } from "../../lib/defined.ts";
 import { commands } from "../command-list.ts";
 import { flagsOf } from "../dispatch.ts";
 import { type Option, options } from "../options.ts";
@@ -63,7 +64,7 @@ function readWords(words: readonly string[]): Read {
     else if (!word.startsWith("-")) positionals.push(word);
     if (option?.value) awaiting = option;
   }
-  return { options: given, positionals, ...(awaiting && { awaiting }) };
+  return { options: given, positionals, ...defined({ awaiting }) };
 }
 
 interface ArgumentPosition {

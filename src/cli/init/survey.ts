@@ -1,6 +1,8 @@
 /** Facts about a repository, from its files alone. */
+
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
+import { defined } from "../../lib/defined.ts";
 import { runGit } from "../../lib/node/git.ts";
 import { readStart } from "../../lib/node/small-file.ts";
 import { type Folder, importantFolders, speakersOf, speaksForFolder } from "../../model/understudy/project/folders.ts";
@@ -43,7 +45,7 @@ export async function survey(root: string): Promise<RepositorySurvey> {
   const description = about("description") ?? introduction(root, files);
   return {
     name: about("name") ?? root.split("/").at(-1) ?? "project",
-    ...(description !== undefined && { description }),
+    ...defined({ description }),
     languages: languagesOf(files),
     manifests,
     packageManager: packageManagerAmong(all, manifests),

@@ -1,3 +1,4 @@
+import { defined } from "../../lib/defined.ts";
 import { nearest, plural, sanitise } from "../../lib/text.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import { type Arguments, unknownSubcommand, usage, wantsJson } from "../args.ts";
@@ -163,17 +164,17 @@ function entryOf(given: Arguments, rest: readonly string[]): object {
     .map((tool) => tool.trim())
     .filter(Boolean);
   const timeout = given.amount("timeout", "whole");
-  const common = { ...(names && { tools: names }), ...(timeout !== undefined && { timeout }) };
+  const common = defined({ tools: names, timeout });
   const variables = pairs(given.list("env"), "=", "--env NAME=value");
   const headers = pairs(given.list("header"), ":", '--header "Name: value"');
   if (transport === "stdio") {
     if (isUrl && wanted === undefined) throw usage("A url is spoken to by http or sse.");
     if (headers) throw usage("--header is for a url; a command takes --env.");
-    return { type: "stdio", command: first, args: more, ...(variables && { env: variables }), ...common };
+    return { type: "stdio", command: first, args: more, ...defined({ env: variables }), ...common };
   }
   if (more.length > 0) throw usage(`A url takes no arguments, and there is "${more[0]}".`);
   if (variables) throw usage("--env is for a command; a url takes --header.");
-  return { type: transport, url: first, ...(headers && { headers }), ...common };
+  return { type: transport, url: first, ...defined({ headers }), ...common };
 }
 
 /** Throws without quoting the value, which may be a secret. */
@@ -263,7 +264,7 @@ async function checked(view: ServerView, given: Arguments, { check, list: all }:
   if (!given.has("connect") || view.state !== "enabled") return view;
   const { status, error } = await check(view.name);
   const now = (await all()).find(({ name }) => name === view.name) ?? view;
-  return { ...now, status, ...(error !== undefined && { error }) };
+  return { ...now, status, ...defined({ error }) };
 }
 
 const states = {

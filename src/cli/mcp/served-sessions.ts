@@ -1,8 +1,10 @@
 /**
  * The sessions that an MCP client runs through `troupe mcp serve`. It starts, continues, watches and stops them by id.
  */
+
 import { realpathSync } from "node:fs";
 import { isAbsolute, resolve, sep } from "node:path";
+import { defined } from "../../lib/defined.ts";
 import { clip } from "../../lib/text.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import type { SessionEvent } from "../../protocol/event.ts";
@@ -75,8 +77,7 @@ export class ServedSessions {
       client.createSession({
         ...config,
         workingDirectory: cwd,
-        ...(model !== undefined && { model }),
-        ...(agent !== undefined && { agent }),
+        ...defined({ model, agent }),
       }),
     );
     try {
@@ -219,10 +220,9 @@ function viewOf({ session, status, cwd, name, answer, error, activity, denied }:
     sessionId: session.sessionId,
     status,
     cwd,
-    ...(name !== undefined && { name }),
+    ...defined({ name }),
     ...(answer !== undefined && { answer: clip(answer, MAX_ANSWER_CHARACTERS) }),
-    ...(error !== undefined && { error }),
-    ...(activity !== undefined && { activity }),
+    ...defined({ error, activity }),
     ...(denied.length > 0 && { denied: [...denied] }),
   };
 }

@@ -1,4 +1,5 @@
 import { relative } from "node:path";
+import { defined } from "../../lib/defined.ts";
 import { plural } from "../../lib/text.ts";
 import { TroupeError, withHint } from "../../protocol/errors.ts";
 import { type AutopilotVerdict, verdictText } from "../../session/modes/autopilot.ts";
@@ -26,7 +27,7 @@ export function resultLine(what: {
     ...(outcome.kind === "done" && { answer: outcome.answer }),
     ...("error" in outcome && { error: outcome.error.message }),
     ...(outcome.kind === "limit" && { error: outcome.reached.message }),
-    ...(verdict && { verdict }),
+    ...defined({ verdict }),
     usage: { turns: calls, ...usage, durationMs },
     costUsd,
     ...(agents.length > 0 && { agents }),

@@ -1,3 +1,4 @@
+import { defined } from "../../lib/defined.ts";
 import { clip, plural, sanitiseLine } from "../../lib/text.ts";
 import type { SessionEvent } from "../../protocol/event.ts";
 import type { Labels } from "../../protocol/labels.ts";
@@ -122,7 +123,7 @@ class ProgressDisplay implements ProgressOutput {
     const main = `${doing} · turn ${turn} · ${seconds(now() - this.#started)}`;
     const width = Math.max(20, (stderr.columns ?? 80) - 1);
     const rows = Math.min(MAX_ROWS, Math.max(1, (stderr.rows ?? 24) - 1));
-    return treeLines(main, view, { now: now(), width, rows, colour, ...(labels && { labels }) });
+    return treeLines(main, view, { now: now(), width, rows, colour, ...defined({ labels }) });
   }
 
   #line(text: string): void {

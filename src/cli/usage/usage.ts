@@ -1,4 +1,5 @@
 /** `troupe usage`: tokens and cost of all sessions, by day, model, agent or repository. */
+import { defined } from "../../lib/defined.ts";
 import { sanitiseLine } from "../../lib/text.ts";
 import type { Runtime } from "../../runtime/runtime.ts";
 import { type Arguments, usage, wantsJson } from "../args.ts";
@@ -23,7 +24,7 @@ export async function usageCommand(given: Arguments): Promise<ExitCode> {
   );
   const total = rows.reduce<UsageTotals>((sum, { key: _, ...spent }) => added(sum, spent), nothing);
   if (wantsJson(given)) {
-    await write(`${JSON.stringify({ by, ...(from !== undefined && { since: from }), rows, total }, undefined, 2)}\n`);
+    await write(`${JSON.stringify({ by, ...defined({ since: from }), rows, total }, undefined, 2)}\n`);
     return exitCodes.done;
   }
   if (rows.length === 0)

@@ -1,5 +1,7 @@
 /** The history of a board: each change with time, author and the previous rows, so that it can be undone. */
+
 import * as z from "zod";
+import { defined } from "../../lib/defined.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import {
   type BoardChange,
@@ -57,8 +59,7 @@ export function recordChange(connection: DatabaseConnection, what: Recording): B
     action,
     actor,
     rows,
-    ...(by.sessionId !== undefined && { sessionId: by.sessionId }),
-    ...(restores && { restores: restores.id }),
+    ...defined({ sessionId: by.sessionId, restores: restores?.id }),
   };
 }
 

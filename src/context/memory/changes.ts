@@ -2,6 +2,7 @@
  * Computes changes to the facts of a memory space. Each function returns the changed facts and throws a `TroupeError` for a
  * change that is not allowed.
  */
+import { defined } from "../../lib/defined.ts";
 import type { Stamp } from "../../lib/stamp.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import { sameness } from "./content.ts";
@@ -45,7 +46,7 @@ export function storeChange(state: MemoryState, draft: FactDraft, into: { place:
     id,
     place: into.place,
     createdAt: new Date(now).toISOString(),
-    ...(expiresAt !== undefined && { expiresAt }),
+    ...defined({ expiresAt }),
     votes: { up: 0, down: 0, by: [] },
   };
   const retired = draft.status === "accepted" ? superseded(state, fact) : [];

@@ -1,5 +1,6 @@
 /** Folds the transactions of a memory into its facts. */
 
+import { defined } from "../../lib/defined.ts";
 import type { Transaction } from "./journal-line.ts";
 import type { Fact, StoredFact } from "./memory.ts";
 
@@ -28,7 +29,7 @@ export function foldTransactions(transactions: readonly Transaction[]): MemorySt
   }
   const facts = [...stored.values()].map((fact): [string, Fact] => {
     const use = used.get(fact.id);
-    return [fact.id, { ...fact, uses: use?.uses ?? 0, ...(use && { lastUsedAt: use.at }) }];
+    return [fact.id, { ...fact, uses: use?.uses ?? 0, ...defined({ lastUsedAt: use?.at }) }];
   });
   return { facts: new Map(facts), transactions };
 }
@@ -39,9 +40,7 @@ export function historyOf(id: string, { transactions }: MemoryState): HistoryEnt
     const fact = transaction.facts.find((other) => other.id === id);
     if (fact === undefined && !transaction.absent?.includes(id)) return [];
     const { at, by, action, note } = transaction;
-    return [
-      { transaction: transaction.id, at, by, action, ...(note !== undefined && { note }), ...(fact && { fact }) },
-    ];
+    return [{ transaction: transaction.id, at, by, action, ...defined({ note, fact }) }];
   });
 }
 

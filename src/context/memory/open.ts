@@ -1,5 +1,7 @@
 /** Opens the memory of a session according to the user's settings. */
+
 import * as z from "zod";
+import { defined } from "../../lib/defined.ts";
 import type { Json } from "../../lib/json.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import { openJournal } from "./journal.ts";
@@ -62,16 +64,16 @@ export function openMemory(options: OpenMemoryOptions): MemoryStore {
     return serviceMemory({
       url: settings.url ?? "",
       ...(token && { token }),
-      ...(repository !== undefined && { repository }),
+      ...defined({ repository }),
       hasUserScope: settings.userScope ?? false,
       needsRepository: settings.needsRepository ?? false,
-      ...(prompts && { prompts }),
+      ...defined({ prompts }),
       ...ports,
     });
   }
   const local = openLocalMemory(options);
   if (store === "local" || gitRoot === undefined) return local;
-  return repositoryFileMemory({ root: gitRoot, local, ports, ...(optimise && { optimise }) });
+  return repositoryFileMemory({ root: gitRoot, local, ports, ...defined({ optimise }) });
 }
 
 /** Returns the memory under the home: facts of the repository first, then those of the user. */

@@ -3,8 +3,10 @@
  * the repository can write there, so its facts count only as proposals. The user's accepted facts are in the journal
  * under the home. The file is written at the end of a session, only with facts accepted in it.
  */
+
 import { join } from "node:path";
 import * as z from "zod";
+import { defined } from "../../lib/defined.ts";
 import { isDeeperThan, isObject, parseJson, prototypeKeys } from "../../lib/json.ts";
 import { openForWriting } from "../../lib/node/paths-write.ts";
 import { readSmallFile } from "../../lib/node/small-file.ts";
@@ -62,8 +64,7 @@ export function repositoryFileMemory({ root, local, ports, optimise }: Repositor
         .filter(({ scope }) => scope === "repository")
         .flatMap(({ read }) => [...read().facts.values()])
         .filter(({ id, status }) => held.has(id) && status === "accepted");
-      if (accepted.length > 0)
-        await writeRepositoryFile({ root, added: accepted, ports, ...(optimise && { optimise }) });
+      if (accepted.length > 0) await writeRepositoryFile({ root, added: accepted, ports, ...defined({ optimise }) });
       held.clear();
       await local.close();
     },

@@ -2,7 +2,9 @@
  * A memory shared by several users, behind a small HTTP contract (docs/how-to/memory.md). It is queried once per
  * repository. A failure costs only this session's memory.
  */
+
 import * as z from "zod";
+import { defined } from "../../lib/defined.ts";
 import type { Redactor } from "../../lib/redact/redact.ts";
 import type { Stamp } from "../../lib/stamp.ts";
 import { clip } from "../../lib/text.ts";
@@ -144,7 +146,7 @@ function sender({ url, token, timeoutMs }: ServiceOptions): Send {
       ...(token && { token }),
       ...(body && { body }),
       timeoutMs: timeoutMs ?? (body === undefined ? TIMEOUT_MS : WRITE_TIMEOUT_MS),
-      ...(signal && { signal }),
+      ...defined({ signal }),
     });
 }
 
@@ -180,7 +182,7 @@ async function fetchPrompt(
   send: Send,
   { scope, repository }: { scope: MemoryScope; repository: string | undefined },
 ): Promise<PromptReply> {
-  const query = new URLSearchParams({ scope, ...(repository !== undefined && { repo: repository }) });
+  const query = new URLSearchParams({ scope, ...defined({ repo: repository }) });
   const { status, json } = await send(`/memory/prompt?${query}`);
   if (status !== 200) throw new Error(`it answered with status ${status}`);
   const reply = PromptReply.safeParse(json);
@@ -201,7 +203,7 @@ function recallOf(reply: PromptReply, redactor: Redactor): Recall {
     notices: [],
     definitions: {
       ...(storeDefinition && {
-        store: { ...about(storeDefinition), ...(storeDefinition.scopes && { scopes: storeDefinition.scopes }) },
+        store: { ...about(storeDefinition), ...defined({ scopes: storeDefinition.scopes }) },
       }),
       ...(voteDefinition && { vote: about(voteDefinition) }),
       ...(storeInstructions && { storeInstructions: redactor.text(storeInstructions) }),

@@ -1,4 +1,5 @@
 /** Loads a skill's text when it is used, and formats it for the model. */
+import { defined } from "../../lib/defined.ts";
 import { openForReading, PathError } from "../../lib/node/paths.ts";
 import { quoted, wrapped } from "../../lib/quoting.ts";
 import { clip, plural } from "../../lib/text.ts";
@@ -64,8 +65,7 @@ export async function loadSkill(
     source: skill.source,
     trigger,
     ...(skill.scope === "user" && skill.allowedTools !== undefined && { allowedTools: [...skill.allowedTools] }),
-    ...(skill.pluginName !== undefined && { pluginName: skill.pluginName }),
-    ...(skill.pluginVersion !== undefined && { pluginVersion: skill.pluginVersion }),
+    ...defined({ pluginName: skill.pluginName, pluginVersion: skill.pluginVersion }),
   };
   return { context: contextText(skill, body, files), invoked, takesRequest };
 }

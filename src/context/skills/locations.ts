@@ -1,5 +1,7 @@
 /** The folders that are searched for skills, in order. Of two skills with the same name, the first is used. */
+
 import { delimiter, dirname, join, resolve } from "node:path";
+import { defined } from "../../lib/defined.ts";
 import type { SkillLocation } from "./skill.ts";
 
 export interface SkillSearchPaths {
@@ -102,7 +104,7 @@ function pluginCommands(plugins: readonly PluginSkills[]): SkillLocation[] {
 }
 
 function ofPlugin({ name, version }: PluginSkills): Pick<SkillLocation, "pluginName" | "pluginVersion"> {
-  return { pluginName: name, ...(version !== undefined && { pluginVersion: version }) };
+  return { pluginName: name, ...defined({ pluginVersion: version }) };
 }
 
 function customLocations({ environment = {}, skillDirectories = [], cwd }: SkillSearchPaths): SkillLocation[] {

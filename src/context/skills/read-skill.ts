@@ -1,4 +1,5 @@
 /** Parses a skill from the first lines of its file. Reports a broken one as a notice. */
+import { defined } from "../../lib/defined.ts";
 import { type FileStart, readStart } from "../../lib/node/small-file.ts";
 import { clip, sanitise } from "../../lib/text.ts";
 import { splitAllowedTools } from "./allowed-tools.ts";
@@ -63,8 +64,7 @@ export async function readSkill(candidate: SkillCandidate, note: Note): Promise<
     modelInvocable: !isTrue(data["disable-model-invocation"], false),
     ...(hint !== "" && { argumentHint: hint }),
     ...allowedTools(data["allowed-tools"], candidate, note),
-    ...(location.pluginName !== undefined && { pluginName: location.pluginName }),
-    ...(location.pluginVersion !== undefined && { pluginVersion: location.pluginVersion }),
+    ...defined({ pluginName: location.pluginName, pluginVersion: location.pluginVersion }),
   };
 }
 

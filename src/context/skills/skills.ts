@@ -3,7 +3,9 @@
  * each location and the first lines of each file. A skill's text is read when it is used. This folder discovers, checks
  * and loads them.
  */
+
 import { join } from "node:path";
+import { defined } from "../../lib/defined.ts";
 import { isInside } from "../../lib/node/paths.ts";
 import type { ItemTrust } from "../../lib/pinned-item.ts";
 import { clip, plural } from "../../lib/text.ts";
@@ -66,7 +68,7 @@ export function skillsLoaded(skills: readonly Skill[]): EventData<"session.skill
       userInvocable: skill.userInvocable,
       enabled: skill.enabled,
       path: skill.path,
-      ...(skill.argumentHint !== undefined && { argumentHint: skill.argumentHint }),
+      ...defined({ argumentHint: skill.argumentHint }),
     })),
   };
 }

@@ -2,8 +2,10 @@
  * Runs git commands that change a repository, as safely as `git.ts`: no hook, filter, driver or signing program runs.
  * The repository is always named, never searched for, so that a file in a folder cannot lead to another one.
  */
+
 import { homedir } from "node:os";
 import { join } from "node:path";
+import { defined } from "../defined.ts";
 import { type Neutral, neutralise, runNeutral } from "./git.ts";
 
 export interface GitCheckout {
@@ -64,13 +66,11 @@ export async function gitAt(
     timeoutMs,
     environment: {
       ...variables(checkout),
-      ...(indexFile !== undefined && { GIT_INDEX_FILE: indexFile }),
+      ...defined({ GIT_INDEX_FILE: indexFile }),
       ...(author && identityVariables(author)),
       ...(options.protocols !== undefined && remoteVariables(options.protocols)),
     },
-    ...(input !== undefined && { input }),
-    ...(signal && { signal }),
-    ...(maxBytes !== undefined && { maxBytes }),
+    ...defined({ input, signal, maxBytes }),
   };
   const reply = await runNeutral(["--no-pager", ...SETTINGS, ...args], wanted, checkout.neutral);
   if (reply.stopped === "size" && options.whenTooMuch === "cut") return { code: 0, stdout: reply.stdout, isCut: true };
@@ -114,6 +114,6 @@ function identityVariables({ name, email, date }: Identity): Record<string, stri
     GIT_AUTHOR_EMAIL: email,
     GIT_COMMITTER_NAME: name,
     GIT_COMMITTER_EMAIL: email,
-    ...(date !== undefined && { GIT_AUTHOR_DATE: date, GIT_COMMITTER_DATE: date }),
+    ...defined({ GIT_AUTHOR_DATE: date, GIT_COMMITTER_DATE: date }),
   };
 }

@@ -1,4 +1,5 @@
 /** Encodes a request for the AI SDK's language model interface. */
+import { defined } from "../../lib/defined.ts";
 import { isObject, parseJson } from "../../lib/json.ts";
 import type { AssistantMessage, Image, Message, ToolMessage } from "../../protocol/message.ts";
 import type { ModelRequest, ResponseFormat, ToolDefinition } from "../provider.ts";
@@ -34,7 +35,7 @@ export function toolsOf(tools: readonly ToolDefinition[]): object[] {
 export function responseFormatOf(format: ResponseFormat): object {
   if (format.type === "json_object") return { type: "json" };
   const { name, description, schema } = format.jsonSchema;
-  return { type: "json", name, ...(description !== undefined && { description }), schema };
+  return { type: "json", name, ...defined({ description }), schema };
 }
 
 export function promptOf({ system, messages }: ModelRequest, npm: string): object[] {

@@ -1,4 +1,5 @@
 /** Decodes the stream of an AI SDK language model into our events. */
+import { defined } from "../../lib/defined.ts";
 import { isObject, parseJson } from "../../lib/json.ts";
 import type { Reasoning, ToolCall } from "../../protocol/message.ts";
 import { ModelError } from "../model-error.ts";
@@ -112,7 +113,7 @@ function endOf({ endpoint, npm, reasoning, callOptions, calls }: Reply, part: Pa
   const reason = isObject(part.finishReason) ? part.finishReason.unified : part.finishReason;
   const usage = usageOf(part.usage);
   if (reason === "content-filter") {
-    return { type: "end", stop: "error", error: refusedContent(endpoint), ...(usage && { usage }) };
+    return { type: "end", stop: "error", error: refusedContent(endpoint), ...defined({ usage }) };
   }
   if (reason === "error") throw reportedError(endpoint, "the provider reported an error without a reason");
   const stop: StopReason = reason === "length" ? "length" : calls > 0 ? "tools" : "done";

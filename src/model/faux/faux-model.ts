@@ -2,6 +2,7 @@
  * A model that plays a script. It is a real provider, so tests, examples and `--model faux:script.json` run the same
  * code as production.
  */
+import { defined } from "../../lib/defined.ts";
 import { defineProvider, type ModelRequest, type Provider } from "../provider.ts";
 import { makePlan, numberCalls, type Step } from "./faux-plan.ts";
 import { playMoves, settledOrAborted } from "./faux-step.ts";
@@ -28,7 +29,7 @@ export interface FauxProviderOptions {
 
 export function fauxProvider({ id = "faux", steps, file }: FauxProviderOptions): FauxModel {
   const requests: ModelRequest[] = [];
-  const plan = makePlan({ owner: `${id} model`, steps, number: numberCalls, ...(file !== undefined && { file }) });
+  const plan = makePlan({ owner: `${id} model`, steps, number: numberCalls, ...defined({ file }) });
   const provider = defineProvider({
     id,
     async *stream(request, signal) {

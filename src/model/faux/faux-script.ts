@@ -15,8 +15,10 @@
  * A step is one reply (`say`, `think`, `call`, `calls` together), a failure (`fail`, `rateLimit`), or a reply that
  * stays unfinished (`stall` until the caller gives up, `breakOff`). `usage` on top holds for steps without their own.
  */
+
 import { readFile, stat } from "node:fs/promises";
 import * as z from "zod";
+import { defined } from "../../lib/defined.ts";
 import { type Json, parseJson } from "../../lib/json.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import type { ModelErrorKind } from "../model-error.ts";
@@ -135,8 +137,7 @@ function movesOf(scripted: ScriptedStep, defaultUsage: Partial<Usage> | undefine
   const { fail, rateLimit, breakOff } = scripted;
   if (fail)
     return step.fails(fail.kind ?? fail.status ?? 500, {
-      ...(fail.message !== undefined && { message: fail.message }),
-      ...(fail.code !== undefined && { code: fail.code }),
+      ...defined({ message: fail.message, code: fail.code }),
       ...(fail.retryAfterSeconds !== undefined && { retryAfterMs: fail.retryAfterSeconds * 1000 }),
     });
   if (rateLimit)

@@ -2,6 +2,7 @@
  * The actions of a scripted model in one call, as plain data: events with waits and errors between them. The faux model
  * plays a step through the provider port. The model server plays the same step over HTTP.
  */
+import { defined } from "../../lib/defined.ts";
 import type { Json } from "../../lib/json.ts";
 import { parseJson } from "../../lib/json.ts";
 import { firstCharacters } from "../../lib/text.ts";
@@ -79,15 +80,13 @@ export function fails(kindOrStatus: ModelErrorKind | number, options: FailsOptio
   const error = new ModelError(message, {
     kind,
     provider: "faux",
-    ...(statusCode !== undefined && { statusCode }),
-    ...(options.code !== undefined && { code: options.code }),
-    ...(options.retryAfterMs !== undefined && { retryAfterMs: options.retryAfterMs }),
+    ...defined({ statusCode, code: options.code, retryAfterMs: options.retryAfterMs }),
   });
   return [{ type: "end", stop: "error", error }];
 }
 
 export function rateLimited(retryAfterMs?: number): Moves {
-  return fails(429, { message: "faux: too many requests", ...(retryAfterMs !== undefined && { retryAfterMs }) });
+  return fails(429, { message: "faux: too many requests", ...defined({ retryAfterMs }) });
 }
 
 /** Sends nothing until the caller aborts or `until` settles. Then continues with `then`, or ends. */

@@ -1,3 +1,4 @@
+import { defined } from "../../lib/defined.ts";
 import { parseJson } from "../../lib/json.ts";
 import { clip, sanitise } from "../../lib/text.ts";
 import { TroupeError } from "../../protocol/errors.ts";
@@ -27,7 +28,7 @@ export async function getJson(url: string, options: GetOptions): Promise<unknown
       signal,
       redirect: "error",
       headers: { accept: "application/json", ...headers, authorization: `Bearer ${token}` },
-      ...(origin && { origin }),
+      ...defined({ origin }),
     });
     const text = await boundedText(response);
     if (!response.ok) throw refused(url, response.status, text);

@@ -2,6 +2,7 @@
  * GitHub identity and models, for host programs that give a token and the API's URL. Without both, no request is sent.
  * Replies are cached in memory for a while, by token.
  */
+import { defined } from "../../lib/defined.ts";
 import type { Stamp } from "../../lib/stamp.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import { isAddress } from "../is-address.ts";
@@ -143,7 +144,7 @@ export class Github {
         login,
         statusMessage: login,
         host: "https://github.com",
-        ...(plan !== undefined && { plan }),
+        ...defined({ plan }),
       };
     } catch (error) {
       return { isAuthenticated: false, statusMessage: error instanceof Error ? error.message : String(error) };
@@ -204,7 +205,7 @@ export class Github {
       models: models.map((model) => ({ ...knownModel(model), ...(isSocketless && { sockets: false }) })),
       configured: true,
       keyHint: "Check the GitHub token.",
-      ...(usual !== undefined && { defaultModel: usual }),
+      ...defined({ defaultModel: usual }),
     };
     const isChosen = known.defaultModel !== undefined || known.providers.some(({ id }) => id === CUSTOM_PROVIDER);
     const others = known.providers.filter(({ id }) => id !== GITHUB);
@@ -246,7 +247,7 @@ interface Kept<T> {
 /** Returns the common headers, without the token. */
 function sentWithAll(userAgent?: string): Record<string, string> {
   return {
-    ...(userAgent !== undefined && { "User-Agent": userAgent }),
+    ...defined({ "User-Agent": userAgent }),
     "Copilot-Integration-Id": "troupe",
     "X-GitHub-Api-Version": "2025-05-01",
   };

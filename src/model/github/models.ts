@@ -1,4 +1,5 @@
 import * as z from "zod";
+import { defined } from "../../lib/defined.ts";
 import type { KnownModel, WireApi } from "../providers/definition.ts";
 
 const positive = z.number().positive().optional().catch(undefined);
@@ -56,11 +57,7 @@ export function knownModel({ id, name, capabilities, supported_endpoints: endpoi
     name: id,
     id,
     price: null,
-    ...(name !== undefined && { displayName: name }),
-    ...(window !== undefined && { contextWindow: window }),
-    ...(output !== undefined && { maxOutputTokens: output }),
-    ...(supports.vision !== undefined && { vision: supports.vision }),
-    ...(wire && { wire }),
+    ...defined({ displayName: name, contextWindow: window, maxOutputTokens: output, vision: supports.vision, wire }),
     ...(endpoints?.includes(RESPONSES_SOCKET) && { sockets: true }),
   };
 }

@@ -1,4 +1,5 @@
 import * as z from "zod";
+import { defined } from "../../lib/defined.ts";
 
 const Quota = z.object({
   entitlement: z.number().default(0),
@@ -54,8 +55,7 @@ export function readUser(answer: unknown): GithubUser | undefined {
     login,
     isMcpEnabled,
     quota: Object.fromEntries(Object.entries(quota_snapshots).map(([name, quota]) => [name, snapshot(quota)])),
-    ...(plan !== undefined && { plan }),
-    ...(apiUrl !== undefined && { apiUrl }),
+    ...defined({ plan, apiUrl }),
   };
 }
 
@@ -69,6 +69,6 @@ function snapshot(quota: z.infer<typeof Quota>): QuotaSnapshot {
     overage: quota.overage_count,
     usageAllowedWithExhaustedQuota: allowed,
     overageAllowedWithExhaustedQuota: allowed,
-    ...(resetDate !== undefined && { resetDate }),
+    ...defined({ resetDate }),
   };
 }

@@ -1,3 +1,4 @@
+import { defined } from "../../lib/defined.ts";
 import { isObject } from "../../lib/json.ts";
 import type { Citations } from "../../protocol/citations.ts";
 import type { Reasoning, ToolCall } from "../../protocol/message.ts";
@@ -124,9 +125,7 @@ export class ReplyDecoder {
     this.#events.push({
       type: "end",
       stop: stop === "done" && calls.length > 0 ? "tools" : stop,
-      ...(usage && { usage }),
-      ...(reasoning && { reasoning }),
-      ...(citations && { citations }),
+      ...defined({ usage, reasoning, citations }),
       ...(phase && { phase }),
     });
     return this.drain();
@@ -135,7 +134,7 @@ export class ReplyDecoder {
   /** Returns the last events of a complete but unusable reply, with the tokens it cost. */
   fail(error: ModelError, usage: Usage | undefined): readonly ModelEvent[] {
     this.#flush();
-    this.#events.push({ type: "end", stop: "error", error, ...(usage && { usage }) });
+    this.#events.push({ type: "end", stop: "error", error, ...defined({ usage }) });
     return this.drain();
   }
 

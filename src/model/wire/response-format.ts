@@ -1,4 +1,5 @@
 /** Structured output on each wire. */
+import { defined } from "../../lib/defined.ts";
 import type { ModelRequest, ResponseFormat } from "../provider.ts";
 import { encodeJson } from "./bounded-json.ts";
 
@@ -46,8 +47,8 @@ function openaiSchema({ jsonSchema }: Extract<ResponseFormat, { type: "json_sche
   const { name, description, schema, strict } = jsonSchema;
   return {
     name,
-    ...(description !== undefined && { description }),
+    ...defined({ description }),
     schema,
-    ...(strict !== undefined && { strict }),
+    ...defined({ strict }),
   };
 }

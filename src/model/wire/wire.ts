@@ -3,6 +3,7 @@
  * and yield its events. This folder has the wires, their encoders and decoders, and the transport.
  */
 
+import { defined } from "../../lib/defined.ts";
 import { ModelError } from "../model-error.ts";
 import { countSent, defineProvider, type ModelEvent, type ModelRequest, type Provider } from "../provider.ts";
 import { parseBounded } from "./bounded-json.ts";
@@ -92,8 +93,7 @@ async function openExchange(what: WireRequest): Promise<{ exchange: HttpExchange
     headers,
     stream,
     signal,
-    ...(extra && { extra }),
-    ...(origin && { origin }),
+    ...defined({ extra, origin }),
   };
   const refused = new Set(memory.of(endpoint, model));
   const warnings: string[] = [];

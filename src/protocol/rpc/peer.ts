@@ -3,7 +3,9 @@
  * It answers requests concurrently and sends its own. Requests in both directions may be pending at once, so that a
  * handler can send a request before it answers.
  */
+
 import { type Deferred, deferred } from "../../lib/deferred.ts";
+import { defined } from "../../lib/defined.ts";
 import { isObject, type Json } from "../../lib/json.ts";
 import { RpcError, rpcCodes } from "./errors.ts";
 import type { Frame } from "./frame.ts";
@@ -179,5 +181,5 @@ function wireError(error: unknown): { code: number; message: string; data?: Json
     return { code: rpcCodes.internalError, message: error instanceof Error ? error.message : String(error) };
   }
   const { code, message, data } = error;
-  return { code, message, ...(data !== undefined && { data }) };
+  return { code, message, ...defined({ data }) };
 }

@@ -235,7 +235,7 @@ export async function serveCluster(options: WorkerOptions): Promise<ServingWorke
   const { url, pool = DEFAULT_POOL, concurrency, leaseMs, tenant } = options;
   const worker: Worker = { id: `${hostname()}-${process.pid}-${crypto.randomUUID().slice(0, 8)}`, ...here() };
   const database = await openMigrated(url, `troupe worker ${worker.id}`);
-  const row = { ...worker, pool, version, concurrency, ...(tenant !== undefined && { tenant }) };
+  const row = { ...worker, pool, version, concurrency, ...defined({ tenant }) };
   const commandMark = `${MARK_NAME}=${PROCESS_MARK}.`;
   const lease = new Lease({ ...{ queries: database, url, worker: row, leaseMs, commandMark }, driver: driverPath() });
   const claims = new Map<string, TenantClaim>();
@@ -268,7 +268,7 @@ export async function serveCluster(options: WorkerOptions): Promise<ServingWorke
   await lease.start();
   const engine = await dbosEngine({
     ...{ url, queries: database, workerId: worker.id, pool, concurrency, leaseMs, wakes: wakesOf(database) },
-    ...(tenant !== undefined && { tenant }),
+    ...defined({ tenant }),
   });
   // One after the other: workers that create the tables of DBOS at the same time would end in a deadlock.
   const serving = await alone(database, "start", () => engine.serve(run));

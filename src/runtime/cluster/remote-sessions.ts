@@ -5,6 +5,7 @@
 
 import { hostname } from "node:os";
 import { join } from "node:path";
+import { defined } from "../../lib/defined.ts";
 import { nodeDisk } from "../../lib/node/disk.ts";
 import type { TraceContext } from "../../lib/trace-context.ts";
 import { TroupeError } from "../../protocol/errors.ts";
@@ -86,13 +87,10 @@ export class RemoteSessions {
     const id = crypto.randomUUID();
     await submitWork(this.#cluster, {
       ...{ id, sessionId, onLoss: "continue" },
-      ...(tenant !== undefined && { tenant }),
-      ...(pool !== undefined && { pool }),
+      ...defined({ tenant, pool }),
       request: {
         ...{ prompt, flags: [], ...options },
-        ...(trace !== undefined && { trace }),
-        ...(repository !== undefined && { repository }),
-        ...(ref !== undefined && { ref }),
+        ...defined({ trace, repository, ref }),
       },
     });
     return id;

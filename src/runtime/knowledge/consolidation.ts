@@ -2,12 +2,14 @@
  * One consolidation of the board: the agent's prompt, its draft, and the transaction that applies the draft at the end.
  * If it ends in any other way, the board stays unchanged.
  */
+
 import type { Board, BoardChange, ChangeBy } from "../../context/board/board.ts";
 import { consolidationPrompt } from "../../context/board/consolidation.ts";
 import { type BoardDraft, draftOf } from "../../context/board/draft.ts";
 import type { SessionEvidence } from "../../context/board/evidence.ts";
 import { boardItem, boardTable } from "../../context/board/table.ts";
 import { requireText } from "../../context/board/text.ts";
+import { defined } from "../../lib/defined.ts";
 import type { Redactor } from "../../lib/redact/redact.ts";
 import type { Stamp } from "../../lib/stamp.ts";
 import { plural } from "../../lib/text.ts";
@@ -103,7 +105,7 @@ function reportOf(
   const rows = change?.rows ?? [];
   return {
     outcome: change ? "applied" : "unchanged",
-    ...(change && { change: change.id }),
+    ...defined({ change: change?.id }),
     sessionId,
     added: rows.flatMap(({ before, after }) => (!before && after ? [after.name] : [])),
     replaced: rows.flatMap(({ before, after }) => (before && after ? [after.name] : [])),

@@ -158,8 +158,8 @@ export class SelectedModel implements ModelSelection {
     const { cause, source } = change;
     await this.#parts.emit("session.model_change", {
       newModel: modelName(this.current),
-      ...(before && { previousModel: before.model }),
       ...defined({
+        previousModel: before?.model,
         previousReasoningEffort: before?.effort,
         previousReasoningSummary: before?.summary,
         reasoningEffort: this.#effort,

@@ -5,6 +5,7 @@ import { skillPort } from "../../context/skills/load-skill.ts";
 import { skillsLoaded } from "../../context/skills/skills.ts";
 import type { SystemMessageConfig } from "../../context/system-message.ts";
 import { type PromptRequest, promptParts, systemPrompt } from "../../context/system-prompt.ts";
+import { defined } from "../../lib/defined.ts";
 import { toolsInMode } from "../../session/modes/modes.ts";
 import type { PromptAndTools } from "../../session/session-model.ts";
 import { skillTools } from "../../tools/builtin.ts";
@@ -141,7 +142,7 @@ export class LivePromptAndTools implements PromptAndTools {
     const extra = [prompt.extra, mcp?.instructions, this.#brought.skills, mode.section()].filter(Boolean).join("\n\n");
     const request = {
       ...prompt,
-      ...(mainAgent && { agentPrompt: mainAgent.prompt }),
+      ...defined({ agentPrompt: mainAgent?.prompt }),
       tools: names,
       instructions: instructions.text,
       ...(memory?.section && { memories: memory.section }),

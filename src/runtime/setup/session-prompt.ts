@@ -98,7 +98,7 @@ export async function sessionPrompt(
       ...defined({ config: request.context?.systemMessage }),
     },
     transform: request.client?.program?.transform,
-    ...(board?.consolidating && { system: board.consolidating.system }),
+    ...defined({ system: board?.consolidating?.system }),
     get tools() {
       return tools();
     },

@@ -143,7 +143,7 @@ export function sessionWorkspaces(
       ...shared,
       files: workspaces.filesOf(),
       shells,
-      ...(board && { board: board.mainPort }),
+      ...defined({ board: board?.mainPort }),
     },
   };
 }

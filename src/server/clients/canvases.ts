@@ -3,7 +3,9 @@
  * belongs to the client that declared it, and requests about it go to that client. When a client leaves, its canvases
  * close. Canvases of a client with a lasting name reopen when it returns, also in a resumed session.
  */
+
 import * as z from "zod";
+import { defined } from "../../lib/defined.ts";
 import type { Json } from "../../lib/json.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import type { EventData } from "../../protocol/event.ts";
@@ -110,7 +112,7 @@ export class Canvases {
       extensionId,
       canvasId: id,
       ...rest,
-      ...(name !== undefined && { extensionName: name }),
+      ...defined({ extensionName: name }),
     }));
     const keys = new Set(own.map(keyOf));
     this.#forget((brought) => brought.connection === connection && !keys.has(keyOf(brought.canvas)));
@@ -129,7 +131,7 @@ export class Canvases {
   remember(open: readonly OpenCanvas[]): void {
     for (const { instanceId, extensionId, canvasId, title, input } of open) {
       if (this.#open.has(instanceId) || this.#away.has(instanceId) || !isLasting(extensionId)) continue;
-      const kept = { ...(title !== undefined && { title }), ...(input !== undefined && { input }) };
+      const kept = defined({ title, input });
       this.#away.set(instanceId, { instanceId, extensionId, canvasId, ...kept });
     }
     void this.#openAgain();
@@ -153,11 +155,11 @@ export class Canvases {
     const shown = Shown.safeParse(answer);
     if (!shown.success) throw new TroupeError("failed", `The client of the canvas ${canvasId} gave no valid answer.`);
     const { title } = shown.data;
-    const named = { ...(extensionName !== undefined && { extensionName }), ...(icon !== undefined && { icon }) };
+    const named = defined({ extensionName, icon });
     const open = { ...whose, ...named, ...shown.data, ...given };
     await this.#session?.history.emit("session.canvas.recorded", {
       ...whose,
-      ...(title !== undefined && { title }),
+      ...defined({ title }),
       ...given,
     });
     this.#away.delete(instanceId);
@@ -177,7 +179,7 @@ export class Canvases {
       throw new TroupeError("usage", `The canvas ${canvas.canvasId} has no action "${actionName}".`, { hint });
     }
     const { extensionId, canvasId } = canvas;
-    const params = { instanceId, extensionId, canvasId, actionName, ...(input !== undefined && { input }) };
+    const params = { instanceId, extensionId, canvasId, actionName, ...defined({ input }) };
     const answer = await this.#ask(connection, "canvas.action.invoke", params, { signal, timeoutMs: ACTION_MS });
     return z.json().parse(answer ?? null);
   }
@@ -240,7 +242,7 @@ export class Canvases {
       // Canvases that last as long as their connection are not restored from the log, so their end is not logged.
       if (!isLasting(extensionId)) void this.#session?.history.emit("session.canvas.closed", whose);
       else {
-        const kept = { ...(title !== undefined && { title }), ...(input !== undefined && { input }) };
+        const kept = defined({ title, input });
         this.#away.set(instanceId, { ...whose, ...kept });
         void this.#session?.history.emit("session.canvas.unavailable", whose);
       }

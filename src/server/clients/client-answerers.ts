@@ -1,6 +1,7 @@
 /** Clients that answer questions by callbacks: requests to the client over its connection. */
 
 import * as z from "zod";
+import { defined } from "../../lib/defined.ts";
 import type { Answerer } from "../../session/requests/broker.ts";
 import type { ClientConnection } from "../connection.ts";
 
@@ -40,7 +41,7 @@ function userInputOf(connection: ClientConnection, sessionId: string): Answerer 
     async handle(request, signal) {
       if (request.kind !== "user_input") return undefined;
       const { question, choices, allowFreeform } = request;
-      const params = { sessionId, question, ...(choices && { choices }), allowFreeform: allowFreeform ?? true };
+      const params = { sessionId, question, ...defined({ choices }), allowFreeform: allowFreeform ?? true };
       return UserInput.parse(await connection.ask("userInput.request", params, { signal }));
     },
   };
@@ -66,8 +67,8 @@ function modelSwitchOf(connection: ClientConnection, sessionId: string): Answere
     async handle(request, signal) {
       if (request.kind !== "auto_mode_switch") return undefined;
       const { errorCode, retryAfterSeconds } = request;
-      const params = { sessionId, ...(errorCode !== undefined && { errorCode }) };
-      const asked = { ...params, ...(retryAfterSeconds !== undefined && { retryAfterSeconds }) };
+      const params = { sessionId, ...defined({ errorCode }) };
+      const asked = { ...params, ...defined({ retryAfterSeconds }) };
       return ModelSwitchAnswer.parse(await connection.ask("autoModeSwitch.request", asked, { signal }));
     },
   };

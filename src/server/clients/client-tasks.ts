@@ -2,7 +2,9 @@
  * Tasks that clients run themselves and show beside the session's agents. They are held in memory while the session is
  * open. A task whose client leaves is orphaned until a client registers it again.
  */
+
 import * as z from "zod";
+import { defined } from "../../lib/defined.ts";
 import type { Json } from "../../lib/json.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import type { ClientConnection } from "../connection.ts";
@@ -179,7 +181,7 @@ export class ClientTasks {
       recentActivity: [...recent],
       ...(phase !== null && { phase }),
       ...(percentage !== null && { percentage }),
-      ...(lastMessage !== undefined && { lastMessage }),
+      ...defined({ lastMessage }),
     };
   }
 
@@ -221,8 +223,7 @@ function apply(task: ClientTask, update: TaskUpdate): void {
   task.status = update.kind;
   task.completedAt = Date.now();
   if (update.kind === "completed") task.end = update.result === undefined ? {} : { result: update.result };
-  if (update.kind === "failed")
-    task.end = { error: update.error, ...(update.code !== undefined && { errorCode: update.code }) };
+  if (update.kind === "failed") task.end = { error: update.error, ...defined({ errorCode: update.code }) };
   if (update.kind === "cancelled") task.end = update.reason === undefined ? {} : { cancellationReason: update.reason };
 }
 
@@ -238,12 +239,12 @@ function infoOf(task: ClientTask): object {
     status,
     sequence,
     executionMode: "background",
-    ...(displayName !== undefined && { displayName }),
+    ...defined({ displayName }),
     owner: {
       participantId: connection.id,
       joinId: connection.id,
       kind: extension ? "extension" : "sdk",
-      ...(extension && { displayName: extension.name }),
+      ...defined({ displayName: extension?.name }),
       presence: status === "orphaned" || connection.isClosed ? "disconnected" : "connected",
     },
     startedAt: iso(task.startedAt),

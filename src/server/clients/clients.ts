@@ -2,7 +2,9 @@
  * The clients of one session, and what each provides: tools, commands, hooks, answers to requests. It exists before the
  * session and outlives every client. When a client leaves, what it provided is removed; pending requests stay.
  */
+
 import * as z from "zod";
+import { defined } from "../../lib/defined.ts";
 import { quoted, wrapped } from "../../lib/quoting.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import type { HookListener, SessionProgram } from "../../runtime/session-request.ts";
@@ -223,7 +225,7 @@ export class Clients {
     const { extension } = connection;
     return {
       name: extension ? `extension ${extension.name}` : `client ${connection.id}`,
-      ...(extension && { owner: extension.scope }),
+      ...defined({ owner: extension?.scope }),
       async invoke(hookType, input, signal) {
         const answer = await connection.ask("hooks.invoke", { sessionId, hookType, input }, { signal });
         const said = HookAnswer.parse(answer)?.output;
@@ -285,7 +287,7 @@ export class Clients {
     if (now.commands !== before.commands) {
       const commands = this.commands.map(({ name, description }) => ({
         name,
-        ...(description !== undefined && { description }),
+        ...defined({ description }),
       }));
       void this.#session.history.emit("commands.changed", { commands });
     }

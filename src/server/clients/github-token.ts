@@ -1,5 +1,7 @@
 /** GitHub tokens that a client acquires for its session on demand. They are renewed before they expire. */
+
 import * as z from "zod";
+import { defined } from "../../lib/defined.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import type { ClientConnection } from "../connection.ts";
 import type { Hub } from "../hub.ts";
@@ -49,7 +51,7 @@ async function acquire(
   sessionId: string | undefined,
   reason: "initial" | "refresh",
 ): Promise<{ readonly token: string; readonly expiresIn: number }> {
-  const params = { registrationId, host: HOST, reason, ...(sessionId !== undefined && { sessionId }) };
+  const params = { registrationId, host: HOST, reason, ...defined({ sessionId }) };
   const answer = await connection.ask("gitHubToken.getToken", params, { timeoutMs: ACQUIRE_MS }).catch((cause) => {
     const why = cause instanceof Error ? cause.message : String(cause);
     throw new TroupeError("configuration", `The client did not acquire a GitHub token: ${why}`, { cause });

@@ -1,3 +1,4 @@
+import { defined } from "../../lib/defined.ts";
 import type { PermissionRequest } from "../../session/requests/requests.ts";
 
 /** Returns a permission request as shown to a user: for a command, its programs instead of the parsed details. */
@@ -11,9 +12,6 @@ export function promptRequest(request: PermissionRequest): object {
     intention,
     commandIdentifiers: commands.map(({ identifier }) => identifier),
     canOfferSessionApproval,
-    ...(warning !== undefined && { warning }),
-    ...(requestSandboxBypass !== undefined && { requestSandboxBypass }),
-    ...(requestSandboxBypassReason !== undefined && { requestSandboxBypassReason }),
-    ...(toolCallId !== undefined && { toolCallId }),
+    ...defined({ warning, requestSandboxBypass, requestSandboxBypassReason, toolCallId }),
   };
 }

@@ -1,5 +1,7 @@
 /** GitHub accounts that a session's client manages. Tokens are held in memory while the server runs. */
+
 import * as z from "zod";
+import { defined } from "../../lib/defined.ts";
 import type { Account, Github } from "../../model/github/github.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import { githubOf, signedOut } from "./host/account.ts";
@@ -24,7 +26,7 @@ export const accountsMethods: MethodTable = {
       if (kind === "lastErrors") return { kind, errors: [] };
       if (kind === "status") return { kind, status: await statusOf(call) };
       const account = accountsOf(await githubOf(call)).find(({ active }) => active);
-      return { kind, ...(account && { account }) };
+      return { kind, ...defined({ account }) };
     },
   ),
   "session.accounts.set": sessionMethod(
@@ -77,9 +79,7 @@ async function statusOf(call: SessionCall): Promise<object> {
     call.live.identity ?? (await call.session.workspace.services?.identity?.status()) ?? signedOut;
   return {
     isAuthenticated,
-    ...(login !== undefined && { activeLogin: login }),
-    ...(host !== undefined && { activeHost: host }),
-    ...(plan !== undefined && { copilotPlan: plan }),
+    ...defined({ activeLogin: login, activeHost: host, copilotPlan: plan }),
     accountCount: (await githubOf(call))?.accounts.length ?? 0,
   };
 }

@@ -3,7 +3,9 @@
  * callers handle, or refuses with a hint. Some answer with facts (`commands.list`, `models.getBuiltInCatalog`, the
  * sandbox). None changes anything.
  */
+
 import * as z from "zod";
+import { defined } from "../../lib/defined.ts";
 import { providerList } from "../../model/providers/list.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import { builtinCommandList } from "../../runtime/submit.ts";
@@ -72,7 +74,7 @@ export const unsupportedMethods: MethodTable = {
   "session.sandbox.disableForSession": sessionMethod(nothing, () => ({ success: false, enabled: true })),
   "sandbox.getHostSupport": method(noParams, async (_, { server }) => {
     const reason = await server.runtime.sandboxAbsence();
-    return { supported: reason === undefined, ...(reason !== undefined && { reason }), capabilities: [] };
+    return { supported: reason === undefined, ...defined({ reason }), capabilities: [] };
   }),
   "session.managedSettings.get": sessionMethod(nothing, () => noManagedSettings),
   // Diagnostics are not captured. The states and errors of MCP servers are in session.mcp.list.

@@ -1,4 +1,5 @@
 /** Descriptions of a session that clients receive. */
+import { defined } from "../../lib/defined.ts";
 import type { SessionEvent } from "../../protocol/event.ts";
 import type { LiveSession } from "./live-session.ts";
 import { folderOf } from "./session-files.ts";
@@ -27,6 +28,6 @@ export function lifecycleMetadata(events: readonly SessionEvent[], title: string
   return {
     startTime: first.timestamp,
     modifiedTime: last.timestamp,
-    ...(title !== undefined && { summary: title }),
+    ...defined({ summary: title }),
   };
 }

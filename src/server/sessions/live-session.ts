@@ -2,7 +2,9 @@
  * This folder holds the server's side of sessions: their events, options, files and diffs. A live session is one that
  * is open in this server. It sends the session's events to its clients.
  */
+
 import { deferred } from "../../lib/deferred.ts";
+import { defined } from "../../lib/defined.ts";
 import type { TraceContext } from "../../lib/trace-context.ts";
 import type { GithubStatus } from "../../model/github/github.ts";
 import type { EventData, EventType, SessionEvent } from "../../protocol/event.ts";
@@ -308,7 +310,7 @@ export class LiveSession {
 
   /** Sends all clients an event that is not stored. */
   announce<T extends EventType>(type: T, data: EventData<T>, agentId?: string): void {
-    this.broadcast({ ...this.#passing(type, data), ...(agentId !== undefined && { agentId }) });
+    this.broadcast({ ...this.#passing(type, data), ...defined({ agentId }) });
   }
 
   /** Sends an event to one client, which missed it when the others received it. */

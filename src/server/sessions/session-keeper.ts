@@ -2,9 +2,11 @@
  * The client that stores the sessions of this server: all their files are read and written through it. While it is
  * disconnected no session can be opened. The same or another client may replace it.
  */
+
 import { statSync } from "node:fs";
 import { parse } from "node:path";
 import * as z from "zod";
+import { defined } from "../../lib/defined.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import type { FileProvider, SqliteProvider, SqliteRows } from "../../protocol/session-fs.ts";
 import type { ClientConnection } from "../connection.ts";
@@ -112,7 +114,7 @@ export class SessionKeeper {
     }
     const answer = await this.#holder.ask(`sessionFs.${name}`, params, {
       timeoutMs: ANSWER_MS,
-      ...(signal && { signal }),
+      ...defined({ signal }),
     });
     const parsed = schema.safeParse(answer);
     if (parsed.success) return parsed.data;

@@ -138,7 +138,7 @@ export const traceParams = () => ({ traceparent: z.string().optional(), tracesta
 
 export function traceOf(params: z.infer<z.ZodObject<ReturnType<typeof traceParams>>>): TraceContext | undefined {
   const { traceparent, tracestate } = params;
-  return traceparent === undefined ? undefined : { traceparent, ...(tracestate !== undefined && { tracestate }) };
+  return traceparent === undefined ? undefined : { traceparent, ...defined({ tracestate }) };
 }
 
 export const createParams = () =>

@@ -1,4 +1,5 @@
 /** Renames factories to workflows for SDK 1.0.15: the same responses, events and errors under other names. */
+import { defined } from "../../lib/defined.ts";
 import { isObject } from "../../lib/json.ts";
 import { RpcError } from "../../protocol/rpc/errors.ts";
 
@@ -8,7 +9,7 @@ export function inWorkflowWords(answer: unknown): unknown {
   const { factoryName, failure, terminal, run, runs, ...rest } = answer;
   return {
     ...rest,
-    ...(factoryName !== undefined && { workflowName: factoryName }),
+    ...defined({ workflowName: factoryName }),
     ...(isObject(failure) && { failure: renamed(failure, "type") }),
     ...(terminal !== undefined && { terminal: inWorkflowWords(terminal) }),
     ...(run !== undefined && { run: inWorkflowWords(run) }),

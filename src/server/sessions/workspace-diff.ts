@@ -1,4 +1,5 @@
 /** The git diff of the repository a session works in. Computing it changes nothing. */
+import { defined } from "../../lib/defined.ts";
 import { runGit } from "../../lib/node/git.ts";
 import { readShared } from "../../lib/node/shared-folder.ts";
 
@@ -52,7 +53,7 @@ export async function workspaceDiff(
     requestedMode,
     mode: base ? "branch" : "unstaged",
     changes: [...tracked.slice(0, MAX_CHANGES), ...added],
-    ...(base && { baseBranch: base.branch }),
+    ...defined({ baseBranch: base?.branch }),
     isFallback: requestedMode !== "unstaged" && !base,
   };
 }
@@ -82,7 +83,7 @@ function changesOf(names: string, patch: string): Change[] {
     if (path === undefined) break;
     const changeType = changeTypes[status.charAt(0)] ?? "modified";
     const diff = patches[changes.length];
-    changes.push({ path, ...(oldPath !== undefined && { oldPath }), changeType, ...clipped(diff) });
+    changes.push({ path, ...defined({ oldPath }), changeType, ...clipped(diff) });
   }
   return changes;
 }

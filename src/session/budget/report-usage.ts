@@ -46,8 +46,13 @@ function requestFacts(
   return {
     ...(first !== undefined && { outputTtftMs: Math.round(first) }),
     ...(first !== undefined && steps > 0 && { interTokenLatencyMs: Math.round((durationMs - first) / steps) }),
-    ...defined({ maxOutputTokens, maxPromptTokens: model.contextWindow, reasoningEffort, reasoningSummary }),
-    ...(origin && { interactionType: origin.interactionType }),
+    ...defined({
+      maxOutputTokens,
+      maxPromptTokens: model.contextWindow,
+      reasoningEffort,
+      reasoningSummary,
+      interactionType: origin?.interactionType,
+    }),
     ...(origin?.interactionType === "conversation-subagent" && { initiator: "sub-agent" }),
   };
 }

@@ -186,7 +186,7 @@ async function announceHook(
 }
 
 function ruled({ decision, by, reason, rule }: Decision): Verdict {
-  return { allowed: decision === "allow", by, reason, ...(rule && { rule: rule.text }) };
+  return { allowed: decision === "allow", by, reason, ...defined({ rule: rule?.text }) };
 }
 
 async function ask(options: PermitOptions, permission: PermissionRequest): Promise<Verdict> {

@@ -1,6 +1,7 @@
 /** Full-text search in the session index. */
 
 import type { DatabaseSyncInstance } from "@photostructure/sqlite";
+import { defined } from "../../lib/defined.ts";
 
 export interface IndexQuery {
   /** Words that must all occur in one turn, checkpoint or path. Each may be the beginning of a word. */
@@ -136,8 +137,6 @@ function foundOf(row: Record<string, unknown>): SearchMatch {
     snippet: String(row.snippet),
     timestamp: String(row.timestamp),
     cwd: String(row.cwd),
-    ...(repository !== undefined && { repository }),
-    ...(branch !== undefined && { branch }),
-    ...(title !== undefined && { title }),
+    ...defined({ repository, branch, title }),
   };
 }

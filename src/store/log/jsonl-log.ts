@@ -2,6 +2,7 @@
 
 import { readdir } from "node:fs/promises";
 import { basename, join } from "node:path";
+import { defined } from "../../lib/defined.ts";
 import { replaceFile } from "../../lib/node/disk.ts";
 import { REPLACEMENT } from "../../lib/node/temporaries.ts";
 import { TroupeError } from "../../protocol/errors.ts";
@@ -155,7 +156,7 @@ function writerOf(context: LogContext, { loaded: { content }, access, failure }:
     failure,
     open: (expected) => access.open(expected),
     restore: (known) => restoreLog(disk, context.log, known),
-    ...(context.limits && { limits: context.limits }),
+    ...defined({ limits: context.limits }),
   });
 }
 
@@ -183,7 +184,7 @@ function snapshotQueue(context: LogContext, { content, removed, damage, prefix: 
       afterDamage: content.endsDamaged && position.last.seq === content.last.seq,
     };
     const snapshot = { events, removed, count, damage };
-    const what = { snapshot, rules, position: snapshotPosition, ...(prefix && { before: prefix }) };
+    const what = { snapshot, rules, position: snapshotPosition, ...defined({ before: prefix }) };
     const written = await writeSnapshot(context.disk, context, what);
     prefix = written ?? prefix;
     return written !== undefined;

@@ -1,5 +1,7 @@
 /** Reads ranges of a log by the position of events in view, without parsing earlier events. */
+
 import { type FileHandle, open } from "node:fs/promises";
+import { defined } from "../../lib/defined.ts";
 import type { SessionEvent } from "../../protocol/event.ts";
 import type { Damage } from "../damage.ts";
 import { errorCode } from "../storage-error.ts";
@@ -51,7 +53,7 @@ export class LogPages {
 
   /** Yields all events in view, oldest first. Each page verifies that all earlier lines are undamaged. */
   static async *events(path: string, onDamage?: (damage: readonly Damage[]) => void): AsyncGenerator<SessionEvent> {
-    const pages = new LogPages(path, { isClean: true, ...(onDamage && { onDamage }) });
+    const pages = new LogPages(path, { isClean: true, ...defined({ onDamage }) });
     for (let from = 0; ; ) {
       const page = await pages.read(from, from + PAGE_EVENTS);
       if (page.length === 0) {

@@ -1,5 +1,6 @@
 /** Follows the log of a session in the database, and copies logs as exact lines. */
 
+import { defined } from "../../lib/defined.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import type { SessionEvent } from "../../protocol/event.ts";
 import { checkedLines } from "../log/exact-lines.ts";
@@ -32,7 +33,7 @@ export async function* followRows(
 ): AsyncGenerator<FollowedEvent> {
   let last: { readonly seq: number; readonly crc: number | undefined } = { seq: afterSeq, crc: undefined };
   let renewedAt = Number.NEGATIVE_INFINITY;
-  const how = { signal, ...(pollMs !== undefined && { pollMs }) };
+  const how = { signal, ...defined({ pollMs }) };
   for await (const _ of changes(database.notifications, [topics.events(checkSessionId(sessionId))], how)) {
     if (performance.now() - renewedAt > RENEW_MS) {
       await watch(database, sessionId);

@@ -7,6 +7,7 @@
  */
 
 import { join } from "node:path";
+import { defined } from "../../lib/defined.ts";
 import type { Disk } from "../../lib/node/disk.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import { forkedEvents } from "../fork-log.ts";
@@ -61,7 +62,7 @@ interface SessionClaim {
 export function postgresStore(options: PostgresStoreOptions): Store {
   const { database, disk, worker } = options;
   const { patienceMs, report } = options;
-  const waiting = { ...(patienceMs !== undefined && { patienceMs }), ...(report && { report }) };
+  const waiting = defined({ patienceMs, report });
   const writer = new GroupWriter({ database, ...waiting });
   const { filesOf, carriedOf, logOf } = logMaker(options, writer);
   const check = async (sessionId: string): Promise<string> => {

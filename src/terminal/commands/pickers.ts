@@ -1,4 +1,5 @@
 /** Lists to choose from: models, agents, sessions, points to rewind to. */
+import { defined } from "../../lib/defined.ts";
 import { plural } from "../../lib/text.ts";
 import { holdersOf, type SessionOwner } from "../find-session.ts";
 import type { Host } from "../host.ts";
@@ -179,7 +180,7 @@ async function rewindHow(app: Host, point: RewindPoint): Promise<void> {
 export async function forkSession(app: Host, toEventId?: string): Promise<void> {
   const { client, session } = app;
   if (!client || !session) return;
-  const params = { sessionId: session.id, ...(toEventId !== undefined && { toEventId }) };
+  const params = { sessionId: session.id, ...defined({ toEventId }) };
   const { sessionId } = (await client.request("sessions.fork", params)) as { sessionId: string };
   const before = session.id.slice(0, 8);
   await app.switchTo(sessionId);

@@ -2,6 +2,7 @@
  * The wire formats of the model server: one file per API. An encoder converts the events of a scripted reply to the
  * frames of a stream. For a reply that is not streamed, it converts the same events to the whole body.
  */
+import { defined } from "../../lib/defined.ts";
 import { isObject } from "../../lib/json.ts";
 import type { ModelError } from "../../model/model-error.ts";
 import type { ModelEnd, ModelEvent, ModelRequest, Usage } from "../../model/provider.ts";
@@ -94,7 +95,7 @@ export function encodeEvent(encoder: Encoder, event: ModelEvent, seen: Set<strin
 /** Errors without a status become a bad request, which clients do not retry. */
 export function wireError(error: ModelError, status = error.statusCode ?? 400): WireError {
   const code = error.code ?? (error.kind === "context_length" ? "context_length_exceeded" : undefined);
-  return { message: error.message, status, ...(code !== undefined && { code }) };
+  return { message: error.message, status, ...defined({ code }) };
 }
 
 export function serverSentEvent(type: string, data: object): string {

@@ -1,4 +1,5 @@
 import * as z from "zod";
+import { defined } from "../../lib/defined.ts";
 import { plural } from "../../lib/text.ts";
 import { defineTool, fixed } from "../tool.ts";
 import { age, cost, line, reasonOf, tasksOf } from "./agent-text.ts";
@@ -33,7 +34,7 @@ export const listAgents = defineTool({
   ),
   readOnly: true,
   async run({ scope, include_completed = false }, context) {
-    const all = tasksOf(context).list({ includeEnded: true, ...(scope !== undefined && { scope }) });
+    const all = tasksOf(context).list({ includeEnded: true, ...defined({ scope }) });
     const wanted = include_completed ? all : all.filter((task) => !hasEnded(task));
     return { content: [...tableOf(wanted), ...notes(all, wanted)].join("\n") };
   },

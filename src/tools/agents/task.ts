@@ -1,4 +1,5 @@
 import * as z from "zod";
+import { defined } from "../../lib/defined.ts";
 import type { Json } from "../../lib/json.ts";
 import { clip, nearest } from "../../lib/text.ts";
 import { defineTool, fixed, type Tool } from "../tool.ts";
@@ -78,10 +79,9 @@ export function taskTool(source: AgentChoices): Tool {
         name: input.name.trim(),
         mode,
         toolCallId: context.toolCallId,
-        ...(input.model !== undefined && { model: input.model }),
-        ...(input.reasoning_effort !== undefined && { reasoningEffort: input.reasoning_effort }),
+        ...defined({ model: input.model, reasoningEffort: input.reasoning_effort }),
         ...(output_schema !== undefined && { outputSchema: checkedSchema(output_schema) }),
-        ...(input.isolation !== undefined && { isolation: input.isolation }),
+        ...defined({ isolation: input.isolation }),
       };
       return { content: textOf(await tasksOf(context).start(request, context.signal), mode) };
     },

@@ -5,6 +5,7 @@
  */
 
 import { dirname } from "node:path";
+import { defined } from "../../lib/defined.ts";
 import type { Disk } from "../../lib/node/disk.ts";
 import { ToolError } from "../tool-error.ts";
 import type { DatabaseReply, DatabaseRequest, StatementResult, StoreScope } from "./messages.ts";
@@ -193,7 +194,7 @@ async function askStore(
   const { path, scope } = past;
   const shared = { database: "store", path, schema: "", watched: [], limits: LIMITS } as const;
   const { left } = await past.refresh({ forMs: REFRESH_MS });
-  const reply = checked(await ask({ ...shared, ...(scope && { scope }), statements }), statements.length);
+  const reply = checked(await ask({ ...shared, ...defined({ scope }), statements }), statements.length);
   return left === 0 ? reply : { ...reply, results: reply.results.map((result) => ({ ...result, unread: left })) };
 }
 

@@ -3,6 +3,7 @@
  * for the permission request, then again from fresh content under a lock on its paths. The rest of this folder parses
  * patches and edits text.
  */
+import { defined } from "../../lib/defined.ts";
 import { openForWriting, removeEmptyFolders, type WriteTarget } from "../../lib/node/paths-write.ts";
 import type { Access } from "../../protocol/permission.ts";
 import { type FileChange, type FileState, type Files, filesOf, hashOf, MAX_EDIT_BYTES } from "../files/files.ts";
@@ -321,6 +322,6 @@ function diffOf({ found, after, movedFrom }: Planned, cwd: string): Promise<stri
     cwd,
     before: origin.before === "missing" ? null : origin.before.content,
     after: after === "missing" ? null : after,
-    ...(movedFrom && { movedFrom: movedFrom.path }),
+    ...defined({ movedFrom: movedFrom?.path }),
   });
 }

@@ -1,3 +1,4 @@
+import { defined } from "../../lib/defined.ts";
 import { badPatch, type Hunk, type HunkLine, type PatchStep } from "./patch.ts";
 import { hunkLine } from "./patch-envelope.ts";
 
@@ -110,7 +111,7 @@ function parseBody(
     if (parsed.kind !== "add") left.old--;
     if (parsed.kind !== "remove") left.new--;
   }
-  return { hunk: { lines: body, ...(finalBreak !== undefined && { finalBreak }) }, end: at };
+  return { hunk: { lines: body, ...defined({ finalBreak }) }, end: at };
 }
 
 function addedText(hunks: readonly Hunk[], patchLine: number): string {

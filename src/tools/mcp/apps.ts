@@ -2,6 +2,7 @@
  * Apps of servers: pages that a client shows beside a tool result, and that may call tools of their own server. This
  * module parses a server's declarations for a tool.
  */
+import { defined } from "../../lib/defined.ts";
 import { isObject } from "../../lib/json.ts";
 import type { McpToolDefinition, McpToolInterface } from "./server.ts";
 
@@ -19,7 +20,7 @@ export function interfaceOf(meta: unknown): McpToolInterface | undefined {
   const { visibility } = said;
   const named = Array.isArray(visibility) ? AUDIENCES.filter((one) => visibility.includes(one)) : undefined;
   if (!isShown && named === undefined) return undefined;
-  return { ...(isShown && { resourceUri: uri }), ...(named && { visibility: named }) };
+  return { ...(isShown && { resourceUri: uri }), ...defined({ visibility: named }) };
 }
 
 /** Without a declared audience, a tool is for everyone. */

@@ -1,6 +1,8 @@
 /** Reads a server's list of tools and drops what cannot be offered. Each dropped tool is reported. */
+
 import type { Client } from "@modelcontextprotocol/client";
 import * as z from "zod";
+import { defined } from "../../lib/defined.ts";
 import { isObject } from "../../lib/json.ts";
 import { interfaceOf } from "./apps.ts";
 import { cleanLine, jsonProblem } from "./bounds.ts";
@@ -88,9 +90,9 @@ function readDefinition(
     inputSchema,
     ...(typeof title === "string" && title !== "" && { title: title.slice(0, MAX_NAME_CHARACTERS) }),
     ...(hasOutput && { outputSchema }),
-    ...(annotations && { annotations }),
+    ...defined({ annotations }),
     ...((taskSupport === "required" || taskSupport === "optional") && { taskSupport }),
-    ...(ui && { ui }),
+    ...defined({ ui }),
   };
 }
 

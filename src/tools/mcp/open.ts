@@ -1,6 +1,8 @@
 /** One attempt to connect to a server: process or HTTP, protocol version, capabilities. */
+
 import { setTimeout as delay } from "node:timers/promises";
 import type { AuthProvider, Client, FetchLike, OAuthClientProvider, Transport } from "@modelcontextprotocol/client";
+import { defined } from "../../lib/defined.ts";
 import { childEnvironment } from "../../lib/node/child-environment.ts";
 import type { PreparedProgram, PrepareProgram } from "../../lib/node/program.ts";
 import { MARK_NAME } from "../shell/process/family.ts";
@@ -246,7 +248,7 @@ async function httpCarrier(request: OpenRequest, type: "http" | "sse"): Promise<
   const library = await import("@modelcontextprotocol/client");
   const watched = watchRefusals(guarded.fetch, endpoint.url.href, (refusal) => authProvider?.onRefused?.(refusal));
   const fetch = tokens ? await authorised(request, tokens, guarded.fetch) : watched;
-  const options = { fetch, ...(authProvider && { authProvider }) };
+  const options = { fetch, ...defined({ authProvider }) };
   const transport =
     type === "http"
       ? new library.StreamableHTTPClientTransport(endpoint.url, options)
@@ -274,7 +276,7 @@ async function authorised(
   return hostAuthorisedFetch({
     config,
     fetch,
-    ...(held && { held }),
+    ...defined({ held }),
     requestToken: (wanted) => whileAsking(() => requestToken(wanted)),
   });
 }

@@ -1,4 +1,5 @@
 /** Asks a remote server once whether it wants a sign-in. Opens no connection and requests no token. */
+import { defined } from "../../lib/defined.ts";
 import { guardedFetch } from "./guarded-fetch.ts";
 import { httpEndpoint } from "./http-endpoint.ts";
 import type { OpenBase } from "./open.ts";
@@ -42,11 +43,7 @@ export async function probeServer({ config, base, token, signal }: ProbeRequest)
       headers: [...response.headers].map(([name, value]) => ({ name, value })),
       hadToken: authorization !== undefined,
       ...(isRefused && {
-        challenge: {
-          ...(error !== undefined && { error }),
-          ...(scope !== undefined && { scope }),
-          ...(resourceMetadataUrl && { resourceMetadataUrl: resourceMetadataUrl.href }),
-        },
+        challenge: defined({ error, scope, resourceMetadataUrl: resourceMetadataUrl?.href }),
       }),
     };
   } finally {

@@ -2,7 +2,9 @@
  * Requests that a server may send during a call: elicitation for the user, sampling for a model. They are offered only
  * when the caller can answer, and never outside a call.
  */
+
 import type { Client, ClientCapabilities, ElicitResult } from "@modelcontextprotocol/client";
+import { defined } from "../../lib/defined.ts";
 import { formDefaults } from "../../lib/form-fields.ts";
 import { isObject, isTexts, type Json } from "../../lib/json.ts";
 import { UI_EXTENSION } from "./apps.ts";
@@ -140,7 +142,7 @@ function readElicitation(params: unknown, { call, serverName }: Asked): McpElici
   if (!isObject(params)) return "The request has no parameters.";
   const { toolCallId } = call;
   const message = cleanText(params.message, MAX_MESSAGE_CHARACTERS);
-  const shared = { serverName, message, ...(toolCallId !== undefined && { toolCallId }) };
+  const shared = { serverName, message, ...defined({ toolCallId }) };
   if (params.mode === "url") {
     const url = secureUrl(params.url);
     if (url === undefined) return "Only complete https URLs are shown to the user.";
@@ -191,7 +193,7 @@ async function sampled(params: unknown, { call, serverName }: Asked): Promise<Sa
 
 /** Returns the response to `sampling/createMessage`. */
 export function sampleMessage({ model, text, stopReason }: McpSample): SampleMessage {
-  return { model, role: "assistant", content: { type: "text", text }, ...(stopReason !== undefined && { stopReason }) };
+  return { model, role: "assistant", content: { type: "text", text }, ...defined({ stopReason }) };
 }
 
 /** Parses the parameters of `sampling/createMessage`. Returns the reason when they cannot be used. */
@@ -216,7 +218,7 @@ export function readSampling(params: unknown, serverName: string, toolCallId?: s
     maxTokens: Math.min(wanted, MAX_SAMPLING_TOKENS),
     modelHints: hintsOf(params.modelPreferences),
     ...(systemPrompt !== "" && { systemPrompt }),
-    ...(toolCallId !== undefined && { toolCallId }),
+    ...defined({ toolCallId }),
   };
 }
 

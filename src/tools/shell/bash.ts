@@ -1,4 +1,5 @@
 import * as z from "zod";
+import { defined } from "../../lib/defined.ts";
 import { clip } from "../../lib/text.ts";
 import type { Access } from "../../protocol/permission.ts";
 import { defineTool, fixed } from "../tool.ts";
@@ -35,7 +36,7 @@ export const bash = defineTool({
   access({ command, description: what, unsandboxed, shellId }, { cwd }) {
     const intention = clip(what, MAX_INTENTION_CHARACTERS);
     const leave: Access = { kind: "sandbox-off", command, intention };
-    const how = { ...(shellId !== undefined && { shellId }), ...(unsandboxed === true && { unsandboxed }) };
+    const how = { ...defined({ shellId }), ...(unsandboxed === true && { unsandboxed }) };
     return [{ kind: "shell", command, cwd, intention, ...how }, ...(unsandboxed === true ? [leave] : [])];
   },
   async run(call, context) {
@@ -51,7 +52,7 @@ export const bash = defineTool({
       mode: detached ? "detached" : call.mode,
       waitMs: call.initial_wait * 1000,
       onOutput: (text) => partialResult(context, text),
-      ...(call.shellId !== undefined && { shellId: call.shellId }),
+      ...defined({ shellId: call.shellId }),
       ...(call.unsandboxed === true && { unsandboxed: true }),
     });
     if (reply.warning !== undefined) context.progress(reply.warning);

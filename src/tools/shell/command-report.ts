@@ -1,4 +1,5 @@
 /** Reports the state of a shell's commands. */
+import { defined } from "../../lib/defined.ts";
 import { exitLine } from "./reply-text.ts";
 import { type Command, hasMore, type Shell } from "./shell.ts";
 import type { FinishedCommand, ShellSummary } from "./shells.ts";
@@ -35,6 +36,6 @@ export function summary(shell: Shell): ShellSummary {
     pid: shell.process?.pid ?? 0,
     state: exitCode === undefined ? "running" : idle,
     unread: shell.commands.some(({ readUntil, output }) => readUntil < output.size),
-    ...(exitCode !== undefined && { exitCode }),
+    ...defined({ exitCode }),
   };
 }

@@ -1,3 +1,4 @@
+import { defined } from "../../lib/defined.ts";
 import { type Disk, nodeDisk } from "../../lib/node/disk.ts";
 import { type Stamp, systemStamp } from "../../lib/stamp.ts";
 import { ToolError } from "../tool-error.ts";
@@ -40,7 +41,7 @@ export class DetachedShells {
     if (this.find(shellId)?.running) throw new ToolError(`Shell ${shellId} is in use. Choose another shellId.`);
     await this.#disk.mkdir(folder);
     const gitMounts = await this.#options.gitMounts?.();
-    const wanted = { ...sandboxRequest(request), ...(gitMounts && { gitMounts }) };
+    const wanted = { ...sandboxRequest(request), ...defined({ gitMounts }) };
     const prepared = await sandbox.prepare({
       ...wanted,
       readable: [folder],
@@ -128,7 +129,7 @@ export class DetachedShells {
 
   #ended({ command, description = "" }: ShellRequest, shellId: string): void {
     const exitCode = this.find(shellId)?.exitCode;
-    const about = { shellId, command, description, ...(exitCode !== undefined && { exitCode }) };
+    const about = { shellId, command, description, ...defined({ exitCode }) };
     const finished: FinishedCommand = { mode: "detached", ...about };
     this.#news.set(shellId, finished);
     setImmediate(() => {
@@ -152,7 +153,7 @@ export class DetachedShells {
       pid,
       state: running ? "running" : "exited",
       unread: detachedLogSize(log) > (this.#readUntil.get(log) ?? 0),
-      ...(exitCode !== undefined && { exitCode }),
+      ...defined({ exitCode }),
     }));
   }
 }

@@ -1,4 +1,5 @@
 /** The notice to an agent when a command it no longer waits for has ended. */
+import { defined } from "../../lib/defined.ts";
 import { clip, sanitise } from "../../lib/text.ts";
 import type { FinishedCommand } from "./shells.ts";
 
@@ -29,7 +30,7 @@ export function finishedNotice(finished: FinishedCommand): FinishedNotice {
     kind:
       finished.mode === "detached"
         ? { type: "shell_detached_completed", ...about }
-        : { type: "shell_completed", ...about, ...(exitCode !== undefined && { exitCode }) },
+        : { type: "shell_completed", ...about, ...defined({ exitCode }) },
     content: `<system_notification>\n${name}${detached} ${end}. ${how}\n</system_notification>`,
   };
 }

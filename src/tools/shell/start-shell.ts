@@ -1,5 +1,6 @@
 import { existsSync, realpathSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { defined } from "../../lib/defined.ts";
 import { childEnvironment } from "../../lib/node/child-environment.ts";
 import type { Disk } from "../../lib/node/disk.ts";
 import { ToolError } from "../tool-error.ts";
@@ -70,7 +71,7 @@ export async function startShell(
   const gitMounts = await base.options.gitMounts?.();
   const prepared = await base.options.sandbox.prepare({
     ...sandboxRequest(request),
-    ...(gitMounts && { gitMounts }),
+    ...defined({ gitMounts }),
     readable: [base.options.folder],
     ownTerminal: terminal,
     detached: false,

@@ -2,6 +2,7 @@
  * Pages of worker results. A tool result above the session's size limit would be moved to a file, so a long result is
  * split here: `subagents_run` returns an overview, and `subagents_read` returns one worker's items page by page.
  */
+import { defined } from "../../lib/defined.ts";
 import { cut, type Submission, type WorkerResult } from "./submission.ts";
 
 export const RESULT_PARTS = [
@@ -72,7 +73,7 @@ function pieceOf(item: unknown, { part, from, offset = 0 }: PagePosition, of: nu
     of,
     items: [],
     piece: points.slice(offset, end).join(""),
-    ...(next && { next }),
+    ...defined({ next }),
   };
 }
 
@@ -109,7 +110,7 @@ const MORE =
 function headOf(result: WorkerResult) {
   const { summary, findings: _, artifacts: _a, steps: _s, recommendedNextActions: _r, criteria, ...head } = result;
   const unmet = criteria?.flatMap(({ met }, index) => (met ? [] : [index + 1]));
-  return { ...head, summary: cut(summary, OVERVIEW_SUMMARY), ...(unmet && { criteriaNotMet: unmet }) };
+  return { ...head, summary: cut(summary, OVERVIEW_SUMMARY), ...defined({ criteriaNotMet: unmet }) };
 }
 
 function itemsOf(result: Submission, part: ResultPart): readonly unknown[] {

@@ -1,3 +1,4 @@
+import { defined } from "../../lib/defined.ts";
 import type { WorkerStep } from "./coordination.ts";
 import { bounded, misfit, problemsOf, Submission } from "./submission.ts";
 import { WORKSPACE_TOOLS } from "./tool-groups.ts";
@@ -81,7 +82,7 @@ function toolStep(toolName: string, count: number, status: WorkerStep["status"])
 }
 
 function workStep({ id, title, status, note }: Submission["steps"][number]): WorkerStep {
-  return { stepId: `work-${id}`, title, status: statusOf(status), ...(note !== undefined && { note }) };
+  return { stepId: `work-${id}`, title, status: statusOf(status), ...defined({ note }) };
 }
 
 /** Maps the many words that models use to a status. */

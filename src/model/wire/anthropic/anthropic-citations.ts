@@ -1,3 +1,4 @@
+import { defined } from "../../../lib/defined.ts";
 import { isObject } from "../../../lib/json.ts";
 import type { Citations } from "../../../protocol/citations.ts";
 import { citationLimits, webAddress } from "../openai/openai-citations.ts";
@@ -20,7 +21,7 @@ export class CitationReader {
     const id = this.#sourceOf(citation);
     const cited = textOf(citation.cited_text).slice(0, citationLimits.citedCharacters);
     const location = locationOf(citation);
-    this.#references.push({ sourceId: id, ...(cited !== "" && { citedText: cited }), ...(location && { location }) });
+    this.#references.push({ sourceId: id, ...(cited !== "" && { citedText: cited }), ...defined({ location }) });
   }
 
   /** Ends the current block, which is this range of the reply's text. */
@@ -44,7 +45,7 @@ export class CitationReader {
       id,
       provider: "anthropic",
       ...(title !== "" && { title: title.slice(0, citationLimits.titleCharacters) }),
-      ...(url !== undefined && { url }),
+      ...defined({ url }),
     });
     return id;
   }

@@ -1,4 +1,5 @@
 /** Anthropic's messages wire. */
+import { defined } from "../../../lib/defined.ts";
 import { isObject } from "../../../lib/json.ts";
 import type { Document, Image, Message } from "../../../protocol/message.ts";
 import type { ModelRequest, Provider, ReasoningEffort, ToolDefinition } from "../../provider.ts";
@@ -39,8 +40,7 @@ export function anthropicMessages(endpoint: Endpoint, options: AnthropicOptions 
         model: encodeJson(model),
         max_tokens: String(maxTokensOf(request)),
         thinking: thinking && encodeJson(thinking),
-        output_config:
-          effort || format ? encodeJson({ ...(effort && { effort }), ...(format && { format }) }) : undefined,
+        output_config: effort || format ? encodeJson({ ...defined({ effort }), ...(format && { format }) }) : undefined,
         system: system.trim() === "" ? undefined : `[${mark(encodeJson({ type: "text", text: system }))}]`,
         tools: toolList([...markLast(encodeTools(tools), mark), ...searchTool(request)]),
         messages: `[${messageTexts(messages, mark).join(",")}]`,

@@ -1,3 +1,4 @@
+import { defined } from "../../../lib/defined.ts";
 import { isObject } from "../../../lib/json.ts";
 import type { Reasoning } from "../../../protocol/message.ts";
 import type { ModelEvent, ModelRequest, Usage } from "../../provider.ts";
@@ -185,10 +186,9 @@ export class ChatDecoder implements Decoder {
     if (details || calls.length > 0 || this.#extra || this.#hasThinking) {
       return replayReasoning(text, {
         provider: this.#endpoint.id,
-        ...(field && { field }),
+        ...defined({ field }),
         ...(this.#opaque && { opaque: this.#opaque }),
-        ...(details && { details }),
-        ...(this.#extra && { extra: this.#extra }),
+        ...defined({ details, extra: this.#extra }),
         ...(calls.length > 0 && { calls: Object.fromEntries(calls) }),
       });
     }

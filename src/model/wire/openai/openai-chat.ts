@@ -1,4 +1,5 @@
 /** OpenAI's chat completions wire, which most servers speak in some dialect. */
+import { defined } from "../../../lib/defined.ts";
 import type { AssistantMessage, Document, Image, Message } from "../../../protocol/message.ts";
 import type { Provider, ToolDefinition } from "../../provider.ts";
 import { encodeJson } from "../bounded-json.ts";
@@ -154,7 +155,7 @@ function assistantFields(message: AssistantMessage, dialect: Dialect, options: M
           id: dialect.idOf(call.toolCallId),
           type: "function",
           function: { name: call.name, arguments: encodeJson(call.arguments) },
-          ...(extra && { extra_content: extra }),
+          ...defined({ extra_content: extra }),
         };
       }),
     }),
@@ -177,7 +178,7 @@ function spokenFields(message: AssistantMessage, replay: ChatReplay | undefined)
     // The details contain the text.
     ...(isReasoningField(field) && thought && !replay?.details && { [field]: thought }),
     ...(opaque && { reasoning_opaque: opaque }),
-    ...(replay?.details && { reasoning_details: replay.details }),
+    ...defined({ reasoning_details: replay?.details }),
   };
 }
 

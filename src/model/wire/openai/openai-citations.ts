@@ -1,4 +1,5 @@
 /** Citations in the formats of OpenAI, OpenRouter, xAI and Perplexity. */
+import { defined } from "../../../lib/defined.ts";
 import { isObject } from "../../../lib/json.ts";
 import type { Citations } from "../../../protocol/citations.ts";
 import { textOf } from "../reply.ts";
@@ -79,7 +80,7 @@ export class OpenaiCitations {
       id: `source-${this.#sources.size + 1}`,
       provider: "openai" as const,
       ...(title !== "" && { title }),
-      ...(url !== undefined && { url }),
+      ...defined({ url }),
     };
     this.#sources.set(key, source);
     return source;

@@ -2,11 +2,13 @@
  * How bytes reach a server. Node's HTTP client is the default: `fetch` costs 40 ms at startup, half of a turn's CPU
  * time and 20 MB more memory. A `fetch` of the place (a client program that tunnels model traffic) replaces it.
  */
+
 import { Agent, type IncomingMessage, request as requestPlainly } from "node:http";
 import { request as requestSecurely, Agent as SecureAgent } from "node:https";
 import type { Socket } from "node:net";
 import { type Duplex, pipeline, type Readable, type Transform } from "node:stream";
 import { constants, createBrotliDecompress, createGunzip, createInflate } from "node:zlib";
+import { defined } from "../../../lib/defined.ts";
 import type { RequestOrigin } from "../../provider.ts";
 import type { Connections, Endpoint } from "../endpoint.ts";
 import { sendBySocket } from "./socket-transport.ts";
@@ -42,7 +44,7 @@ export function transport(endpoint: Endpoint): Send {
 
 function sendByFetch(fetch: NonNullable<Endpoint["fetch"]>): Send {
   return async ({ url, headers, body, signal, origin }) => {
-    const init = { method: "POST", headers, body, signal, redirect: "manual", ...(origin && { origin }) } as const;
+    const init = { method: "POST", headers, body, signal, redirect: "manual", ...defined({ origin }) } as const;
     const response = await fetch(url, init);
     const reader = response.body?.getReader();
     return {

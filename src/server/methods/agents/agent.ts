@@ -1,5 +1,7 @@
 /** Methods about agents, tools, skills and extensions. This file: the main agent, and agents that could replace it. */
+
 import * as z from "zod";
+import { defined } from "../../../lib/defined.ts";
 import { TroupeError } from "../../../protocol/errors.ts";
 import type { Session } from "../../../session/session.ts";
 import { type MethodTable, nothing, sessionMethod } from "../method.ts";
@@ -65,8 +67,7 @@ export function describedAgent(definition: Definition, { includePrompt }: { incl
     ...(tools && { tools }),
     ...(models[0] !== undefined && { model: models[0] }),
     ...(skills.length > 0 && { skills }),
-    ...(mcpServers && { mcpServers }),
-    ...(path !== undefined && { path }),
+    ...defined({ mcpServers, path }),
     ...(includePrompt && { prompt }),
   };
 }

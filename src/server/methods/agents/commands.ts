@@ -1,5 +1,7 @@
 /** Slash commands: built-in commands, skills, and commands that clients provide. */
+
 import * as z from "zod";
+import { defined } from "../../../lib/defined.ts";
 import { GivenAttachment } from "../../../protocol/define-event.ts";
 import { TroupeError } from "../../../protocol/errors.ts";
 import { offeredCommands, offeredPrompts, sendTyped } from "../../../runtime/submit.ts";
@@ -45,7 +47,7 @@ export const commandMethods: MethodTable = {
       const read = await live.commands.invoke(`/${name.replace(/^\//, "")} ${input}`.trim());
       if (read.kind === "said") return { kind: "text", text: read.text };
       const { prompt, displayPrompt, mode } = read;
-      return { kind: "agent-prompt", prompt, displayPrompt, ...(mode && { mode }) };
+      return { kind: "agent-prompt", prompt, displayPrompt, ...defined({ mode }) };
     },
   ),
   // An extension of the protocol: runs a user's input, and sends the message that a command produces.

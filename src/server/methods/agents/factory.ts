@@ -1,8 +1,10 @@
 /** Factory runs. Clients start, resume and inspect them; extensions make the requests of their bodies. */
+
 import * as z from "zod";
 import type { Factories } from "../../../factories/factories.ts";
 import type { GivenLimits } from "../../../factories/limits.ts";
 import type { AttemptOptions } from "../../../factories/ports.ts";
+import { defined } from "../../../lib/defined.ts";
 import type { Json } from "../../../lib/json.ts";
 import { TroupeError } from "../../../protocol/errors.ts";
 import { FactoryError } from "../../../protocol/factory-error.ts";
@@ -133,7 +135,7 @@ async function answered<T>({ session }: SessionCall, work: (factories: Factories
   } catch (error) {
     if (!(error instanceof FactoryError)) throw error;
     const { code, message, runId: id } = error;
-    throw new RpcError(rpcCodes.invalidParams, message, { code, ...(id !== undefined && { runId: id }) });
+    throw new RpcError(rpcCodes.invalidParams, message, { code, ...defined({ runId: id }) });
   }
 }
 

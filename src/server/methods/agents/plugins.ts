@@ -1,6 +1,8 @@
 /** The user's plugins and marketplaces, from folders of this machine. */
+
 import { isAbsolute, resolve } from "node:path";
 import * as z from "zod";
+import { defined } from "../../../lib/defined.ts";
 import { TroupeError } from "../../../protocol/errors.ts";
 import { type InstalledPlugin, PluginsAdmin } from "../../../runtime/workspace/plugins-admin.ts";
 import { type Call, type Method, type MethodTable, method, noParams } from "../method.ts";
@@ -85,7 +87,7 @@ const admin: MethodTable = {
         .browse(name)
         .plugins.map(({ name: one, description }) => ({
           name: one,
-          ...(description !== undefined && { description }),
+          ...defined({ description }),
         })),
     }),
   ),
@@ -130,8 +132,7 @@ function told({ name, marketplace, directSourceId, version, enabled }: Installed
     name,
     marketplace,
     enabled,
-    ...(directSourceId !== undefined && { directSourceId }),
-    ...(version !== undefined && { version }),
+    ...defined({ directSourceId, version }),
   };
 }
 

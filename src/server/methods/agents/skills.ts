@@ -1,5 +1,7 @@
 /** The skills of a session. */
+
 import * as z from "zod";
+import { defined } from "../../../lib/defined.ts";
 import { eventsOf } from "../../../session/event-log.ts";
 import type { Session } from "../../../session/session.ts";
 import { type MethodTable, nothing, sessionMethod } from "../method.ts";
@@ -16,8 +18,7 @@ export const skillsMethods: MethodTable = {
       userInvocable: skill.userInvocable,
       enabled: skill.enabled,
       path: skill.path,
-      ...(skill.pluginName !== undefined && { pluginName: skill.pluginName }),
-      ...(skill.argumentHint !== undefined && { argumentHint: skill.argumentHint }),
+      ...defined({ pluginName: skill.pluginName, argumentHint: skill.argumentHint }),
     })),
   })),
   "session.skills.getInvoked": sessionMethod(nothing, async (_, { session }) => ({ skills: await invokedIn(session) })),
@@ -50,7 +51,7 @@ export const skillsMethods: MethodTable = {
       .map(({ name, version }) => ({
         name,
         marketplace: "",
-        ...(version !== undefined && { version }),
+        ...defined({ version }),
         enabled: true,
       })),
   })),
@@ -74,7 +75,7 @@ async function invokedIn(session: Session): Promise<object[]> {
     if (event.type === "assistant.turn_start" && event.agentId === undefined) turn++;
     if (event.type !== "skill.invoked" || event.agentId !== undefined) continue;
     const { name, path, content, allowedTools } = event.data;
-    invoked.set(name, { name, path, content, ...(allowedTools && { allowedTools }), invokedAtTurn: turn });
+    invoked.set(name, { name, path, content, ...defined({ allowedTools }), invokedAtTurn: turn });
   }
   return [...invoked.values()];
 }

@@ -1,5 +1,7 @@
 /** The subagents of a session's main agent, and its background commands. */
+
 import * as z from "zod";
+import { defined } from "../../../lib/defined.ts";
 import type { Json } from "../../../lib/json.ts";
 import { TroupeError } from "../../../protocol/errors.ts";
 import type { Session } from "../../../session/session.ts";
@@ -66,7 +68,7 @@ export const tasksMethods: MethodTable = {
         prompt,
         name,
         description,
-        ...(model !== undefined && { model }),
+        ...defined({ model }),
       });
       return { agentId: started };
     },
@@ -145,10 +147,9 @@ function agentInfo(session: Session, id: string): AgentInfo {
     startedAt: new Date(startedAt ?? createdAt).toISOString(),
     activeTimeMs: activeMs,
     ...(endedAt !== undefined && { completedAt: new Date(endedAt).toISOString() }),
-    ...(model !== undefined && { model }),
-    ...(record.parentId !== undefined && { parentId: record.parentId }),
+    ...defined({ model, parentId: record.parentId }),
     ...(last && { latestResponse: last.response, ...(status === "completed" && { result: last.response }) }),
-    ...(error !== undefined && { error }),
+    ...defined({ error }),
   };
 }
 
@@ -176,7 +177,7 @@ function progressOf(session: Session, id: string): object | null {
   return {
     type: "agent",
     recentActivity,
-    ...(record.latestIntent !== undefined && { latestIntent: record.latestIntent }),
+    ...defined({ latestIntent: record.latestIntent }),
   };
 }
 

@@ -1,5 +1,7 @@
 /** The tools of the server and of a session. */
+
 import * as z from "zod";
+import { defined } from "../../../lib/defined.ts";
 import { TroupeError } from "../../../protocol/errors.ts";
 import type { Session } from "../../../session/session.ts";
 import { ToolDefinition } from "../../sessions/session-options.ts";
@@ -35,7 +37,7 @@ export const toolsMethods: MethodTable = {
     ({ toolArgs, finalResult }) => {
       const { summary } = z.object({ summary: z.string().optional() }).catch({}).parse(toolArgs);
       const success = (finalResult.resultType ?? "success") === "success";
-      return { ...(summary !== undefined && { summary }), success, outcome: success ? "completed" : "continue" };
+      return { ...defined({ summary }), success, outcome: success ? "completed" : "continue" };
     },
   ),
   "session.tools.initializeAndValidate": sessionMethod(nothing, async (_, { session, signal }) => {
@@ -70,9 +72,7 @@ const Subagents = () =>
     .catchall(ofAgent())
     .transform(({ agents = {}, disabledSubagents, maxConcurrency, maxDepth, ...named }) => ({
       agents: { ...named, ...agents },
-      ...(disabledSubagents && { disabledSubagents }),
-      ...(maxConcurrency !== undefined && { maxConcurrency }),
-      ...(maxDepth !== undefined && { maxDepth }),
+      ...defined({ disabledSubagents, maxConcurrency, maxDepth }),
     }));
 
 const hadTurn = (session: Session): boolean => session.events.some(({ type }) => type === "assistant.turn_start");
@@ -132,6 +132,6 @@ function resultOf({ data, value }: Awaited<ReturnType<Session["mainAgent"]["call
       binaryResultsForLlm: images.map(({ data: bytes, mimeType }) => ({ data: bytes, mimeType, type: "image" })),
     }),
     ...(messages.length > 0 && { newMessages: messages.map((one) => ({ ...one, content: clean(one.content) })) }),
-    ...(toolReferences && { toolReferences }),
+    ...defined({ toolReferences }),
   };
 }

@@ -1,7 +1,9 @@
 /**
  * The user's GitHub identity and its entitlements. GitHub is contacted only if the environment configures its address.
  */
+
 import * as z from "zod";
+import { defined } from "../../../lib/defined.ts";
 import type { Github, GithubStatus, GithubToken } from "../../../model/github/github.ts";
 import { TroupeError } from "../../../protocol/errors.ts";
 import { type Call, type MethodTable, method, noParams, nothing, sessionMethod } from "../method.ts";
@@ -51,7 +53,7 @@ export const accountMethods: MethodTable = {
   ),
   "session.gitHubAuth.getStatus": sessionMethod(nothing, async (_, { session, live }) => {
     const { plan, ...status } = live.identity ?? (await session.workspace.services?.identity?.status()) ?? signedOut;
-    return { ...status, ...(plan !== undefined && { copilotPlan: plan }) };
+    return { ...status, ...defined({ copilotPlan: plan }) };
   }),
   "session.gitHubAuth.setCredentials": sessionMethod(
     () => ({ credentials: Credentials.optional() }),
@@ -80,9 +82,7 @@ function statusOf({ type, host, login, copilotUser }: z.infer<typeof Credentials
     isAuthenticated: true,
     statusMessage: name ?? "Signed in",
     authType: type,
-    ...(host !== undefined && { host }),
-    ...(name !== undefined && { login: name }),
-    ...(copilotUser?.copilot_plan !== undefined && { plan: copilotUser.copilot_plan }),
+    ...defined({ host, login: name, plan: copilotUser?.copilot_plan }),
   };
 }
 
@@ -93,8 +93,7 @@ function authInfo({ authType, host, login }: GithubStatus): {
 } {
   return {
     type: authType ?? "token",
-    ...(host !== undefined && { host }),
-    ...(login !== undefined && { login }),
+    ...defined({ host, login }),
   };
 }
 

@@ -1,6 +1,8 @@
 /** Skills, agents, instructions and MCP servers of folders and of the user, listed without a session. */
+
 import { join } from "node:path";
 import * as z from "zod";
+import { defined } from "../../../lib/defined.ts";
 import {
   changeOwnSettings,
   discoverIn,
@@ -212,7 +214,7 @@ function told(skill: FoundSkill, disabled: ReadonlySet<string>): object {
     userInvocable,
     enabled: enabled && !disabled.has(name),
     path,
-    ...(argumentHint !== undefined && { argumentHint }),
+    ...defined({ argumentHint }),
   };
 }
 

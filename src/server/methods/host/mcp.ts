@@ -1,5 +1,7 @@
 /** The MCP servers of a session. Servers start when they are needed; listing them counts as a need. */
+
 import * as z from "zod";
+import { defined } from "../../../lib/defined.ts";
 import { TroupeError } from "../../../protocol/errors.ts";
 import { executeSampling } from "../../../session/requests/mcp-answers.ts";
 import type { Session } from "../../../session/session.ts";
@@ -33,7 +35,7 @@ export const mcpMethods: MethodTable = {
     const server = serverOf(session, serverName);
     if (server.state().status !== "connected") throw notConnected(serverName);
     const tools = await server.definitions(signal);
-    return { tools: tools.map(({ name, description, ui }) => ({ name, description, ...(ui && { ui }) })) };
+    return { tools: tools.map(({ name, description, ui }) => ({ name, description, ...defined({ ui }) })) };
   }),
   "session.mcp.isServerRunning": sessionMethod(byServer, ({ serverName }, { session }) => ({
     running: serversOf(session).some(
@@ -212,7 +214,6 @@ export const notConnected = (name: string): TroupeError =>
 function told({ transport: _, pluginName, pluginVersion, ...summary }: Summary): object {
   return {
     ...summary,
-    ...(pluginName !== undefined && { sourcePlugin: pluginName }),
-    ...(pluginVersion !== undefined && { sourcePluginVersion: pluginVersion }),
+    ...defined({ sourcePlugin: pluginName, sourcePluginVersion: pluginVersion }),
   };
 }

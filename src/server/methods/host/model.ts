@@ -1,5 +1,7 @@
 /** The model of a session: the current one, the available ones, and providers that are added. */
+
 import * as z from "zod";
+import { defined } from "../../../lib/defined.ts";
 import { GivenModel, ModelCapabilities, NamedProvider } from "../../../model/given-providers.ts";
 import type { ModelRow } from "../../../model/list-models.ts";
 import { TroupeError } from "../../../protocol/errors.ts";
@@ -19,7 +21,7 @@ export const modelMethods: MethodTable = {
   "session.model.getCurrent": sessionMethod(nothing, (_, { session }) => {
     const { current, reasoningEffort } = modelSelectionOf(session);
     const modelId = modelName(current);
-    return { ...(modelId !== "" && { modelId }), ...(reasoningEffort !== undefined && { reasoningEffort }) };
+    return { ...(modelId !== "" && { modelId }), ...defined({ reasoningEffort }) };
   }),
   "session.model.switchTo": sessionMethod(
     () => ({
@@ -32,14 +34,14 @@ export const modelMethods: MethodTable = {
     async ({ modelId, modelCapabilities, reasoningEffort, reasoningSummary, ...unused }, { session, live }) => {
       const selection = modelSelectionOf(session);
       warnWithoutEffect(session, unused);
-      const change = { ...(reasoningEffort && { reasoningEffort }), ...(reasoningSummary && { reasoningSummary }) };
+      const change = defined({ reasoningEffort, reasoningSummary });
       await selection.select(modelId, {
         ...change,
         source: "sdk",
-        ...(modelCapabilities && { capabilities: modelCapabilities }),
+        ...defined({ capabilities: modelCapabilities }),
       });
       // Keeps the model when the session is reopened.
-      live.options = { ...live.options, model: modelId, ...change, ...(modelCapabilities && { modelCapabilities }) };
+      live.options = { ...live.options, model: modelId, ...change, ...defined({ modelCapabilities }) };
       return { modelId: modelName(selection.current), ...(session.queue.isWorking && { deferred: true }) };
     },
   ),
@@ -105,8 +107,8 @@ export const modelMethods: MethodTable = {
       const { provider } = live.options;
       if (provider) {
         const { type = "openai", wireApi = "completions", transport, baseUrl, apiKey, headers = {} } = provider;
-        const wire = type === "anthropic" ? {} : { wireApi, ...(transport && { transport }) };
-        return { type, ...wire, baseUrl, ...(apiKey !== undefined && { apiKey }), headers };
+        const wire = type === "anthropic" ? {} : { wireApi, ...defined({ transport }) };
+        return { type, ...wire, baseUrl, ...defined({ apiKey }), headers };
       }
       const endpoint = await session.workspace.services?.identity?.endpoint();
       if (!endpoint) throw new TroupeError("usage", "The session's provider comes from troupe's own settings.");
@@ -142,7 +144,7 @@ export function modelInfo({ id, name, contextWindow, maxOutputTokens, vision, pr
       supports: { vision: vision ?? true, reasoningEffort: true },
       limits: {
         max_context_window_tokens: contextWindow ?? ASSUMED_WINDOW,
-        ...(maxOutputTokens !== undefined && { max_output_tokens: maxOutputTokens }),
+        ...defined({ max_output_tokens: maxOutputTokens }),
       },
     },
   };

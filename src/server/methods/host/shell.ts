@@ -1,5 +1,7 @@
 /** Commands that a user runs beside the agent. */
+
 import * as z from "zod";
+import { defined } from "../../../lib/defined.ts";
 import { type MethodTable, sessionMethod } from "../method.ts";
 
 export const shellMethods: MethodTable = {
@@ -8,8 +10,7 @@ export const shellMethods: MethodTable = {
     async ({ command, cwd, timeout }, { live, connection }) => {
       const request = {
         command,
-        ...(cwd !== undefined && { cwd }),
-        ...(timeout !== undefined && { timeoutMs: timeout }),
+        ...defined({ cwd, timeoutMs: timeout }),
       };
       const processId = await live.shell.exec(request, (id, exitCode) =>
         connection.notify("shell.exit", { processId: id, exitCode }),

@@ -1,5 +1,7 @@
 /** Events for clients that poll. Returns pages, and can wait for new events. */
+
 import * as z from "zod";
+import { defined } from "../../../lib/defined.ts";
 import type { SessionEvent } from "../../../protocol/event.ts";
 import type { ClientConnection } from "../../connection.ts";
 import type { Cursor } from "../../sessions/event-window.ts";
@@ -32,7 +34,7 @@ export const eventLogMethods: MethodTable = {
     for (;;) {
       const { last } = live.window;
       const { events, cursor, hasMore } = await live.window.read({
-        ...(from && { from }),
+        ...defined({ from }),
         max,
         maxCharacters: MAX_PAGE_CHARACTERS,
         direction,

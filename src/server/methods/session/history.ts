@@ -1,5 +1,7 @@
 /** The conversation of a session: compaction, handoff summary, clearing and rewind. */
+
 import * as z from "zod";
+import { defined } from "../../../lib/defined.ts";
 import { TroupeError } from "../../../protocol/errors.ts";
 import type { Session } from "../../../session/session.ts";
 import { type MethodTable, method, nothing, sessionMethod } from "../method.ts";
@@ -14,7 +16,7 @@ export const historyMethods: MethodTable = {
       if (!context) throw new TroupeError("usage", "There is nothing to compact yet.");
       const end = await context.compact({
         ...(customInstructions && { focus: customInstructions }),
-        ...(trigger && { trigger }),
+        ...defined({ trigger }),
         signal,
       });
       const contextWindow = context.usage();
@@ -69,9 +71,7 @@ export const historyMethods: MethodTable = {
       const session = hub.isOpen(sessionId) ? hub.require(sessionId).session : undefined;
       return server.runtime.forkSession({
         sessionId,
-        ...(toEventId !== undefined && { toEventId }),
-        ...(name !== undefined && { name }),
-        ...(session && { session }),
+        ...defined({ toEventId, name, session }),
       });
     },
   ),

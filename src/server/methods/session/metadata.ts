@@ -1,7 +1,9 @@
 /** The current state of a session: its directory, model, context usage and activity. */
+
 import { realpath, stat } from "node:fs/promises";
 import { resolve } from "node:path";
 import * as z from "zod";
+import { defined } from "../../../lib/defined.ts";
 import { TroupeError } from "../../../protocol/errors.ts";
 import { WorkingDirectory } from "../../../protocol/event.ts";
 import { limitsData } from "../../../session/budget/credits.ts";
@@ -93,8 +95,7 @@ function snapshotOf(session: Session): object {
     isRemote: false,
     alreadyInUse: false,
     workspacePath: folderOf(session),
-    ...(session.history.name !== undefined && { initialName: session.history.name }),
-    ...(session.history.title !== undefined && { summary: session.history.title }),
+    ...defined({ initialName: session.history.name, summary: session.history.title }),
     workingDirectory: workspace.cwd,
     currentMode: mainAgent.modes.current,
     selectedModel: mainAgent.model.model,

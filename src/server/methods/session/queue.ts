@@ -1,5 +1,7 @@
 /** The queue of a session: messages, then commands, that wait until the agent is idle. */
+
 import * as z from "zod";
+import { defined } from "../../../lib/defined.ts";
 import { GivenAttachment } from "../../../protocol/define-event.ts";
 import { type MethodTable, nothing, sessionMethod } from "../method.ts";
 
@@ -60,7 +62,7 @@ export const queueMethods: MethodTable = {
   "session.queue.updateText": sessionMethod(
     () => ({ ...byId(), prompt: z.string().min(1), displayPrompt: z.string().exactOptional() }),
     async ({ id, prompt, displayPrompt }, { session }) => ({
-      updated: await session.queue.editor.update(id, { prompt, ...(displayPrompt !== undefined && { displayPrompt }) }),
+      updated: await session.queue.editor.update(id, { prompt, ...defined({ displayPrompt }) }),
     }),
   ),
   "session.queue.duplicateAt": sessionMethod(byId, async ({ id }, { session }) => ({

@@ -1,5 +1,7 @@
 /** Messages to a session's agent. */
+
 import * as z from "zod";
+import { defined } from "../../../lib/defined.ts";
 import type { Json } from "../../../lib/json.ts";
 import { GivenAttachment } from "../../../protocol/define-event.ts";
 import { TroupeError } from "../../../protocol/errors.ts";
@@ -77,14 +79,8 @@ async function send(items: readonly Item[], how: ForAll, call: SessionCall): Pro
   if (agentMode !== undefined && agentMode !== "shell") await session.mainAgent.modes.set(agentMode);
   const source = connection.extension ? `extension-${connection.extension.name}` : sourceOf(how.source);
   const shared = {
-    ...(source !== undefined && { source }),
-    ...(mode && { mode }),
-    ...(agentMode && { agentMode }),
-    answering: {
-      ...(requestHeaders && { headers: requestHeaders }),
-      ...(responseFormat && { responseFormat }),
-      ...(trace && { trace }),
-    },
+    ...defined({ source, mode, agentMode }),
+    answering: defined({ headers: requestHeaders, responseFormat, trace }),
   };
   const ids: string[] = [];
   for (const { prompt, displayPrompt, attachments } of items) {
@@ -98,8 +94,7 @@ async function send(items: readonly Item[], how: ForAll, call: SessionCall): Pro
       // A command's rules apply to a turn of its own, so its message never steers another turn.
       ...(command ? { ...queued, ...command.message } : { ...shared, prompt }),
       answering: { ...command?.message.answering, ...shared.answering },
-      ...(displayPrompt !== undefined && { displayPrompt }),
-      ...(attachments && { attachments }),
+      ...defined({ displayPrompt, attachments }),
     };
     ids.push(await sendOn(session, message));
   }

@@ -1,5 +1,7 @@
 /** All stored sessions, open or not. */
+
 import * as z from "zod";
+import { defined } from "../../../lib/defined.ts";
 import type { Runtime } from "../../../runtime/runtime.ts";
 import { type MethodTable, method, noParams } from "../method.ts";
 
@@ -55,14 +57,12 @@ export function metadataOf(summary: SessionSummary): object {
     startTime: createdAt,
     modifiedTime: updatedAt,
     ...(title !== undefined && { summary: title, name: name ?? title }),
-    ...(name !== undefined && { name }),
+    ...defined({ name }),
     isRemote: false,
     isDetached: summary.detachedFrom !== undefined,
     context: {
       cwd,
-      ...(gitRoot !== undefined && { gitRoot }),
-      ...(repository !== undefined && { repository }),
-      ...(branch !== undefined && { branch }),
+      ...defined({ gitRoot, repository, branch }),
     },
   };
 }

@@ -1,5 +1,7 @@
 /** The usage of a session so far. */
+
 import { codeChanges } from "../../../checkpoints/code-changes.ts";
+import { defined } from "../../../lib/defined.ts";
 import { nanoCredits } from "../../../session/budget/credits.ts";
 import { tallyOf } from "../../../session/compaction/condense.ts";
 import { type MethodTable, nothing, sessionMethod } from "../method.ts";
@@ -27,7 +29,7 @@ export const usageMethods: MethodTable = {
       },
       totalApiDurationMs: Math.round(durationMs),
       sessionStartTime: events[0]?.timestamp ?? new Date().toISOString(),
-      ...(totalNanoAiu !== undefined && { totalNanoAiu }),
+      ...defined({ totalNanoAiu }),
       codeChanges: { ...lines, filesModifiedCount: filesModified.length, filesModified },
       modelMetrics: Object.fromEntries(models),
       currentModel: session.mainAgent.model.model,

@@ -1,5 +1,7 @@
 /** The folder that a session has beside its log: files, checkpoints, pasted content. */
+
 import * as z from "zod";
+import { defined } from "../../../lib/defined.ts";
 import { TroupeError } from "../../../protocol/errors.ts";
 import type { Session } from "../../../session/session.ts";
 import { sessionDiff } from "../../sessions/session-diff.ts";
@@ -138,13 +140,9 @@ export function workspaceOf(session: Session): object {
   return {
     id: session.id,
     cwd,
-    ...(gitRoot !== undefined && { git_root: gitRoot }),
-    ...(repository !== undefined && { repository }),
-    ...(branch !== undefined && { branch }),
-    ...(name !== undefined && { name }),
+    ...defined({ git_root: gitRoot, repository, branch, name }),
     user_named: session.history.name !== undefined,
     summary_count: session.events.filter((event) => event.type === "session.compaction_complete").length,
-    ...(first && { created_at: first.timestamp }),
-    ...(last && { updated_at: last.timestamp }),
+    ...defined({ created_at: first?.timestamp, updated_at: last?.timestamp }),
   };
 }

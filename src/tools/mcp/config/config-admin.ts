@@ -1,5 +1,7 @@
 /** Operations of `troupe mcp` and host programs on configured servers, without a session. */
+
 import type { FetchLike } from "@modelcontextprotocol/client";
+import { defined } from "../../../lib/defined.ts";
 import type { Disk } from "../../../lib/node/disk.ts";
 import type { PinnedItem } from "../../../lib/pinned-item.ts";
 import { TroupeError } from "../../../protocol/errors.ts";
@@ -143,8 +145,7 @@ function viewOf({ config, written, state }: Known, pins: McpPins, signedIn: bool
     state,
     shown: shownServer(written),
     settings: settingsOf(written),
-    ...(signedIn !== undefined && { signedIn }),
-    ...(summary !== undefined && { summary }),
+    ...defined({ signedIn, summary }),
     tools,
   };
 }
@@ -156,20 +157,18 @@ function settingsOf({ transport, tools, timeoutMs, deferTools, filterMapping, sa
           command: transport.command,
           args: maskedArguments(transport.args),
           env: maskedValues(transport.environment),
-          ...(transport.cwd !== undefined && { cwd: transport.cwd }),
+          ...defined({ cwd: transport.cwd }),
         }
       : {
           url: maskedUrl(transport.url),
           headers: maskedValues(transport.headers),
-          ...(transport.oauth && { oauth: transport.oauth }),
+          ...defined({ oauth: transport.oauth }),
         };
   return {
     ...where,
     tools,
     timeout: timeoutMs,
-    ...(deferTools && { deferTools }),
-    ...(filterMapping && { filterMapping }),
-    ...(sandbox && { sandbox }),
+    ...defined({ deferTools, filterMapping, sandbox }),
     ...(pluginName && { pluginName }),
   };
 }

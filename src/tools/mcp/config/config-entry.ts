@@ -1,6 +1,8 @@
 /** Parses one entry of `mcpServers`, and reports the field that is wrong. */
+
 import { isAbsolute, resolve } from "node:path";
 import * as z from "zod";
+import { defined } from "../../../lib/defined.ts";
 import { HOST_NOTATION, hostRule, MAX_PROGRAM_HOSTS } from "../../../lib/host-rule.ts";
 import { isObject } from "../../../lib/json.ts";
 import { steersLauncher } from "../../../lib/node/child-environment.ts";
@@ -49,7 +51,7 @@ export function readEntry(name: string, entry: unknown, origin: EntryOrigin): Re
   const at = { source: origin.source, server: clip(sanitise(name), 64) };
   const refused = (message: string, field?: string): ReadEntry => ({
     kind: "refused",
-    notice: { ...at, ...(field !== undefined && { field }), message },
+    notice: { ...at, ...defined({ field }), message },
   });
   const badName = nameProblem(name);
   if (badName !== undefined) return refused(badName);
@@ -78,9 +80,7 @@ export function readEntry(name: string, entry: unknown, origin: EntryOrigin): Re
       tools: tools ?? ["*"],
       timeoutMs: timeout ?? DEFAULT_MCP_TIMEOUT_MS,
       ...(deferTools !== undefined && { deferTools: deferral(deferTools) }),
-      ...(filterMapping !== undefined && { filterMapping }),
-      ...(origin.pluginName !== undefined && { pluginName: origin.pluginName }),
-      ...(sandbox !== undefined && { sandbox }),
+      ...defined({ filterMapping, pluginName: origin.pluginName, sandbox }),
     },
   };
 }
@@ -208,7 +208,7 @@ function transportOf(entry: Entry, origin: EntryOrigin): McpServerConfig["transp
     type: type === "sse" ? "sse" : "http",
     url: entry.url,
     headers: entry.headers ?? {},
-    ...(oauth !== undefined && { oauth }),
+    ...defined({ oauth }),
   };
 }
 
@@ -236,12 +236,7 @@ function oauthOf(entry: Entry): McpOAuthSettings | undefined {
   const { oauthClientId: clientId, oauthPublicClient: publicClient, oauthGrantType: grantType } = entry;
   const { oauthClientMetadataUrl: clientMetadataUrl } = entry;
   if ([clientId, publicClient, grantType, clientMetadataUrl].every((value) => value === undefined)) return undefined;
-  return {
-    ...(clientId !== undefined && { clientId }),
-    ...(clientMetadataUrl !== undefined && { clientMetadataUrl }),
-    ...(publicClient !== undefined && { publicClient }),
-    ...(grantType !== undefined && { grantType }),
-  };
+  return defined({ clientId, clientMetadataUrl, publicClient, grantType });
 }
 
 function deferral(given: NonNullable<Entry["deferTools"]>): "auto" | "never" | "always" {

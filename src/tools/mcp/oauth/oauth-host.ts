@@ -2,7 +2,9 @@
  * Tokens from the host program, which signs users in itself. When a server refuses a request, the host is asked for a
  * token with the reason, and the request is sent again. Nothing is stored on disk.
  */
+
 import type { FetchLike } from "@modelcontextprotocol/client";
+import { defined } from "../../../lib/defined.ts";
 import type { McpServerConfig } from "../server.ts";
 import { needed } from "./oauth.ts";
 import { remoteUrl } from "./oauth-store.ts";
@@ -134,14 +136,9 @@ async function ask(options: HostTokens, { reason, response }: Refusal): Promise<
       serverUrl: remoteUrl(config),
       reason,
       ...(hasChallenge && {
-        wwwAuthenticateParams: {
-          ...(resourceMetadataUrl && { resourceMetadataUrl: resourceMetadataUrl.href }),
-          ...(scope !== undefined && { scope }),
-          ...(error !== undefined && { error }),
-        },
+        wwwAuthenticateParams: defined({ resourceMetadataUrl: resourceMetadataUrl?.href, scope, error }),
       }),
-      ...(resourceMetadata !== undefined && { resourceMetadata }),
-      ...(staticClientConfig && { staticClientConfig }),
+      ...defined({ resourceMetadata, staticClientConfig }),
     }),
   );
   return answer.kind === "token" ? headerValue(answer) : undefined;
@@ -152,7 +149,7 @@ function clientOf({ transport }: McpServerConfig): TokenRequest["staticClientCon
   if (clientId === undefined) return undefined;
   return {
     clientId,
-    ...(publicClient !== undefined && { publicClient }),
+    ...defined({ publicClient }),
     ...(grantType === "client_credentials" && { grantType }),
   };
 }

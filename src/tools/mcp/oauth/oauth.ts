@@ -3,9 +3,11 @@
  * scopes); this module adds storage and user interaction. A session never opens a browser: it uses and refreshes stored
  * tokens. When they are not sufficient, the server needs a sign-in by `troupe mcp login` or by the host program.
  */
+
 import { randomBytes } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
 import type { FetchLike, OAuthClientProvider, OAuthDiscoveryState } from "@modelcontextprotocol/client";
+import { defined } from "../../../lib/defined.ts";
 import { TroupeError } from "../../../protocol/errors.ts";
 import type { McpOAuthSettings, McpServerConfig } from "../server.ts";
 import { probeRefusal, type SignInRefusal } from "./oauth-challenge.ts";
@@ -84,7 +86,7 @@ export async function login(options: LoginOptions): Promise<"signed-in" | "not-n
     serverUrl,
     fetchFn,
     ...(metadataUrl !== undefined && { resourceMetadataUrl: new URL(metadataUrl) }),
-    ...(scope !== undefined && { scope }),
+    ...defined({ scope }),
   };
 
   const state = randomBytes(32).toString("base64url");
@@ -94,7 +96,7 @@ export async function login(options: LoginOptions): Promise<"signed-in" | "not-n
     const signIn = provider(options, { redirectUrl: listener.url, state, onAuthorize: options.onAuthorize });
     if ((await auth(signIn, { ...request, forceReauthorization: true })) === "REDIRECT") {
       const { code, iss } = await Promise.race([listener.arrival, stop.promise]);
-      await auth(signIn, { ...request, authorizationCode: code, ...(iss !== undefined && { iss }) });
+      await auth(signIn, { ...request, authorizationCode: code, ...defined({ iss }) });
     }
     await store.change(({ wantedScope: _, refusal: __, askedScope: ___, ...kept }) => ({
       ...kept,
@@ -144,7 +146,7 @@ function provider(options: SignInOptions, way: Way): OAuthClientProvider {
       response_types: isByItself ? [] : ["code"],
       token_endpoint_auth_method: isByItself ? "client_secret_basic" : "none",
     },
-    ...(settings.clientMetadataUrl !== undefined && { clientMetadataUrl: settings.clientMetadataUrl }),
+    ...defined({ clientMetadataUrl: settings.clientMetadataUrl }),
     state: () => way.state,
     async clientInformation(context) {
       const client = clientOf(settings, store.read(), way);
@@ -240,7 +242,7 @@ function withoutSecret(
   { clientId }: McpOAuthSettings,
 ): SignIn["client"] & object {
   if (clientId === undefined) return client;
-  return { client_id: client.client_id, ...(client.issuer !== undefined && { issuer: client.issuer }) };
+  return { client_id: client.client_id, ...defined({ issuer: client.issuer }) };
 }
 
 /** Removes credentials. Keeps tokens that another process renewed after the ones that failed here. */

@@ -3,9 +3,11 @@
  * limited here; the signal limits the whole. There are two generations: tasks that we request (2025-11-25), and tasks
  * that a server creates from a call (the extension of 2026-07-28).
  */
+
 import { setTimeout as delay } from "node:timers/promises";
 import type { Client } from "@modelcontextprotocol/client";
 import * as z from "zod";
+import { defined } from "../../../lib/defined.ts";
 import { isObject } from "../../../lib/json.ts";
 import { cleanLine } from "../bounds.ts";
 import { LIBRARY_MS } from "./call-clock.ts";
@@ -68,13 +70,13 @@ export async function callAsTask(request: McpTaskRequest): Promise<unknown> {
   let known: McpTaskStatus | undefined;
   const tell = (status: McpTaskStatus): void => {
     const { progress, total } = known ?? {};
-    known = { ...(progress !== undefined && { progress }), ...(total !== undefined && { total }), ...status };
+    known = { ...defined({ progress, total }), ...status };
     request.onStatus(known);
   };
   const watched = messages.watch(({ progress, total, message }) => {
     if (known === undefined) return;
     const words = message === undefined ? {} : { statusMessage: message };
-    tell({ ...known, progress, ...(total !== undefined && { total }), ...words });
+    tell({ ...known, progress, ...defined({ total }), ...words });
   });
   const { _meta, ...rest } = request.params;
   const params = { ...rest, _meta: { ..._meta, progressToken: watched.token }, task: { ttl: request.ttlMs } };
@@ -195,7 +197,7 @@ function shown(
     status,
     ...(statusMessage !== undefined && { statusMessage: cleanLine(statusMessage) }),
     ...(failures > 0 && { warning: `${failures} of its answers were lost` }),
-    ...(steer && { steer }),
+    ...defined({ steer }),
   };
 }
 

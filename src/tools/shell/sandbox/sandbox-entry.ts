@@ -1,7 +1,9 @@
 /** Starts one command in bubblewrap, and undoes what it must not leave behind. */
+
 import { existsSync, realpathSync } from "node:fs";
 import { homedir, tmpdir } from "node:os";
 import { join } from "node:path";
+import { defined } from "../../../lib/defined.ts";
 import type { Disk } from "../../../lib/node/disk.ts";
 import { isInside } from "../../../lib/node/paths.ts";
 import { smallText } from "../../../lib/node/small-file.ts";
@@ -81,7 +83,7 @@ export async function enterSandbox(entry: SandboxEntry): Promise<PreparedSandbox
       stopWatching();
       await bridge?.close();
       const now = await entriesNow();
-      const notes = await held.release({ ...left, ...(now && { now }) });
+      const notes = await held.release({ ...left, ...defined({ now }) });
       return notes.join(" ") || undefined;
     },
     async handOver(pid) {
