@@ -5,6 +5,8 @@ import { permissionText } from "../protocol/permission-text.ts";
 import { allowedAddress, permissionResult } from "../server/clients/permission-decision.ts";
 import type { PermissionRequest } from "../session/requests/requests.ts";
 import type { Session } from "../session/session.ts";
+import { requestLines } from "../terminal/panels/request-lines.ts";
+import { wrapPlain } from "../terminal/screen/width.ts";
 import type { TerminalTurns } from "./fill-form.ts";
 import type { ProgressOutput } from "./output/progress.ts";
 
@@ -12,7 +14,7 @@ type Decision = { readonly kind: string; readonly domain?: string };
 
 interface ApprovalTerminal {
   readonly input: NodeJS.ReadableStream;
-  readonly output: NodeJS.WritableStream;
+  readonly output: NodeJS.WritableStream & { readonly columns?: number };
 }
 
 interface ApprovalOptions {
@@ -21,6 +23,9 @@ interface ApprovalOptions {
   /** Shared with other code that asks at the same terminal. */
   readonly turns?: TerminalTurns;
 }
+
+/** Stands before each row of a request, so that none of them looks like the question. */
+const BAR = "  | ";
 
 const nothing = (): void => undefined;
 
@@ -75,7 +80,8 @@ async function typedDecision(
   signal.addEventListener("abort", stop, { once: true });
   const more = canAllowForSession ? ", [s] for this session, [a] always in this folder" : "";
   const question = `Allow? [y] yes${more}, [n] no: `;
-  output.write(`\n${sanitise(text)}\n\n${question}`);
+  const rows = requestLines(sanitise(text)).flatMap((line) => wrapPlain(line, (output.columns || 80) - BAR.length));
+  output.write(`\n${rows.map((row) => `${BAR}${row}\n`).join("")}${question}`);
   try {
     for await (const line of typed) {
       const decision = decisionOf(line.trim(), asked, { canAllowForSession });

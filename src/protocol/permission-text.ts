@@ -57,7 +57,7 @@ function described(request: PermissionRequest): Described {
     case "write":
       return write(request);
     case "read":
-      return { title: `Read ${request.path}`, lines: [block("Read", request.path), reason(request)], canAllow: true };
+      return { title: `Read ${request.path}`, lines: [block("Read", request.path)], canAllow: true };
     case "url":
       return address(request);
     case "mcp":
@@ -135,7 +135,6 @@ function write(request: Of<"write">): Described {
     block("File", fileName),
     namedAs === undefined ? undefined : block("Requested under another path, which leads to this file", namedAs),
     block(`Change${lengthOf(diff)}`, diff, MAX_SHOWN_DIFF),
-    reason(request),
   ];
   return { title: `Change ${fileName}`, lines, canAllow: true };
 }
@@ -151,7 +150,7 @@ function address(request: Of<"url">): Described {
       : undefined,
     block(`Address${lengthOf(url)}`, url, MAX_SHOWN_ARGUMENTS),
     redirectedFrom === undefined ? undefined : block("Redirected from", redirectedFrom),
-    reason(request),
+    block("Purpose", request.intention),
   ];
   return { title: `Fetch from ${host}`, lines, canAllow: parsed !== undefined };
 }

@@ -12,6 +12,7 @@ import { openAttention } from "../view/waits.ts";
 import { addressOf } from "./attention.ts";
 import { findSession, joinHolder } from "./find-session.ts";
 import { mentionedIn } from "./input/mentions.ts";
+import { requestLines } from "./panels/request-lines.ts";
 import type { PlainAnswer, PlainQuestion } from "./plain-form.ts";
 import { type MenuEntry, menuLabels, menuOf } from "./plain-menu.ts";
 import { safe, safeLine } from "./screen/safe.ts";
@@ -201,9 +202,7 @@ class PlainTerminal {
     const who = item.agentId === undefined ? "" : ` (agent ${safeLine(item.agentId)})`;
     this.#print(
       `${menuLabels[item.kind]}${who}: ${safeLine(item.title)}`,
-      ...safe(item.text)
-        .split("\n")
-        .map((row) => `  | ${row}`),
+      ...requestLines(safe(item.text)).map((row) => `  | ${row}`),
       ...(address === undefined ? [] : [`  | Open it yourself: ${safeLine(address)}`]),
       ...entries.map(({ label }, index) => `  ${index + 1}. ${safeLine(label)}`),
     );

@@ -35,7 +35,8 @@ describe("permission questions at a terminal", () => {
         true,
         false,
       ]);
-      expect(screen).toContain("+text");
+      expect(screen).toContain("  | Change:\n  | @@ -0,0 +1,1 @@\n  | +text\n");
+      expect(screen).not.toMatch(/```|The model says/);
       expect(screen.match(/Allow\?/g)).toHaveLength(3);
       expect(pauses).toBe(2);
       expect(JSON.stringify(stage.requests().at(-1))).toContain("They said: keep it small");

@@ -2,12 +2,14 @@
  * The card of a request that waits for a person. Text of others stands behind a bar on every row, so that it cannot look
  * like the interface; the keys are named outside of it.
  */
+
 import { choiceLabel } from "../../view/waits.ts";
 import { addressOf } from "../attention.ts";
 import { safeCode, safeLine } from "../screen/safe.ts";
 import type { Style } from "../screen/style.ts";
 import { keyRows, wrapPlain } from "../screen/width.ts";
 import type { CardState } from "./live.ts";
+import { requestLines } from "./request-lines.ts";
 
 export function cardRows(
   card: CardState,
@@ -22,7 +24,9 @@ export function cardRows(
   const head = style.yellow(style.bold(`▌ ${titles[item.kind] ?? item.kind}${who}${more}${blocks}`));
   const url = addressOf(item);
   const address = url === undefined ? [] : [`Open it yourself: ${url}`];
-  const body = [...bodyLines(card), ...address].flatMap((line) => wrapPlain(safeCode(line), Math.max(8, columns - 2)));
+  const body = [...requestLines(item.text), ...address].flatMap((line) =>
+    wrapPlain(safeCode(line), Math.max(8, columns - 2)),
+  );
   const choices = item.choices.map((choice, index) => `${index + 1}  ${safeLine(choiceLabel(item, choice))}`);
   const told = card.isFocused || card.isArmed ? card.keys : `Ctrl+A to answer · ${card.keys}`;
   const keys = card.keys === "" ? [] : keyRows(told, Math.max(8, columns - 2));
@@ -56,18 +60,3 @@ const titles: Readonly<Record<string, string>> = {
   limit: "Limit reached",
   model_switch: "Switch the model?",
 };
-
-/** The exact command or text; the fences of the Markdown are not needed behind the bar. */
-function bodyLines({ item }: CardState): string[] {
-  const lines = item.text.split("\n").filter((line) => !/^\s*(`{3,}|~{3,})\w*\s*$/.test(line));
-  const shown: string[] = [];
-  for (let at = 0; at < lines.length; at++) {
-    const line = lines[at] ?? "";
-    const next = lines[at + 1] ?? "";
-    // A label with one line below it is one row; the heads of a diff repeat the name of the file.
-    const isLabel = /^[A-Z][\w ]*:$/.test(line) && next !== "" && (lines[at + 2] ?? "") === "";
-    if (isLabel) shown.push(`${line} ${lines[++at] ?? ""}`);
-    else if (line !== "" && !/^(?:--- |\+\+\+ )/.test(line)) shown.push(line);
-  }
-  return shown;
-}

@@ -1,0 +1,34 @@
+import { describe, expect, it } from "vitest";
+import { permissionRequest } from "../../src/permissions/request.ts";
+import type { Access } from "../../src/protocol/permission.ts";
+import { permissionText } from "../../src/protocol/permission-text.ts";
+import type { PermissionRequest } from "../../src/session/requests/requests.ts";
+import { requestLines } from "../../src/terminal/panels/request-lines.ts";
+
+const linesOf = (access: Access) =>
+  requestLines(permissionText(permissionRequest({ access, toolName: "x", cwd: "/" }) as PermissionRequest).text);
+
+const diff = "--- a/a.sql\n+++ b/a.sql\n@@ -1,2 +1,3 @@\n--- kept secret\n+++ counter\n ```\n+```\n";
+
+describe("the lines of a request in a terminal", () => {
+  it("have no fences, join a label with its only line, and name the changed file once", () => {
+    expect(linesOf({ kind: "write", path: "/p/a.sql", intention: "Edit file", diff })).toEqual([
+      "File: /p/a.sql",
+      "Change:",
+      "@@ -1,2 +1,3 @@",
+      "--- kept secret",
+      "+++ counter",
+      " ```",
+      "+```",
+    ]);
+  });
+
+  it("keep every line of a command, also one that looks like a fence", () => {
+    const command = "cat <<X\n```\n~~~\nX";
+    expect(linesOf({ kind: "sandbox-off", command, intention: "Show it" }).slice(1)).toEqual([
+      "Command:",
+      ...command.split("\n"),
+      "The model says: Show it",
+    ]);
+  });
+});
