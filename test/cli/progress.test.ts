@@ -51,6 +51,17 @@ describe("the progress display without a terminal", () => {
     ]);
   });
 
+  it("keeps the lines of a warning, and indents those that follow the first", () => {
+    const { bar, written } = watched();
+    bar.show(
+      said("session.warning", {
+        warningType: "autopilot",
+        message: "the check failed:\n  not\u001b[2J ok 1\ntroupe: forged",
+      }),
+    );
+    expect(written.join("")).toBe("troupe: the check failed:\n  not ok 1\n  troupe: forged\n");
+  });
+
   it.each([
     ["failed", "error", "failed after 0.0 s, 0 tools, 0 tokens: no key"],
     ["failed", "limit", "was stopped by a limit after 0.0 s, 0 tools, 0 tokens: no key"],

@@ -105,7 +105,7 @@ describe("errors", () => {
     const unknown = await at.say(ok, ["-p", "x", "--agent", "nobody"]);
     expect(unknown).toMatchObject({ code: 2, stderr: expect.stringMatching(/'nobody' not found.*Agents: .*explore/) });
     const broken = await at.say(ok, ["-p", "x", "--agent", "bad"]);
-    expect(broken).toMatchObject({ code: 2, stderr: expect.stringMatching(/'bad' cannot be used: .*bad\.md/) });
+    expect(broken).toMatchObject({ code: 2, stderr: expect.stringMatching(/'bad' cannot be used: \S*bad\.md:\d+: /) });
   });
 
   it("exits with 7 when the provider rejects the key", async () => {
@@ -140,7 +140,10 @@ describe("errors", () => {
     const check = "test -e seen || { touch seen; echo not yet; false; }";
     const args = ["-p", "x", "--autopilot", "--check", check, "--allow-all"];
     const { code, stderr } = await at.say([complete, complete], args);
-    expect({ code, stderr }).toEqual({ code: 0, stderr: expect.stringMatching(/the check .* ended with .*not yet/) });
+    expect({ code, stderr }).toEqual({
+      code: 0,
+      stderr: expect.stringMatching(/the check .* ended with .*:\n {2}not yet\n/),
+    });
   });
 
   it("says which Node it needs when Node is too old", async () => {

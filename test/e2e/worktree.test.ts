@@ -39,8 +39,9 @@ describe("troupe tasks diff, merge and discard", () => {
     const { cwd, git, ran, tasks, read } = await written(folder.path);
     expect(ran).toMatchObject({ code: 0, stdout: "It is written.\n" });
     expect(ran.stderr).toMatch(
-      /the work of writer is in a worktree and not merged: troupe tasks diff writer --session /,
+      /the work of writer is in a worktree and not merged: troupe tasks diff writer --session [0-9a-f]{8} ·/,
     );
+    expect(ran.stderr).toContain("2 files +2 −1 (writer: a.txt, writer: b.txt) · troupe diff · troupe undo\n");
     expect([git("status", "--short"), read("a.txt"), existsSync(join(cwd, "b.txt"))]).toEqual(["", "one\n", false]);
 
     const diff = await tasks("diff", "writer");

@@ -1,4 +1,4 @@
-import { relative } from "node:path";
+import { join, relative, sep } from "node:path";
 import { defined } from "../../lib/defined.ts";
 import { plural } from "../../lib/text.ts";
 import { TroupeError, withHint } from "../../protocol/errors.ts";
@@ -56,7 +56,7 @@ export function finalLines(what: {
 }
 
 /** Returns the files that this session changed, if this run did something. Known once the session is closed. */
-function changes({ events, history, workspace }: Session): string[] {
+function changes({ events, history, workspace, id }: Session): string[] {
   const own = events.slice(history.inherited);
   const end = own.findLast(({ type }) => type === "session.shutdown");
   const ran = own.some(({ type }) => type === "tool.execution_start");
@@ -64,19 +64,27 @@ function changes({ events, history, workspace }: Session): string[] {
   const { filesModified, linesAdded, linesRemoved } = end.data.codeChanges;
   if (filesModified.length === 0) return [];
   const more = filesModified.length > MAX_FILES_NAMED ? ` and ${filesModified.length - MAX_FILES_NAMED} more` : "";
-  const names = filesModified.slice(0, MAX_FILES_NAMED).map((path) => relative(workspace.cwd, path) || path);
+  const names = filesModified.slice(0, MAX_FILES_NAMED).map((path) => nameOf(path, { id, cwd: workspace.cwd }));
   const count = `${plural(filesModified.length, "file")} +${linesAdded} −${linesRemoved}`;
   return [`${count} (${names.join(", ")}${more}) · troupe diff · troupe undo`];
 }
 
 const MAX_FILES_NAMED = 4;
 
+/** A file of an agent's worktree is named with its agent. */
+function nameOf(path: string, { id, cwd }: { id: string; cwd: string }): string {
+  const [agent, ...rest] = path.split(join("session-state", id, "worktrees", sep))[1]?.split(sep) ?? [];
+  return agent === undefined ? relative(cwd, path) || path : `${agent}: ${rest.join(sep)}`;
+}
+
 /** Returns a hint about work that is not in the working tree yet. */
 function worktrees({ id }: Session, unmerged: readonly string[]): string[] {
   const [first, ...others] = unmerged;
   if (first === undefined) return [];
   const who = others.length === 0 ? first : `${first} and ${plural(others.length, "other agent")}`;
-  const commands = ["diff", "merge", "discard"].map((verb) => `troupe tasks ${verb} ${first} --session ${id}`);
+  const commands = ["diff", "merge", "discard"].map(
+    (verb) => `troupe tasks ${verb} ${first} --session ${id.slice(0, 8)}`,
+  );
   return [`the work of ${who} is in a worktree and not merged: ${commands.join(" · ")}`];
 }
 

@@ -74,7 +74,7 @@ class ProgressDisplay implements ProgressOutput {
     this.#screen?.clear();
     return () => {
       this.#pauses--;
-      if (this.#pauses === 0) for (const text of this.#held.splice(0)) this.#line(text);
+      if (this.#pauses === 0) for (const lines of this.#held.splice(0)) this.#write(lines);
       this.#redraw();
     };
   }
@@ -127,9 +127,13 @@ class ProgressDisplay implements ProgressOutput {
   }
 
   #line(text: string): void {
-    if (this.#pauses > 0) return void this.#held.push(text);
+    this.#write(sanitiseLine(`troupe: ${text}`));
+  }
+
+  #write(lines: string): void {
+    if (this.#pauses > 0) return void this.#held.push(lines);
     this.#screen?.clear();
-    this.#options.stderr.write(`${sanitiseLine(`troupe: ${text}`)}\n`);
+    this.#options.stderr.write(`${lines}\n`);
     this.#redraw();
   }
 
@@ -171,7 +175,10 @@ class ProgressDisplay implements ProgressOutput {
   #showBlocks(agent: AgentView | undefined): void {
     for (const block of this.#folded.drain(agent?.id)) {
       const told = this.#blockLines.lineOf(block);
-      if (told && this.#wants(told.level)) this.#line(told.text);
+      if (!told || !this.#wants(told.level)) continue;
+      const [first = "", ...others] = told.text.trimEnd().split("\n").map(sanitiseLine);
+      const more = others.map((line) => `\n${line.startsWith("  ") ? "" : "  "}${line}`);
+      this.#write(`troupe: ${first}${more.join("")}`);
     }
   }
 

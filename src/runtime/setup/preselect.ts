@@ -145,7 +145,8 @@ function findSelectable(
   const broken = notices.find(({ kind, path }) => kind === "broken" && fileName(path) === wanted.toLowerCase());
   if (broken) {
     const hint = `Fix the file; \`troupe agents check\` shows all problems.${kept}`;
-    throw new TroupeError("usage", `The agent '${name}' cannot be used: ${broken.message}`, { hint });
+    const why = broken.message.replace(/^The agent \S+ is not used: /, "");
+    throw new TroupeError("usage", `The agent '${name}' cannot be used: ${why}`, { hint });
   }
   const close = suggestAgent(wanted, agents);
   const names = agents.filter(({ userInvocable }) => userInvocable).map((agent) => agent.name);
