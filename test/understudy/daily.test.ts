@@ -29,7 +29,8 @@ test("a package.json that is too large for one view still names its commands and
   expect(files["package.json"].length).toBeGreaterThan(24_000);
   const { answer, messages } = await playIn(files, "How do I run the tests?");
   expect(answer).toMatch(/^\*\*Build and test\*\*\n- `npm run test` → `try-it --all` `package.json:\d+`/);
-  expect(answer).toContain("`src/start.ts` (as `dist/start.js`) – main in `package.json:3`");
+  const overview = await answerIn(files, "How is this repository organised?");
+  expect(overview).toContain("`src/start.ts` (as `dist/start.js`) – main in `package.json:3`");
   expect(messages.filter((message) => message.role === "tool" && message.isError)).toEqual([]);
 });
 
@@ -72,6 +73,48 @@ test("a word matches from the beginning of a part of a name, not in its middle",
   expect(await answerIn(limited, "Is there a rate limiter here?")).toContain("`src/limits.ts:1`");
   const joined = { ...routes, "src/limits.ts": "export const ratelimit = 1;\n" };
   expect(await answerIn(joined, "Is there a rate limiter here?")).toContain("`src/limits.ts:1`");
+});
+
+test("a definition with one word of two is no answer if other lines have both", async () => {
+  const files = {
+    "src/limit.ts": "export const bodyLimit = 1;\n",
+    "src/combine.ts": "/**\n * import { myRateLimit } from '@/rate-limit'\n */\nexport const every = 1;\n",
+  };
+  const answer = await answerIn(files, "Is there a rate limiter here?");
+  expect(answer).toMatch(/^I found no definition that matches `rate`, `limiter`, but 1 line in 1 file mentions both/);
+  expect(answer).toMatch(/`src\/combine\.ts:1`\n.*\n.*\n2 .*myRateLimit/);
+  expect(answer).not.toContain("bodyLimit");
+});
+
+test("a question about commands gets the commands, and reads only manifests", async () => {
+  const files = {
+    "package.json": '{ "name": "x", "scripts": { "test": "vitest" } }\n',
+    "README.md": "# x\n\nIt is x.\n",
+    "runtime/bun/favicon.ico": "\0\0",
+    "src/a.ts": "export const a = 1;\n",
+  };
+  const { answer, turns } = await playIn(files, "How do I run the tests?");
+  expect(answer).toMatch(/^\*\*Build and test\*\*\n- `npm run test` → `vitest` `package.json:1`\n\n/);
+  expect(answer).not.toContain("**Folders");
+  expect(turns.flat().join()).not.toMatch(/src\/a\.ts|favicon/);
+  const overview = await playIn(files, "How is this repository organised?");
+  expect(overview.turns.flat().join()).not.toContain("favicon");
+});
+
+test("a review of a commit is declined before the commits are listed", async () => {
+  const answer = await answerIn({ "CHANGELOG.md": "# Changes\n\n- one\n" }, "Review my last commit");
+  expect(answer).toMatch(/^I cannot do this \(“review”\)/);
+  expect(await answerIn({ "CHANGELOG.md": "# Changes\n" }, "What changed?")).not.toContain("cannot do this");
+});
+
+test("piped input that went into a file is described by its beginning, and not by the note about it", async () => {
+  const path = "/home/x/.troupe/session-state/1/files/piped-input-1.txt";
+  const note = `The piped input (4,052,632 bytes) is in the file ${path}. Read the parts you need.`;
+  const ask = (text: string) => answerIn({}, `what is it\n\n<piped_input>\n${text}\n</piped_input>`);
+  const answer = await ask(`${note} It begins:\n\n{"a":1}\n{"a":2}\n{"a":`);
+  expect(answer).toContain(`This is the beginning of 4,052,632 bytes; all of it is in ${path}.`);
+  expect(answer).not.toContain("The piped input (");
+  expect(await ask(note.replace("bytes)", "bytes of binary data)"))).toContain("4,052,632 bytes of binary data");
 });
 
 test("an acronym beside a word finds the name in small letters", async () => {

@@ -17,6 +17,7 @@ import {
   GREETING,
   HELP,
   JUDGEMENT,
+  OPINION,
   OVERVIEW,
   RECAP,
   RUNS_TESTS,
@@ -39,7 +40,7 @@ export type Task =
       readonly whether?: true;
     }
   | { readonly kind: "explain"; readonly path: string; readonly line?: number; readonly terms: readonly Term[] }
-  | { readonly kind: "changes" }
+  | { readonly kind: "changes"; readonly opinion?: string }
   | { readonly kind: "part"; readonly folder: string }
   | { readonly kind: "data"; readonly question: string; readonly data: string }
   | { readonly kind: "beyond"; readonly verb: string; readonly path?: string; readonly terms: readonly Term[] }
@@ -131,7 +132,10 @@ function readPrompt(whole: string): Task {
     if (BUILDS.test(words)) return { kind: "overview", focus: "commands" };
     if (WHOLE.test(prompt) && !(finds && terms.length > 0)) return { kind: "overview" };
   }
-  if (CHANGES.test(prompt) && !(finds && named) && !namedPath?.sure) return { kind: "changes" };
+  if (CHANGES.test(prompt) && !(finds && named) && !namedPath?.sure) {
+    const opinion = OPINION.exec(words)?.groups?.verb;
+    return opinion === undefined ? { kind: "changes" } : { kind: "changes", opinion };
+  }
   if (CHANGES.test(prompt) && /change ?log/i.test(namedPath?.path ?? "")) return { kind: "changes" };
   if (namedPath?.sure && !(finds && want !== "any")) return explain(namedPath, terms);
   if (overview !== undefined && !namesOther(terms, overview) && !(finds && want !== "any"))

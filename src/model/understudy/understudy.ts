@@ -67,7 +67,7 @@ function follow(task: Exclude<Task, { kind: "recap" }>, scene: Scene): Understud
     case "part":
       return planPart(scene, task.folder);
     case "changes":
-      return planChanges(scene);
+      return planChanges(scene, task.opinion);
     case "data":
       return planData(scene, task);
     case "beyond":

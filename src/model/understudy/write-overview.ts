@@ -61,6 +61,7 @@ export function writeOverview(scene: Scene, found: OverviewFacts): string {
     found.focus === undefined || first.length > 0
       ? undefined
       : `I found no ${found.focus === "entries" ? "entry point" : "command"}: no manifest names one${found.focus === "entries" ? ", and no file is named like one" : ""}.`;
+  if (found.focus !== undefined) return writeAnswer([first, missing, WHOLE_MAP, notes]);
   const sight = { scene, files: survey.files, reports: found.reports };
   const remarks = new Map(folders.map((folder) => [folder, remarkFor(sight, folder)]));
   return writeAnswer([
@@ -84,6 +85,8 @@ export function writeOverview(scene: Scene, found: OverviewFacts): string {
     notes,
   ]);
 }
+
+const WHOLE_MAP = "For the map of the whole project ask: *how is this repository organised?*";
 
 /** Returns how much of the project the numbers cover. */
 function extentOf({ files, total, exact, cut, tops }: Survey): string {

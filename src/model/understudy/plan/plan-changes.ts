@@ -17,6 +17,7 @@ import {
   view,
   viewed,
 } from "./plan.ts";
+import { cannot } from "./plan-talk.ts";
 
 const STATUS = shell("git status --short", "See which files differ from the last commit");
 const LOG = shell("git log --oneline -10", "See the last ten commits");
@@ -25,7 +26,13 @@ const REFLOG = ".git/logs/HEAD";
 const CHANGELOGS = "{CHANGELOG,Changelog,changelog,CHANGES,HISTORY,NEWS}*";
 const MAX_ENTRIES = 10;
 
-export function planChanges(scene: Scene): UnderstudyStep {
+export function planChanges(scene: Scene, opinion?: string): UnderstudyStep {
+  const step = plannedChanges(scene);
+  if (opinion === undefined || step.kind !== "answer") return step;
+  return { ...step, text: writeAnswer([cannot(opinion), step.text]) };
+}
+
+function plannedChanges(scene: Scene): UnderstudyStep {
   if (scene.tools.has("bash")) {
     const run = ask(scene, [STATUS, LOG, STAT]);
     if (run !== undefined) return run;

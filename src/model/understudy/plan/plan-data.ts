@@ -22,7 +22,9 @@ const MAX_CODE_LINES = 5000;
 const EMPTY =
   "The piped input was empty, so there is nothing to describe. If text was meant to come, look at the command in front of the pipe: it may have failed, or written to stderr (`2>&1` sends that along).";
 
-export function planData(scene: Scene, task: { question: string; data: string }): UnderstudyStep {
+export function planData(scene: Scene, given: { question: string; data: string }): UnderstudyStep {
+  const { task, origin } = withoutNote(given);
+  if (origin !== undefined && task.data === "") return { kind: "answer", text: writeAnswer([origin]) };
   if (task.data.trim() === "") return { kind: "answer", text: writeAnswer([EMPTY]) };
   if (isBinaryText(task.data)) return { kind: "answer", text: writeAnswer([describeBinary(task.data)]) };
   const whole = task.data.split("\n").map((text, index) => ({ number: index + 1, text }));
@@ -43,12 +45,28 @@ export function planData(scene: Scene, task: { question: string; data: string })
     kind: "answer",
     text: writeAnswer([
       limitOf(task.question),
+      origin,
       ...describeData({ data: task.data, whole, lines, size }),
       ...(seen.length > 0 ? ["Places in this project that it names:"] : []),
       ...seen,
       notes,
     ]),
   };
+}
+
+/** Large input is in a file, and the prompt has a note about it. */
+const NOTE = /^The piped input \((?<size>[^)]{1,60})\) is in the file (?<path>.{1,4096}?)\. Read the parts you need\./;
+
+function withoutNote(task: { question: string; data: string }) {
+  const { 0: note = "", groups } = NOTE.exec(task.data) ?? {};
+  if (groups === undefined) return { task, origin: undefined };
+  const data = task.data.slice(note.length).replace(/^ It begins:\s*/, "");
+  const { size, path } = groups;
+  const origin =
+    data === ""
+      ? `The input is ${size}, stored in ${path}. I read text only, so I quote nothing of it.`
+      : `This is the beginning of ${size}; all of it is in ${path}.`;
+  return { task: { ...task, data }, origin };
 }
 
 /** Returns the opening sentence if the question asks for more than a description. */

@@ -50,7 +50,7 @@ export function planFind(scene: Scene, search: FindQuestion): UnderstudyStep {
     const inner = withinNamed(scene, next);
     const step = ask(scene, next.calls) ?? ask(scene, unfold(scene, next.calls)) ?? ask(scene, inner);
     if (step !== undefined) return step;
-    const found = hitsOf(scene, next, inner);
+    const found = withMostWords(hitsOf(scene, next, inner), next.terms);
     const defined = found.some((hit) => hit.defines);
     if (ranked.length > 0 && !defined) break;
     [attempt, ranked] = [next, found];
@@ -152,6 +152,14 @@ function isAbsent({ terms }: FindQuestion, ranked: readonly Ranked[]): boolean {
   return ranked.every((hit) => hit.covers * 2 <= terms.length);
 }
 
+/** Leaves out definitions with fewer of the words than other lines have, if these have all of them. */
+function withMostWords(ranked: readonly Ranked[], terms: readonly Term[]): Ranked[] {
+  const isWhole = ({ covers }: Ranked) => covers === terms.length;
+  const isMentioned = terms.length > 1 && terms.every(({ kind }) => kind === "word") && ranked.some(isWhole);
+  const isDefined = ranked.some((hit) => hit.defines && isWhole(hit));
+  return isMentioned && !isDefined ? ranked.filter(isWhole) : [...ranked];
+}
+
 const MAX_NEAREST = 4;
 
 function nearestRows(ranked: readonly Ranked[]): string[] {
@@ -170,7 +178,8 @@ function verdict(
   const others = `${count.cut ? "at least " : ""}${plural(uses.length, "other line")} in ${files}`;
   const first = found.shown.find((hit) => hit.defines) ?? defining[0];
   if (first === undefined) {
-    const mention = `${others.replace("other ", "")} that ${one ? "mentions" : "mention"} it`;
+    const them = found.search.terms.length === 1 ? "it" : found.search.terms.length === 2 ? "both" : "them";
+    const mention = `${others.replace("other ", "")} ${one ? "mentions" : "mention"} ${them}`;
     return `I found no definition that matches ${wanted}, but ${mention}. The likeliest first:`;
   }
   const more = defining.length > 1 ? ` (and ${plural(defining.length - 1, "more definition")})` : "";

@@ -38,9 +38,10 @@ export function planOverview(scene: Scene, focus?: Focus): UnderstudyStep {
   const reports = reportsOf(scene, parts, new Set(survey.files));
   const others = new Set([...parts.filter((part) => isOpen(scene, part)), ...reports].map(({ folder }) => folder));
   const mine = folders.filter((folder) => !others.has(folder.path));
-  const speakers = mine.flatMap((folder) => speakersOf(folder, survey.files).slice(0, 1));
+  const isWhole = focus === undefined;
+  const speakers = isWhole ? mine.flatMap((folder) => speakersOf(folder, survey.files).slice(0, 1)) : [];
   const readme = topReadme(survey.files);
-  const leads = folders.length < FEW_FOLDERS ? leadingFiles(survey.files) : [];
+  const leads = isWhole && folders.length < FEW_FOLDERS ? leadingFiles(survey.files) : [];
   const read = ask(scene, [
     ...parts.map(({ call }) => call),
     ...(readme === undefined ? [] : [view(readme, README_HEAD)]),
@@ -53,9 +54,9 @@ export function planOverview(scene: Scene, focus?: Focus): UnderstudyStep {
   if (rest !== undefined) return rest;
 
   const facts = manifests.flatMap((path) => readManifest(path, wholeLinesOf(scene, path)) ?? []);
-  const entries = entryPointsOf(survey.files, facts);
+  const entries = focus === undefined || focus === "entries" ? entryPointsOf(survey.files, facts) : [];
   const sight = { scene, files: survey.files, reports };
-  const silent = mine.filter((folder) => remarkFor(sight, folder) === undefined);
+  const silent = (isWhole ? mine : []).filter((folder) => remarkFor(sight, folder) === undefined);
   const more = [
     ...entries.flatMap((entry) => (entry.source === undefined ? [] : [head(entry.source)])),
     ...silent.flatMap((folder) => speakersOf(folder, survey.files).slice(1, 2).map(head)),

@@ -54,6 +54,7 @@ export function speakersFor(folder: string, files: readonly string[]): string[] 
   );
   const rank = (file: string): number => {
     const stem = stemOf(file).toLowerCase();
+    if (languageOf(file) === undefined && stem !== "readme") return 40;
     if (folderOf(file) !== folder)
       return folderOf(file) === `${folder}/src` && /^(index|main|lib|mod)$/.test(stem) ? 6 : 20;
     if (/^readme$/.test(stem)) return 0;
