@@ -19,7 +19,7 @@ import { safe, safeLine } from "./screen/safe.ts";
 import { plainStyle } from "./screen/style.ts";
 import { TerminalSession } from "./session.ts";
 import type { Join, SessionChoice } from "./session-choice.ts";
-import type { TrustQuestion } from "./terminal.ts";
+import { type TrustQuestion, trustedName, trustTitle } from "./terminal.ts";
 import { blockLines, errorLines } from "./transcript/block-lines.ts";
 import { runUserCommand } from "./user-command.ts";
 
@@ -121,8 +121,13 @@ class PlainTerminal {
     const question = await this.#options.trust();
     if (!question) return;
     this.#print(
-      `question: ${safeLine(question.folder)} brings things that would run or decide something:`,
-      ...question.items.map(({ kind, id }) => `  ${safeLine(`${kind} ${id}`)}`),
+      `question: ${safeLine(trustTitle(question))}:`,
+      ...question.items.flatMap((item) => [
+        `  ${safeLine(trustedName(item))}`,
+        ...safe(item.shown)
+          .split("\n")
+          .map((row) => `  | ${row}`),
+      ]),
       "  1. trust this folder as it is now",
       "  2. work without them",
     );

@@ -153,17 +153,24 @@ async function connectAndOpen(app: App, options: TerminalOptions): Promise<void>
   if (options.sessionChoice.kind === "new" && !options.isModelChosen && !isJoining) await chooseModel(app);
 }
 
-async function askForTrust(app: App, { folder, items, accept }: TrustQuestion): Promise<void> {
-  const named = items.map(({ kind, id }) => `- ${kind} ${id}`).slice(0, 20);
-  const all = items.map(({ kind, id, shown }) => `${kind} ${id}\n${shown}`).join("\n\n");
-  const title = `${folder} brings ${plural(items.length, "thing")} that would run or decide something`;
+async function askForTrust(app: App, question: TrustQuestion): Promise<void> {
+  const items = question.items.map((item) => `${trustedName(item)}\n${item.shown}`);
+  const names = question.items.length > 1 ? [...question.items.slice(0, 20).map(trustedName), ""] : [];
+  const title = trustTitle(question);
   const choice = await app.ask({
     title,
-    text: `${title}:\n${named.join("\n")}\n\n${all}`,
+    text: `${title}:\n${names.join("\n")}\n${items.join("\n\n")}`,
     choices: ["trust this folder as it is now", "work without them"],
   });
-  if (choice === 0) await accept();
+  if (choice === 0) await question.accept();
 }
+
+export const trustTitle = ({ folder, items }: TrustQuestion): string =>
+  `${folder} brings ${plural(items.length, "thing")} that would run or decide something`;
+
+/** Many ids begin with the kind. */
+export const trustedName = ({ kind, id }: TrustQuestion["items"][number]): string =>
+  `${kind} ${id.startsWith(`${kind}:`) ? id.slice(kind.length + 1) : id}`;
 
 interface OpenSessionOptions {
   /** Undefined for a new session. */

@@ -5,6 +5,7 @@ import { createClient } from "../../src/sdk/sdk.ts";
 import { inProcess } from "../../src/server/in-process.ts";
 import { joinableServer } from "../../src/server/joinable.ts";
 import { runPlain } from "../../src/terminal/plain.ts";
+import type { TrustQuestion } from "../../src/terminal/terminal.ts";
 import { calls, type HttpStep, modelServer, says } from "../../src/testing/index.ts";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
 
@@ -12,7 +13,7 @@ const PATIENCE_MS = 30_000;
 const SESSION = "11111111-2222-4333-8444-555555555555";
 
 /** Plain mode in this process: a model over HTTP, a server, and lines in place of a terminal. */
-async function plainStage(steps: readonly HttpStep[] = []) {
+async function plainStage(steps: readonly HttpStep[] = [], trust?: () => Promise<TrustQuestion | undefined>) {
   const folder = await tempFolder({ "work/readme.md": "hello\n" });
   const model = await modelServer({ steps });
   const home = folder.at("home");
@@ -30,14 +31,14 @@ async function plainStage(steps: readonly HttpStep[] = []) {
   const ended = runPlain({
     ...{ input, output, cwd, version: "0.0.0", sessionChoice: { kind: "id", sessionId: SESSION } },
     connect: () => createClient({ connection: inProcess({ environment, cwd, isJoinable: true }) }),
-    trust: async () => undefined,
+    trust: trust ?? (async () => undefined),
   });
   /** Waits for a text after the last one that was waited for. */
   const shows = async (wanted: string): Promise<void> => {
     await expect.poll(() => text.slice(seen), { timeout: PATIENCE_MS, interval: 10 }).toContain(wanted);
     seen = text.indexOf(wanted, seen) + wanted.length;
   };
-  await shows("ready: model");
+  if (!trust) await shows("ready: model");
   return {
     shows,
     requests: () => model.requests.map(({ body }) => body),
@@ -58,6 +59,22 @@ async function plainStage(steps: readonly HttpStep[] = []) {
 }
 
 describe("plain mode", { timeout: 60_000 }, () => {
+  it("shows what a folder would run before it asks for trust", async () => {
+    let accepted = 0;
+    const items = [
+      { kind: "hook", id: "hook:/somewhere/hooks.json#0", shown: "runs at: preToolUse\ncommand: touch x" },
+    ];
+    const accept = async () => void accepted++;
+    await using stage = await plainStage([], async () => ({ folder: "/somewhere", items, accept }));
+    await stage.shows(
+      "question: /somewhere brings 1 thing that would run or decide something:\n  hook /somewhere/hooks.json#0\n" +
+        "  | runs at: preToolUse\n  | command: touch x\n  1. trust this folder as it is now\n  2. work without them\n",
+    );
+    stage.type("1");
+    await stage.shows("ready: model");
+    expect(accepted).toBe(1);
+  });
+
   it("asks for the fields of a form one by one, with menus, defaults, checks and ways out", async () => {
     await using stage = await plainStage();
     await using other = await stage.join();
