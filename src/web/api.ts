@@ -1,7 +1,7 @@
 /** Types that the page and its server exchange. Both sides import these types; nothing here runs. */
 import type { Price } from "../model/prices.ts";
 import type { BudgetRow, RateRow } from "../runtime/cluster/limits.ts";
-import type { ClusterSession, QueueState, TakeOver, WorkerState } from "../runtime/cluster/states.ts";
+import type { ClusterSession, OpenSession, QueueState, TakeOver, WorkerState } from "../runtime/cluster/states.ts";
 import type { AttentionItem } from "../view/view.ts";
 
 /** `working`: an agent is at work. `waiting`: a request waits for a person. `idle`: open, nothing to do. `closed`: no process has it. */
@@ -26,7 +26,13 @@ export interface SessionRow {
   readonly busyAgents: number;
   readonly agents: number;
   readonly attention: readonly AttentionRow[];
+  /** It is in the database of a cluster: its files are on the machines of workers. */
+  readonly isInDatabase: boolean;
+  /** Set while it has open work there. */
+  readonly work: OpenWork | undefined;
 }
+
+export type OpenWork = Omit<OpenSession, "session">;
 
 export interface AttentionRow {
   readonly item: AttentionItem;
@@ -42,6 +48,11 @@ export interface ListMessage {
   readonly removed: readonly string[];
   /** The rows are all there are. */
   readonly isWhole: boolean;
+}
+
+/** A message of the stream: everything that the session has stored was sent. */
+export interface ReadyMessage {
+  readonly isInDatabase: boolean;
 }
 
 /** A sign-in to an MCP server. Without an address it is done. */

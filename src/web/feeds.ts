@@ -1,26 +1,24 @@
 /** The feeds of all sessions that somebody watches. A feed is made for its first reader and closed with its last. */
-import { join } from "node:path";
 import type { SessionEvent } from "../protocol/event.ts";
+import type { LogSource } from "./log-source.ts";
+import { OpenRequests } from "./open-requests.ts";
 import { type FeedReader, SessionFeed } from "./session-feed.ts";
 
 export class Feeds {
-  readonly #home: string;
-  readonly #onLock: (sessionId: string) => void;
+  readonly #sourceOf: (sessionId: string) => LogSource;
   readonly #feeds = new Map<string, SessionFeed>();
   readonly #live = new Set<string>();
+  readonly #requests = new OpenRequests();
 
-  /** `onLock` is called when a process opens or leaves a session that is followed. */
-  constructor(home: string, onLock: (sessionId: string) => void) {
-    this.#home = home;
-    this.#onLock = onLock;
+  constructor(sourceOf: (sessionId: string) => LogSource) {
+    this.#sourceOf = sourceOf;
   }
 
   /** Delivers the session's events after `reader.position`. The caller has checked the id. Returns a function that ends it. */
   follow(sessionId: string, reader: FeedReader): () => void {
     let feed = this.#feeds.get(sessionId);
     if (!feed) {
-      const path = join(this.#home, "session-state", sessionId, "events.jsonl");
-      feed = new SessionFeed(path, () => this.#onLock(sessionId));
+      feed = new SessionFeed(this.#sourceOf(sessionId), () => this.#requests.of(sessionId));
       feed.setLive(this.#live.has(sessionId));
       this.#feeds.set(sessionId, feed);
     }
@@ -30,17 +28,29 @@ export class Feeds {
       own.remove(reader);
       if (own.hasReaders) return;
       own.close();
-      if (this.#feeds.get(sessionId) === own) this.#feeds.delete(sessionId);
+      if (this.#feeds.get(sessionId) !== own) return;
+      this.#feeds.delete(sessionId);
+      if (!this.#live.has(sessionId)) this.#requests.forget(sessionId);
     };
   }
 
   hear(sessionId: string, event: SessionEvent): void {
+    this.#requests.hear(sessionId, event);
     this.#feeds.get(sessionId)?.hear(event);
+  }
+
+  /** All requests of a session that are open now, where its log does not tell. */
+  announce(sessionId: string, asked: readonly SessionEvent[]): void {
+    const feed = this.#feeds.get(sessionId);
+    if (feed) for (const event of this.#requests.replace(sessionId, asked)) feed.hear(event);
   }
 
   setLive(sessionId: string, isLive: boolean): void {
     if (isLive) this.#live.add(sessionId);
-    else this.#live.delete(sessionId);
+    else {
+      this.#live.delete(sessionId);
+      this.#requests.forget(sessionId);
+    }
     this.#feeds.get(sessionId)?.setLive(isLive);
   }
 

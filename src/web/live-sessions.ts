@@ -1,6 +1,7 @@
 /**
  * Sessions as this server can act on them. One that no process has open is opened here; one that another server of this
- * machine has open is joined there. Everything goes through the contract that client programs use.
+ * machine has open is joined there; one of a database is joined through the gateway to its workers. Everything goes
+ * through the contract that client programs use.
  */
 import { defined } from "../lib/defined.ts";
 import { TroupeError } from "../protocol/errors.ts";
@@ -16,6 +17,8 @@ export interface LiveOptions {
   readonly client: Client;
   readonly home: string;
   readonly cwd: string;
+  /** Says which sessions are in a database, and connects with those who run them. */
+  readonly database?: { has(sessionId: string): Promise<boolean>; client(): Promise<Client> } | undefined;
   onEvent(sessionId: string, event: SessionEvent): void;
   onOpen(sessionId: string): void;
   onClose(sessionId: string): void;
@@ -97,7 +100,11 @@ export class LiveSessions {
   }
 
   async #opened(sessionId: string): Promise<ClientSession> {
-    const { client, home } = this.#options;
+    const { client, home, database } = this.#options;
+    if (database && (await database.has(sessionId))) {
+      const gateway = await database.client();
+      return gateway.resumeSession(sessionId, this.#handlers(sessionId));
+    }
     const holder = await holdingProcess(home, sessionId);
     const config = this.#config(sessionId);
     if (holder && holder.pid !== process.pid) {

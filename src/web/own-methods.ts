@@ -9,21 +9,24 @@ import type { Runtime } from "../runtime/runtime.ts";
 import { blameLine } from "../runtime/sessions/blame.ts";
 import type { Boot, ModelPrice, SessionHit } from "./api.ts";
 import { type OwnMethod, type Params, requireSessionId, requireText } from "./calls.ts";
+import type { WebCluster } from "./cluster/cluster.ts";
 import { Knowledge } from "./knowledge.ts";
 import type { LiveSessions } from "./live-sessions.ts";
+import type { Places } from "./places.ts";
 import { SessionFiles } from "./session-files.ts";
-import type { SessionListRows } from "./session-rows.ts";
+import type { SessionLists } from "./session-lists.ts";
 import type { SignIns } from "./sign-ins.ts";
 
 export interface OwnParts {
   readonly runtime: Runtime;
-  readonly rows: SessionListRows;
+  readonly rows: SessionLists;
   readonly live: LiveSessions;
+  readonly places: Places;
   readonly signIns: SignIns;
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly cwd: string;
   readonly version: string;
-  readonly database: string | undefined;
+  readonly cluster: WebCluster | undefined;
   readonly disk: Disk;
   readonly stamp: Stamp;
 }
@@ -37,7 +40,8 @@ export function ownMethods(parts: OwnParts): Methods {
   return { ...listMethods(parts), ...fileMethods(parts), ...knowledgeMethods(parts) };
 }
 
-function listMethods({ runtime, rows, live, signIns, cwd, version, database }: OwnParts): Methods {
+function listMethods({ runtime, rows, live, places, signIns, cwd, version, cluster }: OwnParts): Methods {
+  const database = cluster?.name;
   return {
     "web.boot": async (): Promise<Boot> => ({ version, home: runtime.home, cwd, ...defined({ database }) }),
     "web.sessions": () => rows.rows(),
@@ -52,15 +56,19 @@ function listMethods({ runtime, rows, live, signIns, cwd, version, database }: O
       return { sessionId };
     },
     "web.search": async (params): Promise<readonly SessionHit[]> => {
-      const found = await runtime.past.search({ words: requireText(params, "words"), limit: MAX_HITS });
-      return found.map(({ sessionId, timestamp, source, snippet, title = "" }) => {
+      const query = { words: requireText(params, "words"), limit: MAX_HITS };
+      const all = await Promise.all([runtime.past.search(query), cluster?.sessions.search(query) ?? []]);
+      // Each place has its best hits first.
+      const longest = Math.max(...all.map(({ length }) => length));
+      const found = Array.from({ length: longest }, (_, index) => all.flatMap((hits) => hits[index] ?? [])).flat();
+      return found.slice(0, MAX_HITS).map(({ sessionId, timestamp, source, snippet, title = "" }) => {
         return { sessionId, name: title, at: timestamp, kind: source, text: snippet };
       });
     },
     /** The events of a session as its log reads now, up to a limit. */
     "web.events": async (params) => {
       const events: SessionEvent[] = [];
-      for await (const event of runtime.store.events(requireSessionId(params.sessionId))) {
+      for await (const event of places.events(requireSessionId(params.sessionId))) {
         events.push(event);
         if (events.length >= MAX_EVENTS) break;
       }
@@ -83,17 +91,22 @@ function listMethods({ runtime, rows, live, signIns, cwd, version, database }: O
 }
 
 function fileMethods(parts: OwnParts): Methods {
-  const { runtime, disk, stamp } = parts;
+  const { runtime, places, disk, stamp } = parts;
   const files = new SessionFiles(parts);
-  const of = (params: Params): string => requireSessionId(params.sessionId);
+  const of = async (params: Params): Promise<string> => {
+    const sessionId = requireSessionId(params.sessionId);
+    await places.requireHere(sessionId);
+    return sessionId;
+  };
   const treeOf = (params: Params) => ({ taskId: requireText(params, "taskId"), isFork: params.isFork === true });
   return {
-    "web.changes": (params) => files.changes(of(params)),
-    "web.undo": (params) => files.undo(of(params), requireText(params, "toolCallId"), params.force === true),
-    "web.worktrees": (params) => files.worktrees(of(params)),
-    "web.merge": (params) => files.merge(of(params), treeOf(params)),
-    "web.discard": (params) => files.discard(of(params), treeOf(params), params.force === true),
-    "web.fork": (params) => files.fork(of(params), requireText(params, "toEventId")),
+    "web.changes": async (params) => files.changes(await of(params)),
+    "web.undo": async (params) =>
+      files.undo(await of(params), requireText(params, "toolCallId"), params.force === true),
+    "web.worktrees": async (params) => files.worktrees(await of(params)),
+    "web.merge": async (params) => files.merge(await of(params), treeOf(params)),
+    "web.discard": async (params) => files.discard(await of(params), treeOf(params), params.force === true),
+    "web.fork": async (params) => files.fork(await of(params), requireText(params, "toEventId")),
     "web.blame": (params) => {
       const path = requireText(params, "path");
       if (!isAbsolute(path)) throw new TroupeError("usage", "The path must be absolute.");

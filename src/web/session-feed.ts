@@ -1,13 +1,11 @@
 /**
- * The events of one session for all tabs that watch it. Stored events come from the log file, so that sessions of other
+ * The events of one session for all tabs that watch it. Stored events come from the log, so that sessions of other
  * processes and finished ones are shown the same way, and numbered by their line. Events that are not stored come from the
  * process that has the session open. Every message is encoded once, however many tabs read it.
  */
-import { type FSWatcher, watch } from "node:fs";
-import { dirname } from "node:path";
 import type { SessionEvent } from "../protocol/event.ts";
-import { LOCK_FILE } from "../store/lock-holder.ts";
-import { type LogLine, LogLines } from "../store/log/log-lines.ts";
+import type { LogLine } from "../store/log/log-lines.ts";
+import type { LogSource } from "./log-source.ts";
 
 /** Receives the events of a session in order. */
 export interface FeedReader {
@@ -30,9 +28,8 @@ const UNTOLD_MS = 1_000;
 const MAX_WAITING = 5_000;
 
 export class SessionFeed {
-  readonly #lines: LogLines;
-  readonly #path: string;
-  readonly #onLock: () => void;
+  readonly #source: LogSource;
+  readonly #repeated: () => readonly string[];
   /** Readers that have everything up to `#head`. */
   readonly #readers = new Set<FeedReader>();
   readonly #catchingUp = new Set<FeedReader>();
@@ -43,17 +40,16 @@ export class SessionFeed {
   #work: Promise<unknown> = Promise.resolve();
   #timer: NodeJS.Timeout | undefined;
   #untold: NodeJS.Timeout | undefined;
-  #watcher: FSWatcher | undefined;
+  readonly #stopWatching: () => void;
   #isLive = false;
   #isAsked = false;
   #isClosed = false;
 
-  /** `onLock` is called when a process opens or leaves the session. */
-  constructor(path: string, onLock: () => void = () => undefined) {
-    this.#path = path;
-    this.#onLock = onLock;
-    this.#lines = new LogLines(path);
-    this.#startWatching();
+  /** `repeated` returns events that are not stored and that every new reader needs. */
+  constructor(source: LogSource, repeated: () => readonly string[] = () => []) {
+    this.#source = source;
+    this.#repeated = repeated;
+    this.#stopWatching = source.watch(() => this.look());
   }
 
   get hasReaders(): boolean {
@@ -106,23 +102,11 @@ export class SessionFeed {
 
   close(): void {
     this.#isClosed = true;
-    this.#watcher?.close();
+    this.#stopWatching();
     clearTimeout(this.#timer);
     clearTimeout(this.#untold);
     this.#readers.clear();
     this.#catchingUp.clear();
-  }
-
-  #startWatching(): void {
-    try {
-      this.#watcher = watch(dirname(this.#path), { persistent: false }, (kind, name) => {
-        if (kind === "rename" && name === LOCK_FILE) this.#onLock();
-        if (name === null || this.#path.endsWith(name)) this.look();
-      });
-      this.#watcher.on("error", () => this.#watcher?.close());
-    } catch {
-      // A folder that is gone, or no more watches: the list of sessions notices changes by looking.
-    }
   }
 
   #then(step: () => unknown): void {
@@ -131,7 +115,7 @@ export class SessionFeed {
 
   async #catchUp(reader: FeedReader): Promise<void> {
     while (this.#catchingUp.has(reader)) {
-      const page = await this.#lines.read(reader.position).catch(() => undefined);
+      const page = await this.#source.read(reader.position).catch(() => undefined);
       if (!page || !this.#catchingUp.has(reader)) break;
       reader.position = page.last;
       const events = page.lines.map(({ json }) => json);
@@ -158,6 +142,8 @@ export class SessionFeed {
     // It may be ahead: what is pending for the others comes to it a second time, and is left out there.
     this.#catchingUp.delete(reader);
     this.#readers.add(reader);
+    const repeated = this.#repeated();
+    if (repeated.length > 0) void reader.take(repeated, reader.position);
     reader.caughtUp();
   }
 
@@ -167,7 +153,7 @@ export class SessionFeed {
     const isThere = (): boolean => eventId !== undefined && this.#pending.some((line) => idOf(line.json) === eventId);
     if (!isThere()) {
       for (let isEnd = false; !isEnd; ) {
-        const page = await this.#lines.read(this.#pending.at(-1)?.number ?? this.#head);
+        const page = await this.#source.read(this.#pending.at(-1)?.number ?? this.#head);
         this.#pending.push(...page.lines);
         isEnd = page.isEnd;
         if (page.lines.length === 0) break;
@@ -179,6 +165,8 @@ export class SessionFeed {
       if (!line) break;
       this.#add(line.json, line.number);
       this.#head = line.number;
+      // It closes requests in views. Those of a session that is parked stay open.
+      if (END.test(line.json)) for (const json of this.#repeated()) this.#add(json, undefined);
       if (eventId !== undefined && idOf(line.json) === eventId) break;
     }
   }
@@ -223,6 +211,9 @@ export class SessionFeed {
     else await this.#catchUp(reader);
   }
 }
+
+/** The type stands before the data. */
+const END = /^\{[^{]*"type":"session\.shutdown"/;
 
 /** Every stored event begins with its id. */
 function idOf(json: string): string {

@@ -1,33 +1,23 @@
 /**
- * The list of all sessions, kept up to date while somebody looks at it. Summaries come from the store. Sessions that were
- * used lately are folded too, so that their state and everything that waits for a person are known, whichever process has
- * them open.
+ * The list of all sessions of a place, kept up to date while somebody looks at it. Summaries come from the store. Sessions
+ * that the place chooses are folded too, so that their state and everything that waits for a person are known, whichever
+ * process has them open.
  */
-import { type FSWatcher, watch } from "node:fs";
-import { join } from "node:path";
 import type { SessionEvent } from "../protocol/event.ts";
-import type { SessionSummary, Store } from "../store/store.ts";
+import type { SessionSummary } from "../store/store.ts";
 import { busyAgents } from "../view/agent-rows.ts";
 import { SessionView } from "../view/session-view.ts";
 import type { View } from "../view/view.ts";
 import { blockedBy, openAttention } from "../view/waits.ts";
 import type { AttentionRow, ListMessage, SessionRow } from "./api.ts";
 import type { Feeds } from "./feeds.ts";
-import type { LiveSessions } from "./live-sessions.ts";
-import { holdingProcess } from "./session-holder.ts";
-import type { SignIns } from "./sign-ins.ts";
+import type { Openness, SessionPlace } from "./session-place.ts";
 
 export interface RowsOptions {
-  readonly store: Store;
-  readonly home: string;
+  readonly place: SessionPlace;
   readonly feeds: Feeds;
-  readonly live: LiveSessions;
-  readonly signIns: SignIns;
 }
 
-/** Sessions that are folded: the ones used last, and not longer ago than this. */
-const MAX_FOLDED = 40;
-const FOLDED_MS = 3 * 24 * 60 * 60 * 1000;
 /** Looking for changes costs at most a 250th of the time. */
 const MIN_LOOK_MS = 1_000;
 const LOOK_SHARE = 250;
@@ -53,7 +43,7 @@ export class SessionListRows {
   /** When the next look is due, on the clock of `performance`. */
   #due = Number.POSITIVE_INFINITY;
   #pause = MIN_LOOK_MS;
-  #watcher: FSWatcher | undefined;
+  #stopWatching: (() => void) | undefined;
   #telling: NodeJS.Timeout | undefined;
   #looking: Promise<boolean> | undefined;
 
@@ -63,7 +53,8 @@ export class SessionListRows {
 
   /** Calls the listener with the whole list, then with changes. Returns a function that ends it. */
   async follow(listener: (message: ListMessage) => void): Promise<() => void> {
-    if (this.#listeners.size === 0) await this.#look();
+    // A place that is out of reach is looked at again.
+    if (this.#listeners.size === 0) await this.#look().catch(() => false);
     this.#listeners.add(listener);
     listener({ rows: [...this.#rows.values()].map(({ row }) => row), removed: [], isWhole: true });
     this.#plan(MIN_LOOK_MS);
@@ -94,8 +85,8 @@ export class SessionListRows {
   #rest(): void {
     clearTimeout(this.#timer);
     clearTimeout(this.#telling);
-    this.#watcher?.close();
-    this.#watcher = undefined;
+    this.#stopWatching?.();
+    this.#stopWatching = undefined;
     this.#timer = undefined;
     this.#due = Number.POSITIVE_INFINITY;
     this.#telling = undefined;
@@ -111,31 +102,18 @@ export class SessionListRows {
     this.#due = due;
     this.#timer = setTimeout(() => {
       this.#due = Number.POSITIVE_INFINITY;
-      this.#startWatching();
+      // New and removed sessions are noticed at once. Where that cannot be, looks stay frequent.
+      const onLost = (): void => (this.#stopWatching = undefined);
+      this.#stopWatching ??= this.#options.place.watch(() => this.#plan(TELL_MS), onLost);
       const start = performance.now();
       void this.#look()
         .catch(() => true)
         .then((isChanged) => {
-          this.#pause = isChanged || !this.#watcher ? MIN_LOOK_MS : Math.min(this.#pause * RARER, MAX_LOOK_MS);
+          this.#pause = isChanged || !this.#stopWatching ? MIN_LOOK_MS : Math.min(this.#pause * RARER, MAX_LOOK_MS);
           if (this.#listeners.size > 0) this.#plan(Math.max(this.#pause, (performance.now() - start) * LOOK_SHARE));
         });
     }, ms);
     this.#timer.unref();
-  }
-
-  /** New and removed sessions are noticed at once. Where that cannot be, looks stay frequent. */
-  #startWatching(): void {
-    if (this.#watcher) return;
-    try {
-      const folder = join(this.#options.home, "session-state");
-      this.#watcher = watch(folder, { persistent: false }, () => this.#plan(TELL_MS));
-      this.#watcher.on("error", () => {
-        this.#watcher?.close();
-        this.#watcher = undefined;
-      });
-    } catch {
-      // No session was ever stored, or there are no more watches.
-    }
   }
 
   /** Resolves with whether anything has changed. */
@@ -147,27 +125,24 @@ export class SessionListRows {
   }
 
   async #lookOnce(): Promise<boolean> {
-    const { store, feeds } = this.#options;
-    const revisions = await store.revisions();
+    const { place, feeds } = this.#options;
+    const revisions = await place.revisions();
     const changed = revisions.filter(({ sessionId, revision }) => this.#revisions.get(sessionId) !== revision);
     const known = new Set(revisions.map(({ sessionId }) => sessionId));
     const removed = [...this.#rows.keys()].filter((id) => !known.has(id));
     for (const id of removed) this.#drop(id);
     if (changed.length > 0) {
-      this.#summaries = new Map((await store.list()).map((summary) => [summary.sessionId, summary]));
+      this.#summaries = new Map((await place.list()).map((summary) => [summary.sessionId, summary]));
       for (const { sessionId, revision } of changed) {
         this.#revisions.set(sessionId, revision);
         feeds.look(sessionId);
       }
     }
-    const recent = [...revisions]
-      .sort((one, other) => other.changedMs - one.changedMs)
-      .slice(0, MAX_FOLDED)
-      .filter(({ changedMs }) => Date.now() - changedMs < FOLDED_MS)
-      .map(({ sessionId }) => sessionId);
-    await this.#foldThese(recent);
-    const told = await this.#tell(removed, [...new Set([...recent, ...changed.map(({ sessionId }) => sessionId)])]);
-    return told || changed.length > 0;
+    const before = [...this.#folded.keys()];
+    const folded = place.choose(revisions);
+    await this.#foldThese(folded);
+    const told = new Set([...before, ...folded, ...changed.map(({ sessionId }) => sessionId)]);
+    return (await this.#tell(removed, [...told])) || changed.length > 0;
   }
 
   #drop(sessionId: string): void {
@@ -245,11 +220,10 @@ export class SessionListRows {
   }
 
   async #rowOf(summary: SessionSummary): Promise<SessionRow> {
-    const { home, live, signIns } = this.#options;
     const { sessionId: id, name, title, turns, costUsd } = summary;
     const view = this.#folded.get(id)?.view.view;
-    const holder = view ? await holdingProcess(home, id) : undefined;
-    const attention = view && (holder || live.isOpen(id)) ? attentionOf(view) : [];
+    const open = await this.#options.place.openness(id, view !== undefined);
+    const attention = view && open ? attentionOf(view, open) : [];
     const agents = view ? [...view.agents.values()].filter(({ kind }) => kind !== "sidekick") : [];
     return {
       id,
@@ -257,16 +231,18 @@ export class SessionListRows {
       ...placeOf(view, summary),
       name: view?.session.name ?? name ?? title ?? "",
       model: view?.session.model ?? summary.model,
-      state: stateOf(view, holder !== undefined || live.isOpen(id), attention),
-      holder: live.isOpen(id) ? "here" : holder && (await live.canJoin(holder.pid)) ? "joinable" : holder && "other",
-      holderPid: holder?.pid,
+      state: stateOf(view, open, attention),
+      holder: open?.holder,
+      holderPid: open?.holderPid,
+      isInDatabase: this.#options.place.isDatabase,
+      work: open?.work,
       createdAt: Date.parse(summary.createdAt),
       updatedAt: Math.max(Date.parse(summary.updatedAt), view?.main.lastAt ?? 0),
       costUsd: view ? knownCost(view) : (costUsd ?? undefined),
-      busyAgents: view && holder ? busyAgents(view).length : 0,
+      busyAgents: view && open ? busyAgents(view).length : 0,
       agents: agents.length,
       // A sign-in blocks nobody: it does not make the session wait.
-      attention: [...attention, ...signIns.of(id).map((item) => ({ item, blocks: [], agent: nameOf("") }))],
+      attention: [...attention, ...(open?.signIns ?? []).map((item) => ({ item, blocks: [], agent: nameOf("") }))],
     };
   }
 }
@@ -282,18 +258,26 @@ function knownCost({ main: { subtree } }: View): number | undefined {
   return subtree.costUsd === 0 && !subtree.isCostKnown ? undefined : subtree.costUsd;
 }
 
-function stateOf(view: View | undefined, isOpen: boolean, attention: readonly AttentionRow[]): SessionRow["state"] {
-  if (!isOpen || !view) return "closed";
-  if (attention.length > 0) return "waiting";
+function stateOf(
+  view: View | undefined,
+  open: Openness | undefined,
+  attention: readonly AttentionRow[],
+): SessionRow["state"] {
+  if (!open) return "closed";
+  if (attention.length > 0 || (open.requests?.size ?? 0) > 0) return "waiting";
+  if (open.work) return "working";
+  if (!view) return "closed";
   return view.main.status === "running" || busyAgents(view).length > 0 ? "working" : "idle";
 }
 
 const nameOf = (id: string): string => (id === "" ? "main agent" : id);
 
-function attentionOf(view: View): AttentionRow[] {
-  return openAttention(view).map((item) => ({
-    item,
-    blocks: blockedBy(view, item).map(nameOf),
-    agent: nameOf(item.agentId ?? ""),
-  }));
+function attentionOf(view: View, { requests }: Openness): AttentionRow[] {
+  return openAttention(view)
+    .filter(({ id }) => requests?.has(id) !== false)
+    .map((item) => ({
+      item,
+      blocks: blockedBy(view, item).map(nameOf),
+      agent: nameOf(item.agentId ?? ""),
+    }));
 }

@@ -3,14 +3,16 @@
  * number of the last stored event, so a reconnecting browser continues without gap or duplicate.
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
-import type { ListMessage } from "./api.ts";
+import type { ListMessage, ReadyMessage } from "./api.ts";
 import type { Feeds } from "./feeds.ts";
+import type { Places } from "./places.ts";
 import type { FeedReader } from "./session-feed.ts";
-import type { SessionListRows } from "./session-rows.ts";
+import type { SessionLists } from "./session-lists.ts";
 
 export interface TabParts {
   readonly feeds: Feeds;
-  readonly rows: SessionListRows;
+  readonly rows: SessionLists;
+  readonly places: Pick<Places, "isKnownInDatabase">;
   /** The tab shows this session: join it where that is possible. */
   onWatch(sessionId: string): void;
 }
@@ -21,7 +23,7 @@ const MAX_UNREAD = 4 * 1024 * 1024;
 export function serveTab(
   { request, response }: { readonly request: IncomingMessage; readonly response: ServerResponse },
   watched: { readonly sessionId: string | undefined; readonly after: number; readonly wantsList: boolean },
-  { feeds, rows, onWatch }: TabParts,
+  { feeds, rows, places, onWatch }: TabParts,
 ): void {
   response.writeHead(200, { "Content-Type": "text/event-stream; charset=utf-8", "X-Accel-Buffering": "no" });
   response.write("retry: 1000\n\n");
@@ -47,7 +49,10 @@ export function serveTab(
         const isReady = write(`event: events\nid: ${last}\ndata: {"events":[${events.join(",")}]}\n\n`);
         return isReady ? true : drained(response);
       },
-      caughtUp: () => void write("event: ready\ndata: {}\n\n"),
+      caughtUp() {
+        const about: ReadyMessage = { isInDatabase: places.isKnownInDatabase(sessionId) };
+        write(`event: ready\ndata: ${JSON.stringify(about)}\n\n`);
+      },
     };
     stops.push(feeds.follow(sessionId, reader));
     onWatch(sessionId);

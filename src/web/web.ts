@@ -14,11 +14,15 @@ import { isSessionId } from "../store/session-id.ts";
 import { PageAccess } from "./access.ts";
 import { readAssets } from "./assets.ts";
 import { answerCall } from "./calls.ts";
-import type { ClusterMethods } from "./cluster-methods.ts";
+import type { WebCluster } from "./cluster/cluster.ts";
+import type { RequestListener } from "./cluster/watched-rows.ts";
 import { Feeds } from "./feeds.ts";
 import { type HttpListener, listen, type Routes, serve } from "./http.ts";
 import { LiveSessions } from "./live-sessions.ts";
 import { ownMethods } from "./own-methods.ts";
+import { Places } from "./places.ts";
+import { SessionLists } from "./session-lists.ts";
+import { localPlace, type SessionPlace } from "./session-place.ts";
 import { SessionListRows } from "./session-rows.ts";
 import { SignIns } from "./sign-ins.ts";
 import { serveTab } from "./tab-stream.ts";
@@ -50,38 +54,13 @@ export interface Web {
 const USUAL_PORT = 4270;
 
 export async function startWeb(options: WebOptions): Promise<Web> {
-  const { client, runtime, cwd, environment } = options;
-  const { home, store } = runtime;
+  const { client, runtime } = options;
   const assets = await readAssets(options.assets);
-  const feeds = new Feeds(home, (sessionId) => rows.changed(sessionId));
-  const live: LiveSessions = new LiveSessions({
-    client,
-    home,
-    cwd,
-    onEvent(sessionId, event) {
-      feeds.hear(sessionId, event);
-      signIns.hear(sessionId, event);
-    },
-    onOpen(sessionId) {
-      feeds.setLive(sessionId, true);
-      rows.changed(sessionId);
-    },
-    onClose(sessionId) {
-      feeds.setLive(sessionId, false);
-      signIns.forget(sessionId);
-      rows.changed(sessionId);
-    },
-  });
-  const signIns = new SignIns({
-    environment,
-    folderOf: async (sessionId) => (await store.list()).find((one) => one.sessionId === sessionId)?.cwd ?? cwd,
-    reconnect: (sessionId, serverName) => live.request(sessionId, "session.mcp.restartServer", { serverName }),
-    onChange: (sessionId) => rows.changed(sessionId),
-  });
-  const rows: SessionListRows = new SessionListRows({ store, home, feeds, live, signIns });
-  const cluster = await clusterOf(options.database, home);
-  const own = { ...ownMethods({ ...options, rows, live, signIns, database: cluster?.name }), ...cluster?.methods };
-  const parts = { feeds, rows, onWatch: (sessionId: string) => void live.join(sessionId).catch(() => undefined) };
+  const cluster = await clusterOf(options, (sessionId, asked) => parts.feeds.announce(sessionId, asked));
+  const parts: SessionParts = sessionParts(options, cluster);
+  const { feeds, live, signIns, rows } = parts;
+  const own = { ...ownMethods({ ...options, ...parts, cluster }), ...cluster?.methods };
+  const tabs = { ...parts, onWatch: (sessionId: string) => void live.join(sessionId).catch(() => undefined) };
 
   const call = (body: string): Promise<string> =>
     answerCall(body, { live, own, request: (method, params) => client.request(method, params) });
@@ -89,7 +68,7 @@ export async function startWeb(options: WebOptions): Promise<Web> {
   const handle = (incoming: IncomingMessage, response: ServerResponse): void => {
     if (!access) return void response.destroy();
     const stream: Routes["stream"] = (tab, answer, query) =>
-      serveTab({ request: tab, response: answer }, watchedBy(tab.headers["last-event-id"], query), parts);
+      serveTab({ request: tab, response: answer }, watchedBy(tab.headers["last-event-id"], query), tabs);
     void serve({ access, assets, call, stream }, incoming, response);
   };
   const listening = await listenFor(options.port, handle);
@@ -110,9 +89,68 @@ export async function startWeb(options: WebOptions): Promise<Web> {
   };
 }
 
+interface SessionParts {
+  readonly places: Places;
+  readonly feeds: Feeds;
+  readonly live: LiveSessions;
+  readonly signIns: SignIns;
+  readonly rows: SessionLists;
+}
+
+/** Returns the parts that read and steer sessions, which call one another. */
+function sessionParts(
+  { client, runtime, cwd, environment }: WebOptions,
+  cluster: WebCluster | undefined,
+): SessionParts {
+  const { home, store } = runtime;
+  const onLock = (sessionId: string): void => rows.changed(sessionId);
+  const places = new Places({ home, store, database: cluster?.sessions, onLock });
+  const feeds: Feeds = new Feeds((sessionId) => places.sourceOf(sessionId));
+  const live: LiveSessions = new LiveSessions({
+    client,
+    home,
+    cwd,
+    database: cluster && {
+      has: (sessionId) => places.isInDatabase(sessionId),
+      client: () => cluster.sessions.client(),
+    },
+    onEvent(sessionId, event) {
+      feeds.hear(sessionId, event);
+      // Sign-ins to the MCP servers of a worker are not for this machine.
+      if (!places.isKnownInDatabase(sessionId)) signIns.hear(sessionId, event);
+    },
+    onOpen(sessionId) {
+      feeds.setLive(sessionId, true);
+      rows.changed(sessionId);
+    },
+    onClose(sessionId) {
+      feeds.setLive(sessionId, false);
+      signIns.forget(sessionId);
+      rows.changed(sessionId);
+    },
+  });
+  const signIns = new SignIns({
+    environment,
+    folderOf: async (sessionId) => (await store.list()).find((one) => one.sessionId === sessionId)?.cwd ?? cwd,
+    reconnect: (sessionId, serverName) => live.request(sessionId, "session.mcp.restartServer", { serverName }),
+    onChange: (sessionId) => rows.changed(sessionId),
+  });
+  const listOf = (place: SessionPlace): SessionListRows => new SessionListRows({ place, feeds });
+  const rows: SessionLists = new SessionLists(
+    listOf(localPlace({ store, home, live, signIns })),
+    ...(cluster ? [listOf(cluster.place(places))] : []),
+  );
+  return { places, feeds, live, signIns, rows };
+}
+
 /** Nothing that talks to a database is loaded without one. */
-async function clusterOf(url: string | undefined, home: string): Promise<ClusterMethods | undefined> {
-  return url === undefined ? undefined : (await import("./cluster-methods.ts")).clusterMethods(url, home);
+async function clusterOf(
+  { database: url, runtime, disk }: WebOptions,
+  onRequests: RequestListener,
+): Promise<WebCluster | undefined> {
+  if (url === undefined) return undefined;
+  const { webCluster } = await import("./cluster/cluster.ts");
+  return webCluster({ url, home: runtime.home, disk, onRequests });
 }
 
 function listenFor(port: number | undefined, handle: Parameters<typeof listen>[1]): Promise<HttpListener> {

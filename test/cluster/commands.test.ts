@@ -1,12 +1,13 @@
 /** The commands of a user against a real Postgres server: stored sessions, drained workers, and errors of the database. */
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { nodeDisk } from "../../src/lib/node/disk.ts";
 import { createClient } from "../../src/sdk/sdk.ts";
 import { inProcessGateway } from "../../src/server/gateway/in-process-gateway.ts";
 import { TerminalSession } from "../../src/terminal/session.ts";
 import { says } from "../../src/testing/index.ts";
 import type { ClusterView } from "../../src/web/api.ts";
-import { clusterMethods } from "../../src/web/cluster-methods.ts";
+import { webCluster } from "../../src/web/cluster/cluster.ts";
 import { postgresPrograms } from "../support/postgres.ts";
 import { ClusterStage, HANG } from "./stage.ts";
 
@@ -98,15 +99,22 @@ describe.runIf(programs !== undefined)("commands on a database", () => {
   });
 
   it("of the dashboard show the same, run work again and drain", async () => {
-    const { methods, close } = clusterMethods(stage.url, stage.folder.at("dashboard"));
+    const cluster = webCluster({
+      url: stage.url,
+      home: stage.folder.at("dashboard"),
+      disk: nodeDisk,
+      onRequests: () => undefined,
+    });
+    const { methods } = cluster;
     const call = async <T>(name: string, params = {}): Promise<T> => (await methods[`web.${name}`]?.(params)) as T;
     const view = () => call<ClusterView>("cluster");
     const worker = stage.workerIds.get("one") ?? "";
     const [done] = (await view()).sessions;
     expect(done).toMatchObject({ state: "done", worker, tenant: "default", pool: "default", open: 0, takeOvers: 0 });
     expect(await view()).toMatchObject({ workers: [{ worker, state: "alive", concurrency: 8 }], queues: [] });
-    const events = await call<readonly { type: string }[]>("transcript", { sessionId: done?.session });
-    expect(events.map(({ type }) => type)).toEqual(expect.arrayContaining(["user.message", "assistant.message"]));
+    const types: string[] = [];
+    for await (const { type } of cluster.sessions.events(done?.session ?? "")) types.push(type);
+    expect(types).toEqual(expect.arrayContaining(["user.message", "assistant.message"]));
     await stage.database.query(`update troupe.work set outcome = '{"kind":"lost"}' where id = $1`, [done?.work]);
     await call("retryWork", { work: done?.work });
     await expect
@@ -116,7 +124,7 @@ describe.runIf(programs !== undefined)("commands on a database", () => {
     await expect.poll(async () => (await view()).workers, HANG).toMatchObject([{ worker, state: "drained" }]);
     await call("drain", { worker, isAsked: false });
     await expect.poll(async () => (await view()).workers, HANG).toMatchObject([{ worker, state: "alive" }]);
-    await close();
+    await cluster.close();
   });
 
   it("say what is wrong with a database, in one sentence", async () => {

@@ -6,6 +6,8 @@ import { afterEach, expect, it, vi } from "vitest";
 import type { Store } from "../../src/store/store.ts";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
 import { Feeds } from "../../src/web/feeds.ts";
+import { fileSource } from "../../src/web/log-source.ts";
+import { localPlace } from "../../src/web/session-place.ts";
 import { SessionListRows } from "../../src/web/session-rows.ts";
 
 afterEach(() => void vi.useRealTimers());
@@ -23,8 +25,9 @@ it("looks for changes ever more rarely while nothing changes, and soon after a s
   } as unknown as Store;
   const nothing = { isOpen: () => false, of: () => [] } as never;
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
-  const feeds = new Feeds(folder.path, () => undefined);
-  const rows = new SessionListRows({ store, home: folder.path, feeds, live: nothing, signIns: nothing });
+  const feeds = new Feeds((sessionId) => fileSource(folder.at(sessionId), () => undefined));
+  const place = localPlace({ store, home: folder.path, live: nothing, signIns: nothing });
+  const rows = new SessionListRows({ place, feeds });
   await rows.follow(() => undefined);
   await vi.advanceTimersByTimeAsync(30_000);
   expect(looks).toBeLessThan(12);

@@ -8,6 +8,8 @@ import { jsonlStore } from "../../src/store/jsonl.ts";
 import { LogLines } from "../../src/store/log/log-lines.ts";
 import { calls, says } from "../../src/testing/index.ts";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
+import { Feeds } from "../../src/web/feeds.ts";
+import { fileSource } from "../../src/web/log-source.ts";
 import { SessionFeed } from "../../src/web/session-feed.ts";
 import { readStream } from "./events.ts";
 import { webStage } from "./stage.ts";
@@ -131,7 +133,7 @@ describe("a feed", () => {
     const path = folder.at("s/events.jsonl");
     const store = (index: number): void => appendFileSync(path, `${JSON.stringify(note(index))}\n`);
     store(1);
-    const feed = new SessionFeed(path);
+    const feed = new SessionFeed(fileSource(path, () => undefined));
     feed.setLive(true);
     const got: string[] = [];
     let isReady = false;
@@ -165,7 +167,7 @@ describe("a feed", () => {
     mkdirSync(folder.at("s"));
     const path = folder.at("s/events.jsonl");
     writeFileSync(path, "");
-    const feed = new SessionFeed(path);
+    const feed = new SessionFeed(fileSource(path, () => undefined));
     const got: string[] = [];
     const waits: (() => void)[] = [];
     let isReady = false;
@@ -190,4 +192,36 @@ describe("a feed", () => {
     await expect.poll(() => got).toEqual(["e1", "e2", "e3"]);
     feed.close();
   });
+});
+
+it("tells a tab that is opened later of a form that waits, until it is answered", async () => {
+  await using folder = await tempFolder({});
+  const feeds = new Feeds((sessionId) => fileSource(folder.at(sessionId), () => undefined));
+  const about = { timestamp: new Date().toISOString(), parentId: null, ephemeral: true } as const;
+  const hear = (event: object): void => feeds.hear("one", { id: crypto.randomUUID(), ...about, ...event } as never);
+  const heard = (): Promise<readonly string[]> =>
+    new Promise((resolve) => {
+      const types: string[] = [];
+      const stop = feeds.follow("one", {
+        position: 0,
+        take(events) {
+          types.push(...events.map((text) => (JSON.parse(text) as { type: string }).type));
+          return true;
+        },
+        caughtUp() {
+          setImmediate(() => {
+            stop();
+            resolve(types);
+          });
+        },
+      });
+    });
+  feeds.setLive("one", true);
+  hear({ type: "elicitation.requested", data: { requestId: "r1", message: "How many?" } });
+  expect(await heard()).toEqual(["elicitation.requested"]);
+  hear({ type: "elicitation.completed", data: { requestId: "r1" } });
+  expect(await heard()).toEqual([]);
+  hear({ type: "elicitation.requested", data: { requestId: "r2", message: "How many?" } });
+  feeds.setLive("one", false);
+  expect(await heard()).toEqual([]);
 });

@@ -1,8 +1,7 @@
 /** Opens the stored sessions that a command works on: those of this machine, or those of a database. */
 
-import { createHash } from "node:crypto";
-import { join } from "node:path";
 import { nodeDisk } from "../../lib/node/disk.ts";
+import { derivedFolder } from "../../runtime/cluster/derived-folder.ts";
 import type { RemoteSessions } from "../../runtime/cluster/remote-sessions.ts";
 import { stateRoot } from "../../runtime/home.ts";
 import { pastSessions } from "../../runtime/knowledge/past-sessions.ts";
@@ -46,7 +45,7 @@ async function useDatabase<T>(url: string, use: (stored: StoredSessions) => Prom
   const home = stateRoot(process.env);
   const remote = await RemoteSessions.open({ url, home });
   const { store } = remote;
-  const derived = join(home, "databases", keyOf(url));
+  const derived = derivedFolder(home, url);
   await nodeDisk.mkdir(derived);
   const past = pastSessions({ home: derived, store, disk: nodeDisk });
   const runtime = createRuntime({ environment: process.env, store, past, ...options });
@@ -56,10 +55,4 @@ async function useDatabase<T>(url: string, use: (stored: StoredSessions) => Prom
     await runtime.close();
     await remote.close();
   }
-}
-
-/** Each role sees other sessions, so each has its own index. */
-function keyOf(url: string): string {
-  const { username, host, pathname } = new URL(url);
-  return createHash("sha256").update(`${username}@${host}${pathname}`).digest("hex").slice(0, 16);
 }

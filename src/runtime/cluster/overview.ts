@@ -7,7 +7,7 @@ import type { Queries } from "../../lib/queries.ts";
 import { type BudgetRow, listBudgets, listRates, type RateRow } from "./limits.ts";
 import { openRequests, type RequestRow } from "./requests.ts";
 import { ACTIVATION_SEPARATOR } from "./run-work.ts";
-import type { ClusterSession, QueueState, TakeOver, WorkerState, WorkState } from "./states.ts";
+import type { ClusterSession, OpenSession, QueueState, TakeOver, WorkerState, WorkState } from "./states.ts";
 
 export interface ClusterOverview {
   readonly workers: readonly WorkerState[];
@@ -20,6 +20,7 @@ export interface ClusterOverview {
 }
 
 const MAX_OPEN = 200;
+const MAX_OPEN_SESSIONS = 500;
 const MAX_ENDED = 50;
 const MAX_TAKE_OVERS = 50;
 const MAX_REQUESTS = 100;
@@ -106,6 +107,17 @@ async function listClusterSessions(queries: Queries): Promise<readonly ClusterSe
      order by ended, state <> 'set_aside', state <> 'waiting', ended_at desc, submitted`,
   );
   return rows.map(({ ended: _, ended_at: __, ...row }) => row);
+}
+
+/** Returns the sessions with open work: those that wait for an answer first, then the last ones. */
+export async function listOpenSessions(queries: Queries): Promise<readonly OpenSession[]> {
+  const { rows } = await queries.query<OpenSession>(
+    `select w.session_id as session, min(w.tenant) as tenant, s.holder as worker
+     from troupe.work w left join troupe.session s on s.id = w.session_id where w.outcome is null
+     group by w.session_id, s.holder
+     order by bool_or(w.waiting_at is not null) desc, max(w.created_at) desc limit ${MAX_OPEN_SESSIONS}`,
+  );
+  return rows;
 }
 
 async function listTakeOvers(queries: Queries): Promise<readonly TakeOver[]> {

@@ -6,7 +6,8 @@
 import { defined } from "../../lib/defined.ts";
 import type { Queries } from "../../lib/queries.ts";
 import { TroupeError } from "../../protocol/errors.ts";
-import type { AnyAnswer, AnyRequest, RequestKind } from "../../session/requests/requests.ts";
+import type { SessionEvent } from "../../protocol/event.ts";
+import { type AnyAnswer, type AnyRequest, eventsOf, type RequestKind } from "../../session/requests/requests.ts";
 import type { Database } from "../../store/postgres/database.ts";
 import { CHANNEL, topics } from "../../store/postgres/notifications.ts";
 
@@ -47,6 +48,23 @@ export async function openRequests(queries: Queries, sessionId?: string): Promis
     [sessionId ?? null],
   );
   return rows;
+}
+
+/** Returns the ids of open requests by session: of those that wait longest. */
+export async function openRequestIds(queries: Queries): Promise<ReadonlyMap<string, ReadonlySet<string>>> {
+  const { rows } = await queries.query<{ sessionId: string; ids: string[] }>(
+    `select session_id as "sessionId", array_agg(id) as ids from (
+       select r.session_id, r.id from troupe.request r where r.ended_at is null
+         and not exists (select 1 from troupe.answer a where a.session_id = r.session_id and a.request_id = r.id)
+       order by r.created_at limit 1000) open group by session_id`,
+  );
+  return new Map(rows.map(({ sessionId, ids }) => [sessionId, new Set(ids)]));
+}
+
+/** Returns the request as an event for those who watch the session: a session that is parked has no open request in its log. */
+export function askedEvent({ data: { kind, ...data } }: RequestRow): SessionEvent {
+  const event = { id: crypto.randomUUID(), timestamp: new Date().toISOString(), parentId: null, ephemeral: true };
+  return { ...event, type: eventsOf(kind)[0], data } as unknown as SessionEvent;
 }
 
 /** Whether there is such a request, open or not. */

@@ -54,6 +54,13 @@ export interface ClusterSession extends WorkState {
   readonly lastActivity: Date;
 }
 
+export interface OpenSession {
+  readonly session: string;
+  readonly tenant: string;
+  /** The worker that has it open; null while it waits. */
+  readonly worker: string | null;
+}
+
 /** The last time that a session was taken over from a lost worker. */
 export interface TakeOver {
   readonly session: string;

@@ -67,7 +67,7 @@ export class LogLines {
             return { lines, last: line - 1, isEnd: false };
           }
           taken += end - begin;
-          const json = jsonOf(bytes, begin, end);
+          const json = lineJson(bytes, begin, end);
           if (json !== undefined) lines.push({ number: line, json });
         }
         begin = end + 1;
@@ -101,8 +101,8 @@ async function readPiece(file: FileHandle, offset: number, size: number): Promis
   return bytes.subarray(0, filled);
 }
 
-/** A record is verified by its checksum and not parsed. */
-function jsonOf(bytes: Buffer, start: number, end: number): string | undefined {
+/** Returns the event's JSON in a line; undefined for a damaged one. A record is verified by its checksum and not parsed. */
+export function lineJson(bytes: Buffer, start = 0, end = bytes.length): string | undefined {
   const trailer = parseTrailer(bytes, start, end);
   if (trailer) {
     const isWhole = crc32(bytes.subarray(start, trailer.covered)) === trailer.crc;

@@ -18,7 +18,7 @@ export interface FollowedEvent {
 
 /** Writers notify of a session's events while its row in `watch` is valid. */
 const WATCH_MS = 60_000;
-const RENEW_MS = WATCH_MS / 3;
+export const RENEW_MS = WATCH_MS / 3;
 const PAGE_ROWS = 256;
 
 /**
@@ -36,7 +36,7 @@ export async function* followRows(
   const how = { signal, ...defined({ pollMs }) };
   for await (const _ of changes(database.notifications, [topics.events(checkSessionId(sessionId))], how)) {
     if (performance.now() - renewedAt > RENEW_MS) {
-      await watch(database, sessionId);
+      await watchEvents(database, [sessionId]);
       renewedAt = performance.now();
     }
     for (let isEnd = false; !isEnd && !signal.aborted; ) {
@@ -54,11 +54,13 @@ export async function* followRows(
   }
 }
 
-async function watch(database: Database, sessionId: string): Promise<void> {
+/** Lets writers notify of events of these sessions for a while. Call it again every `RENEW_MS`. */
+export async function watchEvents(database: Database, sessionIds: readonly string[]): Promise<void> {
   await database.query(
-    `insert into troupe.watch(session_id, until) values($1, clock_timestamp() + $2::float * interval '1 ms')
+    `insert into troupe.watch(session_id, until)
+     select id, clock_timestamp() + $2::float * interval '1 ms' from unnest($1::text[]) as s(id) order by id
      on conflict (session_id) do update set until = excluded.until`,
-    [sessionId, WATCH_MS],
+    [sessionIds, WATCH_MS],
   );
   await database.query("delete from troupe.watch where until < clock_timestamp() - interval '1 hour'");
 }

@@ -35,8 +35,7 @@ export function storeReader(database: Database, check: (sessionId: string) => Pr
       );
       return rows[0]?.change;
     },
-    revisions: () => revisions(database),
-    list: () => list(database),
+    ...newestSessions(database),
     async ids() {
       const { rows } = await database.query<{ id: string }>(`select id from troupe.session ${NEWEST_FIRST}`);
       return rows.map(({ id }) => id);
@@ -172,20 +171,40 @@ async function scan(database: Database, sessionId: string, what: Scan): Promise<
   return { count: Number(counts[0]?.count ?? 0), isFound: toEventId === undefined || end !== null };
 }
 
-async function revisions(database: Database) {
-  const { rows } = await database.query<{ id: string; change: string; ms: string }>(
-    `select id, change::text, (extract(epoch from changed_at) * 1000)::text as ms from troupe.session ${NEWEST_FIRST}`,
-  );
+/** Sessions of a list: those that changed last, and besides some by their ids. */
+interface Chosen {
+  readonly limit: number;
+  readonly besides: readonly string[];
+}
+
+/** Reads all sessions, or the chosen ones. */
+export function newestSessions(database: Database, chosen?: Chosen): Pick<Store, "revisions" | "list"> {
+  return { revisions: () => revisions(database, chosen), list: () => list(database, chosen) };
+}
+
+const CHOSEN = `where last_seq > 0 and (id = any($2) or id in (
+  select id from troupe.session where last_seq > 0 order by change desc limit $1)) order by change desc`;
+
+async function sessionRows<Row extends object>(database: Database, columns: string, chosen: Chosen | undefined) {
+  const sql = `select id, ${columns} from troupe.session`;
+  const { rows } = await (chosen
+    ? database.query<Row & { id: string }>(`${sql} ${CHOSEN}`, [chosen.limit, chosen.besides])
+    : database.query<Row & { id: string }>(`${sql} ${NEWEST_FIRST}`));
+  return rows;
+}
+
+async function revisions(database: Database, chosen: Chosen | undefined) {
+  const columns = "change::text, (extract(epoch from changed_at) * 1000)::text as ms";
+  const rows = await sessionRows<{ change: string; ms: string }>(database, columns, chosen);
   return rows.map(({ id, change, ms }) => ({ sessionId: id, revision: change, changedMs: Number(ms) }));
 }
 
 /** Sessions without a summary are summarised from this many lines at their beginning. */
 const HEAD_ROWS = 64;
 
-async function list(database: Database): Promise<readonly SessionSummary[]> {
-  const { rows } = await database.query<{ id: string; summary: string | null; changed: Date }>(
-    `select id, summary, changed_at as changed from troupe.session ${NEWEST_FIRST}`,
-  );
+async function list(database: Database, chosen: Chosen | undefined): Promise<readonly SessionSummary[]> {
+  const columns = "summary, changed_at as changed";
+  const rows = await sessionRows<{ summary: string | null; changed: Date }>(database, columns, chosen);
   const known = await Promise.all(
     rows.map(({ id, summary }) => (summary === null ? undefined : parseSummary(summary, id).catch(() => undefined))),
   );

@@ -1,6 +1,6 @@
 /** The way to the server: one event stream per tab, and commands by POST. */
 import { signal } from "@preact/signals";
-import type { ListMessage } from "../api.ts";
+import type { ListMessage, ReadyMessage } from "../api.ts";
 import { serverMessages } from "./messages.ts";
 import { shareToken, tokenHeaders } from "./token.ts";
 
@@ -11,7 +11,7 @@ export interface StreamListener {
   onList(message: ListMessage): void;
   onEvents(events: readonly unknown[], last: number): void;
   /** Everything that was stored has arrived. */
-  onReady(): void;
+  onReady(about: ReadyMessage): void;
 }
 
 /** Calls a method. Rejects with the words of the server. */
@@ -108,7 +108,7 @@ export class Stream {
 
   #take({ kind, id, data }: { readonly kind: string; readonly id: number; readonly data: string }): void {
     if (kind === "list") this.#listener.onList(JSON.parse(data) as ListMessage);
-    else if (kind === "ready") this.#listener.onReady();
+    else if (kind === "ready") this.#listener.onReady(JSON.parse(data) as ReadyMessage);
     else if (kind === "events") {
       this.#last = Math.max(this.#last, id);
       this.#listener.onEvents((JSON.parse(data) as { events: unknown[] }).events, id);

@@ -8,6 +8,7 @@ import { AgentLanes } from "../../view/lanes.ts";
 import { Replay } from "../../view/replay.ts";
 import { SessionView, type TodoRow } from "../../view/session-view.ts";
 import type { View } from "../../view/view.ts";
+import type { ReadyMessage } from "../api.ts";
 
 const SLICE_MS = 12;
 /** New events after which missing checkpoints are made. */
@@ -29,6 +30,7 @@ export class PageSession {
   #waiting: SessionEvent[] = [];
   #isWorking = false;
   #isReady = false;
+  #isInDatabase = false;
   #frame = 0;
   #ids = new Set<string>();
 
@@ -87,9 +89,15 @@ export class PageSession {
     if (this.#isReady) void this.#work();
   }
 
+  /** It is in the database of a cluster: its files and its agents are at workers. */
+  get isInDatabase(): boolean {
+    return this.#isInDatabase;
+  }
+
   /** All stored events have arrived: fold them. */
-  ready(): void {
+  ready({ isInDatabase }: ReadyMessage = { isInDatabase: false }): void {
     if (this.#isReady) return;
+    this.#isInDatabase = isInDatabase;
     this.#isReady = true;
     void this.#begin();
   }

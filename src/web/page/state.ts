@@ -59,7 +59,7 @@ export function start(): void {
   const stream = new Stream({
     onList: takeList,
     onEvents: (events) => session.value?.take(events as SessionEvent[]),
-    onReady: () => session.value?.ready(),
+    onReady: (about) => session.value?.ready(about),
   });
   let watched: string | null | undefined = null;
   effect(() => {

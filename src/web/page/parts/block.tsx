@@ -103,7 +103,12 @@ function noteOf(block: NoteBlock): NoteProps {
     case "approval": {
       const kind = block.decision === "approved" ? "info" : "warning";
       const who = block.askedBy === undefined ? "" : ` for ${block.askedBy}`;
-      return { kind, title: `${block.decision} (${block.how})${who}`, text: block.title, more: block.feedback };
+      return {
+        kind,
+        title: `${block.decision}${block.how === block.decision ? "" : ` (${block.how})`}${who}`,
+        text: block.title,
+        more: block.feedback,
+      };
     }
     case "answer":
       return { kind: "info", title: "question", text: block.question, more: block.answer ?? "no answer" };

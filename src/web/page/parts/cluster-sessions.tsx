@@ -2,14 +2,11 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { sanitise } from "../../../lib/text.ts";
-import type { SessionEvent } from "../../../protocol/event.ts";
-import type { Block } from "../../../view/blocks.ts";
-import { transcriptOf } from "../../../view/replay.ts";
 import type { ClusterView } from "../../api.ts";
 import { age, plural } from "../format.ts";
+import { addressOf } from "../route.ts";
 import { call } from "../server.ts";
 import { attempt } from "../state.ts";
-import { BlockView } from "./block.tsx";
 import { Fact } from "./labels.tsx";
 
 type Session = ClusterView["sessions"][number];
@@ -51,7 +48,9 @@ function SessionCard({ session, look }: Props & { readonly session: Session }): 
     <article class="fact-card" data-row tabIndex={-1} aria-label={`Session: ${name}`}>
       <header>
         <span class={`state ${style}`}>{word}</span>
-        <strong>{name}</strong>
+        <strong>
+          <a href={addressOf({ view: "session", id: session.session, tab: "run", agent: "" })}>{name}</a>
+        </strong>
         <span class="hint">
           {session.session.slice(0, 8)} · {sanitise(tenant)} · {sanitise(pool)} ·{" "}
           {age(Date.parse(lastActivity), Date.now())}
@@ -62,7 +61,6 @@ function SessionCard({ session, look }: Props & { readonly session: Session }): 
       <details>
         <summary>details</summary>
         <Details session={session} />
-        <Transcript sessionId={session.session} />
       </details>
     </article>
   );
@@ -94,29 +92,6 @@ function Actions({ session, look }: Props & { readonly session: Session }): JSX.
     >
       {isSure ? "Click again to cancel it" : "Cancel"}
     </button>
-  );
-}
-
-const MAX_BLOCKS = 200;
-
-/** The transcript is read when it is asked for, and again at each further click. */
-function Transcript({ sessionId }: { readonly sessionId: string }): JSX.Element {
-  const [blocks, setBlocks] = useState<readonly Block[] | undefined>();
-  const read = async (): Promise<void> => {
-    const events = await attempt(call<readonly SessionEvent[]>("web.transcript", { sessionId }));
-    if (events) setBlocks([...transcriptOf(events)]);
-  };
-  return (
-    <>
-      <button type="button" data-action="transcript" onClick={() => void read()}>
-        {blocks ? "Read again" : "Transcript"}
-      </button>
-      {blocks?.length === 0 && <p class="hint">Nothing was said yet.</p>}
-      {blocks && blocks.length > MAX_BLOCKS && <p class="hint">The last {MAX_BLOCKS} entries.</p>}
-      {blocks?.slice(-MAX_BLOCKS).map((block) => (
-        <BlockView key={block.id} block={block} eventOf={() => undefined} onAgent={() => undefined} />
-      ))}
-    </>
   );
 }
 

@@ -1,7 +1,8 @@
 /** Small labels. Colour never stands alone: every state has its word. */
 import type { ComponentChildren, JSX } from "preact";
+import { sanitise } from "../../../lib/text.ts";
 import type { AgentStatus } from "../../../view/view.ts";
-import type { SessionState } from "../../api.ts";
+import type { OpenWork, SessionState } from "../../api.ts";
 
 const words: Readonly<Record<string, string>> = {
   waiting: "needs you",
@@ -13,6 +14,11 @@ const words: Readonly<Record<string, string>> = {
 
 export function StateLabel({ state }: { readonly state: SessionState | AgentStatus }): JSX.Element {
   return <span class={`state state-${state}`}>{words[state] ?? (state === "running" ? "working" : state)}</span>;
+}
+
+/** Returns where a session of the database is at the moment. */
+export function placeText(work: OpenWork | undefined): string {
+  return work?.worker == null ? "in the database" : `on worker ${sanitise(work.worker)}`;
 }
 
 export function Fact({

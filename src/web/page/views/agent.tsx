@@ -117,8 +117,8 @@ async function command(method: string, params: Readonly<Record<string, unknown>>
   else if (result !== undefined) tell(done);
 }
 
-/** An agent that has ended cannot be resumed; one that rests can. */
-function Actions({ model, agent }: Pick<PanelProps, "model" | "agent">): JSX.Element {
+/** An agent that has ended cannot be resumed; one that rests can. Agents of workers are stopped with their session. */
+function Actions({ model, agent }: Pick<PanelProps, "model" | "agent">): JSX.Element | null {
   void model.revision.value;
   const sessionId = model.id;
   const isBusy = agent.status === "running" || agent.status === "queued";
@@ -136,6 +136,7 @@ function Actions({ model, agent }: Pick<PanelProps, "model" | "agent">): JSX.Ele
       </div>
     );
   }
+  if (model.isInDatabase) return null;
   return (
     <div class="actions">
       {isBusy && (

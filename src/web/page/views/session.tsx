@@ -4,7 +4,7 @@ import { sanitise } from "../../../lib/text.ts";
 import type { AgentView, Spent, View } from "../../../view/view.ts";
 import { money } from "../format.ts";
 import { AgentTree, stateOf } from "../parts/agent-tree.tsx";
-import { StateLabel } from "../parts/labels.tsx";
+import { placeText, StateLabel } from "../parts/labels.tsx";
 import { LanesView } from "../parts/lanes.tsx";
 import { ReplayBar } from "../parts/replay-bar.tsx";
 import { addressOf, go, type Route, type Tab } from "../route.ts";
@@ -40,17 +40,26 @@ export function SessionPage({ route }: { readonly route: SessionRoute }): JSX.El
       <Head model={model} view={view} route={route} />
       {route.tab === "run" ? (
         <Run model={model} view={view} route={route} />
-      ) : (
+      ) : isOffered(model, route.tab) ? (
         <Lazy tab={route.tab} model={model} agent={route.agent} />
+      ) : (
+        <p class="hint elsewhere">
+          This session is in the database: its files, and what it knows of its folder, are on the machines of workers.
+          Its repository has the files under refs/troupe.
+        </p>
       )}
       <ReplayBar
         model={model}
         isOpen={(rows.value.get(model.id)?.state ?? "closed") !== "closed"}
-        onFork={isExported.value ? undefined : (eventId) => void fork(model, eventId)}
+        onFork={isExported.value || model.isInDatabase ? undefined : (eventId) => void fork(model, eventId)}
       />
     </main>
   );
 }
+
+/** Views that need the files of the session or of its folder are not offered where there are none. */
+const isOffered = (model: PageSession, tab: Tab): boolean =>
+  tab === "run" || tab === "cost" || !(isExported.value || model.isInDatabase);
 
 async function fork(model: PageSession, eventId: string): Promise<void> {
   const made = await attempt(
@@ -69,6 +78,7 @@ function Head({ model, view, route }: { model: PageSession; view: View; route: S
       <h1>{sanitise(facts.name ?? row?.name ?? model.id).split("\n")[0]}</h1>
       <span class="facts">
         {!isExported.value && <StateLabel state={row?.state ?? "closed"} />}
+        {model.isInDatabase && <span>{placeText(row?.work)}</span>}
         {facts.model !== undefined && <span>{sanitise(facts.model)}</span>}
         <span title={facts.cwd ?? ""}>{sanitise(facts.cwd ?? "")}</span>
         {facts.branch !== undefined && <span>{sanitise(facts.branch)}</span>}
@@ -77,7 +87,7 @@ function Head({ model, view, route }: { model: PageSession; view: View; route: S
       </span>
       <nav class="tabs" aria-label="Views of the session">
         {tabNames
-          .filter(([tab]) => !isExported.value || tab === "run" || tab === "cost")
+          .filter(([tab]) => isOffered(model, tab))
           .map(([tab, name]) => (
             <a key={tab} href={addressOf({ ...route, tab })} aria-current={tab === route.tab ? "page" : undefined}>
               {name}

@@ -54,7 +54,7 @@ export function Transcript({ model, view, agent, isLive, onAgent }: TranscriptPr
         render={(block) => <BlockView block={block} eventOf={eventOf} onAgent={onAgent} />}
         footer={<Now view={view} agent={agent} model={model} isLive={isLive} />}
       />
-      {isLive && !isExported.value && <Message model={model} agent={agent} />}
+      {isLive && !isExported.value && canWrite(model, agent) && <Message model={model} agent={agent} />}
     </div>
   );
 }
@@ -123,6 +123,9 @@ function Now({ view, agent, model, isLive }: Omit<TranscriptProps, "onAgent">): 
   );
 }
 
+/** Workers carry messages to the main agent only, and answer them one after the other. */
+const canWrite = ({ isInDatabase }: PageSession, { kind }: AgentView): boolean => !isInDatabase || kind === "main";
+
 function Message({ model, agent }: { readonly model: PageSession; readonly agent: AgentView }): JSX.Element {
   void model.revision.value;
   const isMain = agent.kind === "main";
@@ -153,7 +156,7 @@ function Message({ model, agent }: { readonly model: PageSession; readonly agent
       draft={`${model.id} ${agent.id}`}
       label={isMain ? "Message the main agent" : `Message ${agent.id}`}
       isBusy={isBusy}
-      canSteer={isMain}
+      canSteer={isMain && !model.isInDatabase}
       onSend={send}
     />
   );

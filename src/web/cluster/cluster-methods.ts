@@ -1,39 +1,19 @@
 /** The methods of the dashboard for the cluster of a database. They call what `troupe cluster` calls. */
-import { clip, fenced, visible } from "../lib/text.ts";
-import { TroupeError } from "../protocol/errors.ts";
-import type { SessionEvent } from "../protocol/event.ts";
-import { permissionText } from "../protocol/permission-text.ts";
-import {
-  abortWork,
-  answerRequest,
-  type Cluster,
-  openCluster,
-  retryWork,
-  wordErrors,
-} from "../runtime/cluster/cluster.ts";
-import { askToDrain } from "../runtime/cluster/draining.ts";
-import { readOverview } from "../runtime/cluster/overview.ts";
-import { RemoteSessions } from "../runtime/cluster/remote-sessions.ts";
-import { answerOf, type Decision, openRequests, type RequestRow } from "../runtime/cluster/requests.ts";
-import { checkDatabaseUrl } from "../store/postgres/database-errors.ts";
-import type { ClusterRequest } from "./api.ts";
-import { type OwnMethod, type Params, requireSessionId, requireText } from "./calls.ts";
-
-export interface ClusterMethods {
-  /** Host and database, without user and password. */
-  readonly name: string;
-  readonly methods: Readonly<Record<string, OwnMethod>>;
-  close(): Promise<void>;
-}
+import { clip, fenced, visible } from "../../lib/text.ts";
+import { TroupeError } from "../../protocol/errors.ts";
+import { permissionText } from "../../protocol/permission-text.ts";
+import { abortWork, answerRequest, type Cluster, retryWork } from "../../runtime/cluster/cluster.ts";
+import { askToDrain } from "../../runtime/cluster/draining.ts";
+import { readOverview } from "../../runtime/cluster/overview.ts";
+import { answerOf, type Decision, openRequests, type RequestRow } from "../../runtime/cluster/requests.ts";
+import type { ClusterRequest } from "../api.ts";
+import { type OwnMethod, type Params, requireSessionId, requireText } from "../calls.ts";
+import type { Connection } from "./connection.ts";
 
 /** The state is read at most once in this time, however many tabs ask. */
 const FRESH_MS = 900;
 
-/** Connects at the first call. Throws if this is no address of a database. */
-export function clusterMethods(url: string, home: string): ClusterMethods {
-  checkDatabaseUrl(url);
-  const { host, pathname } = new URL(url);
-  const connection = new Connection(url);
+export function clusterMethods(connection: Connection): Readonly<Record<string, OwnMethod>> {
   let recent: { readonly at: number; readonly result: Promise<unknown> } | undefined;
   const overview = (): Promise<unknown> => {
     if (recent && performance.now() - recent.at < FRESH_MS) return recent.result;
@@ -50,42 +30,12 @@ export function clusterMethods(url: string, home: string): ClusterMethods {
       recent = undefined;
     });
   return {
-    name: `${host}${decodeURIComponent(pathname)}`,
-    methods: {
-      "web.cluster": overview,
-      "web.transcript": (params) =>
-        connection.use((cluster) => eventsOf(cluster, home, requireSessionId(params.sessionId))),
-      "web.retryWork": (params) => change((cluster) => retryWork(cluster, requireText(params, "work"))),
-      "web.cancelWork": (params) => change((cluster) => abortWork(cluster, requireText(params, "work"))),
-      "web.drain": (params) => change((cluster) => drain(cluster, params)),
-      "web.answerRequest": (params) => change((cluster) => answer(cluster, params)),
-    },
-    close: () => connection.close(),
+    "web.cluster": overview,
+    "web.retryWork": (params) => change((cluster) => retryWork(cluster, requireText(params, "work"))),
+    "web.cancelWork": (params) => change((cluster) => abortWork(cluster, requireText(params, "work"))),
+    "web.drain": (params) => change((cluster) => drain(cluster, params)),
+    "web.answerRequest": (params) => change((cluster) => answer(cluster, params)),
   };
-}
-
-/** A connection that is opened at its first use, and again after that failed. */
-class Connection {
-  readonly #url: string;
-  #opening: Promise<Cluster> | undefined;
-
-  constructor(url: string) {
-    this.#url = url;
-  }
-
-  async use<T>(work: (cluster: Cluster) => Promise<T>): Promise<T> {
-    this.#opening ??= openCluster({ url: this.#url });
-    const cluster = await this.#opening.catch((error: unknown) => {
-      this.#opening = undefined;
-      throw error;
-    });
-    return wordErrors(this.#url, () => work(cluster));
-  }
-
-  async close(): Promise<void> {
-    const cluster = await this.#opening?.catch(() => undefined);
-    await cluster?.close();
-  }
 }
 
 async function drain({ database }: Cluster, params: Params): Promise<void> {
@@ -116,18 +66,6 @@ function decisionOf(params: Params): Decision {
     default:
       throw new TroupeError("usage", "The request has no decision.");
   }
-}
-
-const MAX_EVENTS = 20_000;
-
-/** Returns the events of a session as its log reads now, up to a limit. Takes no session from its worker. */
-async function eventsOf(cluster: Cluster, home: string, sessionId: string): Promise<readonly SessionEvent[]> {
-  const events: SessionEvent[] = [];
-  for await (const event of new RemoteSessions({ url: "", home }, cluster).store.events(sessionId)) {
-    events.push(event);
-    if (events.length >= MAX_EVENTS) break;
-  }
-  return events;
 }
 
 const MAX_TITLE = 200;

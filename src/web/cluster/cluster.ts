@@ -1,0 +1,37 @@
+/** The part of the dashboard for a database: its sessions, and the methods of the view of workers. Loaded only with a database. */
+import { checkDatabaseUrl } from "../../store/postgres/database-errors.ts";
+import type { OwnMethod } from "../calls.ts";
+import type { Places } from "../places.ts";
+import type { SessionPlace } from "../session-place.ts";
+import { clusterMethods } from "./cluster-methods.ts";
+import { clusterPlace } from "./cluster-place.ts";
+import { ClusterSessions, type ClusterSessionsOptions } from "./cluster-sessions.ts";
+import { Connection } from "./connection.ts";
+
+export interface WebCluster {
+  /** Host and database, without user and password. */
+  readonly name: string;
+  readonly methods: Readonly<Record<string, OwnMethod>>;
+  readonly sessions: ClusterSessions;
+  place(places: Places): SessionPlace;
+  close(): Promise<void>;
+}
+
+/** Connects at the first use. Throws if this is no address of a database. */
+export function webCluster(options: ClusterSessionsOptions): WebCluster {
+  const { url } = options;
+  checkDatabaseUrl(url);
+  const { host, pathname } = new URL(url);
+  const connection = new Connection(url);
+  const sessions = new ClusterSessions(options, connection);
+  return {
+    name: `${host}${decodeURIComponent(pathname)}`,
+    methods: clusterMethods(connection),
+    sessions,
+    place: (places) => clusterPlace(connection, places),
+    async close() {
+      await sessions.close();
+      await connection.close();
+    },
+  };
+}
