@@ -205,6 +205,7 @@ export class Session {
       this.#broker.leave(this.#pool?.registry.leaving.calls);
       this.#pool?.registry.leaving.leave();
     }
+    this.#pool?.registry.leaving.close();
     this.abort();
     this.#end.abort();
     await this.#broker.close(reason?.pending);

@@ -8,6 +8,7 @@ export class Leaving {
   readonly #fold: TaskFold;
   readonly #runner: RegistryOptions["runner"];
   #isLeaving = false;
+  #isClosing = false;
 
   constructor(fold: TaskFold, runner: RegistryOptions["runner"]) {
     this.#fold = fold;
@@ -23,12 +24,18 @@ export class Leaving {
     return waitedFor.map(({ spec }) => spec.toolCallId);
   }
 
+  /** From now on, aborting a call does not stop the task it waits for: closing the registry interrupts it. */
+  close(): void {
+    this.#isClosing = true;
+  }
+
   /** From now on, aborting these calls does not stop the tasks. */
   leave(): void {
     this.#isLeaving = true;
   }
 
   isLeft(id: string): boolean {
+    if (this.#isClosing) return true;
     const task = this.#fold.get(id);
     return this.#isLeaving && task !== undefined && this.goesOn(task);
   }

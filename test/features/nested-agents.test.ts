@@ -70,6 +70,18 @@ describe("an agent that starts another", () => {
     });
   });
 
+  it("stays resumable at every depth when the session is closed while a call waits for it", async () => {
+    const steps = [starts("outer", "general-purpose"), of("outer", starts("inner", "explore")), of("inner", stalls())];
+    await onStage(steps, {}, async ({ session, requests }) => {
+      const ended = session.sendAndWait({ prompt: "go" }).catch(() => undefined);
+      await expect.poll(() => requests("inner").length, { timeout: HANG_MS }).toBe(1);
+      await session.close();
+      await ended;
+      expect(session.agents.tasks?.view("inner")).toMatchObject({ status: "idle", reason: "interrupted" });
+      expect(session.agents.tasks?.view("outer")).toMatchObject({ status: "idle", reason: "interrupted" });
+    });
+  });
+
   it("ORC-32 idle agents of every depth end with the agent at the top", async () => {
     const steps = [
       starts("outer", "general-purpose"),

@@ -76,7 +76,6 @@ export function leftLines(
 ): string[] {
   const { session, why } = what;
   if (left.length === 0) return [];
-  // Agents that a call waited for ended with the call.
   const resumable = left.find((id) => session.agents.tasks?.view(id)?.status === "idle");
   const more = left.length > MAX_NAMED ? ` and ${left.length - MAX_NAMED} more` : "";
   return [
