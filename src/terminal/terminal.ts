@@ -234,7 +234,7 @@ function sayModel(app: App): void {
   if (model !== undefined && !/understudy/.test(model)) return;
   app.commit([
     "No model provider is configured: the built-in understudy answers, offline and without reasoning.",
-    app.style.dim("Set OPENAI_API_KEY, ANTHROPIC_API_KEY or another key, or start Ollama or LM Studio; then /model."),
+    app.style.dim("Run `troupe login` in another window, or start Ollama or LM Studio; then /model."),
   ]);
 }
 

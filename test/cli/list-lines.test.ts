@@ -1,5 +1,7 @@
 import { describe, expect, it } from "vitest";
+import { taskLines } from "../../src/cli/commands/tasks.ts";
 import { listLines } from "../../src/cli/output/list-lines.ts";
+import type { StoredTask } from "../../src/runtime/agents/stored-tasks.ts";
 
 const rows = [
   {
@@ -42,4 +44,17 @@ describe("a list", () => {
   it("is empty without entries", () => {
     expect(listLines([], { width: 60, textWidth: 60 })).toBe("");
   });
+});
+
+it("a list of agents does not wrap on a narrow terminal", () => {
+  const task = {
+    ...{ id: "scout", depth: 1, agentType: "general-purpose", status: "idle", reason: "interrupted", turns: 0 },
+    ...{ toolCalls: 12, tokens: 4_861, costUsd: 0, createdAt: 0, description: "look at the tests" },
+  } as unknown as StoredTask;
+  const shown = taskLines([task], 480_000, 60).trimEnd().split("\n");
+  expect(Math.max(...shown.map((line) => line.length))).toBeLessThanOrEqual(60);
+  expect(shown.at(-1)).toBe("  look at the tests");
+  expect(taskLines([task], 480_000, undefined)).toMatch(
+    /^scout {2}general-purpose {2}idle .* 8 min {2}look at the tests\n$/,
+  );
 });

@@ -80,6 +80,7 @@ describe.skipIf(!hasTmux)("troupe in a real terminal (skipped where tmux is not 
     await using _ = folder;
     const terminal = await open({ home, cwd });
     await terminal.shows("No model provider is configured");
+    await terminal.shows("Run `troupe login` in another window");
     await terminal.keys("which files are there?", "Enter");
     await terminal.shows("understudy: troupe's built-in offline model");
     await terminal.shows("Esc Esc rewinds");

@@ -18,6 +18,7 @@ import { terminalAsk } from "../ask.ts";
 import { useSessions } from "../cluster/stored-sessions.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import type { Launcher } from "../launcher.ts";
+import { listLines } from "../output/list-lines.ts";
 import { jsonLine, jsonList, write } from "../output/output.ts";
 import { say } from "../output/say.ts";
 
@@ -68,7 +69,9 @@ async function list({ given, words, runtime, sessionId }: TasksCall): Promise<Ex
     await write(jsonList(rows));
     return exitCodes.done;
   }
-  await write(tasks.length === 0 ? `No agents in session ${sessionId}.\n` : table(tasks, Date.now()));
+  await write(
+    tasks.length === 0 ? `No agents in session ${sessionId}.\n` : taskLines(tasks, Date.now(), process.stdout.columns),
+  );
   if (runs.length > 0) await write(`\nSidekicks:\n${(await import("./inbox.ts")).runLines(runs)}`);
   if (heldBy) say(`session ${sessionId} is in use by process ${heldBy.pid}`);
   return exitCodes.done;
@@ -79,24 +82,25 @@ async function sidekickRuns({ store }: Runtime, sessionId: string) {
   return (await readSidekicks(store, sessionId)).runs;
 }
 
-function table(tasks: readonly StoredTask[], now: number): string {
-  const cells = tasks.map((task) => [
-    `${"  ".repeat(Math.min(task.depth, 16) - 1)}${task.id}`,
-    task.agentType,
-    stateText(task),
-    plural(task.turns, "turn"),
-    plural(task.toolCalls, "tool"),
-    `${task.tokens.toLocaleString("en-US")} tokens`,
-    task.costUsd === null ? "?" : `$${task.costUsd.toFixed(4)}`,
-    age(now - task.createdAt),
-    clip(isEnded(task) || task.intent === undefined ? task.description : `${task.description}: ${task.intent}`, 80),
-  ]);
-  const widths = [0, 1, 2, 3, 4, 5, 6, 7].map((column) => Math.max(...cells.map((row) => row[column]?.length ?? 0)));
-  return cells
-    .map((row) => row.map((cell, column) => sanitiseLine(cell).padEnd(widths[column] ?? 0)).join("  "))
-    .map((line) => `${line.trimEnd()}\n`)
-    .join("");
+export function taskLines(tasks: readonly StoredTask[], now: number, width: number | undefined): string {
+  const rows = tasks.map((task) => {
+    const cells = [
+      `${"  ".repeat(Math.min(task.depth, 16) - 1)}${task.id}`,
+      task.agentType,
+      stateText(task),
+      plural(task.turns, "turn"),
+      plural(task.toolCalls, "tool"),
+      `${task.tokens.toLocaleString("en-US")} tokens`,
+      task.costUsd === null ? "?" : `$${task.costUsd.toFixed(4)}`,
+      age(now - task.createdAt),
+    ];
+    const text = isEnded(task) || task.intent === undefined ? task.description : `${task.description}: ${task.intent}`;
+    return { cells: cells.map(sanitiseLine), text: sanitiseLine(text) };
+  });
+  return listLines(rows, { width, textWidth: MAX_LIST_DESCRIPTION });
 }
+
+const MAX_LIST_DESCRIPTION = 80;
 
 const isEnded = ({ status }: StoredTask): boolean => ["completed", "failed", "cancelled"].includes(status);
 

@@ -6,7 +6,7 @@ import { languageOf } from "./project/languages.ts";
 import type { Remark } from "./project/read-source.ts";
 
 const SIGNATURE =
-  "_understudy: troupe's built-in offline model. It follows fixed rules and does not reason; for a real model set OPENAI_API_KEY or ANTHROPIC_API_KEY, or start Ollama – see `troupe models`._";
+  "_understudy: troupe's built-in offline model. It follows fixed rules and does not reason; for a real model run `troupe login` or start Ollama – see `troupe models`._";
 
 const MAX_LINES = 80;
 const MAX_LINE_CHARACTERS = 240;
