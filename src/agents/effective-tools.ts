@@ -3,7 +3,6 @@
  * of MCP servers that the definition declares are added later, by `runtime/agents/agent-pool-setup.ts`.
  */
 import type { AgentDefinition } from "./agent.ts";
-import { companions } from "./tool-names.ts";
 
 export interface EffectiveTools {
   /** In the parent's order, followed by the mandatory tools. */
@@ -15,56 +14,41 @@ export interface EffectiveTools {
 export interface Support {
   /** Tools that the runtime adds for every agent of this kind, whatever the definition says. */
   readonly mandatory?: readonly string[];
-  /** Reports whether a tool is read-only. A read-only agent may have such tools, besides those in `READING`. */
-  readonly isReadOnly?: (tool: string) => boolean;
+  /** Returns the traits of one of the parent's tools. */
+  readonly traitsOf?: (tool: string) => Traits | undefined;
 }
 
-/**
- * Built-in tools that a read-only agent may have: they change no files of the user. `task` qualifies because a subagent
- * gets a subset of these; only the MCP servers of its own definition add to them (`runtime/mcp/agent-servers.ts`).
- */
-const READING: ReadonlySet<string> = new Set([
-  "view",
-  "grep",
-  "glob",
-  "lsp",
-  "web_fetch",
-  "web_search",
-  "skill",
-  "update_todo",
-  "read_bash",
-  "list_bash",
-  "task",
-  "read_agent",
-  "write_agent",
-  "list_agents",
-  "stop_agent",
-  "list_mcp_resources",
-  "read_mcp_resource",
-]);
+interface Traits {
+  readonly readOnly?: boolean | undefined;
+  /** A read-only agent may have it all the same: it changes no files of the user. */
+  readonly forReadOnlyAgents?: boolean;
+  /** The tool with which it is granted and refused. */
+  readonly companionOf?: string;
+}
+
+/** A tool of clients that built-in agents list. It looks code up in a language server. */
+const CODE_LOOKUP = "lsp";
 
 export function effectiveTools(
   definition: Pick<AgentDefinition, "tools" | "disallowedTools" | "readOnly" | "source">,
   parentTools: readonly string[],
   support: Support = {},
 ): EffectiveTools {
-  const { mandatory = [], isReadOnly = () => false } = support;
-  const wanted = definition.tools === null ? undefined : withCompanions(definition.tools);
-  const refused = withCompanions(definition.disallowedTools);
-  const has = (tool: string): boolean =>
-    (wanted === undefined || wanted.some((entry) => matches(entry, tool))) &&
-    !refused.some((entry) => matches(entry, tool)) &&
-    (!definition.readOnly || READING.has(tool) || isReadOnly(tool));
+  const { mandatory = [], traitsOf } = support;
+  const { tools: wanted, disallowedTools: refused } = definition;
+  const has = (tool: string): boolean => {
+    const { readOnly, forReadOnlyAgents, companionOf } = traitsOf?.(tool) ?? {};
+    const isIn = (entries: readonly string[]): boolean =>
+      entries.some((entry) => matches(entry, tool) || entry === companionOf);
+    if (definition.readOnly && !readOnly && !forReadOnlyAgents && tool !== CODE_LOOKUP) return false;
+    return (wanted === null || isIn(wanted)) && !isIn(refused);
+  };
   // Built-in agents list optional tools, so a missing one is not a problem.
   const named = definition.source === "builtin" ? [] : (definition.tools ?? []);
   return {
     tools: [...new Set([...parentTools.filter(has), ...mandatory])],
     unknown: named.filter((entry) => !parentTools.some((tool) => matches(entry, tool))),
   };
-}
-
-function withCompanions(entries: readonly string[]): readonly string[] {
-  return entries.flatMap((entry) => [entry, ...(companions.get(entry) ?? [])]);
 }
 
 /** `github-*` matches every tool with that prefix. */

@@ -35,13 +35,6 @@ const otherNames: ReadonlyMap<string, readonly string[]> = new Map(
   }),
 );
 
-/** Companion tools that are granted along with a tool. They only act on work that the tool itself has started. */
-export const companions: ReadonlyMap<string, readonly string[]> = new Map([
-  ["bash", ["read_bash", "write_bash", "stop_bash", "list_bash"]],
-  ["task", ["read_agent", "write_agent", "list_agents", "stop_agent"]],
-  ["subagents_run", ["subagents_read"]],
-]);
-
 export interface ToolList {
   /** Null: all tools. */
   readonly tools: readonly string[] | null;

@@ -10,6 +10,7 @@ import {
 } from "../model/provider.ts";
 import type { EventData } from "../protocol/event.ts";
 import type { Reasoning, ToolCall } from "../protocol/message.ts";
+import { fileEditTools } from "../protocol/permission.ts";
 import type { Run } from "./run.ts";
 
 export interface ModelReply {
@@ -57,7 +58,7 @@ export async function askModel(run: Run, turnId: string): Promise<ModelReply> {
     dispatchDurationMs: Math.round(durationMs - reply.pausedMs),
     editClassifierVersion: 1,
     ...(outcomes[end.stop] === "success" && {
-      containsBuiltInFileEditRequest: reply.calls.some(({ name }) => editTools.has(name)),
+      containsBuiltInFileEditRequest: reply.calls.some(({ name }) => fileEditTools.has(name)),
     }),
   });
   if (end.stop === "error") {
@@ -88,8 +89,6 @@ const outcomes = {
   aborted: "cancelled",
   error: "error",
 } as const;
-/** Built-in tools that change files; a client may replace one under the same name. */
-const editTools: ReadonlySet<string> = new Set(["create", "edit", "apply_patch"]);
 
 interface StreamedReply {
   messageId: string;

@@ -296,9 +296,9 @@ async function execute(what: { call: ToolCall; bound: Bound; run: Run; before?: 
 
 function runGuarded({ tool, call }: Bound, context: ToolContext, { effects }: Run): Promise<ToolResult> {
   if (!effects) return call.run(context);
-  // The client does the work, and it outlives this process.
-  const what = { name: tool.name, waits: tool.from?.kind === "custom" };
-  return effects.run(what, context.signal, (signal) => call.run({ ...context, signal }));
+  // A client, a person or agents do the work. A client outlives this process, and agents have guards of their own.
+  const waits = tool.from?.kind === "custom" || tool.needs !== undefined || tool.managesAgents === true;
+  return effects.run({ name: tool.name, waits }, context.signal, (signal) => call.run({ ...context, signal }));
 }
 
 /** Returns the context of a call that may also read paths approved by a user. */

@@ -74,3 +74,6 @@ export type Access =
     }
   /** Starting another agent. */
   | { readonly kind: "agent"; readonly agentName: string; readonly intention: string };
+
+/** Names of the built-in tools that write files; a client may replace one under the same name. */
+export const fileEditTools: ReadonlySet<string> = new Set(["create", "edit", "apply_patch"]);

@@ -1,3 +1,4 @@
+import { defined } from "../lib/defined.ts";
 import { listAgents } from "./agents/list-agents.ts";
 import { readAgent } from "./agents/read-agent.ts";
 import { stopAgent } from "./agents/stop-agent.ts";
@@ -31,7 +32,7 @@ import { writeBash } from "./shell/write-bash.ts";
 import { type SkillSource, skillTool } from "./skill.ts";
 import type { Environments } from "./subagents/environment.ts";
 import type { ResultReceiver } from "./subagents/result-receiver.ts";
-import type { Tool } from "./tool.ts";
+import { type Tool, type ToolMaker, type ToolTraits, toolMaker } from "./tool.ts";
 import { askUser } from "./user/ask-user.ts";
 import { askUserForm } from "./user/ask-user-form.ts";
 import { exitPlanMode } from "./user/exit-plan-mode.ts";
@@ -70,38 +71,25 @@ export const interactiveTools: readonly Tool[] = [askUser, exitPlanMode];
 export const formTools: readonly Tool[] = [askUserForm, exitPlanMode];
 
 /** Offered when there are skills. */
-export const skillTools: readonly ((skills: SkillSource) => Tool)[] = [skillTool];
+export const skillTools: readonly ToolMaker<SkillSource>[] = [skillTool];
 
 /** Offered to the main agent when there is a memory. */
-export const memoryTools: readonly ((memory: MemoryPort) => Tool)[] = [storeMemoryTool];
+export const memoryTools: readonly ToolMaker<MemoryPort>[] = [storeMemoryTool];
 
 /** Offered with them when that memory accepts votes. */
-export const memoryVoteTools: readonly ((memory: MemoryPort) => Tool)[] = [voteMemoryTool];
+export const memoryVoteTools: readonly ToolMaker<MemoryPort>[] = [voteMemoryTool];
 
 /** Offered to agents that list it, when there is a context board. */
 export const boardTools: readonly Tool[] = [contextBoard];
 
 /** Offered when agents may be started; rebuilt when the list of agents changes. */
-export const agentTools: readonly ((agents: AgentChoices) => Tool)[] = [
+export const agentTools: readonly ToolMaker<AgentChoices>[] = [
   taskTool,
-  () => readAgent,
-  () => writeAgent,
-  () => listAgents,
-  () => stopAgent,
-];
-
-/** Names of built-in tools that a session may lack; a tool list may still name them. */
-export const optionalToolNames: readonly string[] = [
-  ...[...searchTools, ...autopilotTools, ...interactiveTools, ...boardTools].map(({ name }) => name),
-  ...["skill", "store_memory", "vote_memory", "read_inbox", "tool_search_tool_regex"],
-  ...["task", "read_agent", "write_agent", "list_agents", "stop_agent", "subagents_run", "subagents_read"],
+  ...[readAgent, writeAgent, listAgents, stopAgent].map(asMade),
 ];
 
 /** Offered when workers can be coordinated. */
-export const coordinationTools: readonly ((settings?: CoordinationSettings) => Tool)[] = [
-  subagentsRunTool,
-  () => subagentsRead,
-];
+export const coordinationTools: readonly ToolMaker<CoordinationSettings>[] = [subagentsRunTool, asMade(subagentsRead)];
 
 /** Offered to coordinated workers only. */
 export const workerOnlyTools: readonly ((own: { receiver: ResultReceiver; environments: Environments }) => Tool)[] = [
@@ -117,3 +105,35 @@ export const inboxTools: readonly Tool[] = [readInbox];
 
 /** Offered to sidekicks only. */
 export const sidekickOnlyTools: readonly ((inbox: InboxSender) => Tool)[] = [sendInboxTool];
+
+/** Built-in tools that a session may lack, although a tool list may name them. */
+const optionalTools: readonly ToolTraits[] = [
+  ...[...searchTools, ...autopilotTools, ...interactiveTools, ...boardTools, ...inboxTools],
+  ...[...skillTools, ...memoryTools, ...memoryVoteTools, ...agentTools, ...coordinationTools].map(
+    ({ traits }) => traits,
+  ),
+];
+
+export const optionalToolNames: readonly string[] = [
+  ...optionalTools.map(({ name }) => name),
+  "tool_search_tool_regex",
+];
+
+const traits: readonly Partial<Tool>[] = [...builtinTools, ...optionalTools];
+
+/** Returns the traits of a built-in tool for a client's tool that takes its place, or none. */
+export function traitsFor(name: string): Omit<ToolTraits, "name"> {
+  const { needs, readOnly, ...tool } = traits.find((tool) => tool.name === name) ?? {};
+  const { accessKind, mainOnly, managesAgents, companionOf, modes } = tool;
+  const { forReadOnlyAgents = needs ? undefined : readOnly } = tool;
+  return defined({ accessKind, forReadOnlyAgents, mainOnly, managesAgents, companionOf, modes });
+}
+
+/** The kind of access of each tool that has one. */
+export const accessKinds: Readonly<Record<string, NonNullable<ToolTraits["accessKind"]>>> = Object.fromEntries(
+  [...builtinTools, ...optionalTools].flatMap(({ name, accessKind }) => (accessKind ? [[name, accessKind]] : [])),
+);
+
+function asMade(tool: Tool): ToolMaker<unknown> {
+  return toolMaker(tool, () => tool);
+}

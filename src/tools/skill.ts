@@ -4,7 +4,7 @@ import { clip, nearest } from "../lib/text.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { EventData } from "../protocol/event.ts";
 import introduction from "./skill.md";
-import { defineTool, fixed, type Tool } from "./tool.ts";
+import { defineTool, fixed, type Tool, toolMaker } from "./tool.ts";
 import { ToolError } from "./tool-error.ts";
 
 /** The source of the skills. */
@@ -26,10 +26,14 @@ const MAX_LINE_CHARACTERS = 400;
 const MAX_NAME_CHARACTERS = 200;
 const MAX_NAMES_OFFERED = 10;
 
+const traits = { name: "skill", forReadOnlyAgents: true } as const;
+
 /** Returns the tool. Its description lists the current skills, so it is rebuilt when they change. */
-export function skillTool(skills: SkillSource): Tool {
+export const skillTool = toolMaker(traits, make);
+
+function make(skills: SkillSource): Tool {
   return defineTool({
-    name: "skill",
+    ...traits,
     description: describe(skills.list()),
     input: fixed("skill", () =>
       z.object({ skill: z.string().min(1).max(MAX_NAME_CHARACTERS).describe("Name of the skill") }),

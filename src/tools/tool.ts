@@ -4,7 +4,6 @@
  */
 
 import * as z from "zod";
-import { defined } from "../lib/defined.ts";
 import type { Json } from "../lib/json.ts";
 import type { Access } from "../protocol/permission.ts";
 import type { Tasks } from "./agents/task-port.ts";
@@ -97,8 +96,24 @@ type ToolOrigin =
   /** A tool that a client program runs. */
   | { readonly kind: "custom" };
 
-export interface Tool {
+/** What others must know of a built-in tool. It does not depend on the session. */
+export interface ToolTraits {
   readonly name: string;
+  /** The kind of its access. A permission rule may name the tool instead of the kind. */
+  readonly accessKind?: "shell" | "read" | "write" | "url" | "memory";
+  /** A read-only agent may have it although it is not `readOnly`: it changes no files of the user. */
+  readonly forReadOnlyAgents?: boolean;
+  /** Only the main agent has it. */
+  readonly mainOnly?: boolean;
+  /** It starts, reads or stops agents. The deepest agents lack it. It may outlast a lost lease: its agents have their own. */
+  readonly managesAgents?: boolean;
+  /** The tool whose work it reads or steers. Agents that may have that one get both; sidekicks never get it. */
+  readonly companionOf?: string;
+  /** The modes in which it is offered; absent: all. */
+  readonly modes?: readonly ("interactive" | "plan" | "autopilot")[];
+}
+
+export interface Tool extends ToolTraits {
   readonly description: string;
   readonly parameters: object;
   /** True when a call changes nothing. It may then run before its start is on disk. Recovery runs no call again. */
@@ -119,8 +134,7 @@ export interface Tool {
 /** The timeout of a tool that sets none. */
 const DEFAULT_TIMEOUT_MS = 120_000;
 
-export function defineTool<S extends z.ZodType>(definition: {
-  name: string;
+interface Definition<S extends z.ZodType> extends ToolTraits {
   description: string;
   input: S | Fixed<S>;
   /** Additions to the schema of single arguments, such as the currently valid choices. */
@@ -132,31 +146,41 @@ export function defineTool<S extends z.ZodType>(definition: {
   needs?: NonNullable<Tool["needs"]>;
   access?: (input: z.infer<S>, context: ToolContext) => Access | readonly Access[] | Promise<readonly Access[]>;
   run: (input: z.infer<S>, context: ToolContext) => Promise<ToolResult>;
-}): Tool {
-  const { name, description, input, shown = {} } = definition;
+}
+
+export function defineTool<S extends z.ZodType>(definition: Definition<S>): Tool {
+  const { input, shown = {}, access, run, ...traits } = definition;
   const schema = (): S => ("build" in input ? input.build() : input);
   let parameters: object | undefined;
   return {
-    name,
-    description,
+    ...traits,
     get parameters() {
       parameters ??= withShown(("build" in input && derivedSchemas.get(input.id)) || inputSchema(schema()), shown);
       return parameters;
     },
-    readOnly: definition.readOnly ?? false,
-    exclusive: definition.exclusive ?? false,
-    terminal: definition.terminal ?? false,
-    timeoutMs: definition.timeoutMs ?? DEFAULT_TIMEOUT_MS,
-    ...defined({ needs: definition.needs }),
+    readOnly: traits.readOnly ?? false,
+    exclusive: traits.exclusive ?? false,
+    terminal: traits.terminal ?? false,
+    timeoutMs: traits.timeoutMs ?? DEFAULT_TIMEOUT_MS,
     bind(rawArguments) {
       const parsed = schema().safeParse(rawArguments);
-      if (!parsed.success) throw new ToolError(`Bad arguments for ${name}: ${z.prettifyError(parsed.error)}`);
+      if (!parsed.success) throw new ToolError(`Bad arguments for ${traits.name}: ${z.prettifyError(parsed.error)}`);
       return {
-        access: async (context) => [(await definition.access?.(parsed.data, context)) ?? []].flat(),
-        run: (context) => definition.run(parsed.data, context),
+        access: async (context) => [(await access?.(parsed.data, context)) ?? []].flat(),
+        run: (context) => run(parsed.data, context),
       };
     },
   };
+}
+
+/** Makes a tool for a session. Its traits are known without one. */
+export interface ToolMaker<P> {
+  (parts: P): Tool;
+  readonly traits: ToolTraits;
+}
+
+export function toolMaker<P>(traits: ToolTraits, make: (parts: P) => Tool): ToolMaker<P> {
+  return Object.assign((parts: P) => make(parts), { traits });
 }
 
 interface Fixed<S extends z.ZodType> {

@@ -1,6 +1,8 @@
 /** Folds tool calls into cards: running in `AgentView.tools`, then a block of the transcript. */
+
 import { isObject } from "../lib/json.ts";
 import type { EventData } from "../protocol/event.ts";
+import { fileEditTools } from "../protocol/permission.ts";
 import type { PlanItem, ToolCard, ToolState } from "./blocks.ts";
 import type { AgentDraft, FoldStep } from "./draft.ts";
 import { closeCall } from "./fold-attention.ts";
@@ -12,8 +14,6 @@ import { argumentsText, toolTitle } from "./tool-title.ts";
 
 const MAX_LINE = 200;
 const MAX_ERROR = 4_000;
-/** Tools whose detailed result is a unified diff. */
-const EDITS: ReadonlySet<string> = new Set(["create", "edit", "apply_patch"]);
 
 export function foldTool(step: FoldStep) {
   const { event, agent } = step;
@@ -109,7 +109,9 @@ function complete(step: FoldStep, agent: AgentDraft, data: EventData<"tool.execu
     isUserRequested: isUserRequested ?? running?.isUserRequested ?? false,
     progress: undefined,
     output: outputText(text),
-    diff: EDITS.has(name) && result?.detailedContent !== undefined ? diffText(result.detailedContent) : undefined,
+    // The detailed result of these tools is a unified diff.
+    diff:
+      fileEditTools.has(name) && result?.detailedContent !== undefined ? diffText(result.detailedContent) : undefined,
     exitCode: shellExecution?.exitCode,
     error: error && clip(error.message, MAX_ERROR),
     images: result?.binaryResultsForLlm ?? [],

@@ -5,11 +5,13 @@ import { builtinTexts } from "../../src/agents/builtin/texts.ts";
 import { effectiveTools } from "../../src/agents/effective-tools.ts";
 import { modelChoices } from "../../src/agents/model-choices.ts";
 import { plainFrontmatter } from "../../src/context/skills/frontmatter-fast.ts";
-import { builtinTools } from "../../src/tools/builtin.ts";
+import { agentTools, builtinTools, searchTools } from "../../src/tools/builtin.ts";
 
 const find = (name: string) => all.find((agent) => agent.name === name) ?? expect.fail(`no agent ${name}`);
 const SESSION = [...builtinTools.map(({ name }) => name), "task", "web_search", "context_board", "github-search_code"];
-const toolsOf = (name: string) => effectiveTools(find(name), SESSION).tools;
+const TOOLS = [...builtinTools, ...searchTools, ...agentTools.map((make) => make({ agents: () => [] }))];
+const traitsOf = (name: string) => TOOLS.find((tool) => tool.name === name);
+const toolsOf = (name: string) => effectiveTools(find(name), SESSION, { traitsOf }).tools;
 const WRITING = ["create", "edit", "apply_patch"];
 
 describe("built-in agents", () => {
@@ -55,8 +57,8 @@ describe("built-in agents", () => {
 
   it("ORC-18 research searches and fetches, and of other tools it has those that are known to change nothing", () => {
     expect(toolsOf("research")).toEqual(["view", "glob", "grep", "web_fetch", "web_search"]);
-    const isReadOnly = (tool: string): boolean => tool === "github-search_code";
-    expect(effectiveTools(find("research"), SESSION, { isReadOnly }).tools).toContain("github-search_code");
+    const reading = () => ({ readOnly: true });
+    expect(effectiveTools(find("research"), SESSION, { traitsOf: reading }).tools).toContain("github-search_code");
   });
 
   it("ORC-19 rem-agent has only the context board and cannot be chosen", () => {

@@ -6,6 +6,8 @@ import { effectiveSkills } from "../../src/agents/effective-skills.ts";
 import { effectiveTools } from "../../src/agents/effective-tools.ts";
 import { modelChoices } from "../../src/agents/model-choices.ts";
 import { agentFromObject } from "../../src/agents/parse-agent.ts";
+import { externalTool } from "../../src/session/requests/external-tools.ts";
+import { agentTools, builtinTools } from "../../src/tools/builtin.ts";
 
 function define(fields: object = {}): AgentDefinition {
   const parsed = agentFromObject({ name: "worker", prompt: "Work.", ...fields }, { source: "program" });
@@ -27,6 +29,10 @@ const PARENT = [
   "read_agent",
 ];
 
+const TOOLS = [...builtinTools, ...agentTools.map((make) => make({ agents: () => [] }))];
+const traitsOf = (name: string) =>
+  name === "docs-find" ? { readOnly: true } : TOOLS.find((tool) => tool.name === name);
+
 describe("tools of an agent", () => {
   it.each([
     ["SDK-06 all of its parent's when it is empty", {}, PARENT, []],
@@ -45,17 +51,24 @@ describe("tools of an agent", () => {
     [
       "SDK-34 nothing that writes for a reader",
       { readOnly: true },
-      ["view", "grep", "read_bash", "task", "read_agent"],
+      ["view", "grep", "read_bash", "docs-find", "task", "read_agent"],
       [],
     ],
     ["SDK-34 not even what a reader lists itself", { readOnly: true, tools: ["view", "edit"] }, ["view"], []],
     ["what the parent does not have is said", { tools: ["view", "veiw", "sql"] }, ["view"], ["veiw", "sql"]],
   ])("are these: %s", (_what, fields, tools, unknown) => {
-    expect(effectiveTools(define(fields), PARENT)).toEqual({ tools, unknown });
+    expect(effectiveTools(define(fields), PARENT, { traitsOf })).toEqual({ tools, unknown });
+  });
+
+  it("include a client's tool that takes the place of a built-in one that reads", () => {
+    const ofClient = (tool: string) => externalTool({ name: tool });
+    const given = effectiveTools(define({ readOnly: true }), [...PARENT, "own"], { traitsOf: ofClient });
+    expect(given.tools).toEqual(["view", "grep", "read_bash", "task", "read_agent"]);
+    expect(externalTool({ name: "write_bash" })).toMatchObject({ companionOf: "bash", readOnly: false });
   });
 
   it("are joined by what the runtime gives every agent, once and at the end", () => {
-    const given = { mandatory: ["submit_result", "view"], isReadOnly: (tool: string) => tool === "docs-find" };
+    const given = { mandatory: ["submit_result", "view"], traitsOf };
     expect(effectiveTools(define({ readOnly: true, tools: ["view", "docs-*"] }), PARENT, given).tools).toEqual([
       "view",
       "docs-find",
@@ -85,7 +98,7 @@ describe("tools of an agent", () => {
       fc.property(fc.subarray(PARENT), fc.array(fields, { minLength: 1, maxLength: 4 }), (parent, chain) => {
         let tools: readonly string[] = parent;
         for (const one of chain) {
-          const next = effectiveTools(define(one), tools).tools;
+          const next = effectiveTools(define(one), tools, { traitsOf }).tools;
           expect(tools.filter((tool) => next.includes(tool))).toEqual(next);
           if (one.readOnly) expect(next).not.toContain("edit");
           tools = next;

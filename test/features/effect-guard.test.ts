@@ -69,7 +69,7 @@ describe("the guard of effects", () => {
           : { made: ["made", "by-agent", "hooked"], echo: [expect.stringContaining("hello")], theirs: ["theirs ran"] },
       );
     });
-    const always = ["good-echo", "bash", "theirs (waits)", "task", "a hook of agentStop"];
+    const always = ["good-echo", "bash", "theirs (waits)", "task (waits)", "a hook of agentStop"];
     expect(asked).toEqual(expect.arrayContaining(isLost ? always : [...always, "start", "create"]));
   });
 });

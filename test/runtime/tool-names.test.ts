@@ -36,7 +36,7 @@ describe("a list of tools", () => {
     const listed = [
       ...[...searchTools, ...autopilotTools, ...interactiveTools, ...boardTools, ...inboxTools],
       ...agentTools.map((make) => make(source)),
-      ...coordinationTools.map((make) => make()),
+      ...coordinationTools.map((make) => make({})),
     ].map(({ name }) => name);
     expect(listed.filter((name) => !optionalToolNames.includes(name))).toEqual([]);
     expect(() => requireKnown(builtinTools, { available: [...optionalToolNames] })).not.toThrow();

@@ -39,7 +39,7 @@ export async function agentPool(steps: readonly Step[], options: TroupeOptions =
   const { tools = [echo], permissions = { allTools: true }, workers, place, model: more, ...others } = rest;
   const model = fauxModel(...steps);
   const source = { agents: () => modelChoices(agents), find: (wanted: string) => findAgent(wanted, agents) };
-  const all = [...tools, ...agentTools.map((make) => make(source)), subagentsRunTool(workers)];
+  const all = [...tools, ...agentTools.map((make) => make(source)), subagentsRunTool(workers ?? {})];
   const sessionTools = (): readonly Tool[] => all.filter(({ name }) => has(name));
   const cwd = others.cwd ?? "/stage";
   const roots = others.roots ?? [cwd];

@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { basename } from "node:path";
 import { expect, test } from "vitest";
+import { fileEditTools } from "../../src/protocol/permission.ts";
 import {
   agentTools,
   autopilotTools,
@@ -42,7 +43,7 @@ const noInbox: Parameters<(typeof sidekickOnlyTools)[number]>[0] = {
 };
 const delegating = [
   ...agentTools.map((make) => make({ agents: () => [] })),
-  ...coordinationTools.map((make) => make()),
+  ...coordinationTools.map((make) => make({})),
 ];
 const all = [
   ...builtinTools,
@@ -67,6 +68,10 @@ test("no two tools share a name, and each has tests of its own", () => {
     new RegExp(`src/tools/([a-z]+/)?${name.replaceAll("_", "-")}\\.ts"`).test(imported);
   const missing = names.filter((name) => !isImported(name));
   expect(missing).toEqual([]);
+});
+
+test("the tools that write files are those that the view and the search index know by name", () => {
+  expect(all.filter(({ accessKind }) => accessKind === "write").map(({ name }) => name)).toEqual([...fileEditTools]);
 });
 
 test("every tool file is in one of the lists", () => {

@@ -94,7 +94,7 @@ describe("names on the wire", () => {
 
 describe("the skill", () => {
   it("BLX-33 tells every argument, role and tool group, and when not to use the tool", () => {
-    const { properties } = subagentsRunTool().parameters as {
+    const { properties } = subagentsRunTool({}).parameters as {
       properties: { agents: { items: { properties: object } } };
     };
     const fields = [...Object.keys(properties), ...Object.keys(properties.agents.items.properties)];

@@ -21,7 +21,7 @@ import {
 } from "./fake-coordination.ts";
 import { call as callTool, contextFor, failureOf } from "./workspace.ts";
 
-const tool = subagentsRunTool();
+const tool = subagentsRunTool({});
 const scout = { id: "a", role: "scout", task: "Find the entry." };
 const done = { status: "completed", summary: "Found it." };
 const submits: Script = async (call) => {
@@ -50,7 +50,7 @@ async function one(script: (call: Call) => Promise<unknown>, changes: object = {
 
 describe("the tool", () => {
   it("BLX-01 BLX-28 is the coordinator's; submit_result is a worker's, and neither list holds the other's", () => {
-    expect(coordinationTools.map((make) => make().name)).toEqual(["subagents_run", "subagents_read"]);
+    expect(coordinationTools.map((make) => make({}).name)).toEqual(["subagents_run", "subagents_read"]);
     const receiver = {
       called: () => {},
       submit: () => ({ kind: "taken", message: "" }) as const,

@@ -157,9 +157,8 @@ async function resolveAgent(
   const { definition } = request;
   const { parts, settings, modelFor, elsewhere } = how;
   const parentTools = request.parentTools ?? toolsFor(definition, parts).map(({ name }) => name);
-  const effective = effectiveTools(definition, parentTools, {
-    isReadOnly: (name) => parts.sessionTools().some((tool) => tool.name === name && tool.readOnly),
-  });
+  const sessionTools = new Map(parts.sessionTools().map((tool) => [tool.name, tool]));
+  const effective = effectiveTools(definition, parentTools, { traitsOf: (name) => sessionTools.get(name) });
   // Removed here, so that agents started by this one do not get it either.
   const tools = effective.tools.filter((name) => name !== SKILL || definition.tools?.includes(SKILL) === true);
   const { unknown } = effective;
@@ -203,30 +202,14 @@ function toolsFor({ tools }: AgentDefinition, parts: AgentPoolParts): readonly T
   return tools === null ? (parts.inheritedTools?.() ?? parts.sessionTools()) : parts.sessionTools();
 }
 
-/** Returns the tools of a task. At the nesting limit, tools that start agents are removed. */
+/** Returns the tools of a task. At the nesting limit, tools that manage agents are removed. */
 function toolsOf(task: Actor, sessionTools: readonly Tool[], maxDepth: number): readonly Tool[] {
   const isDeepest = task.spec.depth >= maxDepth;
   return sessionTools.filter(
-    ({ name, needs }) =>
-      (task.tools === null || task.tools.includes(name)) &&
-      !needs &&
-      !MAIN_ONLY.has(name) &&
-      !(isDeepest && NESTING.has(name)),
+    ({ name, needs, mainOnly, managesAgents }) =>
+      (task.tools === null || task.tools.includes(name)) && !needs && !mainOnly && !(isDeepest && managesAgents),
   );
 }
-
-/** Tools reserved for the main agent: it completes the task, stores memories and reads its inbox. */
-const MAIN_ONLY = new Set(["task_complete", "store_memory", "vote_memory", "read_inbox"]);
-
-const NESTING = new Set([
-  "task",
-  "read_agent",
-  "write_agent",
-  "list_agents",
-  "stop_agent",
-  "subagents_run",
-  "subagents_read",
-]);
 
 /** Skills are not inherited: an agent gets the skills it lists. It can look for others only if it lists this tool. */
 const SKILL = "skill";

@@ -69,11 +69,11 @@ const isSidekick = (agent: ReturnType<AgentPoolParts["agents"]>[number]): agent 
 function reading(tools: readonly Tool[]): readonly Tool[] {
   return tools
     .map((tool) => READING_FORMS.get(tool.name) ?? tool)
-    .filter((tool) => (tool.readOnly || tool.from?.kind === "mcp") && !tool.needs && !NOT_THEIRS.has(tool.name));
+    .filter(({ readOnly, from, needs, mainOnly, companionOf }) => {
+      return (readOnly || from?.kind === "mcp") && !needs && !mainOnly && companionOf === undefined;
+    });
 }
 
 const READING_FORMS: ReadonlyMap<string, Tool> = new Map(
   [sqlStoreTool, contextBoardReader].map((tool) => [tool.name, tool]),
 );
-
-const NOT_THEIRS = new Set(["list_agents", "read_agent", "read_inbox", "task_complete", "list_bash", "read_bash"]);

@@ -12,7 +12,6 @@ import type { Claim } from "../../engine/engine.ts";
 import type { Lease } from "../../engine/lease.ts";
 import type { EffectGuard, Guarded } from "../../lib/effect-guard.ts";
 import type { Queries } from "../../lib/queries.ts";
-import { interactiveTools } from "../../tools/builtin.ts";
 import { ToolError } from "../../tools/tool-error.ts";
 
 export interface LeaseGuardOptions {
@@ -35,7 +34,7 @@ export class LeaseGuard {
     return {
       run: async (what, signal, action) => {
         await this.#check(what, activity);
-        return what.waits || WAITING.has(what.name) ? action(signal) : this.#whileValid(what, signal, action);
+        return what.waits ? action(signal) : this.#whileValid(what, signal, action);
       },
       assertValid: () => {
         if (!this.#isValidFor(activity)) throw this.#refusal("a command");
@@ -98,9 +97,3 @@ interface Activity {
   /** Lapses of the lease for which the claim is known to be valid. */
   lapses: number;
 }
-
-/** Tools that wait for agents or people. What the agents do is guarded by itself. */
-const WAITING: ReadonlySet<string> = new Set([
-  ...interactiveTools.map(({ name }) => name),
-  ...["task", "read_agent", "write_agent", "list_agents", "stop_agent", "subagents_run", "subagents_read"],
-]);

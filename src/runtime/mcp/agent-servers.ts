@@ -36,7 +36,7 @@ function allowed(definition: AgentDefinition, tools: readonly Tool[]): readonly 
   const names = effectiveTools(
     definition,
     tools.map(({ name }) => name),
-    { isReadOnly: (name) => tools.some((tool) => tool.name === name && tool.readOnly === true) },
+    { traitsOf: (name) => tools.find((tool) => tool.name === name) },
   ).tools;
   return tools.filter(({ name }) => names.includes(name));
 }

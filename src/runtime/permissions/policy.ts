@@ -2,6 +2,7 @@
  * Builds the permission policy of a run from flags, settings and client rules. This folder applies permissions to a
  * session: rules, approvals, sandbox settings and the containment of commands and programs.
  */
+
 import type { SettingsRule } from "../../catalog/settings/settings.ts";
 import { readDenials } from "../../permissions/denied-files.ts";
 import { linkedPaths } from "../../permissions/linked-paths.ts";
@@ -10,6 +11,7 @@ import type { Mode, Policy } from "../../permissions/policy.ts";
 import { exists, isUnsettled, realPathOf } from "../../permissions/resolve-path.ts";
 import { parseRule, parseRules, parseUrlRule, type Rule, RuleError, type RuleNames } from "../../permissions/rules.ts";
 import { TroupeError } from "../../protocol/errors.ts";
+import { accessKinds } from "../../tools/builtin.ts";
 
 /** The user's permissions for one run, as given by flags. */
 export interface PermissionFlags {
@@ -41,21 +43,9 @@ export interface Ceiling {
   readonly above?: Ceiling;
 }
 
-/** The access kind of each built-in tool; a rule may name the tool instead of the kind. */
+/** Names that rules may use in every session. */
 export const builtinNames: RuleNames = {
-  tools: {
-    view: "read",
-    glob: "read",
-    grep: "read",
-    create: "write",
-    edit: "write",
-    apply_patch: "write",
-    bash: "shell",
-    web_fetch: "url",
-    web_search: "url",
-    store_memory: "memory",
-    vote_memory: "memory",
-  },
+  tools: accessKinds,
   servers: [],
   customTools: [],
 };

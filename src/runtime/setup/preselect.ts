@@ -85,7 +85,7 @@ export function toolsOfMainAgent(definition: AgentDefinition, tools: readonly To
   const names = effectiveTools(
     definition,
     tools.map(({ name }) => name),
-    { isReadOnly: (name) => tools.some((tool) => tool.name === name && tool.readOnly === true) },
+    { traitsOf: (name) => tools.find((tool) => tool.name === name) },
   ).tools;
   return tools.filter(({ name }) => names.includes(name));
 }

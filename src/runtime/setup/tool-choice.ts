@@ -1,4 +1,3 @@
-import { companions } from "../../agents/tool-names.ts";
 import { nearest } from "../../lib/text.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import { optionalToolNames } from "../../tools/builtin.ts";
@@ -62,8 +61,7 @@ export function requireKnown(tools: readonly Tool[], choice: ToolChoice = {}): v
 
 /** Returns whether the tool is useless without the excluded one, as `read_bash` is without `bash`. */
 function leads(entry: string, tool: Tool): boolean {
-  if ((tool.from?.kind ?? "builtin") !== "builtin") return false;
-  return companions.get(entry.replace(/^builtin:/, ""))?.includes(tool.name) ?? false;
+  return tool.from === undefined && tool.companionOf === entry.replace(/^builtin:/, "");
 }
 
 function names(entry: string, tool: Tool): boolean {

@@ -4,6 +4,7 @@
  * A mode determines a section of the system prompt and the available tools. Plan mode also denies writes regardless of
  * permission rules. The mode is stored in the log. This folder also holds scheduled prompts.
  */
+
 import { resolve } from "node:path";
 import type { SessionMode } from "../../commands/command.ts";
 import { filledIn } from "../../commands/lines.ts";
@@ -11,6 +12,7 @@ import { baseName } from "../../permissions/fold.ts";
 import type { PermissionQuestion, Policy } from "../../permissions/policy.ts";
 import { allowsByName, type Rule } from "../../permissions/rules.ts";
 import { TroupeError } from "../../protocol/errors.ts";
+import type { Tool } from "../../tools/tool.ts";
 import type { PlanAction } from "../../tools/user/user.ts";
 import autopilotSection from "./mode-autopilot.md";
 import planSection from "./mode-plan.md";
@@ -77,17 +79,8 @@ export function modeSection(mode: SessionMode, { planFile }: { readonly planFile
   }
 }
 
-/** Tools that belong to one mode. */
-const TOOL_OF_MODE: Readonly<Record<string, SessionMode>> = { task_complete: "autopilot", exit_plan_mode: "plan" };
-/** Tools that plan mode would always deny. Those that can write the plan stay. */
-const NOT_WHILE_PLANNING = new Set(["apply_patch", "write_bash"]);
-
-export function toolsInMode<T extends { readonly name: string }>(mode: SessionMode, tools: readonly T[]): readonly T[] {
-  return tools.filter(({ name }) => {
-    const only = Object.hasOwn(TOOL_OF_MODE, name) ? TOOL_OF_MODE[name] : undefined;
-    if (only !== undefined && only !== mode) return false;
-    return mode !== "plan" || !NOT_WHILE_PLANNING.has(name);
-  });
+export function toolsInMode(mode: SessionMode, tools: readonly Tool[]): readonly Tool[] {
+  return tools.filter(({ modes }) => modes?.includes(mode) ?? true);
 }
 
 export interface PlanPolicy {

@@ -1,9 +1,9 @@
 import { defined } from "../../lib/defined.ts";
 import type { SessionEvent } from "../../protocol/event.ts";
+import { fileEditTools } from "../../protocol/permission.ts";
 import type { Outcome } from "../turn/turn-runner.ts";
 import type { AutopilotStop, RunFacts } from "./autopilot.ts";
 
-const WRITING_TOOLS = new Set(["create", "edit", "apply_patch"]);
 const MAX_COMPARED_CHARACTERS = 200_000;
 
 /** Converts the end of an answer for autopilot. `events`: as for `runFacts`. */
@@ -44,7 +44,7 @@ export function runFacts(events: readonly SessionEvent[]): RunFacts {
         // Declaring the task done is not work on it.
         if (isMain && event.data.toolName !== "task_complete")
           calls.push(JSON.stringify([event.data.toolName, event.data.arguments ?? null]));
-        if (WRITING_TOOLS.has(event.data.toolName)) writing.add(event.data.toolCallId);
+        if (fileEditTools.has(event.data.toolName)) writing.add(event.data.toolCallId);
         break;
       case "tool.execution_complete":
         changed ||= event.data.success && writing.has(event.data.toolCallId);

@@ -8,6 +8,7 @@ import { clip } from "../../lib/text.ts";
 import { INTERRUPTED } from "../../loop/run-calls.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import type { Image } from "../../protocol/message.ts";
+import { traitsFor } from "../../tools/builtin.ts";
 import type { Tool } from "../../tools/tool.ts";
 import { ToolError, type ToolErrorCode, type ToolResult } from "../../tools/tool-error.ts";
 
@@ -109,6 +110,7 @@ export function externalTool(definition: ExternalToolDefinition, from: ToolOrigi
   const description = isData ? quoted(words) : words;
   const parameters = isData ? quotedJson(given) : given;
   return {
+    ...traitsFor(name),
     name,
     description,
     parameters,

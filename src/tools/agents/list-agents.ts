@@ -25,6 +25,8 @@ const COLUMNS = [
 
 export const listAgents = defineTool({
   name: "list_agents",
+  companionOf: "task",
+  managesAgents: true,
   description,
   input: fixed("list_agents", () =>
     z.object({

@@ -27,6 +27,8 @@ const MAX_ERROR_CHARACTERS = 4000;
 
 export const readAgent = defineTool({
   name: "read_agent",
+  companionOf: "task",
+  managesAgents: true,
   description,
   input: fixed("read_agent", () =>
     z.object({

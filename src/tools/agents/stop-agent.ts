@@ -6,6 +6,9 @@ import description from "./stop-agent.md";
 
 export const stopAgent = defineTool({
   name: "stop_agent",
+  companionOf: "task",
+  managesAgents: true,
+  forReadOnlyAgents: true,
   description,
   input: fixed("stop_agent", () => z.object({ agent_id: agentId().describe("Its id") })),
   async run({ agent_id }, context) {

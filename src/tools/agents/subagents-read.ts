@@ -9,6 +9,8 @@ import type { TaskReport } from "./task-port.ts";
 
 export const subagentsRead = defineTool({
   name: "subagents_read",
+  companionOf: "subagents_run",
+  managesAgents: true,
   description,
   input: fixed("subagents_read", () =>
     z.object({

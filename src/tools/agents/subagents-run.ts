@@ -17,7 +17,7 @@ import { provision } from "../subagents/tool-groups.ts";
 import { systemPrompt, taskText } from "../subagents/worker-prompt.ts";
 import { workerTools } from "../subagents/worker-tools.ts";
 import type { ToolContext } from "../tool.ts";
-import { defineTool, fixed, type Tool } from "../tool.ts";
+import { defineTool, fixed, type Tool, toolMaker } from "../tool.ts";
 import { ToolError } from "../tool-error.ts";
 import { AGENT_TIMEOUT_MS, line } from "./agent-text.ts";
 import description from "./subagents-run.md";
@@ -27,13 +27,17 @@ export interface CoordinationSettings {
   readonly limits?: Partial<WorkerLimits>;
 }
 
+const traits = { name: "subagents_run", managesAgents: true } as const;
+
 /** Returns the tool. Its schema lists the available roles. */
-export function subagentsRunTool(settings: CoordinationSettings = {}): Tool {
+export const subagentsRunTool = toolMaker(traits, make);
+
+function make(settings: CoordinationSettings): Tool {
   const { roles = builtinRoles } = settings;
   const limits = { ...DEFAULT_LIMITS, ...settings.limits };
   const environments = new Environments();
   return defineTool({
-    name: "subagents_run",
+    ...traits,
     description,
     input: fixed("subagents_run", () => runRequest(roles)),
     shown: { agents: workersSchema(roles) },

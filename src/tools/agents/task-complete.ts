@@ -6,6 +6,8 @@ const MAX_SUMMARY_CHARACTERS = 20_000;
 
 export const taskComplete = defineTool({
   name: "task_complete",
+  mainOnly: true,
+  modes: ["autopilot"],
   description,
   input: fixed("task_complete", () =>
     z.object({

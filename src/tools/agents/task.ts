@@ -2,7 +2,7 @@ import * as z from "zod";
 import { defined } from "../../lib/defined.ts";
 import type { Json } from "../../lib/json.ts";
 import { clip, nearest } from "../../lib/text.ts";
-import { defineTool, fixed, type Tool } from "../tool.ts";
+import { defineTool, fixed, type Tool, toolMaker } from "../tool.ts";
 import { ToolError } from "../tool-error.ts";
 import {
   AGENT_TIMEOUT_MS,
@@ -56,11 +56,15 @@ const input = fixed("task", () =>
   }),
 );
 
+const traits = { name: "task", managesAgents: true, forReadOnlyAgents: true } as const;
+
 /** Returns the tool. Its schema lists the current agents, so it is rebuilt when they change. */
-export function taskTool(source: AgentChoices): Tool {
+export const taskTool = toolMaker(traits, make);
+
+function make(source: AgentChoices): Tool {
   const shown = source.agents().slice(0, MAX_AGENTS_LISTED);
   return defineTool({
-    name: "task",
+    ...traits,
     description: describe(shown, source.agents().length - shown.length),
     input,
     ...(shown.length > 0 && { shown: { agent_type: { enum: shown.map(({ name }) => name) } } }),
@@ -91,7 +95,8 @@ export function taskTool(source: AgentChoices): Tool {
 /** Returns the tool that continues a call of `task` which an earlier process began: it waits for the agent. */
 export function rejoiningTool(id: string): Tool {
   return {
-    ...{ name: "task", description: "", parameters: {}, readOnly: false, exclusive: false, terminal: false },
+    ...traits,
+    ...{ description: "", parameters: {}, readOnly: false, exclusive: false, terminal: false },
     timeoutMs: AGENT_TIMEOUT_MS,
     bind: () => ({
       access: async () => [],

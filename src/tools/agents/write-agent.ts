@@ -10,6 +10,9 @@ const MAX_AGENTS = 50;
 
 export const writeAgent = defineTool({
   name: "write_agent",
+  companionOf: "task",
+  managesAgents: true,
+  forReadOnlyAgents: true,
   description,
   input: fixed("write_agent", () =>
     z.object({

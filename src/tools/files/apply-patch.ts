@@ -22,6 +22,8 @@ const input = fixed("apply_patch", () => z.object({ patch: z.string().describe("
 
 export const applyPatch = defineTool({
   name: "apply_patch",
+  accessKind: "write",
+  modes: ["interactive", "autopilot"],
   description,
   input,
   access: ({ patch }, context) => accessFor(requestOf(parsePatch(patch), []), context),

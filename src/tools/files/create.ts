@@ -13,6 +13,7 @@ const input = fixed("create", () =>
 
 export const create = defineTool({
   name: "create",
+  accessKind: "write",
   description,
   input,
   access: (call, context) => accessFor(requestOf(call), context),

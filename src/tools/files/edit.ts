@@ -15,6 +15,7 @@ const input = fixed("edit", () =>
 
 export const edit = defineTool({
   name: "edit",
+  accessKind: "write",
   description,
   input,
   access: (call, context) => accessFor(requestOf(call), context),

@@ -25,6 +25,7 @@ export const glob = globTool();
 export function globTool(options: RipgrepOptions = {}): Tool {
   return defineTool({
     name: "glob",
+    accessKind: "read",
     description,
     input,
     readOnly: true,

@@ -41,6 +41,7 @@ export const grep = grepTool();
 export function grepTool(options: RipgrepOptions = {}): Tool {
   return defineTool({
     name: "grep",
+    accessKind: "read",
     description,
     input,
     readOnly: true,

@@ -33,6 +33,7 @@ type Input = InputOf<typeof input>;
 
 export const view = defineTool({
   name: "view",
+  accessKind: "read",
   description,
   input,
   readOnly: true,

@@ -12,6 +12,7 @@ const MAX_LISTED = 200;
 
 export const listMcpResources = defineTool({
   name: "list_mcp_resources",
+  forReadOnlyAgents: true,
   description: listDescription,
   input: z.object({ server: z.string().max(256).optional().describe("Only this server") }),
   access: ({ server }, context: ToolContext) =>
@@ -30,6 +31,7 @@ export const listMcpResources = defineTool({
 
 export const readMcpResource = defineTool({
   name: "read_mcp_resource",
+  forReadOnlyAgents: true,
   description: readDescription,
   input: z.object({
     server: z.string().max(256).describe("Name of the server"),

@@ -10,6 +10,7 @@ const MAX_NAMED = 10;
 
 export const readInbox = defineTool({
   name: "read_inbox",
+  mainOnly: true,
   description,
   input: fixed("read_inbox", () =>
     z.object({ entry_id: z.string().max(200).describe("As the notification names it") }),

@@ -2,7 +2,7 @@
 import * as z from "zod";
 import { clip } from "../../lib/text.ts";
 import { TroupeError } from "../../protocol/errors.ts";
-import { defineTool, type Tool } from "../tool.ts";
+import { defineTool, type Tool, toolMaker } from "../tool.ts";
 import { ToolError } from "../tool-error.ts";
 import description from "./store-memory.md";
 
@@ -48,7 +48,11 @@ interface VoteInput {
 
 const MAX_DESCRIPTION = 1200;
 
-export function storeMemoryTool(memory: MemoryPort): Tool {
+const traits = { name: "store_memory", accessKind: "memory", mainOnly: true } as const;
+
+export const storeMemoryTool = toolMaker(traits, make);
+
+function make(memory: MemoryPort): Tool {
   const { limits, scopes } = memory;
   const [usualScope = "repository"] = scopes;
   const required = {
@@ -65,7 +69,7 @@ export function storeMemoryTool(memory: MemoryPort): Tool {
   const wantedScope = (input: object): MemoryPortScope =>
     scopes.find((known) => "scope" in input && input.scope === known) ?? usualScope;
   const tool = defineTool({
-    name: "store_memory",
+    ...traits,
     description: describe(memory),
     input: scopes.length > 1 ? z.object({ ...required, scope }) : z.object(required),
     access: (input) => {

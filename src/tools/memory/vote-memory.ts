@@ -1,13 +1,17 @@
 import * as z from "zod";
 import { clip } from "../../lib/text.ts";
-import { defineTool, type Tool } from "../tool.ts";
+import { defineTool, type Tool, toolMaker } from "../tool.ts";
 import { ToolError } from "../tool-error.ts";
 import { asToolError, checkedFirst, type MemoryPort } from "./store-memory.ts";
 import description from "./vote-memory.md";
 
 const MAX_DESCRIPTION = 1200;
 
-export function voteMemoryTool(memory: MemoryPort): Tool {
+const traits = { name: "vote_memory", accessKind: "memory", mainOnly: true } as const;
+
+export const voteMemoryTool = toolMaker(traits, make);
+
+function make(memory: MemoryPort): Tool {
   const { limits, descriptions } = memory;
   const input = z.object({
     fact: z.string().min(1).max(limits.fact).describe("The exact words of the fact"),
@@ -15,7 +19,7 @@ export function voteMemoryTool(memory: MemoryPort): Tool {
     reason: z.string().min(1).max(limits.reason).describe("The evidence for or against it"),
   });
   const tool = defineTool({
-    name: "vote_memory",
+    ...traits,
     description: clip(descriptions.vote ?? description.trim(), MAX_DESCRIPTION),
     input,
     access: ({ fact, direction, reason }) => ({ kind: "memory", action: "vote", fact, direction, reason }),

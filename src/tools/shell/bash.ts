@@ -15,6 +15,7 @@ const TIMEOUT_MS = (MAX_WAIT_SECONDS + 10) * 1000;
 
 export const bash = defineTool({
   name: "bash",
+  accessKind: "shell",
   description,
   input: fixed("bash", () =>
     z.object({

@@ -6,6 +6,7 @@ import { shellsOf } from "./shells.ts";
 
 export const listBash = defineTool({
   name: "list_bash",
+  companionOf: "bash",
   description,
   input: fixed("list_bash", () => z.object({})),
   readOnly: true,

@@ -6,6 +6,8 @@ import { delaySeconds, shellsOf, waitTimeoutMs } from "./shells.ts";
 
 export const readBash = defineTool({
   name: "read_bash",
+  companionOf: "bash",
+  forReadOnlyAgents: true,
   description,
   input: fixed("read_bash", () =>
     z.object({ shellId: z.string().min(1).describe("Of a bash call"), delay: delaySeconds() }),

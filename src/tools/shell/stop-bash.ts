@@ -6,6 +6,7 @@ import description from "./stop-bash.md";
 
 export const stopBash = defineTool({
   name: "stop_bash",
+  companionOf: "bash",
   description,
   input: fixed("stop_bash", () => z.object({ shellId: z.string().min(1).describe("Of a bash call") })),
   async run({ shellId }, context) {

@@ -9,6 +9,8 @@ const MAX_INPUT_CHARACTERS = 100_000;
 
 export const writeBash = defineTool({
   name: "write_bash",
+  companionOf: "bash",
+  modes: ["interactive", "autopilot"],
   description,
   input: fixed("write_bash", () =>
     z.object({

@@ -12,6 +12,7 @@ const action = () => z.enum(["exit_only", "interactive", "autopilot", "autopilot
 /** Offered in plan mode only. */
 export const exitPlanMode = defineTool({
   name: "exit_plan_mode",
+  modes: ["plan"],
   description,
   input: fixed("exit_plan_mode", () =>
     z.object({

@@ -8,6 +8,7 @@ const MAX_LIST_CHARACTERS = 20_000;
 
 export const updateTodo = defineTool({
   name: "update_todo",
+  forReadOnlyAgents: true,
   description,
   input: fixed("update_todo", () =>
     z.object({

@@ -28,6 +28,7 @@ type Input = InputOf<typeof input>;
 
 export const webFetch = defineTool({
   name: "web_fetch",
+  accessKind: "url",
   description,
   input,
   readOnly: true,

@@ -19,6 +19,7 @@ const MAX_BYTES = 19_000;
 
 export const webSearch = defineTool({
   name: "web_search",
+  accessKind: "url",
   description,
   input: fixed("web_search", () =>
     z.object({
