@@ -96,7 +96,7 @@ type ToolOrigin =
   /** A tool that a client program runs. */
   | { readonly kind: "custom" };
 
-/** What others must know of a built-in tool. It does not depend on the session. */
+/** Facts about a built-in tool that do not depend on the session. */
 export interface ToolTraits {
   readonly name: string;
   /** The kind of its access. A permission rule may name the tool instead of the kind. */
