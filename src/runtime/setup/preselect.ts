@@ -16,7 +16,7 @@ import type { Limits } from "../../session/budget/budget.ts";
 import type { Session, SessionOptions } from "../../session/session.ts";
 import type { SessionModel } from "../../session/session-model.ts";
 import { resolveServers, type ServerSources } from "../../tools/mcp/config/config.ts";
-import { noticeText } from "../../tools/mcp/config/config-entry.ts";
+import { noticeText } from "../../tools/mcp/config/config-notice.ts";
 import type { Tool } from "../../tools/tool.ts";
 import type { Workspace } from "../workspace/workspace.ts";
 

@@ -26,7 +26,7 @@ import type { PinnedItem } from "../../lib/pinned-item.ts";
 import type { WorkingDirectory } from "../../protocol/event.ts";
 import { type FlagSources, type Flags, flagsFrom, isNamed } from "../../protocol/flags.ts";
 import { type ResolvedServers, resolveServers, type ServerSources } from "../../tools/mcp/config/config.ts";
-import { noticeText } from "../../tools/mcp/config/config-entry.ts";
+import { noticeText } from "../../tools/mcp/config/config-notice.ts";
 import { mayReadBy } from "../permissions/policy.ts";
 
 export interface WorkspaceRequest {

@@ -9,7 +9,7 @@ import { login } from "../oauth/oauth.ts";
 import { fileSignIn } from "../oauth/oauth-store.ts";
 import type { McpServerConfig, McpStatus, McpToolDefinition } from "../server.ts";
 import { resolveServers, type ServerSources } from "./config.ts";
-import { noticeText } from "./config-entry.ts";
+import { noticeText } from "./config-notice.ts";
 import { maskedArguments, maskedUrl, maskedValues, pinnedItem, shownServer } from "./config-pin.ts";
 import { userServers } from "./config-store.ts";
 import { type McpPins, openPins, summaryOf } from "./pins.ts";

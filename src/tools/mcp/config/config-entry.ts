@@ -8,20 +8,8 @@ import { isObject } from "../../../lib/json.ts";
 import { steersLauncher } from "../../../lib/node/child-environment.ts";
 import { clip, nearest, sanitise } from "../../../lib/text.ts";
 import { DEFAULT_MCP_TIMEOUT_MS, type McpOAuthSettings, type McpScope, type McpServerConfig } from "../server.ts";
+import type { McpNotice } from "./config-notice.ts";
 import { expand, type Variables } from "./config-variables.ts";
-
-/** A problem at one position of a configuration, for the user. */
-export interface McpNotice {
-  readonly source: string;
-  readonly server?: string;
-  readonly field?: string;
-  readonly message: string;
-}
-
-export function noticeText({ source, server, field, message }: McpNotice): string {
-  const place = [...(server === undefined ? [] : [`server ${server}`]), ...(field === undefined ? [] : [field])];
-  return [source, ...(place.length === 0 ? [] : [place.join(".")]), message].join(": ");
-}
 
 export interface EntryOrigin {
   readonly scope: McpScope;

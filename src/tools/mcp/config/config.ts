@@ -10,8 +10,9 @@ import { readSmallFile } from "../../../lib/node/small-file.ts";
 import type { ItemTrust, PinnedItem } from "../../../lib/pinned-item.ts";
 import { TroupeError } from "../../../protocol/errors.ts";
 import type { McpServerConfig } from "../server.ts";
-import { type EntryOrigin, fillIn, type McpNotice, readEntry } from "./config-entry.ts";
+import { type EntryOrigin, fillIn, readEntry } from "./config-entry.ts";
 import { MAX_CONFIG_BYTES, projectFiles, USER_FILE } from "./config-files.ts";
+import type { McpNotice } from "./config-notice.ts";
 import { pinnedItem, shownServer } from "./config-pin.ts";
 import type { Variables } from "./config-variables.ts";
 

@@ -1,0 +1,12 @@
+/** A problem at one position of a configuration, for the user. */
+export interface McpNotice {
+  readonly source: string;
+  readonly server?: string;
+  readonly field?: string;
+  readonly message: string;
+}
+
+export function noticeText({ source, server, field, message }: McpNotice): string {
+  const place = [...(server === undefined ? [] : [`server ${server}`]), ...(field === undefined ? [] : [field])];
+  return [source, ...(place.length === 0 ? [] : [place.join(".")]), message].join(": ");
+}
