@@ -1,4 +1,4 @@
-import { writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
@@ -103,7 +103,15 @@ describe("built-in agents", () => {
 
 describe("agents of project, user, plugin and service", () => {
   it("ORC-20 ORC-24 SDK-17 SDK-18 are types like the built-in ones, and run the same way, from project and user", async () => {
-    const files = { ".troupe/agents/poet.md": markdown("poet"), "home:agents/painter.md": markdown("painter") };
+    const hook = (point: string) => ({ [point]: [{ type: "command", bash: `payload=$(cat); echo "$payload" >> ${point}` }] });
+    const files = {
+      ".troupe/agents/poet.md": markdown("poet"),
+      "home:agents/painter.md": markdown("painter"),
+      "home:hooks/hooks.json": JSON.stringify({
+        version: 1,
+        hooks: { ...hook("subagentStart"), ...hook("subagentStop") },
+      }),
+    };
     const names = ["poet", "painter", "explore"];
     const steps = [
       calls(
@@ -112,10 +120,17 @@ describe("agents of project, user, plugin and service", () => {
       says("ok"),
       ...names.map((name) => of(name, says(`words of ${name}`))),
     ];
-    await onStage(steps, { files }, async ({ session, first }) => {
+    await onStage(steps, { files }, async ({ session, first, folder }) => {
       await session.sendAndWait({ prompt: "go" });
       const { poet, painter, explore } = storyByAgent(session.events);
       expect([poet, painter]).toEqual([explore, explore]);
+      const [record, ...others] = names.map((name) => Object.keys(session.agents.tasks?.snapshot(name) ?? {}));
+      expect(record).toContain("latestResponse");
+      expect(others).toEqual([record, record]);
+      for (const point of ["subagentStart", "subagentStop"]) {
+        const payloads = readFileSync(join(folder, point), "utf8").trim().split(/\n+/);
+        expect(payloads.map((line) => JSON.parse(line).agentName).toSorted(), point).toEqual(names.toSorted());
+      }
       expect(first("poet").system).toContain("You are poet.");
       expect(
         dataOf(session.events, "troupe.task_state")
@@ -192,15 +207,16 @@ describe("agents of project, user, plugin and service", () => {
 
   it("ORC-23 SDK-03 have the tools, model, names and skills of their file, and an unknown field is reported", async () => {
     const fields =
-      "displayName: The Poet\ntools: [view, grep]\nmodel: alpha/small\nskills: [verse]\nuser-invocable: false\nweather: fine\n";
+      "displayName: The Poet\ntools: [view, grep, words-*]\nmodel: alpha/small\nskills: [verse]\nuser-invocable: false\n" +
+      `github: { toolsets: [issues] }\nweather: fine\nmcp-servers: ${JSON.stringify({ words: { command: process.execPath, args: [server, "plain"] } })}\n`;
     const files = {
-      ".troupe/agents/poet.md": markdown("poet", fields),
+      "home:agents/poet.md": markdown("poet", fields),
       ".github/skills/verse/SKILL.md": "---\nname: verse\ndescription: how to rhyme\n---\nRhyme in pairs.\n",
     };
     await onStage(started("poet"), { files }, async ({ session, first }) => {
       await session.sendAndWait({ prompt: "go" });
       expect(first("a").model).toBe("small");
-      expect(toolNames(first("a"))).toEqual(["view", "grep"]);
+      expect(toolNames(first("a"))).toEqual(["view", "grep", "words-echo"]);
       expect(texts(first("a"))[0]).toContain("Rhyme in pairs.");
       expect(dataOf(session.events, "subagent.started")).toMatchObject([
         { agentDisplayName: "The Poet", agentDescription: "does poet", model: expect.stringContaining("small") },

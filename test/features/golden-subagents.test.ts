@@ -15,7 +15,8 @@ describe("golden: coordinated subagents", () => {
       of("slow", calls(["glob", { pattern: "*" }]), calls(["view", { path: "a.txt" }]), submits("one file")),
       of("quick", calls(["view", { path: "a.txt" }]), submits("it is right")),
     ];
-    await onStage(steps, { files: { "a.txt": "hello" } }, async ({ session, requests, first, firstBody, folder }) => {
+    const options = { files: { "a.txt": "hello" }, model: { reasoningEffort: "high" as const } };
+    await onStage(steps, options, async ({ session, requests, first, firstBody, folder }) => {
       await session.sendAndWait({ prompt: "ask a scout and a reviewer" });
       expect(golden(session.events)).toEqual({
         agents: {
@@ -28,9 +29,10 @@ describe("golden: coordinated subagents", () => {
           quick: ["created", "state running", "state completed", "notice_delivered read"],
         },
       });
-      // Same provider, model and folder as the coordinator.
+      // Same provider, model, effort and folder as the coordinator.
+      expect(firstBody("main")).toMatchObject({ model: "large", reasoning_effort: "high" });
       for (const id of ["slow", "quick"]) {
-        expect([id, firstBody(id).model]).toEqual([id, firstBody("main").model]);
+        expect([id, firstBody(id)]).toMatchObject([id, { model: "large", reasoning_effort: "high" }]);
         expect(first(id).system).toContain(`Working folder: ${folder}`);
       }
       expect(resultsOf(session.events, "view")).toEqual([

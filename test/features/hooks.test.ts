@@ -171,7 +171,7 @@ describe("hooks around the main agent", () => {
     }
   });
 
-  it("ORC-53 make stderr the next message when a stop hook exits with code 2, at most eight times", async () => {
+  it("ORC-53 ORC-55 make stderr the next message when a stop hook exits with code 2, at most eight times", async () => {
     const hooks = { agentStop: [{ type: "command", bash: "echo 'The tests fail.' >&2; exit 2" }] };
     const place = { "home:hooks/hooks.json": JSON.stringify({ version: 1, hooks }) };
     const steps = Array.from({ length: 9 }, (_, round) => says(`done ${round}`));

@@ -150,7 +150,7 @@ describe("an agent in the background", () => {
     });
   });
 
-  it("ORC-34 ORC-35 ORC-37 ORC-43 ORC-45 ORC-59 is idle after its answer, receives a message, and continues from there", async () => {
+  it("ORC-34 ORC-35 ORC-37 ORC-42 ORC-43 ORC-45 ORC-59 is idle after its answer, receives a message, and continues from there", async () => {
     const steps = [
       starts("a", "explore", background),
       says("started"),

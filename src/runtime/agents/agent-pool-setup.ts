@@ -161,7 +161,9 @@ async function resolveAgent(
   const effective = effectiveTools(definition, parentTools, { traitsOf: (name) => sessionTools.get(name) });
   // Removed here, so that agents started by this one do not get it either.
   const tools = effective.tools.filter((name) => name !== SKILL || definition.tools?.includes(SKILL) === true);
-  const { unknown } = effective;
+  // Tools of its own servers are known only when they are connected.
+  const servers = Object.keys(definition.mcpServers ?? {});
+  const unknown = effective.unknown.filter((tool) => !servers.some((server) => tool.startsWith(`${server}-`)));
   const warnings: string[] = [];
   if (unknown.length > 0) {
     const why = definition.sidekick ? "a sidekick cannot have, or that are not there" : "are not there";
