@@ -103,7 +103,9 @@ describe("built-in agents", () => {
 
 describe("agents of project, user, plugin and service", () => {
   it("ORC-20 ORC-24 SDK-17 SDK-18 are types like the built-in ones, and run the same way, from project and user", async () => {
-    const hook = (point: string) => ({ [point]: [{ type: "command", bash: `payload=$(cat); echo "$payload" >> ${point}` }] });
+    const hook = (point: string) => ({
+      [point]: [{ type: "command", bash: `payload=$(cat); echo "$payload" >> ${point}` }],
+    });
     const files = {
       ".troupe/agents/poet.md": markdown("poet"),
       "home:agents/painter.md": markdown("painter"),
@@ -266,14 +268,16 @@ describe("agents of the program", () => {
     });
   });
 
-  it.each([[{ name: "poet" }], [{ prompt: "You are poet." }]])(
-    "SDK-02 are refused without a name and a prompt: %j",
-    async (given) => {
-      await expect(onStage([], { workspace: { agents: [given] } }, async () => undefined)).rejects.toMatchObject({
-        hint: expect.stringContaining("needs a name and a prompt"),
-      });
-    },
-  );
+  it.each([
+    [{ name: "poet" }, "poet: prompt is missing"],
+    [{ name: "poet", prompt: " \n" }, "poet: prompt is missing"],
+    [{ prompt: "You are poet." }, "name is missing"],
+  ])("SDK-02 are refused without a name and a prompt: %j", async (given, why) => {
+    await expect(onStage([], { workspace: { agents: [given] } }, async () => undefined)).rejects.toMatchObject({
+      message: `A custom agent cannot be used: ${why}.`,
+      hint: expect.stringContaining("needs a name and a prompt"),
+    });
+  });
 
   it("SDK-05 SDK-34 have exactly the tools they list, and no others exist for them", async () => {
     const steps = started("poet", calls(["create", { path: "x.txt", file_text: "x" }]), says("done"));

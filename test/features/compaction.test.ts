@@ -10,6 +10,7 @@ import { calls, says, stalls } from "../../src/model/faux/faux-step.ts";
 import type { ModelRequest } from "../../src/model/provider.ts";
 import type { SessionEvent } from "../../src/protocol/event.ts";
 import { submit } from "../../src/runtime/submit.ts";
+import { DEFAULT_COMPACTION } from "../../src/session/compaction/compaction-options.ts";
 import { type HttpPlay, type HttpStep, httpStatus } from "../../src/testing/http-reply.ts";
 import { text as boardText, optionsFor, PERSON } from "../board/stage.ts";
 import { problemsOf } from "../context/well-formed.ts";
@@ -94,6 +95,7 @@ describe("compaction", () => {
       ]);
       const [start] = dataOf(heard, "session.compaction_start");
       expect((start?.currentTokens ?? 0) / WINDOW).toBeGreaterThanOrEqual(0.95);
+      expect(DEFAULT_COMPACTION).toEqual({ enabled: true, backgroundThreshold: 0.8, bufferThreshold: 0.95 });
       expect(work(requests()).map(isCompacted)).toEqual([false, false, false, true, true]);
       for (const request of work(requests())) {
         expect(problemsOf(request.messages)).toEqual([]);

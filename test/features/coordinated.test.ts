@@ -170,14 +170,17 @@ describe("subagents_run in a whole session", () => {
 
   it("BLX-17 BLX-18 BLX-35 BLX-36 runs a role of the settings within its limits, and refuses calls beyond its tools", async () => {
     const subagents = {
-      roles: { reader: { prompt: "You read interfaces.", groups: ["workspace"] } },
+      roles: {
+        reader: { label: "Interface Reader", prompt: "You read interfaces.", groups: ["workspace"] },
+        quick_checker: { prompt: "You check." },
+      },
       workers: { outputTokens: 500 },
     };
     const files = { "home:settings.json": JSON.stringify({ subagents }) };
     const loops = Array.from({ length: 9 }, () => calls(["create", { path: "x", file_text: "x" }]));
     const long = calls(["glob", { pattern: `${"x".repeat(3000)}*` }]);
     const steps = [
-      run([worker("a", "reader"), worker("b", "reader")]),
+      run([worker("a", "reader"), worker("b", "quick_checker")]),
       says("ok"),
       of("a", ...loops),
       of("b", long, long),
@@ -187,8 +190,12 @@ describe("subagents_run in a whole session", () => {
       expect(stage.first("a").system).toContain("You read interfaces.");
       expect(toolNames(stage.first("a"))).toEqual(["view", "glob", "grep", "submit_result"]);
       expect(results(stage)).toMatchObject([
-        { displayName: "Reader", status: "blocked", summary: "max iterations reached without submit_result" },
-        { displayName: "Reader 2", status: "blocked", summary: expect.stringMatching(/limit of 500 output tokens/) },
+        { displayName: "Interface Reader", status: "blocked", summary: "max iterations reached without submit_result" },
+        {
+          displayName: "Quick Checker",
+          status: "blocked",
+          summary: expect.stringMatching(/limit of 500 output tokens/),
+        },
       ]);
       expect(stage.requests("a")).toHaveLength(8);
       expect(stage.requests("b")).toHaveLength(1);

@@ -54,8 +54,8 @@ describe("LOOP-28: a model call with retries", () => {
     expect(server.requests).toHaveLength(6);
   });
 
-  it("gives up at once when the requested wait is longer than 180 s", async () => {
-    const { server, session } = await overHttp([rateLimited(3_600_000)]);
+  it("LOOP-28 gives up at once when the requested wait is longer than 180 s", async () => {
+    const { server, session } = await overHttp([rateLimited(181_000)]);
     await using _ = server;
     expect(await session.sendAndWait({ prompt: "go" })).toMatchObject({ kind: "error", error: { kind: "rate_limit" } });
     expect(server.requests).toHaveLength(1);

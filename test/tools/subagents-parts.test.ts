@@ -4,7 +4,6 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { subagentsRunTool } from "../../src/tools/agents/subagents-run.ts";
 import { submitResultTool } from "../../src/tools/agents/submit-result.ts";
-import { wireSafeName } from "../../src/tools/subagents/coordination.ts";
 import { gitSubcommands, readingGitCommand } from "../../src/tools/subagents/git-command.ts";
 import { builtinRoles, rolesFrom } from "../../src/tools/subagents/roles.ts";
 import { concurrencyOf } from "../../src/tools/subagents/run-request.ts";
@@ -82,13 +81,6 @@ describe("roles", () => {
     expect(problems).toHaveLength(4);
     expect(rolesFrom(undefined)).toEqual({ roles: builtinRoles, problems: [] });
     expect(rolesFrom([]).problems).toHaveLength(1);
-  });
-});
-
-describe("names on the wire", () => {
-  it("BLX-31 maps the dotted name to ours, and ours to itself", () => {
-    expect(wireSafeName("subagents.run")).toBe("subagents_run");
-    expect(wireSafeName("subagents_run")).toBe("subagents_run");
   });
 });
 

@@ -76,8 +76,3 @@ export const DEFAULT_LIMITS: WorkerLimits = {
 export const NO_RESULT = "max iterations reached without submit_result";
 export const MAX_WORKERS = 5;
 export const DEFAULT_CONCURRENCY = 3;
-
-/** Replaces dots, which wires forbid in tool names: a model that has read of `subagents.run` still means this tool. */
-export function wireSafeName(name: string): string {
-  return name.replaceAll(".", "_");
-}
