@@ -5,7 +5,8 @@
  *
  * Three invariants:
  * - A hook never triggers hooks: it runs outside the loop, and nothing it does is a tool call.
- * - A deciding hook can only tighten: an `allow` never overrides a rule.
+ * - A hook can deny. A hook that is not a project's can also approve what would otherwise be asked. None overrides a
+ *   rule, plan mode or the secret check.
  * - A hook fails as its definition says: deciding hooks closed, observing hooks open. Every failure is recorded.
  */
 import type { Json } from "../lib/json.ts";

@@ -27,8 +27,8 @@ export async function runCalls(reply: ModelReply, run: Run): Promise<Next> {
       ...mcpNames(call.name, run),
     }),
   );
-  const harmless = jobs.every(({ bound }) => !bound.ok || bound.value.tool.readOnly);
-  if (!harmless) await Promise.all(starts);
+  const allReadOnly = jobs.every(({ bound }) => !bound.ok || bound.value.tool.readOnly);
+  if (!allReadOnly) await Promise.all(starts);
 
   return settleAll(jobs, turnId, run);
 }
@@ -193,6 +193,8 @@ async function guarded(job: Job & { run: Run }): Promise<Ended> {
   const { around } = run;
   if (!around) return executeAndKeep(job.call, required(bound), run, job.before);
   run.signal.throwIfAborted();
+  // Refused by the limits of the message: no hook may answer it.
+  if (!bound.ok && isRefusal(bound.error)) throw bound.error;
   const before = job.before ?? (await around.before(job.call, run.signal));
   run.signal.throwIfAborted();
   if (before.kind === "deny") throw new ToolError(before.message, { code: "denied" });
@@ -237,6 +239,8 @@ function required<T>(attempted: Attempt<T>): T {
   if (!attempted.ok) throw attempted.error;
   return attempted.value;
 }
+
+const isRefusal = (error: unknown): boolean => error instanceof ToolError && error.code === "denied";
 
 /** Validates changed arguments like the model's own. */
 function rebind(call: ToolCall, run: Run): Bound {

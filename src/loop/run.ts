@@ -105,8 +105,8 @@ export interface JudgedCall {
 }
 
 /**
- * Hooks around calls. They can deny, change or answer a call, or add to what the model reads. They never widen
- * permissions.
+ * Hooks around calls. They can deny, change or answer a call, or add to what the model reads. An approval counts only
+ * where a person would otherwise be asked by default.
  */
 export interface AroundCalls {
   before(call: ToolCall, signal: AbortSignal): Promise<BeforeCall>;

@@ -11,6 +11,7 @@ import { story } from "../../src/testing/story.ts";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
 import { create } from "../../src/tools/files/create.ts";
 import { rememberedFiles } from "../../src/tools/files/files.ts";
+import { ToolError } from "../../src/tools/tool-error.ts";
 import { dataOf, echo, refuse, type Stage, stage, tool } from "../support/stage.ts";
 
 type Said = Record<string, unknown>;
@@ -73,6 +74,21 @@ describe("LOOP-21: hooks around a call", () => {
     const { session, told } = await hooked([calls(["nothing", { a: 1 }]), says("ok")], ["preToolUse"]);
     await session.sendAndWait({ prompt: "go" });
     expect(told).toMatchObject([{ point: "preToolUse", toolName: "nothing", toolArgs: { a: 1 } }]);
+  });
+
+  it("neither run for a call that the limits of a message refuse, nor answer it", async () => {
+    const bind = (): never => {
+      throw new ToolError("Only the research agent is started.", { code: "denied" });
+    };
+    const staged = await hooked(
+      [echoCall, says("ok")],
+      ["preToolUse"],
+      () => ({ handled: true, responseContent: "done" }),
+      { tools: [{ ...echo, bind }] },
+    );
+    await staged.session.sendAndWait({ prompt: "go" });
+    expect(shown(staged, 1, 2)).toBe("Only the research agent is started.");
+    expect(staged.told).toEqual([]);
   });
 
   it("can change arguments, which are checked and used, and add context to the result", async () => {

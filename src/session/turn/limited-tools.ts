@@ -20,7 +20,7 @@ export class LimitedTools {
     this.#cwd = cwd;
   }
 
-  /** Returns the tools that the answer may use. Their calls are checked before anything else happens. */
+  /** Returns the tools that the answer may use. A refused call is not bound, and no hook runs for it. */
   of(tools: readonly Tool[]): readonly Tool[] {
     const { available, refuses } = this.#limits;
     const allowed = tools.filter(({ name }) => available.includes(name));
