@@ -1,5 +1,6 @@
 /**
- * Reads instruction files, each once. Reads only text, up to a limit, and never outside the folder a file belongs to.
+ * Reads instruction files. Reads only text, up to a limit, and never outside the folder a file belongs to. A reader
+ * remembers the texts that were claimed, so that each is used once.
  */
 import { createHash } from "node:crypto";
 import { dirname, relative, sep } from "node:path";
@@ -50,7 +51,7 @@ const MAX_FILE_BYTES = 32 * 1024;
 const MAX_IMPORT_DEPTH = 5;
 const MAX_IMPORTS = 20;
 const MAX_SHOWN_CHARACTERS = 300;
-/** Maximum number of reads in a session. */
+/** Maximum number of reads for an agent, with those at the start of its session. */
 const MAX_READS = 1_000;
 const MAX_MENTIONS = 64;
 
@@ -65,11 +66,13 @@ export class InstructionReader {
     this.#options = options;
   }
 
-  /** Returns a reader with the same claims. Later claims of one do not affect the other. */
+  /** Returns a reader with the same claims, which has read as much. What one does later does not affect the other. */
   fork(): InstructionReader {
     const fork = new InstructionReader(this.#options);
     for (const key of this.#seen) fork.#seen.add(key);
     for (const path of this.#claimedPaths) fork.#claimedPaths.add(path);
+    fork.#importsLeft = this.#importsLeft;
+    fork.#readsLeft = this.#readsLeft;
     return fork;
   }
 
@@ -79,10 +82,13 @@ export class InstructionReader {
    */
   async read(found: InstructionCandidate, importedBy?: string): Promise<InstructionText | undefined> {
     const shownPath = this.shown(found.path);
-    if (this.#readsLeft-- <= 0) {
-      this.#options.onNotice(`More than ${MAX_READS} instruction files were found; the others were not read.`);
+    if (this.#readsLeft <= 0) {
+      // Negative once the notice was given.
+      if (this.#readsLeft-- === 0)
+        this.#options.onNotice(`More than ${MAX_READS} instruction files were found; the others were not read.`);
       return undefined;
     }
+    this.#readsLeft--;
     if (found.scope !== "user" && this.#options.mayRead?.(found.path) === false) {
       this.#options.onNotice(`${shownPath} was not read: a rule denies reading it.`);
       return undefined;
