@@ -130,7 +130,7 @@ export class MessageQueue {
       this.#idleMonitor.wake();
       // The session may have become idle during the write. A closed session answers it once it is resumed and works again.
       if (!this.#isClosing) this.#working ??= pending.size > 0 ? this.#work() : undefined;
-      else settle?.({ kind: "aborted" });
+      else this.#settling.settle([message.messageId]);
       return message;
     }
     const accepted = deferred<void>();
