@@ -1,10 +1,10 @@
 /**
- * Callers of one process that wait for a share of the same row, which all workers draw from in blocks. One statement at a
- * time serves all that wait. What was drawn belongs to the worker while its lease is valid. The statements report absolute
- * amounts, so repeating one after an outage changes nothing.
+ * Queues the callers of one process for a limit that all workers share. The process reserves amounts in blocks: one
+ * statement at a time serves all that wait. What is reserved belongs to the worker while its lease is valid. The
+ * statements report absolute amounts, so repeating one after an outage changes nothing.
  */
 
-import type { Queries } from "../lib/queries.ts";
+import { isPassing, type Queries } from "../lib/queries.ts";
 
 export interface BlockOptions {
   readonly queries: Queries;
@@ -19,7 +19,7 @@ export interface BlockWaiter<Wanted, Right> {
 }
 
 /**
- * While nothing is limited, no statement is needed before a call: another one looks again after this time. So a new limit
+ * Interval at which an unlimited process looks for a new limit. Until then its calls need no statement, so a new limit
  * holds for calls that begin this much later.
  */
 export const FREE_MS = 500;
@@ -45,7 +45,7 @@ export class BlockQueue<Wanted, Right> {
     return this.#waiting;
   }
 
-  /** Resolves when a step admits the caller. Rejects with the step's error or the abort reason. */
+  /** Resolves when a step admits the caller. Rejects with the abort reason, or with an error that would repeat. */
   enter(wanted: Wanted, signal: AbortSignal): Promise<Right> {
     return new Promise((resolve, reject) => {
       if (signal.aborted) return reject(signal.reason);
@@ -89,7 +89,7 @@ export class BlockQueue<Wanted, Right> {
     this.#wake?.();
   }
 
-  /** Resolves when everything is reported. */
+  /** Resolves when everything is reported, or reporting it failed for good. */
   async flush(): Promise<void> {
     if (this.#later !== undefined) this.report();
     while (this.#running) await this.#running;
@@ -108,12 +108,21 @@ export class BlockQueue<Wanted, Right> {
     await Promise.resolve();
     while (this.#waiting.length > 0 || this.#mustReport) {
       this.#mustReport = false;
-      const pauseMs = await this.#step(this.#waiting).catch(() => {
-        this.#mustReport = true;
-        return OUTAGE_PAUSE_MS;
-      });
+      const pauseMs = await this.#step(this.#waiting).catch((error: unknown) => this.#failed(error));
       if (pauseMs > 0) await this.#pause(pauseMs);
     }
+  }
+
+  /** Returns the time until the next attempt. What would fail again rejects all that wait. */
+  #failed(error: unknown): number {
+    if (isPassing(error)) {
+      this.#mustReport = true;
+      return OUTAGE_PAUSE_MS;
+    }
+    const waiting = this.#waiting;
+    for (const waiter of waiting) waiter.reject(error);
+    if (waiting.length === 0) process.emitWarning(error instanceof Error ? error : String(error));
+    return 0;
   }
 
   /** Waits, with jitter so that workers do not ask at the same time. */

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
-import { TroupeError } from "../../protocol/errors.ts";
-import { isOutage } from "./database.ts";
+import { TroupeError } from "../protocol/errors.ts";
+import { isOutage } from "./queries.ts";
 
 const failed = (code: string | undefined, message = "failed"): Error => Object.assign(new Error(message), { code });
 

@@ -98,21 +98,6 @@ function isConnectionLoss(error: unknown): boolean {
   return !/^[0-9A-Z]{5}$/.test(code) || /^(?:08|57P)/.test(code);
 }
 
-/** Errors of the network and of the driver, which have no code of the server. */
-const NETWORK = /^(?:ECONN|EPIPE$|ETIMEDOUT$|ENOTFOUND$|EAI_AGAIN$|EHOST|ENET)/;
-const DRIVER = /^(?:Connection terminated|timeout exceeded|Query read timeout)/;
-
-/**
- * True if the server was away or could not work: it had no space, memory or connections, shut down, or failed to read or
- * write its files. What failed for this reason is worth repeating until the server works again.
- */
-export function isOutage(error: unknown): boolean {
-  if (!(error instanceof Error)) return false;
-  const code = "code" in error ? String(error.code) : "";
-  if (/^(?:08|53|58)[0-9A-Z]{3}$|^57P/.test(code) || NETWORK.test(code) || DRIVER.test(error.message)) return true;
-  return isOutage(error.cause);
-}
-
 async function transaction<T>(pool: Pool, work: (queries: Queries) => Promise<T>): Promise<T> {
   const client = await pool.connect();
   let broken: Error | undefined;
