@@ -1,7 +1,10 @@
 /** Creates a provider from its settings. Loads only the code that it needs. */
+import { defined } from "../lib/defined.ts";
 import type { Stamp } from "../lib/stamp.ts";
+import { chatDialectAt } from "./chat-dialect.ts";
 import { keyReader, signedHeaders } from "./key.ts";
 import type { Provider } from "./provider.ts";
+import { providerList } from "./providers/list.ts";
 import type { ProviderSettings } from "./settings/settings.ts";
 import { searchOf } from "./web-search.ts";
 import type { Bounds, Connections, Endpoint, ModelFetch } from "./wire/endpoint.ts";
@@ -95,12 +98,16 @@ function told(
   };
 }
 
+const dialects = providerList.flatMap(({ chatDialect }) => chatDialect ?? []);
+
 function endpointOf(provider: ProviderSettings, model: string, dependencies: CatalogDependencies): Endpoint {
   const { stamp, fetch, openSocket, bounds, refused, connections } = dependencies;
+  const route = provider.azure === undefined ? { baseUrl: provider.baseUrl } : azureRoute(provider, model);
   return {
     id: provider.id,
     headers: signedHeaders(introduced(provider, dependencies), stamp, (key) => dependencies.onKey?.(key, provider.id)),
-    ...(provider.azure === undefined ? { baseUrl: provider.baseUrl } : azureRoute(provider, model)),
+    ...route,
+    ...defined({ chatDialect: chatDialectAt(route.baseUrl, dialects) }),
     ...(provider.keyHint === undefined ? {} : { keyHint: provider.keyHint }),
     ...(stamp === undefined ? {} : { stamp }),
     ...(fetch === undefined ? {} : { fetch }),

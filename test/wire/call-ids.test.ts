@@ -4,6 +4,7 @@ import type { Endpoint } from "../../src/model/wire/endpoint.ts";
 import { openaiChat } from "../../src/model/wire/openai/openai-chat.ts";
 import { openaiResponses } from "../../src/model/wire/openai/openai-responses.ts";
 import type { Message } from "../../src/protocol/message.ts";
+import { dialectAt } from "./dialect-at.ts";
 import { collect, placeWith, request } from "./support.ts";
 
 const long = `function-call-${"0123456789-".repeat(6)}`;
@@ -20,7 +21,7 @@ async function sentIds(
       body = String(init.body);
       return new Response("{}");
     },
-    { baseUrl },
+    { baseUrl, ...dialectAt(baseUrl) },
   );
   const messages: Message[] = [
     ...request.messages,

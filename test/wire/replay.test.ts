@@ -1,6 +1,7 @@
 /** Data that a provider wants back with the next request survives the log and goes back to that provider alone. */
 import { describe, expect, test } from "vitest";
 import { openaiChat } from "../../src/model/wire/openai/openai-chat.ts";
+import { dialectAt } from "./dialect-at.ts";
 import { roundTrip } from "./round-trip.ts";
 import { endOf, placeSaying, request, sse } from "./support.ts";
 
@@ -13,7 +14,8 @@ const call = (index: number, id: string, more: object = {}): object => ({
 const signature = { google: { thought_signature: "c2lnbmF0dXJl" } };
 
 describe("Gemini", () => {
-  const place = { id: "gemini", baseUrl: "https://generativelanguage.googleapis.com/v1beta/openai" };
+  const baseUrl = "https://generativelanguage.googleapis.com/v1beta/openai";
+  const place = { id: "gemini", baseUrl, ...dialectAt(baseUrl) };
   const asked = { model: "gemini-3.8-flash" };
   const stream = sse(
     chunk(call(0, "c1", { extra_content: signature })),
@@ -54,7 +56,7 @@ describe("Gemini", () => {
   });
 
   test("does not send its signatures when the session continues with another provider", async () => {
-    const second = { place: { id: "other", baseUrl: "https://api.example.com/v1" } };
+    const second = { place: { id: "other", baseUrl: "https://api.example.com/v1", chatDialect: { hosts: [] } } };
     const { next } = await roundTrip({ wire: openaiChat, stream, place, asked, second });
     expect(JSON.stringify(next)).not.toContain("extra_content");
     expect(JSON.stringify(next)).not.toContain("c2lnbmF0dXJl");

@@ -4,6 +4,7 @@ import { anthropicMessages } from "../../src/model/wire/anthropic/anthropic.ts";
 import { openaiChat } from "../../src/model/wire/openai/openai-chat.ts";
 import { openaiResponses } from "../../src/model/wire/openai/openai-responses.ts";
 import type { AssistantMessage, Message } from "../../src/protocol/message.ts";
+import { dialectAt } from "./dialect-at.ts";
 import { recordings } from "./recordings.ts";
 import { collect, recorder, request } from "./support.ts";
 
@@ -319,7 +320,8 @@ test("what a place cannot take is left out", async () => {
   const chat = recorder(() => new Response("{}"));
   await collect(openaiChat({ ...chat.place, streamUsage: false }));
   expect(chat.bodies[0]).not.toHaveProperty("stream_options");
-  await collect(openaiChat({ ...chat.place, baseUrl: "https://api.openai.com/v1/", query: "v=1" }), full);
+  const baseUrl = "https://api.openai.com/v1/";
+  await collect(openaiChat({ ...chat.place, baseUrl, ...dialectAt(baseUrl), query: "v=1" }), full);
   expect(chat.bodies[1]).toMatchObject({ max_completion_tokens: 500, prompt_cache_key: "session-1" });
   expect(chat.urls[1]).toBe("https://api.openai.com/v1/chat/completions?v=1");
   await collect(anthropicMessages({ ...chat.place, baseUrl: "http://127.0.0.1:9/v1" }, { promptCache: false }), full);

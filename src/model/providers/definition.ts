@@ -1,5 +1,6 @@
 /** The type of a built-in provider. This folder has one file of data per provider. */
 
+import type { ChatDialect } from "../chat-dialect.ts";
 import type { Price } from "../prices.ts";
 
 export type WireApi = "completions" | "responses" | "anthropic";
@@ -23,6 +24,8 @@ export interface ProviderDefinition {
   readonly headers?: Readonly<Record<string, string>>;
   /** False for a server that sends stream usage unasked and may refuse `stream_options`. */
   readonly streamUsage?: boolean;
+  /** Differences from the common chat wire. They also hold for endpoints that users configure at its hosts. */
+  readonly chatDialect?: ChatDialect;
   /** Azure OpenAI routes: by deployment if an API version is given, otherwise without version. */
   readonly azure?: { readonly versionVariables: readonly string[] };
   /** A server on this machine. */

@@ -11,6 +11,8 @@ export const gemini: ProviderDefinition = {
   baseUrl: "https://generativelanguage.googleapis.com/v1beta/openai",
   keyVariables: ["GEMINI_API_KEY", "GOOGLE_API_KEY"],
   auth: "bearer",
+  // Gemini 3 and later.
+  chatDialect: { hosts: ["googleapis.com"], signedModels: /gemini-(?:[3-9]|\d\d)/ },
   listsModels: true,
   defaultModel: "gemini-3.8-flash",
   models: [

@@ -9,6 +9,7 @@ export const mistral: ProviderDefinition = {
   keyVariables: ["MISTRAL_API_KEY"],
   auth: "bearer",
   streamUsage: false,
+  chatDialect: { hosts: ["mistral.ai"], callIds: { pattern: /^[a-zA-Z0-9]{9}$/, length: 9 } },
   listsModels: true,
   defaultModel: "mistral-medium-latest",
   models: [

@@ -11,6 +11,12 @@ export const openai: ProviderDefinition = {
   baseUrlVariable: "OPENAI_BASE_URL",
   keyVariables: ["OPENAI_API_KEY"],
   auth: "bearer",
+  chatDialect: {
+    hosts: ["openai.com", "azure.com"],
+    maxTokensField: "max_completion_tokens",
+    takesCacheKey: true,
+    callIds: { pattern: /^.{1,40}$/s, length: 40 },
+  },
   listsModels: true,
   defaultModel: "gpt-6-sol",
   models: [

@@ -1,5 +1,6 @@
 import type { Agent } from "node:http";
 import type { Stamp } from "../../lib/stamp.ts";
+import type { ChatDialect } from "../chat-dialect.ts";
 import type { RequestOrigin } from "../provider.ts";
 import type { RefusedParameters } from "./optional-parameters.ts";
 import type { OpenSocket } from "./transport/socket.ts";
@@ -43,6 +44,8 @@ export interface Endpoint {
   readonly keyHint?: string;
   /** False: `stream_options` is not sent on the chat wire. If the server then sends no usage, it is estimated. */
   readonly streamUsage?: boolean;
+  /** Differences from the common chat wire. */
+  readonly chatDialect?: ChatDialect;
   /** The optional parameters refused so far, shared by all callers of the endpoint. */
   readonly refused?: RefusedParameters;
 }

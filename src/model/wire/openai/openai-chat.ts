@@ -11,16 +11,9 @@ import { wireProvider } from "../wire.ts";
 import { type ChatReplay, replayFor, unsignedCall } from "./openai-chat-replay.ts";
 import { ChatDecoder, isReasoningField } from "./openai-chat-reply.ts";
 
-export interface OpenaiChatOptions {
-  /** The server's name for the limit of output tokens. OpenAI's differs from most. */
-  readonly maxTokensField?: "max_tokens" | "max_completion_tokens";
-}
-
-export function openaiChat(endpoint: Endpoint, options: OpenaiChatOptions = {}): Provider {
-  const isOpenai = /^https:\/\/[^/]*\.(?:openai|azure)\.com(?:[:/]|$)/.test(endpoint.baseUrl);
-  const maxTokensField = options.maxTokensField ?? (isOpenai ? "max_completion_tokens" : "max_tokens");
-  const isGoogle = /^https:\/\/[^/]*\.googleapis\.com(?:[:/]|$)/.test(endpoint.baseUrl);
-  const idOf = callIds(endpoint.baseUrl, isOpenai);
+export function openaiChat(endpoint: Endpoint): Provider {
+  const { maxTokensField = "max_tokens", takesCacheKey, callIds, signedModels } = endpoint.chatDialect ?? {};
+  const idOf = (id: string): string => (callIds ? fittingId(id, callIds.pattern, callIds.length) : id);
   const encodeMessage = messageEncoders({ provider: endpoint.id, idOf });
   const encodeTools = remember(toolsText);
   return wireProvider(endpoint, {
@@ -32,7 +25,7 @@ export function openaiChat(endpoint: Endpoint, options: OpenaiChatOptions = {}):
       const sends = (name: string): boolean => !refused.has(name);
       const system = systemWithFormat(request, sends("response_format") ? "enforced" : "asked");
       const encode = encodeMessage({
-        signs: isGoogle && needsSignatures.test(model),
+        signs: signedModels?.test(model) ?? false,
         replays: sends("reasoning_content"),
         extras: sends("extra_content"),
       });
@@ -47,7 +40,7 @@ export function openaiChat(endpoint: Endpoint, options: OpenaiChatOptions = {}):
           stream_options: stream && endpoint.streamUsage !== false ? '{"include_usage":true}' : undefined,
           reasoning_effort: reasoningEffort && encodeJson(reasoningEffort === "max" ? "xhigh" : reasoningEffort),
           response_format: responseFormat && chatFormat(responseFormat),
-          prompt_cache_key: isOpenai && cacheKey ? encodeJson(cacheKey) : undefined,
+          prompt_cache_key: takesCacheKey && cacheKey ? encodeJson(cacheKey) : undefined,
         }),
       });
     },
@@ -68,21 +61,12 @@ const optional: readonly OptionalParameter[] = [
   { name: "extra_content" },
 ];
 
-/** Mistral accepts ids of nine letters and digits, OpenAI up to 40 characters. */
-function callIds(baseUrl: string, isOpenai: boolean): Dialect["idOf"] {
-  if (/^https:\/\/[^/]*\.mistral\.ai(?:[:/]|$)/.test(baseUrl)) return (id) => fittingId(id, /^[a-zA-Z0-9]{9}$/, 9);
-  return isOpenai ? (id) => fittingId(id, /^.{1,40}$/s, 40) : (id) => id;
-}
-
-/** The peculiarities of the receiving server. */
-interface Dialect {
+interface Receiver {
   /** Id of the provider. */
   readonly provider: string;
+  /** Returns an id of a call that the server accepts. */
   idOf(toolCallId: string): string;
 }
-
-/** Gemini 3 and later. */
-const needsSignatures = /gemini-(?:[3-9]|\d\d)/;
 
 interface MessageOptions {
   /** Whether calls without a signature get the placeholder signature. */
@@ -96,13 +80,13 @@ interface MessageOptions {
 type EncodeMessage = (message: Message) => MessageTexts;
 
 /** Returns the encoder for the options in use. Each encodes a message once. */
-function messageEncoders(dialect: Dialect): (options: MessageOptions) => EncodeMessage {
+function messageEncoders(receiver: Receiver): (options: MessageOptions) => EncodeMessage {
   const encoders = new Map<string, EncodeMessage>();
   return (options) => {
     const key = JSON.stringify(options);
     const known = encoders.get(key);
     if (known) return known;
-    const made = remember((message: Message) => messageTexts(message, dialect, options));
+    const made = remember((message: Message) => messageTexts(message, receiver, options));
     encoders.set(key, made);
     return made;
   };
@@ -129,19 +113,19 @@ function messageList(system: string, messages: readonly Message[], encode: Encod
   return waiting.length > 0 ? [...texts, ...waiting] : texts;
 }
 
-function messageTexts(message: Message, dialect: Dialect, options: MessageOptions): MessageTexts {
+function messageTexts(message: Message, receiver: Receiver, options: MessageOptions): MessageTexts {
   if (message.role === "user") return { text: userText(message.content, message.images, message.documents) };
   if (message.role === "tool") {
     const { toolCallId, content, images = [] } = message;
-    const text = encodeJson({ role: "tool", tool_call_id: dialect.idOf(toolCallId), content });
+    const text = encodeJson({ role: "tool", tool_call_id: receiver.idOf(toolCallId), content });
     return images.length > 0 ? { text, afterTools: userText("", images) } : { text };
   }
-  return { text: encodeJson(assistantFields(message, dialect, options)) };
+  return { text: encodeJson(assistantFields(message, receiver, options)) };
 }
 
-function assistantFields(message: AssistantMessage, dialect: Dialect, options: MessageOptions): object {
+function assistantFields(message: AssistantMessage, receiver: Receiver, options: MessageOptions): object {
   const { calls } = message;
-  const stored = replayFor(dialect.provider, message);
+  const stored = replayFor(receiver.provider, message);
   const isSigned = stored?.extra !== undefined || calls.some(({ toolCallId }) => stored?.calls?.[toolCallId]);
   return {
     role: "assistant",
@@ -152,7 +136,7 @@ function assistantFields(message: AssistantMessage, dialect: Dialect, options: M
         const extra =
           stored?.calls?.[call.toolCallId] ?? (options.signs && !isSigned && index === 0 ? unsignedCall : undefined);
         return {
-          id: dialect.idOf(call.toolCallId),
+          id: receiver.idOf(call.toolCallId),
           type: "function",
           function: { name: call.name, arguments: encodeJson(call.arguments) },
           ...defined({ extra_content: extra }),
