@@ -275,7 +275,7 @@ async function openSession(runtime: Runtime, given: Arguments, request: SessionR
   }
   if (sessionId !== undefined && (await runtime.store.ids()).includes(sessionId)) {
     await sayMove(runtime, sessionId, given);
-    return runtime.resumeSession(sessionId, request);
+    return runtime.resumeSession(sessionId, asked);
   }
   return runtime.createSession({ ...request, ...defined({ sessionId }) });
 }

@@ -23,3 +23,26 @@ export function withHint(message: string, hint: string | undefined): string {
   const sentence = message.replace(/[.\s]+$/, "");
   return `${sentence}${/[?!]$/.test(sentence) ? "" : "."} ${hint}`;
 }
+
+/** The process that has a session open for writing. */
+export interface SessionHolder {
+  readonly pid: number;
+  readonly host?: string;
+  /** What to do about it. */
+  readonly advice?: string;
+}
+
+const DEFAULT_ADVICE = "End that process first, or start a new session.";
+
+export function inUse(sessionId: string, { pid, host, advice = DEFAULT_ADVICE }: SessionHolder): TroupeError {
+  const where = host === undefined ? "" : ` on ${host}`;
+  return new TroupeError("storage", `Session ${sessionId} is in use by process ${pid}${where}.`, { hint: advice });
+}
+
+/** Throws if another process has the session open. `advice` replaces the usual one. */
+export function requireFree(
+  { sessionId, heldBy }: { readonly sessionId: string; readonly heldBy: SessionHolder | undefined },
+  advice?: string,
+): void {
+  if (heldBy) throw inUse(sessionId, advice === undefined ? heldBy : { ...heldBy, advice });
+}

@@ -1,24 +1,13 @@
 import type { Stamp } from "../lib/stamp.ts";
 import type { PendingTurn } from "../loop/run.ts";
 import { INTERRUPTED } from "../loop/run-calls.ts";
-import { TroupeError } from "../protocol/errors.ts";
 import type { Emit, SessionEvent } from "../protocol/event.ts";
 import type { Damage } from "../store/damage.ts";
-import type { SessionLog } from "../store/store.ts";
 import type { Conversation } from "./conversation.ts";
 import { cutOff, sayCutOff } from "./cut-off.ts";
 import type { EventLog } from "./event-log.ts";
 import type { Broker } from "./requests/broker.ts";
 import { type CurrentFolder, pendingWork } from "./requests/pending-work.ts";
-
-/** Throws if another process has the session open. */
-export function requireFree({ sessionId, heldBy }: Pick<SessionLog, "sessionId" | "heldBy">): void {
-  if (!heldBy) return;
-  const where = heldBy.host === undefined ? "" : ` on ${heldBy.host}`;
-  throw new TroupeError("storage", `Session ${sessionId} is in use by process ${heldBy.pid}${where}.`, {
-    hint: heldBy.advice ?? "End that process first, or start a new session.",
-  });
-}
 
 /**
  * Recovers a log that another process left behind, so that the next turn can build on it.

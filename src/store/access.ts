@@ -7,7 +7,7 @@ import { stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { Disk } from "../lib/node/disk.ts";
 import type { Stamp } from "../lib/stamp.ts";
-import { TroupeError } from "../protocol/errors.ts";
+import { inUse, TroupeError } from "../protocol/errors.ts";
 import type { Damage } from "./damage.ts";
 import { type LockHolder, type LockResult, takeLock } from "./lock.ts";
 import { noRecord } from "./log/line.ts";
@@ -171,9 +171,7 @@ export async function readIfThere(path: string): Promise<LogContent> {
 }
 
 export function held({ sessionId }: LogContext, by: LockHolder): TroupeError {
-  return new TroupeError("storage", `Session ${sessionId} is in use by process ${by.pid} on ${by.host}.`, {
-    hint: by.advice,
-  });
+  return inUse(sessionId, by);
 }
 
 function changed(log: string): TroupeError {

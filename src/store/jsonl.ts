@@ -18,7 +18,7 @@ import { join } from "node:path";
 import { defined } from "../lib/defined.ts";
 import type { Disk } from "../lib/node/disk.ts";
 import type { Stamp } from "../lib/stamp.ts";
-import { TroupeError } from "../protocol/errors.ts";
+import { inUse } from "../protocol/errors.ts";
 import { logPaths } from "./access.ts";
 import { takeLock } from "./lock.ts";
 import { createLog, openLog } from "./log/jsonl-log.ts";
@@ -166,10 +166,7 @@ async function removeSession({ folder, sessionId, disk, pid }: Removal): Promise
   if (!statSync(directory, { throwIfNoEntry: false })) throw noSuchSession(sessionId);
   const token = crypto.randomUUID();
   const lock = await takeLock({ disk, directory, pid, token }).catch(failTo("delete the session"));
-  if (lock.kind === "held") {
-    const { host, advice: hint } = lock.by;
-    throw new TroupeError("storage", `Session ${sessionId} is in use by process ${lock.by.pid} on ${host}.`, { hint });
-  }
+  if (lock.kind === "held") throw inUse(sessionId, lock.by);
   // Renames the folder first, so that a partly deleted session is never listed.
   const doomed = join(folder, `.removed-${token}`);
   await disk.rename(directory, doomed).catch(failTo("delete the session"));

@@ -313,6 +313,9 @@ async function readHolders(path: string): Promise<LockOwner[]> {
   return holders;
 }
 
+const HELD_HERE =
+  "Join it in a terminal (troupe --attach <session>), or end that process first. It may be working: an idle one hands the session over.";
+
 /** Returns advice for a held lock, or `undefined` when its process is gone. */
 async function whyHeld(holder: LockOwner, { path, temporary }: Attempt): Promise<string | undefined> {
   if (holder.unreadableSince !== undefined) {
@@ -321,7 +324,7 @@ async function whyHeld(holder: LockOwner, { path, temporary }: Attempt): Promise
   const location = holderLocation(holder);
   if (location === "here") {
     const isRunning = await isSameProcess(holder.pid, holder.started);
-    return isRunning ? "End that process first, or start a new session." : undefined;
+    return isRunning ? HELD_HERE : undefined;
   }
   if (location === "earlier boot") return undefined;
   if (holder.renewedAt === undefined) {

@@ -4,6 +4,7 @@
  * folder is derived or dispensable.
  */
 
+import type { SessionHolder } from "../protocol/errors.ts";
 import type { SessionEvent } from "../protocol/event.ts";
 import type { SqliteProvider } from "../protocol/session-fs.ts";
 import type { Damage } from "./damage.ts";
@@ -80,7 +81,7 @@ export interface SessionLog {
   everything(): Promise<readonly SessionEvent[]>;
   readonly damage: readonly Damage[];
   /** Set when another process is writing. `append` then throws a storage error. */
-  readonly heldBy: { readonly pid: number; readonly host?: string; readonly advice?: string } | undefined;
+  readonly heldBy: SessionHolder | undefined;
   /**
    * Resolves when the event is written (survives the death of this process) or, with `barrier`, synced (survives a
    * power cut). Appends share syncs. After a failed write all appends throw until `recover` succeeds.

@@ -110,21 +110,24 @@ describe("a session over the contract", () => {
     await session.abort();
   });
 
-  it("hands an idle session to the command line, and continues with it afterwards", async () => {
-    const session = await stage.client.createSession({ onPermissionRequest: approveAll });
-    stage.play(says("one"));
-    await session.sendAndWait("first");
-    stage.play(says("two"));
-    const { TROUPE_BASE_URL = "", TROUPE_MODEL = "" } = stage.environment();
-    const ended = await troupe(["--resume", session.sessionId, "-p", "second"], {
-      cwd: stage.folder.at("work"),
-      home: stage.folder.at("home"),
-      environment: { TROUPE_BASE_URL, TROUPE_MODEL },
-    });
-    expect(ended).toMatchObject({ code: 0, stdout: "two\n" });
-    stage.play(says("three"));
-    expect((await session.sendAndWait("third"))?.data.content).toBe("three");
-  });
+  it.each(["--resume", "--session-id"])(
+    "hands an idle session to the command line (%s), and continues with it afterwards",
+    async (flag) => {
+      const session = await stage.client.createSession({ onPermissionRequest: approveAll });
+      stage.play(says("one"));
+      await session.sendAndWait("first");
+      stage.play(says("two"));
+      const { TROUPE_BASE_URL = "", TROUPE_MODEL = "" } = stage.environment();
+      const ended = await troupe([flag, session.sessionId, "-p", "second"], {
+        cwd: stage.folder.at("work"),
+        home: stage.folder.at("home"),
+        environment: { TROUPE_BASE_URL, TROUPE_MODEL },
+      });
+      expect(ended).toMatchObject({ code: 0, stdout: "two\n" });
+      stage.play(says("three"));
+      expect((await session.sendAndWait("third"))?.data.content).toBe("three");
+    },
+  );
 
   it("lists, describes and deletes what was kept, and tells every client", async () => {
     const told: string[] = [];

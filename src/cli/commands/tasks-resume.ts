@@ -1,7 +1,7 @@
 import { defined } from "../../lib/defined.ts";
-import { TroupeError } from "../../protocol/errors.ts";
+import { requireFree, TroupeError } from "../../protocol/errors.ts";
 import type { SessionEvent } from "../../protocol/event.ts";
-import { readTasks, requireFree } from "../../runtime/agents/stored-tasks.ts";
+import { HELD_ADVICE, readTasks } from "../../runtime/agents/stored-tasks.ts";
 import type { Session } from "../../session/session.ts";
 import { usage } from "../args.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
@@ -22,7 +22,7 @@ export async function resumeTask(call: TasksCall): Promise<ExitCode> {
   const [word, message = DEFAULT_MESSAGE, ...more] = words;
   if (more.length > 0) throw usage("What the agent is told is one text. Put it in quotes.");
   const id = await oneTask({ words: word === undefined ? [] : [word], runtime, sessionId, verb: "resume" });
-  requireFree(await readTasks(runtime.store, sessionId));
+  requireFree(await readTasks(runtime.store, sessionId), HELD_ADVICE);
   const bar = progressOf(given, { waitMs: 0 });
   const request = sessionRequest(given, "text");
   const session = await runtime.resumeSession(sessionId, { ...request, agents: { ...request.agents, wakes: false } });

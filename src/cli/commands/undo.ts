@@ -5,7 +5,7 @@ import { workingDirectory } from "../../context/working-directory.ts";
 import { nodeDisk } from "../../lib/node/disk.ts";
 import { systemStamp } from "../../lib/stamp.ts";
 import { plural, sanitise } from "../../lib/text.ts";
-import { TroupeError } from "../../protocol/errors.ts";
+import { requireFree, TroupeError } from "../../protocol/errors.ts";
 import { createRuntime } from "../../runtime/runtime.ts";
 import { findSession, sessionHere } from "../../runtime/sessions/select-session.ts";
 import { undoSeal } from "../../runtime/undo-seal.ts";
@@ -41,7 +41,7 @@ export async function undoCommand(given: Arguments, around: UndoContext = contex
     wanted === undefined ? await sessionHere(store, workingDirectory(cwd)) : await findSession(store, wanted);
   const log = await store.open(sessionId);
   try {
-    const { directory, heldBy } = log;
+    const { directory } = log;
     const checkpoints = new Checkpoints({
       directory,
       disk: nodeDisk,
@@ -52,11 +52,7 @@ export async function undoCommand(given: Arguments, around: UndoContext = contex
       const changes = await checkpoints.changes();
       return print(wantsJson(given) ? jsonList(changes.map(changeRow)) : listText(changes));
     }
-    if (heldBy) {
-      throw new TroupeError("failed", `Session ${sessionId} is in use by process ${heldBy.pid}.`, {
-        hint: "End it first, so that it does not go on with files that change under it.",
-      });
-    }
+    requireFree(log, "Undo it there with /undo, or end that process first: it works on with the files.");
     const report = await undo(targetOf(word), { checkpoints, disk: nodeDisk, force: given.has("force") });
     if (report.conflicts.length > 0 && !given.has("force")) throw changedSince(report.conflicts);
     return print(reportText(report));

@@ -2,9 +2,10 @@
  * Reads and stops the agents of a session that is not open here, from its log and without a model. To resume an agent,
  * resume the whole session: `resumeSession`.
  */
+
 import { defined } from "../../lib/defined.ts";
 import { type Stamp, systemStamp } from "../../lib/stamp.ts";
-import { TroupeError } from "../../protocol/errors.ts";
+import { requireFree } from "../../protocol/errors.ts";
 import { EventLog } from "../../session/event-log.ts";
 import type { SessionLog, Store } from "../../store/store.ts";
 import type { TaskRunner } from "../../tasks/ports.ts";
@@ -74,7 +75,7 @@ export async function stopTasks(
 ): Promise<readonly string[]> {
   const log = await store.open(sessionId);
   try {
-    requireFree(log);
+    requireFree(log, HELD_ADVICE);
     const registry = await registryOf(log);
     const open = (): string[] => registry.list({ includeEnded: false }).map(({ id }) => id);
     const before = open();
@@ -88,14 +89,8 @@ export async function stopTasks(
   }
 }
 
-/** Throws if another process holds the session, because only that process can stop its agents. */
-export function requireFree({ sessionId, heldBy }: Pick<StoredTasks, "sessionId" | "heldBy">): void {
-  if (!heldBy) return;
-  const where = heldBy.host === undefined ? "" : ` on ${heldBy.host}`;
-  throw new TroupeError("failed", `Session ${sessionId} is in use by process ${heldBy.pid}${where}.`, {
-    hint: "It has the agents in hand: stop them there, or end it first.",
-  });
-}
+/** Advice for a session whose process alone can stop or resume its agents. */
+export const HELD_ADVICE = "Stop or resume its agents there, or end that process first.";
 
 function tasksOf(log: SessionLog, stamp: Stamp): StoredTask[] {
   const fold = new TaskFold(log.events);

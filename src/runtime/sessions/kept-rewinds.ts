@@ -1,7 +1,7 @@
 import { Checkpoints } from "../../checkpoints/checkpoints.ts";
 import type { Disk } from "../../lib/node/disk.ts";
 import type { Stamp } from "../../lib/stamp.ts";
-import { TroupeError } from "../../protocol/errors.ts";
+import { requireFree } from "../../protocol/errors.ts";
 import { Budget } from "../../session/budget/budget.ts";
 import { EventLog } from "../../session/event-log.ts";
 import { finishRewinds } from "../../session/rewind/rewind-files.ts";
@@ -31,7 +31,7 @@ export async function keptRewinds(
     lastEventId: () => events.events.at(-1)?.id,
     newId: () => stamp.id("rewind"),
     isBusy: () => {
-      if (log.heldBy) throw inUse(sessionId, log.heldBy.pid);
+      requireFree(log, "Rewind it there with /rewind, or end that process first.");
       return false;
     },
     alone: (work) => work(),
@@ -47,10 +47,4 @@ export async function keptRewinds(
 async function summaryOf(log: SessionLog, { events }: EventLog) {
   const { costUsd } = new Budget(await log.everything()).session;
   return { ...summaryOfEvents(events, log.sessionId, events.at(-1)?.timestamp ?? ""), costUsd };
-}
-
-function inUse(sessionId: string, pid: number): TroupeError {
-  return new TroupeError("failed", `Session ${sessionId} is in use by process ${pid}.`, {
-    hint: "Rewind it there with /rewind, or end that process first.",
-  });
 }

@@ -9,7 +9,7 @@
 import { join } from "node:path";
 import { defined } from "../../lib/defined.ts";
 import type { Disk } from "../../lib/node/disk.ts";
-import { TroupeError } from "../../protocol/errors.ts";
+import { inUse, TroupeError } from "../../protocol/errors.ts";
 import { forkedEvents } from "../fork-log.ts";
 import { encodeLine, noRecord } from "../log/line.ts";
 import { viewOf } from "../log/rewound.ts";
@@ -228,9 +228,8 @@ const notTaken = (sessionId: string): TroupeError =>
   });
 
 function heldError(sessionId: string, { host, pid }: Worker): TroupeError {
-  return new TroupeError("storage", `Session ${sessionId} is in use by process ${pid} on ${host}.`, {
-    hint: "Wait until it is idle there, or stop it: troupe cluster status shows it.",
-  });
+  const advice = "Wait until it is idle there, or stop it: troupe cluster status shows it.";
+  return inUse(sessionId, { host, pid, advice });
 }
 
 function lostClaim(sessionId: string): TroupeError {
