@@ -28,7 +28,7 @@ export function withHint(message: string, hint: string | undefined): string {
 export interface SessionHolder {
   readonly pid: number;
   readonly host?: string;
-  /** What to do about it. */
+  /** Tells the user how to proceed. */
   readonly advice?: string;
 }
 
