@@ -15,6 +15,9 @@ export type Request = (
   options?: RequestOptions,
 ) => Promise<unknown>;
 
+/** Handler of a surface that answers requests by their ids, wherever they are shown. Its promise stays open. */
+export const answeredById = (): Promise<never> => new Promise(() => undefined);
+
 /**
  * Answers a session's requests to this program: tool calls, permissions, forms and commands (sent as events that any
  * client may answer), and requests to this client alone. An error that a handler throws is sent as the answer.

@@ -20,6 +20,7 @@ import { Popup } from "./input/popup.ts";
 import type { Input } from "./input/stdin.ts";
 import { Vim } from "./input/vim.ts";
 import { Notices } from "./notices.ts";
+import { SHOWN_BLOCKS } from "./open-session.ts";
 import type { Overlay } from "./overlays/overlay.ts";
 import { liveRegion, type UiState } from "./panels/live.ts";
 import { readPreferences, storePreferences } from "./preferences.ts";
@@ -42,8 +43,6 @@ export interface AppOptions extends HostOptions {
 
 const HINT_MS = 2_500;
 const TICK_MS = 1_000;
-/** Blocks of an earlier conversation that are printed when it is resumed. */
-const SHOWN_BLOCKS = 40;
 
 export class App implements Host {
   readonly options: AppOptions;

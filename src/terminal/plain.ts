@@ -10,16 +10,24 @@ import type { Block } from "../view/blocks.ts";
 import type { AttentionItem } from "../view/view.ts";
 import { openAttention } from "../view/waits.ts";
 import { addressOf } from "./attention.ts";
-import { findSession, joinHolder } from "./find-session.ts";
+import { findSession } from "./find-session.ts";
 import { mentionedIn } from "./input/mentions.ts";
+import {
+  leaveSession,
+  openOrJoin,
+  SHOWN_BLOCKS,
+  type TrustQuestion,
+  trustChoices,
+  trustedName,
+  trustTitle,
+} from "./open-session.ts";
 import { requestLines } from "./panels/request-lines.ts";
 import type { PlainAnswer, PlainQuestion } from "./plain-form.ts";
 import { type MenuEntry, menuLabels, menuOf } from "./plain-menu.ts";
 import { safe, safeLine } from "./screen/safe.ts";
 import { plainStyle } from "./screen/style.ts";
-import { TerminalSession } from "./session.ts";
+import type { TerminalSession } from "./session.ts";
 import type { Join, SessionChoice } from "./session-choice.ts";
-import { type TrustQuestion, trustedName, trustTitle } from "./terminal.ts";
 import { blockLines, errorLines } from "./transcript/block-lines.ts";
 import { runUserCommand } from "./user-command.ts";
 
@@ -35,8 +43,6 @@ export interface PlainOptions {
   readonly join?: Join | undefined;
   trust(): Promise<TrustQuestion | undefined>;
 }
-
-const SHOWN_BLOCKS = 40;
 
 /** Runs until the input ends, `/exit`, or Ctrl+C at rest. */
 export async function runPlain(options: PlainOptions): Promise<void> {
@@ -82,25 +88,24 @@ class PlainTerminal {
         this.#print("notice: the terminal that had this session open has left. Resume it to go on.");
         this.#reader.close();
       };
-      const joined =
-        sessionChoice.kind === "attach"
-          ? await joinHolder(this.#client, resumeId, { ...this.#options, gone })
-          : undefined;
-      if (joined) await this.#client.stop();
-      this.#client = joined ?? this.#client;
       const newId = sessionChoice.kind === "id" ? sessionChoice.sessionId : undefined;
-      this.#session = await TerminalSession.open({
+      const { session } = await openOrJoin({
         client: this.#client,
-        cwd: joined ? undefined : cwd,
+        ...(sessionChoice.kind === "attach" && { join: this.#options.join }),
+        gone,
+        cwd,
         resumeId,
         ...defined({ newId }),
-        onChange: (session) => {
-          if (session === this.#session) this.#update();
+        onChange: (changed) => {
+          if (changed === this.#session) this.#update();
         },
       });
-      for (const block of this.#session.drain().slice(-SHOWN_BLOCKS)) this.#print(...plainLines(block));
-      await this.#session.readCommands();
-      this.#print(`ready: model ${safeLine(this.#session.view.session.model ?? "none")}`);
+      if (session.client !== this.#client) await this.#client.stop();
+      this.#client = session.client;
+      this.#session = session;
+      for (const block of session.drain().slice(-SHOWN_BLOCKS)) this.#print(...plainLines(block));
+      await session.readCommands();
+      this.#print(`ready: model ${safeLine(session.view.session.model ?? "none")}`);
       this.#update();
       for await (const line of this.#lines) if ((await this.#line(line)) === "exit") return;
     } finally {
@@ -110,11 +115,8 @@ class PlainTerminal {
 
   async close(): Promise<void> {
     this.#reader.close();
-    const id = this.#session?.id;
-    const isEmpty = this.#session?.isNew === true && this.#session.view.main.messages === 0;
-    if (id !== undefined && isEmpty) await this.#client?.deleteSession(id).catch(() => undefined);
-    await this.#client?.stop();
-    if (id !== undefined && !isEmpty) this.#print(`Resume this session with: troupe --resume ${id.slice(0, 8)}`);
+    const resumption = await leaveSession(this.#session, this.#client);
+    if (resumption !== undefined) this.#print(resumption);
   }
 
   async #askForTrust(): Promise<void> {
@@ -128,8 +130,7 @@ class PlainTerminal {
           .split("\n")
           .map((row) => `  | ${row}`),
       ]),
-      "  1. trust this folder as it is now",
-      "  2. work without them",
+      ...trustChoices.map((choice, index) => `  ${index + 1}. ${choice}`),
     );
     const { value } = await this.#lines.next();
     if (String(value).trim() === "1") await question.accept();

@@ -4,6 +4,7 @@
  */
 import { defined } from "../lib/defined.ts";
 import type { SessionEvent } from "../protocol/event.ts";
+import { answeredById } from "../sdk/answers.ts";
 import type { Client } from "../sdk/client.ts";
 import type { SessionConfig } from "../sdk/config.ts";
 import type { ClientSession, EventReading } from "../sdk/session.ts";
@@ -22,9 +23,6 @@ export interface TerminalSessionOptions {
   readonly newId?: string;
   onChange(session: TerminalSession): void;
 }
-
-/** A request is answered by its id, wherever its card is shown; the promise of the handler is not used. */
-const answeredById = (): Promise<never> => new Promise(() => undefined);
 
 export class TerminalSession {
   readonly #client: Client;

@@ -10,15 +10,14 @@
 
 import type { ReadStream, WriteStream } from "node:tty";
 import { defined } from "../lib/defined.ts";
-import { plural } from "../lib/text.ts";
 import type { Client } from "../sdk/client.ts";
 import { App } from "./app.ts";
-import { findSession, joinHolder, openInServer } from "./find-session.ts";
+import { findSession, openInServer } from "./find-session.ts";
 import type { FirstFrame } from "./first-frame.ts";
 import { chooseModel } from "./first-run.ts";
 import { InputReader } from "./input/stdin.ts";
+import { leaveSession, openOrJoin, type TrustQuestion, trustChoices, trustedName, trustTitle } from "./open-session.ts";
 import { safeLine } from "./screen/safe.ts";
-import { TerminalSession } from "./session.ts";
 import type { Join, SessionChoice } from "./session-choice.ts";
 import { Tty } from "./tty.ts";
 
@@ -42,12 +41,6 @@ export interface TerminalOptions {
   join?: Join | undefined;
   /** Things of the folder that would run if it were trusted; undefined when there is nothing to ask. */
   trust(): Promise<TrustQuestion | undefined>;
-}
-
-export interface TrustQuestion {
-  readonly folder: string;
-  readonly items: readonly { readonly kind: string; readonly id: string; readonly shown: string }[];
-  accept(): Promise<void>;
 }
 
 /** Runs until the user leaves. Restores the terminal in any case. Returns lines for the user, such as how to resume. */
@@ -79,7 +72,8 @@ export async function runTerminal(options: TerminalOptions): Promise<void> {
     await app.left;
     app.isLeaving = true;
     await Promise.race([opening, new Promise((resolve) => setTimeout(resolve, LEAVE_MS).unref())]);
-    last = await leaveSession(app);
+    const resumption = await leaveSession(app.session, app.client);
+    if (resumption !== undefined) last = [app.style.dim(resumption)];
   } finally {
     stopCapturing();
     for (const signal of signals) process.off(signal, leave);
@@ -157,20 +151,10 @@ async function askForTrust(app: App, question: TrustQuestion): Promise<void> {
   const items = question.items.map((item) => `${trustedName(item)}\n${item.shown}`);
   const names = question.items.length > 1 ? [...question.items.slice(0, 20).map(trustedName), ""] : [];
   const title = trustTitle(question);
-  const choice = await app.ask({
-    title,
-    text: `${title}:\n${names.join("\n")}\n${items.join("\n\n")}`,
-    choices: ["trust this folder as it is now", "work without them"],
-  });
+  const text = `${title}:\n${names.join("\n")}\n${items.join("\n\n")}`;
+  const choice = await app.ask({ title, text, choices: trustChoices });
   if (choice === 0) await question.accept();
 }
-
-export const trustTitle = ({ folder, items }: TrustQuestion): string =>
-  `${folder} brings ${plural(items.length, "thing")} that would run or decide something`;
-
-/** Many ids begin with the kind. */
-export const trustedName = ({ kind, id }: TrustQuestion["items"][number]): string =>
-  `${kind} ${id.startsWith(`${kind}:`) ? id.slice(kind.length + 1) : id}`;
 
 interface OpenSessionOptions {
   /** Undefined for a new session. */
@@ -187,28 +171,29 @@ async function openSession(
 ): Promise<void> {
   const { session: before, client: clientBefore } = app;
   const gone = (): void => void reopenHere(app, options, resumeId ?? "");
-  const joined = mayJoin && app.client ? await joinHolder(app.client, resumeId, { ...options, gone }) : undefined;
-  if (joined) app.client = joined;
-  else if (app.isJoined) app.client = await options.connect();
-  const { client } = app;
-  if (!client) return;
-  const session = await TerminalSession.open({
-    client,
-    cwd: joined ? undefined : app.options.cwd,
+  if (!clientBefore) return;
+  const { session, isJoined } = await openOrJoin({
+    client: clientBefore,
+    ...(mayJoin && { join: options.join }),
+    ...(app.isJoined && { reconnect: () => options.connect() }),
+    gone,
+    cwd: app.options.cwd,
     resumeId,
     ...defined({ newId }),
     onChange: (changed) => {
       if (app.session === changed) app.viewChanged();
     },
   });
-  app.isJoined = joined !== undefined;
+  const { client } = session;
+  app.client = client;
+  app.isJoined = isJoined;
   if (resumeId !== undefined) {
     const short = resumeId.slice(0, 8);
-    app.commit([app.style.dim(joined ? `joined session ${short}, open in another terminal` : `session ${resumeId}`)]);
+    app.commit([app.style.dim(isJoined ? `joined session ${short}, open in another terminal` : `session ${resumeId}`)]);
   }
   app.attach(session, { isResumed: resumeId !== undefined });
   await before?.close().catch(() => undefined);
-  if (clientBefore !== client) await clientBefore?.stop();
+  if (clientBefore !== client) await clientBefore.stop();
 }
 
 /** The process that had the joined session open is gone: resumes the session here. */
@@ -236,14 +221,4 @@ function sayModel(app: App): void {
     "No model provider is configured: the built-in understudy answers, offline and without reasoning.",
     app.style.dim("Run `troupe login` in another window, or start Ollama or LM Studio; then /model."),
   ]);
-}
-
-/** Lets go of the session and of the server. A session in which nothing was said is removed. */
-async function leaveSession(app: App): Promise<string[]> {
-  const { session, client } = app;
-  const isEmpty = session !== undefined && session.view.main.messages === 0 && session.isNew;
-  if (session && isEmpty) await client?.deleteSession(session.id).catch(() => undefined);
-  await client?.stop();
-  if (!session || isEmpty) return [];
-  return [app.style.dim(`Resume this session with: troupe --resume ${session.id.slice(0, 8)}`)];
 }

@@ -6,6 +6,7 @@
 import { defined } from "../lib/defined.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { SessionEvent } from "../protocol/event.ts";
+import { answeredById } from "../sdk/answers.ts";
 import { Client } from "../sdk/client.ts";
 import type { ResumeConfig } from "../sdk/config.ts";
 import type { ClientSession } from "../sdk/session.ts";
@@ -23,9 +24,6 @@ export interface LiveOptions {
   onOpen(sessionId: string): void;
   onClose(sessionId: string): void;
 }
-
-/** A request is answered by its id, in whichever tab; the promise of the handler is not used. */
-const answeredById = (): Promise<never> => new Promise(() => undefined);
 
 /** Reading files of the workspace is not asked about; the rules of the user still hold. */
 const readsFreely = { approveAllReadPermissionRequests: true };

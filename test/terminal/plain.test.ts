@@ -4,8 +4,8 @@ import type { Client } from "../../src/sdk/client.ts";
 import { createClient } from "../../src/sdk/sdk.ts";
 import { inProcess } from "../../src/server/in-process.ts";
 import { joinableServer } from "../../src/server/joinable.ts";
+import type { TrustQuestion } from "../../src/terminal/open-session.ts";
 import { runPlain } from "../../src/terminal/plain.ts";
-import type { TrustQuestion } from "../../src/terminal/terminal.ts";
 import { calls, type HttpStep, modelServer, says } from "../../src/testing/index.ts";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
 

@@ -18,40 +18,32 @@ export async function clusterCommand(given: Arguments): Promise<ExitCode> {
   return useCluster(given, (cluster) => run(given, cluster));
 }
 
+type Subcommand = (given: Arguments, cluster: Cluster, rest: readonly string[]) => Promise<ExitCode>;
+
+const subcommands: Readonly<Record<string, Subcommand>> = {
+  status: async (given, cluster) =>
+    show(given, {
+      workers: await workersOf(cluster),
+      work: await worksOf(cluster, given.amount("limit", "whole") ?? 20),
+    }),
+  workers: async (given, cluster) => show(given, { workers: await workersOf(cluster) }),
+  queues: async (given, cluster) => show(given, { queues: await queuesOf(cluster) }),
+  requests: async (given, { database }) => show(given, { requests: requestsOf(await openRequests(database)) }),
+  answer: (_, cluster, rest) => answer(cluster, rest),
+  cancel: (_, cluster, [id]) => cancel(cluster, id),
+  retry: (_, cluster, [id]) => retryCommand(cluster, id),
+  limit: limitCommand,
+  budget: budgetCommand,
+  tenant: tenantCommand,
+  drain: (given, cluster, [id]) => drain(given, cluster, id),
+};
+
 async function run(given: Arguments, cluster: Cluster): Promise<ExitCode> {
   const [, name = "status", ...rest] = given.words;
-  switch (name) {
-    case "status":
-      return await show(given, {
-        workers: await workersOf(cluster),
-        work: await worksOf(cluster, given.amount("limit", "whole") ?? 20),
-      });
-    case "workers":
-      return await show(given, { workers: await workersOf(cluster) });
-    case "queues":
-      return await show(given, { queues: await queuesOf(cluster) });
-    case "requests":
-      return await show(given, { requests: requestsOf(await openRequests(cluster.database)) });
-    case "answer":
-      return await answer(cluster, rest);
-    case "cancel":
-      return await cancel(cluster, rest[0]);
-    case "limit":
-      return await limitCommand(given, cluster);
-    case "budget":
-      return await budgetCommand(given, cluster);
-    case "tenant":
-      return await tenantCommand(given, cluster);
-    case "retry":
-      return await retryCommand(cluster, rest[0]);
-    case "drain":
-      return await drain(given, cluster, rest[0]);
-    default:
-      throw unknownSubcommand("cluster", name, NAMES);
-  }
+  const subcommand = Object.hasOwn(subcommands, name) ? subcommands[name] : undefined;
+  if (!subcommand) throw unknownSubcommand("cluster", name, Object.keys(subcommands));
+  return subcommand(given, cluster, rest);
 }
-
-const NAMES = "status workers queues requests answer cancel retry limit budget tenant drain".split(" ");
 
 async function cancel(cluster: Cluster, id: string | undefined): Promise<ExitCode> {
   if (id === undefined) throw usage("Name the work to cancel: troupe cluster cancel <work id>");

@@ -1,5 +1,6 @@
 /** All agents of the session as a tree: who works on what, what it used, and what it waits for. */
 import { agentRows, groupText } from "../../view/agent-rows.ts";
+import { isBusy } from "../../view/draft.ts";
 import type { AgentView, Spent, View } from "../../view/view.ts";
 import { type WaitLink, waitChain, waitText } from "../../view/waits.ts";
 import { agentRow, waitOf } from "../panels/strip.ts";
@@ -45,7 +46,6 @@ export class AgentTreeOverlay implements Overlay {
   }
 
   get #tree() {
-    const isBusy = ({ status }: AgentView): boolean => status === "running" || status === "queued";
     return agentRows(this.#view, this.#showsFinished ? undefined : isBusy);
   }
 

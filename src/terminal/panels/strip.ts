@@ -1,5 +1,6 @@
 /** Agents at work, one row each, in the live region. */
 import { agentRows, groupText } from "../../view/agent-rows.ts";
+import { isBusy } from "../../view/draft.ts";
 import type { AgentView, View } from "../../view/view.ts";
 import { waitChain, waitText } from "../../view/waits.ts";
 import { safeLine } from "../screen/safe.ts";
@@ -10,7 +11,7 @@ const MAX_ROWS = 4;
 const MAX_NAME = 40;
 
 export function agentStrip(view: View, options: { style: Style; columns: number; now: number }): string[] {
-  const rows = agentRows(view, ({ status, kind }) => isBusy(status) && kind !== "sidekick");
+  const rows = agentRows(view, (agent) => isBusy(agent) && agent.kind !== "sidekick");
   if (rows.length === 0) return [];
   const shown = rows.length > MAX_ROWS ? rows.slice(0, MAX_ROWS - 1) : rows;
   const hidden = rows.slice(shown.length).filter(({ kind }) => kind === "agent").length;
@@ -47,8 +48,6 @@ export function agentName({ id, displayName, name }: Pick<AgentView, "id" | "dis
   const kind = (displayName || name).replace(/ Agent$/, "");
   return safeLine(kind === id ? id : `${id} (${kind})`);
 }
-
-const isBusy = (status: AgentView["status"]): boolean => status === "running" || status === "queued";
 
 interface RowOptions {
   readonly style: Style;

@@ -34,6 +34,11 @@ export class PageSession {
   #frame = 0;
   #ids = new Set<string>();
 
+  /** Called while a component is drawn: draws it again after each change. */
+  subscribe(): void {
+    void this.revision.value;
+  }
+
   readonly #readTodos: () => Promise<readonly TodoRow[]>;
   /** Changes of the todo table when it was last read. */
   #todosAt = 0;

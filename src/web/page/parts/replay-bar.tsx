@@ -19,7 +19,7 @@ export interface ReplayProps {
 export function ReplayBar({ model, isOpen, onFork }: ReplayProps): JSX.Element {
   const [speed, setSpeed] = useState<number>(10);
   const [isPlaying, setPlaying] = useState(false);
-  void model.revision.value;
+  model.subscribe();
   const position = model.position.value;
   const { length } = model;
   const shown = position ?? length;

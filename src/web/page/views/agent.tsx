@@ -19,7 +19,7 @@ export interface PanelProps {
 }
 
 export function AgentPanel({ model, view, agent, isLive }: PanelProps): JSX.Element {
-  void model.revision.value;
+  model.subscribe();
   const isMain = agent.kind === "main";
   const chain = waitChain(view, isMain ? undefined : agent.id);
   const end = agent.endedAt ?? (isLive && !isExported.value ? Date.now() : (model.time ?? agent.lastAt));
@@ -119,7 +119,7 @@ async function command(method: string, params: Readonly<Record<string, unknown>>
 
 /** An agent that has ended cannot be resumed; one that rests can. Agents of workers are stopped with their session. */
 function Actions({ model, agent }: Pick<PanelProps, "model" | "agent">): JSX.Element | null {
-  void model.revision.value;
+  model.subscribe();
   const sessionId = model.id;
   const isBusy = agent.status === "running" || agent.status === "queued";
   const run = (method: string, params: Readonly<Record<string, unknown>>, done: string): void =>

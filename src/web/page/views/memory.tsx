@@ -12,7 +12,7 @@ import { attempt, now } from "../state.ts";
 import { TabBody, type TabProps } from "./lazy.tsx";
 
 export function MemoryTab({ model }: TabProps): JSX.Element {
-  void model.revision.value;
+  model.subscribe();
   const until = model.position.value === undefined ? undefined : model.time;
   return <KnowledgeList cwd={model.live.session.cwd ?? ""} until={until} calls={useKnowledgeCalls(model)} />;
 }

@@ -33,7 +33,7 @@ export function SessionPage({ route }: { readonly route: SessionRoute }): JSX.El
       </main>
     );
   }
-  void model.revision.value;
+  model.subscribe();
   const { view } = model;
   return (
     <main class="session">
@@ -70,7 +70,7 @@ async function fork(model: PageSession, eventId: string): Promise<void> {
 }
 
 function Head({ model, view, route }: { model: PageSession; view: View; route: SessionRoute }): JSX.Element {
-  void model.revision.value;
+  model.subscribe();
   const row = rows.value.get(model.id);
   const { session: facts, main } = view;
   return (
@@ -102,7 +102,7 @@ const costText = ({ costUsd, isCostKnown }: Spent): string =>
   costUsd === 0 && !isCostKnown ? "cost unknown" : money(costUsd, isCostKnown);
 
 function Run({ model, view, route }: { model: PageSession; view: View; route: SessionRoute }): JSX.Element {
-  void model.revision.value;
+  model.subscribe();
   const select = (agent: string): void => go({ ...route, agent });
   const agent: AgentView = view.agents.get(route.agent) ?? view.main;
   const isLive = model.position.value === undefined;

@@ -25,7 +25,7 @@ export interface TranscriptProps {
 
 export function Transcript({ model, view, agent, isLive, onAgent }: TranscriptProps): JSX.Element {
   // The view changes in place: a component that reads it follows the revision.
-  void model.revision.value;
+  model.subscribe();
   const isMain = agent.kind === "main";
   const [whole, setWhole] = useState<readonly Block[] | undefined>();
   const eventOf = useEvents(model);
@@ -127,7 +127,7 @@ function Now({ view, agent, model, isLive }: Omit<TranscriptProps, "onAgent">): 
 const canWrite = ({ isInDatabase }: PageSession, { kind }: AgentView): boolean => !isInDatabase || kind === "main";
 
 function Message({ model, agent }: { readonly model: PageSession; readonly agent: AgentView }): JSX.Element {
-  void model.revision.value;
+  model.subscribe();
   const isMain = agent.kind === "main";
   const isBusy = agent.status === "running" || agent.status === "queued";
   const send = async (text: string, how: "queue" | "steer"): Promise<boolean> => {
