@@ -107,18 +107,22 @@ interface Round<P extends HookPoint> {
   invoke(definition: HookDefinition, input: HookInput<P>): Promise<HookOutput<P> | undefined>;
 }
 
+/**
+ * Runs the hooks in order. Second pass: a hook that judged other arguments than the final ones judges again, and may only
+ * deny or demand a question.
+ */
 async function runAll<P extends HookPoint>({ point, input, definitions, invoke }: Round<P>): Promise<Merged<P>> {
   const { merge, next, recheck } = mergeRules[point];
-  const heard: { readonly definition: HookDefinition; readonly matter: unknown }[] = [];
+  const judged: { readonly definition: HookDefinition; readonly subject: unknown }[] = [];
   let merged = {} as Merged<P>;
   for (const definition of definitions) {
     const said = await invoke(definition, next?.(input, merged) ?? input);
     if (said !== undefined) merged = merge(merged, honoured({ ...definition, point }, said));
-    heard.push({ definition, matter: recheck?.matter(merged) });
+    judged.push({ definition, subject: recheck?.subject(merged) });
   }
   if (recheck === undefined) return merged;
-  for (const { definition, matter } of heard) {
-    if (matter === recheck.matter(merged)) continue;
+  for (const { definition, subject } of judged) {
+    if (subject === recheck.subject(merged)) continue;
     const said = await invoke(definition, next?.(input, merged) ?? input);
     if (said !== undefined) merged = merge(merged, recheck.objection(said));
   }

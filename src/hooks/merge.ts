@@ -14,8 +14,8 @@ const MAX_CONTEXT_CHARACTERS = 10_000;
 interface Rule<P extends HookPoint> {
   merge(before: Merged<P>, said: HookOutput<P>): Merged<P>;
   next?(input: HookInput<P>, merged: Merged<P>): HookInput<P>;
-  /** Runs hooks again that judged another `matter` than the final one. On that second run they may only object. */
-  readonly recheck?: { matter(merged: Merged<P>): unknown; objection(said: HookOutput<P>): HookOutput<P> };
+  /** For a second pass over hooks that judged another subject than the final one: of their output, only objections count. */
+  readonly recheck?: { subject(merged: Merged<P>): unknown; objection(said: HookOutput<P>): HookOutput<P> };
 }
 
 export const mergeRules: { readonly [P in HookPoint]: Rule<P> } = {
@@ -51,7 +51,7 @@ export const mergeRules: { readonly [P in HookPoint]: Rule<P> } = {
   preToolUse: {
     merge: mergePreToolUse,
     next: (input, { modifiedArgs }) => (modifiedArgs === undefined ? input : { ...input, toolArgs: modifiedArgs }),
-    recheck: { matter: ({ modifiedArgs }) => modifiedArgs, objection: objectionTo },
+    recheck: { subject: ({ modifiedArgs }) => modifiedArgs, objection: objectionTo },
   },
   postToolUse: {
     merge: (before, said) => ({

@@ -1,7 +1,8 @@
 /**
  * The permission decision. Order: protected files, deny rules, files that need consent, ask rules, allow rules,
  * approvals of the session and of the location, then the mode; see docs/how-to/permissions.md. A denial beats every
- * allowance, however broad. Pure: depends on its arguments only.
+ * allowance, however broad. With a ceiling (the rules of the session that started this one) the stricter decision of
+ * both holds. Pure: depends on its arguments only.
  */
 import { resolve } from "node:path";
 import { approves } from "./approvals.ts";
@@ -16,7 +17,7 @@ export function decide(policy: Policy, question: PermissionQuestion): Decision {
   const own = decideAlone(policy, question);
   const { ceiling, session } = policy;
   if (!ceiling) return own;
-  // People answered in this session what the other one would have asked.
+  // The ceiling keeps this session's approvals, because people here answer its questions too.
   const above = decide({ ...ceiling, session, location: [] }, question);
   return strictness(above) > strictness(own) ? above : own;
 }

@@ -24,8 +24,8 @@ export interface Store {
   /** Returns the current log without taking its lock. Omits an unfinished last line. */
   read(sessionId: string): Promise<RewoundLog & { readonly damage: readonly Damage[] }>;
   /**
-   * Yields the events in view, oldest first. Holds only a page in memory, unless the log is damaged. Reports unusable
-   * parts to `onDamage`.
+   * Yields the events in view (not taken back by a rewind), oldest first. Holds only a page in memory, unless the log
+   * is damaged. Reports unusable parts to `onDamage`.
    */
   events(sessionId: string, onDamage?: (damage: readonly Damage[]) => void): AsyncIterable<SessionEvent>;
   /**

@@ -4,7 +4,7 @@
  * The session's log is the only source of truth. The registry is a fold over it (`task-fold.ts`) plus state that lives
  * in one process: `running-tasks.ts`, `slots.ts` and `waiters.ts`.
  * - `task-state.ts`: the state machine.
- * - `starting.ts`: checks, names and logs a new task.
+ * - `task-starter.ts`: checks, names and logs a new task.
  * - `activations.ts`: runs turns.
  * - `notifications.ts`: notifies each parent once per idle or ended task.
  * - `stopping.ts`: ends subtrees.
@@ -162,7 +162,7 @@ export class Registry {
     return this.#mailbox.accept(task, content, from);
   }
 
-  /** Returns the messages that arrived since the last call. The runner calls it between the tool calls of a turn. */
+  /** Returns the messages that arrived since the last call. The runner calls it before each model call. */
   takeMessages(id: string): readonly TaskMessage[] {
     const task = this.#fold.get(id);
     return task?.status === "running" ? this.#activations.hand(task) : [];

@@ -7,9 +7,12 @@ import { themeNames } from "../../src/terminal/screen/style.ts";
 const guide = readFileSync("docs/how-to/terminal.md", "utf8");
 
 describe("docs/how-to/terminal.md", () => {
-  it("lists every key of the prompt as the program has it, in the same order", () => {
-    const rows = keyTable.map(({ keys, help }) => `| ${keys.join(", ")} | ${help} |`);
-    expect(guide).toContain(`| key | meaning |\n| --- | --- |\n${rows.join("\n")}\n`);
+  it("lists every key of the prompt and of a replay as the program has it, in the same order", () => {
+    const isOfReplay = ({ action }: (typeof keyTable)[number]): boolean => action.startsWith("replay-");
+    for (const keys of [keyTable.filter((key) => !isOfReplay(key)), keyTable.filter(isOfReplay)]) {
+      const rows = keys.map(({ keys, help }) => `| ${keys.join(", ")} | ${help} |`);
+      expect(guide).toContain(`| key | meaning |\n| --- | --- |\n${rows.join("\n")}\n`);
+    }
   });
 
   it("names every command and every theme of the terminal", () => {

@@ -91,7 +91,7 @@ async function reachable(
 
 function cannotGoOn(): TroupeError {
   const hint = "Name the model to go on with: --model.";
-  return new TroupeError("usage", "The session was played by a faux script, which cannot be taken up half-way.", {
+  return new TroupeError("usage", "The session used a scripted model, which cannot be resumed.", {
     hint,
   });
 }

@@ -89,7 +89,7 @@ export class Sidekicks {
     log.subscribe((event) => this.#observe(event));
   }
 
-  /** Adds a sidekick's event to its conversation. */
+  /** Adds a sidekick's event to its conversation, and counts triggers and runs. */
   fold(event: SessionEvent): void {
     const { agentId = "" } = event;
     if (event.type === "troupe.sidekick_triggered") {
