@@ -1,6 +1,8 @@
 /** Remembered answers, in the shape used on the wire and in `permissions-config.json`. */
+
 import * as z from "zod";
 import type { Access } from "../protocol/permission.ts";
+import { isSink } from "./devices.ts";
 import type { ShellAnalysis, ShellCommand } from "./shell/analyse.ts";
 
 export const Approval = z.discriminatedUnion("kind", [
@@ -102,6 +104,6 @@ export function approvalFor(access: Access, analysis?: ShellAnalysis): Approval 
 /** Only commands that were parsed without doubt can be approved for later. */
 export function canApproveCommands(analysis: ShellAnalysis): boolean {
   const { plain, commands, redirections } = analysis;
-  const writes = redirections.some((one) => one.write && !one.target.startsWith("/dev/"));
+  const writes = redirections.some((one) => one.write && !isSink(one.target));
   return plain && commands.length > 0 && !writes && commands.every((command) => command.certain && !command.escapes);
 }

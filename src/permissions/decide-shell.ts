@@ -1,6 +1,7 @@
 /** Decides on a shell command. All of its parts must be allowed; any of them can be refused. */
 import { dirname, join } from "node:path";
 import { approvesCommand } from "./approvals.ts";
+import { isDevice, isSink } from "./devices.ts";
 import { isBelow, pathRuleMatches, refusalCovers } from "./path-scope.ts";
 import { byRule, type Decision, type PermissionQuestion, type Policy } from "./policy.ts";
 import { protectionOfBoth } from "./protected-paths.ts";
@@ -17,7 +18,7 @@ import {
   writesUnnamed,
 } from "./shell/reach.ts";
 import { rearranges } from "./shell/rearranging.ts";
-import { DEVICES, type NamedPath, namedPaths } from "./shell-paths.ts";
+import { type NamedPath, namedPaths } from "./shell-paths.ts";
 import { urlMatches } from "./urls.ts";
 
 export function decideShell(policy: Policy, question: PermissionQuestion): Decision {
@@ -155,7 +156,7 @@ function refusesPaths(
 }
 
 function writes(analysis: ShellAnalysis): boolean {
-  return analysis.redirections.some((one) => one.write && !DEVICES.has(one.target));
+  return analysis.redirections.some((one) => one.write && !isSink(one.target));
 }
 
 /**
@@ -166,10 +167,10 @@ function outsideRoots({ policy, analysis, paths }: ShellCase): Decision | undefi
   if (policy.mode.allPaths || policy.roots.length === 0) return undefined;
   const programs = new Set(analysis.commands.map((command) => command.words[0]));
   const outside = paths.find(
-    ({ text, real, by, counts }) =>
+    ({ text, real, by, counts, write }) =>
       by !== "program" &&
       counts &&
-      !(by === "operand" && (programs.has(text) || DEVICES.has(text))) &&
+      !(by === "operand" && (programs.has(text) || isDevice(text, { write }))) &&
       real.some((path) => !isBelow(path, policy.roots)),
   );
   if (outside !== undefined)
@@ -243,7 +244,7 @@ function redirectionsAllowed({ policy, question, analysis, rules }: ShellCase): 
       if (target.path === undefined) return true;
       return pathRuleMatches(policy, { rule: target.path, path, cwd: question.cwd, refusing: false });
     });
-  return analysis.redirections.every((one) => !one.write || DEVICES.has(one.target) || covered(one.target));
+  return analysis.redirections.every((one) => !one.write || isSink(one.target) || covered(one.target));
 }
 
 function everyCommandAllowed({ policy, analysis }: ShellCase, allowing: readonly Rule[]): Decision | undefined {

@@ -1,6 +1,8 @@
 /** Messages for the model and the user when an access was denied. */
+
 import { clip, sanitise } from "../lib/text.ts";
 import { visible } from "../lib/visible.ts";
+import { isSink } from "./devices.ts";
 import type { Decision, PermissionQuestion } from "./policy.ts";
 import { urlOrigin } from "./urls.ts";
 
@@ -43,7 +45,7 @@ export function allowingFlag(question: PermissionQuestion, decision: Decision): 
       const coverable = isPlain && needed.every((command) => command.certain && !command.escapes);
       const names = [...new Set(needed.map((command) => command.identifier))];
       if (!coverable || names.length > MAX_FLAG_COMMANDS || !names.every(isPlainRule)) return "--allow-tool shell";
-      const writes = analysis.redirections.some((one) => one.write && !one.target.startsWith("/dev/"));
+      const writes = analysis.redirections.some((one) => one.write && !isSink(one.target));
       return [...names.map((name) => `--allow-tool 'shell(${name})'`), ...(writes ? ["--allow-tool write"] : [])].join(
         " ",
       );

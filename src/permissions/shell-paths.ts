@@ -1,5 +1,7 @@
 /** Returns the paths that a shell command names, in every folder in which it may run, with links resolved. */
+
 import { dirname, join, resolve } from "node:path";
+import { isDevice } from "./devices.ts";
 import { baseName } from "./fold.ts";
 import type { PermissionPathScope } from "./path-scope.ts";
 import type { ShellAnalysis, ShellCommand } from "./shell/analyse.ts";
@@ -24,14 +26,13 @@ export interface NamedPath {
   readonly by: "redirection" | "folder" | "operand" | "program";
 }
 
-export const DEVICES = new Set(["/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty", "/dev/zero", "/dev/stdin"]);
 const ENTERING = new Set(["cd", "pushd"]);
 
 export function namedPaths(scope: PermissionPathScope, cwd: string, analysis: ShellAnalysis): NamedPath[] {
   const resolver = new PathResolver(scope, cwd);
   return [
     ...analysis.redirections
-      .filter(({ target }) => !DEVICES.has(target))
+      .filter(({ target, write }) => !isDevice(target, { write }))
       .map(({ target, write, folders }) =>
         resolver.named(target, resolver.foldersOf(folders), { write, by: "redirection" }),
       ),

@@ -115,6 +115,7 @@ describe("plan mode", () => {
       "rm a",
       "echo x > a.ts",
       "cat a | tee b",
+      "echo x 2< a.ts > /dev/stderr",
       "git commit -m x",
       "npm test",
       "sed -i s/a/b/ c",

@@ -3,7 +3,9 @@
  * no doubt how bash reads it. Everything else is opaque, which is always safe and costs a question. Words that a denial
  * could match are collected from every part, plain or not.
  */
+
 import type { ParsedScript, SyntaxNode } from "unbash";
+import { withReopened } from "../devices.ts";
 import { type CommandFacts, collect, LimitExceeded } from "./collect.ts";
 import type { Folders } from "./folders.ts";
 
@@ -96,7 +98,7 @@ export function analyseShell(parser: ShellParser, text: string, now: () => numbe
     commands: findings.commands,
     paths: [...findings.paths],
     urls: [...findings.urls],
-    redirections: findings.redirections,
+    redirections: withReopened(findings.redirections),
     directories: findings.directories,
     opaqueReasons,
     dangerousVariables: [...findings.dangerousVariables],

@@ -1,7 +1,8 @@
 /**
  * Determines what a command may delete or overwrite, by its text alone. The default is anything. Only programs listed
- * here as harmless, and plain commands with their targets in their words, are less than that.
+ * here, and plain commands with their targets in their words, are less than that.
  */
+import { isSink } from "../devices.ts";
 import { baseName, fold } from "../fold.ts";
 import type { ShellAnalysis, ShellCommand } from "./analyse.ts";
 
@@ -19,7 +20,7 @@ export type DestructiveUse =
   | { readonly kind: "anything"; readonly paths: readonly EndangeredPath[] };
 
 /** Delete and overwrite nothing, whatever their arguments. */
-const HARMLESS = new Set(
+const DELETES_NOTHING = new Set(
   (
     "cat head tail ls wc grep egrep fgrep cut tr paste nl od hexdump strings cmp comm diff stat du df pwd whoami id " +
     "uname which type true false : echo printf test [ [[ basename dirname realpath readlink md5sum sha1sum sha256sum " +
@@ -28,18 +29,18 @@ const HARMLESS = new Set(
     "ulimit shift return exit break continue jobs kill pgrep lsof"
   ).split(" "),
 );
-const HARMLESS_GIT = new Set(
+/** Subcommands of git that delete and overwrite no file. */
+const SAFE_GIT_COMMANDS = new Set(
   "add commit fetch push tag init config show-ref notes remote blame log diff show".split(" "),
 );
 /** Delete or overwrite their operands. */
 const OPERANDS = new Set("rm rmdir unlink truncate shred tee sed".split(" "));
 /** Move or copy all operands but the last to the last. */
 const MOVERS = new Set("mv cp ln install".split(" "));
-const DEVICE = /^\/dev\/(?:null|stdout|stderr|stdin|tty|zero|fd\/\d+)$/;
 const RECURSIVE = /^-[A-Za-z]*[rRa]|^--(?:recursive|archive)$/;
 
 export function destructiveUse(analysis: ShellAnalysis): DestructiveUse {
-  const written = analysis.redirections.filter(({ target, write }) => write && !DEVICE.test(target));
+  const written = analysis.redirections.filter(({ target, write }) => write && !isSink(target));
   const effects = analysis.commands.map(effectOf);
   const paths = [
     ...written.map(({ target }): EndangeredPath => ({ path: target, whole: false })),
@@ -63,8 +64,8 @@ function effectOf(command: ShellCommand): "anything" | readonly EndangeredPath[]
   if (command.readOnly || command.transparent) return [];
   // A program outside the system folders can have any name.
   if (program.includes("/") && !/^\/(?:usr\/)?bin\//.test(program)) return "anything";
-  if (HARMLESS.has(name)) return [];
-  if (name === "git") return isHarmlessGit(args) ? [] : "anything";
+  if (DELETES_NOTHING.has(name)) return [];
+  if (name === "git") return isSafeGit(args) ? [] : "anything";
   if (!command.certain) return "anything";
   const operands = operandsOf(args);
   if (OPERANDS.has(name)) return operands.map((path) => ({ path, whole: true }));
@@ -72,8 +73,8 @@ function effectOf(command: ShellCommand): "anything" | readonly EndangeredPath[]
   return "anything";
 }
 
-function isHarmlessGit([command = "", ...args]: readonly string[]): boolean {
-  if (!HARMLESS_GIT.has(command)) return false;
+function isSafeGit([command = "", ...args]: readonly string[]): boolean {
+  if (!SAFE_GIT_COMMANDS.has(command)) return false;
   return !args.some((word) =>
     /^(?:-[dDfM]|--delete|--force|--mirror|--prune|--output.*|remove|rename|prune)$/.test(word),
   );

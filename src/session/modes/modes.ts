@@ -8,6 +8,7 @@
 import { resolve } from "node:path";
 import type { SessionMode } from "../../commands/command.ts";
 import { filledIn } from "../../commands/lines.ts";
+import { isSink } from "../../permissions/devices.ts";
 import { baseName } from "../../permissions/fold.ts";
 import type { PermissionQuestion, Policy } from "../../permissions/policy.ts";
 import { allowsByName, type Rule } from "../../permissions/rules.ts";
@@ -139,15 +140,13 @@ function resolvedPlanPath(planFile: string, policy: Policy, cwd: string): string
   return `${policy.resolvePath(planFile.slice(0, slash) || "/", cwd)}${planFile.slice(slash)}`;
 }
 
-const DEVICES = new Set(["/dev/null", "/dev/stdout", "/dev/stderr"]);
-
 /** Whether a command is plain, redirects into no file, and uses only programs known to be read-only. */
 function onlyReads({ analysis }: PermissionQuestion): boolean {
   if (!analysis?.plain) return false;
   const { commands, redirections, directories } = analysis;
   // Another directory may be another repository, whose configuration could make git run programs.
   if (directories.length > 0 && commands.some(({ words }) => baseName(words[0] ?? "") === "git")) return false;
-  const writesNothing = redirections.every(({ write, target }) => !write || DEVICES.has(target));
+  const writesNothing = redirections.every(({ write, target }) => !write || isSink(target));
   return writesNothing && commands.length > 0 && commands.every(({ readOnly, escapes }) => readOnly && !escapes);
 }
 
