@@ -150,7 +150,7 @@ export async function openWorkspace(request: WorkspaceRequest, inputs: Workspace
       ...[...book.notices, ...settings.notices, ...values.notices].map(({ message }) => message),
       ...[...pluginNotices, ...skills.notices, ...agents.notices, ...extensions.notices].map(({ message }) => message),
       ...hooks.notices.map(({ file, message }) => `${file}: ${message}`),
-      ...servers.notices.map(noticeText),
+      ...servers.notices.map((notice) => noticeText(notice)),
       ...instructions.notices,
       ...(isGiven(request) ? [] : untrustedParts(trust, root)),
     ],

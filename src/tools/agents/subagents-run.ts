@@ -32,7 +32,7 @@ const traits = { name: "subagents_run", managesAgents: true } as const;
 /** Returns the tool. Its schema lists the available roles. */
 export const subagentsRunTool = toolMaker(traits, make);
 
-function make(settings: CoordinationSettings): Tool {
+function make(settings: CoordinationSettings = {}): Tool {
   const { roles = builtinRoles } = settings;
   const limits = { ...DEFAULT_LIMITS, ...settings.limits };
   const environments = new Environments();
