@@ -1,6 +1,6 @@
 import * as z from "zod";
+import type { Environments } from "./coordination/environment.ts";
 import description from "./environment-detect.md";
-import type { Environments } from "./subagents/environment.ts";
 import { defineTool, type Tool } from "./tool.ts";
 
 /** For coordinated workers: facts they need before they run commands. */

@@ -3,7 +3,7 @@ import { columnsOf } from "../../src/cli/output/columns.ts";
 import { treeLines as drawnLines, type TreeLayout } from "../../src/cli/output/tree-lines.ts";
 import type { SessionEvent } from "../../src/protocol/event.ts";
 import { labelsFor, languages } from "../../src/protocol/labels.ts";
-import { builtinRoles } from "../../src/tools/subagents/roles.ts";
+import { builtinRoles } from "../../src/tools/coordination/roles.ts";
 import { SessionView } from "../../src/view/session-view.ts";
 import { became, created, intends, running, said, spent, step, used } from "./stage.ts";
 

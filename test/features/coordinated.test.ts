@@ -7,7 +7,7 @@ import type { Json } from "../../src/lib/json.ts";
 import { calls, says, stalls } from "../../src/model/faux/faux-step.ts";
 import { createRuntime } from "../../src/runtime/runtime.ts";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
-import { DEFAULT_LIMITS } from "../../src/tools/subagents/coordination.ts";
+import { DEFAULT_LIMITS } from "../../src/tools/coordination/coordination.ts";
 import { HANG_MS } from "../support/work.ts";
 import { of, onStage, resultsOf, type Stage, texts, toolNames } from "./stage.ts";
 

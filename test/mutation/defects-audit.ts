@@ -4,7 +4,7 @@ import type { Defect } from "./defect.ts";
 export const auditDefects: readonly Defect[] = [
   {
     id: "artifact-cap-100-times",
-    file: "src/tools/subagents/submission.ts",
+    file: "src/tools/coordination/submission.ts",
     find: "const MAX_CONTENT = 4000;",
     replace: "const MAX_CONTENT = 400_000;",
     test: "test/features/coordinated-results.test.ts",

@@ -103,7 +103,7 @@ export const featureDefects: readonly Defect[] = [
   },
   {
     id: "criteria-unanswered",
-    file: "src/tools/subagents/result-receiver.ts",
+    file: "src/tools/coordination/result-receiver.ts",
     find: "if (open.length > 0 && ++returns <= MAX_RETURNS)",
     replace: "if (open.length > 100 && ++returns <= MAX_RETURNS)",
     test: "test/features/coordinated.test.ts",
@@ -121,7 +121,7 @@ export const featureDefects: readonly Defect[] = [
   },
   {
     id: "output-tokens-ten-times",
-    file: "src/tools/subagents/coordination.ts",
+    file: "src/tools/coordination/coordination.ts",
     find: "outputTokens: 20_000,",
     replace: "outputTokens: 200_000,",
     test: "test/features/coordinated.test.ts",

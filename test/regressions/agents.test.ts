@@ -4,7 +4,7 @@ import { forAgent } from "../../src/model/faux/faux-plan.ts";
 import { calls, says } from "../../src/model/faux/faux-step.ts";
 import { type CoordinationParts, coordinationOf } from "../../src/session/agents/coordination.ts";
 import { PendingMessages } from "../../src/session/turn/pending-messages.ts";
-import type { WorkerSpec } from "../../src/tools/subagents/coordination.ts";
+import type { WorkerSpec } from "../../src/tools/coordination/coordination.ts";
 import { defineTool } from "../../src/tools/tool.ts";
 import { agentPool, task } from "../support/agent-pool.ts";
 import { echo } from "../support/stage.ts";

@@ -17,7 +17,7 @@ import {
   skillTools,
   workerOnlyTools,
 } from "../../src/tools/builtin.ts";
-import { Environments } from "../../src/tools/subagents/environment.ts";
+import { Environments } from "../../src/tools/coordination/environment.ts";
 import { call, contextFor } from "./workspace.ts";
 
 const noSkills = { list: () => [], load: () => Promise.reject(new Error("none")) };

@@ -1,5 +1,5 @@
 import * as z from "zod";
-import type { Coordination, WorkerEnd, WorkerSpec, WorkerStep } from "../../src/tools/subagents/coordination.ts";
+import type { Coordination, WorkerEnd, WorkerSpec, WorkerStep } from "../../src/tools/coordination/coordination.ts";
 import { defineTool, type Tool } from "../../src/tools/tool.ts";
 import { ToolError, type ToolResult } from "../../src/tools/tool-error.ts";
 import { contextFor } from "./workspace.ts";

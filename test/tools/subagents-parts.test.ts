@@ -4,12 +4,12 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { subagentsRunTool } from "../../src/tools/agents/subagents-run.ts";
 import { submitResultTool } from "../../src/tools/agents/submit-result.ts";
-import { gitSubcommands, readingGitCommand } from "../../src/tools/subagents/git-command.ts";
-import { builtinRoles, rolesFrom } from "../../src/tools/subagents/roles.ts";
-import { concurrencyOf } from "../../src/tools/subagents/run-request.ts";
-import skill from "../../src/tools/subagents/skill.md";
-import { bounded, cut, Submission } from "../../src/tools/subagents/submission.ts";
-import { GROUP_NAMES, provision } from "../../src/tools/subagents/tool-groups.ts";
+import { gitSubcommands, readingGitCommand } from "../../src/tools/coordination/git-command.ts";
+import { builtinRoles, rolesFrom } from "../../src/tools/coordination/roles.ts";
+import { concurrencyOf } from "../../src/tools/coordination/run-request.ts";
+import skill from "../../src/tools/coordination/skill.md";
+import { bounded, cut, Submission } from "../../src/tools/coordination/submission.ts";
+import { GROUP_NAMES, provision } from "../../src/tools/coordination/tool-groups.ts";
 import { workspace } from "./workspace.ts";
 
 describe("bounds of a result", () => {
@@ -56,7 +56,7 @@ describe("how many run at once", () => {
 
 describe("roles", () => {
   it("have prompts of at most 1.5 kB and groups that exist", () => {
-    const folder = new URL("../../src/tools/subagents/roles/", import.meta.url);
+    const folder = new URL("../../src/tools/coordination/roles/", import.meta.url);
     for (const file of readdirSync(folder))
       expect(readFileSync(new URL(file, folder)).length).toBeLessThanOrEqual(1500);
     for (const { groups } of builtinRoles) {

@@ -5,10 +5,10 @@ import { describe, expect, it } from "vitest";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
 import { subagentsRunTool } from "../../src/tools/agents/subagents-run.ts";
 import { coordinationTools, workerOnlyTools } from "../../src/tools/builtin.ts";
+import { DEFAULT_LIMITS } from "../../src/tools/coordination/coordination.ts";
+import { Environments } from "../../src/tools/coordination/environment.ts";
+import type { WorkerResult } from "../../src/tools/coordination/submission.ts";
 import { environmentDetectTool } from "../../src/tools/environment-detect.ts";
-import { DEFAULT_LIMITS } from "../../src/tools/subagents/coordination.ts";
-import { Environments } from "../../src/tools/subagents/environment.ts";
-import type { WorkerResult } from "../../src/tools/subagents/submission.ts";
 import type { ToolContext } from "../../src/tools/tool.ts";
 import { ToolError } from "../../src/tools/tool-error.ts";
 import {

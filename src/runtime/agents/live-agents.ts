@@ -8,7 +8,7 @@ import type { SessionEvent } from "../../protocol/event.ts";
 import type { GivenSubagents } from "../../session/session-options.ts";
 import type { CoordinationSettings } from "../../tools/agents/subagents-run.ts";
 import { agentTools, coordinationTools, inboxTools } from "../../tools/builtin.ts";
-import { rolesFrom } from "../../tools/subagents/roles.ts";
+import { rolesFrom } from "../../tools/coordination/roles.ts";
 import type { Tool } from "../../tools/tool.ts";
 import type { LateSession } from "../setup/late-session.ts";
 import type { Workspace } from "../workspace/workspace.ts";

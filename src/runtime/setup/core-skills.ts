@@ -3,7 +3,7 @@
 import type { SkillPort } from "../../context/skills/load-skill.ts";
 import { commandName } from "../../context/skills/skill.ts";
 import { wrapped } from "../../lib/quoting.ts";
-import subagentsSkill from "../../tools/subagents/skill.md";
+import subagentsSkill from "../../tools/coordination/skill.md";
 import type { Tool } from "../../tools/tool.ts";
 
 interface CoreSkill {

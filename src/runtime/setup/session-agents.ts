@@ -1,7 +1,7 @@
 import type { AgentPoolOptions } from "../../session/agents/agent-pool-options.ts";
 import { isSidekickId } from "../../session/agents/sidekick-id.ts";
 import type { SessionLog } from "../../store/store.ts";
-import type { SessionKnowledge } from "../../tools/subagents/session-knowledge.ts";
+import type { SessionKnowledge } from "../../tools/coordination/session-knowledge.ts";
 import { agentPoolOptions } from "../agents/agent-pool-setup.ts";
 import type { AgentWorkspaces } from "../agents/agent-workspace.ts";
 import type { LiveAgents } from "../agents/live-agents.ts";

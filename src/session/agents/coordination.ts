@@ -20,8 +20,8 @@ import {
   type WorkerLimits,
   type WorkerSpec,
   type WorkerStep,
-} from "../../tools/subagents/coordination.ts";
-import { WORKER_ONLY_TOOLS } from "../../tools/subagents/tool-groups.ts";
+} from "../../tools/coordination/coordination.ts";
+import { WORKER_ONLY_TOOLS } from "../../tools/coordination/tool-groups.ts";
 import type { Tool } from "../../tools/tool.ts";
 import type { Ledger } from "../budget/agent-limit.ts";
 import type { CallbackTask, CallbackTasks } from "../requests/callback-tasks.ts";

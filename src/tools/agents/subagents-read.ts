@@ -1,6 +1,6 @@
 import * as z from "zod";
-import { pageOf, RESULT_PARTS } from "../subagents/result-pages.ts";
-import { bounded, submissionFrom, withoutSubmission } from "../subagents/submission.ts";
+import { pageOf, RESULT_PARTS } from "../coordination/result-pages.ts";
+import { bounded, submissionFrom, withoutSubmission } from "../coordination/submission.ts";
 import { defineTool, fixed } from "../tool.ts";
 import { ToolError } from "../tool-error.ts";
 import { agentId, idMeant, namingAgents, tasksOf } from "./agent-text.ts";

@@ -1,21 +1,21 @@
 import { plural } from "../../lib/text.ts";
-import { type Coordination, DEFAULT_LIMITS, type WorkerLimits } from "../subagents/coordination.ts";
-import { Environments } from "../subagents/environment.ts";
-import { resultText } from "../subagents/result-pages.ts";
-import { openResultReceiver } from "../subagents/result-receiver.ts";
-import { builtinRoles, type RoleDefinition } from "../subagents/roles.ts";
+import { type Coordination, DEFAULT_LIMITS, type WorkerLimits } from "../coordination/coordination.ts";
+import { Environments } from "../coordination/environment.ts";
+import { resultText } from "../coordination/result-pages.ts";
+import { openResultReceiver } from "../coordination/result-receiver.ts";
+import { builtinRoles, type RoleDefinition } from "../coordination/roles.ts";
 import {
   concurrencyOf,
   displayNames,
   runRequest,
   type WorkerRequest,
   workersSchema,
-} from "../subagents/run-request.ts";
-import { type ReceivedWorker, runWorkers } from "../subagents/run-workers.ts";
-import type { WorkerResult } from "../subagents/submission.ts";
-import { provision } from "../subagents/tool-groups.ts";
-import { systemPrompt, taskText } from "../subagents/worker-prompt.ts";
-import { workerTools } from "../subagents/worker-tools.ts";
+} from "../coordination/run-request.ts";
+import { type ReceivedWorker, runWorkers } from "../coordination/run-workers.ts";
+import type { WorkerResult } from "../coordination/submission.ts";
+import { provision } from "../coordination/tool-groups.ts";
+import { systemPrompt, taskText } from "../coordination/worker-prompt.ts";
+import { workerTools } from "../coordination/worker-tools.ts";
 import type { ToolContext } from "../tool.ts";
 import { defineTool, fixed, type Tool, toolMaker } from "../tool.ts";
 import { ToolError } from "../tool-error.ts";

@@ -1,6 +1,6 @@
 import * as z from "zod";
-import type { ResultReceiver } from "../subagents/result-receiver.ts";
-import { Submission } from "../subagents/submission.ts";
+import type { ResultReceiver } from "../coordination/result-receiver.ts";
+import { Submission } from "../coordination/submission.ts";
 import { defineTool, type Tool } from "../tool.ts";
 import { ToolError } from "../tool-error.ts";
 import description from "./submit-result.md";
