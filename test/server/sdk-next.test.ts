@@ -258,7 +258,7 @@ describe("options of a session on SDK 1.0.14", () => {
       event.type === "assistant.message" ? [event.data.content] : [],
     );
     expect(said).toEqual(["One.", "Two."]);
-    expect(await warnings(session)).toEqual([expect.stringContaining("requiredTool is not used")]);
+    await expect.poll(() => warnings(session), PATIENT).toEqual([expect.stringContaining("requiredTool is not used")]);
     await session.disconnect();
   });
 
@@ -307,11 +307,13 @@ describe("options of a session on SDK 1.0.14", () => {
       capi: { autoTier: "fast" },
       includedBuiltinSkills: [],
     });
-    expect(await warnings(session)).toEqual([
-      expect.stringContaining("featureFlags are not used"),
-      expect.stringContaining("authClientIdMetadataUrl is not used"),
-      expect.stringContaining("autoTier is not used"),
-    ]);
+    await expect
+      .poll(() => warnings(session), PATIENT)
+      .toEqual([
+        expect.stringContaining("featureFlags are not used"),
+        expect.stringContaining("authClientIdMetadataUrl is not used"),
+        expect.stringContaining("autoTier is not used"),
+      ]);
     await session.disconnect();
   });
 
@@ -334,7 +336,7 @@ describe("options of a session on SDK 1.0.14", () => {
   it("says which options it does not know, and takes those that request what it does anyway", async () => {
     const config = { enableFileChangeTracking: true, skipEmbeddingRetrieval: true };
     const session = await opened(config);
-    expect(await warnings(session)).toEqual([]);
+    await expect.poll(() => warnings(session), PATIENT).toEqual([]);
     await session.rpc.options.update({
       shellInitProfile: "None",
       askUserDisabled: true,
@@ -364,10 +366,12 @@ describe("options of a session on SDK 1.0.14", () => {
       mcpServers: { files: { command: "true", args: [], retries: 2 } as never },
     });
     const names = "systemMessage.sections.tone.weight, modelCapabilities.limits.vision, memory.scope, memory.depth";
-    expect(await warnings(session)).toEqual([
-      expect.stringContaining("server files.retries: there is no such setting, so it has no effect"),
-      `session.create: these options have no effect, because this version of troupe does not know them: ${names}.`,
-    ]);
+    await expect
+      .poll(() => warnings(session), PATIENT)
+      .toEqual([
+        expect.stringContaining("server files.retries: there is no such setting, so it has no effect"),
+        `session.create: these options have no effect, because this version of troupe does not know them: ${names}.`,
+      ]);
     await session.disconnect();
   });
 
