@@ -7,7 +7,7 @@ import { nodeDisk } from "../../src/lib/node/disk.ts";
 import { PathError } from "../../src/lib/node/paths.ts";
 import { openForWriting } from "../../src/lib/node/paths-write.ts";
 
-const WRITES = process.env.TROUPE_SLOW === undefined ? 1000 : 40_000;
+const WRITES = process.env.TROUPE_SLOW === undefined ? 400 : 40_000;
 
 /** Real files without waiting for the platter: this is about where a write lands, not about power cuts. */
 const disk = { ...nodeDisk, sync: async () => {}, syncDirectory: async () => {} };

@@ -8,7 +8,7 @@ import { grep } from "../../src/tools/files/grep.ts";
 import { ToolError } from "../../src/tools/tool-error.ts";
 import { contentOf, contextFor } from "./workspace.ts";
 
-const READS = process.env.TROUPE_SLOW === undefined ? 5000 : 40_000;
+const READS = process.env.TROUPE_SLOW === undefined ? 1500 : 40_000;
 
 /** Swaps, without pause, a folder for a link to the outside and a file for a link to a file outside. */
 const SWAPPER = `
