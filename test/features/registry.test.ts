@@ -83,7 +83,7 @@ describe("concurrent agents", () => {
     const environment = { COPILOT_SUBAGENT_MAX_CONCURRENT: "2" };
     await onStage(steps, { environment, agents: { wakes: false } }, async ({ session, requests }) => {
       const sent = session.sendAndWait({ prompt: "go" });
-      await expect.poll(() => resultsOf(session.events, "task").length, { timeout: 5_000 }).toBe(3);
+      await expect.poll(() => resultsOf(session.events, "task").length).toBe(3);
       expect(resultsOf(session.events, "task").map((text) => text.includes("it is queued"))).toEqual([
         false,
         false,
@@ -93,7 +93,7 @@ describe("concurrent agents", () => {
       expect(requests("c")).toEqual([]);
       done.resolve();
       await sent;
-      await expect.poll(() => session.agents.tasks?.view("c")?.status, { timeout: 5_000 }).toBe("idle");
+      await expect.poll(() => session.agents.tasks?.view("c")?.status).toBe("idle");
     });
   });
 
@@ -191,7 +191,7 @@ describe("an agent in the background", () => {
       starts("a", "explore", { ...background, model: "alpha/small" }),
       calls(["write_agent", { agent_id: "a", message: "hurry" }]),
       async () => {
-        await expect.poll(() => asked(), { timeout: 5_000 }).toBe(2);
+        await expect.poll(() => asked()).toBe(2);
         return reads("a", { wait: false });
       },
       calls(["list_agents", {}]),
@@ -207,7 +207,7 @@ describe("an agent in the background", () => {
     await onStage(steps, { agents: { wakes: false } }, async ({ session, requests }) => {
       asked = () => requests("a").length;
       const sent = session.sendAndWait({ prompt: "go" });
-      await expect.poll(() => resultsOf(session.events, "list_agents").length, { timeout: 5_000 }).toBe(1);
+      await expect.poll(() => resultsOf(session.events, "list_agents").length).toBe(1);
       const [call] = dataOf(session.events, "tool.execution_start");
       expect(session.agents.tasks?.snapshot("a")).toEqual({
         id: "a",
@@ -324,7 +324,7 @@ describe("a synchronous agent", () => {
     const steps = [
       starts("a", "general-purpose"),
       of("a", starts("b", "general-purpose")),
-      of("b", calls(["bash", { command: "sleep 30", description: "sleep" }])),
+      of("b", calls(["bash", { command: "sleep 300", description: "sleep" }])),
     ];
     await onStage(steps, {}, async ({ session, requests }) => {
       const sent = session.sendAndWait({ prompt: "go" });
@@ -373,7 +373,7 @@ describe("a synchronous agent", () => {
 describe("the list of tasks", () => {
   it("ORC-41 shows background commands beside agents", async () => {
     const steps = [
-      calls(["bash", { command: "sleep 30", description: "sleep", mode: "async", shellId: "nap" }]),
+      calls(["bash", { command: "sleep 300", description: "sleep", mode: "async", shellId: "nap" }]),
       starts("a", "explore"),
       says("ok"),
       of("a", says("done")),
@@ -382,7 +382,7 @@ describe("the list of tasks", () => {
       await session.sendAndWait({ prompt: "go" });
       const said = await submit(session, "/tasks");
       expect(said).toMatchObject({ kind: "said", text: expect.stringMatching(/^a {2}explore, .* completed/) });
-      expect(said).toMatchObject({ text: expect.stringMatching(/nap {2}shell, background · running .*sleep 30/) });
+      expect(said).toMatchObject({ text: expect.stringMatching(/nap {2}shell, background · running .*sleep 300/) });
     });
   });
 });

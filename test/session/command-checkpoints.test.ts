@@ -197,7 +197,8 @@ describe("troupe undo after a shell command", () => {
   it("does not attribute changes of others to a background command", async () => {
     const { folder, run, undo } = await workshop();
     await plant(folder);
-    await run({ command: "sleep 0.2; rm .env; echo other > src/a.ts; sleep 30", mode: "async" }, "sleep 0.5");
+    const background = { command: "sleep 1; rm .env; echo other > src/a.ts; sleep 300", mode: "async" } as const;
+    await run(background, "until grep -q other src/a.ts; do sleep 0.05; done");
     await expect(undo()).rejects.toThrow(`changed since by someone else: ${folder.at("src/a.ts")}`);
     await undo("--force");
     expect([await folder.read(".env"), await folder.read("src/a.ts")]).toEqual(["SECRET=1\n", "a\n"]);

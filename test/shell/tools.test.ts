@@ -104,7 +104,7 @@ describe("the shell tools", () => {
   it("say why a shell takes no input", async () => {
     await using stage = await shellStage();
     const context = contextOf(stage);
-    await call(bash, { command: "sleep 30", initial_wait: 0 }, context);
+    await call(bash, { command: "sleep 300", initial_wait: 0 }, context);
     await expect(call(writeBash, { shellId: "1", input: "x" }, context)).rejects.toThrow(
       'Shell 1 takes no input. Start the command with mode "async" to write to it.',
     );

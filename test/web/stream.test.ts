@@ -182,10 +182,12 @@ describe("a feed", () => {
       },
     });
     await expect.poll(() => isReady).toBe(true);
+    const seen: number[] = [];
+    feed.add({ position: 0, take: (_, last) => seen.push(last) > 0, caughtUp: () => undefined });
     for (let index = 1; index <= 3; index++) {
       appendFileSync(path, `${JSON.stringify(note(index))}\n`);
       feed.look();
-      await new Promise((resolve) => setTimeout(resolve, 60));
+      await expect.poll(() => seen.at(-1)).toBe(index);
     }
     expect(got).toEqual(["e1"]);
     for (const go of waits) go();
