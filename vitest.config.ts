@@ -19,7 +19,7 @@ export default defineConfig({
     testTimeout: 300_000,
     hookTimeout: 300_000,
     // What is waited for comes at once on an idle machine; on a busy one a second is nothing.
-    expect: { poll: { timeout: 10_000 } },
+    expect: { poll: { timeout: 60_000 } },
     // More than there are cores: most tests wait for processes, disks and sockets rather than compute.
     maxWorkers: availableParallelism() * 2,
     sequence: { sequencer: LongestFirst },

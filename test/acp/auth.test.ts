@@ -98,7 +98,7 @@ describe("signing in from an editor", () => {
           return { action: "accept" };
         };
         const signIn = failure(editor.request("authenticate", { methodId: "provider-key" }, cancel.signal));
-        await expect.poll(() => editor.model.requests.length, { timeout: 20_000 }).toBe(1);
+        await expect.poll(() => editor.model.requests.length).toBe(1);
         cancel.abort();
         expect(await signIn).toBeDefined();
         release.resolve();
@@ -168,7 +168,7 @@ describe("signing in from an editor", () => {
     await withEditor({ environment, keyedBy: "OPENAI_BASE_URL", steps: [says("ready")] }, async (editor) => {
       const { sessionId } = await editor.open();
       const answered = editor.prompt(sessionId, "/login");
-      await expect.poll(() => editor.said(sessionId), { timeout: 20_000 }).toContain("http://127.0.0.1:");
+      await expect.poll(() => editor.said(sessionId)).toContain("http://127.0.0.1:");
       const url = /http:\S+/.exec(editor.said(sessionId))?.[0] ?? "";
       await enter(url, "sk-right");
       expect(await answered).toEqual({ stopReason: "end_turn" });
@@ -182,18 +182,16 @@ describe("signing in from an editor", () => {
     await withEditor({ environment: keyless }, async (editor) => {
       const { sessionId } = await editor.open();
       const answered = editor.prompt(sessionId, "/login");
-      await expect.poll(() => editor.said(sessionId), { timeout: 20_000 }).toContain("http://127.0.0.1:");
+      await expect.poll(() => editor.said(sessionId)).toContain("http://127.0.0.1:");
       await editor.notify("session/cancel", { sessionId });
       expect(await answered).toEqual({ stopReason: "cancelled" });
       const url = /http:\S+/.exec(editor.said(sessionId))?.[0] ?? "";
       await expect
-        .poll(
-          () =>
-            fetch(url).then(
-              () => "open",
-              () => "closed",
-            ),
-          { timeout: 20_000 },
+        .poll(() =>
+          fetch(url).then(
+            () => "open",
+            () => "closed",
+          ),
         )
         .toBe("closed");
     });

@@ -127,7 +127,7 @@ describe("MCP servers that an editor brings", () => {
       };
       await editor.prompt(sessionId, "/mcp login far");
       expect(editor.said(sessionId)).toContain(`${oauth.origin}/authorize`);
-      await expect.poll(() => oauth.asked, { timeout: 20_000 }).toContain("mcp tools/list");
+      await expect.poll(() => oauth.asked).toContain("mcp tools/list");
       expect(editor.forms).toMatchObject([{ mode: "url", sessionId, message: "Sign in to the MCP server far." }]);
       await editor.prompt(sessionId, "Look again.");
       expect(lastRequest(editor)).toContain('"far-');
@@ -148,7 +148,7 @@ describe("MCP servers that an editor brings", () => {
           const socket = connect({ host: "127.0.0.1", port: Number(port) }, () => resolve(!socket.destroy()));
           socket.once("error", () => resolve(true));
         });
-      await expect.poll(closed, { timeout: 20_000 }).toBe(true);
+      await expect.poll(closed).toBe(true);
       await editor.prompt(sessionId, "/mcp login one");
       expect(editor.said(sessionId)).toContain("there is nowhere to sign in");
     });

@@ -61,9 +61,9 @@ async function typed(shell: readonly string[], lines: readonly string[], expecte
     for (const line of lines) {
       const [text = "", shown = ""] = line.split("→");
       terminal.write(text);
-      if (shown !== "") await expect.poll(() => screen, { timeout: 30_000 }).toContain(shown);
+      if (shown !== "") await expect.poll(() => screen).toContain(shown);
     }
-    await expect.poll(() => screen, { timeout: 30_000 }).toContain(expected);
+    await expect.poll(() => screen).toContain(expected);
   } finally {
     terminal.kill("SIGKILL");
   }

@@ -45,12 +45,12 @@ test("a server reports an unhandled rejection and an unhandled exception, and ke
     const ask = (id: number): boolean =>
       child.stdin.write(encodeFrame({ jsonrpc: "2.0", id, method: "ping", params: {} }));
     ask(6);
-    await expect.poll(() => answered, { timeout: 20_000 }).toContain('"id":6');
+    await expect.poll(() => answered).toContain('"id":6');
     await folder.files({ now: "" });
-    await expect.poll(() => said, { timeout: 20_000 }).toMatch(/rejection without a handler.*first slip/s);
-    await expect.poll(() => said, { timeout: 20_000 }).toMatch(/exception without a handler.*second slip/s);
+    await expect.poll(() => said).toMatch(/rejection without a handler.*first slip/s);
+    await expect.poll(() => said).toMatch(/exception without a handler.*second slip/s);
     ask(7);
-    await expect.poll(() => answered, { timeout: 20_000 }).toContain('"id":7');
+    await expect.poll(() => answered).toContain('"id":7');
     child.stdin.end();
     expect(await once(child, "exit")).toEqual([0, null]);
   } finally {

@@ -99,6 +99,6 @@ describe.runIf(process.platform === "linux")("Ctrl-C", () => {
   ] as const)("leaves no process behind: %j", async (how) => {
     await using run = await interrupted(how);
     expect(run.code).toBe(130);
-    await expect.poll(run.left, { timeout: 20_000 }).toEqual([]);
+    await expect.poll(run.left).toEqual([]);
   });
 });

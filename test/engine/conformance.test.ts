@@ -21,7 +21,7 @@ function contract(make: () => { readonly engine: Engine; readonly runs: Runs }):
   it("runs each piece of work once, however often it is submitted", async () => {
     const { engine, runs } = make();
     for (let count = 0; count < 3; count++) await engine.submit(workOf("once"));
-    await expect.poll(() => runs.of("once"), { timeout: 30_000 }).toBe(1);
+    await expect.poll(() => runs.of("once")).toBe(1);
     await expect.poll(async () => (await engine.list({ sessionId: "once" }))[0]?.state).toBe("done");
     await engine.submit(workOf("once"));
     expect(await engine.list({ sessionId: "once" })).toMatchObject([{ id: "once", state: "done", attempts: 1 }]);
@@ -33,19 +33,19 @@ function contract(make: () => { readonly engine: Engine; readonly runs: Runs }):
     const gate = deferred<void>();
     runs.wait.set("a1", gate.promise);
     await engine.submit(workOf("a1", "a"));
-    await expect.poll(() => runs.of("a1"), { timeout: 30_000 }).toBe(1);
+    await expect.poll(() => runs.of("a1")).toBe(1);
     await engine.submit(workOf("a2", "a"));
     await engine.submit(workOf("b1", "b"));
-    await expect.poll(() => runs.of("b1"), { timeout: 30_000 }).toBe(1);
+    await expect.poll(() => runs.of("b1")).toBe(1);
     expect(runs.of("a2")).toBe(0);
     gate.resolve();
-    await expect.poll(() => runs.of("a2"), { timeout: 30_000 }).toBe(1);
+    await expect.poll(() => runs.of("a2")).toBe(1);
   });
 
   it("keeps a slot free for a tenant that ran lately, and gives the next one to the tenant with the fewest running sessions", async () => {
     const { engine, runs } = make();
     await engine.submit(workOf("early"));
-    await expect.poll(() => runs.of("early"), { timeout: 30_000 }).toBe(1);
+    await expect.poll(() => runs.of("early")).toBe(1);
     await expect.poll(async () => (await engine.list({ sessionId: "early" }))[0]?.state).toBe("done");
     const gates = new Map<string, ReturnType<typeof deferred<void>>>();
     const submit = async (id: string, tenant: string): Promise<void> => {
@@ -58,16 +58,16 @@ function contract(make: () => { readonly engine: Engine; readonly runs: Runs }):
     const started = (names: readonly string[]): number => names.filter((id) => runs.of(id) > 0).length;
     const noisy = ids("noisy", 12);
     for (const id of noisy) await submit(id, "noisy");
-    await expect.poll(() => started(noisy), { timeout: 30_000 }).toBe(CONCURRENCY - 1);
+    await expect.poll(() => started(noisy)).toBe(CONCURRENCY - 1);
     await submit("late", "default");
-    await expect.poll(() => runs.of("late"), { timeout: 30_000 }).toBe(1);
+    await expect.poll(() => runs.of("late")).toBe(1);
     expect(started(noisy)).toBe(CONCURRENCY - 1);
     const quiet = [...ids("b", 2), ...ids("c", 2)];
     for (const id of quiet) await submit(id, id.slice(0, 1));
     for (const id of noisy.slice(0, CONCURRENCY - 1)) gates.get(id)?.resolve();
     // Three slots, three tenants: each quiet one gets at least one of them, the noisy one at most one.
     const served = () => ({ b: started(ids("b", 2)) > 0, c: started(ids("c", 2)) > 0 });
-    await expect.poll(served, { timeout: 30_000 }).toEqual({ b: true, c: true });
+    await expect.poll(served).toEqual({ b: true, c: true });
     expect(started(noisy)).toBeLessThanOrEqual(CONCURRENCY);
     for (const gate of gates.values()) gate.resolve();
     await expect.poll(() => started([...noisy, ...quiet, "late"]), { timeout: 60_000 }).toBe(17);
@@ -76,18 +76,16 @@ function contract(make: () => { readonly engine: Engine; readonly runs: Runs }):
   it("runs work again when it is retried, and drops work that is cancelled before it runs", async () => {
     const { engine, runs } = make();
     await engine.submit(workOf("again"));
-    await expect
-      .poll(async () => (await engine.list({ sessionId: "again" }))[0]?.state, { timeout: 30_000 })
-      .toBe("done");
+    await expect.poll(async () => (await engine.list({ sessionId: "again" }))[0]?.state).toBe("done");
     await engine.retry(workOf("again"));
-    await expect.poll(() => runs.of("again"), { timeout: 30_000 }).toBe(2);
+    await expect.poll(() => runs.of("again")).toBe(2);
     await expect
       .poll(async () => (await engine.list({ sessionId: "again" })).map(({ state }) => state))
       .toEqual(["done"]);
     const gate = deferred<void>();
     runs.wait.set("x1", gate.promise);
     await engine.submit(workOf("x1", "x"));
-    await expect.poll(() => runs.of("x1"), { timeout: 30_000 }).toBe(1);
+    await expect.poll(() => runs.of("x1")).toBe(1);
     await engine.submit(workOf("x2", "x"));
     expect((await engine.list({ sessionId: "x", states: ["queued"] })).map(({ id }) => id)).toEqual(["x2"]);
     await engine.cancel("x2");
@@ -100,7 +98,7 @@ function contract(make: () => { readonly engine: Engine; readonly runs: Runs }):
     const { engine, runs } = make();
     runs.failures.set("flaky", 2);
     await engine.submit(workOf("flaky"));
-    await expect.poll(() => runs.of("flaky"), { timeout: 30_000 }).toBe(3);
+    await expect.poll(() => runs.of("flaky")).toBe(3);
     await expect.poll(async () => (await engine.list({ sessionId: "flaky" }))[0]?.state).toBe("done");
   });
 }
@@ -183,7 +181,7 @@ describe.runIf(programs !== undefined)("the engine on DBOS", () => {
          started_at_epoch_ms = created_at where workflow_uuid = 'stranded'`,
     );
     await serving.resume();
-    await expect.poll(() => runs.of("stranded"), { timeout: 30_000 }).toBe(1);
+    await expect.poll(() => runs.of("stranded")).toBe(1);
     await expect.poll(async () => (await engine.list({ sessionId: "stranded" }))[0]?.state).toBe("done");
   });
 
@@ -199,7 +197,7 @@ describe.runIf(programs !== undefined)("the engine on DBOS", () => {
     const tenant = await dbosEngine({ url: server.url, queries, wakes });
     await tenant.submit(workOf("woken"));
     expect(woken).toEqual(["default"]);
-    await expect.poll(() => runs.of("woken"), { timeout: 30_000 }).toBe(1);
+    await expect.poll(() => runs.of("woken")).toBe(1);
   });
 
   it("deletes old rows of work that has ended, and keeps open work", async () => {
@@ -222,7 +220,7 @@ describe.runIf(programs !== undefined)("the engine on DBOS", () => {
     };
     for (const id of ["keep-old", "keep-new"]) {
       await engine.submit(workOf(id));
-      await expect.poll(async () => (await engine.list({ sessionId: id }))[0]?.state, { timeout: 30_000 }).toBe("done");
+      await expect.poll(async () => (await engine.list({ sessionId: id }))[0]?.state).toBe("done");
     }
     await database.query(`
       update dbos.workflow_status set updated_at = 1 where workflow_uuid = 'keep-old';

@@ -15,7 +15,7 @@ const LEASE_MS = 400;
 const MARK = `TROUPE_SHELL=${crypto.randomUUID()}.`;
 /** Only there can the thread find commands. */
 const hasProcesses = existsSync("/proc/self/environ");
-const HANG = { timeout: 30_000, interval: 10 };
+const HANG = { timeout: 60_000, interval: 10 };
 
 if (programs === undefined) it.skip("a lease is renewed by a thread (skipped: no Postgres here)");
 

@@ -199,7 +199,7 @@ describe("agents of project, user, plugin and service", () => {
         // The watch reads all agents again; it does not ask the server again.
         writeFileSync(join(home, "agents", "late.md"), markdown("late"));
         const updates = () => dataOf(heard, "session.custom_agents_updated").map(({ agents }) => agents);
-        await expect.poll(() => JSON.stringify(updates()), { timeout: 20_000 }).toContain('"late"');
+        await expect.poll(() => JSON.stringify(updates())).toContain('"late"');
         expect(asked).toEqual(requests);
       });
     } finally {

@@ -60,7 +60,7 @@ async function ending(
       ...(model !== undefined && { model }),
     });
     const ms = performance.now() - began;
-    if (outcome === "spawned") await expect.poll(() => existsSync(out), { timeout: HANG_MS }).toBe(true);
+    if (outcome === "spawned") await expect.poll(() => existsSync(out)).toBe(true);
     const recorded = existsSync(out) ? (JSON.parse(readFileSync(out, "utf8")) as Recorded) : undefined;
     try {
       await look({ outcome, recorded, stage, ms });

@@ -55,7 +55,7 @@ describe("compaction", () => {
     await onStage(steps, base, async ({ session, heard, requests, home }) => {
       const working = session.sendAndWait({ prompt: "Read the files" });
       // The summary is being written, and two more requests have gone out meanwhile.
-      await expect.poll(() => work(requests()).length, { timeout: 10_000 }).toBe(6);
+      await expect.poll(() => work(requests()).length).toBe(6);
       await expect
         .poll(() => only(heard, "session.compaction_start", "session.compaction_complete").map(({ type }) => type))
         .toEqual(["session.compaction_start"]);

@@ -140,7 +140,7 @@ describe("the task tool", () => {
       await session.sendAndWait({ prompt: "go" });
       writeFileSync(join(folder, ".github/agents/poet.md"), poet);
       await expect
-        .poll(() => dataOf(heard, "session.custom_agents_updated"), { timeout: 5_000 })
+        .poll(() => dataOf(heard, "session.custom_agents_updated"))
         .toMatchObject([{ agents: [{ name: "Court Poet", source: "project" }], errors: [] }]);
       await session.sendAndWait({ prompt: "go on" });
       const [before, after] = requests("main").map(({ tools }) => tools.find(({ name }) => name === "task"));

@@ -4,7 +4,6 @@ import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { calls, says, stalls } from "../../src/model/faux/faux-step.ts";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
-import { HANG_MS } from "../support/work.ts";
 import { of, onStage, resultsOf, starts } from "./stage.ts";
 
 const server = fileURLToPath(new URL("./task-server.mjs", import.meta.url));
@@ -159,7 +158,7 @@ describe("calls that a server turns into tasks (2026-07-28)", () => {
     ];
     await onStage(steps, { workspace: { mcpServers }, agents: { waitMs: 0 } }, async ({ session, requests }) => {
       const sent = session.sendAndWait({ prompt: "go" });
-      await expect.poll(() => requests("main").length, { timeout: HANG_MS }).toBe(3);
+      await expect.poll(() => requests("main").length).toBe(3);
       expect(requests("a")[1]?.messages.at(-1)?.content).toContain("dug deep");
       session.abort();
       expect(await sent).toEqual({ kind: "aborted" });

@@ -89,7 +89,7 @@ describe("LOOP-33: no hidden calls", () => {
     await onStage(steps, {}, async (stage) => {
       const { session, heard, requests } = stage;
       const sent = session.sendAndWait({ prompt: "go" });
-      await expect.poll(() => heard.some(({ type }) => type === "troupe.retry"), { timeout: 30_000 }).toBe(true);
+      await expect.poll(() => heard.some(({ type }) => type === "troupe.retry")).toBe(true);
       session.abort();
       expect(await sent).toEqual({ kind: "aborted" });
       expect(requests()).toHaveLength(1);

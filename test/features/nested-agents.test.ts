@@ -4,7 +4,6 @@ import { calls, fails, says, stalls } from "../../src/model/faux/faux-step.ts";
 import type { SessionEvent } from "../../src/protocol/event.ts";
 import { checkTasks } from "../../src/testing/task-checker.ts";
 import { dataOf } from "../support/stage.ts";
-import { HANG_MS } from "../support/work.ts";
 import { of, onStage, resultsOf, starts, texts, toolNames } from "./stage.ts";
 
 const background = { mode: "background" };
@@ -74,7 +73,7 @@ describe("an agent that starts another", () => {
     const steps = [starts("outer", "general-purpose"), of("outer", starts("inner", "explore")), of("inner", stalls())];
     await onStage(steps, {}, async ({ session, requests }) => {
       const ended = session.sendAndWait({ prompt: "go" }).catch(() => undefined);
-      await expect.poll(() => requests("inner").length, { timeout: HANG_MS }).toBe(1);
+      await expect.poll(() => requests("inner").length).toBe(1);
       await session.close();
       await ended;
       expect(session.agents.tasks?.view("inner")).toMatchObject({ status: "idle", reason: "interrupted" });
@@ -107,7 +106,7 @@ describe("an agent that starts another", () => {
     ];
     await onStage(steps, {}, async ({ session }) => {
       await session.sendAndWait({ prompt: "go" });
-      await expect.poll(() => session.agents.tasks?.view("inner")?.status, { timeout: HANG_MS }).toBe("completed");
+      await expect.poll(() => session.agents.tasks?.view("inner")?.status).toBe("completed");
       expect((await session.agents.tasks?.report("inner"))?.turns.at(-1)?.response).toBe("twelve metres");
     });
   });
@@ -142,7 +141,7 @@ describe("the states of an agent", () => {
     });
     await onStage([starts("long", "explore"), of("long", stalls())], {}, async ({ session, requests }) => {
       const sent = session.sendAndWait({ prompt: "go" });
-      await expect.poll(() => requests("long").length, { timeout: HANG_MS }).toBe(1);
+      await expect.poll(() => requests("long").length).toBe(1);
       session.abort();
       await sent;
       collect(session);

@@ -12,7 +12,6 @@ import { LOCK_FILE } from "../../src/store/lock-holder.ts";
 import { noticeOf } from "../../src/tasks/notices.ts";
 import type { TaskRecord } from "../../src/tasks/task-record.ts";
 import { dataOf } from "../support/stage.ts";
-import { HANG_MS } from "../support/work.ts";
 import { of, onStage, resultsOf, starts, texts, toolNames } from "./stage.ts";
 
 const reportOf = (request: ModelRequest): string => /\/\S+research-\S+?\.md/.exec(texts(request)[0] ?? "")?.[0] ?? "";
@@ -46,7 +45,7 @@ describe("the agent that leads research", () => {
     await onStage(steps, {}, async ({ session, requests, home, folder }) => {
       const first = session.send({ prompt: "wait for me" });
       await first;
-      await expect.poll(() => requests("main").length, { timeout: HANG_MS }).toBe(1);
+      await expect.poll(() => requests("main").length).toBe(1);
       await sendTyped(session, { text: "/research leases" });
       const copy = `${home}-after`;
       cpSync(home, copy, { recursive: true });

@@ -78,7 +78,7 @@ describe("the session store", () => {
       await converse(stage);
       const file = join(stage.home, "session-store.db");
       await expect
-        .poll(() => rowsOf(file, "SELECT user_message FROM turns ORDER BY turn_index"), { timeout: 5_000 })
+        .poll(() => rowsOf(file, "SELECT user_message FROM turns ORDER BY turn_index"))
         .toEqual(["Write a xylophone greeting", "Thanks"]);
       expect(rowsOf(file, "SELECT title FROM checkpoints")).toEqual(["A friendly greeting"]);
       expect(statSync(file).mode & 0o777).toBe(0o600);

@@ -39,7 +39,7 @@ describe("a server whose command installs its package first", () => {
     const notices: string[] = [];
     const slow = mcp.use(await runner(folder, 200), { onNotice: (_name, message) => void notices.push(message) });
     const listed = slow.definitions(never());
-    await expect.poll(() => notices.length, { timeout: 10_000 }).toBe(1);
+    await expect.poll(() => notices.length).toBe(1);
     // Longer than the timeout of the server, and no sign of it.
     await new Promise((resolve) => setTimeout(resolve, 400));
     await folder.files({ go: "" });
@@ -52,7 +52,7 @@ describe("a server whose command installs its package first", () => {
     const mcp = stage();
     const slow = mcp.use(await runner(folder, 10_000));
     const connecting = slow.definitions(never()).catch((error: Error) => error.message);
-    await expect.poll(() => existsSync(folder.at("started")), { timeout: 10_000 }).toBe(true);
+    await expect.poll(() => existsSync(folder.at("started"))).toBe(true);
     await slow.release();
     const closed = mcp.close();
     // A program that was to be killed would be by now.

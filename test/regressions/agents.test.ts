@@ -34,7 +34,7 @@ describe("An agent in the background", () => {
       },
     });
     await session.send({ prompt: "go" });
-    await expect.poll(() => handed, { timeout: 4000 }).toBe(true);
+    await expect.poll(() => handed).toBe(true);
     await session.close();
     const ends = session.events.filter(({ agentId, type }) => agentId !== undefined && told.has(type));
     expect(ends.length).toBeGreaterThan(0);

@@ -36,7 +36,7 @@ async function run(at: number, more: { readonly isReadOnly: boolean }): Promise<
   }, 1);
   try {
     await made.session.sendAndWait({ prompt: "first" }).catch(() => undefined);
-    await expect.poll(() => plan.healed ?? !plan.fired, { timeout: 10_000 }).toBe(true);
+    await expect.poll(() => plan.healed ?? !plan.fired).toBe(true);
     await made.session.queue.whenIdle();
     const problem = await made.session.close().catch((error: unknown) => error);
     if (problem !== undefined) {

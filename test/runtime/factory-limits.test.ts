@@ -27,7 +27,7 @@ async function run({ limits = {}, cost = 0 as number | null }) {
   factories = await openFactories(session, { list: () => [meta], find: () => factory });
   const opened = factories;
   const { runId } = await opened.run("checks", {}, { maxAiCredits: 10 });
-  await expect.poll(() => opened.get(runId).status, { timeout: 20_000 }).not.toBe("running");
+  await expect.poll(() => opened.get(runId).status).not.toBe("running");
   const ended = opened.get(runId);
   const limit = session.agents.tasks?.list().map(({ id }) => session.agents.tasks?.get(id)?.limit);
   await session.close();

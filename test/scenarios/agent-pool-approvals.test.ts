@@ -53,7 +53,7 @@ describe("an agent that needs an approval", () => {
       },
     });
     const sent = session.sendAndWait({ prompt: "go" });
-    await expect.poll(() => registry.view("sibling")?.status, { timeout: 10_000 }).toBe("completed");
+    await expect.poll(() => registry.view("sibling")?.status).toBe("completed");
     expect(registry.view("asker")?.status).toBe("running");
     answer.resolve();
     expect(await sent).toMatchObject({ kind: "done" });

@@ -3,7 +3,6 @@ import { describe, expect, it } from "vitest";
 import * as z from "zod";
 import { AgentTree, approveAll, defineTool, type SessionEvent } from "../../src/sdk/index.ts";
 import { calls, forAgent, httpStatus, says, stalls } from "../../src/testing/index.ts";
-import { HANG_MS } from "../support/work.ts";
 import { sdkStage, ways } from "./stage.ts";
 
 const weather = defineTool("weather", {
@@ -34,7 +33,7 @@ describe.each(ways)("a client of %s", (way) => {
     expect(await client.stop()).toEqual([]);
     expect(await client.stop()).toEqual([]);
     await expect(session.send("Still there?")).rejects.toThrow(/stopped|disconnected/);
-    await expect.poll(() => processesOf(stage.folder.path), { timeout: HANG_MS }).toEqual([]);
+    await expect.poll(() => processesOf(stage.folder.path)).toEqual([]);
     stage.model.assertSpent();
   });
 

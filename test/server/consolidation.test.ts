@@ -7,7 +7,6 @@ import { approveAll, type CopilotClient, RuntimeConnection } from "@github/copil
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { HttpPlay } from "../../src/testing/index.ts";
 import { calls, says, stalls } from "../../src/testing/index.ts";
-import { HANG_MS } from "../support/work.ts";
 import { type ServerStage, serverStage } from "./stage.ts";
 
 const path = resolve("bin/troupe.js");
@@ -68,7 +67,7 @@ describe("a session that a client closes", () => {
     left.push(pid);
     expect(outcome).toEqual({ outcome: "spawned", pid: expect.any(Number) });
     // The server has ended, and the process has still to get its answer.
-    await expect.poll(() => stage.model.requests.length, { timeout: HANG_MS }).toBe(4);
+    await expect.poll(() => stage.model.requests.length).toBe(4);
     expect(isAlive(pid)).toBe(true);
     expect(JSON.stringify(stage.model.requests[3]?.body)).toMatch(/the very last word[\s\S]*three/);
     const [child = ""] = others(id);
@@ -87,14 +86,14 @@ describe("a session that a client closes", () => {
     const add = { command: "add", name: "learned", description: "d", context: "c" };
     const id = await conversation(prompts, [...talk, calls(["context_board", add]), says("done")]);
     await expect
-      .poll(() => others(id).flatMap((one) => eventsOf(one).map(({ type }) => type)), { timeout: HANG_MS })
+      .poll(() => others(id).flatMap((one) => eventsOf(one).map(({ type }) => type)))
       .toContain("session.shutdown");
     const [child = ""] = others(id);
     expect(others(id)).toEqual([child]);
     const applied = eventsOf(child).filter(({ type }) => type === "troupe.consolidation");
     expect(applied).toMatchObject([{ data: { outcome: "applied", added: ["learned"] } }]);
     expect(outcomesOf(child)).toEqual([]);
-    await expect.poll(() => isAlive(Number(outcomesOf(id)[0]?.pid)), { timeout: HANG_MS }).toBe(false);
+    await expect.poll(() => isAlive(Number(outcomesOf(id)[0]?.pid))).toBe(false);
   });
 
   it("MEM-39 MEM-43 does not consolidate after two messages, and says so", async () => {
@@ -133,7 +132,7 @@ describe("a session of an editor", () => {
     const [outcome] = outcomesOf(String(sessionId));
     left.push(Number(outcome?.pid));
     expect(outcome).toEqual({ outcome: "spawned", pid: expect.any(Number) });
-    await expect.poll(() => stage.model.requests.length, { timeout: HANG_MS }).toBe(4);
+    await expect.poll(() => stage.model.requests.length).toBe(4);
     expect(isAlive(Number(outcome?.pid))).toBe(true);
   });
 });

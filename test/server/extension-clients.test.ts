@@ -59,7 +59,7 @@ async function watched(session: CopilotSession) {
   return Object.assign(session, { warnings, states });
 }
 
-const PATIENT = { timeout: 20_000 };
+const PATIENT = { timeout: 60_000 };
 const lastResult = (): unknown => stage.model.requests.at(-1)?.request?.messages.at(-1);
 
 const isAlive = (pid: number): boolean => {

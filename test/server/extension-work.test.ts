@@ -13,7 +13,7 @@ beforeEach(async () => {
 });
 afterEach(() => stage[Symbol.asyncDispose]());
 
-const PATIENT = { timeout: 20_000, interval: 10 };
+const PATIENT = { timeout: 60_000, interval: 10 };
 
 async function extension(name: string, config: string): Promise<void> {
   const folder = stage.folder.at(`home/extensions/${name}`);

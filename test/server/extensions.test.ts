@@ -58,9 +58,9 @@ describe("a session with skills and MCP servers", () => {
     });
     const status = async () =>
       (await session.rpc.mcp.list()).servers.map((server) => `${server.name} ${server.status}`);
-    await expect.poll(status, { timeout: 20_000 }).toEqual(["every connected"]);
+    await expect.poll(status).toEqual(["every connected"]);
     // It is connected a moment before its tools are known, and that before all that is said of it is told.
-    await expect.poll(() => JSON.stringify(events), { timeout: 20_000 }).toContain("session.mcp_servers_loaded");
+    await expect.poll(() => JSON.stringify(events)).toContain("session.mcp_servers_loaded");
     expect(await session.rpc.mcp.isServerRunning({ serverName: "every" })).toEqual({ running: true });
     const { tools } = await session.rpc.mcp.listTools({ serverName: "every" });
     expect(tools.map(({ name }) => name)).toContain("echo");
@@ -111,7 +111,7 @@ describe("a session with skills and MCP servers", () => {
       mcpServers: { every: { type: "stdio", command: process.execPath, args: [everything, "stdio"], tools: ["echo"] } },
     });
     const again = async () => (await next.rpc.mcp.list()).servers.map((server) => `${server.name} ${server.status}`);
-    await expect.poll(again, { timeout: 20_000 }).toEqual(["every connected"]);
+    await expect.poll(again).toEqual(["every connected"]);
   });
 
   it("reports when there is nothing", async () => {

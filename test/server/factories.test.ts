@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { says, stalls } from "../../src/testing/index.ts";
 import { type ServerStage, serverStage } from "./stage.ts";
 
-const PATIENT = { timeout: 20_000 };
+const PATIENT = { timeout: 60_000 };
 
 /** One extension with all factories of this file; what their bodies do is told by lines in a file of the test's. */
 const extension = `import { defineFactory, joinSession } from "@github/copilot-sdk/extension";

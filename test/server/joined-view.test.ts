@@ -30,13 +30,13 @@ describe("a second client of a session at work", () => {
     const before = stage.model.requests.length;
     stage.play(stalls());
     await first.send({ prompt: "go" });
-    await expect.poll(() => stage.model.requests.length, { timeout: 20_000 }).toBe(before + 1);
+    await expect.poll(() => stage.model.requests.length).toBe(before + 1);
     await using client = joining(stage.client);
     const second = await client.resumeSession(first.sessionId, { onPermissionRequest: approveAll });
     expect(await viewOf(second)).toEqual(atWork);
     expect(await viewOf(first)).toEqual(atWork);
     await first.abort();
-    await expect.poll(() => viewOf(second), { timeout: 20_000 }).toMatchObject({ main: "idle", processing: false });
+    await expect.poll(() => viewOf(second)).toMatchObject({ main: "idle", processing: false });
     await first.disconnect();
   });
 

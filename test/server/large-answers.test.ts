@@ -51,7 +51,7 @@ describe("an answer beyond the send buffer", () => {
     client.tell(1);
     client.tell(2);
     client.listen();
-    await expect.poll(() => client.heard.length, { timeout: 10_000 }).toBe(3);
+    await expect.poll(() => client.heard.length).toBe(3);
     expect(client.heard).toEqual([
       { jsonrpc: "2.0", id: 1, result: expected },
       { number: 1, text: "" },

@@ -56,7 +56,7 @@ async function open(url: string, more: Partial<SessionConfig> = {}): Promise<Cop
     ...more,
   });
   const status = async () => (await session.rpc.mcp.list()).servers.map((server) => server.status);
-  await expect.poll(status, { timeout: 20_000 }).toEqual(["connected"]);
+  await expect.poll(status).toEqual(["connected"]);
   return session;
 }
 

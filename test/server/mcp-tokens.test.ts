@@ -44,8 +44,7 @@ async function sessionWith(
 const statusOf = async (session: CopilotSession): Promise<string[]> =>
   (await session.rpc.mcp.list()).servers.map(({ name, status }) => `${name} ${status}`);
 
-const reached = (session: CopilotSession, status: string) =>
-  expect.poll(() => statusOf(session), { timeout: 20_000 }).toEqual([status]);
+const reached = (session: CopilotSession, status: string) => expect.poll(() => statusOf(session)).toEqual([status]);
 
 /** What the model is told by the tool. */
 async function askWhoami(session: CopilotSession): Promise<string> {

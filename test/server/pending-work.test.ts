@@ -46,7 +46,7 @@ function listening() {
   const onEvent = (event: SessionEvent): void => void heard.push(event);
   const until = async <T extends SessionEvent["type"]>(type: T, count = 1) => {
     const found = () => heard.filter((event): event is Extract<SessionEvent, { type: T }> => event.type === type);
-    await expect.poll(() => found().length, { timeout: 10_000, interval: 5 }).toBeGreaterThanOrEqual(count);
+    await expect.poll(() => found().length, { interval: 5 }).toBeGreaterThanOrEqual(count);
     return found();
   };
   return { heard, onEvent, until };
@@ -314,7 +314,7 @@ describe("work that waits when its server is killed", () => {
     const permissions = { allow: ["shell", "write"] };
     await writeFile(stage.folder.at("home/settings.json"), JSON.stringify({ permissions }));
     const { session, ear } = await resumed(first.session.sessionId);
-    await expect.poll(() => stage.folder.read("held").catch(() => undefined), { timeout: 10_000 }).toBe("");
+    await expect.poll(() => stage.folder.read("held").catch(() => undefined)).toBe("");
     const { requestId } = first;
     const rejection = { requestId, result: { kind: "reject" } } as const;
     expect(await session.rpc.permissions.handlePendingPermissionRequest(rejection)).toEqual({ success: true });
@@ -345,7 +345,7 @@ describe("a command that waits when the server is killed", () => {
     const first = await client.createSession({ onPermissionRequest: approveAll });
     stage.play(stalls());
     await first.send("go");
-    await expect.poll(() => stage.model.requests.length, { timeout: 10_000 }).toBe(1);
+    await expect.poll(() => stage.model.requests.length).toBe(1);
     await first.send("/research leases");
     await kill(client);
     stage.play(...Array.from({ length: 4 }, () => says("Enough.")));

@@ -54,7 +54,7 @@ describe("the extension of a project that runs its own factories", () => {
     });
     const said = async () =>
       (await readFile(`${workingDirectory}/said.txt`, "utf8").catch(() => "")).trim().split("\n");
-    await expect.poll(async () => (await said()).at(-1), { timeout: 30_000 }).toBe("over");
+    await expect.poll(async () => (await said()).at(-1)).toBe("over");
     const no = (name: string) => expect.stringMatching(`^${name} .*may not run its factory ${name}`);
     expect(await said()).toEqual(["one completed", "one completed", no("two"), no("two"), no("one"), "over"]);
     const capability = (name: string, agents: number) => ({
@@ -84,7 +84,7 @@ describe("the extension of a project that runs its own factories", () => {
       },
     });
     const states = async () => (await session.rpc.extensions.list()).extensions.map(({ status }) => status).join();
-    await expect.poll(states, { timeout: 20_000 }).toBe("running");
+    await expect.poll(states).toBe("running");
     stage.play(says("yes"));
     expect(await session.factory.run("one", { args: { at: 1 } })).toMatchObject({ status: "completed", result: "yes" });
     expect(questions).toBe(0);

@@ -13,7 +13,7 @@ import { mcpFixture } from "./mcp-fixture.ts";
 import { protectedServer } from "./protected-server.ts";
 import { type ServerStage, serverStage } from "./stage.ts";
 
-const PATIENT = { timeout: 20_000 };
+const PATIENT = { timeout: 60_000 };
 
 let stage: ServerStage;
 let client: CopilotClient;

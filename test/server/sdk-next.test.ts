@@ -11,7 +11,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest
 import { calls, says } from "../../src/testing/index.ts";
 import { type ServerStage, serverStage } from "./stage.ts";
 
-const PATIENT = { timeout: 20_000 };
+const PATIENT = { timeout: 60_000 };
 
 let stage: ServerStage;
 let client: CopilotClient;

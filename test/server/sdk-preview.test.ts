@@ -12,7 +12,7 @@ import { says, stalls } from "../../src/testing/index.ts";
 import { type ServerStage, serverStage } from "./stage.ts";
 
 /** Speaks the wire of SDK 1.0.15-preview.4, which is not installed: its names and shapes are written out here. */
-const PATIENT = { timeout: 20_000 };
+const PATIENT = { timeout: 60_000 };
 
 let stage: ServerStage;
 let client: CopilotClient;

@@ -63,7 +63,7 @@ describe("connections that have not shown a token", () => {
     ["stop in the middle of a message", "Content-Length: 4000\r\n\r\n{"],
   ])("do not keep clients out: 200 that %s and reconnect", async (_, bytes) => {
     const strangers = persistentStrangers(200, bytes);
-    await expect.poll(() => strangers.opened, { timeout: 10_000 }).toBeGreaterThan(300);
+    await expect.poll(() => strangers.opened).toBeGreaterThan(300);
     for (let round = 0; round < 5; round++) {
       const client = joining(stage.client);
       await client.start();

@@ -16,9 +16,7 @@ describe.runIf(works)("the keeper of a detached command", () => {
       printf '#!/bin/sh\\necho %s >> ${proof}\\nexec /bin/%s "$@"\\n' $name $name > bin/$name; done; /bin/chmod +x bin/*`);
     const path = await stage.run("echo $PATH > path; touch done", { mode: "detached", shellId: "d" });
     expect(path.state).toBe("detached");
-    await expect
-      .poll(() => stage.shells.list().find(({ shellId }) => shellId === "d")?.state, { timeout: 20_000 })
-      .toBe("exited");
+    await expect.poll(() => stage.shells.list().find(({ shellId }) => shellId === "d")?.state).toBe("exited");
     expect(existsSync(stage.workspace.at("done"))).toBe(true);
     expect((await stage.run("/bin/cat path")).output).toContain(stage.workspace.at("bin"));
     expect(existsSync(proof)).toBe(false);
@@ -29,7 +27,7 @@ describe.runIf(works)("the keeper of a detached command", () => {
     await using stage = await shellStage({ sandboxed: {}, onWarning: (message) => void warnings.push(message) });
     const command = "git init -q n; git -C n config core.fsmonitor false; sleep 60";
     await stage.run(command, { mode: "detached", shellId: "d" });
-    await expect.poll(() => warnings.join("\n"), { timeout: 15_000 }).toMatch(/Moved .*n\/\.git\/config to /);
+    await expect.poll(() => warnings.join("\n")).toMatch(/Moved .*n\/\.git\/config to /);
     expect(readdirSync(stage.workspace.at("n/.git"))).not.toContain("config");
     await stage.shells.stop("d");
   });

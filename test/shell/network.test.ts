@@ -256,6 +256,6 @@ describe("the link out of a sandbox", () => {
     reader.on("data", (bytes: Buffer) => {
       arrived += bytes.reduce((sum, byte) => sum + Number(byte === 120), 0);
     });
-    await expect.poll(() => arrived, { timeout: 10_000 }).toBe(64 * payload.length);
+    await expect.poll(() => arrived).toBe(64 * payload.length);
   });
 });

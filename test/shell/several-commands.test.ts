@@ -161,7 +161,7 @@ describe.runIf(works)("commands in the sandbox", () => {
       { stdio: ["ignore", "ignore", "inherit", fd, fd, fd] },
     );
     closeSync(fd);
-    await expect.poll(() => existsSync(base.at("workspace/open")), { timeout: 30_000 }).toBe(true);
+    await expect.poll(() => existsSync(base.at("workspace/open"))).toBe(true);
     expect(host.kill("SIGKILL")).toBe(true);
     const open = readFileSync(base.at("workspace/open"), "utf8").trim().split(" ");
     // 3 is the listing of the folder, and 255 the script of bash.

@@ -7,7 +7,6 @@ import { laterArguments, laterVariables } from "../../src/tools/shell/process/dr
 import { OutputPipes } from "../../src/tools/shell/process/output-pipe.ts";
 import { waitingProcess } from "../../src/tools/shell/process/shell-process.ts";
 import { PROCESS_MARK } from "../../src/tools/shell/process/watchdog.ts";
-import { HANG_MS } from "../support/work.ts";
 import { hasBubblewrap } from "./bubblewrap.ts";
 import { hostFolder } from "./host.ts";
 import { type ShellStage, shellStage } from "./stage.ts";
@@ -40,7 +39,7 @@ async function expecting(): Promise<ShellStage & { readonly pid: number }> {
 
 async function expected({ shells }: ShellStage): Promise<number> {
   shells.expectCommand?.();
-  await expect.poll(() => waiting(), { timeout: HANG_MS }).toHaveLength(1);
+  await expect.poll(() => waiting()).toHaveLength(1);
   return waiting()[0] ?? 0;
 }
 
@@ -76,7 +75,7 @@ describe.runIf(await hasBubblewrap())("a bubblewrap that was started before its 
     await using stage = await expecting();
     await stage.run("sleep 100", { waitMs: 0 });
     const others = (): number[] => waiting().filter((pid) => pid !== stage.pid);
-    await expect.poll(others, { timeout: HANG_MS }).toHaveLength(1);
+    await expect.poll(others).toHaveLength(1);
   });
 
   it("gets no arguments from a command that contains null characters", async () => {
@@ -91,20 +90,20 @@ describe.runIf(await hasBubblewrap())("a bubblewrap that was started before its 
   it("is not used for a command with other variables", async () => {
     await using stage = await expecting();
     expect(await stage.run("echo $EXTRA", { variables: { EXTRA: "more" } })).toMatchObject({ output: "more\n" });
-    await expect.poll(() => waiting(), { timeout: HANG_MS }).not.toContain(stage.pid);
+    await expect.poll(() => waiting()).not.toContain(stage.pid);
   });
 
   it("is replaced by an ordinary start when it was killed", async () => {
     await using stage = await expecting();
     process.kill(stage.pid, "SIGKILL");
-    await expect.poll(() => waiting(), { timeout: HANG_MS }).toEqual([]);
+    await expect.poll(() => waiting()).toEqual([]);
     expect(await stage.run("echo here")).toMatchObject({ exitCode: 0, output: "here\n" });
   });
 
   it("ends with the session", async () => {
     const stage = await expecting();
     await stage[Symbol.asyncDispose]();
-    await expect.poll(() => waiting(), { timeout: HANG_MS }).toEqual([]);
+    await expect.poll(() => waiting()).toEqual([]);
   });
 
   it("leaves nothing to search for to the watchdog when its command has ended", async () => {
@@ -124,9 +123,9 @@ describe.runIf(await hasBubblewrap())("a bubblewrap that was started before its 
       stdio: ["ignore", "pipe", "inherit"],
     });
     const [mark] = await once(host.stdout.setEncoding("utf8"), "data");
-    await expect.poll(() => waiting(mark.trim()), { timeout: HANG_MS }).toHaveLength(1);
+    await expect.poll(() => waiting(mark.trim())).toHaveLength(1);
     host.kill("SIGKILL");
-    await expect.poll(() => waiting(mark.trim()), { timeout: HANG_MS }).toEqual([]);
+    await expect.poll(() => waiting(mark.trim())).toEqual([]);
   });
 
   it.each(["a part of the command", "everything but the end"])("runs nothing when it gets only %s", async (part) => {

@@ -100,7 +100,7 @@ it.runIf(process.platform === "linux")(
       stdio: ["ignore", "ignore", "inherit"],
     });
     expect(await once(owner, "exit")).toEqual([null, "SIGKILL"]);
-    await expect.poll(() => existsSync(point), { timeout: HANG_MS }).toBe(false);
+    await expect.poll(() => existsSync(point)).toBe(false);
   },
 );
 
@@ -122,9 +122,7 @@ it.runIf(process.platform === "linux")("a watchdog undoes exactly the recorded c
   watchdog.keep(left(1))();
   expect(second).toBeTypeOf("function");
   watchdog.close();
-  await expect
-    .poll(() => points.filter(existsSync), { timeout: HANG_MS })
-    .toEqual([1, 2, 3, 4, 5].map((n) => points[n]));
+  await expect.poll(() => points.filter(existsSync)).toEqual([1, 2, 3, 4, 5].map((n) => points[n]));
 });
 
 it.runIf(process.platform !== "win32")("a watchdog that is dismissed searches for nothing", async () => {

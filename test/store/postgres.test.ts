@@ -183,13 +183,11 @@ describe.runIf(programs !== undefined)("sessions in Postgres", () => {
       server.start();
     }
     await expect
-      .poll(
-        () =>
-          log.recover().then(
-            () => true,
-            () => false,
-          ),
-        { timeout: 30_000 },
+      .poll(() =>
+        log.recover().then(
+          () => true,
+          () => false,
+        ),
       )
       .toBe(true);
     await log.append(message(2), barrier);

@@ -56,7 +56,7 @@ it("shows the approval of an agent at depth 3 in every client, and the first ans
     });
   const first = await open(own, undefined);
   const join = async (): Promise<Client> => {
-    await expect.poll(() => joinableServer(home, process.pid), { timeout: 20_000 }).toBeDefined();
+    await expect.poll(() => joinableServer(home, process.pid)).toBeDefined();
     const server = await joinableServer(home, process.pid);
     return createClient({ connection: { kind: "tcp", host: "127.0.0.1", port: 0, ...server } });
   };
@@ -75,14 +75,14 @@ it("shows the approval of an agent at depth 3 in every client, and the first ans
 
   await first.send("level 0", "steer");
   const expected = ["level3 blocks 3"];
-  await expect.poll(() => [asks(first), asks(attached)], { timeout: 30_000 }).toEqual([expected, expected]);
+  await expect.poll(() => [asks(first), asks(attached)]).toEqual([expected, expected]);
   await expect.poll(() => heard).toEqual(["asks level3"]);
   expect(first.view.agents.get("level3")?.depth).toBe(3);
 
   const [item] = openAttention(attached.view);
   if (!item) throw new Error("no request is open");
   expect(await attached.decide(item, { kind: "approve-once" })).toBe(true);
-  await expect.poll(() => [asks(first), asks(attached)], { timeout: 30_000 }).toEqual([[], []]);
+  await expect.poll(() => [asks(first), asks(attached)]).toEqual([[], []]);
   await expect.poll(() => heard).toEqual(["asks level3", "answered level3"]);
   expect(await first.decide(item, { kind: "reject" })).toBe(false);
 });

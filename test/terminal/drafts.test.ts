@@ -27,7 +27,7 @@ describe("drafts on disk", () => {
       await expect
         .poll(() => existsSync(join(home, "drafts")) && readdirSync(join(home, "drafts")))
         .toEqual([`${process.pid}.json`]);
-      await expect.poll(stored, { timeout: 10_000 }).toBe(text);
+      await expect.poll(stored).toBe(text);
     }
     expect(readdirSync(join(home, "drafts"))).toEqual([`${process.pid}.json`]);
   });

@@ -82,7 +82,7 @@ describe("the layout of the terminal", () => {
     stage.send(`look${ENTER}`);
     await stage.shows("I see it.");
     const drawn = `;${PNG.toString("base64")}${ESC}\\`;
-    await expect.poll(() => stage.writes.join("").includes(drawn), { timeout: 20_000 }).toBe(true);
+    await expect.poll(() => stage.writes.join("").includes(drawn)).toBe(true);
     expect(await stage.screenText()).not.toContain("image/png");
     const jpeg = { type: "image", assetId: "sha256:0", byteLength: 9, mimeType: "image/jpeg" } as const;
     expect(isShowable(jpeg, { TERM: "xterm-kitty" })).toBe(false);

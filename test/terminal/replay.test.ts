@@ -85,7 +85,7 @@ async function bodiesOf(stage: TerminalStage): Promise<string[]> {
     bodies.push(bodyOf(await stage.screenText()));
     const before = at;
     stage.send("]");
-    await expect.poll(async () => positionOf(await stage.screenText()), { timeout: 20_000 }).not.toBe(before);
+    await expect.poll(async () => positionOf(await stage.screenText())).not.toBe(before);
     at = positionOf(await stage.screenText());
   }
   return bodies;
@@ -124,7 +124,7 @@ describe("replay in the terminal", { timeout: 120_000 }, () => {
     const lengthOf = (screen: string): number => Number(STATUS.exec(screen.replace(/\s*\n\s*/g, " "))?.[2] ?? 0);
     const length = lengthOf(await stage.screenText());
     gates.leaf.open();
-    await expect.poll(async () => lengthOf(await stage.screenText()), { timeout: 20_000 }).toBeGreaterThan(length + 10);
+    await expect.poll(async () => lengthOf(await stage.screenText())).toBeGreaterThan(length + 10);
     expect(bodyOf(await stage.screenText())).toBe(held);
     stage.send("L");
     await stage.shows("The middle is done.");
@@ -202,7 +202,7 @@ async function joined() {
       onChange: () => undefined,
     });
   const first = await open(own, undefined);
-  await expect.poll(() => joinableServer(home, process.pid), { timeout: 20_000 }).toBeDefined();
+  await expect.poll(() => joinableServer(home, process.pid)).toBeDefined();
   const server = await joinableServer(home, process.pid);
   const other = await createClient({ connection: { kind: "tcp", host: "127.0.0.1", port: 0, ...server } });
   return {
@@ -225,16 +225,16 @@ describe("the replay of an overlay", { timeout: 60_000 }, () => {
   it("reads the log of a session that another process has open, and takes its new events", async () => {
     await using stage = await joined();
     await stage.first.send("first", "steer");
-    await expect.poll(() => stage.attached.view.main.turns, { timeout: 20_000 }).toBe(2);
-    await expect.poll(() => stage.attached.view.main.status, { timeout: 20_000 }).toBe("idle");
+    await expect.poll(() => stage.attached.view.main.turns).toBe(2);
+    await expect.poll(() => stage.attached.view.main.status).toBe("idle");
     const replay = replayOf(stage.attached);
     expect(press(replay, "]")).toBe(false);
     expect(press(replay, "<")).toBe(true);
     expect(replay.status()).toBe("replay: reading the log");
-    await expect.poll(() => replay.status(), { timeout: 20_000 }).toMatch(STATUS);
+    await expect.poll(() => replay.status()).toMatch(STATUS);
     expect(replay.view.main.turns).toBe(0);
     await stage.first.send("second", "steer");
-    await expect.poll(() => stage.attached.view.main.turns, { timeout: 20_000 }).toBe(3);
+    await expect.poll(() => stage.attached.view.main.turns).toBe(3);
     expect(replay.view.main.turns).toBe(0);
     for (const turns of [1, 2, 3]) {
       press(replay, "}");
@@ -251,7 +251,7 @@ describe("the replay of an overlay", { timeout: 60_000 }, () => {
   it("refuses a log that would take too much memory, says so, and stays live", async () => {
     await using stage = await joined();
     await stage.first.send("first", "steer");
-    await expect.poll(() => stage.first.view.main.turns, { timeout: 20_000 }).toBe(2);
+    await expect.poll(() => stage.first.view.main.turns).toBe(2);
     const replay = replayOf(stage.first, { maxCharacters: 1_000 });
     press(replay, "[");
     await expect.poll(() => replay.status()).toMatch(/^replay: the log has more than .* Run troupe web/);

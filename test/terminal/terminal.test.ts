@@ -149,7 +149,7 @@ describe("the interactive terminal", () => {
     const folder = join(stage.home, "drafts");
     const written = async (): Promise<string[]> =>
       (await readdir(folder).catch(() => [])).filter((name) => name.endsWith(".json"));
-    await expect.poll(async () => (await written()).length, { timeout: 10_000 }).toBe(1);
+    await expect.poll(async () => (await written()).length).toBe(1);
     const [name = ""] = await written();
     const stored = JSON.parse(await readFile(join(folder, name), "utf8"));
     expect(stored).toMatchObject({ text: "half a thought", cwd: stage.cwd, pid: process.pid });
@@ -169,7 +169,7 @@ describe("the interactive terminal", () => {
       const [name = ""] = (await readdir(folder).catch(() => [])).filter((one) => one.endsWith(".json"));
       return readFile(join(folder, name), "utf8").catch(() => "");
     };
-    await expect.poll(async () => (await stored()).length, { timeout: 20_000 }).toBeGreaterThan(text.length);
+    await expect.poll(async () => (await stored()).length).toBeGreaterThan(text.length);
     expect(JSON.parse(await stored()).text === text).toBe(true);
   });
 
@@ -196,7 +196,7 @@ describe("the interactive terminal", () => {
     // Blanks may have been added where a row ended. The last part of the answer may still be in the live region.
     const shown = async (): Promise<string[]> =>
       (await stage.lines()).filter((line) => line.startsWith("Paragraph")).map((line) => line.replaceAll(/ +/g, " "));
-    await expect.poll(shown, { timeout: 30_000 }).toEqual(paragraphs);
+    await expect.poll(shown).toEqual(paragraphs);
     expect((await stage.lines()).filter((line) => line.includes("· scripted"))).toHaveLength(1);
   });
 

@@ -118,14 +118,14 @@ it("shows all watchers the same at every sequence number through a run with 50 a
   await using own = await createClient({ connection: inProcess({ ...place, isJoinable: true }) });
   const first = await watchWithTerminal(own, undefined, place.cwd);
   const join = async (): Promise<Client> => {
-    await expect.poll(() => joinableServer(home, process.pid), { timeout: 20_000 }).toBeDefined();
+    await expect.poll(() => joinableServer(home, process.pid)).toBeDefined();
     const server = await joinableServer(home, process.pid);
     return createClient({ connection: { kind: "tcp", host: "127.0.0.1", port: 0, ...server } });
   };
   await using one = await join();
   const program = await watchWithSdk(one, first.session.id);
   await first.session.send("start them", "steer");
-  await expect.poll(() => first.session.view.agents.size, { timeout: 30_000 }).toBeGreaterThan(5);
+  await expect.poll(() => first.session.view.agents.size).toBeGreaterThan(5);
   await using two = await join();
   const late = await watchWithTerminal(two, first.session.id, place.cwd);
   await using three = await join();

@@ -30,13 +30,10 @@ async function forked(
   const { sessionId } = await stage.call<{ sessionId: string }>("web.create", { prompt: "go" });
   let events: readonly SessionEvent[] = [];
   await expect
-    .poll(
-      async () => {
-        events = await stage.call("web.events", { sessionId });
-        return events.some(({ type: known }) => known === "session.idle" || known === "assistant.turn_end");
-      },
-      { timeout: 30_000 },
-    )
+    .poll(async () => {
+      events = await stage.call("web.events", { sessionId });
+      return events.some(({ type: known }) => known === "session.idle" || known === "assistant.turn_end");
+    })
     .toBe(true);
   const toEventId = events.find((event) => event.type === type)?.id;
   return stage.call("web.fork", { sessionId, toEventId });

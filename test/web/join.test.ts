@@ -22,7 +22,7 @@ async function otherServer(stage: WebStage): Promise<OtherServer> {
     stdio: ["ignore", "pipe", "ignore"],
   });
   const pid = child.pid ?? 0;
-  await expect.poll(() => joinableServer(stage.home, pid), { timeout: 30_000 }).toBeDefined();
+  await expect.poll(() => joinableServer(stage.home, pid)).toBeDefined();
   const server = await joinableServer(stage.home, pid);
   const client = new Client({ connection: { kind: "tcp", host: "127.0.0.1", port: 0, ...server } });
   return {

@@ -16,7 +16,7 @@ async function opened(address: string) {
   const PATH = `${folder.at("bin")}${delimiter}${process.env.PATH ?? ""}`;
   const environment = { PATH, OPENED: folder.at("opened") };
   const remove = await openBrowser(address, { home: folder.at("home"), disk: nodeDisk, environment });
-  await expect.poll(() => existsSync(folder.at("opened")), { timeout: 30_000 }).toBe(true);
+  await expect.poll(() => existsSync(folder.at("opened"))).toBe(true);
   const args = readFileSync(folder.at("opened"), "utf8").trim();
   return { args, remove, [Symbol.asyncDispose]: () => folder[Symbol.asyncDispose]() };
 }

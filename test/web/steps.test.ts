@@ -127,7 +127,7 @@ describe.skipIf(noBrowser !== undefined)(`steps in the page${noBrowser ? ` (skip
     await page.waitForSelector(`.line.assistant:has-text("answer ${ROUNDS - 1}")`);
     expect(cuts).toBeGreaterThan(1);
     const count = (await eventsOf(stage, sessionId)).length.toLocaleString("en-US");
-    await expect.poll(() => page.innerText(".replay .where"), { timeout: 10_000 }).toContain(`${count} / ${count}`);
+    await expect.poll(() => page.innerText(".replay .where")).toContain(`${count} / ${count}`);
     await page.locator(".blocks").evaluate((list) => list.scrollTo(0, 0));
     const lines = Array.from({ length: ROUNDS }, (_, index) => [`you\n\nmessage ${index}`, `agent\n\nanswer ${index}`]);
     if (!SLOW) expect(await page.locator(".line.user, .line.assistant").allInnerTexts()).toEqual(lines.flat());

@@ -117,7 +117,7 @@ describe("reused connections", () => {
       await sleep(20);
     }
     expect(opened).toBeLessThan(5);
-    await expect.poll(() => sockets.size, { timeout: 5_000 }).toBe(0);
+    await expect.poll(() => sockets.size).toBe(0);
   });
 });
 
