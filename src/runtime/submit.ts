@@ -9,7 +9,6 @@ import type { StopGate } from "../commands/gate.ts";
 import { deferred } from "../lib/deferred.ts";
 import { defined } from "../lib/defined.ts";
 import { TroupeError } from "../protocol/errors.ts";
-import type { SessionEvent } from "../protocol/event.ts";
 import {
   type AutopilotOptions,
   type AutopilotStop,
@@ -18,7 +17,7 @@ import {
   checkVerdict,
   runAutopilot,
 } from "../session/modes/autopilot.ts";
-import { stopOf } from "../session/modes/run-facts.ts";
+import { RunFactsFold, stopOf } from "../session/modes/run-facts.ts";
 import type { Outcome, SendOptions, Session } from "../session/session.ts";
 import type { KeptRules, TurnRules } from "../session/turn/pending-messages.ts";
 import { contextOf } from "./command-context.ts";
@@ -285,20 +284,18 @@ const isOnAutopilot = ({ mainAgent }: Session): boolean => mainAgent.modes.curre
 
 /** Watches the session during an answer, and continues it in autopilot. */
 function watchFlight(session: Session) {
-  const heard: SessionEvent[] = [];
+  const fold = new RunFactsFold();
   const { modes } = session.mainAgent;
   let hasFlown = false;
   modes.flights++;
-  const stopListening = session.subscribe((event) => {
-    if (!event.type.endsWith("_delta")) heard.push(event);
-  });
+  const stopListening = session.subscribe((event) => fold.apply(event));
   return {
     async go(first: Outcome, options: AutopilotOptions): Promise<SubmitResult> {
       hasFlown = true;
       let outcome = first;
       const judged = (): AutopilotStop =>
         stopOf(outcome, {
-          events: heard.splice(0),
+          facts: fold.take(),
           pending: session.queue.isPending,
           autopilot: isOnAutopilot(session),
         });

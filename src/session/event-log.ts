@@ -22,6 +22,11 @@ export interface EventPast {
   read(from: number, to: number): Promise<readonly SessionEvent[]>;
 }
 
+interface Collection {
+  readonly events: SessionEvent[];
+  matches(event: SessionEvent): boolean;
+}
+
 const PAGE_EVENTS = 500;
 
 /** Yields all events that listeners have received, oldest first. Reads those that are not in memory page by page. */
@@ -64,8 +69,8 @@ export class EventLog {
   #isCompacted: boolean;
   /** True after a rewind: the hidden events are unknown here, so the next opening makes the snapshot. */
   #isRewound = false;
-  /** Lists that collect every stored event while a caller needs them. */
-  readonly #collecting = new Set<SessionEvent[]>();
+  /** Lists of stored events that callers need. */
+  readonly #collecting = new Set<Collection>();
   /** Emitted events that are not passed on yet. `ready`: durable or ephemeral. `lost`: the write failed. */
   readonly #waiting: { event: SessionEvent; state: "pending" | "ready" | "lost" }[] = [];
   /** Events that are being passed on: the first to some listeners already, the rest to none. */
@@ -123,11 +128,11 @@ export class EventLog {
     return this.#condensed + this.#events.length;
   }
 
-  /** Collects every event that is stored from now on, until stopped. */
-  collect(): { readonly events: readonly SessionEvent[]; stop(): void } {
-    const events: SessionEvent[] = [];
-    this.#collecting.add(events);
-    return { events, stop: () => this.#collecting.delete(events) };
+  /** Collects the events that are stored from now on and that `matches` accepts, until stopped. */
+  collect(matches: Collection["matches"]): { readonly events: readonly SessionEvent[]; stop(): void } {
+    const collection: Collection = { events: [], matches };
+    this.#collecting.add(collection);
+    return { events: collection.events, stop: () => this.#collecting.delete(collection) };
   }
 
   /** Whether every emitted event is in the log. */
@@ -251,7 +256,7 @@ export class EventLog {
     this.#lost.splice(this.#lost.indexOf(meant), 1);
     const index = this.#events.lastIndexOf(meant);
     this.#events.splice(index, 1);
-    for (const list of this.#collecting) if (list.includes(meant)) list.splice(list.lastIndexOf(meant), 1);
+    for (const { events } of this.#collecting) if (events.includes(meant)) events.splice(events.lastIndexOf(meant), 1);
     const follower = this.#events[index];
     if (follower) follower.parentId = meant.parentId;
     else this.#lastId = meant.parentId;
@@ -293,7 +298,7 @@ export class EventLog {
     this.#isCompacted ||= isCompaction(event);
     this.#lastId = event.id;
     this.#events.push(event);
-    for (const list of this.#collecting) list.push(event);
+    for (const { events, matches } of this.#collecting) if (matches(event)) events.push(event);
     this.#fold(event);
     return this.#write(event);
   }

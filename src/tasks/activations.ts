@@ -2,7 +2,7 @@
 import { defined } from "../lib/defined.ts";
 import type { EventData } from "../protocol/event.ts";
 import type { TaskJournal } from "./journal.ts";
-import type { RegistryOptions, TurnEnd } from "./ports.ts";
+import type { RegistryPorts, TurnEnd } from "./ports.ts";
 import type { RunningTask, RunningTasks } from "./running-tasks.ts";
 import type { Slots } from "./slots.ts";
 import { type TaskFold, untold } from "./task-fold.ts";
@@ -17,7 +17,7 @@ export const GRACE_MS = 2_000;
 type Answer = Partial<Pick<EventData<"troupe.task_state">, "turn" | "response" | "responseFile" | "error" | "limit">>;
 
 export interface TaskActivationParts {
-  readonly options: RegistryOptions;
+  readonly options: RegistryPorts;
   readonly fold: TaskFold;
   readonly journal: TaskJournal;
   readonly slots: Slots;

@@ -1,16 +1,16 @@
 /** Tasks that work without this process, and what happens to them when the session is closed. */
-import type { RegistryOptions } from "./ports.ts";
+import type { RegistryPorts } from "./ports.ts";
 import type { TaskFold } from "./task-fold.ts";
 import type { TaskRecord } from "./task-record.ts";
 import { isAtRest } from "./task-state.ts";
 
 export class Leaving {
   readonly #fold: TaskFold;
-  readonly #runner: RegistryOptions["runner"];
+  readonly #runner: RegistryPorts["runner"];
   #isLeaving = false;
   #isClosing = false;
 
-  constructor(fold: TaskFold, runner: RegistryOptions["runner"]) {
+  constructor(fold: TaskFold, runner: RegistryPorts["runner"]) {
     this.#fold = fold;
     this.#runner = runner;
   }

@@ -8,14 +8,14 @@ import { defined } from "../lib/defined.ts";
 import type { SessionEvent } from "../protocol/event.ts";
 import type { TaskJournal } from "./journal.ts";
 import { noticeOf, type TaskNotice } from "./notices.ts";
-import type { Reader, RegistryOptions } from "./ports.ts";
+import type { Reader, RegistryPorts } from "./ports.ts";
 import type { RunningTasks } from "./running-tasks.ts";
 import { owesNotice, type TaskFold } from "./task-fold.ts";
 import type { NoticeDue, TaskRecord } from "./task-record.ts";
 import { isFinal } from "./task-state.ts";
 
 export interface NotificationParts {
-  readonly options: RegistryOptions;
+  readonly options: RegistryPorts;
   readonly fold: TaskFold;
   readonly journal: TaskJournal;
   readonly runningTasks: RunningTasks;

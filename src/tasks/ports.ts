@@ -51,9 +51,12 @@ export interface TaskLimits extends SlotLimits {
   readonly maxTotal?: number;
 }
 
-export interface RegistryOptions extends Omit<TaskJournalPorts, "onTrouble"> {
-  /** The log's events when the session was opened. Later events are passed to `observe`. */
+export interface RegistryOptions extends RegistryPorts {
+  /** The log's events when the session was opened; they are not held. Later events are passed to `observe`. */
   readonly events: Iterable<SessionEvent>;
+}
+
+export interface RegistryPorts extends Omit<TaskJournalPorts, "onTrouble"> {
   readonly stamp: Stamp;
   readonly runner: TaskRunner;
   readonly limits: TaskLimits;

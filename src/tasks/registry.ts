@@ -21,7 +21,7 @@ import { lendSlot } from "./lending.ts";
 import { Mailbox, refused } from "./mailbox.ts";
 import type { TaskNotice } from "./notices.ts";
 import { Notifications } from "./notifications.ts";
-import type { NewTask, Reader, RegistryOptions, TaskWaitOptions, WaitEnd } from "./ports.ts";
+import type { NewTask, Reader, RegistryOptions, RegistryPorts, TaskWaitOptions, WaitEnd } from "./ports.ts";
 import { RunningTasks } from "./running-tasks.ts";
 import { Slots } from "./slots.ts";
 import { stopTasks } from "./stopping.ts";
@@ -40,7 +40,7 @@ const CLOSE_MS = 5_000;
 
 export class Registry {
   readonly leaving: Leaving;
-  readonly #options: RegistryOptions;
+  readonly #options: RegistryPorts;
   readonly #fold: TaskFold;
   readonly #journal: TaskJournal;
   readonly #slots: Slots;
@@ -52,10 +52,10 @@ export class Registry {
   readonly #starting: TaskStarter;
   #isClosed = false;
 
-  constructor(options: RegistryOptions) {
+  constructor({ events, ...options }: RegistryOptions) {
     const { emit, repair, unsay, stamp, limits } = options;
     this.#options = options;
-    this.#fold = new TaskFold(options.events);
+    this.#fold = new TaskFold(events);
     this.leaving = new Leaving(this.#fold, options.runner);
     const onTrouble = (error: unknown): void => {
       options.onTrouble?.(error);

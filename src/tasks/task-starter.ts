@@ -4,14 +4,14 @@ import type { EventData } from "../protocol/event.ts";
 import type { Activations } from "./activations.ts";
 import type { TaskJournal } from "./journal.ts";
 import { checkStart } from "./new-task.ts";
-import type { NewTask, RegistryOptions } from "./ports.ts";
+import type { NewTask, RegistryPorts } from "./ports.ts";
 import type { RunningTasks } from "./running-tasks.ts";
 import type { Slots } from "./slots.ts";
 import type { TaskFold } from "./task-fold.ts";
 import { nameTask } from "./task-names.ts";
 
 interface TaskStarterParts {
-  readonly options: RegistryOptions;
+  readonly options: RegistryPorts;
   readonly fold: TaskFold;
   readonly journal: TaskJournal;
   readonly slots: Slots;

@@ -2,10 +2,13 @@ import { describe, expect, it } from "vitest";
 import { nodeDisk } from "../../src/lib/node/disk.ts";
 import { systemStamp } from "../../src/lib/stamp.ts";
 import { defineProvider, type ModelRequest, type Provider } from "../../src/model/provider.ts";
+import type { SessionEvent } from "../../src/protocol/event.ts";
+import { submit } from "../../src/runtime/submit.ts";
 import { Conversation } from "../../src/session/conversation.ts";
 import { jsonlStore } from "../../src/store/jsonl.ts";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
 import { problemsOf } from "../context/well-formed.ts";
+import { collectGarbage } from "../support/garbage.ts";
 import { dataOf } from "../support/stage.ts";
 import { processorTime } from "../support/work.ts";
 import { asksForSummary, SUMMARY, small } from "./compaction-stage.ts";
@@ -18,14 +21,14 @@ const RESULT_CHARACTERS = 1_000;
 const WINDOW = Math.round(((TURNS / COMPACTIONS) * (RESULT_CHARACTERS / 4 + 25)) / 0.75);
 
 /** Reads on and on; every twentieth reply ends the answer. Times between its calls are our own. */
-function endlessReader(onRequest: (request: ModelRequest) => void): Provider {
+function endlessReader(onRequest: (request: ModelRequest) => void | Promise<void>, turnsOfAnswer = 20): Provider {
   let turns = 0;
   return defineProvider({
     id: "endless",
     async *stream(request) {
-      onRequest(request);
+      await onRequest(request);
       if (asksForSummary(request)) yield { type: "text", delta: SUMMARY };
-      else if (++turns % 20 === 0) yield { type: "text", delta: `answer ${turns}` };
+      else if (++turns % turnsOfAnswer === 0) yield { type: "text", delta: `answer ${turns}` };
       else {
         const call = { toolCallId: `call-${turns}`, name: "big", arguments: { characters: RESULT_CHARACTERS } };
         yield { type: "call", call };
@@ -83,5 +86,30 @@ describe("a long session", () => {
     const words = live.entries.map(({ message }) => message.content).join("\n");
     for (let message = 0; message * 20 < TURNS; message++) expect(words).toContain(`message number ${message};`);
     expect(shown?.messages.length).toBe(live.entries.length + 1);
+  });
+
+  it("lets go of the events that a compaction replaced, also while the same answer goes on", async () => {
+    await using folder = await tempFolder();
+    const store = jsonlStore({ root: folder.path, disk: nodeDisk, stamp: systemStamp });
+    const results: WeakRef<SessionEvent>[] = [];
+    const held: number[] = [];
+    const provider = endlessReader(async () => {
+      heard.length = 0;
+      if (results.length % 50 !== 49) return;
+      await collectGarbage();
+      held.push(results.filter((result) => result.deref() !== undefined).length);
+    }, 200);
+    const { session, heard } = await small([], {
+      store,
+      provider,
+      window: 8_000,
+      stamp: systemStamp,
+      minCondensed: 50,
+    });
+    session.subscribe((event) => void (event.type === "tool.execution_complete" && results.push(new WeakRef(event))));
+    await submit(session, "Read everything.");
+    await session.close();
+    expect(results).toHaveLength(199);
+    expect(Math.max(...held)).toBeLessThan(30);
   });
 });

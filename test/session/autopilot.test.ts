@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { calls as asksFor, says } from "../../src/model/faux/faux-step.ts";
+import type { SessionEvent } from "../../src/protocol/event.ts";
 import {
   type AutopilotOptions,
   type AutopilotStop,
@@ -12,7 +13,7 @@ import {
   runAutopilot,
   verdictText,
 } from "../../src/session/modes/autopilot.ts";
-import { runFacts, stopOf } from "../../src/session/modes/run-facts.ts";
+import { RunFactsFold, stopOf } from "../../src/session/modes/run-facts.ts";
 import { gatedStop } from "../../src/session/turn/gated-stop.ts";
 import { taskComplete } from "../../src/tools/agents/task-complete.ts";
 import { called, logged } from "../commands/stage.ts";
@@ -34,6 +35,12 @@ const stopped = (facts: RunFacts, more: Partial<Extract<AutopilotStop, { kind: "
 });
 const completed = (calls = "work", more: Partial<RunFacts> = {}) =>
   stopped(busy(calls, { completed: { summary: "All there." }, ...more }));
+
+function runFacts(events: readonly SessionEvent[]): RunFacts {
+  const fold = new RunFactsFold();
+  for (const event of events) fold.apply(event);
+  return fold.take();
+}
 
 interface Flown {
   readonly verdict: string;
@@ -305,7 +312,7 @@ describe("autopilot in a session", () => {
       const outcome = await session.sendAndWait({ prompt });
       const events = heard.slice(at);
       at = heard.length;
-      return stopOf(outcome, { events, pending: false, autopilot: true });
+      return stopOf(outcome, { facts: runFacts(events), pending: false, autopilot: true });
     };
     const verdict = await runAutopilot(
       await send("Write the parser"),

@@ -3,6 +3,7 @@ import type { SessionEvent } from "../../src/protocol/event.ts";
 import { LEFT, type TaskRunner } from "../../src/tasks/ports.ts";
 import { TaskFold } from "../../src/tasks/task-fold.ts";
 import { checkTasks } from "../../src/testing/task-checker.ts";
+import { collectGarbage } from "../support/garbage.ts";
 import { processorTime } from "../support/work.ts";
 import { message, newTask, stage, until } from "./stage.ts";
 
@@ -487,4 +488,15 @@ describe("an agent that works without this process", () => {
     expect(await second.hear()).toBe(1);
     expect(checkTasks(second.kept, settled)).toEqual([]);
   });
+});
+
+function openedWith(events: SessionEvent[]) {
+  return { registry: stage({ events }).registry, events: new WeakRef(events) };
+}
+
+it("does not hold the events that it was opened with", async () => {
+  const { registry, events } = openedWith([]);
+  await collectGarbage();
+  expect(events.deref()).toBeUndefined();
+  await registry.close();
 });

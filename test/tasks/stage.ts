@@ -68,6 +68,8 @@ interface Scene {
 
 export interface StageOptions {
   readonly kept?: SessionEvent[];
+  /** What the registry reads when it is opened, if not the log. */
+  readonly events?: readonly SessionEvent[];
   readonly limits?: Partial<TaskLimits>;
   readonly stamp?: Stamp;
   readonly fate?: () => Fate;
@@ -114,7 +116,7 @@ export function stage(options: StageOptions = {}): Stage {
   const emit: Emitting = (agentId, type, data) => log.emit(agentId, type, data);
   const scripted = scriptedRunner({ emit, scenes, released, isDeaf: runner === "deaf" });
   const registry = new Registry({
-    events: log.events,
+    events: options.events ?? log.events,
     emit: ((type, data) => emit(undefined, type, data)) as Emit,
     repair: () => log.repair(),
     unsay: (isMeant) => log.unsay(isMeant),

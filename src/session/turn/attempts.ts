@@ -1,6 +1,6 @@
 import type { LoopOutcome } from "../../loop/loop.ts";
 import type { PendingTurn, Run } from "../../loop/run.ts";
-import type { EventData } from "../../protocol/event.ts";
+import type { EventData, SessionEvent } from "../../protocol/event.ts";
 import { offerMoreCredits } from "../budget/credits.ts";
 import type { Expected } from "../budget/reservations.ts";
 import type { ModelSwitch } from "../model-switch.ts";
@@ -124,12 +124,16 @@ export class Attempts {
     const otherwise = hookedStop({ hooks, emit, signal, transcriptPath: transcriptOf(settings.log) });
     const { gate } = this.#rules;
     if (!gate) return { beforeStopping: otherwise, end: () => undefined };
-    const seen = log.collect();
+    const seen = log.collect(isMainCall);
     const events = () => seen.events;
     const beforeStopping = gatedStop({ gate: gate.ask, name: gate.name, events, emit, otherwise });
     return { beforeStopping, end: () => seen.stop() };
   }
 }
+
+/** Gates judge by the calls of the main agent. Other events of a long answer are not held for them. */
+const isMainCall = ({ agentId, type }: SessionEvent): boolean =>
+  agentId === undefined && (type === "tool.execution_start" || type === "tool.execution_complete");
 
 /** Runs the prompt hooks for a message to a working agent. */
 async function steered(

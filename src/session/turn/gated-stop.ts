@@ -10,7 +10,7 @@ export function gatedStop(what: {
   readonly gate: StopGate;
   /** The command that set the gate: `research`, `fleet`. */
   readonly name: string;
-  /** Returns the events since the message that is being answered. */
+  /** Returns the calls of the main agent since the message that is being answered. */
   events(): readonly SessionEvent[];
   readonly emit: Emit;
   readonly otherwise: Run["beforeStopping"];
