@@ -15,7 +15,7 @@ import { memory } from "./table/memory.ts";
 import { login, logout, models } from "./table/models.ts";
 import { fork, rewind } from "./table/rewind.ts";
 import { search } from "./table/search.ts";
-import { sessions } from "./table/sessions.ts";
+import { exportCommand, sessions } from "./table/sessions.ts";
 import { submit } from "./table/submit.ts";
 import { tasks } from "./table/tasks.ts";
 import { trust } from "./table/trust.ts";
@@ -27,6 +27,7 @@ import { worker } from "./table/worker.ts";
 /** Every command, in the order of the help text. A new command is a file in `commands/`, one in `table/`, and a line here. */
 export const commands: readonly Command[] = [
   sessions,
+  exportCommand,
   search,
   web,
   diff,

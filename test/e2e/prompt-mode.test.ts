@@ -162,6 +162,8 @@ describe("sessions", () => {
         .split("\n")
         .map((line) => (JSON.parse(line) as { type: string }).type),
     ).toEqual(expect.arrayContaining(["session.start", "user.message", "assistant.message", "session.shutdown"]));
+    const page = await troupe(["export", "1111111", "--html"], { cwd, home });
+    expect(page.stdout).toMatch(/^<!doctype html>.*<title>What is this\?<\/title>.*"assistant\.message"/s);
     expect((await troupe(["sessions", "delete", "1111111"], { cwd, home })).code).toBe(0);
     expect(existsSync(join(home, "session-state", "11111111-2222-4333-8444-555555555555"))).toBe(false);
   });

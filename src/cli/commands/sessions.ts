@@ -19,11 +19,19 @@ type SessionSummary = Awaited<ReturnType<Runtime["store"]["list"]>>[number];
 
 /** `troupe sessions`: lists, shows, exports and deletes stored sessions. */
 export function sessionsCommand(given: Arguments): Promise<ExitCode> {
-  return useSessions(given, (stored) => runVerb(given, stored));
+  return useSessions(given, (stored) => runVerb(given, stored, given.words.slice(1)));
 }
 
-async function runVerb(given: Arguments, { runtime, remote }: StoredSessions): Promise<ExitCode> {
-  const [, verb = "list", ...wanted] = given.words;
+/** `troupe export`: the same as `troupe sessions export`. */
+export function exportCommand(given: Arguments): Promise<ExitCode> {
+  return useSessions(given, (stored) => runVerb(given, stored, ["export", ...given.words.slice(1)]));
+}
+
+async function runVerb(
+  given: Arguments,
+  { runtime, remote }: StoredSessions,
+  [verb = "list", ...wanted]: readonly string[],
+): Promise<ExitCode> {
   const one = async (): Promise<string> => {
     if (wanted.length !== 1 || !wanted[0]) throw usage(`troupe sessions ${verb} needs one id or name.`);
     return findSession(runtime.store, wanted[0]);

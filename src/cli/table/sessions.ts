@@ -55,3 +55,13 @@ export const sessions: Command = {
   ],
   load: async () => (await import("../commands/sessions.ts")).sessionsCommand,
 };
+
+export const exportCommand: Command = {
+  name: "export",
+  group: "Sessions",
+  summary: "the same as troupe sessions export",
+  arguments: session,
+  flags: { html: true, exact: true, database: FROM },
+  examples: [["troupe export 3f2a91c --html > run.html", "one file that replays the session in a browser, offline"]],
+  load: async () => (await import("../commands/sessions.ts")).exportCommand,
+};
