@@ -52,8 +52,9 @@ export class LiveSessions {
   async create(request: { readonly cwd?: string | undefined; readonly model?: string | undefined }): Promise<string> {
     const sessionId = crypto.randomUUID();
     const { client, cwd } = this.#options;
+    const { continuePendingWork: _, ...config } = this.#config(sessionId);
     const opening = client.createSession({
-      ...this.#config(sessionId),
+      ...config,
       sessionId,
       workingDirectory: request.cwd ?? cwd,
       ...defined({ model: request.model }),

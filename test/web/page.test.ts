@@ -70,6 +70,7 @@ describe.skipIf(noBrowser !== undefined)(`the page in a browser${noBrowser ? ` (
 
     // The request is in the list of all sessions too, with the exact change.
     await page.waitForSelector(".ask");
+    expect(await page.innerText(".blocks")).not.toContain("have no effect");
     await page.click("text=/^Attention 1$/");
     expect(await page.innerText(".ask")).toContain("parse.ts");
     await page.keyboard.press("y");

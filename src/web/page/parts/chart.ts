@@ -26,6 +26,8 @@ export function drawChart(element: HTMLElement, { times, lines, isDaily }: Serie
     {
       width: element.clientWidth,
       height: HEIGHT,
+      // Room for half of the last label of the time axis.
+      padding: [null, 40, null, null],
       legend: { show: false },
       cursor: { show: false },
       scales: { y: { range: (_, __, most) => [0, most > 0 ? most * 1.05 : 1] } },

@@ -61,6 +61,9 @@ async function readRun(id: string): Promise<Run> {
 
 const nameOf = (id: string): string => sanitise(rows.value.get(id)?.name ?? id).split("\n")[0] ?? id;
 
+/** Forks of a session have its name. */
+const shortId = (id: string): string => id.slice(0, 8);
+
 function RunTable({ runs }: { readonly runs: readonly Run[] }): JSX.Element {
   return (
     <TableBox label="Runs">
@@ -108,7 +111,8 @@ function RunRow({ run }: { readonly run: Run }): JSX.Element {
   return (
     <tr>
       <td class="words">
-        <a href={addressOf({ view: "session", id: run.id, tab: "run", agent: "" })}>{nameOf(run.id)}</a>
+        <a href={addressOf({ view: "session", id: run.id, tab: "run", agent: "" })}>{nameOf(run.id)}</a>{" "}
+        <span class="hint">{shortId(run.id)}</span>
       </td>
       <td class="words">{sanitise([...new Set(usages.map(({ model }) => model))].join(", "))}</td>
       <td class="words">{passed + failed === 0 ? "–" : `${passed} passed, ${failed} failed`}</td>
@@ -172,7 +176,9 @@ function SideBySide({ one, other }: { readonly one: Run; readonly other: Run }):
   while (same < left.length && same < right.length && left[same] === right[same]) same++;
   const column = (run: Run): JSX.Element => (
     <div class="column">
-      <h2>{nameOf(run.id)}</h2>
+      <h2>
+        {nameOf(run.id)} <span class="hint">{shortId(run.id)}</span>
+      </h2>
       {run.blocks.slice(same, same + MAX_BLOCKS).map((block) => (
         <BlockView key={block.id} block={block} eventOf={() => undefined} onAgent={() => undefined} />
       ))}
