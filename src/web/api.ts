@@ -91,6 +91,8 @@ export interface ClusterView {
   readonly sessions: readonly OnWire<ClusterSession>[];
   readonly takeOvers: readonly OnWire<TakeOver>[];
   readonly requests: readonly ClusterRequest[];
+  /** The database role is that of a tenant: workers, requests and limits are empty, and nothing can be changed. */
+  readonly isTenant: boolean;
 }
 
 /** Times are ISO 8601. */

@@ -5,13 +5,14 @@ import { nodeDisk } from "../../src/lib/node/disk.ts";
 import { openCluster, submitWork } from "../../src/runtime/cluster/cluster.ts";
 import { setBudget, setRate } from "../../src/runtime/cluster/limits.ts";
 import { addRequest } from "../../src/runtime/cluster/requests.ts";
+import { setTenantRole } from "../../src/runtime/cluster/tenants.ts";
 import { noteEnd, noteSetAside, noteWaiting } from "../../src/runtime/cluster/work.ts";
 import { type Database, openDatabase } from "../../src/store/postgres/database.ts";
 import { linePage } from "../../src/store/postgres/line-pages.ts";
 import { postgresStore } from "../../src/store/postgres/postgres.ts";
 import { migrate } from "../../src/store/postgres/schema.ts";
 import { type TempFolder, tempFolder } from "../../src/testing/temp-folder.ts";
-import type { Boot, ClusterView } from "../../src/web/api.ts";
+import type { Boot, ClusterView, SessionRow } from "../../src/web/api.ts";
 import { message } from "../store/support.ts";
 import { type PostgresServer, postgresPrograms, startPostgres } from "../support/postgres.ts";
 import { AxeBuilder } from "./axe.ts";
@@ -106,6 +107,23 @@ describe.runIf(programs !== undefined)("the view of workers", () => {
       "There is no such worker",
     );
     await expect(stage.call("web.retryWork", { work: waiting })).rejects.toThrow("is not set aside and has not failed");
+  });
+
+  it("shows the role of a tenant its own work and sessions, and says what is hidden", async () => {
+    await database.query("create role acme login");
+    await setTenantRole(database, { role: "acme", tenant: "acme", pools: [] });
+    await database.query("update troupe.session set tenant = 'acme' where id = $1", [waiting]);
+    await using stage = await webStage({ database: Object.assign(new URL(server.url), { username: "acme" }).href });
+    const view = await stage.call<ClusterView>("web.cluster");
+    expect(view).toMatchObject({ isTenant: true, workers: [], requests: [], limits: [], takeOvers: [] });
+    expect(view.queues).toMatchObject([{ tenant: "acme", waiting: 1, parked: 1, setAside: 1 }]);
+    expect(view.budgets).toMatchObject([{ tenant: "acme", costUsd: 200, spentUsd: 0, heldUsd: null }]);
+    expect(view.sessions).toHaveLength(3);
+    const rows = await stage.call<readonly SessionRow[]>("web.sessions");
+    expect(rows.map(({ id, state, isInDatabase }) => [id, state, isInDatabase])).toEqual([[waiting, "working", true]]);
+    expect(await stage.call("web.events", { sessionId: waiting })).toHaveLength(1);
+    expect(await stage.call("web.events", { sessionId: moved }).catch(String)).toContain("no session");
+    await database.query("update troupe.session set tenant = 'default' where id = $1", [waiting]);
   });
 
   it("reads logs in pages of limited size, without damaged lines", async () => {

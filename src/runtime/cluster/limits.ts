@@ -1,6 +1,7 @@
 /** Sets and lists the limits that all workers share: rates of models, and budgets of tenants. */
 
 import type { Queries } from "../../lib/queries.ts";
+import { readable } from "./readable.ts";
 
 export interface RateRow {
   /** `provider/model`, or `provider` for its models without a limit of their own. */
@@ -22,9 +23,9 @@ export interface BudgetRow {
   readonly period: BudgetPeriod;
   readonly spentUsd: number;
   readonly spentTokens: number;
-  /** Reserved by calls that run now. */
-  readonly heldUsd: number;
-  readonly heldTokens: number;
+  /** Reserved by calls that run now; null where the database role may not read it. */
+  readonly heldUsd: number | null;
+  readonly heldTokens: number | null;
 }
 
 export const budgetPeriods = ["total", "day", "month"] as const;
@@ -72,15 +73,20 @@ export async function setBudget(
   );
 }
 
+const BUDGET = `b.tenant, b.cost_usd::float as "costUsd", b.tokens::float as tokens, b.period,
+  b.spent_usd::float as "spentUsd", b.spent_tokens::float as "spentTokens"`;
+
+/** The role of a tenant sees its own budget only, without what is reserved. */
 export async function listBudgets(queries: Queries): Promise<readonly BudgetRow[]> {
-  const { rows } = await queries.query<BudgetRow>(
-    `select b.tenant, b.cost_usd::float as "costUsd", b.tokens::float as tokens, b.period,
-            b.spent_usd::float as "spentUsd", b.spent_tokens::float as "spentTokens",
-            coalesce(sum(x.held_usd), 0)::float as "heldUsd", coalesce(sum(x.held_tokens), 0)::float as "heldTokens"
+  const all = queries.query<BudgetRow>(
+    `select ${BUDGET}, coalesce(sum(x.held_usd), 0)::float as "heldUsd", coalesce(sum(x.held_tokens), 0)::float as "heldTokens"
      from troupe.budget b
      left join (select x.* from troupe.budget_block x join troupe.worker w on w.id = x.worker and w.expires_at > clock_timestamp()) x
        on x.tenant = b.tenant
      group by b.tenant order by b.tenant`,
   );
-  return rows;
+  const found = await readable(all);
+  if (found) return found.rows;
+  const own = `select ${BUDGET}, null as "heldUsd", null as "heldTokens" from troupe.budget b order by b.tenant`;
+  return (await queries.query<BudgetRow>(own)).rows;
 }

@@ -5,6 +5,7 @@
 
 import type { Queries } from "../../lib/queries.ts";
 import { type BudgetRow, listBudgets, listRates, type RateRow } from "./limits.ts";
+import { readable } from "./readable.ts";
 import { openRequests, type RequestRow } from "./requests.ts";
 import { ACTIVATION_SEPARATOR } from "./run-work.ts";
 import type { ClusterSession, OpenSession, QueueState, TakeOver, WorkerState, WorkState } from "./states.ts";
@@ -17,6 +18,8 @@ export interface ClusterOverview {
   readonly budgets: readonly BudgetRow[];
   readonly limits: readonly RateRow[];
   readonly requests: readonly RequestRow[];
+  /** The database role is that of a tenant: it may not read workers, requests and limits, and may change nothing. */
+  readonly isTenant: boolean;
 }
 
 const MAX_OPEN = 200;
@@ -28,15 +31,19 @@ const MAX_TEXT = 2_000;
 
 export async function readOverview(queries: Queries): Promise<ClusterOverview> {
   const [workers, queues, sessions, takeOvers, budgets, limits, requests] = await Promise.all([
-    listWorkers(queries),
+    readable(listWorkers(queries)),
     listQueues(queries),
     listClusterSessions(queries),
     listTakeOvers(queries),
     listBudgets(queries),
-    listRates(queries),
-    openRequests(queries),
+    readable(listRates(queries)),
+    readable(openRequests(queries)),
   ]);
-  return { workers, queues, sessions, takeOvers, budgets, limits, requests: requests.slice(0, MAX_REQUESTS) };
+  return {
+    ...{ workers: workers ?? [], queues, sessions, takeOvers, budgets, limits: limits ?? [] },
+    requests: (requests ?? []).slice(0, MAX_REQUESTS),
+    isTenant: workers === undefined,
+  };
 }
 
 export async function listWorkers(queries: Queries): Promise<readonly WorkerState[]> {

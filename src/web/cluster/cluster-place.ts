@@ -1,13 +1,13 @@
 /** The sessions of a database in the list of sessions: those that changed last. The ones with open work are folded. */
 
 import { listOpenSessions } from "../../runtime/cluster/overview.ts";
+import { readable } from "../../runtime/cluster/readable.ts";
 import { openRequestIds } from "../../runtime/cluster/requests.ts";
 import type { OpenSession } from "../../runtime/cluster/states.ts";
 import { newestSessions } from "../../store/postgres/reading.ts";
 import type { Places } from "../places.ts";
 import type { SessionPlace } from "../session-place.ts";
 import type { Connection } from "./connection.ts";
-import { readable } from "./readable.ts";
 
 /** Sessions in the list beside those with open work. */
 const MAX_LISTED = 500;

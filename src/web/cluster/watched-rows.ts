@@ -1,10 +1,10 @@
 /** Notifies of new events and requests of the sessions that somebody watches: one statement keeps all of them watched. */
 import type { SessionEvent } from "../../protocol/event.ts";
+import { readable } from "../../runtime/cluster/readable.ts";
 import { askedEvent, openRequests } from "../../runtime/cluster/requests.ts";
 import { RENEW_MS, watchEvents } from "../../store/postgres/follow.ts";
 import { topics } from "../../store/postgres/notifications.ts";
 import type { Connection } from "./connection.ts";
-import { readable } from "./readable.ts";
 
 /** Sessions that begin to be watched together are told to the database together. */
 const TOGETHER_MS = 50;

@@ -20,8 +20,8 @@ const labels: Readonly<Record<string, readonly [word: string, style: string]>> =
 };
 
 interface Props {
-  /** Reads the state again. */
-  look(): void;
+  /** Reads the state again. Undefined if the work may not be changed. */
+  readonly look: (() => void) | undefined;
 }
 
 export function ClusterSessions({ sessions, look }: Props & { readonly sessions: readonly Session[] }): JSX.Element {
@@ -55,7 +55,7 @@ function SessionCard({ session, look }: Props & { readonly session: Session }): 
           {session.session.slice(0, 8)} · {sanitise(tenant)} · {sanitise(pool)} ·{" "}
           {age(Date.parse(lastActivity), Date.now())}
         </span>
-        <Actions session={session} look={look} />
+        {look && <Actions session={session} look={look} />}
       </header>
       {reason !== null && <p class="plain error">{sanitise(reason)}</p>}
       <details>
@@ -66,7 +66,7 @@ function SessionCard({ session, look }: Props & { readonly session: Session }): 
   );
 }
 
-function Actions({ session, look }: Props & { readonly session: Session }): JSX.Element | null {
+function Actions({ session, look }: { readonly session: Session; look(): void }): JSX.Element | null {
   const [isSure, setSure] = useState(false);
   const { work } = session;
   const run = async (method: string, done: string): Promise<void> => {

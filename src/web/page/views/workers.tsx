@@ -84,9 +84,16 @@ function Cluster({ view, look }: ClusterProps): JSX.Element {
           ))}
         </section>
       )}
-      <WorkerTable view={view} look={look} />
+      {view.isTenant ? (
+        <p class="hint">
+          This database role belongs to a tenant. It sees its own work, and not the workers, the requests and the limits
+          of providers. The owner of the tables sees everything, answers and drains.
+        </p>
+      ) : (
+        <WorkerTable view={view} look={look} />
+      )}
       <QueueTable view={view} />
-      <ClusterSessions sessions={sessions} look={look} />
+      <ClusterSessions sessions={sessions} look={view.isTenant ? undefined : look} />
       {takeOvers.length > 0 && <TakeOverTable view={view} />}
       {budgets.length > 0 && <BudgetTable view={view} />}
       {limits.length > 0 && <LimitTable view={view} />}
@@ -245,10 +252,10 @@ function BudgetTable({ view: { budgets } }: Pick<ClusterProps, "view">): JSX.Ele
               <td class="words">{budget.period}</td>
               <td>{budget.costUsd === null ? "none" : exactMoney(budget.costUsd)}</td>
               <td>{exactMoney(budget.spentUsd)}</td>
-              <td>{exactMoney(budget.heldUsd)}</td>
+              <td>{budget.heldUsd === null ? "–" : exactMoney(budget.heldUsd)}</td>
               <td>{budget.tokens === null ? "none" : tokens(budget.tokens)}</td>
               <td>{tokens(budget.spentTokens)}</td>
-              <td>{tokens(budget.heldTokens)}</td>
+              <td>{budget.heldTokens === null ? "–" : tokens(budget.heldTokens)}</td>
             </tr>
           ))}
         </tbody>
