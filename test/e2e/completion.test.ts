@@ -128,6 +128,7 @@ describe.skipIf(!has("fish"))("fish", () => {
     expect(await inFish("troupe tasks mer")).toEqual([expect.stringMatching(/^merge\tmerge an agent's worktree/)]);
     expect(await inFish("troupe --resume rel")).toEqual([expect.stringMatching(/^release/)]);
     expect(await inFish("troupe -C some")).toEqual([expect.stringMatching(/^some\\? folder\//)]);
+    expect(await inFish("troupe --mode ")).toEqual(["interactive", "plan", "autopilot"]);
   });
 });
 

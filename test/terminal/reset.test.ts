@@ -18,4 +18,6 @@ it("turns off every mode that a killed process left on, and keeps text and curso
   expect([cursorX, cursorY]).toEqual([5, 2]);
   await written(terminal, `${RESET_TERMINAL}ft`);
   expect(terminal.buffer.active.getLine(2)?.translateToString(true)).toBe("› draft");
+  // tmux has another place for the cursor of ESC 7 than for that of the alternate screen.
+  expect(RESET_TERMINAL).not.toContain("\u001b7");
 });

@@ -1,4 +1,4 @@
-/** Prints the completion script of a shell. The scripts ask `troupe __complete` for everything that can be typed. */
+/** Prints the completion script of a shell. The scripts ask `troupe __complete` for everything that can be typed, and keep its order: the newest session first. */
 import { type Arguments, usage } from "../args.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { write } from "../output/output.ts";
@@ -30,6 +30,7 @@ _troupe() {
   current=${"$"}{typed[${"$"}{#typed[@]}-1]}
   prefix=${"$"}{current%"${"$"}{current##*[=:]}"}
   COMPREPLY=()
+  compopt -o nosort 2> /dev/null
   while IFS= read -r line; do
     value=${"$"}{line%%$'\t'*}
     case $line in
@@ -59,7 +60,7 @@ _troupe() {
       *) values+=("${"$"}{${"$"}{line%%$'\t'*}//:/\\:}:${"$"}{line#*$'\t'}") ;;
     esac
   done
-  (( ${"$"}{#values} )) && _describe troupe values
+  (( ${"$"}{#values} )) && _describe -V troupe values
   [[ $kind == file ]] && _files
   [[ $kind == folder ]] && _files -/
   return 0
@@ -83,7 +84,7 @@ function __troupe_complete
     end
   end
 end
-complete -c troupe -f -a '(__troupe_complete)'
+complete -c troupe -k -f -a '(__troupe_complete)'
 `;
 
 const scripts = { bash, zsh, fish };
