@@ -38,10 +38,11 @@ describe("input", () => {
   });
 
   it("names keys, and reports focus and the keyboard protocol apart from them", () => {
-    expect(read(["\u0003", "\u001b[Z", "\r", "\u001b[I", "\u001b[?1u", "a"])).toEqual([
+    expect(read(["\u0003", "\u001b[Z", "\r", "\n", "\u001b[I", "\u001b[?1u", "a"])).toEqual([
       { kind: "key", data: "\u0003", id: "ctrl+c" },
       { kind: "key", data: "\u001b[Z", id: "shift+tab" },
       { kind: "key", data: "\r", id: "enter" },
+      { kind: "key", data: "\n", id: "ctrl+j" },
       { kind: "focus", isFocused: true },
       { kind: "kitty" },
       { kind: "key", data: "a", id: "a" },

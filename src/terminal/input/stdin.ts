@@ -84,10 +84,13 @@ export class InputReader {
     if (data === "\u001b[I" || data === "\u001b[O") this.#on({ kind: "focus", isFocused: data.endsWith("I") });
     else if (KITTY_REPORT.test(data)) this.#on({ kind: "kitty" });
     else if (data !== "" && !OTHER_REPORT.test(data) && !isKeyRelease(data)) {
-      this.#on({ kind: "key", data, id: parseKey(data) });
+      this.#on({ kind: "key", data, id: nameOf(data) });
     }
   }
 }
+
+/** In raw mode Enter is a carriage return: a line feed is Ctrl+J, or what a terminal was told to send for Shift+Enter. */
+const nameOf = (data: string): string | undefined => (data === "\n" ? "ctrl+j" : parseKey(data));
 
 const KITTY_REPORT = /^\u001b\[\?\d+u$/;
 /** Answers of the terminal that nobody asked for. */
