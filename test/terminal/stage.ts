@@ -44,6 +44,8 @@ export interface StageOptions {
   readonly environment?: Readonly<Record<string, string>>;
   readonly trust?: TerminalOptions["trust"];
   readonly isModelChosen?: boolean;
+  /** The models that the model server lists. */
+  readonly models?: readonly string[];
   readonly program?: InProcessOptions["program"];
 }
 
@@ -52,7 +54,7 @@ const PATIENCE_MS = 30_000;
 /** The whole terminal in this process: a model over HTTP, a server, its client, and an emulator in place of the screen. */
 export async function terminalStage(options: StageOptions = {}): Promise<TerminalStage> {
   const folder = await tempFolder({ "work/readme.md": "hello\n" });
-  const model = await modelServer({ steps: options.steps ?? [] });
+  const model = await modelServer({ steps: options.steps ?? [], ...(options.models && { models: options.models }) });
   const home = options.home ?? folder.at("home");
   const cwd = options.cwd ?? folder.at("work");
   const terminal = virtualTerminal({ columns: options.columns ?? 80, rows: options.rows ?? 24 });
@@ -127,7 +129,8 @@ export async function terminalStage(options: StageOptions = {}): Promise<Termina
     ended,
     send: (bytes) => void input.emit("data", Buffer.from(bytes)),
     resize(columns, rows) {
-      terminal.resize(columns, rows);
+      // What was written before is drawn at the former size.
+      written = written.then(() => terminal.resize(columns, rows));
       Object.assign(output, { columns, rows });
       output.emit("resize");
     },
