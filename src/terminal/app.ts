@@ -157,8 +157,8 @@ export class App implements Host {
     await this.options.open(this, sessionId);
   }
 
-  /** Attaches an open session: prints the end of its past and follows it. */
-  attach(session: TerminalSession, { isResumed }: { isResumed: boolean }): void {
+  /** Attaches an open session: prints the end of its past and follows it. `sends`: a prompt that waits for it is sent. */
+  attach(session: TerminalSession, { isResumed, sends }: { isResumed: boolean; sends: boolean }): void {
     this.session = session;
     const blocks = session.drain();
     if (isResumed && blocks.length > SHOWN_BLOCKS) {
@@ -168,7 +168,7 @@ export class App implements Host {
     commitBlocks(this, blocks.slice(-SHOWN_BLOCKS), { isLive: false });
     this.viewChanged();
     session.readCommands().catch((error: unknown) => this.fail(error));
-    this.commands.opened();
+    this.commands.opened({ sends });
   }
 
   /** The view has changed: commits finished blocks and draws soon. */
@@ -379,6 +379,7 @@ export class App implements Host {
       now,
       vim: this.vim?.label,
       isWithoutSession: this.retry !== undefined,
+      isStarting: this.session === undefined,
       isAsking: card !== undefined,
       isPopupOpen: this.popup.isOpen || search !== undefined,
       isElsewhere: target.kind !== "main",

@@ -209,7 +209,7 @@ function keysOf(item: AttentionItem): string {
   switch (item.kind) {
     case "permission":
     case "memory":
-      parts.push("y once");
+      parts.push(item.kind === "memory" ? "y accept" : "y once");
       if (item.canAllowForSession) parts.push("a session", `p always here${prefixOf(item)}`);
       parts.push("d deny", "n deny and say why");
       break;

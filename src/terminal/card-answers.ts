@@ -6,6 +6,7 @@ import type { Host } from "./host.ts";
 import { Pager } from "./overlays/pager.ts";
 import { mainTarget, type Target } from "./prompt-target.ts";
 import { safe, safeLine } from "./screen/safe.ts";
+import { markdownText } from "./transcript/tool-cards.ts";
 
 export function answerCard(app: Host, answer: CardAnswer): void {
   const item = app.attention.current;
@@ -31,12 +32,15 @@ export function answerCard(app: Host, answer: CardAnswer): void {
       fill(app, item);
       return;
     case "view":
-      app.openOverlay(new Pager({ title: item.title, style: app.style, lines: () => safe(item.text).split("\n") }));
+      app.openOverlay(new Pager({ title: item.title, style: app.style, lines: () => wholeText(app, item) }));
       return;
     case "open-agent":
       if (item.agentId !== undefined) app.commands.openAgent(item.agentId);
   }
 }
+
+const wholeText = ({ style }: Host, { kind, text }: AttentionItem): readonly string[] =>
+  kind === "plan" ? markdownText(text, style) : safe(text).split("\n");
 
 /** Sends what was typed for a request. Returns false when the prompt is for the main agent. */
 export function answerWords(app: Host, target: Target, text: string): boolean {
@@ -83,12 +87,14 @@ function choose(app: Host, item: AttentionItem, index: number): void {
 
 /** Asks for the fields of a form one after the other. An address is shown; the user opens it. */
 function fill(app: Host, item: AttentionItem): void {
-  const { request } = item;
-  if (request?.type !== "elicitation.requested") return;
-  const [first, ...rest] = formFields(request.data.requestedSchema);
+  if (item.request?.type !== "elicitation.requested") return;
+  const [first, ...rest] = formFieldsOf(item);
   if (!first) settle(app, app.session?.answerForm(item, { action: "accept", content: {} }));
   else app.aim({ kind: "field", label: labelOf(first), draft: "", item, field: first, rest, content: {} });
 }
+
+const formFieldsOf = ({ request }: AttentionItem): readonly FormField[] =>
+  request?.type === "elicitation.requested" ? formFields(request.data.requestedSchema) : [];
 
 function nextField(app: Host, target: Extract<Target, { kind: "field" }>, text: string): void {
   const { item, field, rest } = target;
@@ -100,10 +106,13 @@ function nextField(app: Host, target: Extract<Target, { kind: "field" }>, text: 
   const content = { ...target.content, ...(answer.kind === "value" && { [field.name]: answer.value }) };
   const [next, ...others] = rest;
   if (next) {
+    const count = formFieldsOf(item).length;
+    app.hint(`field ${count - others.length} of ${count}`);
     app.target = { ...target, label: labelOf(next), field: next, rest: others, content };
     return;
   }
   app.aim(mainTarget);
+  app.hint("the form is sent");
   settle(app, app.session?.answerForm(item, { action: "accept", content }));
 }
 

@@ -1,5 +1,5 @@
 /** Handles keys and submitted text: sends prompts, runs commands, opens overlays. */
-import { nearest } from "../lib/text.ts";
+import { nearest, plural } from "../lib/text.ts";
 import type { QueuedMessage } from "../view/view.ts";
 import { answerWords } from "./card-answers.ts";
 import { openAgentRun, openTree } from "./commands/agent-overlays.ts";
@@ -29,8 +29,8 @@ export class CommandRunner implements Commands {
   }
 
   /** The session is open: applies the mode and sends the prompt that were asked for before. */
-  opened(): void {
-    const [isWaiting, steps] = [this.#isWaiting, this.#modeSteps];
+  opened({ sends }: { sends: boolean }): void {
+    const [isWaiting, steps] = [this.#isWaiting && sends, this.#modeSteps];
     this.#isWaiting = false;
     this.#modeSteps = 0;
     const send = (): void => void (isWaiting && this.send("steer"));
@@ -199,7 +199,7 @@ export class CommandRunner implements Commands {
 
   async #stopAgents(): Promise<void> {
     const count = await this.#app.call("session.cancelAllBackgroundAgents");
-    this.#app.hint(`${String(count)} agents stopped`);
+    this.#app.hint(`${plural(Number(count), "agent")} stopped`);
   }
 
   openAgent(agentId: string): void {

@@ -11,6 +11,7 @@ import type { AttentionItem } from "../view/view.ts";
 import { openAttention } from "../view/waits.ts";
 import { addressOf } from "./attention.ts";
 import { findSession } from "./find-session.ts";
+import { isUnderstudy, noModel } from "./first-run.ts";
 import { mentionedIn } from "./input/mentions.ts";
 import {
   leaveSession,
@@ -44,6 +45,8 @@ export interface PlainOptions {
   trust(): Promise<TrustQuestion | undefined>;
 }
 
+const CHOICES_MS = 100;
+
 /** Runs until the input ends, `/exit`, or Ctrl+C at rest. */
 export async function runPlain(options: PlainOptions): Promise<void> {
   const plain = new PlainTerminal(options);
@@ -65,6 +68,8 @@ class PlainTerminal {
   #question: PlainQuestion | undefined;
   /** Output of `!` commands that goes along with the next prompt. */
   readonly #shellOutput: string[] = [];
+  /** A request whose choices were waited for. */
+  #awaited: string | undefined;
   #wasBusy = false;
 
   constructor(options: PlainOptions) {
@@ -106,6 +111,7 @@ class PlainTerminal {
       for (const block of session.drain().slice(-SHOWN_BLOCKS)) this.#print(...plainLines(block));
       await session.readCommands();
       this.#print(`ready: model ${safeLine(session.view.session.model ?? "none")}`);
+      if (isUnderstudy(session.view.session.model)) this.#print(...noModel.map((line) => `notice: ${line}`));
       this.#update();
       for await (const line of this.#lines) if ((await this.#line(line)) === "exit") return;
     } finally {
@@ -195,6 +201,14 @@ class PlainTerminal {
     this.#wasBusy = isBusy;
     const [item] = openAttention(session.view);
     if (item?.id === this.#menu?.item.id) return;
+    // Its choices may come with the next event.
+    if (item && item.request === undefined && item.id !== this.#awaited) {
+      setTimeout(() => {
+        this.#awaited = item.id;
+        this.#update();
+      }, CHOICES_MS);
+      return;
+    }
     if (this.#question) this.#print("notice: the request was answered elsewhere or ended");
     this.#question = undefined;
     this.#menu = item && { item, entries: menuOf(item, session) };

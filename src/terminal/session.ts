@@ -21,6 +21,8 @@ export interface TerminalSessionOptions {
   readonly resumeId: string | undefined;
   /** The id of a new session; a random one unless given. */
   readonly newId?: string;
+  /** The model of a new session; the usual one unless given. */
+  readonly model?: string;
   onChange(session: TerminalSession): void;
 }
 
@@ -33,6 +35,7 @@ export class TerminalSession {
   #early: SessionEvent[] | undefined = [];
   #commands: readonly CommandEntry[] = [];
   #isReadingTodos = false;
+  #formerFolder: string | undefined;
   /** It was made by this terminal. */
   isNew = false;
 
@@ -62,7 +65,7 @@ export class TerminalSession {
       resumeId === undefined
         ? await options.client.createSession({
             ...config,
-            ...defined({ sessionId: options.newId }),
+            ...defined({ sessionId: options.newId, model: options.model }),
           })
         : await options.client.resumeSession(resumeId, { ...config, continuePendingWork: true });
     // Reading files of the workspace is not asked about; the rules of the user still hold.
@@ -79,6 +82,11 @@ export class TerminalSession {
   /** The session's folder, if the server has one. */
   get folder(): string | undefined {
     return this.#session?.workspacePath;
+  }
+
+  /** The working folder before the session was resumed, if it was another one. */
+  get formerFolder(): string | undefined {
+    return this.#formerFolder === this.view.session.cwd ? undefined : this.#formerFolder;
   }
 
   get view(): View {
@@ -203,7 +211,10 @@ export class TerminalSession {
   async #foldPast(): Promise<void> {
     const past = (await this.#session?.getEvents()) ?? [];
     const known = new Set(past.map(({ id }) => id));
-    for (const event of past) this.#fold.apply(event);
+    for (const event of past) {
+      if (event.type === "session.resume") this.#formerFolder = this.#fold.view.session.cwd;
+      this.#fold.apply(event);
+    }
     const early = this.#early ?? [];
     this.#early = undefined;
     for (const event of early) if (event.ephemeral || !known.has(event.id)) this.#fold.apply(event);

@@ -10,6 +10,8 @@ export interface EscState {
   readonly isBusy: boolean;
   readonly hasDraft: boolean;
   readonly isWithoutSession: boolean;
+  /** The session is being opened. */
+  readonly isStarting: boolean;
 }
 
 /** Describes the effect of the next Esc. Esc never stops an agent in the background. */
@@ -20,7 +22,8 @@ export function escText(state: EscState): string {
   if (isCardFocused) return "Esc leaves the card";
   if (isBusy) return "Esc interrupts";
   if (state.isWithoutSession) return "Enter tries again · Ctrl+D leaves";
-  return hasDraft ? "Esc Esc clears" : "Esc Esc rewinds · ? keys";
+  if (hasDraft) return "Esc Esc clears";
+  return state.isStarting ? "? keys" : "Esc Esc rewinds · ? keys";
 }
 
 export interface StateFacts {

@@ -14,7 +14,7 @@ import type { Client } from "../sdk/client.ts";
 import { App } from "./app.ts";
 import { findSession, openInServer } from "./find-session.ts";
 import type { FirstFrame } from "./first-frame.ts";
-import { chooseModel } from "./first-run.ts";
+import { chooseModel, isUnderstudy, noModel, UNDERSTUDY } from "./first-run.ts";
 import { InputReader } from "./input/stdin.ts";
 import { leaveSession, openOrJoin, type TrustQuestion, trustChoices, trustedName, trustTitle } from "./open-session.ts";
 import { safeLine } from "./screen/safe.ts";
@@ -138,13 +138,37 @@ async function connectAndOpen(app: App, options: TerminalOptions): Promise<void>
   const sessionId = isJoining
     ? await openInServer(client)
     : await findSession(client, options.sessionChoice, options.cwd);
-  await openSession(app, options, {
+  const how: OpenSessionOptions = {
     resumeId: sessionId,
     newId: options.sessionChoice.kind === "id" ? options.sessionChoice.sessionId : undefined,
     mayJoin: options.sessionChoice.kind === "attach",
-  });
+  };
+  try {
+    await openSession(app, options, how);
+  } catch (error) {
+    if (sessionId !== undefined) throw error;
+    await openWithStandIn(app, options, { how, error });
+    return;
+  }
   sayModel(app);
   if (options.sessionChoice.kind === "new" && !options.isModelChosen && !isJoining) await chooseModel(app);
+}
+
+/**
+ * A new session opens even when its model cannot be used: says why, and asks for another one. What was typed waits in the
+ * prompt. An error that another model does not cure is the first one.
+ */
+async function openWithStandIn(
+  app: App,
+  options: TerminalOptions,
+  { how, error }: { readonly how: OpenSessionOptions; readonly error: unknown },
+): Promise<void> {
+  await openSession(app, options, { ...how, model: UNDERSTUDY }).catch(() => {
+    throw error;
+  });
+  app.fail(error);
+  app.commit([app.style.dim("The built-in understudy answers until you choose a model: /model.")]);
+  await chooseModel(app, { isNeeded: true });
 }
 
 async function askForTrust(app: App, question: TrustQuestion): Promise<void> {
@@ -153,7 +177,10 @@ async function askForTrust(app: App, question: TrustQuestion): Promise<void> {
   const title = trustTitle(question);
   const text = `${title}:\n${names.join("\n")}\n${items.join("\n\n")}`;
   const choice = await app.ask({ title, text, choices: trustChoices });
-  if (choice === 0) await question.accept();
+  if (choice !== 0) return;
+  await question.accept();
+  const { folder } = question;
+  app.commit([app.style.dim(`${safeLine(folder)} is trusted as it is now. To take it back: troupe trust remove`)]);
 }
 
 interface OpenSessionOptions {
@@ -162,12 +189,14 @@ interface OpenSessionOptions {
   readonly newId?: string | undefined;
   /** A session that another process has open is joined there. */
   readonly mayJoin?: boolean;
+  /** Stands in for the model that was asked for. */
+  readonly model?: string;
 }
 
 async function openSession(
   app: App,
   options: TerminalOptions,
-  { resumeId, newId, mayJoin }: OpenSessionOptions,
+  { resumeId, newId, mayJoin, model }: OpenSessionOptions,
 ): Promise<void> {
   const { session: before, client: clientBefore } = app;
   const gone = (): void => void reopenHere(app, options, resumeId ?? "");
@@ -179,7 +208,7 @@ async function openSession(
     gone,
     cwd: app.options.cwd,
     resumeId,
-    ...defined({ newId }),
+    ...defined({ newId, model }),
     onChange: (changed) => {
       if (app.session === changed) app.viewChanged();
     },
@@ -191,7 +220,12 @@ async function openSession(
     const short = resumeId.slice(0, 8);
     app.commit([app.style.dim(isJoined ? `joined session ${short}, open in another terminal` : `session ${resumeId}`)]);
   }
-  app.attach(session, { isResumed: resumeId !== undefined });
+  app.attach(session, { isResumed: resumeId !== undefined, sends: model === undefined });
+  const { formerFolder } = session;
+  if (formerFolder !== undefined && !isJoined) {
+    const { cwd = "" } = session.view.session;
+    app.commit([app.style.yellow(safeLine(`! it worked in ${formerFolder}; from here on it works in ${cwd}`))]);
+  }
   await before?.close().catch(() => undefined);
   if (clientBefore !== client) await clientBefore.stop();
 }
@@ -213,12 +247,7 @@ async function reopenHere(app: App, options: TerminalOptions, sessionId: string)
   });
 }
 
-/** The built-in model is a stand-in: says how to get a real one. */
 function sayModel(app: App): void {
-  const { model } = app.view.session;
-  if (model !== undefined && !/understudy/.test(model)) return;
-  app.commit([
-    "No model provider is configured: the built-in understudy answers, offline and without reasoning.",
-    app.style.dim("Run `troupe login` in another window, or start Ollama or LM Studio; then /model."),
-  ]);
+  const [first, then] = noModel;
+  if (isUnderstudy(app.view.session.model)) app.commit([first, app.style.dim(then)]);
 }

@@ -56,7 +56,13 @@ function planItem(data: EventData<"exit_plan_mode.requested">): Opened {
   const { requestId, summary, planContent, actions } = data;
   const text = planContent.trim() === "" ? summary : `${summary}\n\n${planContent}`;
   const request: AttentionRequest = { type: "exit_plan_mode.requested", data };
-  return { id: requestId, kind: "plan", title: titleOf(`Plan: ${summary}`), text, choices: actions, request };
+  return { id: requestId, kind: "plan", title: planTitle(summary), text, choices: actions, request };
+}
+
+/** The first line of the plan, without the marks of Markdown. */
+function planTitle(summary: string): string {
+  const first = summary.split("\n").find((line) => /[\p{L}\p{N}]/u.test(line)) ?? "";
+  return titleOf(`Plan: ${first.replace(/^[\s#>*+-]+/, "")}`);
 }
 
 function elicitationItem(data: EventData<"elicitation.requested">): Opened {
@@ -185,7 +191,7 @@ function question(step: FoldStep, { requestId, kind, toolCallId }: EventData<"tr
   const said = (key: string): string => (typeof parsed[key] === "string" ? parsed[key] : "");
   if (kind === "exit_plan_mode") {
     const summary = said("summary");
-    return open(step, { id: requestId, kind: "plan", title: titleOf(`Plan: ${summary}`), text: summary, toolCallId });
+    return open(step, { id: requestId, kind: "plan", title: planTitle(summary), text: summary, toolCallId });
   }
   const choices = Array.isArray(parsed.choices) ? parsed.choices.filter((one) => typeof one === "string") : [];
   const allowFreeform = parsed.allow_freeform !== false || choices.length === 0;

@@ -101,6 +101,15 @@ describe("what a user needs every day", () => {
     expect(await readFile(join(stage.cwd, "out.md"), "utf8")).toBe(text);
   });
 
+  it("shows first the model in use, and a list only where there is something to choose", async () => {
+    await using stage = await terminalStage();
+    await stage.shows(READY);
+    stage.send("/model\r");
+    await stage.shows(/^▸ \S*scripted +in use · .*tokens/m);
+    stage.send("\u0003/resume\r");
+    await stage.shows("there is no other session");
+  });
+
   it("says the summary of a finished task once", async () => {
     await using stage = await terminalStage({ steps: [calls(["task_complete", { summary: "All 12 tests pass." }])] });
     await stage.shows(READY);

@@ -204,6 +204,8 @@ describe("the terminal under random events, resizes and keys", () => {
     stage.send("Ann\r");
     stage.send("many\r");
     stage.send("3\r");
+    await stage.settle();
+    expect(stage.terminal.screen().join("\n")).toContain("field 3 of 3");
     stage.send("green\r");
     stage.send("blue\r");
     await stage.settle();

@@ -73,7 +73,7 @@ export async function appWithEvents(options: {
       if (app.session === changed) app.viewChanged();
     },
   });
-  app.attach(session, { isResumed: false });
+  app.attach(session, { isResumed: false, sends: true });
   return {
     app,
     terminal,

@@ -11,7 +11,10 @@ const key = (letter: string): string => String.fromCharCode(letter.toUpperCase()
 describe("keys and commands of the terminal", () => {
   it("cycles the modes with Shift+Tab, and approves a plan from its card", async () => {
     await using stage = await terminalStage({
-      steps: [calls(["exit_plan_mode", { summary: "Do the thing in two steps." }]), says("I begin.")],
+      steps: [
+        calls(["exit_plan_mode", { summary: "Do the thing in two steps.\n\n- the **first**" }]),
+        says("I begin."),
+      ],
     });
     await stage.shows(READY);
     stage.send(`${ESC}[Z`);
@@ -19,10 +22,15 @@ describe("keys and commands of the terminal", () => {
     stage.send(`plan it${ENTER}`);
     await stage.shows("▌ Plan to approve");
     await stage.shows("Do the thing in two steps.");
+    await stage.shows(/^▌ • the first$/m);
     await stage.shows(/^▌ 1–\d choose/m);
     stage.send("1");
     await stage.hides("▌ Plan to approve");
-    await stage.shows("I begin.");
+    const screen = await stage.shows("I begin.");
+    expect(screen).toMatch(
+      /● exit_plan_mode.*\n {2}Do the thing in two steps\.\n\n {2}• the first\n {2}Plan approved!/,
+    );
+    expect(screen).not.toContain("Carry out the plan now");
   });
 
   it("shows the whole output of a call with Ctrl+O, and searches in it", async () => {

@@ -28,15 +28,15 @@ describe("an approval of memory in the terminal", () => {
     stage.send("remember it\r");
     const first = await stage.shows("all repositories of the user");
     for (const shown of [store.fact, store.subject, store.citations, store.reason]) expect(first).toContain(shown);
-    await stage.shows("▌ y once");
+    await stage.shows("▌ y accept");
     stage.send("y");
     const second = await stage.shows("this repository");
     expect(second).toContain("Builds take a minute.");
-    await stage.shows(/^▌ y once/m);
+    await stage.shows(/^▌ y accept/m);
     stage.send("y");
     const third = await stage.shows("upvote");
     for (const shown of [vote.fact, vote.reason]) expect(third).toContain(shown);
-    await stage.shows(/^▌ y once/m);
+    await stage.shows(/^▌ y accept/m);
     stage.send("y");
     await stage.shows("Noted.");
   });

@@ -159,6 +159,16 @@ describe("plain mode", { timeout: 60_000 }, () => {
     await stage.shows("error: There is no command /nothing here.");
   });
 
+  it("offers to approve a plan, and shows it without the marks of Markdown code", async () => {
+    await using stage = await plainStage([calls(["exit_plan_mode", { summary: "Two steps." }]), says("I begin.")]);
+    stage.type("/plan");
+    await stage.shows("Plan mode is on");
+    stage.type("plan it");
+    await stage.shows("plan to approve: Plan: Two steps.\n  | Two steps.\n  1. approve and start");
+    stage.type("1");
+    await stage.shows("I begin.");
+  });
+
   it("returns from words to the menu with an empty line", async () => {
     await using stage = await plainStage([
       calls(["ask_user", { question: "Which colour?", choices: ["red", "blue"] }]),

@@ -1,7 +1,8 @@
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { calls, httpStatus, says } from "../../src/testing/index.ts";
+import { ofEachProvider } from "../../src/terminal/first-run.ts";
+import { calls, httpStatus, says, tempFolder } from "../../src/testing/index.ts";
 import { READY, terminalStage } from "./stage.ts";
 
 const ENTER = "\r";
@@ -76,7 +77,7 @@ describe("the interactive terminal", () => {
     await using stage = await terminalStage();
     await stage.shows(READY);
     stage.send(`!echo shared${ENTER}`);
-    await stage.shows(/● bash echo shared\n/);
+    await stage.shows(/● bash echo shared( \d+ s)?\n/);
     stage.send(`!!echo secret${ENTER}`);
     await stage.shows("● bash echo secret (hidden from the model)");
   });
@@ -227,13 +228,16 @@ describe("the interactive terminal", () => {
     await first.shows("Esc Esc rewinds");
     first.send("\u0004");
     await first.ended;
+    await using elsewhere = await tempFolder({ "other/readme.md": "hello\n" });
+    const [id = ""] = await readdir(join(first.home, "session-state"));
     await using second = await terminalStage({
       home: first.home,
-      cwd: first.cwd,
-      sessionChoice: { kind: "continue" },
+      cwd: elsewhere.at("other"),
+      sessionChoice: { kind: "resume", reference: id },
       steps: [says("As I said, 42.")],
     });
     await second.shows("The answer was 42.");
+    await second.shows(/! it worked in .* from here on it works in /);
     await second.shows(READY);
     second.send(`again${ENTER}`);
     await second.shows("As I said, 42.");
@@ -265,6 +269,32 @@ describe("the interactive terminal", () => {
     await stage.shows(READY);
     stage.send(`hi${ENTER}`);
     await stage.shows(/waits|✗/);
+  });
+
+  it("opens when its model cannot be used, says why, keeps what was typed and asks for another", async () => {
+    await using stage = await terminalStage({
+      environment: { TROUPE_MODEL: "" },
+      models: ["big", "small"],
+      steps: [says("ready"), says("Hello.")],
+    });
+    stage.send(`hi there${ENTER}`);
+    await stage.shows("is configured, but none of its models is chosen");
+    await stage.shows("The built-in understudy answers until you choose a model");
+    const screen = await stage.shows("▌ Which model should answer?");
+    expect(screen).toMatch(/^› hi there$/m);
+    stage.send("\u00011");
+    await stage.shows("it is your default now");
+    stage.send(ENTER);
+    await stage.shows("Hello.");
+  });
+
+  it("names a model of each provider before the second of one", () => {
+    const ids = ["a/1", "a/2", "a/3", "b/1", "c/1", "b/2"];
+    expect(ofEachProvider(ids.map((id) => ({ id }))).map(({ id }) => id)).toEqual([
+      ...["a/1", "b/1", "c/1"],
+      ...["a/2", "b/2"],
+      "a/3",
+    ]);
   });
 
   it("asks for a model on the first run, tests it with one request and stores it only when it answers", async () => {

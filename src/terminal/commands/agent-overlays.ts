@@ -107,11 +107,13 @@ function withNewer(past: readonly Block[], { blocks }: AgentView): readonly Bloc
   return [...past, ...blocks.filter(({ id }) => !known.has(id))];
 }
 
-/** Calls that run, and what the agent waits for. */
+/** Text that is being written, calls that run, and the reason of a wait. */
 function underWay({ style }: Host, view: View, agent: AgentView): string[] {
   const calls = [...agent.tools.values()].map(({ title }) => `${style.yellow("○")} ${safeLine(title)}`);
   const wait = waitText(waitChain(view, agent.id));
+  const tail = agent.streaming?.tail?.text.trimEnd() ?? "";
   return [
+    ...(tail === "" ? [] : ["", ...safe(tail).split("\n")]),
     ...(calls.length > 0 ? ["", ...calls] : []),
     ...(wait === "" ? [] : [style.yellow(`waits: ${safeLine(wait)}`)]),
   ];
@@ -125,8 +127,7 @@ function headOf({ style }: Host, agent: AgentView): string[] {
       ),
     ),
     style.dim(safeLine([usedText(agent.spent), agent.model, agent.worktree].filter((fact) => fact).join(" · "))),
-    style.bold("Prompt"),
-    ...safe(agent.prompt).split("\n"),
+    ...(agent.prompt === "" ? [] : [style.bold("Prompt"), ...safe(agent.prompt).split("\n")]),
     ...(agent.result === undefined ? [] : [style.bold("Result"), ...safe(agent.result).split("\n")]),
     ...(agent.error === undefined ? [] : [style.red(safe(agent.error))]),
     style.bold("Run"),

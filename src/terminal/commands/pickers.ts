@@ -19,17 +19,22 @@ interface ModelEntry {
 export async function openModels(app: Host): Promise<void> {
   const { list } = await app.call<{ list: readonly ModelEntry[] }>("session.model.list");
   const { model: current, reasoningEffort } = app.view.session;
+  // The session may name its model without the provider.
+  const named = list.filter(({ id }) => id.endsWith(`/${current}`));
+  const inUse = list.some(({ id }) => id === current) ? current : named.length === 1 ? named[0]?.id : undefined;
   const choices = list.map(({ id, name, price, capabilities }) => {
     const window = capabilities?.limits?.max_context_window_tokens;
     const facts = [
-      id === current && `in use${reasoningEffort === undefined ? "" : `, effort ${reasoningEffort}`}`,
-      name !== id && name,
+      id === inUse && `in use${reasoningEffort === undefined ? "" : `, effort ${reasoningEffort}`}`,
+      !id.endsWith(name) && name,
       window && `${tokensText(window)} tokens`,
       price && (price.input + price.output === 0 ? "free" : `$${price.input} in, $${price.output} out per million`),
     ];
     return { value: id, label: id, detail: facts.filter((fact) => fact).join(" · ") };
   });
-  pick(app, "Model", choices, async (modelId) => {
+  const isInUse = ({ value }: { value: string }): boolean => value === inUse;
+  const sorted = [...choices.filter(isInUse), ...choices.filter((choice) => !isInUse(choice))];
+  pick(app, "Model", sorted, async (modelId) => {
     if (modelId === "understudy") await app.call("session.model.switchTo", { modelId });
     else chooseEffort(app, modelId);
   });
@@ -81,6 +86,7 @@ export async function openSessions(app: Host): Promise<void> {
     };
   });
   const sorted = [...choices.filter(({ isOpen }) => isOpen), ...choices.filter(({ isOpen }) => !isOpen)];
+  if (sorted.length === 0) return app.hint("there is no other session");
   pick(app, "Session to open", sorted, (sessionId) => app.switchTo(sessionId));
 }
 
@@ -117,6 +123,7 @@ export async function openRewind(app: Host, args = ""): Promise<void> {
     label: safeLine(point.userMessage).slice(0, 60),
     detail: `${localTime(point.timestamp).slice(11)} · ${plural(point.fileCount, "file")} changed since`,
   }));
+  if (choices.length === 0) return app.hint("there is no message to go back to");
   pick(app, "Rewind to before this message", choices, (point) => rewindHow(app, point));
 }
 

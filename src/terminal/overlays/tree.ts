@@ -1,5 +1,5 @@
 /** All agents of the session as a tree: who works on what, what it used, and what it waits for. */
-import { agentRows, groupText } from "../../view/agent-rows.ts";
+import { agentRows, currentOutput, groupText } from "../../view/agent-rows.ts";
 import { isBusy } from "../../view/draft.ts";
 import type { AgentView, Spent, View } from "../../view/view.ts";
 import { type WaitLink, waitChain, waitText } from "../../view/waits.ts";
@@ -79,7 +79,8 @@ export class AgentTreeOverlay implements Overlay {
     const details = this.#details(selected, size.columns);
     const status = keyRows(replay.status() ?? "", size.columns - 1).filter((row) => row !== "");
     const keys = keyRows([`${this.#said}${KEYS}`, replay.help].filter((part) => part).join(" · "), size.columns - 1);
-    const footer = [...status.map(style.yellow), ...keys.map(style.dim)];
+    const armed = this.#armed === undefined ? [] : [style.red(`press x again to stop ${safeLine(this.#armed)}`)];
+    const footer = [...armed, ...status.map(style.yellow), ...keys.map(style.dim)];
     const room = Math.max(1, size.rows - 2 - footer.length - details.length);
     const lines = this.#tree.map((row) => {
       const indent = "  ".repeat(row.depth);
@@ -88,8 +89,7 @@ export class AgentTreeOverlay implements Overlay {
       const { agent } = row;
       const isSelected = agent === selected;
       const text = `${isSelected ? "▸" : " "} ${indent}${agentRow(agent, { style, now, wait: waitOf(this.#view, agent) })}`;
-      const armed = agent.id === this.#armed ? style.red("  press x again to stop it") : "";
-      return { id: agent.id, text: `${isSelected ? style.bold(text) : text}${armed}` };
+      return { id: agent.id, text: isSelected ? style.bold(text) : text };
     });
     const at = Math.max(
       0,
@@ -118,12 +118,13 @@ export class AgentTreeOverlay implements Overlay {
     const facts = [agent.model, agent.worktree && `worktree ${agent.worktree}`].filter((fact) => fact);
     const chain = waitChain(this.#view, agent.id);
     const wait = waitText(chain);
+    const about = [agent.id, agent.kind === "sidekick" && "sidekick", agent.description].filter((part) => part);
     return [
-      safeLine(`${agent.id} · ${agent.description}`),
+      safeLine(about.join(" · ")),
       style.dim(
         [usedText(agent.subtree, " with its agents"), ...facts.map((fact) => safeLine(fact ?? ""))].join(" · "),
       ),
-      style.dim(`prompt: ${safeLine(agent.prompt).slice(0, 300)}`),
+      ...(agent.prompt === "" ? [] : [style.dim(`prompt: ${safeLine(agent.prompt).slice(0, 300)}`)]),
       ...(agent.result === undefined
         ? lastOf(agent).map((text) => style.dim(`last: ${text}`))
         : [style.dim(`result: ${safeLine(agent.result).slice(0, 300)}`)]),
@@ -203,9 +204,9 @@ export function usedText({ inputTokens, outputTokens, costUsd }: Spent, note = "
   return `${tokensText(inputTokens)} in, ${tokensText(outputTokens)} out${cost}`;
 }
 
-/** The last line that it wrote or read. */
-const lastOf = ({ lastOutput }: AgentView): string[] => {
-  const text = safeLine(lastOutput).trim().slice(0, 200);
+/** The last line that it wrote or read, or is writing. */
+const lastOf = (agent: AgentView): string[] => {
+  const text = safeLine(currentOutput(agent)).trim().slice(0, 200);
   return text === "" ? [] : [text];
 };
 

@@ -8,6 +8,8 @@ import { addressOf } from "../attention.ts";
 import { safeCode, safeLine } from "../screen/safe.ts";
 import type { Style } from "../screen/style.ts";
 import { keyRows, wrapPlain } from "../screen/width.ts";
+import { wrapStyled } from "../screen/wrap.ts";
+import { markdownText } from "../transcript/tool-cards.ts";
 import type { CardState } from "./live.ts";
 import { requestLines } from "./request-lines.ts";
 
@@ -24,9 +26,11 @@ export function cardRows(
   const head = style.yellow(style.bold(`▌ ${titles[item.kind] ?? item.kind}${who}${more}${blocks}`));
   const url = addressOf(item);
   const address = url === undefined ? [] : [`Open it yourself: ${url}`];
-  const body = [...requestLines(item.text), ...address].flatMap((line) =>
-    wrapPlain(safeCode(line), Math.max(8, columns - 2)),
-  );
+  const width = Math.max(8, columns - 2);
+  const body =
+    item.kind === "plan"
+      ? markdownText(item.text, style).flatMap((line) => (line === "" ? [] : wrapStyled(line, width)))
+      : [...requestLines(item.text), ...address].flatMap((line) => wrapPlain(safeCode(line), width));
   const choices = item.choices.map((choice, index) => `${index + 1}  ${safeLine(choiceLabel(item, choice))}`);
   const told = card.isFocused || card.isArmed ? card.keys : `Ctrl+A to answer · ${card.keys}`;
   const keys = card.keys === "" ? [] : keyRows(told, Math.max(8, columns - 2));

@@ -7,6 +7,7 @@ import type { Live } from "../screen/frame.ts";
 import { safeCode, safeLine } from "../screen/safe.ts";
 import type { Style } from "../screen/style.ts";
 import { clipRow, widthOf, wrapPlain } from "../screen/width.ts";
+import { titleOf } from "../transcript/tool-cards.ts";
 import { cardRows } from "./card.ts";
 import { progressRows } from "./progress.ts";
 import { agentStrip } from "./strip.ts";
@@ -144,7 +145,7 @@ function toolRows({ tools }: AgentView, { style, now }: { style: Style; now: num
     const seconds = Math.max(0, Math.floor((now - card.startedAt) / 1000));
     const progress = card.progress === undefined ? "" : ` · ${safeLine(card.progress)}`;
     const waits = card.waitsFor === undefined ? "" : ` · waits for ${safeLine(card.waitsFor)}`;
-    return `${style.yellow("○")} ${safeLine(card.title)}${style.dim(`${seconds >= 1 ? ` ${seconds} s` : ""}${progress}${waits}`)}`;
+    return `${style.yellow("○")} ${titleOf(card)}${style.dim(`${seconds >= 1 ? ` ${seconds} s` : ""}${progress}${waits}`)}`;
   });
 }
 

@@ -40,6 +40,7 @@ export function waitOf(view: View, agent: AgentView): string {
     const { agentId = "" } = last.item;
     return agentId === agent.id ? "needs your answer" : `waits for ${safeLine(agentId).slice(0, MAX_NAME)}`;
   }
+  if (last.kind === "agent") return `waits for ${safeLine(last.agentId).slice(0, MAX_NAME)}`;
   return `waits: ${safeLine(waitText([last])).slice(0, 60)}`;
 }
 
@@ -58,14 +59,15 @@ interface RowOptions {
 
 export function agentRow(agent: AgentView, { style, now, wait }: RowOptions): string {
   const name = agentName(agent).slice(0, MAX_NAME);
-  const mark = MARKS[agent.status];
+  const ended = agent.card?.result?.status;
+  const mark = ended === "blocked" ? (of: Style) => of.yellow("◆") : MARKS[agent.status];
   const age = ageText((agent.endedAt ?? now) - agent.startedAt);
   const doing = agent.lastTool
     ? safeLine(agent.lastTool.title).slice(0, 60)
     : safeLine(agent.intent || agent.description);
   const used = agent.spent.inputTokens + agent.spent.outputTokens;
   const facts = [
-    agent.status === "running" ? undefined : agent.status,
+    agent.status === "running" ? undefined : (ended ?? agent.status),
     age,
     used > 0 ? `${tokensText(used)} tok` : undefined,
     doing === "" ? undefined : doing,

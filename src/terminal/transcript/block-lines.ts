@@ -1,11 +1,13 @@
 /** Blocks of a transcript as logical lines, written once. One function per kind of block. */
 import { clip, plural } from "../../lib/text.ts";
 import type { BinaryReference } from "../../protocol/event.ts";
-import type { Block, OutputText, ToolBlock } from "../../view/blocks.ts";
+import type { Block, OutputText, ToolBlock, ToolCard } from "../../view/blocks.ts";
+import type { AgentView } from "../../view/view.ts";
 import { safe, safeLine } from "../screen/safe.ts";
 import type { Style } from "../screen/style.ts";
 import { markdownLines } from "./markdown.ts";
 import { fileLine } from "./result-files.ts";
+import { planLines, titleOf, withoutLabel, workerLines } from "./tool-cards.ts";
 
 export interface LineOptions {
   readonly style: Style;
@@ -15,6 +17,8 @@ export interface LineOptions {
   readonly folder?: string | undefined;
   /** Files that are shown as images, and need no line. */
   isShown?(file: BinaryReference): boolean;
+  /** The agents of the session, for calls that started some. */
+  agent?(id: string): AgentView | undefined;
 }
 
 const TITLE_CHARACTERS = 120;
@@ -29,6 +33,8 @@ const QUIET: ReadonlySet<string> = new Set([
   "list_agents",
   "write_agent",
 ]);
+/** Tools whose result is data, not text. */
+const DATA: ReadonlySet<string> = new Set(["subagents_run", "subagents_read", "environment_detect"]);
 const QUIET_LINES = 3;
 const CARD_HEAD = 6;
 const CARD_TAIL = 4;
@@ -120,13 +126,22 @@ function toolLines({ card }: ToolBlock, options: LineOptions): string[] {
   const state = card.state === "done" ? "" : style.red(` ${card.state}`);
   const code = card.exitCode !== undefined && card.exitCode !== 0 ? style.red(` exit ${card.exitCode}`) : "";
   const hidden = card.isHidden ? style.dim(" (hidden from the model)") : "";
-  const head = `${mark} ${clip(safeLine(card.title), TITLE_CHARACTERS)}${hidden}${state}${code}${time}`;
-  const body = card.diff ? diffLines(card.diff, options) : outputLines(card, options);
-  const error = card.error === undefined ? [] : [style.red(`  ${safeLine(card.error)}`)];
+  const head = `${mark} ${clip(titleOf(card), TITLE_CHARACTERS)}${hidden}${state}${code}${time}`;
+  const body = bodyLines(card, options);
+  // The state says that it was interrupted; the error only repeats it.
+  const hasError = card.error !== undefined && card.state !== "interrupted";
+  const error = hasError ? [style.red(`  ${safeLine(card.error ?? "")}`)] : [];
   const files = card.images
     .filter((file) => !options.isShown?.(file))
     .map((file) => style.dim(`  ${fileLine(file, options.folder)}`));
   return ["", head, ...(card.state === "done" || card.exitCode !== undefined ? body : []), ...files, ...error];
+}
+
+function bodyLines(card: ToolCard, options: LineOptions): string[] {
+  if (card.diff) return diffLines(card.diff, options);
+  if (card.name === "exit_plan_mode") return planLines(card, options.style);
+  const workers = card.name === "subagents_run" && !options.isFull ? workerLines(card, options) : [];
+  return workers.length > 0 ? workers : outputLines(card, options);
 }
 
 function diffLines(diff: OutputText, { style, isFull }: LineOptions): string[] {
@@ -141,12 +156,16 @@ function diffLines(diff: OutputText, { style, isFull }: LineOptions): string[] {
   return [...coloured, ...(hidden > 0 ? [style.dim(`  … ${plural(hidden, "more line")} (Ctrl+O)`)] : [])];
 }
 
-function outputLines({ name, output, state }: ToolBlock["card"], { style, isFull }: LineOptions): string[] {
-  const lines = whole(output);
+function outputLines(card: ToolCard, { style, isFull }: LineOptions): string[] {
+  const { name, output, state } = card;
+  const lines = whole({ ...output, head: withoutLabel(card, output.head) });
   if (lines.length === 0) return [];
+  if (!isFull && state === "done" && DATA.has(name)) return [style.dim("  data for the model (Ctrl+O)")];
   if (!isFull && state === "done" && QUIET.has(name)) {
     if (name === "task") return [];
-    const all = lines.length + output.hiddenLines;
+    // `view` numbers the empty line behind the last line feed, too.
+    const isPastEnd = name === "view" && /^\d+\.\s*$/.test(lines.at(-1) ?? "");
+    const all = lines.length + output.hiddenLines - (isPastEnd ? 1 : 0);
     if (all > QUIET_LINES) return [style.dim(`  ${plural(all, "line")} (Ctrl+O)`)];
   }
   if (isFull || (output.hiddenLines === 0 && lines.length <= CARD_HEAD + CARD_TAIL + 1)) {

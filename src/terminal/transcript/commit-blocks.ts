@@ -1,6 +1,7 @@
 /** Commits blocks of the transcript to the main screen. */
 import type { BinaryReference } from "../../protocol/event.ts";
 import type { Block } from "../../view/blocks.ts";
+import type { AgentView } from "../../view/view.ts";
 import type { Host } from "../host.ts";
 import { blockLines } from "./block-lines.ts";
 import { fileLine, isShowable, resultImage } from "./result-files.ts";
@@ -11,8 +12,9 @@ type Page = Pick<Host, "options" | "style" | "session" | "screen" | "commit" | "
 export function commitBlocks(page: Page, blocks: readonly Block[], { isLive }: { readonly isLive: boolean }): void {
   const { style, session, options } = page;
   const isShown = (file: BinaryReference): boolean => isLive && isShowable(file, options.environment);
+  const agent = (id: string): AgentView | undefined => session?.view.agents.get(id);
   for (const block of blocks) {
-    const lines = blockLines(block, { style, folder: session?.folder, isShown });
+    const lines = blockLines(block, { style, folder: session?.folder, isShown, agent });
     // Output, code and tables are committed as they are; prose is wrapped between words.
     if (isExact(block)) page.screen.commit(lines);
     else page.commit(lines);
