@@ -1,5 +1,6 @@
 /** Asks the user at the terminal about calls that no rule decides. */
 import { createInterface } from "node:readline";
+import { setTimeout } from "node:timers/promises";
 import { sanitise } from "../lib/text.ts";
 import { permissionText } from "../protocol/permission-text.ts";
 import { allowedAddress, permissionResult } from "../server/clients/permission-decision.ts";
@@ -13,7 +14,7 @@ import type { ProgressOutput } from "./output/progress.ts";
 type Decision = { readonly kind: string; readonly domain?: string };
 
 interface ApprovalTerminal {
-  readonly input: NodeJS.ReadableStream;
+  readonly input: NodeJS.ReadableStream & { readonly isTTY?: boolean; setRawMode?(mode: boolean): unknown };
   readonly output: NodeJS.WritableStream & { readonly columns?: number };
 }
 
@@ -71,6 +72,7 @@ async function typedDecision(
   { input, output }: ApprovalTerminal,
   signal: AbortSignal,
 ): Promise<Decision | undefined> {
+  await dropTypedAhead(input);
   if (signal.aborted) return undefined;
   const { text, canAllowForSession } = permissionText(asked);
   // Without raw mode Ctrl-C still reaches the process as a signal.
@@ -88,12 +90,32 @@ async function typedDecision(
       if (decision !== undefined) return decision;
       output.write(question);
     }
+    output.write("\n"); // later output starts on a clean line
     return undefined;
   } finally {
     signal.removeEventListener("abort", stop);
     lines.close();
   }
 }
+
+/** Long enough to read what waits in the terminal. */
+const DROP_MS = 30;
+
+/** Drops typed text, which cannot answer a question that was not shown yet. Raw mode also reaches a line without its end. */
+async function dropTypedAhead(input: ApprovalTerminal["input"]): Promise<void> {
+  if (!input.isTTY || !input.setRawMode) return;
+  const drop = (typed: Buffer): void => {
+    if (typed.includes(CTRL_C)) process.kill(process.pid, "SIGINT");
+  };
+  input.setRawMode(true);
+  input.on("data", drop);
+  await setTimeout(DROP_MS);
+  input.pause();
+  input.off("data", drop);
+  input.setRawMode(false);
+}
+
+const CTRL_C = 3;
 
 /** Text after a no is sent to the model. */
 function decisionOf(

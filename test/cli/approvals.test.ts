@@ -43,6 +43,22 @@ describe("permission questions at a terminal", () => {
     });
   });
 
+  it("are not answered by what was typed before they were shown", async () => {
+    await onStage([make("one.txt"), done], { permissions: {} }, async (stage) => {
+      const modes: boolean[] = [];
+      const input = Object.assign(new PassThrough(), { isTTY: true, setRawMode: (mode: boolean) => modes.push(mode) });
+      const output = new PassThrough();
+      input.write("y\ny");
+      output.on("data", (chunk: Buffer) => void (chunk.toString().includes("Allow?") && input.write("n\n")));
+      const bar = { pause: () => () => undefined };
+      const stop = askForApproval(stage.session, { terminal: { input, output }, bar });
+      await stage.session.sendAndWait({ prompt: "go" });
+      stop();
+      expect(existsSync(join(stage.folder, "one.txt"))).toBe(false);
+      expect(modes).toEqual([true, false]);
+    });
+  });
+
   it("are not repeated in this session after the answer s", async () => {
     await onStage([make("one.txt"), make("two.txt"), done], { permissions: {} }, async (stage) => {
       const { screen } = await answering(stage, ["s"]);
@@ -63,7 +79,8 @@ describe("permission questions at a terminal", () => {
   it("count as denied when the input ends, and never offer to remember what cannot be remembered", async () => {
     const workflow = make(".github/workflows/ci.yml");
     await onStage([make("one.txt"), done], { permissions: {} }, async (stage) => {
-      await answering(stage, []);
+      const { screen } = await answering(stage, []);
+      expect(screen).toMatch(/\[n\] no: \n$/);
       expect(existsSync(join(stage.folder, "one.txt"))).toBe(false);
     });
     await onStage([workflow, done], { permissions: {} }, async (stage) => {

@@ -362,6 +362,7 @@ describe("a synchronous agent", () => {
           totalToolCalls: 1,
         },
       ]);
+      expect(dataOf(session.events, "subagent.completed")[0]?.durationMs).toBeGreaterThan(0);
       expect(dataOf(session.events, "subagent.failed")).toMatchObject([
         { ...who, toolCallId: second?.toolCallId, error: expect.stringContaining("no such thing") },
       ]);
