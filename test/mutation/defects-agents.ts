@@ -32,7 +32,7 @@ export const agentsDefects: readonly Defect[] = [
   {
     id: "hook-no-recheck",
     file: "src/hooks/fire.ts",
-    find: "if (matter === recheck.matter(merged)) continue;",
+    find: "if (subject === recheck.subject(merged)) continue;",
     replace: "continue;",
     test: "test/hooks/fire.test.ts",
     title: "cannot bypass a guard that ran before",

@@ -10,8 +10,8 @@ import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { jsonLine, write } from "../output/output.ts";
 
 export async function blameCommand(given: Arguments): Promise<ExitCode> {
-  const [, place = "", ...more] = given.words;
-  const [, path, line] = /^(.+):(\d+)$/s.exec(place) ?? [];
+  const [, location = "", ...more] = given.words;
+  const [, path, line] = /^(.+):(\d+)$/s.exec(location) ?? [];
   if (path === undefined || line === undefined || more.length > 0) {
     throw usage("troupe blame needs a file and a line: troupe blame src/main.ts:12");
   }

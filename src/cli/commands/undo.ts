@@ -89,7 +89,7 @@ function listText(changes: readonly KeptChange[]): string {
 
 function reportText({ restored, savedAs, left }: Awaited<ReturnType<typeof undo>>): string {
   if (restored.length === 0) return "Nothing to restore: the files are as they were before the call.\n";
-  const saved = Object.entries(savedAs).map(([path, place]) => `The previous content of ${path} is saved in ${place}`);
+  const saved = Object.entries(savedAs).map(([path, copy]) => `The previous content of ${path} is saved in ${copy}`);
   const made = left.length === 0 ? [] : ["Created since, and unchanged:", ...left.map((path) => `  ${path}`)];
   const lines = [
     `Restored ${plural(restored.length, "file")}:`,

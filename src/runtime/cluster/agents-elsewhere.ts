@@ -56,12 +56,12 @@ export const agentsElsewhere =
       refusal: (definition) => refusal(definition, parts, host),
       async submit(child) {
         const { sent } = child;
-        const place = { id: sent.workId, sessionId: sent.session, pool: work.pool, tenant: work.tenant };
+        const childWork = { id: sent.workId, sessionId: sent.session, pool: work.pool, tenant: work.tenant };
         if ((await findWork(database, sent.workId)) === undefined) {
           const request = await requestOf(child, parts, host);
-          await addWork(database, { ...place, request, onLoss: work.onLoss, parent: work.id });
+          await addWork(database, { ...childWork, request, onLoss: work.onLoss, parent: work.id });
         }
-        await parts.submit(place);
+        await parts.submit(childWork);
       },
       ended: (sent, signal) => untilEnded(sent, parts, signal),
       async stop(workId) {

@@ -7,6 +7,6 @@ export interface McpNotice {
 }
 
 export function noticeText({ source, server, field, message }: McpNotice): string {
-  const place = [...(server === undefined ? [] : [`server ${server}`]), ...(field === undefined ? [] : [field])];
-  return [source, ...(place.length === 0 ? [] : [place.join(".")]), message].join(": ");
+  const position = [...(server === undefined ? [] : [`server ${server}`]), ...(field === undefined ? [] : [field])];
+  return [source, ...(position.length === 0 ? [] : [position.join(".")]), message].join(": ");
 }
