@@ -7,6 +7,7 @@ import { seeded } from "../store/support.ts";
 import { foldAll, randomLog } from "./random-log.ts";
 
 const COMPACT_EVERY = 20;
+const [LOGS, AGAIN] = process.env.TROUPE_SLOW === undefined ? [50, 20] : [150, 60];
 
 /** A question and its answer with one call, and now and then a compaction. */
 function oneTurn(turn: number): SessionEvent[] {
@@ -37,8 +38,8 @@ function oneTurn(turn: number): SessionEvent[] {
 }
 
 describe("a condensed list of events", () => {
-  it("gives the same state as the whole list, wherever it is condensed and whatever follows (150 logs)", async () => {
-    for (let seed = 1; seed <= 150; seed++) {
+  it(`gives the same state as the whole list, wherever it is condensed and whatever follows (${LOGS} logs)`, async () => {
+    for (let seed = 1; seed <= LOGS; seed++) {
       const random = seeded(seed);
       const { events } = viewOf(randomLog(random, 20 + Math.floor(random() * 250), { rewinds: seed % 3 === 0 }));
       const expected = await foldAll(events);
@@ -50,8 +51,8 @@ describe("a condensed list of events", () => {
     }
   });
 
-  it("can be condensed again and again with the same result (60 logs)", async () => {
-    for (let seed = 1; seed <= 60; seed++) {
+  it(`can be condensed again and again with the same result (${AGAIN} logs)`, async () => {
+    for (let seed = 1; seed <= AGAIN; seed++) {
       const random = seeded(1000 + seed);
       const events = randomLog(random, 300);
       let list = events.slice(0, 0);

@@ -26,11 +26,14 @@ const input = (root: string, args: readonly string[], text: string): string =>
 /** Commits entries that are never in the files of the worktree, as an agent can with git's plumbing. */
 async function plant(stage: WorktreeStage, taskId: string, entries: readonly Planted[]): Promise<string> {
   const { root } = await stage.make(taskId);
-  for (const { path, mode = BLOB, content = "evil\n" } of entries) {
-    const id = input(root, ["hash-object", "-w", "--stdin"], content);
-    stage.git(["update-index", "--add", "--cacheinfo", `${mode},${id},${path}`], root);
-    if (mode !== "160000") stage.git(["update-index", "--skip-worktree", path], root);
-  }
+  const ids = new Map<string, string>();
+  const lines = entries.map(({ path, mode = BLOB, content = "evil\n" }) => {
+    const id = ids.get(content) ?? input(root, ["hash-object", "-w", "--stdin"], content);
+    ids.set(content, id);
+    return `${mode} ${id}\t${path}\0`;
+  });
+  input(root, ["update-index", "-z", "--add", "--index-info"], lines.join(""));
+  input(root, ["update-index", "-z", "--skip-worktree", "--stdin"], entries.map(({ path }) => `${path}\0`).join(""));
   stage.git(["-c", "user.name=A", "-c", "user.email=a@b.c", "commit", "-q", "-m", "work"], root);
   return root;
 }
@@ -47,9 +50,7 @@ async function plantTree(stage: WorktreeStage, taskId: string, lines: (root: str
     return; // this git refuses to read such a tree
   }
   // In the files it must not look as if it had been deleted.
-  for (const path of stage.git(["ls-files", "-d", "-z"], root).split("\0").filter(Boolean)) {
-    stage.git(["update-index", "--skip-worktree", path], root);
-  }
+  input(root, ["update-index", "-z", "--skip-worktree", "--stdin"], stage.git(["ls-files", "-d", "-z"], root));
 }
 
 async function expectRefused(

@@ -1,7 +1,7 @@
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { lstatSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
-import { mkdir } from "node:fs/promises";
+import { appendFile, mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { nodeDisk } from "../../src/lib/node/disk.ts";
 import { type FileTree, type TempFolder, tempFolder } from "../../src/testing/temp-folder.ts";
@@ -35,9 +35,8 @@ export async function worktreeStage(files: FileTree = { "a.txt": "one\n" }): Pro
     Object.fromEntries(Object.entries(tree).map(([name, content]) => [`${folderName}/${name}`, content]));
   await mkdir(main);
   await temp.files(within("my project", files));
-  runGitPlainly(["init", "-q", "-b", "main"], main);
-  runGitPlainly(["config", "user.name", "Ada"], main);
-  runGitPlainly(["config", "user.email", "ada@example.com"], main);
+  runGitPlainly(["init", "-q", "-b", "main", "--template="], main);
+  await appendFile(join(main, ".git/config"), "[user]\n\tname = Ada\n\temail = ada@example.com\n");
   if (Object.keys(files).length > 0) {
     runGitPlainly(["add", "."], main);
     runGitPlainly(["commit", "-q", "-m", "first"], main);

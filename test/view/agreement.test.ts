@@ -6,7 +6,7 @@ import { SessionView } from "../../src/view/session-view.ts";
 import { type Recorded, recordings, storedOf } from "./recorded.ts";
 import { storedView } from "./stored-view.ts";
 
-const RUNS = process.env.TROUPE_SLOW === undefined ? 10 : 30;
+const RUNS = process.env.TROUPE_SLOW === undefined ? 5 : 30;
 
 let logs: readonly Recorded[] = [];
 beforeAll(async () => {
