@@ -59,8 +59,15 @@ export async function parseAgent(markdown: string, origin: AgentOrigin): Promise
   if (made.agent.description === "") {
     return { ok: false, line: 1, message: "it has no description: say what it is for, and when to use it" };
   }
+  if (made.agent.description.startsWith(UNFILLED)) {
+    const message = "description is still that of the template: models choose the agent by it";
+    warnings.push({ line: lineOf("description"), message });
+  }
   return { ok: true, agent: made.agent, warnings };
 }
+
+/** The description in a file of `troupe agents new`. */
+const UNFILLED = "Say what this agent is for";
 
 /** Parses an object that a program or server sent; `tools: null` means all tools. Never throws. */
 export function agentFromObject(value: unknown, origin: Omit<AgentOrigin, "read" | "id">): ParsedAgent {

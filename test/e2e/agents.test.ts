@@ -84,6 +84,7 @@ describe("troupe agents", () => {
       place.write("project/.troupe/agents/broken.md", "---\ntools: 7\n---\nx\n");
       const check = await troupe(["agents", "check"], place);
       expect(check).toMatchObject({ code: 1, stdout: expect.stringMatching(/broken\.md:\d+: error: /) });
+      expect(check.stdout).toMatch(/api-tests\.md:4: warning: description is still that of the template/);
       expect(await troupe(["agents", "lits"], place)).toMatchObject({ code: 2 });
       expect((await troupe(["agnets"], place)).stderr).toContain("Did you mean troupe agents?");
     }));
