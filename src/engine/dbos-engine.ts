@@ -1,5 +1,5 @@
 /**
- * The engine on DBOS and Postgres. The only importer of DBOS. One workflow is one activation; a model or tool call is
+ * The engine on DBOS and Postgres. Only this file and `dbos-internals.ts` import DBOS. One workflow is one activation; a model or tool call is
  * never a step of a workflow.
  *
  * DBOS claims a workflow for one worker and writes a token into its row. The token is the claim: whoever takes a session
@@ -10,6 +10,7 @@
 import type { Queries } from "../lib/queries.ts";
 import { withServerTimeouts } from "../lib/server-timeouts.ts";
 import { TroupeError } from "../protocol/errors.ts";
+import { DBOS_VERSION, dbosInternals } from "./dbos-internals.ts";
 import type { Activation, Claim, Engine, EngineWorker, Work, WorkQuery, WorkState, WorkView } from "./engine.ts";
 import { ClaimLost } from "./engine.ts";
 import { recovery } from "./recovery.ts";
@@ -157,8 +158,8 @@ async function serve(
 ): Promise<EngineWorker> {
   const { workerId = crypto.randomUUID(), pool = "default", concurrency = 8, leaseMs = DEFAULT_LEASE_MS } = options;
   const { DBOS } = await load(() => import("@dbos-inc/dbos-sdk"));
-  const { currentOwnerXid } = await load(() => import("@dbos-inc/dbos-sdk/internal/context"));
-  const { DBOSExecutor } = await load(() => import("@dbos-inc/dbos-sdk/internal/dbos-executor"));
+  const internals = await dbosInternals();
+  const { currentOwnerXid, DBOSExecutor } = internals;
   const queue = queueOf(pool, options.tenant);
   /** Running activations, by the token of their claim. */
   const active = new Map<string, Promise<void>>();
@@ -195,7 +196,7 @@ async function serve(
   const detectMs = Math.min(leaseMs / 3, MAX_DETECTION_MS);
   const timers = [setInterval(() => void recover().catch(ignore), detectMs), setInterval(look, DISPATCH_MS)];
   return {
-    ...(await pollingOf(queue)),
+    ...pollingOf(queue, internals),
     async drain(timeoutMs) {
       for (const timer of timers) clearInterval(timer);
       unsubscribe?.();
@@ -219,9 +220,10 @@ const settingsOf = (url: string, workerId: string, queue: string) => ({
 });
 
 /** Stops and starts the loop that asks for work. */
-async function pollingOf(queue: string): Promise<Pick<EngineWorker, "pause" | "resume">> {
-  const { DBOSExecutor } = await load(() => import("@dbos-inc/dbos-sdk/internal/dbos-executor"));
-  const { wfQueueRunner } = await load(() => import("@dbos-inc/dbos-sdk/internal/wfqueue"));
+function pollingOf(
+  queue: string,
+  { DBOSExecutor, wfQueueRunner }: Awaited<ReturnType<typeof dbosInternals>>,
+): Pick<EngineWorker, "pause" | "resume"> {
   let polling: Promise<void> | undefined;
   return {
     async pause() {
@@ -351,7 +353,7 @@ async function load<T>(importer: () => Promise<T>): Promise<T> {
     return await importer();
   } catch (error) {
     throw new TroupeError("usage", "The package @dbos-inc/dbos-sdk is not installed, so no work can be distributed.", {
-      hint: "Install it beside troupe: npm install @dbos-inc/dbos-sdk@5.3.0 pg@8",
+      hint: `Install it beside troupe: npm install @dbos-inc/dbos-sdk@${DBOS_VERSION} pg@8`,
       cause: error,
     });
   }
