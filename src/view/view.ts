@@ -2,7 +2,7 @@
  * The view model: everything that a person sees of a session, folded from its events. The terminal, the progress on stderr
  * and the dashboard draw from it; no surface interprets events by itself. It runs in Node and in a browser.
  *
- * These are the types. `session-view.ts` folds, `waits.ts`, `agent-rows.ts` and `waits.ts` answer questions about the
+ * These are the types. `session-view.ts` folds, `waits.ts` and `agent-rows.ts` answer questions about the
  * result, `replay.ts` rebuilds the view at an earlier event.
  *
  * All times are milliseconds since 1970, taken from the events. All members are read-only for surfaces. Texts are as the events

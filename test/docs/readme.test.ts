@@ -73,6 +73,23 @@ describe("pages that the source names", () => {
   });
 });
 
+describe("a file that a comment of the source names", () => {
+  it("exists: in the same top folder, or at the path that is given", () => {
+    const all = readdirSync("src", { recursive: true, encoding: "utf8" }).filter((name) => /\.tsx?$/.test(name));
+    const top = (file: string): string | undefined => file.split("/")[0];
+    const exists = (named: string, from: string): boolean =>
+      all.some((file) => `/${file}`.endsWith(`/${named}`) && (named.includes("/") || top(file) === top(from)));
+    const named = (file: string): string[] =>
+      [...read(join("src", file)).matchAll(/^ *(?:\/?\*\*?|\/\/) .*$/gm)].flatMap(([comment]) =>
+        [...comment.matchAll(/`((?:[\w-]+\/)*[\w-]+\.tsx?)`/g)].map(([, name = ""]) => name.replace(/^src\//, "")),
+      );
+    const missing = all.flatMap((file) =>
+      named(file).flatMap((name) => (exists(name, file) ? [] : [`${file}: ${name}`])),
+    );
+    expect(missing).toEqual([]);
+  });
+});
+
 describe("a name in the documentation", () => {
   it.each(guides)("is a flag that exists: %s", (path) => {
     const named = new Set([...read(path).matchAll(/(?<![\w-])--([a-z][a-z-]+)/g)].map(([, name = ""]) => name));

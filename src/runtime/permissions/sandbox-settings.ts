@@ -11,7 +11,7 @@ import type { SandboxMode, SandboxOptions } from "../../tools/shell/sandbox/sand
 
 export interface SandboxSettings extends Pick<SandboxOptions, "denied" | "writable" | "environmentFiles" | "profile"> {
   readonly mode?: SandboxMode;
-  /** Reachable hosts when the network is otherwise closed; see `network-rules.ts`. */
+  /** Reachable hosts when the network is otherwise closed; see `tools/shell/network/network-rules.ts`. */
   readonly allowedHosts?: readonly string[];
   /** Whether allowed hosts may be in a private network or on this machine. */
   readonly localNetwork?: boolean;

@@ -114,7 +114,7 @@ async function readIfThere(session: Session, path: string): Promise<string | und
   return found?.toString("utf8");
 }
 
-/** Checks the path as text only. Links are checked in `shared-folder.ts`. */
+/** Checks the path as text only. Links are checked in `lib/node/shared-folder.ts`. */
 export function requireInside(session: Session, path: string): void {
   const folder = filesFolderOf(session);
   const resolved = resolve(folder, path);
