@@ -17,8 +17,8 @@ import { continueCalls, runCalls } from "./run-calls.ts";
 
 export type LoopOutcome =
   | { readonly kind: "done"; readonly answer: string }
-  /** `left`: some calls are still pending and can be resumed with the session. */
-  | { readonly kind: "aborted"; readonly left?: true }
+  /** `isPending`: some calls are still pending and can be resumed with the session. */
+  | { readonly kind: "aborted"; readonly isPending?: true }
   | { readonly kind: "error"; readonly error: ModelError }
   | { readonly kind: "limit"; readonly reached: LimitReached };
 
@@ -35,7 +35,7 @@ export async function runLoop(run: Run): Promise<LoopOutcome> {
     const turnId = run.nextTurnId();
     const reply = await askModel(run, turnId);
     const next = await runCalls(reply, run);
-    if (next === "left") return { kind: "aborted", left: true };
+    if (next === "pending") return { kind: "aborted", isPending: true };
     await lastEnd; // a turn is written while the model works on the next one, and at most one turn is pending
     lastEnd = run.emit("assistant.turn_end", { turnId, model: run.model });
     if (next === "ask again" && !run.signal.aborted) continue;
@@ -50,7 +50,7 @@ export async function runLoop(run: Run): Promise<LoopOutcome> {
 /** Resumes the pending calls of an earlier process, then continues as `runLoop`. */
 export async function continueLoop(turn: PendingTurn, run: Run): Promise<LoopOutcome> {
   const next = await continueCalls(turn, run);
-  if (next === "left") return { kind: "aborted", left: true };
+  if (next === "pending") return { kind: "aborted", isPending: true };
   await run.emit("assistant.turn_end", { turnId: turn.turnId, model: run.model });
   if (run.signal.aborted) return { kind: "aborted" };
   if (next === "ask again" || (await run.beforeStopping()) === "continue") return runLoop(run);

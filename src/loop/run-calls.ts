@@ -68,8 +68,8 @@ export interface RequestedEnd {
   readonly value?: ToolResult;
 }
 
-/** "left": some calls are waiting for a client and stay pending after this process ends. */
-type Next = "ask again" | "stop" | "left";
+/** "pending": some calls are waiting for a client and stay pending after this process ends. */
+type Next = "ask again" | "stop" | "pending";
 
 interface Job {
   readonly call: ToolCall;
@@ -87,13 +87,13 @@ async function settleAll(jobs: readonly Job[], turnId: string, run: Run): Promis
 
   // Wires require all results of a reply before any other message.
   for (const { messages } of ends) for (const message of messages) await run.emit("user.message", { ...message });
-  if (ends.some(({ isLeft }) => isLeft)) return "left";
+  if (ends.some(({ staysPending }) => staysPending)) return "pending";
   return jobs.length === 0 || ends.some(({ endsTurn }) => endsTurn) ? "stop" : "ask again";
 }
 
 interface Settled {
   readonly endsTurn: boolean;
-  readonly isLeft?: boolean;
+  readonly staysPending?: boolean;
   readonly messages: NonNullable<ToolResult["messages"]>;
 }
 
@@ -144,7 +144,8 @@ async function allOf<T>(work: readonly Promise<T>[]): Promise<T[]> {
 async function settle(job: Job & { turnId: string; run: Run }): Promise<Settled> {
   const { call, turnId, run } = job;
   const outcome = await attemptAsync(() => guarded(job));
-  if (!outcome.ok && run.outside?.isLeft(call.toolCallId)) return { endsTurn: true, isLeft: true, messages: [] };
+  if (!outcome.ok && run.outside?.staysPending(call.toolCallId))
+    return { endsTurn: true, staysPending: true, messages: [] };
   run.outside?.forget(call.toolCallId);
   const end = { toolCallId: call.toolCallId, turnId, ...endOf(outcome, call, run) };
   const ended = run.emit("tool.execution_complete", end);

@@ -52,7 +52,7 @@ export interface Run {
   /** Calls that wait for a client; absent if no call can outlive its process. */
   readonly outside?: {
     /** Whether the call stays pending after the session closes, so that it can be resumed. */
-    isLeft(toolCallId: string): boolean;
+    staysPending(toolCallId: string): boolean;
     /** Discards the pending requests of a call that has ended. */
     forget(toolCallId: string): void;
   };

@@ -157,7 +157,7 @@ export class Hub {
     const sessionWasActive = live.clients.attached.length > 0;
     live.touch();
     await live.reopening;
-    if (live.isParked) await this.takeBack(live);
+    if (live.isHandedOver) await this.takeBack(live);
     connection.requireThere();
     live.clients.join(connection, clientProfile(params));
     live.trace = traceOf(params);

@@ -86,7 +86,7 @@ export class Session {
     const pending = options.continuesPending ? { broker: session.#broker, ...folder } : undefined;
     const parts = { conversation: session.#conversation, log: session.#log, pending };
     const known = { said: [...removed, ...events], view: events };
-    session.#queue.left = await recover({ ...parts, events: known, damage });
+    session.#queue.pendingTurn = await recover({ ...parts, events: known, damage });
     await session.#rewinds.finish();
     await session.#pool?.restore();
     if (options.mode) await session.#modes.set(options.mode);
@@ -203,8 +203,8 @@ export class Session {
   async #close(reason: CloseReason | undefined): Promise<void> {
     this.#queue.refuse();
     if (reason?.leavesPending) {
-      this.#broker.leave(this.#pool?.registry.leaving.calls);
-      this.#pool?.registry.leaving.leave();
+      this.#broker.keepPending(this.#pool?.registry.leaving.calls);
+      this.#pool?.registry.leaving.letGoOn();
     }
     this.#pool?.registry.leaving.close();
     this.abort();

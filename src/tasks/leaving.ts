@@ -30,11 +30,11 @@ export class Leaving {
   }
 
   /** From now on, aborting these calls does not stop the tasks. */
-  leave(): void {
+  letGoOn(): void {
     this.#isLeaving = true;
   }
 
-  isLeft(id: string): boolean {
+  isGoingOn(id: string): boolean {
     if (this.#isClosing) return true;
     const task = this.#fold.get(id);
     return this.#isLeaving && task !== undefined && this.goesOn(task);

@@ -27,15 +27,15 @@ export interface TaskRunner {
    */
   release?(task: TaskRecord): Promise<void>;
   /**
-   * True for a task that works without this process. When the session is closed, its turn is left: `io.signal` aborts
-   * with `LEFT`. When the session is opened again, `turn` is called again for the same turn, with messages that were not
+   * True for a task that works without this process. When the session is closed, its turn goes on without it: `io.signal` aborts
+   * with `GOES_ON`. When the session is opened again, `turn` is called again for the same turn, with messages that were not
    * passed before.
    */
   continues?(task: TaskRecord): boolean;
 }
 
 /** The reason with which the signal of a turn aborts that goes on without this process. */
-export const LEFT = new DOMException("The session was closed, and the agent goes on elsewhere.", "AbortError");
+export const GOES_ON = new DOMException("The session was closed, and the agent goes on elsewhere.", "AbortError");
 
 export interface TurnPorts {
   readonly signal: AbortSignal;

@@ -239,7 +239,7 @@ export class Registry {
   }
 
   /** How many agents may still be started for the last message. */
-  get agentsLeft(): number {
+  get remainingAgents(): number {
     return Math.max(0, (this.#options.limits.maxTotal ?? Number.MAX_SAFE_INTEGER) - this.#fold.agentsOfMessage);
   }
 

@@ -1,6 +1,6 @@
 /** Stops tasks and their descendants, deepest first, so that no task outlives its parent. */
 import { type Activations, GRACE_MS } from "./activations.ts";
-import { LEFT } from "./ports.ts";
+import { GOES_ON } from "./ports.ts";
 import type { RunningTasks } from "./running-tasks.ts";
 import type { TaskFold } from "./task-fold.ts";
 import type { TaskRecord } from "./task-record.ts";
@@ -26,7 +26,7 @@ type Verdict = Extract<TaskSignal["kind"], "stopped" | "process_gone">;
  */
 export async function stopTasks(roots: readonly TaskRecord[], verdict: Verdict, parts: StoppingParts): Promise<void> {
   const stopped = await abortAll(roots, verdict, parts);
-  const isLeft = (task: TaskRecord): boolean => verdict === "process_gone" && parts.goesOn(task);
+  const staysAtWork = (task: TaskRecord): boolean => verdict === "process_gone" && parts.goesOn(task);
   const { activations, runningTasks } = parts;
   await activations.within(GRACE_MS, async () => {
     await Promise.all(stopped.map((task) => finish(task, parts)));
@@ -34,7 +34,7 @@ export async function stopTasks(roots: readonly TaskRecord[], verdict: Verdict, 
   for (const task of stopped) void activations.release(task); // abandoned runners are asked too, but not awaited
   const depths = [...new Set(stopped.map(({ spec }) => spec.depth))].sort((a, b) => b - a);
   for (const depth of depths) {
-    const level = stopped.filter((task) => task.spec.depth === depth && !isLeft(task));
+    const level = stopped.filter((task) => task.spec.depth === depth && !staysAtWork(task));
     await Promise.all(
       level.map((task) => runningTasks.runExclusive(task.id, () => activations.change(task, { kind: verdict }))),
     );
@@ -59,7 +59,7 @@ async function abortAll(
     for (const task of meant) {
       const live = runningTasks.of(task.id);
       live.isStopping = true;
-      live.stop.abort(verdict === "process_gone" && goesOn(task) ? LEFT : STOPPED);
+      live.stop.abort(verdict === "process_gone" && goesOn(task) ? GOES_ON : STOPPED);
     }
     const starts = meant.flatMap(({ id }) => [...(starting.get(id) ?? [])]);
     if (starts.length === 0) return meant;

@@ -83,13 +83,13 @@ export class App implements Host {
   #storing: Promise<void> = Promise.resolve();
   #onExit: () => void = () => undefined;
   /** Resolves when the user leaves. */
-  readonly left: Promise<void>;
+  readonly exited: Promise<void>;
 
   constructor(options: AppOptions) {
     const { tty, cwd, home, environment } = options;
     this.options = options;
     this.style = styleOf("default", environment);
-    this.left = new Promise((resolve) => {
+    this.exited = new Promise((resolve) => {
       this.#onExit = resolve;
     });
     this.editor = new PromptEditor(() => this.#edited());

@@ -69,7 +69,7 @@ export async function runTerminal(options: TerminalOptions): Promise<void> {
   let last: readonly string[] = [];
   try {
     const opening = start(app, options);
-    await app.left;
+    await app.exited;
     app.isLeaving = true;
     await Promise.race([opening, new Promise((resolve) => setTimeout(resolve, LEAVE_MS).unref())]);
     const resumption = await leaveSession(app.session, app.client);

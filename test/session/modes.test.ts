@@ -10,7 +10,6 @@ import {
   modeOf,
   modeSection,
   planPolicy,
-  shellCommandOf,
   toolsInMode,
 } from "../../src/session/modes/modes.ts";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
@@ -160,18 +159,5 @@ describe("plan mode", () => {
     const { refuses } = planPolicy(policy({ root: folder.path }), folder.at("files/plan.md"));
     const question = { access: write(folder.at("files/plan.md")), toolName: "create", cwd: folder.path };
     expect(refuses(question)).toMatch(/is not the plan/);
-  });
-});
-
-describe("a command for the user's shell", () => {
-  it.each([
-    ["!ls -la", "ls -la"],
-    ["  !git status\n", "git status"],
-    ["!", undefined],
-    ["! ls", undefined],
-    ["!!", undefined],
-    ["look!", undefined],
-  ])("is read from %j as %j", (text, expected) => {
-    expect(shellCommandOf(text)).toBe(expected);
   });
 });

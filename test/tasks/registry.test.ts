@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { SessionEvent } from "../../src/protocol/event.ts";
-import { LEFT, type TaskRunner } from "../../src/tasks/ports.ts";
+import { GOES_ON, type TaskRunner } from "../../src/tasks/ports.ts";
 import { TaskFold } from "../../src/tasks/task-fold.ts";
 import { checkTasks } from "../../src/testing/task-checker.ts";
 import { collectGarbage } from "../support/garbage.ts";
@@ -475,7 +475,7 @@ describe("an agent that works without this process", () => {
     await until(() => turns.length === 1, "the first turn");
     await first.emit("far", "user.message", { content: "Look at far.", interactionId: "far" });
     await first.registry.close();
-    expect(turns[0]?.signal.reason).toBe(LEFT);
+    expect(turns[0]?.signal.reason).toBe(GOES_ON);
     expect(first.states("far")).toEqual(["running"]);
 
     const second = stage({ runner, kept: first.kept });

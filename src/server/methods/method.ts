@@ -47,7 +47,7 @@ export function sessionMethod<S extends Readonly<Record<string, z.ZodType>>>(
       const live = call.hub.require(params.sessionId);
       live.touch();
       if (live.reopening) await live.reopening;
-      if (live.isParked) await call.hub.takeBack(live);
+      if (live.isHandedOver) await call.hub.takeBack(live);
       return run(params, { ...call, live, session: live.session });
     },
   };

@@ -12,7 +12,7 @@ import { CarriedRequest, type ForwardedRequest, type ResponseHead, type Response
 import { CarriedSocket } from "./carried-socket.ts";
 
 /** Timeout for the client to accept a request. */
-const TAKE_MS = 30_000;
+const ACCEPT_MS = 30_000;
 /** Timeout for the client to open a WebSocket. */
 const OPEN_MS = 30_000;
 
@@ -69,7 +69,7 @@ export class ModelTunnel {
       signal?.throwIfAborted();
       await this.#start(holder, requestId, { method, url, headers, transport: "http", origin });
       const data = typeof init.body === "string" ? init.body : "";
-      await holder.ask("llmInference.httpRequestChunk", { requestId, data, end: true }, { timeoutMs: TAKE_MS });
+      await holder.ask("llmInference.httpRequestChunk", { requestId, data, end: true }, { timeoutMs: ACCEPT_MS });
       return await carried.head.promise;
     } catch (error) {
       this.#fail(requestId, error);
@@ -82,7 +82,7 @@ export class ModelTunnel {
     const requestId = crypto.randomUUID();
     const socket = new CarriedSocket(origin?.sessionId, {
       async send(data) {
-        await holder.ask("llmInference.httpRequestChunk", { requestId, data, end: false }, { timeoutMs: TAKE_MS });
+        await holder.ask("llmInference.httpRequestChunk", { requestId, data, end: false }, { timeoutMs: ACCEPT_MS });
       },
       close: (how) => {
         this.#carried.delete(requestId);
@@ -135,12 +135,12 @@ export class ModelTunnel {
     const { agentId, parentAgentId, interactionType, sessionId } = origin ?? {};
     const whose = { sessionId, agentId, parentAgentId, interactionType };
     const params = { requestId, ...head, headers: headersOf(headers), ...whose };
-    await holder.ask("llmInference.httpRequestStart", params, { timeoutMs: TAKE_MS });
+    await holder.ask("llmInference.httpRequestStart", params, { timeoutMs: ACCEPT_MS });
   }
 
   #cancel(holder: ClientConnection, requestId: string): void {
     const params = { requestId, data: "", end: true, cancel: true };
-    void holder.ask("llmInference.httpRequestChunk", params, { timeoutMs: TAKE_MS }).catch(() => undefined);
+    void holder.ask("llmInference.httpRequestChunk", params, { timeoutMs: ACCEPT_MS }).catch(() => undefined);
   }
 
   #fail(requestId: string, reason: unknown): void {

@@ -94,7 +94,7 @@ export class LiveSession {
   /** Request kinds that are enabled because a client registered an interest, with callbacks that disable them. */
   readonly #attended = new Map<RequestKind, () => void>();
   #isReopening = false;
-  #isParked = false;
+  #isHandedOver = false;
   /** Number of stored events that clients have received or could have; undefined before the first listener. */
   #known: number | undefined;
 
@@ -140,13 +140,13 @@ export class LiveSession {
   }
 
   /** True while another process has it. The next request reopens it here. */
-  get isParked(): boolean {
-    return this.#isParked;
+  get isHandedOver(): boolean {
+    return this.#isHandedOver;
   }
 
   /** Releases it to another process. Its clients stay attached. */
-  async park(): Promise<void> {
-    this.#isParked = true;
+  async handOver(): Promise<void> {
+    this.#isHandedOver = true;
     await this.#closeQuietly();
   }
 
@@ -165,7 +165,7 @@ export class LiveSession {
   async reopen(make: () => Promise<Session>): Promise<void> {
     await this.#closeQuietly();
     this.#session = await make();
-    this.#isParked = false;
+    this.#isHandedOver = false;
     if (this.#subagents) this.giveSubagents(this.#subagents);
     this.#commands = this.#newCommands(this.session, this.clients);
     this.clients.serve(this.session);

@@ -83,8 +83,9 @@ export class UnusedSessions {
   #answer(live: LiveSession): void {
     const { handOver } = this.#ports;
     const { log } = live.session.history;
-    if (live.isParked || live.reopening || this.#ports.live.get(live.id) !== live || !handOver.isAskedFor(log)) return;
+    if (live.isHandedOver || live.reopening || this.#ports.live.get(live.id) !== live || !handOver.isAskedFor(log))
+      return;
     if (live.isBusy) void handOver.refuse(log);
-    else void live.park().then(() => handOver.answered(log));
+    else void live.handOver().then(() => handOver.answered(log));
   }
 }

@@ -274,7 +274,7 @@ export class AgentPool {
       reserve: (known: Limits | undefined) =>
         budget.allot(id, { limits: settings.limits ?? {}, shares: shares() }, known),
       settled: () => budget.settle(id),
-      agentsLeft: () => this.registry.agentsLeft,
+      remainingAgents: () => this.registry.remainingAgents,
     };
     return { run: (ports) => runElsewhere(turn, ports) };
   }

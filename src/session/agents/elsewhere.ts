@@ -9,7 +9,7 @@ import type { AgentDefinition } from "../../agents/agent.ts";
 import type { LoopOutcome } from "../../loop/loop.ts";
 import type { LimitReached } from "../../loop/run.ts";
 import type { Emit, EventData } from "../../protocol/event.ts";
-import { LEFT } from "../../tasks/ports.ts";
+import { GOES_ON } from "../../tasks/ports.ts";
 import type { SentWork, TaskRecord } from "../../tasks/task-record.ts";
 import type { Limits } from "../budget/budget.ts";
 import type { Conversation } from "../conversation.ts";
@@ -51,7 +51,7 @@ export interface TurnElsewhere {
   reserve(known: Limits | undefined): Limits | LimitReached;
   settled(): void;
   /** Returns how many agents may still be started for this message. */
-  agentsLeft(): number;
+  remainingAgents(): number;
 }
 
 export interface TurnPorts {
@@ -110,7 +110,7 @@ async function send(turn: TurnElsewhere, allowance: Limits): Promise<SentWork> {
   const work = {
     session: turn.port.sessionOf(taskId),
     workId: crypto.randomUUID(),
-    agents: Math.floor(turn.agentsLeft() / PART_OF_AGENTS),
+    agents: Math.floor(turn.remainingAgents() / PART_OF_AGENTS),
     ...(Object.keys(allowance).length > 0 && { allowance }),
   };
   await turn.emit("troupe.task_sent", { taskId, ...work });
@@ -123,7 +123,7 @@ async function endOf({ port }: TurnElsewhere, sent: SentWork, signal: AbortSigna
     return await port.ended(sent, signal);
   } catch (error) {
     if (!signal.aborted) throw error;
-    if (signal.reason === LEFT) return undefined;
+    if (signal.reason === GOES_ON) return undefined;
     await port.stop(sent.workId);
     return port.ended(sent, AbortSignal.timeout(STOP_MS)).catch(() => undefined);
   }

@@ -161,41 +161,41 @@ export class Sidekicks {
     const trigger = definition.sidekick.triggers.find(({ event }) => event === news.event);
     if (!trigger) return;
     const active = this.#active.get(definition.name);
-    const isLeft =
+    const mayRun =
       (this.#fires.get(fireKey(definition.name, news.event)) ?? 0) < (trigger.limit ?? Number.POSITIVE_INFINITY);
     if (definition.sidekick.behavior === "restart") active?.stop("superseded");
-    else if (active && (!isLeft || active.tell(news))) return;
-    if (isLeft) this.#begin(definition, news);
+    else if (active && (!mayRun || active.tell(news))) return;
+    if (mayRun) this.#begin(definition, news);
   }
 
   #begin(definition: SidekickDefinition, news: TriggerEvent): void {
     const { name } = definition;
-    const starting = new StartingSidekick();
-    this.#active.set(name, starting);
-    const work = this.#live(definition, news, starting)
+    const handle = new SidekickHandle();
+    this.#active.set(name, handle);
+    const work = this.#live(definition, news, handle)
       .catch((error: unknown) => this.#failed(name, error))
       .finally(() => {
-        if (this.#active.get(name) === starting) this.#active.delete(name);
+        if (this.#active.get(name) === handle) this.#active.delete(name);
         this.#working.delete(work);
       });
     this.#working.add(work);
   }
 
-  async #live(definition: SidekickDefinition, news: TriggerEvent, starting: StartingSidekick): Promise<void> {
+  async #live(definition: SidekickDefinition, news: TriggerEvent, handle: SidekickHandle): Promise<void> {
     const { options } = this.#parts;
-    const reason = await options.consider(definition);
-    if (!reason || starting.stopped) return;
+    const considered = await options.consider(definition);
+    if (!considered || handle.stopped) return;
     const [resolved, { SidekickRun }] = await Promise.all([
       options.resolveAgent(definition),
       import("./sidekick-run.ts"),
     ]);
-    if (starting.stopped || this.#isClosed) return;
+    if (handle.stopped || this.#isClosed) return;
     const agentId = this.#newId(definition);
     const run = new SidekickRun({
       ...this.#parts,
       definition,
       agentId,
-      notes: reason.notes,
+      notes: considered.notes,
       resolved,
       conversation: this.#conversationOf(agentId),
       emit: this.#emitOf(agentId),
@@ -205,8 +205,8 @@ export class Sidekicks {
       },
       spent: () => this.#spent,
     });
-    starting.becomes(run);
-    await run.live([news, ...starting.missed]);
+    handle.becomes(run);
+    await run.live([news, ...handle.missed]);
   }
 
   /** Stores an entry and announces it once. Resolves when it is in the log. */
@@ -248,7 +248,7 @@ export class Sidekicks {
 
   #newId({ name, sidekick }: SidekickDefinition): string {
     const slug = slugOf(name);
-    return sidekick.behavior === "persistent" ? lastingId(slug) : `${slug}#${(this.#runs.get(slug) ?? 0) + 1}`;
+    return sidekick.behavior === "persistent" ? persistentId(slug) : `${slug}#${(this.#runs.get(slug) ?? 0) + 1}`;
   }
 
   #emitOf(agentId: string): Emit {
@@ -264,8 +264,8 @@ export class Sidekicks {
   }
 }
 
-/** A sidekick that is about to start. It collects events until its run exists. */
-class StartingSidekick implements ActiveSidekick {
+/** An active sidekick. It collects events until its run exists, then passes them on. */
+class SidekickHandle implements ActiveSidekick {
   readonly missed: TriggerEvent[] = [];
   stopped = false;
   #run: ActiveSidekick | undefined;
@@ -297,9 +297,9 @@ function triggerEventIn(event: SessionEvent): TriggerEvent | undefined {
 }
 
 const slugOf = (name: string): string => nameTask(name, () => false);
-const LASTING = "#";
-const lastingId = (slug: string): string => `${slug}${LASTING}`;
-const isLasting = (agentId: string): boolean => agentId.endsWith(LASTING);
+const PERSISTENT = "#";
+const persistentId = (slug: string): string => `${slug}${PERSISTENT}`;
+const isLasting = (agentId: string): boolean => agentId.endsWith(PERSISTENT);
 const fireKey = (name: string, event: SidekickEvent): string => `${event} ${name}`;
 
 function count(counts: Map<string, number>, key: string): void {

@@ -5,7 +5,7 @@
  * store the result, and an open session holds it in memory. The log itself stays complete.
  *
  * Rules for adding a fold:
- * - Types that are not named here are kept. A new fold over a type in `DEAD` or in `remains` must be added to the
+ * - Types that are not named here are kept. A new fold over a type in `NEEDED_WHILE_CALLS_OPEN` or in `remains` must be added to the
  * rules.
  * - Increase `CONDENSE_RULES` if the rules or the shape of the state change. Older snapshots are then ignored.
  */
@@ -37,7 +37,7 @@ export function isCompaction(event: SessionEvent): boolean {
 }
 
 /** Events of an agent that matter only while one of its calls is open. */
-const DEAD: ReadonlySet<string> = new Set([
+const NEEDED_WHILE_CALLS_OPEN: ReadonlySet<string> = new Set([
   ...["assistant.message", "assistant.turn_end", "assistant.reasoning", "assistant.intent", "abort"],
   ...["troupe.call_changed", "troupe.partial_message", "troupe.permission", "troupe.question", "troupe.agent_state"],
   ...["permission.requested", "permission.completed", "external_tool.requested", "external_tool.completed"],
@@ -63,8 +63,8 @@ export function condense(events: readonly SessionEvent[]): readonly SessionEvent
     else if (!isLive) kept.push(...remains(event, index, facts));
   }
   const end = kept.pop() as SessionEvent;
-  const left = tallyOf(kept.concat(end));
-  const condensed = [...withUsageMerged(kept), ...states(facts, end, { before: dropped, left }), end];
+  const remaining = tallyOf(kept.concat(end));
+  const condensed = [...withUsageMerged(kept), ...states(facts, end, { before: dropped, remaining }), end];
   return condensed.length < events.length ? condensed : events;
 }
 
@@ -218,7 +218,7 @@ function chosenOf(events: readonly SessionEvent[], end: number): ReadonlySet<num
 function remains(event: SessionEvent, index: number, facts: Facts): SessionEvent[] {
   const isChosen = facts.chosen.has(index);
   const stays = isChosen ? [event] : [];
-  if (DEAD.has(event.type)) return stays;
+  if (NEEDED_WHILE_CALLS_OPEN.has(event.type)) return stays;
   switch (event.type) {
     case "assistant.turn_start":
     case "system.message":
@@ -291,12 +291,12 @@ function addedUsage(one: EventOf<"troupe.usage">, other: EventOf<"troupe.usage">
 function states(
   facts: Facts,
   end: SessionEvent,
-  tally: { before: ConversationCounts; left: ConversationCounts },
+  tally: { before: ConversationCounts; remaining: ConversationCounts },
 ): SessionEvent[] {
   const dropped = {
-    turns: tally.before.turns - tally.left.turns,
-    userMessages: tally.before.userMessages - tally.left.userMessages,
-    ofPerson: tally.before.ofPerson - tally.left.ofPerson,
+    turns: tally.before.turns - tally.remaining.turns,
+    userMessages: tally.before.userMessages - tally.remaining.userMessages,
+    ofPerson: tally.before.ofPerson - tally.remaining.ofPerson,
   };
   const nothing = { turns: 0, userMessages: 0, ofPerson: 0 };
   return [...facts.agents].map(([agentId, { data }]) => ({

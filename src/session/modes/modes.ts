@@ -149,12 +149,3 @@ function onlyReads({ analysis }: PermissionQuestion): boolean {
   const writesNothing = redirections.every(({ write, target }) => !write || isSink(target));
   return writesNothing && commands.length > 0 && commands.every(({ readOnly, escapes }) => readOnly && !escapes);
 }
-
-/**
- * Returns the command of `!command`, which runs in the user's own shell and is not sent to a model; otherwise
- * undefined.
- */
-export function shellCommandOf(text: string): string | undefined {
-  const command = /^!([^!\s][\s\S]*)$/.exec(text.trim())?.[1];
-  return command?.trim();
-}

@@ -91,7 +91,7 @@ export class Broker {
   readonly #past = new Map<string, AnswerReceipt>();
   /** Requests of an earlier process that have not been made again yet. */
   readonly #adopted = new Map<Entry, PendingRequest>();
-  readonly #left = new Set<string>();
+  readonly #keptPending = new Set<string>();
   #isClosed = false;
   #closedFor: string | undefined;
 
@@ -209,13 +209,13 @@ export class Broker {
   }
 
   /** Marks these calls, and those that wait for a client, as pending for a later process. */
-  leave(calls: readonly string[] = []): void {
+  keepPending(calls: readonly string[] = []): void {
     const pending = [...this.#pending.values()].filter(({ request }) => waitsForLater(request.kind));
-    for (const id of [...calls, ...pending.flatMap(({ toolCallId }) => toolCallId ?? [])]) this.#left.add(id);
+    for (const id of [...calls, ...pending.flatMap(({ toolCallId }) => toolCallId ?? [])]) this.#keptPending.add(id);
   }
 
-  isLeft(toolCallId: string): boolean {
-    return this.#left.has(toolCallId);
+  staysPending(toolCallId: string): boolean {
+    return this.#keptPending.has(toolCallId);
   }
 
   /** Cancels all pending requests. Resolves when every end has been announced with `reason`. */

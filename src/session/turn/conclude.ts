@@ -13,7 +13,7 @@ export async function conclude(
     case "done":
       return;
     case "aborted":
-      if (outcome.left) return; // it is pending, not aborted
+      if (outcome.isPending) return; // it is pending, not aborted
       return emit("abort", { reason: "user_initiated" });
     case "limit": {
       const { limit, ...reached } = outcome.reached;

@@ -42,7 +42,7 @@ export class MessageQueue {
   #abort = stoppable();
   #isClosing = false;
   /** The turn of an earlier process that is to be resumed. */
-  left: PendingTurn | undefined;
+  pendingTurn: PendingTurn | undefined;
 
   constructor(parts: MessageQueueParts) {
     this.#parts = parts;
@@ -122,7 +122,7 @@ export class MessageQueue {
     const message = pendingMessage(this.#parts.options.stamp.id("message"), meant, kept);
     void emit("pending_messages.modified", {});
     // Behind others it is stored and acknowledged at once: its sender does not wait for their answers.
-    if (this.#working || this.left || pending.size > 0 || pending.isPaused) {
+    if (this.#working || this.pendingTurn || pending.size > 0 || pending.isPaused) {
       await runner.keepQueued(message);
       this.#settling.wait(message.messageId, settle);
       if (message.mode === "immediate") pending.steer(message);
@@ -170,7 +170,7 @@ export class MessageQueue {
   /** Runs `work` while nothing is answered; new messages wait. Returns undefined if something is already running. */
   async alone<T>(work: () => Promise<T>): Promise<T | undefined> {
     const { pending } = this.#parts;
-    if (this.#working || this.left || this.#isClosing || pending.size > 0) return undefined;
+    if (this.#working || this.pendingTurn || this.#isClosing || pending.size > 0) return undefined;
     const done = deferred<void>();
     this.#working = done.promise;
     try {
@@ -191,7 +191,7 @@ export class MessageQueue {
 
   /** Resumes the pending work of an earlier process, if there is any, before any message is answered. */
   resume(): void {
-    if (this.left && !this.#isClosing) this.#working ??= this.#work();
+    if (this.pendingTurn && !this.#isClosing) this.#working ??= this.#work();
   }
 
   /** Answers messages until none is left. Never rejects: a failure is an outcome and an event. */
@@ -201,11 +201,11 @@ export class MessageQueue {
     /** Messages whose answer may continue: results of background agents arrive in later turns. */
     const open: string[] = [];
     const settleOpen = (): void => this.#settling.settle(open.splice(0), outcome);
-    const { left } = this;
-    this.left = undefined;
-    if (left) {
+    const { pendingTurn } = this;
+    this.pendingTurn = undefined;
+    if (pendingTurn) {
       this.#abort = stoppable();
-      outcome = await runner.answer(left, this.#abort.signal);
+      outcome = await runner.answer(pendingTurn, this.#abort.signal);
     }
     do {
       for (let next = this.#next(); next; next = this.#next()) {
