@@ -141,6 +141,8 @@ describe.each(ways)("a client of %s", (way) => {
     await using client = await stage.client();
     const session = await client.createSession({ provider: stage.provider });
     await expect(session.sendAndWait("Hello?", { timeout: 300 })).rejects.toThrow("not idle after 300 ms");
+    // A busy machine may take longer than that to reach the model.
+    await expect.poll(() => stage.model.requests.length).toBe(1);
     const idle = new Promise<unknown>((resolve) => session.on("session.idle", resolve));
     await session.abort();
     expect(await idle).toMatchObject({ data: { aborted: true } });
