@@ -67,7 +67,11 @@ describe("troupe agents", () => {
     expect(own.out).toBe(`${stage.at("home/.troupe/agents/mine.md")}\n`);
     expect((await stat(own.out.trim())).mode & 0o777).toBe(0o600);
     expect((await stat(project.out.trim())).mode & 0o777).toBe(0o644);
-    expect(await run(stage, "check")).toEqual({ code: 0, out: "", said: ["2 files read, 0 errors, 0 warnings"] });
+    expect(await run(stage, "check")).toEqual({
+      code: 0,
+      out: expect.stringMatching(/^(?:\S+\.md:4: warning: description is still that of the template.*\n){2}$/),
+      said: ["2 files read, 0 errors, 2 warnings"],
+    });
     expect((await run(stage, "list")).out).toMatch(/^mine .*\nRelease Notes /);
     await expect(run(stage, "new release_notes --user")).rejects.toThrow("The agent Release Notes already exists");
     await expect(run(stage, "new explore")).rejects.toThrow("(built in)");
