@@ -22,6 +22,7 @@ import { CheckpointLines } from "./checkpoint-lines.ts";
 import { CheckpointPacks } from "./checkpoint-packs.ts";
 import { type CheckpointLine, type Entries, entriesSchema, type PathState } from "./checkpoint-schema.ts";
 import {
+  ALWAYS_ENTRIES,
   contentOf,
   entryAt,
   MAX_TREE_BYTES,
@@ -303,8 +304,9 @@ export class Checkpoints {
       ({ path, kind, version }) => kind === "file" && this.#seen.get(path)?.version !== version,
     );
     async function* contents(): AsyncGenerator<Buffer> {
-      for (const { path } of stale) {
-        if (performance.now() > end) throw new TroupeError("limit", "Copying the files takes too long.");
+      for (const [index, { path }] of stale.entries()) {
+        if (index >= ALWAYS_ENTRIES && performance.now() > end)
+          throw new TroupeError("limit", "Copying the files takes too long.");
         const content = await contentOf(path, { isReal: true });
         if (content === undefined) unreadable.push(path);
         else {

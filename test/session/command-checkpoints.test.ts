@@ -187,11 +187,20 @@ describe("troupe undo after a shell command", () => {
     expect(await folder.read("src/a.ts/mine")).toBe("mine\n");
   });
 
-  it("abandons a copy that takes too long, and reports that", async () => {
+  it("abandons a copy of many files that takes too long, and reports that", async () => {
     const { folder, run, warnings } = await workshop({ milliseconds: 0 });
-    await plant(folder);
+    await folder.files(Object.fromEntries(Array.from({ length: 110 }, (_, index) => [`many/${index}`, "x"])));
     await run("make x");
     expect(warnings).toEqual([expect.stringMatching(/^No checkpoint of .* before commands: it is too much\./)]);
+  });
+
+  it("copies a few files however long it takes", async () => {
+    const { folder, run, undo, warnings } = await workshop({ milliseconds: 0 });
+    const before = await plant(folder);
+    await run("rm -rf $nothing ignored");
+    expect(warnings).toEqual([]);
+    await undo();
+    expect(treeOf(folder.path)).toEqual(before);
   });
 
   it("does not attribute changes of others to a background command", async () => {
