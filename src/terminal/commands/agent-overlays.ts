@@ -66,7 +66,7 @@ function openRun(app: Host, agentId: string, replay: OverlayReplay): void {
       ...headOf(app, agent),
       ...(dropped > 0 ? [app.style.dim(`… ${dropped} earlier blocks are not kept for a replay`)] : []),
       ...blocks.flatMap((block) => blockLines(block, { style: app.style, isFull: true })),
-      ...(agent.streaming?.tail ? safe(agent.streaming.tail.text).split("\n") : []),
+      ...(agent.streaming?.tail ? ["", ...safe(agent.streaming.tail.text).split("\n")] : []),
       ...underWay(app, replay.view, agent),
     ];
   };
@@ -107,13 +107,11 @@ function withNewer(past: readonly Block[], { blocks }: AgentView): readonly Bloc
   return [...past, ...blocks.filter(({ id }) => !known.has(id))];
 }
 
-/** Text that is being written, calls that run, and the reason of a wait. */
+/** Calls that run, and what the agent waits for. */
 function underWay({ style }: Host, view: View, agent: AgentView): string[] {
   const calls = [...agent.tools.values()].map(({ title }) => `${style.yellow("○")} ${safeLine(title)}`);
   const wait = waitText(waitChain(view, agent.id));
-  const tail = agent.streaming?.tail?.text.trimEnd() ?? "";
   return [
-    ...(tail === "" ? [] : ["", ...safe(tail).split("\n")]),
     ...(calls.length > 0 ? ["", ...calls] : []),
     ...(wait === "" ? [] : [style.yellow(`waits: ${safeLine(wait)}`)]),
   ];

@@ -23,7 +23,8 @@ export function commitBlocks(page: Page, blocks: readonly Block[], { isLive }: {
 }
 
 function isExact(block: Block): boolean {
-  if (block.kind !== "assistant") return block.kind === "tool";
+  if (block.kind === "tool") return block.card.name !== "exit_plan_mode";
+  if (block.kind !== "assistant") return false;
   return block.markdown.kind === "code" || block.markdown.kind === "table";
 }
 
