@@ -6,13 +6,17 @@ import { TroupeError } from "../protocol/errors.ts";
 
 export const DBOS_VERSION = "5.3.0";
 
-const importAll = async () => ({
+interface DbosInternals {
+  readonly currentOwnerXid: typeof import("@dbos-inc/dbos-sdk/internal/context").currentOwnerXid;
+  readonly DBOSExecutor: typeof import("@dbos-inc/dbos-sdk/internal/dbos-executor").DBOSExecutor;
+  readonly wfQueueRunner: typeof import("@dbos-inc/dbos-sdk/internal/wfqueue").wfQueueRunner;
+}
+
+const importAll = async (): Promise<DbosInternals> => ({
   ...(await import("@dbos-inc/dbos-sdk/internal/context")),
   ...(await import("@dbos-inc/dbos-sdk/internal/dbos-executor")),
   ...(await import("@dbos-inc/dbos-sdk/internal/wfqueue")),
 });
-
-type DbosInternals = Awaited<ReturnType<typeof importAll>>;
 
 /** Loads the internals. Throws a `TroupeError` that names the first one that is missing. */
 export async function dbosInternals(load: () => Promise<object> = importAll): Promise<DbosInternals> {
