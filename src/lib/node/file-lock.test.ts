@@ -3,6 +3,7 @@ import { hostname } from "node:os";
 import { describe, expect, it } from "vitest";
 import { TroupeError } from "../../protocol/errors.ts";
 import { tempFolder } from "../../testing/temp-folder.ts";
+import { systemStamp } from "../stamp.ts";
 import { type Disk, nodeDisk } from "./disk.ts";
 import { withFileLock } from "./file-lock.ts";
 import { startTime } from "./process-identity.ts";
@@ -27,6 +28,22 @@ describe("a lock on a file", () => {
       hint: expect.stringContaining(`${path}.lock`),
     });
     expect(Object.keys(await folder.tree())).toEqual(["f.json.lock"]);
+  });
+
+  it("is awaited longer while it passes from one owner to the next", async () => {
+    await using folder = await tempFolder();
+    const path = folder.at("f.json");
+    let now = 0;
+    const stamp = { ...systemStamp, monotonic: () => now };
+    const done: number[] = [];
+    const owners = Array.from({ length: 6 }, (_, index) =>
+      withFileLock({ path, disk: nodeDisk, Failure: TroupeError, stamp, maxWaitMs: 1_500 }, async () => {
+        now += 1_000;
+        done.push(index);
+      }),
+    );
+    await Promise.all(owners);
+    expect(done.toSorted()).toEqual([0, 1, 2, 3, 4, 5]);
   });
 
   it.runIf(process.platform === "linux")("is taken over when its pid belongs to another process by now", async () => {

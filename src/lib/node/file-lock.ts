@@ -23,10 +23,13 @@ export interface FileLockOptions {
     options: { hint: string },
   ) => Error;
   readonly stamp?: Stamp;
+  /** How long one owner is waited for. */
   readonly maxWaitMs?: number;
 }
 
 const MAX_WAIT_MS = 15_000;
+/** The wait begins again when the lock has passed to another owner meanwhile: many may be in line on a busy machine. */
+const MAX_WAITS = 20;
 /** The lock is never needed for this long, so an owner whose state is unknown loses it after this time. */
 const STALE_MS = 30_000;
 const MAX_CLAIMS = 50;
@@ -60,9 +63,16 @@ async function acquire(options: FileLockOptions, attempt: Attempt): Promise<void
   await disk.mkdir(dirname(path));
   try {
     await writeNewFile(disk, own, [Buffer.from(content)]);
-    const deadline = stamp.monotonic() + maxWaitMs;
+    let waits = 0;
+    let [seen, deadline] = ["", 0];
     while (!(await takes(attempt))) {
-      if (stamp.monotonic() > deadline) throw stillHeld(options, await readHolder(path));
+      if (waits === 0 || stamp.monotonic() > deadline) {
+        const holder = await readHolder(path);
+        const isStuck = holder ? holder.token === seen : await isObstacle(path);
+        if (waits > 0 && (isStuck || waits >= MAX_WAITS)) throw stillHeld(options, holder);
+        waits++;
+        [seen, deadline] = [holder?.token ?? "", stamp.monotonic() + maxWaitMs];
+      }
       await stamp.sleep(3 + Math.random() * 15);
     }
   } finally {
@@ -150,6 +160,12 @@ async function readHolder(path: string): Promise<Holder | undefined> {
     throw error;
   }
 }
+
+const isObstacle = (path: string): Promise<boolean> =>
+  stat(path).then(
+    (found) => !found.isFile(),
+    () => false,
+  );
 
 /** The state of a process on another machine is unknown: only the age of its lock counts. */
 async function isAlive({ process: owner, since }: Holder): Promise<boolean> {
