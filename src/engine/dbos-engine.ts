@@ -13,7 +13,7 @@ import { TroupeError } from "../protocol/errors.ts";
 import { DBOS_VERSION, dbosInternals } from "./dbos-internals.ts";
 import type { Activation, Claim, Engine, EngineWorker, Work, WorkQuery, WorkState, WorkView } from "./engine.ts";
 import { ClaimLost } from "./engine.ts";
-import { recovery } from "./recovery.ts";
+import { claimKey, recovery } from "./recovery.ts";
 
 export interface DbosEngineOptions {
   readonly url: string;
@@ -161,19 +161,21 @@ async function serve(
   const internals = await dbosInternals();
   const { currentOwnerXid, DBOSExecutor } = internals;
   const queue = queueOf(pool, options.tenant);
-  /** Running activations, by the token of their claim. */
+  /** Running activations, by claim. */
   const active = new Map<string, Promise<void>>();
   const look = (): void => void dispatch().catch(() => undefined);
   const activation = async (work: DispatchedWork): Promise<void> => {
-    const token = currentOwnerXid(workflowOf(work)) ?? "";
+    const workflow = workflowOf(work);
+    const token = currentOwnerXid(workflow) ?? "";
     const claim = claimOf(work, token);
+    const key = claimKey({ workflow, token });
     const activity = persist(
       work,
       () => run(work, claim),
       () => isClaimed(options.queries, claim),
     );
-    active.set(token, activity);
-    await activity.finally(() => active.delete(token));
+    active.set(key, activity);
+    await activity.finally(() => active.delete(key));
     await leaveQueue(options.queries, work).then(look, ignore);
   };
   DBOS.registerWorkflow(activation, { name: WORKFLOW, maxRecoveryAttempts: MAX_RECOVERIES });
@@ -187,7 +189,7 @@ async function serve(
   });
   const recover = recovery(options.queries, {
     ...{ workerId, leaseMs, workflow: WORKFLOW },
-    isRunning: (token) => active.has(token),
+    isRunning: (claim) => active.has(claimKey(claim)),
     recover: async (lost) => void (await DBOSExecutor.globalInstance?.recoverPendingWorkflows([lost])),
   });
   const unsubscribe = options.wakes?.subscribe(pool, look);

@@ -2,13 +2,21 @@
 
 import type { Queries } from "../lib/queries.ts";
 
+/** A workflow that was given to a worker. Workflows that were given to it at the same time have the same token. */
+interface WorkflowClaim {
+  readonly workflow: string;
+  readonly token: string;
+}
+
+export const claimKey = ({ workflow, token }: WorkflowClaim): string => `${token} ${workflow}`;
+
 export interface RecoveryOptions {
   readonly workerId: string;
   readonly leaseMs: number;
   /** Name of the workflows. */
   readonly workflow: string;
-  /** Whether the claim with this token runs in this process. */
-  isRunning(token: string): boolean;
+  /** Whether the workflow runs in this process for this claim. */
+  isRunning(claim: WorkflowClaim): boolean;
   /** Lets DBOS recover the workflows of a lost worker. */
   recover(workerId: string): Promise<void>;
 }
@@ -25,7 +33,7 @@ export function recovery(queries: Queries, options: RecoveryOptions): () => Prom
   let idle = new Map<string, number>();
   return async () => {
     const { rows } = await queries
-      .query<{ lost: string[]; claims: string[]; unsure: boolean }>(LOOK, [leaseMs, workflow, workerId])
+      .query<{ lost: string[]; claims: WorkflowClaim[]; unsure: boolean }>(LOOK, [leaseMs, workflow, workerId])
       .catch((error: unknown) => {
         unsureAt = performance.now();
         throw error;
@@ -34,9 +42,12 @@ export function recovery(queries: Queries, options: RecoveryOptions): () => Prom
     const { lost = [], claims = [], unsure = false } = rows[0] ?? {};
     if (unsure) unsureAt = now;
     if (now - unsureAt >= leaseMs) for (const id of lost) await options.recover(id);
-    idle = new Map(claims.filter((token) => !options.isRunning(token)).map((token) => [token, idle.get(token) ?? now]));
-    const stranded = [...idle].filter(([, since]) => now - since >= leaseMs).map(([token]) => token);
-    if (stranded.length > 0) await queries.query(GIVE_BACK, [workerId, stranded]);
+    const notRunning = claims.filter((claim) => !options.isRunning(claim));
+    idle = new Map(notRunning.map((claim) => [claimKey(claim), idle.get(claimKey(claim)) ?? now]));
+    const stranded = notRunning.filter((claim) => now - (idle.get(claimKey(claim)) ?? now) >= leaseMs);
+    if (stranded.length === 0) return;
+    const workflows = stranded.map(({ workflow }) => workflow);
+    await queries.query(GIVE_BACK, [workerId, workflows, stranded.map(({ token }) => token)]);
   };
 }
 
@@ -46,8 +57,8 @@ const LOOK = `
     where s.status = 'PENDING' and s.name = $2
       and not exists (select 1 from troupe.worker w where w.id = s.executor_id and w.expires_at > clock_timestamp())
       and clock_timestamp() > pg_postmaster_start_time() + 2 * $1::float * interval '1 ms') as lost,
-    array(
-      select s.owner_xid::text from dbos.workflow_status s
+    (select coalesce(json_agg(json_build_object('workflow', s.workflow_uuid, 'token', s.owner_xid)), '[]')
+      from dbos.workflow_status s
       where s.status = 'PENDING' and s.name = $2 and s.executor_id = $3 and s.owner_xid is not null) as claims,
     exists (select 1 from troupe.worker w where w.id = $3 and w.expires_at <= clock_timestamp()) as unsure`;
 
@@ -58,4 +69,5 @@ const LOOK = `
 const GIVE_BACK = `
   update dbos.workflow_status set status = 'ENQUEUED', owner_xid = null, started_at_epoch_ms = null,
     updated_at = (extract(epoch from now()) * 1000)::bigint
-  where executor_id = $1 and owner_xid::text = any($2) and status = 'PENDING'`;
+  where executor_id = $1 and status = 'PENDING'
+    and (workflow_uuid, owner_xid::text) in (select * from unnest($2::text[], $3::text[]))`;

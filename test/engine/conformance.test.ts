@@ -16,6 +16,7 @@ const programs = postgresPrograms();
 const workOf = (id: string, sessionId = id, tenant = "default"): Work => ({ id, sessionId, pool: "default", tenant });
 
 const CONCURRENCY = 4;
+const SLOWLY = { timeout: 30_000 };
 
 function contract(make: () => { readonly engine: Engine; readonly runs: Runs }): void {
   it("runs each piece of work once, however often it is submitted", async () => {
@@ -166,6 +167,18 @@ describe.runIf(programs !== undefined)("the engine on DBOS", () => {
 
   contract(() => ({ engine, runs }));
 
+  /** Submits work and stores a claim on it that the worker never heard of. */
+  async function strand(id: string): Promise<void> {
+    await serving.pause();
+    await engine.submit(workOf(id));
+    await database.query(
+      `update dbos.workflow_status set status = 'PENDING', executor_id = 'w1', owner_xid = 'unheard',
+         started_at_epoch_ms = created_at where workflow_uuid = $1`,
+      [id],
+    );
+    await serving.resume();
+  }
+
   it("runs work again that wrongly reports a lost claim", async () => {
     runs.errors.set("sure", new ClaimLost(workOf("sure")));
     await engine.submit(workOf("sure"));
@@ -174,15 +187,28 @@ describe.runIf(programs !== undefined)("the engine on DBOS", () => {
   });
 
   it("runs work whose claim was stored, although the answer of the server was lost", async () => {
-    await serving.pause();
-    await engine.submit(workOf("stranded"));
-    await database.query(
-      `update dbos.workflow_status set status = 'PENDING', executor_id = 'w1', owner_xid = 'unheard',
-         started_at_epoch_ms = created_at where workflow_uuid = 'stranded'`,
-    );
-    await serving.resume();
+    await strand("stranded");
     await expect.poll(() => runs.of("stranded")).toBe(1);
     await expect.poll(async () => (await engine.list({ sessionId: "stranded" }))[0]?.state).toBe("done");
+  });
+
+  it("runs work once that was taken together with work that ended sooner", async () => {
+    await serving.pause();
+    const gate = deferred<void>();
+    runs.wait.set("long", gate.promise);
+    await engine.submit(workOf("short"));
+    await engine.submit(workOf("long"));
+    await serving.resume();
+    await expect.poll(async () => (await engine.list({ sessionId: "short" }))[0]?.state, SLOWLY).toBe("done");
+    expect(runs.of("long")).toBe(1);
+    // Returned to the queue as soon as the worker looks for claims that it does not run.
+    await strand("alarm");
+    await expect.poll(() => runs.of("alarm"), SLOWLY).toBe(1);
+    const [long] = await engine.list({ sessionId: "long" });
+    expect([long?.state, long?.attempts]).toEqual(["running", 1]);
+    gate.resolve();
+    await expect.poll(async () => (await engine.list({ sessionId: "long" }))[0]?.state, SLOWLY).toBe("done");
+    expect(runs.of("long")).toBe(1);
   });
 
   it("wakes the workers if a submitter may not search for a free slot itself", async () => {
