@@ -1,6 +1,7 @@
 // Preloaded into a worker by `--require`: faults at an exact statement, without a seam in the program. The variable
 // SEAM is JSON:
 //   { "killAtAppend": n, "after": bool }  SIGKILL at the n-th append, before it is sent or after it was answered
+//   { "killAtLine": text, "once": file }  SIGKILL when a line with this text was stored, unless the file exists
 //   { "stopAtCall": token, "once": file } SIGSTOP when a call with this text is stored as allowed, which is the last
 //                                         statement before its effect, unless the file exists
 //   { "delayMs": n }                      after waking, the answer arrives this much later
@@ -27,7 +28,7 @@ Client.prototype.query = function (text, values, callback) {
   const isLast = isAppend && ++appends === seam.killAtAppend;
   if (isLast && !seam.after) process.kill(process.pid, "SIGKILL");
   const react = () => {
-    if (isLast) process.kill(process.pid, "SIGKILL");
+    if (isLast || (isAppend && hasLine(values) && isFirst())) process.kill(process.pid, "SIGKILL");
     return isAppend && seam.stopAtCall && isBeforeEffect(values) && isFirst() ? stop() : 0;
   };
   if (typeof callback === "function") {
@@ -40,6 +41,8 @@ Client.prototype.query = function (text, values, callback) {
 
 const later = (ms, work) => (ms > 0 ? setTimeout(work, ms) : work());
 let callId = "none";
+
+const hasLine = (values) => seam.killAtLine && values[6].some((line) => line.includes(seam.killAtLine));
 
 /** Whether this append stored the permission of the wanted call. */
 function isBeforeEffect([, , , , , , lines]) {

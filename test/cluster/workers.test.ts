@@ -4,14 +4,15 @@
  */
 
 import { execFileSync } from "node:child_process";
-import { mkdirSync } from "node:fs";
+import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { calls, fails, says } from "../../src/testing/index.ts";
 import { postgresPrograms } from "../support/postgres.ts";
 import { type Finished, script } from "../support/troupe.ts";
 import { answerLate } from "./late-answer.ts";
 import { cuttingProxy } from "./proxy.ts";
-import { ClusterStage, freezeWorker, HANG } from "./stage.ts";
+import { ClusterStage, freezeWorker, HANG, SLOW } from "./stage.ts";
 
 const programs = postgresPrograms();
 
@@ -125,6 +126,61 @@ describe.runIf(programs !== undefined)("workers", () => {
     await stage.rest();
     expect(await stage.count("late_line")).toBe(0);
     expect(await stage.violations()).toEqual([]);
+  });
+
+  it("answer failed work when it is retried, also after a later message was answered", async () => {
+    const pool = newPool();
+    await stage.worker(`${pool}a`, { pool });
+    const send = async (word: string, more: readonly string[] = []) => {
+      const { stdout } = await stage.run(["submit", "-p", word, "--json", "--pool", pool, ...more]);
+      return JSON.parse(stdout) as { workId: string; sessionId: string };
+    };
+    stage.play(`${pool}-first`, fails(400));
+    stage.play(`${pool}-second`, says("the second answer"), says("the first answer"));
+    const first = await send(`${pool}-first`);
+    await expect.poll(() => stage.workOutcomes([first.workId]), HANG).toMatchObject([{ kind: "error" }]);
+    const second = await send(`${pool}-second`, ["--session-id", first.sessionId]);
+    await expect.poll(() => stage.workOutcomes([second.workId]), HANG).toMatchObject([{ kind: "done" }]);
+    expect((await stage.run(["cluster", "retry", first.workId])).code).toBe(0);
+    await expect
+      .poll(() => stage.workOutcomes([first.workId]), HANG)
+      .toEqual([{ kind: "done", answer: "the first answer" }]);
+    await stage.rest();
+  });
+
+  it.runIf(SLOW)("send a message once that was queued by a worker that was lost", async () => {
+    const pool = newPool();
+    const hooks = { version: 1, hooks: { userPromptSubmitted: [{ bash: "true" }] } };
+    const seam = { killAtLine: '"type":"troupe.message_queued"', once: stage.folder.at(`once-${pool}`) };
+    for (const name of [`${pool}a`, `${pool}b`]) {
+      mkdirSync(stage.folder.at(`${name}/hooks`), { recursive: true });
+      writeFileSync(stage.folder.at(`${name}/hooks/own.json`), JSON.stringify(hooks));
+    }
+    const lost = await stage.worker(`${pool}a`, { pool, seam });
+    const ids = await stage.submit(1, { pool, tokens: 1 });
+    expect(await lost.ended).toBe("SIGKILL");
+    await stage.worker(`${pool}b`, { pool });
+    await stage.finish(ids);
+    expect(await stage.violations()).toEqual([]);
+  });
+
+  it.runIf(SLOW)("go on with work whose agents were at work in the background when its worker was lost", async () => {
+    const pool = newPool();
+    const word = `${pool}-agent`;
+    const file = stage.folder.at(`${pool}.started`);
+    stage.play(word, calls(["bash", { command: `touch '${file}'; sleep 600`, description: "wait" }]));
+    const agent = { agent_type: "general-purpose", name: "helper", description: "help", mode: "background" };
+    stage.play(pool, calls(["task", { ...agent, prompt: `Do ${word}.` }]), says("started"), says("all done"));
+    const lost = await stage.worker(`${pool}a`, { pool });
+    const { stdout } = await stage.run(["submit", "-p", `Do ${pool}.`, "--json", "--pool", pool]);
+    const { workId, sessionId } = JSON.parse(stdout) as { workId: string; sessionId: string };
+    await expect.poll(() => existsSync(file), HANG).toBe(true);
+    const said = `troupe.event where session_id = '${sessionId}' and line like '%"content":"started"%'`;
+    await expect.poll(() => stage.count(said), HANG).toBe(1);
+    lost.child.kill("SIGKILL");
+    await stage.worker(`${pool}b`, { pool });
+    await expect.poll(() => stage.workOutcomes([workId]), HANG).toEqual([{ kind: "done", answer: "all done" }]);
+    await stage.rest();
   });
 
   it("fail work with a repository that they do not take at once", async () => {

@@ -7,19 +7,16 @@
 import { deferred } from "../../lib/deferred.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import type { SessionEvent } from "../../protocol/event.ts";
-import { WORK_SOURCE } from "../../protocol/message.ts";
-import { cutOff } from "../../session/cut-off.ts";
 import type { RequestKind } from "../../session/requests/requests.ts";
 import type { Outcome, Session } from "../../session/session.ts";
 import type { Database } from "../../store/postgres/database.ts";
 import { changes, topics } from "../../store/postgres/notifications.ts";
 import type { Store } from "../../store/store.ts";
-import { TaskFold } from "../../tasks/task-fold.ts";
-import { isAtRest } from "../../tasks/task-state.ts";
 import type { Runtime } from "../runtime.ts";
 import type { SessionRequest } from "../session-request.ts";
 import { isWorkTreeOf } from "./checkout.ts";
 import continuation from "./continuation.md";
+import { answerIn, type MessageState, sourceOf, stateOf } from "./message-state.ts";
 import { attachRows } from "./parking.ts";
 import { endRequests, hasOpenRequest, isAnswered } from "./requests.ts";
 import {
@@ -68,7 +65,8 @@ export async function activate(work: WorkRow, parts: ActivationParts): Promise<W
   if (work.outcome !== null) return work.outcome;
   if (await isBehind(work, database)) {
     await noteWaiting(database, work.id);
-    return "waiting";
+    // The earlier message may have ended meanwhile.
+    if (await isBehind(work, database)) return "waiting";
   }
   const owner = await tenantOf(database, work.sessionId);
   if (owner !== undefined && owner !== work.tenant) {
@@ -83,7 +81,7 @@ export async function activate(work: WorkRow, parts: ActivationParts): Promise<W
       return outcome;
     }
     const seen = await lastLine(database, work.sessionId);
-    const outcome = await outcomeOf({ seen, state: seen === 0 ? "new" : await stateIn(store, work) }, work, parts);
+    const outcome = await outcomeOf({ seen, state: seen === 0 ? "new" : stateOf((await store.read(work.sessionId)).events, sourceOf(work)) }, work, parts);
     if (outcome === "changed") continue;
     if (outcome !== "waiting") {
       await endWork(work, outcome, parts);
@@ -153,54 +151,11 @@ const SUSPECT_LOSSES = 2;
 export const isSuspect = ({ losses, worker }: WorkRow, workerId: string): boolean =>
   losses + (worker !== null && worker !== workerId ? 1 : 0) >= SUSPECT_LOSSES;
 
-/**
- * State of the work's message in the log. "waits": it was interrupted or answered while agents on other workers go on
- * for it.
- */
-type MessageState = "new" | "unsent" | "interrupted" | "waits" | { readonly answer: string };
-
 interface Known {
   readonly state: MessageState;
   /** The log's last line when it was read. */
   readonly seen: number;
 }
-
-async function stateIn(store: Store, work: WorkRow): Promise<MessageState> {
-  const { events } = await store.read(work.sessionId);
-  const main = events.filter(({ agentId }) => agentId === undefined);
-  const from = main.findIndex((event) => event.type === "user.message" && event.data.source === sourceOf(work));
-  if (from === -1) return "unsent";
-  const since = main.slice(from);
-  const isCut = cutOff(since) !== undefined || since.some(isInterruption);
-  const answer = answerIn(isCut ? afterInterruption(since) : since);
-  return waitsElsewhere(events, answer !== undefined) ? "waits" : (answer ?? "interrupted");
-}
-
-/** Whether a call waits for an agent on another worker, or such an agent is to wake the main agent, which has answered. */
-function waitsElsewhere(events: readonly SessionEvent[], isAnswered: boolean): boolean {
-  const ended = new Set<string>();
-  for (const { type, agentId, data } of events)
-    if (type === "tool.execution_complete" && agentId === undefined) ended.add(data.toolCallId);
-  const ofMain = new TaskFold(events).all().filter(({ spec, parentId }) => spec.placement && parentId === undefined);
-  return ofMain.some(({ spec, status }) => !ended.has(spec.toolCallId) || (isAnswered && !isAtRest(status)));
-}
-
-const isInterruption = (event: SessionEvent): boolean =>
-  event.type === "session.error" && event.data.errorType === "interrupted";
-
-function afterInterruption(events: readonly SessionEvent[]): readonly SessionEvent[] {
-  return events.slice(events.findLastIndex(isInterruption) + 1);
-}
-
-function answerIn(events: readonly SessionEvent[]): { answer: string } | undefined {
-  if (cutOff(events) !== undefined) return undefined;
-  const last = events.findLast((event) => event.type === "assistant.message");
-  return last?.type === "assistant.message" && (last.data.toolRequests ?? []).length === 0
-    ? { answer: last.data.content }
-    : undefined;
-}
-
-const sourceOf = ({ id }: WorkRow): string => `${WORK_SOURCE}${id}`;
 
 /** Returns "changed" if the log is no longer what the state was read from: the worker before wrote until it lost the session. */
 async function outcomeOf(
@@ -268,6 +223,7 @@ async function converse(
     if (notice !== undefined && prompt !== undefined) {
       await session.history.emit("system.notification", { content: notice, kind: { type: "unclassified" } });
     }
+    if (prompt !== undefined) await withdrawCopies(session, sourceOf(work));
     const answering =
       prompt === undefined ? resumePending(session) : session.sendAndWait({ prompt, source: sourceOf(work) });
     answering.catch(() => undefined);
@@ -285,6 +241,11 @@ async function converse(
     detach();
     await aborting;
   }
+}
+
+/** Withdraws the message where the worker before has queued it and was lost before it was answered: it is sent again. */
+async function withdrawCopies({ queue }: Session, source: string): Promise<void> {
+  for (const copy of queue.waiting.queued) if (copy.source === source) await queue.withdraw(copy.messageId);
 }
 
 /** Whether somebody wants to end the work is also looked up, in case a notification is lost. */

@@ -27,11 +27,12 @@ import { createRuntime, type Runtime, type RuntimeOptions } from "../runtime.ts"
 import type { SessionRequest } from "../session-request.ts";
 import { version } from "../version.ts";
 import { setAside } from "./activation.ts";
+import { Claims } from "./claims.ts";
 import { followDraining } from "./draining.ts";
 import { LeaseGuard } from "./lease-guard.ts";
 import { readMeasures } from "./measures.ts";
 import { addAnswer } from "./requests.ts";
-import { ACTIVATION_SEPARATOR, type Submit, type TenantClaim, workIdOf, workRunner } from "./run-work.ts";
+import { ACTIVATION_SEPARATOR, type Submit, workIdOf, workRunner } from "./run-work.ts";
 import { sharedLimitsOf } from "./shared-limits.ts";
 import {
   addWork,
@@ -238,11 +239,11 @@ export async function serveCluster(options: WorkerOptions): Promise<ServingWorke
   const row = { ...worker, pool, version, concurrency, ...defined({ tenant }) };
   const commandMark = `${MARK_NAME}=${PROCESS_MARK}.`;
   const lease = new Lease({ ...{ queries: database, url, worker: row, leaseMs, commandMark }, driver: driverPath() });
-  const claims = new Map<string, TenantClaim>();
+  const claims = new Claims();
   const store = postgresStore({
     ...{ database, folder: join(options.home, "session-state"), disk: nodeDisk, worker, snapshots: snapshotRules },
-    claim: (sessionId) => claims.get(sessionId),
-    tenantOf: (sessionId) => claims.get(sessionId)?.tenant,
+    claim: (sessionId) => claims.of(sessionId),
+    tenantOf: (sessionId) => claims.of(sessionId)?.tenant,
     report: options.report,
   });
   const shared = { queries: database, workerId: worker.id, leaseMs };
@@ -277,7 +278,7 @@ export async function serveCluster(options: WorkerOptions): Promise<ServingWorke
   return {
     id: worker.id,
     isAlive: () => lease.isValid,
-    active: () => claims.size,
+    active: () => claims.count,
     async stop(timeoutMs) {
       clearInterval(sweeping);
       await stopDraining();

@@ -1,6 +1,6 @@
 /** Runs the work that the engine hands to this worker, and decides what happens after an error. */
 
-import type { Activation, Claim, Engine } from "../../engine/engine.ts";
+import type { Activation, Engine } from "../../engine/engine.ts";
 import { ClaimLost } from "../../engine/engine.ts";
 import type { SharedBudgets } from "../../engine/shared-budgets.ts";
 import { deferred } from "../../lib/deferred.ts";
@@ -20,13 +20,12 @@ import { agentsElsewhere } from "./agents-elsewhere.ts";
 import { type CheckoutOptions, checkOut, lastKept } from "./checkout.ts";
 import { childRequest } from "./child-session.ts";
 import { usageSince } from "./child-usage.ts";
+import type { Claims } from "./claims.ts";
 import type { LeaseGuard } from "./lease-guard.ts";
 import { tenantBudget } from "./tenant-budget.ts";
 import { Turnstile } from "./turnstile.ts";
 import { findWork, type WorkRow } from "./work.ts";
 import { type KeptWorkspace, WorkspaceKeeper } from "./workspace-keeper.ts";
-
-export type TenantClaim = Claim & { readonly tenant: string };
 
 export type Submit = ActivationParts["submit"];
 
@@ -43,8 +42,7 @@ export interface WorkRunnerParts {
   readonly budgets: SharedBudgets;
   readonly guard: LeaseGuard;
   readonly workerId: string;
-  /** Claims of the sessions that run, by session. */
-  readonly claims: Map<string, TenantClaim>;
+  readonly claims: Claims;
   readonly checkout: CheckoutOptions;
   /** Serves only this tenant. */
   readonly tenant: string | undefined;
@@ -72,21 +70,21 @@ export function workRunner(parts: WorkRunnerParts): Activation {
       const message = `This worker serves only tenant ${tenant}.`;
       return endWork(row, { kind: "failed", message }, parts);
     }
-    const own = { ...claim, tenant: row.tenant };
-    claims.set(work.sessionId, own);
+    const { sessionId } = work;
+    const own = { ...claim, sessionId, tenant: row.tenant };
     const isAlone = isSuspect(row, parts.workerId);
     const run = async () => {
       const again = row.starts > 0 ? ` again (start ${row.starts + 1}${isAlone ? ", alone" : ""})` : "";
-      report(`${work.sessionId}: started${again}`);
+      report(`${sessionId}: started${again}`);
       return activate(row, activationParts(parts, parts.guard.of(claim)));
     };
     try {
-      const outcome = await (isAlone ? turnstile.alone(run) : turnstile.together(run));
+      const outcome = await claims.hold(own, () => (isAlone ? turnstile.alone(run) : turnstile.together(run)));
       failures.delete(row.id);
-      report(`${work.sessionId}: ${described(outcome)}`);
+      report(`${sessionId}: ${described(outcome)}`);
     } catch (error) {
       const message = error instanceof Error ? error.message : String(error);
-      report(`${work.sessionId}: ${message}`);
+      report(`${sessionId}: ${message}`);
       if (error instanceof TroupeError && error.kind === "interrupted") throw new ClaimLost(work);
       // An outage has no known length, and the loss of the session says nothing about the work.
       if (isOutage(error) || isTakenOver(error)) throw error;
@@ -97,9 +95,6 @@ export function workRunner(parts: WorkRunnerParts): Activation {
       failures.delete(row.id);
       // Repeating it would not help, and would hold a slot of the worker for ever.
       await endWork(row, { kind: "failed", message }, parts);
-    } finally {
-      // It may have come back to this worker with another claim.
-      if (claims.get(work.sessionId) === own) claims.delete(work.sessionId);
     }
   };
 }

@@ -161,7 +161,8 @@ export async function noteSetAside(queries: Queries, id: string, reason: string)
 /** Prepares work that has failed or was set aside for another run. Returns false if it was answered or does not exist. */
 export async function reopen(queries: Queries, id: string): Promise<boolean> {
   const { rows } = await queries.query(
-    `update troupe.work set outcome = null, ended_at = null, losses = 0, starts = 0, set_aside = null, worker = null
+    `update troupe.work set outcome = null, ended_at = null, losses = 0, starts = 0, set_aside = null, worker = null,
+       abort_at = null
      where id = $1 and (set_aside is not null or outcome->>'kind' <> 'done') returning 1`,
     [id],
   );
