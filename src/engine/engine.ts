@@ -4,6 +4,8 @@
  * Postgres, an engine in memory, and the lease that shows which workers are alive.
  */
 
+import type { Condition } from "../lib/queries.ts";
+
 export interface Work {
   /** Submitting the same id twice is the same as submitting it once. */
   readonly id: string;
@@ -14,12 +16,9 @@ export interface Work {
   readonly tenant?: string;
 }
 
-/** The right to work on a session, held by one worker at a time. */
-export interface Claim {
+/** The right to work on a session, held by one worker at a time: a condition that is true while it is valid. */
+export interface Claim extends Condition {
   readonly workId: string;
-  /** A condition in SQL that is true while the claim is valid. `$1` and so on are `values`. */
-  readonly condition: string;
-  readonly values: readonly unknown[];
 }
 
 export type WorkState = "queued" | "running" | "done" | "failed" | "cancelled" | "set_aside";

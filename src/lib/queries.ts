@@ -30,3 +30,13 @@ export function isPassing(error: unknown): boolean {
   if (isOutage(error)) return true;
   return error instanceof Error && "code" in error && /^(?:40[0-9A-Z]{3}|55P03|57014)$/.test(String(error.code));
 }
+
+/** A condition in SQL with its values as `$1` and so on. */
+export interface Condition {
+  readonly condition: string;
+  readonly values: readonly unknown[];
+}
+
+/** Returns the condition for a statement that has `by` values of its own before those of the condition. */
+export const conditionAfter = ({ condition }: Condition, by: number): string =>
+  `(${condition.replace(/\$(\d+)/g, (_, number: string) => `$${Number(number) + by}`)})`;

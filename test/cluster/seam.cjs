@@ -4,6 +4,7 @@
 //   { "killAtLine": text, "once": file }  SIGKILL when a line with this text was stored, unless the file exists
 //   { "stopAtCall": token, "once": file } SIGSTOP when a call with this text is stored as allowed, which is the last
 //                                         statement before its effect, unless the file exists
+//   { "stopAtQuery": text, "once": file } SIGSTOP before a statement with this text is sent, unless the file exists
 //   { "delayMs": n }                      after waking, the answer arrives this much later
 //   { "deafMs": n }                       after waking, appends are sent this much later: only the lease can stop the call
 //   { "clockMs": [n, …] }                 Date is off by the first of these, and by the next one after each SIGUSR2
@@ -25,6 +26,7 @@ Client.prototype.query = function (text, values, callback) {
   if (isAppend && performance.now() < deafUntil) {
     return new Promise((resolve) => setTimeout(resolve, seam.deafMs)).then(() => this.query(text, values, callback));
   }
+  if (seam.stopAtQuery && text.includes(seam.stopAtQuery) && isFirst()) stop();
   const isLast = isAppend && ++appends === seam.killAtAppend;
   if (isLast && !seam.after) process.kill(process.pid, "SIGKILL");
   const react = () => {

@@ -336,7 +336,7 @@ export async function freezeWorker(
 }
 
 /** Whether a process is stopped by a signal. */
-const isStopped = (pid: number | undefined): boolean => {
+export const isStopped = (pid: number | undefined): boolean => {
   const file = `/proc/${pid}/stat`;
   return existsSync(file) && / T \d/.test(readFileSync(file, "utf8").replace(/\(.*\)/, ""));
 };

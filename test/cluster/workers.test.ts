@@ -12,7 +12,7 @@ import { postgresPrograms } from "../support/postgres.ts";
 import { type Finished, script } from "../support/troupe.ts";
 import { answerLate } from "./late-answer.ts";
 import { cuttingProxy } from "./proxy.ts";
-import { ClusterStage, freezeWorker, HANG, SLOW } from "./stage.ts";
+import { ClusterStage, freezeWorker, HANG, isStopped, SLOW } from "./stage.ts";
 
 const programs = postgresPrograms();
 
@@ -145,6 +145,26 @@ describe.runIf(programs !== undefined)("workers", () => {
     await expect
       .poll(() => stage.workOutcomes([first.workId]), HANG)
       .toEqual([{ kind: "done", answer: "the first answer" }]);
+    await stage.rest();
+  });
+
+  it.runIf(SLOW)("store no outcome of work that another one has taken over", async () => {
+    const pool = newPool();
+    const [started, go] = [stage.folder.at(`${pool}.started`), stage.folder.at(`${pool}.go`)];
+    const seam = { stopAtQuery: "set outcome = $2", once: stage.folder.at(`once-${pool}`) };
+    const frozen = await stage.worker(`${pool}a`, { pool, seam });
+    stage.play(pool, fails(400));
+    const { stdout } = await stage.run(["submit", "-p", `Do ${pool}.`, "--json", "--pool", pool]);
+    const { workId } = JSON.parse(stdout) as { workId: string };
+    await expect.poll(() => isStopped(frozen.child.pid), HANG).toBe(true);
+    const command = `touch '${started}'; while [ ! -e '${go}' ]; do sleep 0.1; done`;
+    stage.play(pool, calls(["bash", { command, description: "wait" }]), says("all done"));
+    await stage.worker(`${pool}b`, { pool });
+    await expect.poll(() => existsSync(started), HANG).toBe(true);
+    frozen.child.kill("SIGCONT");
+    await expect.poll(() => frozen.said(), HANG).toContain(": error");
+    writeFileSync(go, "");
+    await expect.poll(() => stage.workOutcomes([workId]), HANG).toEqual([{ kind: "done", answer: "all done" }]);
     await stage.rest();
   });
 

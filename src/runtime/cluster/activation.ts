@@ -4,6 +4,8 @@
  * may run any number of times, on any worker.
  */
 
+import { isClaimed } from "../../engine/dbos-engine.ts";
+import type { Claim } from "../../engine/engine.ts";
 import { deferred } from "../../lib/deferred.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import type { SessionEvent } from "../../protocol/event.ts";
@@ -16,10 +18,12 @@ import type { Runtime } from "../runtime.ts";
 import type { SessionRequest } from "../session-request.ts";
 import { isWorkTreeOf } from "./checkout.ts";
 import continuation from "./continuation.md";
+import { afterReason } from "./due-work.ts";
 import { answerIn, type MessageState, sourceOf, stateOf } from "./message-state.ts";
 import { attachRows } from "./parking.ts";
 import { endRequests, hasOpenRequest, isAnswered } from "./requests.ts";
 import {
+  abortReason,
   findWork,
   hasJoined,
   isWrittenSince,
@@ -41,6 +45,8 @@ export interface ActivationParts {
   readonly runtime: Runtime;
   readonly store: Store;
   readonly worker: string;
+  /** The right to work on the session. What is stored of the work is stored while it is valid. */
+  readonly claim: Claim;
   /** Time without an answer after which a session that waits for a person is parked. */
   readonly parkMs: number;
   /** Prepares the working folder and the request for the session. */
@@ -61,10 +67,10 @@ interface PreparedWork {
 
 /** Returns "waiting" if the work waits for an answer. Another activation is submitted with the answer. */
 export async function activate(work: WorkRow, parts: ActivationParts): Promise<WorkOutcome | "waiting"> {
-  const { database, store, worker } = parts;
+  const { database, store, claim } = parts;
   if (work.outcome !== null) return work.outcome;
   if (await isBehind(work, database)) {
-    await noteWaiting(database, work.id);
+    await noteWaiting(database, work.id, claim);
     // The earlier message may have ended meanwhile.
     if (await isBehind(work, database)) return "waiting";
   }
@@ -73,7 +79,8 @@ export async function activate(work: WorkRow, parts: ActivationParts): Promise<W
     throw new TroupeError("usage", `Session ${work.sessionId} belongs to another tenant.`);
   }
   for (;;) {
-    const losses = await noteStart(database, work.id, worker);
+    const losses = await noteStart(database, work.id, parts);
+    if (losses === undefined) return endedBy(work, parts);
     if (losses >= MAX_LOSSES) {
       const outcome = await setAside(work, losses, parts);
       // Afterwards: if opening the log is what ends workers, no other one tries.
@@ -81,13 +88,17 @@ export async function activate(work: WorkRow, parts: ActivationParts): Promise<W
       return outcome;
     }
     const seen = await lastLine(database, work.sessionId);
-    const outcome = await outcomeOf({ seen, state: seen === 0 ? "new" : stateOf((await store.read(work.sessionId)).events, sourceOf(work)) }, work, parts);
+    const outcome = await outcomeOf(
+      { seen, state: seen === 0 ? "new" : stateOf((await store.read(work.sessionId)).events, sourceOf(work)) },
+      work,
+      parts,
+    );
     if (outcome === "changed") continue;
     if (outcome !== "waiting") {
       await endWork(work, outcome, parts);
       return outcome;
     }
-    await noteWaiting(database, work.id);
+    await noteWaiting(database, work.id, claim);
     // An answer or an end that came meanwhile found no parked work. Whoever comes from now on submits an activation.
     const isDue =
       (await isAnswered(database, work.id)) ||
@@ -95,6 +106,13 @@ export async function activate(work: WorkRow, parts: ActivationParts): Promise<W
       (await findWork(database, work.id))?.abortAt;
     if (!isDue) return "waiting";
   }
+}
+
+/** Returns the outcome that somebody else has stored. Throws if there is none: then the claim was lost. */
+async function endedBy({ id, sessionId }: WorkRow, { database }: EndParts): Promise<WorkOutcome> {
+  const outcome = (await findWork(database, id))?.outcome;
+  if (outcome) return outcome;
+  throw new TroupeError("interrupted", `Session ${sessionId} was given to another worker.`);
 }
 
 /** True if an earlier message of the session waits for an answer. */
@@ -106,7 +124,7 @@ async function isBehind(work: WorkRow, database: Database): Promise<boolean> {
   return false;
 }
 
-type EndParts = Pick<ActivationParts, "database" | "submit">;
+type EndParts = Pick<ActivationParts, "database" | "submit"> & Partial<Pick<ActivationParts, "claim">>;
 type Ended = Pick<WorkRow, "id" | "sessionId" | "parent">;
 
 /** Ends work with the reason that its workers were lost. `troupe cluster retry` takes it back. */
@@ -127,19 +145,21 @@ async function endCalls(work: WorkRow, { store, runtime, prepare }: ActivationPa
 
 /**
  * Stores the outcome and withdraws open requests. Then submits the next message of the session if it waited behind this
- * one, and the work that waits for this one's agent. Agents of work without an answer are ended too.
+ * one, and the work that waits for this one's agent. Agents of work without an answer are ended too. Does nothing if the
+ * claim is no longer valid: whoever has it now decides.
  */
-export async function endWork(work: Ended, outcome: WorkOutcome, { database, submit }: EndParts): Promise<void> {
-  await endRequests(database, work.id);
+export async function endWork(work: Ended, outcome: WorkOutcome, { database, submit, claim }: EndParts): Promise<void> {
   if (outcome.kind !== "done") {
+    if (claim && !(await isClaimed(database, claim))) return;
     for (const agent of await noteAbortOfAgents(database, work.id))
-      if (agent.waitingAt !== null) await submit(agent, "abort");
+      if (agent.waitingAt !== null) await submit(agent, abortReason(agent));
   }
-  await noteEnd(database, work.id, outcome);
+  await endRequests(database, work.id, { claim });
+  if (!(await noteEnd(database, work.id, outcome, claim))) return;
   const parent = work.parent === null ? undefined : await findWork(database, work.parent);
   if (parent?.waitingAt != null) await submit(parent, work.id);
   const next = (await openWork(database, work.sessionId)).find(({ waitingAt }) => waitingAt !== null);
-  if (next) await submit(next, `after-${work.id}`);
+  if (next) await submit(next, afterReason(work));
 }
 
 /** Work that loses this many workers in a row is set aside: the last of them ran nothing else. */
@@ -232,7 +252,7 @@ async function converse(
     if (outcome !== "waiting") return toWorkOutcome(outcome);
     const kept = session.requests.pending().map(({ requestId }) => requestId);
     await session.close({ leavesPending: true });
-    await endRequests(database, work.id, kept);
+    await endRequests(database, work.id, { except: kept, claim: parts.claim });
     return "waiting";
   } finally {
     ended.abort();

@@ -17,6 +17,7 @@ import type { AgentHost } from "../session-request.ts";
 import { lastKept } from "./checkout.ts";
 import { usageSince } from "./child-usage.ts";
 import {
+  abortReason,
   addWork,
   type ChildRequest,
   findWork,
@@ -73,7 +74,8 @@ export const agentsElsewhere =
 
 /** Asks for the end of the work and of that of its agents. */
 async function endFamily(workId: string, { database, submitAgain }: ElsewhereParts): Promise<void> {
-  for (const work of await noteAbort(database, workId)) if (work.waitingAt !== null) await submitAgain(work, "abort");
+  for (const work of await noteAbort(database, workId))
+    if (work.waitingAt !== null) await submitAgain(work, abortReason(work));
 }
 
 async function refusal(

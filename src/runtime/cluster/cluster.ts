@@ -29,16 +29,16 @@ import { version } from "../version.ts";
 import { setAside } from "./activation.ts";
 import { Claims } from "./claims.ts";
 import { followDraining } from "./draining.ts";
+import { dueWork } from "./due-work.ts";
 import { LeaseGuard } from "./lease-guard.ts";
 import { readMeasures } from "./measures.ts";
 import { addAnswer } from "./requests.ts";
 import { ACTIVATION_SEPARATOR, type Submit, workIdOf, workRunner } from "./run-work.ts";
 import { sharedLimitsOf } from "./shared-limits.ts";
 import {
+  abortReason,
   addWork,
-  answeredWork,
   findWork,
-  joinedWork,
   lastWork,
   noteAbort,
   type OnLoss,
@@ -172,10 +172,9 @@ export async function answerRequest(
   return true;
 }
 
-/** Submits activations for answers, and for ends of agents, where the process that had to do so was lost. */
-async function resumeAnswered({ database, engine }: Pick<Cluster, "database" | "engine">): Promise<void> {
-  for (const work of await answeredWork(database)) await submitAgain(engine, work, work.requestId);
-  for (const work of await joinedWork(database)) await submitAgain(engine, work, work.child);
+/** Submits activations where the process that had to do so was lost. */
+async function resumeDue({ database, engine }: Pick<Cluster, "database" | "engine">): Promise<void> {
+  for (const { work, reason } of await dueWork(database)) await submitAgain(engine, work, reason);
 }
 
 /** Ends work, whether it runs, waits or is queued. Returns false if it has ended already. */
@@ -184,7 +183,7 @@ export async function abortWork(
   workId: string,
 ): Promise<boolean> {
   const asked = await noteAbort(database, workId);
-  for (const work of asked) if (work.waitingAt !== null) await submitAgain(engine, work, "abort");
+  for (const work of asked) if (work.waitingAt !== null) await submitAgain(engine, work, abortReason(work));
   return asked.some(({ id }) => id === workId);
 }
 
@@ -356,7 +355,7 @@ const ignore = (): void => undefined;
 /** Does what a worker or a sender that was lost left undone, and removes what is old. */
 async function sweep(cluster: Pick<Cluster, "database" | "engine">, retention: Retention): Promise<void> {
   await endGivenUp(cluster);
-  await resumeAnswered(cluster);
+  await resumeDue(cluster);
   await removeOld(cluster.database, retention);
 }
 

@@ -4,12 +4,13 @@
  */
 
 import { defined } from "../../lib/defined.ts";
-import type { Queries } from "../../lib/queries.ts";
+import type { Condition, Queries } from "../../lib/queries.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import type { SessionEvent } from "../../protocol/event.ts";
 import { type AnyAnswer, type AnyRequest, eventsOf, type RequestKind } from "../../session/requests/requests.ts";
 import type { Database } from "../../store/postgres/database.ts";
 import { CHANNEL, topics } from "../../store/postgres/notifications.ts";
+import { during } from "./work.ts";
 
 export interface RequestRow {
   readonly sessionId: string;
@@ -77,13 +78,17 @@ export async function isKnownRequest(queries: Queries, sessionId: string, id: st
 }
 
 /** Ends the work's requests, except those that a later activation continues. */
-export async function endRequests(queries: Queries, workId: string, except: readonly string[] = []): Promise<void> {
+export async function endRequests(
+  queries: Queries,
+  workId: string,
+  { except = [], claim }: { readonly except?: readonly string[]; readonly claim?: Condition | undefined } = {},
+): Promise<void> {
   await queries.query(
     `with ended as (
        update troupe.request set ended_at = clock_timestamp()
-       where work_id = $1 and ended_at is null and id <> all($2::text[]) returning session_id)
+       where work_id = $1 and ended_at is null and id <> all($2::text[])${during(claim, 2)} returning session_id)
      select ${NOTIFY} from ended`,
-    [workId, except],
+    [workId, except, ...(claim?.values ?? [])],
   );
 }
 

@@ -1,10 +1,9 @@
 /** Runs the work that the engine hands to this worker, and decides what happens after an error. */
 
-import type { Activation, Engine } from "../../engine/engine.ts";
+import type { Activation, Claim, Engine } from "../../engine/engine.ts";
 import { ClaimLost } from "../../engine/engine.ts";
 import type { SharedBudgets } from "../../engine/shared-budgets.ts";
 import { deferred } from "../../lib/deferred.ts";
-import type { EffectGuard } from "../../lib/effect-guard.ts";
 import { isOutage } from "../../lib/queries.ts";
 import { quoted, wrapped } from "../../lib/quoting.ts";
 import { sanitiseLine } from "../../lib/text.ts";
@@ -68,7 +67,7 @@ export function workRunner(parts: WorkRunnerParts): Activation {
     if (!row) return report(`work ${work.id} has no row and is dropped`);
     if (tenant !== undefined && row.tenant !== tenant) {
       const message = `This worker serves only tenant ${tenant}.`;
-      return endWork(row, { kind: "failed", message }, parts);
+      return endWork(row, { kind: "failed", message }, { ...parts, claim });
     }
     const { sessionId } = work;
     const own = { ...claim, sessionId, tenant: row.tenant };
@@ -76,7 +75,7 @@ export function workRunner(parts: WorkRunnerParts): Activation {
     const run = async () => {
       const again = row.starts > 0 ? ` again (start ${row.starts + 1}${isAlone ? ", alone" : ""})` : "";
       report(`${sessionId}: started${again}`);
-      return activate(row, activationParts(parts, parts.guard.of(claim)));
+      return activate(row, activationParts(parts, claim));
     };
     try {
       const outcome = await claims.hold(own, () => (isAlone ? turnstile.alone(run) : turnstile.together(run)));
@@ -94,7 +93,7 @@ export function workRunner(parts: WorkRunnerParts): Activation {
       if (isPassing && failed < MAX_FAILURES) throw error;
       failures.delete(row.id);
       // Repeating it would not help, and would hold a slot of the worker for ever.
-      await endWork(row, { kind: "failed", message }, parts);
+      await endWork(row, { kind: "failed", message }, { ...parts, claim });
     }
   };
 }
@@ -104,10 +103,11 @@ function described(outcome: Awaited<ReturnType<typeof activate>>): string {
   return "message" in outcome ? `${outcome.kind}: ${outcome.message}` : outcome.kind;
 }
 
-function activationParts(parts: WorkRunnerParts, effects: EffectGuard): ActivationParts {
+function activationParts(parts: WorkRunnerParts, claim: Claim): ActivationParts {
+  const effects = parts.guard.of(claim);
   const { database, runtime, store, workerId: worker, budgets, checkout, parkMs, asks, submit } = parts;
   return {
-    ...{ database, runtime, store, worker, parkMs, submit },
+    ...{ database, runtime, store, worker, claim, parkMs, submit },
     kinds: ({ request }) => (request.asks ?? []).filter((kind) => asks || kind !== "permission"),
     prepare: async (work) => {
       const kept = await lastKept(database, work.sessionId);

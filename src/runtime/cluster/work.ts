@@ -1,6 +1,6 @@
 /** Submitted work: one row for each prompt, with its request and, in the end, its outcome. */
 
-import type { Queries } from "../../lib/queries.ts";
+import { type Condition, conditionAfter, type Queries } from "../../lib/queries.ts";
 import type { TraceContext } from "../../lib/trace-context.ts";
 import type { Limits } from "../../session/budget/budget.ts";
 import type { ExternalToolDefinition } from "../../session/requests/external-tools.ts";
@@ -82,7 +82,7 @@ export interface WorkRow {
   readonly abortAt: Date | null;
 }
 
-const COLUMNS = `id, session_id as "sessionId", tenant, pool, parent, on_loss as "onLoss", request, created_at as "createdAt",
+export const COLUMNS = `id, session_id as "sessionId", tenant, pool, parent, on_loss as "onLoss", request, created_at as "createdAt",
   started_at as "startedAt", ended_at as "endedAt", starts, worker, losses, set_aside as "setAside", outcome,
   waiting_at as "waitingAt", abort_at as "abortAt"`;
 
@@ -138,8 +138,19 @@ export async function waitForWork(
 const NOTIFY = `pg_notify('${CHANNEL}', '${topics.work("")}' || id),
   pg_notify('${CHANNEL}', '${topics.session("")}' || session_id)`;
 
-/** Notes that a worker begins. Returns how many workers in a row were lost while they ran it. */
-export async function noteStart(queries: Queries, id: string, worker: string): Promise<number> {
+/** Restricts a statement to a valid claim, if there is one. `by`: number of values of the statement itself. */
+export const during = (claim: Condition | undefined, by: number): string =>
+  claim ? ` and ${conditionAfter(claim, by)}` : "";
+
+/**
+ * Notes that a worker begins. Returns how many workers in a row were lost while they ran it; undefined if the claim is no
+ * longer valid or the work has ended.
+ */
+export async function noteStart(
+  queries: Queries,
+  id: string,
+  { worker, claim }: { readonly worker: string; readonly claim?: Condition },
+): Promise<number | undefined> {
   const { rows } = await queries.query<{ losses: number }>(
     `update troupe.work set starts = starts + 1, waiting_at = null, worker = $2, taken_at = clock_timestamp(),
        started_at = coalesce(started_at, clock_timestamp()),
@@ -147,10 +158,10 @@ export async function noteStart(queries: Queries, id: string, worker: string): P
                      -- The server was away, so nobody could renew a lease.
                      when taken_at < pg_postmaster_start_time() then losses
                      when taken_at < clock_timestamp() - interval '10 min' then 1 else losses + 1 end
-     where id = $1 and outcome is null returning losses`,
-    [id, worker],
+     where id = $1 and outcome is null${during(claim, 2)} returning losses`,
+    [id, worker, ...(claim?.values ?? [])],
   );
-  return rows[0]?.losses ?? 0;
+  return rows[0]?.losses;
 }
 
 /** Stores the reason why no worker takes the work up any more. */
@@ -197,15 +208,18 @@ export async function isWrittenSince(queries: Queries, sessionId: string, seq: n
 }
 
 /** Stores that it waits for an answer, without a worker. A wait is no failed start. */
-export async function noteWaiting(queries: Queries, id: string): Promise<void> {
+export async function noteWaiting(queries: Queries, id: string, claim?: Condition): Promise<void> {
   await queries.query(
     `with parked as (
        update troupe.work set waiting_at = clock_timestamp(), starts = 0, worker = null
-       where id = $1 and outcome is null returning id, session_id)
+       where id = $1 and outcome is null${during(claim, 1)} returning id, session_id)
      select ${NOTIFY} from parked`,
-    [id],
+    [id, ...(claim?.values ?? [])],
   );
 }
+
+/** The reason for an activation that ends the work. Work that was retried may be ended again. */
+export const abortReason = ({ abortAt }: Pick<WorkRow, "abortAt">): string => `abort-${abortAt?.getTime() ?? 0}`;
 
 /** Asks for the end of work and of its agents' work. Returns what has not ended. */
 export const noteAbort = (queries: Queries, id: string): Promise<readonly WorkRow[]> =>
@@ -223,16 +237,6 @@ async function abortFamily(queries: Queries, first: string, id: string): Promise
        where id in (select id from family) and outcome is null returning *)
      select ${COLUMNS}, ${NOTIFY} from asked`,
     [id],
-  );
-  return rows;
-}
-
-/** Returns parked work whose agents have ended since. Usually its activation is under way. */
-export async function joinedWork(queries: Queries): Promise<readonly (WorkRow & { readonly child: string })[]> {
-  const { rows } = await queries.query<WorkRow & { child: string }>(
-    `select ${COLUMNS}, child from (
-       select w.*, c.id as child from troupe.work w join troupe.work c on c.parent = w.id
-       where w.waiting_at is not null and w.outcome is null and c.ended_at >= w.taken_at limit 1000) joined`,
   );
   return rows;
 }
@@ -255,18 +259,6 @@ export async function openWork(queries: Queries, sessionId: string): Promise<rea
   return rows;
 }
 
-/** Returns parked work that has an answer. Usually its activation is under way. */
-export async function answeredWork(queries: Queries): Promise<readonly (WorkRow & { readonly requestId: string })[]> {
-  const { rows } = await queries.query<WorkRow & { requestId: string }>(
-    `select ${COLUMNS}, request_id as "requestId" from (
-       select w.*, a.request_id from troupe.work w
-       join troupe.request r on r.work_id = w.id and r.ended_at is null
-       join troupe.answer a on a.session_id = r.session_id and a.request_id = r.id
-       where w.waiting_at is not null and w.outcome is null limit 1000) answered`,
-  );
-  return rows;
-}
-
 /** Returns the newest work of the session. */
 export async function lastWork(queries: Queries, sessionId: string): Promise<WorkRow | undefined> {
   const { rows } = await queries.query<WorkRow>(
@@ -276,13 +268,14 @@ export async function lastWork(queries: Queries, sessionId: string): Promise<Wor
   return rows[0];
 }
 
-/** Stores the outcome once. The first one counts. */
-export async function noteEnd(queries: Queries, id: string, outcome: WorkOutcome): Promise<void> {
-  await queries.query(
+/** Stores the outcome once. The first one counts. Returns false if there was one, or the claim is no longer valid. */
+export async function noteEnd(queries: Queries, id: string, outcome: WorkOutcome, claim?: Condition): Promise<boolean> {
+  const { count } = await queries.query(
     `with ended as (
        update troupe.work set outcome = $2, ended_at = clock_timestamp(), waiting_at = null
-       where id = $1 and outcome is null returning id, session_id)
+       where id = $1 and outcome is null${during(claim, 2)} returning id, session_id)
      select ${NOTIFY} from ended`,
-    [id, JSON.stringify(outcome)],
+    [id, JSON.stringify(outcome), ...(claim?.values ?? [])],
   );
+  return count > 0;
 }

@@ -9,6 +9,7 @@
 import { join } from "node:path";
 import { defined } from "../../lib/defined.ts";
 import type { Disk } from "../../lib/node/disk.ts";
+import { type Condition, conditionAfter } from "../../lib/queries.ts";
 import { inUse, TroupeError } from "../../protocol/errors.ts";
 import { forkedEvents } from "../fork-log.ts";
 import { encodeLine, noRecord } from "../log/line.ts";
@@ -35,8 +36,8 @@ export interface PostgresStoreOptions {
   readonly worker: Worker;
   /** Returns the tenant of a new session (default: `default`). */
   tenantOf?(sessionId: string): string | undefined;
-  /** Returns the claim on a session that the caller works for. */
-  claim?(sessionId: string): SessionClaim | undefined;
+  /** Returns the caller's right to take the session from any holder. Checked in the statement that takes it. */
+  claim?(sessionId: string): Condition | undefined;
   /** Opens sessions without taking them, so that whoever has them goes on. */
   readonly readsOnly?: boolean;
   readonly snapshots?: SnapshotRules;
@@ -50,13 +51,6 @@ export interface Worker {
   readonly id: string;
   readonly host: string;
   readonly pid: number;
-}
-
-/** A right to a session that takes it from any holder. Checked in the statement that takes the session. */
-interface SessionClaim {
-  /** A condition in SQL. `$1` and so on are `values`. */
-  readonly condition: string;
-  readonly values: readonly unknown[];
 }
 
 export function postgresStore(options: PostgresStoreOptions): Store {
@@ -162,16 +156,12 @@ async function take(options: PostgresStoreOptions, sessionId: string): Promise<s
   const claim = options.claim?.(sessionId);
   const { rows } = await options.database.query<{ epoch: string }>(
     `update troupe.session s set epoch = epoch + 1, holder = $2, ${COUNT_TAKEOVER}
-     where id = $1 and ${claim ? shifted(claim, 2) : IS_FREE} returning epoch::text`,
+     where id = $1 and ${claim ? conditionAfter(claim, 2) : IS_FREE} returning epoch::text`,
     [sessionId, options.worker.id, ...(claim?.values ?? [])],
   );
   if (!rows[0] && claim) throw lostClaim(sessionId);
   return rows[0]?.epoch;
 }
-
-/** Renumbers the parameters of a claim's condition, so that they follow those of the statement. */
-const shifted = ({ condition }: SessionClaim, by: number): string =>
-  `(${condition.replace(/\$(\d+)/g, (_, number: string) => `$${Number(number) + by}`)})`;
 
 /** Returns a function that creates the row of a new session, once. */
 function entering(options: PostgresStoreOptions, tail: LogTail): () => Promise<void> {
@@ -181,7 +171,7 @@ function entering(options: PostgresStoreOptions, tail: LogTail): () => Promise<v
     const claim = options.claim?.(tail.sessionId);
     const { rows } = await database.query<{ epoch: string }>(
       `insert into troupe.session as s (id, epoch, holder, tenant) select $1, 1, $2, $3
-       where ${claim ? shifted(claim, 3) : "true"}
+       where ${claim ? conditionAfter(claim, 3) : "true"}
        on conflict (id) do update set epoch = s.epoch + 1, holder = $2, ${COUNT_TAKEOVER}
          where s.last_seq = 0 and ${claim ? "true" : `(s.holder = $2 or ${IS_FREE})`}
        returning epoch::text`,
