@@ -1,7 +1,8 @@
 /**
  * Lets a session act only while this worker has it. A worker that was frozen or cut off may have been replaced:
  *
- * - An action that starts after the lease has lapsed asks the database whether the claim is still valid.
+ * - An action that starts after the lease has lapsed asks the database whether the claim is still valid, and waits while it
+ *   gets no answer.
  * - An action that runs when the lease expires is stopped. The thread of the lease kills its commands.
  *
  * All tools (built-in ones, those of MCP servers, programs and extensions), hooks and starts of commands are actions.
@@ -12,14 +13,20 @@ import type { Claim } from "../../engine/engine.ts";
 import type { Lease } from "../../engine/lease.ts";
 import type { EffectGuard, Guarded } from "../../lib/effect-guard.ts";
 import type { Queries } from "../../lib/queries.ts";
+import { systemStamp } from "../../lib/stamp.ts";
 import { ToolError } from "../../tools/tool-error.ts";
 
 export interface LeaseGuardOptions {
   readonly lease: Pick<Lease, "isValid" | "lapses" | "expired" | "renew">;
   readonly queries: Queries;
+  /** Time that an action waits for a database that is away (default: 60 s). */
+  readonly patienceMs?: number;
   /** Reports actions that were refused or stopped, one line each. */
   report(line: string): void;
 }
+
+const PATIENCE_MS = 60_000;
+const PAUSE_MS = 200;
 
 export class LeaseGuard {
   readonly #options: LeaseGuardOptions;
@@ -33,7 +40,7 @@ export class LeaseGuard {
     const activity = { claim, lapses: this.#options.lease.lapses };
     return {
       run: async (what, signal, action) => {
-        await this.#check(what, activity);
+        await this.#check(what, activity, signal);
         return what.waits ? action(signal) : this.#whileValid(what, signal, action);
       },
       assertValid: () => {
@@ -47,17 +54,28 @@ export class LeaseGuard {
     return lease.isValid && lease.lapses === lapses;
   }
 
-  async #check({ name }: Guarded, activity: Activity): Promise<void> {
-    if (this.#isValidFor(activity)) return;
+  /** Waits while the database cannot say who has the session: refusing every call would end the work. */
+  async #check({ name }: Guarded, activity: Activity, signal: AbortSignal): Promise<void> {
+    const { patienceMs = PATIENCE_MS } = this.#options;
+    for (const end = performance.now() + patienceMs; !this.#isValidFor(activity); ) {
+      const isOwn = await this.#look(activity);
+      if (isOwn === false || performance.now() > end) throw this.#refusal(`a call of ${name}`);
+      if (isOwn === undefined) await systemStamp.sleep(PAUSE_MS, signal);
+    }
+  }
+
+  /** Returns whether the claim is valid, or undefined if the database cannot say it or renew the lease. */
+  async #look(activity: Activity): Promise<boolean | undefined> {
     const { lease, queries } = this.#options;
     try {
       await lease.renew();
       const { lapses } = lease;
-      if (await isClaimed(queries, activity.claim)) activity.lapses = lapses;
+      if (!(await isClaimed(queries, activity.claim))) return false;
+      activity.lapses = lapses;
+      return this.#isValidFor(activity) || undefined;
     } catch {
-      // The database cannot be reached, so nothing is known.
+      return undefined;
     }
-    if (!this.#isValidFor(activity)) throw this.#refusal(`a call of ${name}`);
   }
 
   #refusal(what: string): ToolError {
