@@ -122,6 +122,26 @@ describe.runIf(programs !== undefined)("sessions in Postgres", () => {
     expect(read(await (await storeOf("m3")).open(id))).toEqual({ "session.db": "two", "checkpoints/packs/1": "one" });
   });
 
+  it("that a process lost and got again refuse the lines of the earlier holder, and only those", async () => {
+    const [id, other] = [newId(), newId()];
+    const claim = { condition: "$1", values: [true] };
+    const store = await storeOf("again", { claim: (session) => (session === id ? claim : undefined) });
+    const [earlier, neighbour] = [await store.create(id), await store.create(other)];
+    await earlier.append(message(1), barrier);
+    await neighbour.append(message(1), barrier);
+    const later = await store.open(id);
+    const ends = await Promise.allSettled([
+      ...[
+        earlier.append(message(2), barrier),
+        later.append(message(3), barrier),
+        neighbour.append(message(2), barrier),
+      ],
+    ]);
+    expect(ends.map(({ status }) => status)).toEqual(["rejected", "fulfilled", "fulfilled"]);
+    expect((await store.read(id)).events).toEqual([message(1), message(3)]);
+    for (const log of [earlier, later, neighbour]) await log.close();
+  });
+
   it("lose no acknowledged event when the server crashes, synced or not", async () => {
     const store = await storeOf("f");
     const logs = await Promise.all(Array.from({ length: 5 }, () => store.create(newId())));

@@ -17,6 +17,7 @@ import type { Store } from "../../store/store.ts";
 import type { Runtime } from "../runtime.ts";
 import type { SessionRequest } from "../session-request.ts";
 import { isWorkTreeOf } from "./checkout.ts";
+import { lostClaim } from "./claims.ts";
 import continuation from "./continuation.md";
 import { afterReason } from "./due-work.ts";
 import { answerIn, type MessageState, sourceOf, stateOf } from "./message-state.ts";
@@ -47,6 +48,8 @@ export interface ActivationParts {
   readonly worker: string;
   /** The right to work on the session. What is stored of the work is stored while it is valid. */
   readonly claim: Claim;
+  /** Aborts when this worker has lost the session and has got it again, for another activation. */
+  readonly replaced: AbortSignal;
   /** Time without an answer after which a session that waits for a person is parked. */
   readonly parkMs: number;
   /** Prepares the working folder and the request for the session. */
@@ -112,7 +115,7 @@ export async function activate(work: WorkRow, parts: ActivationParts): Promise<W
 async function endedBy({ id, sessionId }: WorkRow, { database }: EndParts): Promise<WorkOutcome> {
   const outcome = (await findWork(database, id))?.outcome;
   if (outcome) return outcome;
-  throw new TroupeError("interrupted", `Session ${sessionId} was given to another worker.`);
+  throw lostClaim(sessionId);
 }
 
 /** True if an earlier message of the session waits for an answer. */
@@ -200,7 +203,10 @@ async function outcomeOf(
           ...(isPending && { resume: { continuesPending: true, isOwnFolder: isWorkTreeOf(work.sessionId) } }),
         });
   let isOver = false;
+  const giveUp = (): void => void session.close({ leavesPending: true }).catch(() => undefined);
+  parts.replaced.addEventListener("abort", giveUp);
   try {
+    if (parts.replaced.aborted) throw lostClaim(work.sessionId);
     if (known !== "new" && (await isWrittenSince(parts.database, work.sessionId, seen))) {
       return "changed";
     }
@@ -208,9 +214,11 @@ async function outcomeOf(
     if (isAborted) return ABORTED;
     const prompt = isPending ? undefined : promptOf(known, work);
     const outcome = await converse(session, work, { ...parts, prompt, notice, keeper: keeperOf(session) });
+    if (parts.replaced.aborted) throw lostClaim(work.sessionId);
     isOver = outcome !== "waiting";
     return outcome;
   } finally {
+    parts.replaced.removeEventListener("abort", giveUp);
     // Agents on other workers go on if another activation follows.
     await session.close(isOver ? undefined : { leavesPending: true });
   }

@@ -3,22 +3,38 @@ import { deferred } from "../../lib/deferred.ts";
 import { Claims } from "./claims.ts";
 
 const claim = (workId: string, sessionId = "s") => ({ workId, sessionId, tenant: "t", condition: "true", values: [] });
+const isValid = async (): Promise<boolean> => true;
 
-it("an activation that got its session again finds its own claim, and so does the one before", async () => {
+it("an activation that got its session again finds its own claim, and waits until the one before has ended", async () => {
   const claims = new Claims();
   const gate = deferred<void>();
-  const found: Record<string, string | undefined> = {};
-  const earlier = claims.hold(claim("earlier"), async () => {
+  const found: (string | undefined)[] = [];
+  const activation = async (replaced: AbortSignal): Promise<void> => {
+    found.push(claims.of("s")?.workId, claims.of("other")?.workId);
+    if (found.length > 2) return;
+    replaced.addEventListener("abort", () => gate.resolve());
     await gate.promise;
-    found.earlier = claims.of("s")?.workId;
-  });
-  await claims.hold(claim("later"), async () => {
-    found.later = claims.of("s")?.workId;
-    found.other = claims.of("other")?.workId;
-    expect(claims.count).toBe(2);
-  });
-  gate.resolve();
+    found.push(claims.of("s")?.workId);
+  };
+  const earlier = claims.hold(claim("earlier"), { activation, isValid });
+  await claims.hold(claim("later"), { activation, isValid });
   await earlier;
-  expect(found).toEqual({ earlier: "earlier", later: "later", other: undefined });
+  expect(found).toEqual(["earlier", undefined, "earlier", "later", undefined]);
   expect([claims.count, claims.of("s")]).toEqual([0, undefined]);
+});
+
+it("an activation that has lost its session does not end the one that has it", async () => {
+  const claims = new Claims();
+  const gate = deferred<void>();
+  const running = claims.hold(claim("valid"), {
+    activation: async (replaced) => {
+      await gate.promise;
+      return replaced.aborted;
+    },
+    isValid,
+  });
+  const lost = claims.hold(claim("lost"), { activation: async () => "ran", isValid: async () => false });
+  await expect(lost).rejects.toThrow("was given to another worker");
+  gate.resolve();
+  expect(await running).toBe(false);
 });

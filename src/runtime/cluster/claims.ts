@@ -1,18 +1,27 @@
 /**
  * The claims of the activations that run on this worker. A worker that lost a session may get it again while the earlier
- * activation still runs. That one must not take the session with the claim of the later one.
+ * activation still runs. That one ends first, and must not take the session with the claim of the later one.
  */
 
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { Claim } from "../../engine/engine.ts";
+import { TroupeError } from "../../protocol/errors.ts";
 
 export interface SessionClaim extends Claim {
   readonly sessionId: string;
   readonly tenant: string;
 }
 
+/** An activation that runs. */
+interface Held {
+  /** Aborts when a later activation of the session begins. */
+  readonly replaced: AbortController;
+  readonly ended: Promise<unknown>;
+}
+
 export class Claims {
   readonly #own = new AsyncLocalStorage<SessionClaim>();
+  readonly #held = new Map<string, Held>();
   #count = 0;
 
   /** Number of activations that run. */
@@ -20,13 +29,31 @@ export class Claims {
     return this.#count;
   }
 
-  /** Runs an activation. What it calls finds this claim. */
-  async hold<T>(claim: SessionClaim, activation: () => Promise<T>): Promise<T> {
+  /**
+   * Runs an activation. What it calls finds this claim. An earlier activation of the session is asked to end, and is waited
+   * for. `isValid` says whether the claim is: an activation that lost its session does not end the one that has it.
+   */
+  async hold<T>(
+    claim: SessionClaim,
+    how: { readonly activation: (replaced: AbortSignal) => Promise<T>; readonly isValid: () => Promise<boolean> },
+  ): Promise<T> {
+    const { sessionId } = claim;
+    const earlier = this.#held.get(sessionId);
+    if (earlier && !(await how.isValid())) throw lostClaim(sessionId);
+    const replaced = new AbortController();
     this.#count++;
+    const running = this.#own.run(claim, async () => {
+      earlier?.replaced.abort();
+      await earlier?.ended;
+      return how.activation(replaced.signal);
+    });
+    const held = { replaced, ended: running.catch(() => undefined) };
+    this.#held.set(sessionId, held);
     try {
-      return await this.#own.run(claim, activation);
+      return await running;
     } finally {
       this.#count--;
+      if (this.#held.get(sessionId) === held) this.#held.delete(sessionId);
     }
   }
 
@@ -36,3 +63,7 @@ export class Claims {
     return own?.sessionId === sessionId ? own : undefined;
   }
 }
+
+/** The activation is given up; the engine finds out whether another one runs. */
+export const lostClaim = (sessionId: string): TroupeError =>
+  new TroupeError("interrupted", `Session ${sessionId} was given to another worker.`);

@@ -1,5 +1,6 @@
 /** Runs the work that the engine hands to this worker, and decides what happens after an error. */
 
+import { isClaimed } from "../../engine/dbos-engine.ts";
 import type { Activation, Claim, Engine } from "../../engine/engine.ts";
 import { ClaimLost } from "../../engine/engine.ts";
 import type { SharedBudgets } from "../../engine/shared-budgets.ts";
@@ -72,13 +73,15 @@ export function workRunner(parts: WorkRunnerParts): Activation {
     const { sessionId } = work;
     const own = { ...claim, sessionId, tenant: row.tenant };
     const isAlone = isSuspect(row, parts.workerId);
-    const run = async () => {
+    const run = async (replaced: AbortSignal) => {
       const again = row.starts > 0 ? ` again (start ${row.starts + 1}${isAlone ? ", alone" : ""})` : "";
       report(`${sessionId}: started${again}`);
-      return activate(row, activationParts(parts, claim));
+      return activate(row, { ...activationParts(parts, claim), replaced });
     };
+    const activation = (replaced: AbortSignal) =>
+      isAlone ? turnstile.alone(() => run(replaced)) : turnstile.together(() => run(replaced));
     try {
-      const outcome = await claims.hold(own, () => (isAlone ? turnstile.alone(run) : turnstile.together(run)));
+      const outcome = await claims.hold(own, { activation, isValid: () => isClaimed(database, claim) });
       failures.delete(row.id);
       report(`${sessionId}: ${described(outcome)}`);
     } catch (error) {
@@ -103,7 +106,7 @@ function described(outcome: Awaited<ReturnType<typeof activate>>): string {
   return "message" in outcome ? `${outcome.kind}: ${outcome.message}` : outcome.kind;
 }
 
-function activationParts(parts: WorkRunnerParts, claim: Claim): ActivationParts {
+function activationParts(parts: WorkRunnerParts, claim: Claim): Omit<ActivationParts, "replaced"> {
   const effects = parts.guard.of(claim);
   const { database, runtime, store, workerId: worker, budgets, checkout, parkMs, asks, submit } = parts;
   return {

@@ -183,8 +183,8 @@ export class GroupWriter {
     for (let pauseMs = FIRST_PAUSE_MS; open.length > 0; pauseMs = Math.min(pauseMs * 2, LAST_PAUSE_MS)) {
       try {
         const stored = await this.#send(open, mustSync);
-        for (const part of open) if (stored.has(part.tail.sessionId)) this.#acknowledge(part, mustSync);
-        open = open.filter(({ tail }) => !stored.has(tail.sessionId));
+        for (const part of open) if (stored.has(keyOf(part.tail))) this.#acknowledge(part, mustSync);
+        open = open.filter(({ tail }) => !stored.has(keyOf(tail)));
         if (open.length > 0) open = await this.#lookUp(open);
       } catch (error) {
         if (performance.now() > end || isPermanent(error)) {
@@ -202,11 +202,11 @@ export class GroupWriter {
     if (isWaiting) this.#options.report?.("the database can be written again");
   }
 
-  /** Returns the ids of the sessions whose lines were stored. */
+  /** Returns the keys of the tails whose lines were stored. */
   async #send(parts: readonly Part[], mustSync: boolean): Promise<ReadonlySet<string>> {
     const text = mustSync ? APPEND : APPEND_UNSYNCED;
-    const { rows } = await this.#options.database.query<{ id: string }>(text, valuesOf(parts));
-    return new Set(rows.map(({ id }) => id));
+    const { rows } = await this.#options.database.query<{ id: string; epoch: string }>(text, valuesOf(parts));
+    return new Set(rows.map(({ id: sessionId, epoch }) => keyOf({ sessionId, epoch })));
   }
 
   #acknowledge({ tail, batch }: Part, synced: boolean): void {
@@ -255,21 +255,25 @@ export class GroupWriter {
   }
 }
 
+/** A process may have a session under two epochs: it lost the session and got it again. */
+const keyOf = ({ sessionId, epoch }: Pick<LogTail, "sessionId" | "epoch">): string => `${sessionId} ${epoch}`;
+
 /** Lines after `from`: those that are acknowledged but missing, and those of the batch. */
 function linesOf({ tail, batch, from }: Part): readonly Line[] {
   return [...tail.unsynced, ...batch].filter(({ link }) => link.seq > from);
 }
 
 function valuesOf(parts: readonly Part[]): unknown[] {
-  const lines = parts.flatMap((part) => linesOf(part).map((line) => ({ id: part.tail.sessionId, line })));
+  const lines = parts.flatMap((part) => linesOf(part).map((line) => ({ tail: part.tail, line })));
   return [
     parts.map(({ tail }) => tail.sessionId),
     parts.map(({ tail }) => tail.epoch),
     parts.map(({ from }) => from),
     parts.map(({ tail, batch }) => batch.at(-1)?.link.seq ?? tail.acknowledged.seq),
-    lines.map(({ id }) => id),
+    lines.map(({ tail }) => tail.sessionId),
     lines.map(({ line }) => line.link.seq),
     lines.map(({ line }) => line.text),
+    lines.map(({ tail }) => tail.epoch),
   ];
 }
 
@@ -292,9 +296,10 @@ const appendStatement = ({ sync }: { readonly sync: boolean }): string => `
   ), added as (
     insert into troupe.event(session_id, seq, epoch, line)
     select own.id, e.seq, own.epoch, e.line
-    from own join unnest($5::text[], $6::bigint[], $7::text[]) as e(id, seq, line) on e.id = own.id
+    from own join unnest($5::text[], $6::bigint[], $7::text[], $8::bigint[]) as e(id, seq, line, epoch)
+      on e.id = own.id and e.epoch = own.epoch
   )
-  select id, (select count(*) from told) as told from own`;
+  select id, epoch::text, (select count(*) from told) as told from own`;
 
 const APPEND = appendStatement({ sync: true });
 const APPEND_UNSYNCED = appendStatement({ sync: false });
