@@ -1,11 +1,11 @@
 /** The request for a session that runs an agent of another session: the agent leads it, with what that session allows. */
 
-import { defined } from "../../lib/defined.ts";
-import type { EventData } from "../../protocol/event.ts";
-import type { Limits } from "../../session/budget/budget.ts";
-import { flagsWithin, movedCeiling } from "../permissions/ceiling.ts";
-import type { SessionRequest } from "../session-request.ts";
-import type { ChildRequest } from "./work.ts";
+import { defined } from "../../../lib/defined.ts";
+import type { EventData } from "../../../protocol/event.ts";
+import type { Limits } from "../../../session/budget/budget.ts";
+import { flagsWithin, movedCeiling } from "../../permissions/ceiling.ts";
+import type { SessionRequest } from "../../session-request.ts";
+import type { ChildRequest } from "../work.ts";
 
 /** `own`: the request of the worker. `used`: what the work has used so far, on other workers too. */
 export function childRequest(

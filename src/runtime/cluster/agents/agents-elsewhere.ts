@@ -4,18 +4,17 @@
  * limits.
  */
 
-import type { AgentDefinition } from "../../agents/agent.ts";
-import { defined } from "../../lib/defined.ts";
-import type { EffectGuard } from "../../lib/effect-guard.ts";
-import { untilAborted } from "../../lib/until-aborted.ts";
-import type { AgentsElsewhere, EndElsewhere, WorkElsewhere } from "../../session/agents/elsewhere.ts";
-import type { Database } from "../../store/postgres/database.ts";
-import { isSessionId } from "../../store/session-id.ts";
-import { branchOf } from "../../worktrees/worktrees.ts";
-import { ceilingOf } from "../permissions/ceiling.ts";
-import type { AgentHost } from "../session-request.ts";
-import { lastKept } from "./checkout.ts";
-import { usageSince } from "./child-usage.ts";
+import type { AgentDefinition } from "../../../agents/agent.ts";
+import { defined } from "../../../lib/defined.ts";
+import type { EffectGuard } from "../../../lib/effect-guard.ts";
+import { untilAborted } from "../../../lib/until-aborted.ts";
+import type { AgentsElsewhere, EndElsewhere, WorkElsewhere } from "../../../session/agents/elsewhere.ts";
+import type { Database } from "../../../store/postgres/database.ts";
+import { isSessionId } from "../../../store/session-id.ts";
+import { branchOf } from "../../../worktrees/worktrees.ts";
+import { ceilingOf } from "../../permissions/ceiling.ts";
+import type { AgentHost } from "../../session-request.ts";
+import { lastKept } from "../checkout.ts";
 import {
   abortReason,
   addWork,
@@ -27,8 +26,9 @@ import {
   type WorkRequest,
   type WorkRow,
   waitForWork,
-} from "./work.ts";
-import type { WorkspaceKeeper } from "./workspace-keeper.ts";
+} from "../work.ts";
+import type { WorkspaceKeeper } from "../workspace-keeper.ts";
+import { usageSince } from "./child-usage.ts";
 
 export interface ElsewhereParts {
   /** The work whose session starts the agents. */

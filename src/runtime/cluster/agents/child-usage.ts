@@ -1,8 +1,8 @@
 /** Reads the usage of a session from its log: its own model calls, and those of its agents on other workers. */
 
-import type { Queries } from "../../lib/queries.ts";
-import type { EventData } from "../../protocol/event.ts";
-import { decodeLine } from "../../store/log/line.ts";
+import type { Queries } from "../../../lib/queries.ts";
+import type { EventData } from "../../../protocol/event.ts";
+import { decodeLine } from "../../../store/log/line.ts";
 
 type ChildUsage = Pick<EventData<"troupe.task_returned">, "usage" | "seq">;
 
