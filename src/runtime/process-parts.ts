@@ -131,7 +131,7 @@ const searchFor: ProcessParts["searchFor"] = async (settings, memory) => {
     toolSearch({
       tools,
       ...defined({ threshold }),
-      defer: (tool) => (tool.from ? "auto" : "never"),
+      defer: ({ from, deferral }) => deferral ?? (from ? "auto" : "never"),
       ...memory,
     });
 };

@@ -14,6 +14,7 @@ import { derivedSchemas } from "./derived-schemas.ts";
 import type { Files } from "./files/files.ts";
 import type { ReadGuard } from "./files/read-guard.ts";
 import type { McpPort } from "./mcp/mcp-port.ts";
+import type { Deferral } from "./mcp/server.ts";
 import type { McpTasks } from "./mcp/tasks/background.ts";
 import type { BoardPort } from "./memory/board-port.ts";
 import type { InboxReader } from "./memory/inbox.ts";
@@ -127,6 +128,8 @@ export interface Tool extends ToolTraits {
   readonly needs?: "user_input" | "elicitation" | "exit_plan_mode";
   /** The owner of the tool; absent for built-in tools. */
   readonly from?: ToolOrigin;
+  /** By default `never` for built-in tools, `auto` for others. */
+  readonly deferral?: Deferral;
   /** Throws a `ToolError` for invalid arguments; after that, `run` is fully typed. */
   bind(rawArguments: unknown): BoundCall;
 }

@@ -147,6 +147,25 @@ describe("events that follow from others", () => {
     expect(names).not.toContain("fixture-leave");
     await again.disconnect();
   });
+
+  it("are offered without a search where their server or program asks for it", async () => {
+    const tool = (name: string, defer: "auto" | "never") => ({ name, description: name, handler: () => "", defer });
+    const { session } = await opened({
+      mcpServers: Object.fromEntries(
+        Object.entries(fixture()).map(([name, server]) => [name, { ...server, deferTools: "never" } as never]),
+      ),
+      tools: [tool("rare", "auto"), tool("usual", "never")],
+      toolSearch: { deferThreshold: 1 },
+    });
+    await connected(session);
+    stage.play(says("Yes."));
+    await session.sendAndWait("Are they there?");
+    const { tools } = (stage.model.requests.at(-1)?.body ?? {}) as { tools: { function: { name: string } }[] };
+    const names = tools.map(({ function: { name } }) => name);
+    expect(names).toEqual(expect.arrayContaining(["fixture-picture", "usual"]));
+    expect(names).not.toContain("rare");
+    await session.disconnect();
+  });
 });
 
 describe("an extension", () => {

@@ -119,6 +119,7 @@ export function externalTool(definition: ExternalToolDefinition, from: ToolOrigi
     terminal: definition.isTerminal ?? false,
     timeoutMs: TIMEOUT_MS,
     from: { kind: "custom" },
+    ...(definition.defer && { deferral: definition.defer }),
     bind(raw) {
       const given = z.json().safeParse(raw ?? {});
       if (!given.success) throw new ToolError(`Bad arguments for ${name}: they are not JSON.`);

@@ -9,8 +9,7 @@ import type { Tool } from "../tool.ts";
 import { ToolError, type ToolResult } from "../tool-error.ts";
 import description from "./search.md";
 import { compilePattern, wordsOf } from "./search-pattern.ts";
-
-type Deferral = "auto" | "never" | "always";
+import type { Deferral } from "./server.ts";
 
 export interface ToolSearchOptions {
   readonly tools: readonly Tool[];

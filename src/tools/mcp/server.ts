@@ -3,6 +3,9 @@
  * configured server, and a tool before it becomes a `Tool`. All data of a server is untrusted until it is bounded.
  */
 
+/** Whether a search must find a tool before it is offered. `auto`: if the session has very many tools. */
+export type Deferral = "auto" | "never" | "always";
+
 /** The source of an entry; earlier ones win. */
 export type McpScope = "flag" | "program" | "plugin" | "project" | "user" | "builtin";
 
@@ -47,7 +50,7 @@ export interface McpServerConfig {
   readonly tools: readonly string[];
   /** Limits connecting, and the time between progress messages of a call. */
   readonly timeoutMs: number;
-  readonly deferTools?: "auto" | "never" | "always";
+  readonly deferTools?: Deferral;
   readonly filterMapping?: McpFilterMapping;
   readonly pluginName?: string;
   /** Only the user's own configuration may set it; ignored in project files. */

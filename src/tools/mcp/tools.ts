@@ -2,7 +2,9 @@
  * Tools of servers as `Tool`s. They are offered from a listing, current or stored; the server is connected on the first
  * call.
  */
+
 import { isDeepStrictEqual } from "node:util";
+import { defined } from "../../lib/defined.ts";
 import { isObject, type Json } from "../../lib/json.ts";
 import { withoutTags } from "../../lib/quoting.ts";
 import type { BoundCall, Tool, ToolContext } from "../tool.ts";
@@ -64,7 +66,7 @@ interface Offer {
 }
 
 function mcpTool(offer: Offer): Tool {
-  const { name, definition } = offer;
+  const { name, definition, server } = offer;
   const words = cleanText(definition.description, MAX_DESCRIPTION_CHARACTERS).trim();
   return {
     name,
@@ -77,6 +79,7 @@ function mcpTool(offer: Offer): Tool {
     // Calls have their own clock, which is paused while the user is asked.
     timeoutMs: PERSON_TIMEOUT_MS,
     from: { kind: "mcp", serverName: definition.server, toolName: definition.name },
+    ...defined({ deferral: server.config.deferTools }),
     bind: (rawArguments) => bound(offer, rawArguments),
   };
 }

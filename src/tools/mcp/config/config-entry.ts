@@ -7,7 +7,13 @@ import { HOST_NOTATION, hostRule, MAX_PROGRAM_HOSTS } from "../../../lib/host-ru
 import { isObject } from "../../../lib/json.ts";
 import { steersLauncher } from "../../../lib/node/child-environment.ts";
 import { clip, nearest, sanitise } from "../../../lib/text.ts";
-import { DEFAULT_MCP_TIMEOUT_MS, type McpOAuthSettings, type McpScope, type McpServerConfig } from "../server.ts";
+import {
+  DEFAULT_MCP_TIMEOUT_MS,
+  type Deferral,
+  type McpOAuthSettings,
+  type McpScope,
+  type McpServerConfig,
+} from "../server.ts";
 import type { McpNotice } from "./config-notice.ts";
 import { expand, type Variables } from "./config-variables.ts";
 
@@ -227,7 +233,7 @@ function oauthOf(entry: Entry): McpOAuthSettings | undefined {
   return defined({ clientId, clientMetadataUrl, publicClient, grantType });
 }
 
-function deferral(given: NonNullable<Entry["deferTools"]>): "auto" | "never" | "always" {
+function deferral(given: NonNullable<Entry["deferTools"]>): Deferral {
   if (typeof given === "string") return given;
   return given ? "always" : "never";
 }
