@@ -111,7 +111,9 @@ describe("what a user needs every day", () => {
   });
 
   it("says the summary of a finished task once", async () => {
-    await using stage = await terminalStage({ steps: [calls(["task_complete", { summary: "All 12 tests pass." }])] });
+    await using stage = await terminalStage({
+      steps: [calls(["task_complete", { summary: "All **12** tests pass." }])],
+    });
     await stage.shows(READY);
     stage.send("/autopilot go\r");
     await stage.shows("✓ task complete");

@@ -7,7 +7,7 @@ import { safe, safeLine } from "../screen/safe.ts";
 import type { Style } from "../screen/style.ts";
 import { markdownLines } from "./markdown.ts";
 import { fileLine } from "./result-files.ts";
-import { planLines, titleOf, withoutLabel, workerLines } from "./tool-cards.ts";
+import { markdownText, planLines, titleOf, withoutLabel, workerLines } from "./tool-cards.ts";
 
 export interface LineOptions {
   readonly style: Style;
@@ -81,7 +81,7 @@ export function blockLines(block: Block, options: LineOptions): string[] {
     case "agent":
       return agentLines(block, style);
     case "completion":
-      return ["", style.green("✓ task complete"), ...safe(block.summary).split("\n")];
+      return ["", style.green("✓ task complete"), ...markdownText(block.summary, style)];
     case "rewind":
       return [
         style.yellow(
