@@ -10,10 +10,15 @@ export const isSink = (path: string): boolean => SINKS.has(path);
 export const isDevice = (path: string, { write }: { readonly write: boolean }): boolean =>
   isSink(path) || (path === "/dev/stdin" && !write);
 
-/** Counts every file that is read as written, if a descriptor is opened for writing: `echo x 2< file > /dev/stderr`. */
+/**
+ * Counts every file that is read as written, if a descriptor is opened for writing (`echo x 2< file > /dev/stderr`), or if
+ * `exec` keeps descriptors open, which a later command of the same shell may open for writing.
+ */
 export function withReopened<R extends { readonly target: string; readonly write: boolean }>(
   redirections: readonly R[],
+  commands: readonly { readonly identifier: string }[],
 ): readonly R[] {
   const reopens = redirections.some(({ target, write }) => write && DESCRIPTORS.test(target));
-  return reopens ? redirections.map((one) => ({ ...one, write: true })) : redirections;
+  const keepsOpen = commands.some(({ identifier }) => identifier === "exec");
+  return reopens || keepsOpen ? redirections.map((one) => ({ ...one, write: true })) : redirections;
 }

@@ -98,7 +98,7 @@ export function analyseShell(parser: ShellParser, text: string, now: () => numbe
     commands: findings.commands,
     paths: [...findings.paths],
     urls: [...findings.urls],
-    redirections: withReopened(findings.redirections),
+    redirections: withReopened(findings.redirections, findings.commands),
     directories: findings.directories,
     opaqueReasons,
     dangerousVariables: [...findings.dangerousVariables],
